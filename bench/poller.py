@@ -1,7 +1,7 @@
 """A service that polls as fast as it can: prints each version it is told, with the moment.
 
 Run as a process of its own: `python -m bench.poller PORT TOKEN`. Lines are as those of
-`bench.crowd`. Ends with a signal, or after `MOST_SECONDS`.
+`bench.crowd`. Ends with a signal, or after `MAX_SECONDS`.
 """
 
 import json
@@ -11,13 +11,13 @@ from http.client import HTTPConnection
 
 from bench.servers import HOST
 
-MOST_SECONDS = 300
+MAX_SECONDS = 300
 
 
 def poll(port: int, token: str) -> None:
     connection = HTTPConnection(HOST, port, timeout=10)
     headers = {"Authorization": f"Bearer {token}"}
-    deadline = time.monotonic() + MOST_SECONDS
+    deadline = time.monotonic() + MAX_SECONDS
     while time.monotonic() < deadline:
         connection.request("GET", "/api/v1/snapshot", headers=headers)
         response = connection.getresponse()

@@ -21,7 +21,7 @@ LOOKS = 15
 RENEWED_EVERY = 5
 ADVANCES = 50
 ROUNDS = 5
-MOST_TICKS = 100
+MAX_TICKS = 100
 
 
 @dataclass(frozen=True)
@@ -70,12 +70,12 @@ def measure(count: int) -> Ramping:
 def _moments(began: datetime) -> Iterator[datetime]:
     """A second apart, or as long as whatever happened at the last one took."""
     now = began
-    for _ in range(MOST_TICKS):
+    for _ in range(MAX_TICKS):
         since = time.monotonic()
         now += timedelta(seconds=1)
         yield now
         now += timedelta(seconds=time.monotonic() - since)
-    raise SystemExit(f"bench: ramps have not come to where they go within {MOST_TICKS} ticks")
+    raise SystemExit(f"bench: ramps have not come to where they go within {MAX_TICKS} ticks")
 
 
 def _dwell(moments: Iterator[datetime]) -> Cost:

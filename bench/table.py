@@ -10,7 +10,7 @@ from bench.fanout import Spread
 from bench.guarding import ALONE, OTHERS, OURS, PEER, STACK, Guarding
 from bench.ingest import Ingest
 from bench.large import Sizes
-from bench.letters import COLD_SECONDS, GROUPS_MS, MOST_GROWTH_MIB, Letters
+from bench.letters import COLD_SECONDS, GROUPS_MS, MAX_GROWTH_MIB, Letters
 from bench.lists import ROWS, Lists
 from bench.load import Figures, Target
 from bench.ramps import Cost, Ramping
@@ -26,7 +26,7 @@ COLD_P99_MS = 1000.0
 PAGE_P99_MS = 1000.0
 TICK_SECONDS = 1.0
 INGEST_P99_MS = 100.0
-MOST_WRITES = 1.01
+MAX_WRITES = 1.01
 JUDGED_SECONDS = {(1_000, 1): 0.25, (1_000, 30): 0.25, (10_000, 1): 3.0}
 """By the number of SLOs and the days of their history."""
 HISTORY_FACTOR = 1.5
@@ -149,7 +149,7 @@ class Table:
         self._line(name, *_three(seen.delays), *shares, target=target)
         lost = sum(seen.lost.values())
         self._line("  lost or waiting at the end", f"{lost}", target=("none", lost == 0))
-        writes = ("≤ 1", seen.writes <= MOST_WRITES)
+        writes = ("≤ 1", seen.writes <= MAX_WRITES)
         self._line("  rows written for an unchanged one", f"{seen.writes:.3f}", target=writes)
         if lost:
             print("  " + ", ".join(f"{count} × {why}" for why, count in seen.lost.items()))
@@ -178,7 +178,7 @@ class Table:
         cells = f"{seen.cold_seconds:.1f}", f"{seen.cold_cpu:.1f}"
         in_time = (f"CPU < {COLD_SECONDS:.0f} s", seen.cold_cpu < COLD_SECONDS)
         self._line("all read into the index", *cells, target=in_time)
-        bounded = (f"< {MOST_GROWTH_MIB:.0f} MiB", seen.growth_mib < MOST_GROWTH_MIB)
+        bounded = (f"< {MAX_GROWTH_MIB:.0f} MiB", seen.growth_mib < MAX_GROWTH_MIB)
         self._line("the server grew by", "", "", f"{seen.growth_mib:.0f}", target=bounded)
 
     def lists(self, seen: Lists) -> None:

@@ -16,7 +16,7 @@ from breakers.states.troubled import Troubled
 from controlplane.core.durations import readable
 from controlplane.core.sections import Waiting
 
-MOST = 100
+MAX_ITEMS = 100
 LONG = timedelta(hours=1)
 SOON = timedelta(minutes=10)
 HEARD_BY_THEN = timedelta(seconds=60)
@@ -54,14 +54,14 @@ def open_breakers(now: datetime) -> Sequence[Waiting]:
             since=min(one.since or now, now),
         )
         for one in sorted(_open(now), key=lambda one: (not _is_critical(one), one.since or now))
-    ][:MOST]
+    ][:MAX_ITEMS]
 
 
 def forced(now: datetime) -> Sequence[Waiting]:
     """Overrides that last long, end soon, or are not gone by everywhere. One that ends soon may
     be there for a good reason still: whoever set it should say so in time."""
     live = live_overrides(now).select_related("dependency")
-    found = list(live.order_by("set_at", "pk")[:MOST])
+    found = list(live.order_by("set_at", "pk")[:MAX_ITEMS])
     heard = overrides.acknowledgements([(one.dependency.caller, one.version) for one in found], now)
     return [
         _override(one, said, by, now)
@@ -87,7 +87,7 @@ def outages(now: datetime) -> Sequence[Waiting]:
             path=telling.path(*names.parts(one.subject) or ("", "")),
             since=min(one.since, now),
         )
-        for one in rows[:MOST]
+        for one in rows[:MAX_ITEMS]
     ]
 
 
@@ -104,7 +104,7 @@ def away(now: datetime) -> Sequence[Waiting]:
             since=min(one.since or one.checked_at or now, now),
         )
         for one in rows.select_related("service").order_by("-is_away", "-service__level", "pk")[
-            :MOST
+            :MAX_ITEMS
         ]
     ]
 

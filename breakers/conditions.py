@@ -20,7 +20,7 @@ from breakers.states.troubled import Troubled
 from controlplane.core.degradation import levels, services
 from controlplane.core.degradation.levels import Cause
 
-MOST_CAUSES = 50
+MAX_CAUSES = 50
 HALF = 0.5
 
 
@@ -68,10 +68,10 @@ def causes(
         if one.is_weighty and _is_cause(one, before)
     ]
     stand.sort(key=lambda one: (-one.level, one.what))
-    more = stand[MOST_CAUSES - 1 :]
+    more = stand[MAX_CAUSES - 1 :]
     if len(more) > 1:
         summed = Cause(more[0].level, "more", "More breakers are open than these.")
-        stand[MOST_CAUSES - 1 :] = [summed]
+        stand[MAX_CAUSES - 1 :] = [summed]
     return stand
 
 

@@ -17,7 +17,7 @@ from controlplane.core.instances.queries import HEARD_WITHIN
 TYPE = "breaker"
 SAID_AGAIN_AFTER = timedelta(seconds=15)
 """An answer that stays the same is written anew this often: whoever asked takes it for a minute."""
-MOST_NAMED = 5
+MAX_NAMED = 5
 
 # However many gates ask, each dependency is looked at once.
 _SEEN = """
@@ -69,7 +69,7 @@ def look(wanted: Collection[str], now: datetime) -> dict[str, Seen]:
         "callers": [caller for caller, _ in pairs],
         "callees": [callee for _, callee in pairs],
         "fresh": now - HEARD_WITHIN,
-        "most": MOST_NAMED,
+        "most": MAX_NAMED,
     }
     with connection.cursor() as cursor:
         cursor.execute(_SEEN, given)

@@ -2,11 +2,11 @@
 
 import re
 
-LONGEST = 60
-SLUG = rf"[a-z0-9-]{{1,{LONGEST}}}"
+MAX_LENGTH = 60
+SLUG = rf"[a-z0-9-]{{1,{MAX_LENGTH}}}"
 ARROW = "->"
-MOST_REGISTERED = 20_000
-MOST_DISCOVERED = 10_000
+MAX_REGISTERED = 20_000
+MAX_DISCOVERED = 10_000
 """Dependencies that nobody has registered: whoever may report can invent names."""
 _SLUG = re.compile(SLUG, re.ASCII)
 _DEPENDENCY = re.compile(f"({SLUG}){ARROW}({SLUG})", re.ASCII)

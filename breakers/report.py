@@ -16,10 +16,10 @@ from controlplane.core.durations import readable
 from controlplane.core.instances.openings import TRIPPED
 from controlplane.core.sections import ReportRow, ReportSection
 
-MOST_ROWS = 50
+MAX_ROWS = 50
 CLOCKS_DIFFER = timedelta(hours=1)
 LONG = timedelta(hours=24)
-LONGEST_REASON = 300
+MAX_REASON_LENGTH = 300
 
 # A trip is every opening, also of one that only tried again; how long it was open is counted from
 # the first of them to its closing. Of one that never told of closing, its instance's last report
@@ -64,7 +64,7 @@ def breakers(start: datetime, end: datetime, now: datetime) -> ReportSection:
         "start": start,
         "end": min(end, now),
         "received": start - CLOCKS_DIFFER,
-        "most": MOST_ROWS,
+        "most": MAX_ROWS,
     }
     with connection.cursor() as cursor:
         cursor.execute(_TRIPS, given)
@@ -105,7 +105,7 @@ def overrides(start: datetime, end: datetime, now: datetime) -> ReportSection:
         summary=_overrides_in_words(len(rows), len(live), len(long)),
         tone="warn" if long else "good",
         columns=("dependency", "mode", "set_by", "set_at", "stood_seconds", "ended", "reason"),
-        rows=tuple(_override_row(one, lasted[one.pk]) for one in rows[:MOST_ROWS]),
+        rows=tuple(_override_row(one, lasted[one.pk]) for one in rows[:MAX_ROWS]),
         total=len(rows),
     )
 
@@ -153,7 +153,7 @@ def _silent_in_words(tally: Tally) -> str:
 
 def _override_row(one: Override, lasted: timedelta) -> ReportRow:
     reason = one.reason.strip()
-    cut = len(reason) > LONGEST_REASON
+    cut = len(reason) > MAX_REASON_LENGTH
     cells = {
         "dependency": one.dependency.name,
         "mode": one.mode,
@@ -161,7 +161,7 @@ def _override_row(one: Override, lasted: timedelta) -> ReportRow:
         "set_at": timestamp(one.set_at),
         "stood_seconds": round(max(lasted, timedelta()).total_seconds()),
         "ended": one.ended_why or "stands",
-        "reason": f"{reason[: LONGEST_REASON - 1].rstrip()}…" if cut else reason,
+        "reason": f"{reason[: MAX_REASON_LENGTH - 1].rstrip()}…" if cut else reason,
     }
     return ReportRow(cells, telling.page(one.dependency))
 

@@ -17,7 +17,7 @@ from controlplane.core.gates.services import open_gates
 from controlplane.core.jobs import engine
 
 AT_ONCE = 5000
-MOST_PURGED = 1_000_000
+MAX_PURGED = 1_000_000
 
 
 @ticks.tick(
@@ -76,7 +76,7 @@ def probe_services(now: datetime) -> int:
 def purge_history(now: datetime) -> int:
     forgotten = reported.purge_discovered(now)
     for history in (minutes, forgetting):
-        forgotten += history.purge(now, at_once=AT_ONCE, most=MOST_PURGED)
+        forgotten += history.purge(now, at_once=AT_ONCE, most=MAX_PURGED)
     return forgotten
 
 

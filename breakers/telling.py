@@ -6,13 +6,13 @@ from typing import Any
 from breakers.models import Dependency
 from controlplane.core import runbooks
 
-LONGEST_THREAD = 120
+MAX_THREAD_LENGTH = 120
 BOARD = "/breakers/"
 
 
 def thread(kind: str, name: str) -> str:
     """The subject that all messages about one thing share: `dependency:core->oracle`."""
-    return cut(f"{kind}:{name}", LONGEST_THREAD)
+    return cut(f"{kind}:{name}", MAX_THREAD_LENGTH)
 
 
 def cut(text: str, longest: int) -> str:

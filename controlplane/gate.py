@@ -31,7 +31,7 @@ from controlplane.core.errors import (
 )
 from controlplane.core.histograms import Histogram
 from controlplane.core.http.requests import SIGNED_IN
-from controlplane.core.wire import LARGEST_BODY, largest_body
+from controlplane.core.wire import MAX_BODY_BYTES, largest_body
 from controlplane.dataplane.call import ASGIApplication, Call, Message, Receive, Scope, Send
 from controlplane.dataplane.state import State
 from controlplane.request_body import MAX_BYTES, Bodies
@@ -141,7 +141,7 @@ class Gate:
                 if scope["path"].startswith(SLACK):  # Slack signs the body.
                     caller = self._callers.caller_of(scope, call.headers, body)
                 # A hook that large would hold a thread for kills for seconds.
-                await self._admit(call, caller, body, is_kill and len(body) <= LARGEST_BODY)
+                await self._admit(call, caller, body, is_kill and len(body) <= MAX_BODY_BYTES)
         except DomainError as error:
             await self._refuse(call, error)
         finally:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from controlplane.core.errors import Busy, TooSlow
-from controlplane.core.wire import LARGEST_BODY, too_large
+from controlplane.core.wire import MAX_BODY_BYTES, too_large
 from controlplane.dataplane.call import READ_SECONDS, Receive, broken_off, drain
 
 MAX_BYTES = 128 * 1024 * 1024
@@ -65,7 +65,7 @@ class Budget:
                 if message.get("more_body"):
                     await drain(receive)
                 raise too_large(limit)
-            counted = max(0, len(body) - LARGEST_BODY)
+            counted = max(0, len(body) - MAX_BODY_BYTES)
             self._bodies.take(counted - self.counted)
             self.counted = counted
             if not message.get("more_body"):

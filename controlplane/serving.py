@@ -10,7 +10,7 @@ HEADER_SECONDS = 20
 BUFFER_BYTES = 64 * 1024
 OTHER_FILES = 300
 """What a process needs beside its connections: databases, logs, its own code."""
-MOST_CONNECTIONS = 1_000_000
+MAX_CONNECTIONS = 1_000_000
 MIN_CONNECTIONS = 4096
 """With fewer, silent connections from one host can take all of them for `HEADER_SECONDS`."""
 
@@ -37,7 +37,7 @@ def arguments(target: str, *, host: str, port: int, workers: int) -> list[str]:
 def connections() -> int:
     """How many connections a process may have: each is an open file to the system."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = MOST_CONNECTIONS if hard == resource.RLIM_INFINITY else min(hard, MOST_CONNECTIONS)
+    most = MAX_CONNECTIONS if hard == resource.RLIM_INFINITY else min(hard, MAX_CONNECTIONS)
     return max(1, most - OTHER_FILES)
 
 

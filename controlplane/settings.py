@@ -10,7 +10,7 @@ from csp.constants import NONE, SELF
 from psycopg.conninfo import conninfo_to_dict
 
 from controlplane import assets, environment, logs
-from controlplane.core.wire import LARGEST_BODY
+from controlplane.core.wire import MAX_BODY_BYTES
 
 ENV = environment.read()
 BASE_DIR = Path(environment.ROOT)
@@ -160,7 +160,7 @@ OIDC = ENV.oidc
 TRUSTED_PROXIES = ENV.trusted_proxies
 KEPT_DAYS = ENV.kept_days
 HEALTH_PORT = ENV.health_port
-DATA_UPLOAD_MAX_MEMORY_SIZE = LARGEST_BODY
+DATA_UPLOAD_MAX_MEMORY_SIZE = MAX_BODY_BYTES
 
 AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",

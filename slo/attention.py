@@ -13,7 +13,7 @@ from slo.models import Alert, Sli, Slo, Standing, Turn
 from slo.models.alerts import SEVERITIES
 from slo.thresholds import waiting
 
-MOST = 100
+MAX_ITEMS = 100
 LONG_UNKNOWN = timedelta(hours=1)
 UNJUDGED = timedelta(minutes=5)
 """So long after the last minute that was judged, somebody has to look why."""
@@ -59,7 +59,7 @@ def alerts(now: datetime) -> Sequence[Waiting]:
             path=reverse("alert_page", args=[one.pk]),
             since=min(one.opened_at, now),
         )
-        for one in shown[:MOST]
+        for one in shown[:MAX_ITEMS]
     ]
 
 
@@ -75,7 +75,7 @@ def unread_sources(now: datetime) -> Sequence[Waiting]:
             path=_page(one.slo),
             since=min(one.source_error_since or now, now),
         )
-        for one in rows.order_by("source_error_since", "pk")[:MOST]
+        for one in rows.order_by("source_error_since", "pk")[:MAX_ITEMS]
         if one.slo
     ]
 
@@ -93,7 +93,7 @@ def long_unknown(now: datetime) -> Sequence[Waiting]:
             path=_page(one.slo),
             since=min(one.since, now),
         )
-        for one in rows.order_by("since", "pk")[:MOST]
+        for one in rows.order_by("since", "pk")[:MAX_ITEMS]
     ]
 
 
@@ -110,7 +110,7 @@ def exhausted(now: datetime) -> Sequence[Waiting]:
             path=_page(one.slo),
             since=min(one.since, now),
         )
-        for one in rows.select_related("slo").order_by("remaining_ratio", "pk")[:MOST]
+        for one in rows.select_related("slo").order_by("remaining_ratio", "pk")[:MAX_ITEMS]
     ]
 
 

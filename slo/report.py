@@ -13,7 +13,7 @@ from slo.judging import budgets as judged
 from slo.judging.budgets import Spent
 from slo.models import Alert, Slo
 
-MOST_ROWS = 50
+MAX_ROWS = 50
 CHARTS = 3
 LOW = 0.25
 """Of a budget: with less left, somebody should look before it is gone."""
@@ -40,7 +40,7 @@ def budgets(start: datetime, end: datetime, now: datetime) -> ReportSection:
         summary=_in_words(told),
         tone=_tone(told),
         columns=("objective", "service", "target", "left", "spent_this_week", "pages", "tickets"),
-        rows=tuple(_row(*one) for one in told[:MOST_ROWS]),
+        rows=tuple(_row(*one) for one in told[:MAX_ROWS]),
         total=len(told),
         charts=tuple(_chart(slo, one, days) for slo, one, _ in _burning(told)[:CHARTS]),
     )

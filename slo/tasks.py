@@ -12,9 +12,9 @@ from slo.thresholds import forgetting as old_alerts
 from slo.thresholds import looking
 
 AT_ONCE = 5000
-MOST_FOLDED = 100_000
-MOST_PACKED = 500_000
-MOST_PURGED = 1_000_000
+MAX_FOLDED = 100_000
+MAX_PACKED = 500_000
+MAX_PURGED = 1_000_000
 
 
 @ticks.tick("slo.judge", seconds=5, queue="slo", pending=lambda now: [turn.pending(now)])
@@ -47,7 +47,7 @@ def ask_prometheus(now: datetime) -> int:
 @ticks.tick("slo.fold", seconds=1, queue="slo", pending=lambda _now: reported.pending())
 def fold_in(now: datetime) -> int:
     """What services reported, and what was too much to be added when it came."""
-    return reported.fold(now, most=MOST_FOLDED) + delayed.fold(most=MOST_FOLDED)
+    return reported.fold(now, most=MAX_FOLDED) + delayed.fold(most=MAX_FOLDED)
 
 
 @ticks.tick("slo.presence", seconds=30, queue="slo")
@@ -57,16 +57,16 @@ def note_presence(now: datetime) -> int:
 
 @ticks.tick("slo.pack", seconds=300, queue="housekeeping")
 def pack_minutes(now: datetime) -> int:
-    return packing.pack(now, most=MOST_PACKED)
+    return packing.pack(now, most=MAX_PACKED)
 
 
 @ticks.tick("slo.samples", seconds=60, queue="housekeeping")
 def purge_samples(now: datetime) -> int:
-    return forgetting.purge_samples(now, at_once=AT_ONCE, most=MOST_PURGED)
+    return forgetting.purge_samples(now, at_once=AT_ONCE, most=MAX_PURGED)
 
 
 @ticks.tick("slo.purge", seconds=3600, queue="housekeeping")
 def purge_counters(now: datetime) -> int:
-    forgotten = forgetting.purge(now, at_once=AT_ONCE, most=MOST_PURGED)
-    forgotten += gone.purge(now, most=MOST_PURGED)
-    return forgotten + old_alerts.purge(now, at_once=AT_ONCE, most=MOST_PURGED)
+    forgotten = forgetting.purge(now, at_once=AT_ONCE, most=MAX_PURGED)
+    forgotten += gone.purge(now, most=MAX_PURGED)
+    return forgotten + old_alerts.purge(now, at_once=AT_ONCE, most=MAX_PURGED)

@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 from controlplane.core import durations
 
 PERMANENT = "permanent"
-SHORTEST = timedelta(seconds=1)
-LONGEST = timedelta(days=30)
+MIN_DURATION = timedelta(seconds=1)
+MAX_DURATION = timedelta(days=30)
 # `permanent` stops at once and for this long; the approval that makes it so may take its time.
 UNTIL_APPROVED = timedelta(hours=24)
 RECONFIRM_EVERY = timedelta(days=7)
@@ -132,7 +132,7 @@ def _after(expires_in: str, now: datetime) -> datetime:
         duration = durations.parse(expires_in)
     except ValueError as error:
         raise _wrong("expires_in", str(error)) from error
-    if duration > LONGEST:
+    if duration > MAX_DURATION:
         raise _wrong("expires_in", _TOO_LATE)
     return now.astimezone(UTC) + duration
 
@@ -141,16 +141,16 @@ def _at(expires_at: str, now: datetime) -> datetime:
     ends = _parse_time(expires_at)
     if ends <= now:
         raise _wrong("expires_at", f"{_told(ends)} is in the past; it is {_told(now)} now.")
-    if ends - now < SHORTEST:
+    if ends - now < MIN_DURATION:
         raise _wrong("expires_at", "Must be at least 1 s from now.")
-    if ends - now > LONGEST:
+    if ends - now > MAX_DURATION:
         raise _wrong("expires_at", _TOO_LATE)
     return ends
 
 
 _TOO_LATE = (
-    f"Must be at most {LONGEST.days} days from now. To keep it engaged for longer, extend it then, "
-    "or ask for permanent."
+    f"Must be at most {MAX_DURATION.days} days from now. To keep it engaged for longer, extend it "
+    "then, or ask for permanent."
 )
 
 

@@ -26,8 +26,8 @@ from switches.ramps import words
 CHECK, ADD_STEP = "check", "add-step"
 NEW = "new"
 ADD_A_STEP_FOCUS = "percent"
-MOST_TYPED = 40
-LONGEST_TEXT = 250
+MAX_TYPED_LENGTH = 40
+MAX_TEXT_LENGTH = 250
 
 _STEP_FIELD = re.compile(r"step-([0-9]{1,2})-percent")
 _GATE_FIELD = re.compile(r"step-([0-9]{1,2})-gate-([0-9]{1,2})-type")
@@ -190,10 +190,10 @@ def typed(given: Mapping[str, str]) -> Editor | None:
                 _typed(given, f"step-{index}", STEP_FIELDS),
                 tuple(
                     _typed_gate(given, f"step-{index}-gate-{number}")
-                    for number in sorted(gates.get(index, ()))[:MOST_TYPED]
+                    for number in sorted(gates.get(index, ()))[:MAX_TYPED_LENGTH]
                 ),
             )
-            for index in steps[:MOST_TYPED]
+            for index in steps[:MAX_TYPED_LENGTH]
         )
     )
 
@@ -244,7 +244,8 @@ def _half(sum_: float) -> float:
 
 def _typed(given: Mapping[str, str], name: str, fields: Iterable[Field]) -> dict[str, str]:
     return {
-        one.name: str(given.get(f"{name}-{one.name}", "")).strip()[:LONGEST_TEXT] for one in fields
+        one.name: str(given.get(f"{name}-{one.name}", "")).strip()[:MAX_TEXT_LENGTH]
+        for one in fields
     }
 
 

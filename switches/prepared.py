@@ -24,7 +24,7 @@ from switches.services.register import find
 
 SHOWN = 6
 RECENTLY = timedelta(days=90)
-LONGEST_AGAIN = 300  # characters of an earlier reason that still reads as a button
+MAX_REPEATED_REASON_LENGTH = 300  # characters of an earlier reason that still reads as a button
 SEEN = (
     "Errors or timeouts seen at {at}; cause not found yet",
     "Wrong answers or wrong amounts, reported by users at {at}",
@@ -89,7 +89,7 @@ def reasons(switch_id: str, now: datetime) -> Sequence[str]:
     local = timezone.localtime(now)
     said = [reason.format(at=f"{local:%H:%M %Z}") for reason in SEEN]
     last = Episode.objects.filter(switch_id=switch_id).order_by("-id").first()
-    if last and now - last.engaged_at < RECENTLY and len(last.reason) <= LONGEST_AGAIN:
+    if last and now - last.engaged_at < RECENTLY and len(last.reason) <= MAX_REPEATED_REASON_LENGTH:
         said.insert(0, f"Again: {last.reason.removeprefix('Again: ')}")
     return said
 

@@ -12,7 +12,7 @@ from switches import forgotten as neglect
 from switches.models import Episode
 from switches.reminders import AT_EXPIRY, DAY, HOUR
 
-MOST = 300
+MAX_ITEMS = 300
 
 
 def _overdue(_now: datetime) -> QuerySet[Episode]:
@@ -56,7 +56,7 @@ def unconfirmed(now: datetime) -> list[Waiting]:
     """Permanent, and nobody said within a week that they have to stay; or the week ends soon."""
     found = _unconfirmed(now)
     shown = []
-    for episode in found.order_by("reconfirm_due_at", "pk")[:MOST]:
+    for episode in found.order_by("reconfirm_due_at", "pk")[:MAX_ITEMS]:
         due_at = episode.reconfirm_due_at or now
         late = due_at <= now
         title = f"{episode.switch_id} is permanent and " + (
@@ -124,7 +124,7 @@ def forgotten(now: datetime) -> list[Waiting]:
             since=episode.looked_at + neglect.UNTOUCHED,
             due_at=episode.expires_at,
         )
-        for episode in found[:MOST]
+        for episode in found[:MAX_ITEMS]
     ]
 
 
@@ -134,7 +134,9 @@ def _open() -> QuerySet[Episode]:
 
 def _ending(found: QuerySet[Episode]) -> Iterable[tuple[Episode, datetime]]:
     return (
-        (episode, episode.expires_at) for episode in found[:MOST] if episode.expires_at is not None
+        (episode, episode.expires_at)
+        for episode in found[:MAX_ITEMS]
+        if episode.expires_at is not None
     )
 
 

@@ -13,7 +13,7 @@ from controlplane.core.durations import readable
 from controlplane.core.jobs.models import Job
 from controlplane.core.sections import Waiting
 
-MOST = 100
+MAX_ITEMS = 100
 HELD_LONG = timedelta(minutes=10)
 OPEN_LONG = timedelta(minutes=5)
 State = Departure.State
@@ -48,7 +48,7 @@ def backlogs(now: datetime) -> Sequence[Waiting]:
             since=min(one.over_since or one.alarmed_at or now, now),
         )
         for one in sorted(rows, key=lambda one: -one.depth)
-    ][:MOST]
+    ][:MAX_ITEMS]
 
 
 def away(now: datetime) -> Sequence[Waiting]:
@@ -63,7 +63,7 @@ def away(now: datetime) -> Sequence[Waiting]:
             path=alarms.PAGES,
             since=min(one.since or now, now),
         )
-        for one in rows[:MOST]
+        for one in rows[:MAX_ITEMS]
     ]
 
 
@@ -88,7 +88,7 @@ def overfull(now: datetime) -> Sequence[Waiting]:
         )
         for one in rows
         if one.source == LetterStream.Source.STREAM
-    ][:MOST]
+    ][:MAX_ITEMS]
 
 
 def _late(now: datetime) -> QuerySet[Departure]:
@@ -107,7 +107,7 @@ def _held_jobs(now: datetime) -> QuerySet[Job]:
 def _open_intents(now: datetime) -> list[Waiting]:
     counted = _late(now).values("stream")
     found = {row["stream"]: row["since"] for row in counted.annotate(since=Min("intended_at"))}
-    rows = LetterStream.objects.filter(pk__in=found).order_by("pk")[:MOST]
+    rows = LetterStream.objects.filter(pk__in=found).order_by("pk")[:MAX_ITEMS]
     return [
         Waiting(
             kind="dlq_unsettled",
@@ -125,7 +125,9 @@ def _open_intents(now: datetime) -> list[Waiting]:
 def _held(now: datetime) -> list[Waiting]:
     """How long one is held is not on record; since its last letter moved, or it began, is."""
     held = _held_jobs(now).order_by("created_at")
-    long = [one for one in held[:MOST] if (one.checkpoint_at or one.created_at) <= now - HELD_LONG]
+    long = [
+        one for one in held[:MAX_ITEMS] if (one.checkpoint_at or one.created_at) <= now - HELD_LONG
+    ]
     return [
         Waiting(
             kind="dlq_replay_held",

@@ -35,7 +35,7 @@ def letters(
             stream,
             chosen,
             cursor=cursor,
-            limit=listing.MOST,
+            limit=listing.MAX_PAGE,
             newest_first=False,
             whole=True,
         )

@@ -28,7 +28,7 @@ from breakers.models import Departure, LetterStream
 from controlplane.core.canonical import timestamp
 from controlplane.core.errors import NotFound
 
-MOST_BACK = 20
+MAX_LOOKBACK = 20
 COMPARED_BYTES = 1024 * 1024
 """Messages up to this size are compared with what became of them."""
 FAILED = "failed"
@@ -170,7 +170,7 @@ def _edits(departure: Departure, redaction: Redaction | None) -> list[Change]:
 def _earlier(stream: LetterStream, retry_of: str) -> Iterator[tuple[Departure, Entry]]:
     """The retries that it came from, the last first, each with the letter as it was then."""
     seen: set[str] = set()
-    while retry_of and retry_of not in seen and len(seen) < MOST_BACK:
+    while retry_of and retry_of not in seen and len(seen) < MAX_LOOKBACK:
         seen.add(retry_of)
         try:
             position = ids.position(retry_of)
@@ -199,7 +199,7 @@ def _departures(stream: LetterStream, position: str) -> list[Departure]:
     """Without their payloads, which are fetched of those that are shown."""
     rows = Departure.objects.without_payload().filter(stream=stream, position=position)
     edited = models.Case(models.When(edited=None, then=False), default=True)
-    return list(rows.annotate(is_edited=edited).order_by("id")[:MOST_BACK])
+    return list(rows.annotate(is_edited=edited).order_by("id")[:MAX_LOOKBACK])
 
 
 def _is_edited(departure: Departure) -> bool:

@@ -19,7 +19,7 @@ from breakers.dead_letters.places.reading import Limits
 from breakers.models import LetterStream
 from controlplane.core.errors import InvalidInput, NotFound
 
-USUAL, MOST = 50, 200
+DEFAULT_PAGE, MAX_PAGE = 50, 200
 SECONDS = 2.0
 """So long a page is worked on, however little was found by then."""
 BRIEF = Limits(value_bytes=reading.SHOWN_BYTES, fields=5000, total_bytes=reading.SHOWN_IN_ALL)
@@ -51,7 +51,7 @@ def page(
     chosen: Chosen,
     *,
     cursor: str = "",
-    limit: int = USUAL,
+    limit: int = DEFAULT_PAGE,
     newest_first: bool = True,
     whole: bool = False,
     seconds: float = SECONDS,

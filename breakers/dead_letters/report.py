@@ -11,9 +11,9 @@ from breakers.dead_letters.finding.weekly import Failed
 from breakers.models.dead_letters import Departure, DepthMinute, Gap, LetterStream
 from controlplane.core.sections import Chart, ReportRow, ReportSection
 
-MOST_ROWS = 50
-MOST_GROUPS = 8
-LONGEST_LABEL = 60
+MAX_ROWS = 50
+MAX_GROUPS = 8
+MAX_LABEL_LENGTH = 60
 COLUMNS = ("stream", "arrived", "retried", "discarded", "archived", "vanished", "deepest", "depth")
 RETRIED = Q(action="retry")
 DISCARDED = Q(action__in=["discard", "purge"])
@@ -42,14 +42,14 @@ def dead_letters(start: datetime, end: datetime, now: datetime) -> ReportSection
     """The streams of which the most letters arrived in the week, and the groups."""
     weeks = [one for one in _weeks(start, min(end, now), now) if not one.is_empty]
     weeks.sort(key=lambda one: (-one.arrived, -one.deepest, str(one.stream)))
-    failed = weekly.most_failed(start, end, MOST_GROUPS) if weeks else []
+    failed = weekly.most_failed(start, end, MAX_GROUPS) if weeks else []
     return ReportSection(
         slug="dead-letters",
         title="Dead letters",
         summary=_in_words(weeks),
         tone=_tone(weeks),
         columns=COLUMNS,
-        rows=tuple(_row(one) for one in weeks[:MOST_ROWS]),
+        rows=tuple(_row(one) for one in weeks[:MAX_ROWS]),
         total=len(weeks),
         charts=(_chart(failed),) if failed else (),
     )
@@ -150,7 +150,7 @@ def _chart(failed: list[Failed]) -> Chart:
 
 def _label(one: Failed) -> str:
     said = ": ".join(part for part in (one.error_type, one.pattern) if part) or "no error given"
-    return said if len(said) <= LONGEST_LABEL else f"{said[: LONGEST_LABEL - 1].rstrip()}…"
+    return said if len(said) <= MAX_LABEL_LENGTH else f"{said[: MAX_LABEL_LENGTH - 1].rstrip()}…"
 
 
 def _letters(count: int) -> str:

@@ -4,12 +4,12 @@ import hashlib
 
 from breakers.models.dead_letters import LetterStream
 
-LONGEST = 200
-LONGEST_SUBJECT = 120
+MAX_TARGET_LENGTH = 200
+MAX_SUBJECT_LENGTH = 120
 """Of messages, which share a thread by it."""
 
 
-def of(stream: LetterStream, longest: int = LONGEST) -> str:
+def of(stream: LetterStream, longest: int = MAX_TARGET_LENGTH) -> str:
     """`dlq:server/name`; of a very long name its beginning and a digest."""
     whole = f"dlq:{stream}"
     if len(whole) <= longest:

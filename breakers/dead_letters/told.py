@@ -14,7 +14,7 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.jobs.models import Job
 
 JOB, SERVER = "job:", "server:"
-LARGEST = 2**63 - 1
+MAX_PK = 2**63 - 1
 
 
 def read(ids: Sequence[str], now: datetime) -> dict[str, dict[str, Any]]:
@@ -45,7 +45,7 @@ def _streams(ids: Sequence[str], now: datetime) -> dict[str, dict[str, Any]]:
 
 
 def _jobs(ids: dict[str, str], now: datetime) -> dict[str, dict[str, Any]]:
-    pks = [int(pk) for pk in ids if pk.isascii() and pk.isdigit() and int(pk) <= LARGEST]
+    pks = [int(pk) for pk in ids if pk.isascii() and pk.isdigit() and int(pk) <= MAX_PK]
     jobs = Job.objects.filter(pk__in=pks, replay__isnull=False).select_related("replay__stream")
     found = jobs.prefetch_related("steps")
     return {ids[str(job.pk)]: replays.resource(job, now) for job in found}

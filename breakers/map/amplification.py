@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 Edge = tuple[str, str]
-MOST_LOOKS = 10_000
+MAX_CHECKS = 10_000
 """Ways through cycles are too many to see them all: after so many steps, what was found counts."""
 
 
@@ -27,7 +27,7 @@ class Chain:
 
 
 def worst(
-    attempts: Mapping[Edge, int], caller: str, callee: str, *, most: int = MOST_LOOKS
+    attempts: Mapping[Edge, int], caller: str, callee: str, *, most: int = MAX_CHECKS
 ) -> Chain:
     """The chain that ends with `caller` → `callee` and multiplies most; the longer one of two
     alike. `attempts` are the tries (1 is no retry) of each hop above. No service is in it twice."""

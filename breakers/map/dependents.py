@@ -9,8 +9,8 @@ from breakers import names
 from breakers.models import Dependency
 from controlplane.core.instances.queries import EVERY_CALL, callers
 
-MOST_SERVICES = 50
-MOST_CALLERS = 50
+MAX_SERVICES = 50
+MAX_CALLERS = 50
 TOKEN = "token:"  # noqa: S105 - a caller that gave no name of its own goes by its token's.
 WORST_FIRST = ("critical", "high", "medium", "low")
 
@@ -20,7 +20,7 @@ def of_switch(switch_id: str, now: datetime) -> Mapping[str, Any]:
     the most critical first."""
     found, _ = callers(None if switch_id == EVERY_CALL else switch_id, now, most=None)
     checking = {one.service for one in found if not one.id.startswith(TOKEN)}
-    services = sorted(one for one in checking if names.is_slug(one))[:MOST_SERVICES]
+    services = sorted(one for one in checking if names.is_slug(one))[:MAX_SERVICES]
     calling: dict[str, list[Dependency]] = defaultdict(list)
     for one in Dependency.objects.registered().filter(callee__in=services).order_by("caller"):
         calling[one.callee].append(one)
@@ -34,6 +34,6 @@ def _service(slug: str, calling: list[Dependency]) -> dict[str, Any]:
         "callers_total": len(calling),
         "callers": [
             {"service": one.caller, "dependency": one.name, "criticality": one.criticality}
-            for one in calling[:MOST_CALLERS]
+            for one in calling[:MAX_CALLERS]
         ],
     }

@@ -10,16 +10,16 @@ from breakers.models.registry import Criticality
 from breakers.states import standing
 from breakers.states.standing import Standing
 
-MOST_DRAWN = 120
-MOST_LINES = 240
-MOST_LINES_AROUND = 80
+MAX_DRAWN = 120
+MAX_LINES = 240
+MAX_LINES_AROUND = 80
 HOPS = 2
 AWAY = "away"
 GRAVITY = {name: place for place, name in enumerate(Criticality.values)}
 HEAT = {standing.OPEN: 0, standing.HALF_OPEN: 1, standing.CLOSED: 2, standing.UNKNOWN: 3}
 """Of two that guard a service the lower one shows."""
 TROUBLED = 2
-LONGEST_LINE = 15
+MAX_LINE_LENGTH = 15
 """Characters of a name beside its icon."""
 
 
@@ -78,12 +78,12 @@ class Node:
     def lines(self) -> tuple[str, str]:
         """The name in two lines, the second one mostly empty: what is told apart only by the end of
         a long name, such as `PostgreSQL (primary)`, must not look alike."""
-        if len(self.name) <= LONGEST_LINE:
+        if len(self.name) <= MAX_LINE_LENGTH:
             return self.name, ""
-        head, _, tail = self.name[: LONGEST_LINE + 1].rpartition(" ")
+        head, _, tail = self.name[: MAX_LINE_LENGTH + 1].rpartition(" ")
         if not head:
             return _cut(self.name), ""
-        return head, _cut(tail + self.name[LONGEST_LINE + 1 :])
+        return head, _cut(tail + self.name[MAX_LINE_LENGTH + 1 :])
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def picture(focus: str, now: datetime) -> Picture:
     graph = _graph()
     names = graph.services
     chosen = focus if focus in names else ""
-    is_small = len(names) <= MOST_DRAWN and len(graph.criticality) <= MOST_LINES
+    is_small = len(names) <= MAX_DRAWN and len(graph.criticality) <= MAX_LINES
     if not is_small and not chosen:
         return Picture(services=sorted(names), drawn=False)
     blast = _blast(graph, chosen) if chosen else None
@@ -145,7 +145,7 @@ def picture(focus: str, now: datetime) -> Picture:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST_LINE else f"{text[: LONGEST_LINE - 1]}…"
+    return text if len(text) <= MAX_LINE_LENGTH else f"{text[: MAX_LINE_LENGTH - 1]}…"
 
 
 def worst_first(line: Line) -> tuple[int, int, str]:
@@ -205,10 +205,10 @@ def _around(graph: Graph, focus: str) -> set[str]:
     drawn and read."""
     near = {**reached(graph.down, focus, hops=HOPS), **reached(graph.up, focus, hops=HOPS)}
     shown, lines = {focus}, 0
-    for name in sorted(near, key=lambda name: (near[name], name))[: MOST_DRAWN - 1]:
+    for name in sorted(near, key=lambda name: (near[name], name))[: MAX_DRAWN - 1]:
         lines += sum(one in shown for one in graph.down.get(name, ()))
         lines += sum(one in shown for one in graph.up.get(name, ()))
-        if lines > MOST_LINES_AROUND:
+        if lines > MAX_LINES_AROUND:
             break
         shown.add(name)
     return shown

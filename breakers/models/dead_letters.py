@@ -11,8 +11,8 @@ from django.db.models import Q
 
 from controlplane.core.jobs.models import Job
 
-LONGEST_NAME = 300
-LONGEST_ERROR = 500
+MAX_NAME_LENGTH = 300
+MAX_ERROR_LENGTH = 500
 POSITION = 41  # characters: two numbers of 20 digits, with a dash between
 
 
@@ -33,8 +33,8 @@ class LetterStream(models.Model):
 
     source = models.CharField(max_length=6, choices=Source.choices, default=Source.STREAM)
     server = models.CharField(max_length=60, db_collation="C")
-    name = models.CharField(max_length=LONGEST_NAME, db_collation="C")
-    origin = models.CharField(max_length=LONGEST_NAME, blank=True)
+    name = models.CharField(max_length=MAX_NAME_LENGTH, db_collation="C")
+    origin = models.CharField(max_length=MAX_NAME_LENGTH, blank=True)
     depth = models.BigIntegerField(default=0)
     first = models.CharField(max_length=POSITION, blank=True, db_collation="C")
     last = models.CharField(max_length=POSITION, blank=True, db_collation="C")
@@ -73,7 +73,7 @@ class LetterServer(models.Model):
     is_away = models.BooleanField(default=False)
     since = models.DateTimeField(null=True, blank=True)
     asked_at = models.DateTimeField(null=True, blank=True)
-    error = models.CharField(max_length=LONGEST_ERROR, blank=True)
+    error = models.CharField(max_length=MAX_ERROR_LENGTH, blank=True)
 
     def __str__(self) -> str:
         return self.name
@@ -88,8 +88,8 @@ class LetterGroup(models.Model):
     stream = models.ForeignKey(LetterStream, on_delete=models.CASCADE, related_name="groups")
     fingerprint = models.CharField(max_length=16, db_collation="C")
     error_type = models.CharField(max_length=200, blank=True)
-    pattern = models.CharField(max_length=LONGEST_ERROR, blank=True)
-    sample = models.CharField(max_length=LONGEST_ERROR, blank=True)
+    pattern = models.CharField(max_length=MAX_ERROR_LENGTH, blank=True)
+    sample = models.CharField(max_length=MAX_ERROR_LENGTH, blank=True)
     first_at = models.DateTimeField()
     last_at = models.DateTimeField()
 
@@ -129,7 +129,7 @@ class Letter(models.Model):
     stream = models.ForeignKey(LetterStream, on_delete=models.CASCADE, related_name="letters")
     position = models.CharField(max_length=POSITION, db_collation="C")
     group = models.ForeignKey(LetterGroup, on_delete=models.CASCADE, related_name="letters")
-    error = models.CharField(max_length=LONGEST_ERROR, blank=True)
+    error = models.CharField(max_length=MAX_ERROR_LENGTH, blank=True)
     consumer_group = models.CharField(max_length=200, blank=True)
     attempts = models.IntegerField(null=True, blank=True)
     retries = models.IntegerField(default=0)
@@ -254,7 +254,7 @@ class Departure(models.Model):
     edited = models.BinaryField(null=True, blank=True)
     size_bytes = models.BigIntegerField(default=0)
     error_type = models.CharField(max_length=200, blank=True)
-    error = models.CharField(max_length=LONGEST_ERROR, blank=True)
+    error = models.CharField(max_length=MAX_ERROR_LENGTH, blank=True)
     fingerprint = models.CharField(max_length=16, blank=True, db_collation="C")
     retry_of = models.CharField(max_length=POSITION, blank=True, db_collation="C")
     new_id = models.CharField(max_length=POSITION, blank=True)

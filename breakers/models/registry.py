@@ -47,7 +47,7 @@ class Service(models.Model):
         STORE = "store"
         EXTERNAL = "external"
 
-    slug = models.CharField(primary_key=True, max_length=names.LONGEST, db_collation="C")
+    slug = models.CharField(primary_key=True, max_length=names.MAX_LENGTH, db_collation="C")
     name = models.CharField(max_length=120)
     kind = models.CharField(max_length=10, choices=Kind.choices, default=Kind.SERVICE)
     owner = models.CharField(max_length=120, blank=True)
@@ -98,8 +98,8 @@ class Dependency(models.Model):
     fallbacks over all instances, ever: they outlive transitions and minutes.
     """
 
-    caller = models.CharField(max_length=names.LONGEST, db_collation="C")
-    callee = models.CharField(max_length=names.LONGEST, db_collation="C")
+    caller = models.CharField(max_length=names.MAX_LENGTH, db_collation="C")
+    callee = models.CharField(max_length=names.MAX_LENGTH, db_collation="C")
     protocol = models.CharField(max_length=40, blank=True)
     criticality = models.CharField(
         max_length=10, choices=Criticality.choices, default=Criticality.MEDIUM

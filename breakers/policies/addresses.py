@@ -7,7 +7,7 @@ from urllib.parse import SplitResult, urlsplit
 
 WEB = frozenset({"http", "https"})
 USUAL_PORTS = {"tcp": None, "http": 80, "https": 443}
-LONGEST = 500
+MAX_URL_LENGTH = 500
 _NAME = re.compile(r"(?=.{1,253}\Z)[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_-]{1,63})*\.?")
 
 
@@ -42,8 +42,8 @@ def probe_problem(url: str) -> str:
 def target(url: str) -> Target:
     """What `tcp://redis:6379` or `https://api.example.com/health` asks. Raises ValueError, whose
     text is for whoever wrote it. What may be registered is what can be asked: the same reading."""
-    if len(url) > LONGEST or not url.isascii():
-        raise ValueError(f"Up to {LONGEST} plain characters; write a foreign name as xn--….")
+    if len(url) > MAX_URL_LENGTH or not url.isascii():
+        raise ValueError(f"Up to {MAX_URL_LENGTH} plain characters; write a foreign name as xn--….")
     parts = _parts(url)
     if parts is None or parts.scheme not in USUAL_PORTS or not _is_host(parts.hostname or ""):
         raise ValueError("Must be tcp://host:port, http://… or https://….")

@@ -38,7 +38,7 @@ NEVER_RETRIED = (
 UNITS = ("_ms", "_seconds", "_size", "_calls", "_count", "attempts", "failures", "tokens")
 """A name that ends so says what is counted."""
 A_DAY = 86_400.0
-LEAST_SECONDS = 0.001
+MIN_SECONDS = 0.001
 MAX_TOKENS = 10**12
 
 
@@ -124,19 +124,19 @@ _BREAKER = (
     ),
     Parameter(
         "breaker.slow_call_seconds", "number", "A call is slow if it takes longer.", None, "s",
-        LEAST_SECONDS, A_DAY,
+        MIN_SECONDS, A_DAY,
     ),
     Parameter(
         "breaker.slow_call_rate", "number", "Opens at this share of slow calls.", 1, "", 0.0001, 1
     ),
     _seconds("breaker.open_seconds", 30, "Open for so long before it probes.",
-             least=LEAST_SECONDS),
+             least=MIN_SECONDS),
     Parameter(
         "breaker.open_multiplier", "number", "Longer by this each time it opens anew.", 1.5, "×",
         1, 100,
     ),
     _seconds("breaker.open_max_seconds", 300, "Never open for longer in one go.",
-             least=LEAST_SECONDS),
+             least=MIN_SECONDS),
     Parameter(
         "breaker.open_jitter", "number", "So much longer or shorter, by chance.", 0.2, "", 0, 1
     ),

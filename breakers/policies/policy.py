@@ -24,12 +24,12 @@ from controlplane.core.errors import InvalidInput
 
 __all__ = ["PARAMETERS", "SECTIONS", "checked", "checked_outage", "editable", "hop_text"]
 
-MOST_ROUTES = 200
+MAX_ROUTES = 200
 ROUTE_FIELDS = ("pattern", "timeout_ms", "reason")
 OUTAGE_ACTIONS = ("trip", "fallback")
 STOPPABLE = re.compile(r"(segment|feature|experiment):[A-Za-z0-9._-]{1,120}", re.ASCII)
 """What a machine may ask to stop: anything but everything."""
-LONGEST_FALLBACK = timedelta(days=30)
+MAX_FALLBACK_PERIOD = timedelta(days=30)
 """As long as an override may last."""
 OUTAGE_FIELDS = ("action", "switch", "open_share", "for_seconds", "expires_in")
 
@@ -87,7 +87,7 @@ def checked_outage(value: Any) -> dict[str, Any]:
         ),
         "expires_in": _duration(
             value.get("expires_in", "1h"),
-            LONGEST_FALLBACK if action == "fallback" else None,
+            MAX_FALLBACK_PERIOD if action == "fallback" else None,
             errors,
         ),
     }
@@ -217,8 +217,8 @@ def _routes(given: Any, errors: Errors) -> list[dict[str, Any]]:
     """Timeouts that some of the callee's paths have instead: the first pattern that fits counts."""
     if given is None:
         return []
-    if not isinstance(given, list) or len(given) > MOST_ROUTES:
-        put(errors, "routes", f"Must be a list of at most {MOST_ROUTES}.")
+    if not isinstance(given, list) or len(given) > MAX_ROUTES:
+        put(errors, "routes", f"Must be a list of at most {MAX_ROUTES}.")
         return []
     found, seen = [], set()
     for place, route in enumerate(given):

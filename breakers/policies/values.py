@@ -6,7 +6,7 @@ from typing import Any
 
 from breakers.policies.parameters import Parameter
 from controlplane.core.values import (
-    LONGEST_WORD,
+    MAX_WORD_LENGTH,
     Errors,
     choice,
     is_finite,
@@ -22,8 +22,8 @@ __all__ = [
     "refuse_unknown", "text", "whole", "words",
 ]  # fmt: skip
 
-LONGEST_HOP = 300
-MOST_IN_HOP = 10
+MAX_HOP_LENGTH = 300
+MAX_IN_HOP = 10
 
 
 def read(parameter: Parameter, value: Any, errors: Errors) -> Any:
@@ -65,7 +65,7 @@ def words(path: str, value: Any, most: int, errors: Errors) -> list[str | int]:
     for place, one in enumerate(value):
         said = str(one).strip() if isinstance(one, str | int) else ""
         is_status = said.isascii() and said.isdigit() and len(said) == 3
-        is_name = isinstance(one, str) and 0 < len(said) <= LONGEST_WORD and said.isprintable()
+        is_name = isinstance(one, str) and 0 < len(said) <= MAX_WORD_LENGTH and said.isprintable()
         if not (is_status or is_name):
             put(errors, f"{path}.{place}", "Must be an HTTP status or the name of an error.")
         elif (word := int(said) if is_status else said) not in found:
@@ -85,11 +85,11 @@ def chain(path: str, value: Any, most: int, errors: Errors) -> list[Any]:
 
 
 def _is_hop_text(hop: Any) -> bool:
-    return isinstance(hop, str) and 0 < len(hop.strip()) <= LONGEST_HOP and hop.isprintable()
+    return isinstance(hop, str) and 0 < len(hop.strip()) <= MAX_HOP_LENGTH and hop.isprintable()
 
 
 def _is_hop_object(hop: Any) -> bool:
-    if not isinstance(hop, Mapping) or not 0 < len(hop) <= MOST_IN_HOP:
+    if not isinstance(hop, Mapping) or not 0 < len(hop) <= MAX_IN_HOP:
         return False
     return all(
         _is_hop_text(key) and (value is None or isinstance(value, bool) or _is_plain(value))
@@ -99,5 +99,5 @@ def _is_hop_object(hop: Any) -> bool:
 
 def _is_plain(value: Any) -> bool:
     if isinstance(value, str):
-        return len(value) <= LONGEST_HOP and value.isprintable()
+        return len(value) <= MAX_HOP_LENGTH and value.isprintable()
     return isinstance(value, int | float) and is_finite(value)

@@ -24,7 +24,7 @@ LOOK_UP_SECONDS = 1.8
 AT_ONCE = 16
 BROKEN_FROM = 500
 """HTTP statuses from here on say that it does not work; any other is an answer."""
-LONGEST_ERROR = 500
+MAX_ERROR_LENGTH = 500
 
 LookUp = Callable[[Target], Awaitable[Address]]
 
@@ -80,7 +80,7 @@ async def _ask(url: str, look_up: LookUp) -> Result:
     except (OSError, httpx.HTTPError, httpx.InvalidURL) as problem:
         error = f"no connection: {problem or type(problem).__name__}"
     took_ms = round((time.monotonic() - began) * 1000, 1)
-    return Result(not error, took_ms, error[:LONGEST_ERROR])
+    return Result(not error, took_ms, error[:MAX_ERROR_LENGTH])
 
 
 async def _asked(target: Target, look_up: LookUp) -> str:

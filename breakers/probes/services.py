@@ -20,11 +20,11 @@ EVERY = timedelta(seconds=10)
 EARLY = timedelta(seconds=2)
 """A turn of the clockwork that comes a little early is on time."""
 LEASE = timedelta(seconds=30)
-MOST_AT_ONCE = 64
+MAX_AT_ONCE = 64
 PROBES = system("probes")
 AWAY, BACK = "probe.away", "probe.back"
 GRAVE_LEVEL = 2
-LONGEST_FAILURES = 1_000_000
+MAX_FAILURES = 1_000_000
 
 # Materialized: a plan that looked again for each row of the table would take more than the most.
 _CLAIM = """
@@ -65,7 +65,7 @@ def _claim(now: datetime) -> dict[str, str]:
         "now": now,
         "until": now + LEASE,
         "due": now - EVERY + EARLY,
-        "most": MOST_AT_ONCE,
+        "most": MAX_AT_ONCE,
     }
     with connection.cursor() as cursor:
         cursor.execute(_CLAIM, given)
@@ -83,7 +83,7 @@ def _note(slug: str, result: Result, now: datetime) -> bool:
     before = judge.Standing(probe.is_away, probe.failures, probe.since)
     after = judge.after(before, result.answered, now)
     probe.is_away, probe.since = after.is_away, after.since
-    probe.failures = min(after.failures, LONGEST_FAILURES)
+    probe.failures = min(after.failures, MAX_FAILURES)
     probe.checked_at, probe.lease_until = now, None
     probe.took_ms, probe.error = result.took_ms, result.error
     probe.save()

@@ -8,7 +8,7 @@ from breakers.readings.rows import rows
 from controlplane.core.instances.queries import HEARD_WITHIN
 from controlplane.core.measures import Asked, Reading, count, percent
 
-LONGEST_SUBJECT = 250
+MAX_SUBJECT_LENGTH = 250
 TO_DO = "See what takes so long, or raise its limit."
 
 _BULKHEADS = """
@@ -23,7 +23,7 @@ _BULKHEADS = """
 def concurrency(asked: Asked, now: datetime) -> Iterator[Reading]:
     """Calls in flight for each that is allowed."""
     for service, name, in_flight, limit, instances in rows(_BULKHEADS, fresh=now - HEARD_WITHIN):
-        subject = telling.cut(name, LONGEST_SUBJECT)
+        subject = telling.cut(name, MAX_SUBJECT_LENGTH)
         yield Reading(
             subject=subject,
             value=in_flight / limit,

@@ -16,9 +16,9 @@ from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput
 
-MOST_LISTED = 50
+MAX_LISTED = 50
 WRITTEN_AT_ONCE = 500
-LONGEST = {
+MAX_LENGTHS = {
     "name": 120, "owner": 120, "runbook_url": 500, "notes": 4000, "failure_mode": 2000,
     "fallback": 4000, "impact": 2000, "probe_url": 500, "stream": 200, "producer": 60,
     "consumer": 60, "group": 120, "protocol": 60, "purpose": 200, "reach": 200,
@@ -122,7 +122,7 @@ def checked_service(slug: str, fields: Mapping[str, Any]) -> Said:
     """All that a service says, with the defaults of what the fields leave out. Raises
     :class:`InvalidInput`."""
     if not names.is_slug(slug):
-        said = f"Must be 1 to {names.LONGEST} of the letters, digits and signs a-z 0-9 -"
+        said = f"Must be 1 to {names.MAX_LENGTH} of the letters, digits and signs a-z 0-9 -"
         raise InvalidInput({"slug": [said]})
     errors: values.Errors = {}
     values.refuse_unknown("", fields, SERVICE_FIELDS, errors)
@@ -161,7 +161,7 @@ def _texts(
     fields: Mapping[str, Any], wanted: tuple[str, ...], errors: values.Errors
 ) -> dict[str, Any]:
     return {
-        field: values.text(field, fields.get(field), LONGEST[field], errors) for field in wanted
+        field: values.text(field, fields.get(field), MAX_LENGTHS[field], errors) for field in wanted
     }
 
 
@@ -169,8 +169,8 @@ def _list(field: str, given: Any, errors: values.Errors) -> list[str]:
     """Texts, each once."""
     if given is None:
         return []
-    if not isinstance(given, list) or len(given) > MOST_LISTED:
-        values.put(errors, field, f"Must be a list of at most {MOST_LISTED}.")
+    if not isinstance(given, list) or len(given) > MAX_LISTED:
+        values.put(errors, field, f"Must be a list of at most {MAX_LISTED}.")
         return []
     found = [values.text(f"{field}.{place}", one, 300, errors) for place, one in enumerate(given)]
     return [one for one in dict.fromkeys(found) if one]
@@ -189,8 +189,8 @@ def _retry(given: Any, errors: values.Errors) -> dict[str, Any]:
         "max_retries": values.whole("retry.max_retries", given.get("max_retries"), 0, 100, errors)
     }
     delays = given.get("delays_seconds") or []
-    if not isinstance(delays, list) or len(delays) > MOST_LISTED:
-        values.put(errors, "retry.delays_seconds", f"Must be a list of at most {MOST_LISTED}.")
+    if not isinstance(delays, list) or len(delays) > MAX_LISTED:
+        values.put(errors, "retry.delays_seconds", f"Must be a list of at most {MAX_LISTED}.")
     else:
         found["delays_seconds"] = [
             values.number(f"retry.delays_seconds.{place}", one, 0, 86_400, errors)

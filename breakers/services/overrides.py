@@ -22,12 +22,12 @@ from controlplane.core.live.notes import changed
 from controlplane.core.outbox import services as outbox
 from controlplane.core.reasons import problems_with, unreadable
 
-SHORTEST, LONGEST = timedelta(seconds=1), timedelta(days=30)
+MIN_DURATION, MAX_DURATION = timedelta(seconds=1), timedelta(days=30)
 RESET_LASTS = "5m"
 """A reset happens once, and then stands as long as late instances may need to hear of it."""
 EXPIRY = system("overrides")
 STRAGGLERS_SHOWN = 20
-MOST_AT_ONCE = 200
+MAX_AT_ONCE = 200
 LOUD = (Override.Mode.FORCED_OPEN, Override.Mode.FORCED_CLOSED)
 APPLIED = """
     SELECT wanted.place,
@@ -123,7 +123,7 @@ def remove(*, caller: str, callee: str, reason: str = "", actor: Actor, now: dat
 def expire_due(now: datetime) -> int:
     """End those whose time has come, each in a transaction of its own; returns how many."""
     due = past_expiry(now).order_by("expires_at").values_list("pk", flat=True)
-    return sum(_expire(pk, now) for pk in due[:MOST_AT_ONCE])
+    return sum(_expire(pk, now) for pk in due[:MAX_AT_ONCE])
 
 
 def past_expiry(now: datetime | Combinable) -> QuerySet[Override]:
@@ -160,7 +160,7 @@ def acknowledgements(told: Iterable[tuple[str, int]], now: datetime) -> list[Ack
 
 def _checked(mode: str, reason: str, expires_in: str | None) -> timedelta:
     errors: dict[str, list[str]] = {}
-    lasts = SHORTEST
+    lasts = MIN_DURATION
     if mode not in Override.Mode.values:
         errors["mode"] = [f"Must be one of {', '.join(Override.Mode.values)}."]
     if problems := problems_with(reason):
@@ -169,8 +169,8 @@ def _checked(mode: str, reason: str, expires_in: str | None) -> timedelta:
         expires_in = RESET_LASTS
     try:
         lasts = durations.parse(expires_in or "")
-        if not SHORTEST <= lasts <= LONGEST:
-            errors["expires_in"] = [f"At most {LONGEST.days} days: nobody remembers longer."]
+        if not MIN_DURATION <= lasts <= MAX_DURATION:
+            errors["expires_in"] = [f"At most {MAX_DURATION.days} days: nobody remembers longer."]
     except ValueError as error:
         errors["expires_in"] = [str(error)]
     if errors:

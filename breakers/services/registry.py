@@ -160,7 +160,7 @@ def target(dependency: Dependency) -> str:
 
 
 def require_names(caller: str, callee: str) -> None:
-    said = f"Must be 1 to {names.LONGEST} of the letters, digits and signs a-z 0-9 -"
+    said = f"Must be 1 to {names.MAX_LENGTH} of the letters, digits and signs a-z 0-9 -"
     wrong = {
         field: [said]
         for field, slug in (("caller", caller), ("callee", callee))
@@ -193,9 +193,9 @@ def require_room(more: int) -> None:
     """Raise :class:`Conflict` unless so many more may be registered. What is only reported does not
     count: whoever may report must not keep others from registering."""
     registered = Dependency.objects.registered().exclude(document={}).count()
-    if registered + more > names.MOST_REGISTERED:
+    if registered + more > names.MAX_REGISTERED:
         raise Conflict(
-            f"No more than {names.MOST_REGISTERED:,} dependencies may be registered here."
+            f"No more than {names.MAX_REGISTERED:,} dependencies may be registered here."
         )
 
 

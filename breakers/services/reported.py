@@ -14,7 +14,7 @@ from controlplane.core.instances.queries import HEARD_WITHIN
 from controlplane.core.live.notes import changed
 
 ACTOR = system("reports")
-MOST_AT_ONCE = 500
+MAX_AT_ONCE = 500
 AFTER_REMOVAL = timedelta(minutes=1)
 """So long an instance may need to hear that the policy is gone, and to stop."""
 KEPT_UNSEEN = timedelta(hours=1)
@@ -74,7 +74,7 @@ def purge_discovered(now: datetime) -> int:
     """Delete dependencies that nobody has registered or forced and no instance reports: names that
     were made up must not take the room of others for ever. Returns how many."""
     done = 0
-    while (purged := _purge_some(now)) == MOST_AT_ONCE:
+    while (purged := _purge_some(now)) == MAX_AT_ONCE:
         done += purged
     return done + purged
 
@@ -83,7 +83,7 @@ def _purge_some(now: datetime) -> int:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(
             _UNSEEN,
-            {"unseen": now - KEPT_UNSEEN, "silent": now - KEPT_SILENT, "most": MOST_AT_ONCE},
+            {"unseen": now - KEPT_UNSEEN, "silent": now - KEPT_SILENT, "most": MAX_AT_ONCE},
         )
         gone = Dependency.objects.filter(pk__in=[pk for (pk,) in cursor.fetchall()])
         named = [row.name for row in gone]
@@ -100,7 +100,7 @@ def _come_back(now: datetime) -> list[int]:
             {
                 "fresh": now - HEARD_WITHIN,
                 "after": AFTER_REMOVAL.total_seconds(),
-                "most": MOST_AT_ONCE,
+                "most": MAX_AT_ONCE,
             },
         )
         return [pk for (pk,) in cursor.fetchall()]

@@ -18,7 +18,7 @@ PAGE_SIZE = 50
 OVERRIDDEN = "overridden"
 STATES = (standing.OPEN, standing.HALF_OPEN, OVERRIDDEN, standing.CLOSED, standing.UNKNOWN)
 SPARK_MINUTES = 60
-MOST_CALLERS = 40
+MAX_CALLERS = 40
 
 # A breaker that is not closed is rare, and has an index of its own: only those are counted, over
 # instances that are not gone. Heat counts up from the worst: what is open or half-open by a fresh
@@ -172,13 +172,13 @@ def tally(now: datetime) -> Tally:
 
 
 def callers() -> list[str]:
-    """Who there is to narrow the board to; one more than `MOST_CALLERS` if they are too many for a
+    """Who there is to narrow the board to; one more than `MAX_CALLERS` if they are too many for a
     list to choose from."""
     return list(
         Dependency.objects.registered()
         .order_by("caller")
         .values_list("caller", flat=True)
-        .distinct()[: MOST_CALLERS + 1]
+        .distinct()[: MAX_CALLERS + 1]
     )
 
 

@@ -18,7 +18,7 @@ from controlplane.core.instances.queries import GONE_AFTER, HEARD_WITHIN
 
 CLOSED, OPEN, HALF_OPEN, UNKNOWN = "closed", "open", "half_open", "unknown"
 WORST_FIRST = (OPEN, HALF_OPEN, CLOSED)
-MOST_INSTANCES = 200
+MAX_INSTANCES = 200
 
 # All instances that are not gone, with what their present boot said.
 _SAID = """
@@ -123,7 +123,7 @@ def of(dependencies: Sequence[Dependency], now: datetime) -> list[Standing]:
 
 
 def instances(
-    dependency: Dependency, now: datetime, *, most: int = MOST_INSTANCES
+    dependency: Dependency, now: datetime, *, most: int = MAX_INSTANCES
 ) -> list[InstanceBreaker]:
     """Its breakers by instance, the worst first, at most `most` of them."""
     rows = _read(_INSTANCES, now, id=dependency.pk, name=dependency.name, most=most)

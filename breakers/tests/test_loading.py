@@ -308,7 +308,7 @@ def test_folder_without_room_changes_nothing(folder):
     one = Dependency.objects.create(
         caller="c0", callee="x", document={"timeout_ms": 1}, registered_at=now, changed_at=now
     )
-    multiply(one, names.MOST_REGISTERED - 1, caller="'c' || i")
+    multiply(one, names.MAX_REGISTERED - 1, caller="'c' || i")
 
     code, _, said = load(folder)
 

@@ -248,7 +248,7 @@ def test_a_probe_is_asked_every_ten_seconds_and_by_one_at_a_time(settings):
 @pytest.mark.django_db
 def test_no_more_are_taken_at_once_than_may_be(settings, monkeypatch, believed_empty):
     settings.PROBE_ALLOW = LOCAL
-    monkeypatch.setattr(services, "MOST_AT_ONCE", 2)
+    monkeypatch.setattr(services, "MAX_AT_ONCE", 2)
     with listening() as url:
         service("gone", probe_url=url)
         turn(NOW)

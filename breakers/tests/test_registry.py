@@ -177,14 +177,14 @@ def many(now, count, **fields):
 
 
 def test_no_room_for_more_than_may_be_registered(now):
-    many(now, names.MOST_REGISTERED, document={"timeout_ms": 1})
+    many(now, names.MAX_REGISTERED, document={"timeout_ms": 1})
 
     with pytest.raises(Conflict):
         dependency(now)
 
 
 def test_what_is_only_reported_takes_no_room_of_what_is_registered(now):
-    many(now, names.MOST_REGISTERED)
+    many(now, names.MAX_REGISTERED)
 
     assert dependency(now).version == 1
 

@@ -7,7 +7,7 @@ import pytest
 
 from breakers.models import BreakerState, Dependency, Registry
 from breakers.services import overrides, registry
-from breakers.services.reported import MOST_AT_ONCE
+from breakers.services.reported import MAX_AT_ONCE
 from breakers.tests.registered import (
     ADMIN,
     OPERATOR,
@@ -141,7 +141,7 @@ def test_registered_removed_and_forced_ones_stay(now):
 def test_more_than_one_batch_is_forgotten_in_one_go(now):
     Dependency.objects.bulk_create(
         Dependency(caller=f"c{n}", callee="x", registered_at=now - DAY, changed_at=now)
-        for n in range(MOST_AT_ONCE + 1)
+        for n in range(MAX_AT_ONCE + 1)
     )
 
-    assert registry.purge_discovered(now) == MOST_AT_ONCE + 1
+    assert registry.purge_discovered(now) == MAX_AT_ONCE + 1

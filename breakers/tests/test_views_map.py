@@ -89,7 +89,7 @@ def test_unknown_service_is_said_to_be_unknown():
 
 def test_too_many_services_ask_for_one_and_draw_two_hops():
     now = db_now()
-    for number in range(map_graph.MOST_DRAWN):
+    for number in range(map_graph.MAX_DRAWN):
         discovered(f"s{number:03}->s{number + 1:03}", now)
 
     whole = map_graph.picture("", now)
@@ -97,7 +97,7 @@ def test_too_many_services_ask_for_one_and_draw_two_hops():
 
     assert not whole.drawn
     assert sorted(one.slug for one in part.nodes) == ["s048", "s049", "s050", "s051", "s052"]
-    assert part.left_out == map_graph.MOST_DRAWN + 1 - 5
+    assert part.left_out == map_graph.MAX_DRAWN + 1 - 5
 
 
 def test_what_is_reached_is_told_nearest_first_and_once_in_a_cycle():

@@ -25,7 +25,7 @@ def breakers_page(request: PersonRequest) -> HttpResponse:
         "asked": asked,
         "found": found,
         "tally": found.tally,
-        "callers": callers if len(callers) <= board.MOST_CALLERS else [],
+        "callers": callers if len(callers) <= board.MAX_CALLERS else [],
         "criticalities": Criticality.values,
     }
     response = live.page(request, "board", context)

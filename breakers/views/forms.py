@@ -18,7 +18,7 @@ from controlplane.core.reasons import MAX_CHARACTERS
 HOW_LONG = {"15m": "15 minutes", "1h": "1 hour", "4h": "4 hours", "24h": "24 hours"}
 OTHER = "other"
 LONG_TEXT = 300  # characters: what may be longer gets a field of several lines
-LONGEST_VALUE = 20_000  # characters of one field: far beyond what any parameter may be
+MAX_VALUE_LENGTH = 20_000  # characters of one field: far beyond what any parameter may be
 
 
 class OverrideForm(RuleForm):
@@ -112,7 +112,7 @@ def texts_posted(data: Mapping[str, Any]) -> dict[str, str]:
     names += [f"has.{section}" for section in SECTIONS]
     names += ["routes", *(f"on_outage.{name}" for name in OUTAGE_FIELDS)]
     return {
-        name: str(data.get(name, "")).replace("\r\n", "\n").replace("\x00", "")[:LONGEST_VALUE]
+        name: str(data.get(name, "")).replace("\r\n", "\n").replace("\x00", "")[:MAX_VALUE_LENGTH]
         for name in names
     }
 

@@ -22,6 +22,6 @@ def map_page(request: PersonRequest) -> HttpResponse:
         "picture": picture,
         "table": sorted(picture.lines, key=map_graph.worst_first),
         "arrows": ("calm", "half", "open"),
-        "most_drawn": map_graph.MOST_DRAWN,
+        "most_drawn": map_graph.MAX_DRAWN,
     }
     return live.page(request, "map", context)

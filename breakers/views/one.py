@@ -25,8 +25,8 @@ TRANSITIONS_SHOWN = 12
 ENTRIES_SHOWN = 10
 INSTANCES_SHOWN = 50
 HOPS_ABOVE = 6
-MOST_ABOVE = 400
-MOST_CELLS = 40
+MAX_ABOVE = 400
+MAX_CELLS = 40
 TICKS = 4  # marks below the strip, six hours apart
 
 
@@ -69,7 +69,7 @@ def forced(override: Override | None, now: datetime) -> dict[str, Any]:
     if override is None:
         return {"override": None}
     got = overrides.acknowledged(override, now)
-    count = min(got.instances, MOST_CELLS)
+    count = min(got.instances, MAX_CELLS)
     full = got.applied * count // got.instances if got.instances else 0
     return {
         "override": override,
@@ -109,11 +109,11 @@ def _chain(dependency: Dependency) -> amplification.Chain:
     for _ in range(HOPS_ABOVE):
         rows = Dependency.objects.registered().filter(callee__in=rim)
         found = rows.order_by("pk").values_list("caller", "callee", "document__retry__attempts")
-        edges = {(caller, callee): _whole(number) for caller, callee, number in found[:MOST_ABOVE]}
+        edges = {(caller, callee): _whole(number) for caller, callee, number in found[:MAX_ABOVE]}
         attempts |= edges
         seen |= rim
         rim = {caller for caller, _ in edges} - seen
-        if not rim or len(attempts) >= MOST_ABOVE:
+        if not rim or len(attempts) >= MAX_ABOVE:
             break
     worst = amplification.worst(attempts, dependency.caller, dependency.callee)
     return replace(worst, is_whole=worst.is_whole and not rim)

@@ -30,8 +30,8 @@ from controlplane.core.http.authentication import actor_of
 
 PREVIEW = "preview"
 SAVE = "save"
-LONGEST_REASON = 2000
-MOST_SUGGESTED = 200
+MAX_REASON_LENGTH = 2000
+MAX_SUGGESTED = 200
 
 
 @signed_in
@@ -53,7 +53,7 @@ def new(request: PersonRequest) -> HttpResponse:
                 messages.info(request, f"{found.name} is registered already. This is its policy.")
             path = reverse("dependency_edit", args=[caller, callee])
             return HttpResponseClientRedirect(path) if request.htmx else redirect(path)
-    services = Service.objects.order_by("slug").values_list("slug", flat=True)[:MOST_SUGGESTED]
+    services = Service.objects.order_by("slug").values_list("slug", flat=True)[:MAX_SUGGESTED]
     context = {"caller": caller, "callee": callee, "errors": errors, "services": services}
     return show(request, "breakers/new.html", context, status=422 if errors else 200)
 
@@ -99,7 +99,7 @@ def _save(
                 caller=caller,
                 callee=callee,
                 fields=context["fields"],
-                reason=request.POST.get("reason", "")[:LONGEST_REASON],
+                reason=request.POST.get("reason", "")[:MAX_REASON_LENGTH],
                 actor=actor_of(request),
                 now=now,
             )

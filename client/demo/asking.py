@@ -14,11 +14,11 @@ from demo.serving import Body
 from switchgear import Answer, Fallback, Policy, SwitchEngaged, Switchgear
 from switchgear.patterns.caches import MemoryCache
 
-MOST_SECONDS = 10.0
+MAX_SECONDS = 10.0
 """Whatever the console says."""
 TRY_SECONDS = 3.0
 KEPT_SECONDS = 900.0
-MOST_KEPT = 120
+MAX_KEPT = 120
 """Of 200 visitors, so that an outage shows both: answers of before, and none."""
 
 
@@ -39,7 +39,7 @@ class Asking:
             world.NL2SQL: gear.policy(
                 "core->oracle",
                 timeout_seconds=TRY_SECONDS,
-                fallback=Fallback(cache=MemoryCache(KEPT_SECONDS, MOST_KEPT), cache_key=_key),
+                fallback=Fallback(cache=MemoryCache(KEPT_SECONDS, MAX_KEPT), cache_key=_key),
             ),
             world.ONTOLOGY: gear.policy("core->synapse", timeout_seconds=TRY_SECONDS),
         }
@@ -53,7 +53,7 @@ class Asking:
         return self.policies[intent].run(self._calls[intent], question)
 
     def _call(self, service: str, path: str, question: Body) -> dict[str, Any]:
-        status, said = call(self._ports[service], path, question, seconds=MOST_SECONDS)
+        status, said = call(self._ports[service], path, question, seconds=MAX_SECONDS)
         if status == 503 and "switch" in said:
             # Theirs heard of it sooner. A call that a switch stops is nobody's failure.
             raise SwitchEngaged(said["switch"], said.get("reason"))

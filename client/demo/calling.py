@@ -9,7 +9,7 @@ from demo.world import HOST
 from switchgear.patterns import deadline
 from switchgear.patterns.propagation import outgoing
 
-LEAST_SECONDS = 0.001
+MIN_SECONDS = 0.001
 
 
 class Unreachable(ConnectionError):
@@ -26,7 +26,7 @@ def call(
     """Status and document, within `seconds` and what a policy around it leaves. Raises
     :class:`Unreachable`."""
     left = deadline.left()
-    most = seconds if left is None else max(min(seconds, left), LEAST_SECONDS)
+    most = seconds if left is None else max(min(seconds, left), MIN_SECONDS)
     connection = http.client.HTTPConnection(HOST, port, timeout=most)
     try:
         headers = {"Content-Type": "application/json", **outgoing()}

@@ -18,7 +18,7 @@ from switchgear import Refused, SwitchEngaged, Switchgear
 
 EVENT_SHARE = 0.1
 GARBLED_SHARE = 0.005
-MOST_EVENTS = 10_000
+MAX_EVENTS = 10_000
 AWAY: Mapping[str, str] = {
     world.NL2SQL: "ORACLE_UNAVAILABLE",
     world.ONTOLOGY: "SYNAPSE_UNAVAILABLE",
@@ -97,7 +97,7 @@ class Core:
             "amount": amount,
         }
         try:
-            self._stream.xadd(world.EVENTS, event, maxlen=MOST_EVENTS)
+            self._stream.xadd(world.EVENTS, event, maxlen=MAX_EVENTS)
         except redis.RedisError as error:
             log.warning("an event is lost: %s", type(error).__name__)
 

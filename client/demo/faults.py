@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-LONGEST_DELAY_MS = 10_000
-LONGEST_SECONDS = 3600.0
+MAX_DELAY_MS = 10_000
+MAX_SECONDS = 3600.0
 
 
 class Broken(Exception):
@@ -53,10 +53,10 @@ def read(given: Mapping[str, Any]) -> Fault:
     fault = Fault(**given)
     if not all(0 <= share <= 1 for share in (fault.errors, fault.garbled, fault.overloaded)):
         raise WrongFault("errors, garbled and overloaded are shares from 0 to 1")
-    if not 0 <= fault.delay_ms <= LONGEST_DELAY_MS:
-        raise WrongFault(f"delay_ms is from 0 to {LONGEST_DELAY_MS}")
-    if not 0 < fault.seconds <= LONGEST_SECONDS:
-        raise WrongFault(f"seconds are more than 0, and at most {LONGEST_SECONDS:.0f}")
+    if not 0 <= fault.delay_ms <= MAX_DELAY_MS:
+        raise WrongFault(f"delay_ms is from 0 to {MAX_DELAY_MS}")
+    if not 0 < fault.seconds <= MAX_SECONDS:
+        raise WrongFault(f"seconds are more than 0, and at most {MAX_SECONDS:.0f}")
     return fault
 
 

@@ -17,7 +17,7 @@ from demo import world
 from demo.calling import Unreachable, call
 
 RATE = 20.0
-MOST_RATE = 100.0
+MAX_RATE = 100.0
 AT_ONCE = 32
 """Questions that wait for their answers; more than that are not asked."""
 PATIENCE_SECONDS = 10.0
@@ -88,8 +88,8 @@ def rate(text: str) -> float:
         wanted = float(text or RATE)
     except ValueError:
         wanted = 0.0
-    if not 0 < wanted <= MOST_RATE:
-        raise ValueError(f"DEMO_RATE: must be more than 0, and at most {MOST_RATE:.0f}")
+    if not 0 < wanted <= MAX_RATE:
+        raise ValueError(f"DEMO_RATE: must be more than 0, and at most {MAX_RATE:.0f}")
     return wanted
 
 

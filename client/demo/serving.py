@@ -22,7 +22,7 @@ from switchgear import Decision, SwitchEngaged
 from switchgear.llm.providers import ProviderUnavailable
 from switchgear.patterns.propagation import incoming
 
-MOST_BYTES = 64 * 1024
+MAX_BYTES = 64 * 1024
 IDLE_SECONDS = 30
 FORM = "application/x-www-form-urlencoded"
 
@@ -159,7 +159,7 @@ class _Handling(BaseHTTPRequestHandler):
 
     def _body(self) -> Body:
         length = int(self.headers.get("Content-Length") or 0)
-        if not 0 <= length <= MOST_BYTES:
+        if not 0 <= length <= MAX_BYTES:
             self.close_connection = True
             raise ValueError(length)
         text = self.rfile.read(length)

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from switchgear.deciding.snapshot import switch_id
 
-LONGEST_NAME = 120
+MAX_NAME_LENGTH = 120
 
 log = logging.getLogger("switchgear")
 
@@ -51,7 +51,7 @@ class Settings:
         for name in ("service", "instance"):
             if not is_name(getattr(self, name)):
                 raise ValueError(
-                    f"{name} must be 1 to {LONGEST_NAME} printable characters without spaces or"
+                    f"{name} must be 1 to {MAX_NAME_LENGTH} printable characters without spaces or"
                     f" slashes, not {getattr(self, name)!r:.200}"
                 )
 
@@ -77,7 +77,7 @@ class Settings:
 
     def for_child(self) -> "Settings":
         """Those of a process that was forked from this one: it is an instance of its own."""
-        given = f"{self.instance[: LONGEST_NAME - 12]}-{os.getpid()}"
+        given = f"{self.instance[: MAX_NAME_LENGTH - 12]}-{os.getpid()}"
         return replace(self, instance=own_instance() if self.own_name else given)
 
 
@@ -85,7 +85,7 @@ def is_name(text: object) -> bool:
     """Whether the console takes this as the name of a service, or of an instance."""
     return (
         isinstance(text, str)
-        and 0 < len(text) <= LONGEST_NAME
+        and 0 < len(text) <= MAX_NAME_LENGTH
         and text.isprintable()
         and not re.search(r"[\s/\ufffd]", text)
         and not text.startswith("token:")
@@ -96,13 +96,13 @@ def as_name(text: str) -> str:
     """Return `text` with hyphens for invalid characters; empty if nothing else is left."""
     cleaned = "".join(each if each.isprintable() else "-" for each in text)
     cleaned = re.sub(r"[\s/\ufffd]+", "-", cleaned).strip("-")
-    return re.sub(r"^token:", "token-", cleaned)[:LONGEST_NAME]
+    return re.sub(r"^token:", "token-", cleaned)[:MAX_NAME_LENGTH]
 
 
 def own_instance() -> str:
     """The host's name (in Kubernetes the pod's) and the process id."""
     host = re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname()) or "host"
-    return f"{host[: LONGEST_NAME - 12]}-{os.getpid()}"
+    return f"{host[: MAX_NAME_LENGTH - 12]}-{os.getpid()}"
 
 
 def default_state_dir() -> Path | None:

@@ -13,12 +13,12 @@ from typing import Any, TypeVar
 from switchgear.guards import SwitchEngaged
 from switchgear.wrapping import wrapped
 
-MOST_NAMES = 200
+MAX_NAMES = 200
 """As many as the console counts of one process."""
-LONGEST_NAME = 200  # bytes in UTF-8
-MOST_EVENTS = 2**53
+MAX_NAME_BYTES = 200  # bytes in UTF-8
+MAX_EVENTS = 2**53
 """Where the counts of one SLO stop: what every reader of JSON can hold."""
-MOST_COMPLAINTS = 20
+MAX_COMPLAINTS = 20
 
 NO_EVENTS = (SwitchEngaged, concurrent.futures.CancelledError)
 """What ends a call that nobody was served by, and nobody failed at."""
@@ -59,7 +59,7 @@ class SLI:
             self._complain(good, total)
             return
         with self._lock:
-            if self._total + total > MOST_EVENTS or not self._is_reported:
+            if self._total + total > MAX_EVENTS or not self._is_reported:
                 self.left_out += total
             else:
                 self._good += good
@@ -180,14 +180,14 @@ class Indicators:
     def _new(self, name: str) -> SLI:
         why = "" if _is_name(name) else "that is no name of an SLO"
         with self._lock:
-            if not why and (name in self._slis or len(self._slis) < MOST_NAMES):
+            if not why and (name in self._slis or len(self._slis) < MAX_NAMES):
                 return self._slis.setdefault(name, SLI(name))
-            if self._complaints < MOST_COMPLAINTS:
+            if self._complaints < MAX_COMPLAINTS:
                 self._complaints += 1
-                why = why or f"there are {MOST_NAMES} others"
+                why = why or f"there are {MAX_NAMES} others"
                 log.warning("switchgear: SLI %.100r is not reported: %s", name, why)
             return self._spare
 
 
 def _is_name(name: object) -> bool:
-    return isinstance(name, str) and name.isprintable() and 0 < len(name.encode()) <= LONGEST_NAME
+    return isinstance(name, str) and name.isprintable() and 0 < len(name.encode()) <= MAX_NAME_BYTES

@@ -27,7 +27,7 @@ can be entered by `async with` as well, an asynchronous generator does that."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-MOST_WRAPPED = 100
+MAX_WRAPPED = 100
 """So many functions are looked through; more are a ring."""
 
 
@@ -116,7 +116,7 @@ def refuse_coroutine(given: "CoroutineType[Any, Any, Any]") -> NoReturn:
 
 def _may_await(function: object) -> bool:
     """Whether this plain function is around a coroutine function."""
-    for _ in range(MOST_WRAPPED):
+    for _ in range(MAX_WRAPPED):
         function = getattr(function, "__wrapped__", None)
         if function is None:
             return False

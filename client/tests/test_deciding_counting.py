@@ -6,8 +6,8 @@ import uuid
 
 from switchgear.clock import ConsoleClock
 from switchgear.deciding import snapshot
-from switchgear.deciding.counting import MOST_SWITCHES
-from switchgear.deciding.memory import MOST_CELLS, Memory
+from switchgear.deciding.counting import MAX_SWITCHES
+from switchgear.deciding.memory import MAX_CELLS, Memory
 from switchgear.testing import Console, FakeClock
 
 THREADS = 8
@@ -75,29 +75,29 @@ def test_counts_are_complete_when_answers_are_thrown_away_for_want_of_room() -> 
     memory = Memory(ConsoleClock(FakeClock()))
     memory.accept(snapshot_of(1))
 
-    for number in range(2 * MOST_CELLS):
+    for number in range(2 * MAX_CELLS):
         memory.decide(None, ("chat", f"f{number}"), (), None)
 
-    assert memory.counted()["feature:chat"] == (2 * MOST_CELLS, 0)
+    assert memory.counted()["feature:chat"] == (2 * MAX_CELLS, 0)
 
 
 def test_switches_beyond_what_a_report_may_have_are_dropped_with_a_count() -> None:
     memory = Memory(ConsoleClock(FakeClock()))
     memory.accept(snapshot_of(1))
 
-    for number in range(MOST_SWITCHES + 500):
+    for number in range(MAX_SWITCHES + 500):
         memory.decide(None, f"f{number}", (), None)
 
     counted = memory.counted()
-    assert len(counted) == MOST_SWITCHES
-    assert counted["global:all"] == (MOST_SWITCHES + 500, 0)
+    assert len(counted) == MAX_SWITCHES
+    assert counted["global:all"] == (MAX_SWITCHES + 500, 0)
     assert memory.counts.dropped == 501
 
 
 def test_switch_that_blocks_takes_the_place_of_one_that_never_has() -> None:
     memory = Memory(ConsoleClock(FakeClock()))
     memory.accept(snapshot_of(1, "feature:chat", "feature:search"))
-    for number in range(MOST_SWITCHES - 1):
+    for number in range(MAX_SWITCHES - 1):
         memory.decide(None, f"f{number}", (), None)
     memory.counted()
 
@@ -105,9 +105,9 @@ def test_switch_that_blocks_takes_the_place_of_one_that_never_has() -> None:
     memory.decide("finance", "search", (), None)
     counted = memory.counted()
 
-    assert len(counted) == MOST_SWITCHES
+    assert len(counted) == MAX_SWITCHES
     assert (counted["feature:chat"], counted["feature:search"]) == ((0, 1), (0, 1))
-    assert counted["global:all"] == (MOST_SWITCHES + 1, 0)
+    assert counted["global:all"] == (MAX_SWITCHES + 1, 0)
     assert memory.counts.dropped == 3
 
 

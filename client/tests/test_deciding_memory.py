@@ -16,7 +16,7 @@ from switchgear.deciding import snapshot
 from switchgear.deciding.bucketing import bucket
 from switchgear.deciding.complaints import MAX_COMPLAINTS
 from switchgear.deciding.keys import MAX_KEPT_KEYS
-from switchgear.deciding.memory import MOST_CELLS, MOST_EPOCHS, Memory
+from switchgear.deciding.memory import MAX_CELLS, MAX_EPOCHS, Memory
 from switchgear.testing import FakeClock
 
 FIRST, SECOND, THIRD = (str(uuid.UUID(int=number)) for number in (1, 2, 3))
@@ -127,10 +127,10 @@ def test_epoch_left_before_the_restart_is_refused_as_the_first_one() -> None:
 
 def test_epochs_that_were_left_are_bounded() -> None:
     memory = memory_of()
-    for number in range(MOST_EPOCHS + 50):
+    for number in range(MAX_EPOCHS + 50):
         memory.accept(snapshot_of(epoch=str(uuid.UUID(int=number + 10))))
 
-    assert len(memory.left_epochs) == MOST_EPOCHS
+    assert len(memory.left_epochs) == MAX_EPOCHS
 
 
 def test_forced_switch_blocks_before_and_beside_the_snapshot() -> None:
@@ -225,9 +225,9 @@ def test_questions_kept_are_bounded() -> None:
     memory = memory_of()
     memory.accept(snapshot_of("feature:chat"))
 
-    for number in range(3 * MOST_CELLS):
+    for number in range(3 * MAX_CELLS):
         assert is_allowed(memory, f"f{number}")
-        assert len(memory.cells) <= MOST_CELLS
+        assert len(memory.cells) <= MAX_CELLS
 
     assert not is_allowed(memory, "chat")
 
@@ -356,13 +356,13 @@ def test_questions_that_are_huge_are_answered_and_not_kept() -> None:
 def test_oldest_question_makes_room_and_the_others_stay() -> None:
     memory = memory_of()
     memory.accept(snapshot_of("feature:chat"))
-    for number in range(MOST_CELLS):
+    for number in range(MAX_CELLS):
         is_allowed(memory, f"f{number}")
     before = dict(memory.cells)
 
     is_allowed(memory, "chat")
 
-    assert len(memory.cells) == MOST_CELLS
+    assert len(memory.cells) == MAX_CELLS
     assert before.keys() - memory.cells.keys() == {(None, "f0", ())}
     assert memory.cells[None, "f1", ()] is before[None, "f1", ()]
 

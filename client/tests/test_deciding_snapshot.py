@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from switchgear.deciding.snapshot import (
-    MOST_BYTES,
-    MOST_SWITCHES,
+    MAX_BYTES,
+    MAX_SWITCHES,
     InvalidSnapshot,
     is_switch,
     read,
@@ -111,7 +111,7 @@ def test_garbage_is_refused(garbage: bytes) -> None:
 
 def test_document_beyond_the_limit_is_refused_before_it_is_read() -> None:
     with pytest.raises(InvalidSnapshot, match="bytes"):
-        read(b" " * (MOST_BYTES + 1))
+        read(b" " * (MAX_BYTES + 1))
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_document_beyond_the_limit_is_refused_before_it_is_read() -> None:
         b"{}," * 2_000_000,
         b"[]," * 2_000_000,
         b"0," * 2_000_000,
-        b"0.1," * (MOST_SWITCHES + 2),
+        b"0.1," * (MAX_SWITCHES + 2),
         b'"",' * 2_000_000,
     ],
 )
@@ -133,7 +133,7 @@ def test_document_that_would_fill_the_memory_is_refused_before_it_does(filling: 
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
-    assert most < 2 * MOST_BYTES
+    assert most < 2 * MAX_BYTES
 
 
 def test_document_of_as_many_switches_as_there_may_be_is_read() -> None:
@@ -141,11 +141,11 @@ def test_document_of_as_many_switches_as_there_may_be_is_read() -> None:
     row = {**ENGAGED, "state": "ramping", "allow_percent": 12.5, "reason": reason}
     for name in ("scope", "key", "engaged_at", "salt"):
         del row[name]
-    rows = [{**row, "id": f"feature:f{number}", "salt": "s"} for number in range(MOST_SWITCHES)]
+    rows = [{**row, "id": f"feature:f{number}", "salt": "s"} for number in range(MAX_SWITCHES)]
 
     found = read(document(switches=rows, poll_seconds=2.5))
 
-    assert len(found.entries) == MOST_SWITCHES
+    assert len(found.entries) == MAX_SWITCHES
     assert found.entries["feature:f7"].allow_points == 1250
 
 

@@ -5,9 +5,9 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-LARGEST_EVIDENCE = 32 * 1024
+MAX_EVIDENCE_BYTES = 32 * 1024
 """Bytes, in this form, of what anybody may attach to show why."""
-TOO_MUCH_EVIDENCE = f"At most {LARGEST_EVIDENCE // 1024} KiB; link to the rest."
+TOO_MUCH_EVIDENCE = f"At most {MAX_EVIDENCE_BYTES // 1024} KiB; link to the rest."
 
 
 def dumps(value: Any) -> str:

@@ -7,7 +7,7 @@ more often than `90m` or `36h`.
 import re
 from datetime import timedelta
 
-LONGEST = timedelta(days=3650)
+MAX_DURATION = timedelta(days=3650)
 
 _UNITS = {
     "s": timedelta(seconds=1),
@@ -18,7 +18,7 @@ _UNITS = {
 }
 _ACCEPTED = "Write a whole number and a unit (s, m, h, d or w), such as 90s, 30m, 24h, 7d or 2w"
 _WRITTEN = re.compile(r"([0-9]+)([smhdw])")
-_MOST_DIGITS = 12  # far beyond LONGEST in seconds, and cheap to turn into a number
+_MAX_DIGITS = 12  # far beyond MAX_DURATION in seconds, and cheap to turn into a number
 
 _SECOND = timedelta(seconds=1)
 # Largest first; two days and more read better in days, below that in hours: "24h", not "1d".
@@ -27,7 +27,7 @@ _READABLE = (("d", _UNITS["d"]), ("h", _UNITS["h"]), ("min", _UNITS["m"]), ("s",
 
 
 def parse(text: str) -> timedelta:
-    """The duration `text` stands for, above zero and at most `LONGEST`.
+    """The duration `text` stands for, above zero and at most `MAX_DURATION`.
 
     White space around it is ignored, inside it is not. Raises :class:`ValueError` whose message
     is for the person who wrote it.
@@ -38,8 +38,8 @@ def parse(text: str) -> timedelta:
     digits, unit = written[1].lstrip("0"), written[2]
     if not digits:
         raise ValueError(f"A duration must be longer than zero. {_ACCEPTED}.")
-    if len(digits) > _MOST_DIGITS or int(digits) > LONGEST // _UNITS[unit]:
-        raise ValueError(f"That is longer than {LONGEST.days} days. {_ACCEPTED}.")
+    if len(digits) > _MAX_DIGITS or int(digits) > MAX_DURATION // _UNITS[unit]:
+        raise ValueError(f"That is longer than {MAX_DURATION.days} days. {_ACCEPTED}.")
     return int(digits) * _UNITS[unit]
 
 

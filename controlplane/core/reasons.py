@@ -281,7 +281,7 @@ _KOREAN_STEMS = words.KOREAN_STEMS | {
 }
 _KOREAN_AFTER_STEM = _KOREAN_STEMS | words.KOREAN_TAILS
 _KOREAN_GLUED = _KOREAN_AFTER_STEM | words.KOREAN_COUNTERS
-_LONGEST_KOREAN = max(map(len, _KOREAN_GLUED))
+_MAX_KOREAN_LENGTH = max(map(len, _KOREAN_GLUED))
 
 
 def _is_vague_korean(token: str, glued: bool) -> bool:
@@ -292,7 +292,7 @@ def _is_vague_korean(token: str, glued: bool) -> bool:
     starts = _KOREAN_GLUED if glued else _KOREAN_STEMS
     reached = [True] + [False] * len(token)
     for end in range(1, len(token) + 1):
-        for start in range(max(0, end - _LONGEST_KOREAN), end):
+        for start in range(max(0, end - _MAX_KOREAN_LENGTH), end):
             pieces = _KOREAN_AFTER_STEM if start else starts
             if reached[start] and token[start:end] in pieces:
                 reached[end] = True

@@ -22,8 +22,8 @@ from controlplane.core.targets import services as targets
 from controlplane.core.trip_requests import services as trip_requests
 
 RAN_BY = "worker"
-MOST_AT_ONCE = 5000
-MOST_EVENTS_AT_ONCE = 500_000
+MAX_AT_ONCE = 5000
+MAX_EVENTS_AT_ONCE = 500_000
 
 
 @shared_task(name="core.run_ticks", ignore_result=True)
@@ -97,7 +97,7 @@ def purge_idempotency_keys(now: datetime) -> int:
 @ticks.tick("gates.purge", seconds=60, queue="housekeeping")
 def purge_gates(now: datetime) -> int:
     """Forget events counted long ago; services may count thousands in a second."""
-    return gates.forget_old(now, at_once=MOST_AT_ONCE, most=MOST_EVENTS_AT_ONCE)
+    return gates.forget_old(now, at_once=MAX_AT_ONCE, most=MAX_EVENTS_AT_ONCE)
 
 
 @ticks.tick("targets.seal", seconds=3600, queue="housekeeping")
@@ -120,7 +120,7 @@ def purge_sign_ins(now: datetime) -> int:
 @ticks.tick("instances.purge", seconds=60, queue="housekeeping")
 def purge_instances(now: datetime) -> int:
     """Forget instances that are gone and acknowledgements that are old."""
-    return instances.forget(now, most=MOST_AT_ONCE)
+    return instances.forget(now, most=MAX_AT_ONCE)
 
 
 @ticks.tick("jobs.turn", seconds=1, queue="jobs", pending=lambda now: [jobs.due("jobs.turn", now)])
@@ -140,9 +140,9 @@ def look_at_job_figures(now: datetime) -> int:
 
 @ticks.tick("jobs.purge", seconds=3600, queue="housekeeping")
 def purge_jobs(now: datetime) -> int:
-    return kept_jobs.purge(now, most=MOST_AT_ONCE)
+    return kept_jobs.purge(now, most=MAX_AT_ONCE)
 
 
 @ticks.tick("trip_requests.purge", seconds=3600, queue="housekeeping")
 def purge_trip_requests(now: datetime) -> int:
-    return trip_requests.purge(now, most=MOST_AT_ONCE)
+    return trip_requests.purge(now, most=MAX_AT_ONCE)

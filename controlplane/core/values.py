@@ -15,8 +15,8 @@ from controlplane.core.errors import InvalidInput
 
 Errors = dict[str, list[str]]
 
-LONGEST_WORD = 120
-MOST_UNKNOWN = 20
+MAX_WORD_LENGTH = 120
+MAX_UNKNOWN = 20
 WEB = frozenset({"http", "https"})
 _MISLEADING = frozenset("\u202a\u202b\u202c\u2066\u2067\u2068\u2069\u200b\u2060\ufeff")
 """Embeddings, isolates and what has no width: pasted into a reason they do no harm, in a query they
@@ -51,13 +51,13 @@ def refuse_unknown(
     names = list(known)
     unknown = [str(name) for name in given if name not in names]
     # To look for what was meant takes a moment each, and the given names may be many and long.
-    for name in unknown[:MOST_UNKNOWN]:
-        shown = name[:LONGEST_WORD]
+    for name in unknown[:MAX_UNKNOWN]:
+        shown = name[:MAX_WORD_LENGTH]
         path = f"{section}.{shown}" if section else shown
         meant = get_close_matches(shown, names, n=1)
         put(errors, path, f"Unknown; did you mean {meant[0]}?" if meant else "Unknown.")
-    if len(unknown) > MOST_UNKNOWN:
-        put(errors, section or "fields", f"{len(unknown) - MOST_UNKNOWN:,} more are unknown.")
+    if len(unknown) > MAX_UNKNOWN:
+        put(errors, section or "fields", f"{len(unknown) - MAX_UNKNOWN:,} more are unknown.")
 
 
 def whole(path: str, value: Any, least: float | None, most: float | None, errors: Errors) -> int:

@@ -4,12 +4,12 @@ import re
 
 from controlplane.core.errors import TooLarge
 
-LARGEST_BODY = 64 * 1024  # bytes of a request
-LARGEST_REPORT_BODY = 512 * 1024  # an instance may have hundreds of breakers
-LARGEST_HOOK_BODY = 1024 * 1024  # a monitor sends whole groups of alerts, and never twice
-LARGEST_LETTER_BODY = 1024 * 1024  # a message that somebody corrected
-LARGEST_OPENSLO_BODY = 1024 * 1024  # a file of all objectives of a house
-LARGEST_SLI_BODY = 4 * 1024 * 1024  # ten thousand points
+MAX_BODY_BYTES = 64 * 1024  # bytes of a request
+MAX_REPORT_BODY_BYTES = 512 * 1024  # an instance may have hundreds of breakers
+MAX_HOOK_BODY_BYTES = 1024 * 1024  # a monitor sends whole groups of alerts, and never twice
+MAX_LETTER_BODY_BYTES = 1024 * 1024  # a message that somebody corrected
+MAX_OPENSLO_BODY_BYTES = 1024 * 1024  # a file of all objectives of a house
+MAX_SLI_BODY_BYTES = 4 * 1024 * 1024  # ten thousand points
 HOOKS = "/api/v1/hooks/"
 LETTERS = "/api/v1/dlq/"
 OPENSLO = "/api/v1/openslo"
@@ -25,17 +25,17 @@ _ENTITY_TAG = re.compile(r'(?:W/)?("[^"]*")')
 def largest_body(path: str) -> int:
     """How many bytes a request to this path may have."""
     if path.startswith(HOOKS):
-        return LARGEST_HOOK_BODY
+        return MAX_HOOK_BODY_BYTES
     if path.startswith(LETTERS):
-        return LARGEST_LETTER_BODY
+        return MAX_LETTER_BODY_BYTES
     if path.removesuffix("/") == OPENSLO:
-        return LARGEST_OPENSLO_BODY
+        return MAX_OPENSLO_BODY_BYTES
     if path.removesuffix("/") == SLI:
-        return LARGEST_SLI_BODY
-    return LARGEST_REPORT_BODY if path.removesuffix("/") == REPORT else LARGEST_BODY
+        return MAX_SLI_BODY_BYTES
+    return MAX_REPORT_BODY_BYTES if path.removesuffix("/") == REPORT else MAX_BODY_BYTES
 
 
-def too_large(limit: int = LARGEST_BODY) -> TooLarge:
+def too_large(limit: int = MAX_BODY_BYTES) -> TooLarge:
     """The error of a body over the limit."""
     return TooLarge(f"A request body may have at most {limit // 1024} KiB.")
 

@@ -12,7 +12,7 @@ from uuid import UUID
 from controlplane.dataplane.rows import Report, Row
 from controlplane.dataplane.sli import Counts
 
-MOST_KEPT = 3
+MAX_KEPT = 3
 _FIRST = datetime.min.replace(tzinfo=UTC)
 
 
@@ -40,7 +40,7 @@ def kept(row: Row, boot: UUID) -> dict[str, Any]:
     if row.boot not in (None, boot) and row.seq is not None and row.reported_at is not None:
         result.pop(str(row.boot), None)
         result[str(row.boot)] = [row.seq, row.reported_at.isoformat(), row.reported.get("sli")]
-    return dict(list(result.items())[-MOST_KEPT:])
+    return dict(list(result.items())[-MAX_KEPT:])
 
 
 def began(before: Row, report: Report, at: datetime | None) -> datetime | None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from controlplane import environment
 from controlplane.dataplane.disk import signing_key
-from controlplane.dataplane.listeners import MOST
+from controlplane.dataplane.listeners import MAX_LISTENERS
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Config:
     folder: Path | None = None
     signing_key: bytes = b""
     older_keys: tuple[bytes, ...] = ()
-    most_held: int = MOST
+    most_held: int = MAX_LISTENERS
     poll_seconds: float = 0.8
     deadline_seconds: float = 2.5
     usage_seconds: float = 30.0

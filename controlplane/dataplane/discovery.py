@@ -9,11 +9,11 @@ from collections.abc import Iterable
 
 import structlog
 
-from breakers.names import MOST_DISCOVERED
+from breakers.names import MAX_DISCOVERED
 from controlplane.dataplane import resilience_sql
 from controlplane.dataplane.database import Connection
 
-MOST_REMEMBERED = 50_000
+MAX_REMEMBERED = 50_000
 LOOK_SECONDS = 10.0
 WAIT_SECONDS = 1.0
 """Until names are tried again that somebody is registering just now."""
@@ -24,7 +24,7 @@ log = structlog.get_logger(__name__)
 class Dependencies:
     """Ids by name, as far as this process has needed them."""
 
-    def __init__(self, most: int = MOST_DISCOVERED) -> None:
+    def __init__(self, most: int = MAX_DISCOVERED) -> None:
         self._most = most
         self._ids: dict[str, int] = {}
         self._full_until = float("-inf")
@@ -68,7 +68,7 @@ class Dependencies:
 
     async def _found(self, connection: Connection, names: list[str]) -> dict[str, int]:
         found = await resilience_sql.find(connection, names)
-        if len(self._ids) + len(found) > MOST_REMEMBERED:
+        if len(self._ids) + len(found) > MAX_REMEMBERED:
             self._ids.clear()
         self._ids |= found
         return found

@@ -32,8 +32,8 @@ __all__ = ["Disk", "PoliciesDisk", "Saved", "SavedPolicies", "signing_key"]
 
 _LATEST = "latest-"
 _DRAFT = "draft-latest-"
-LARGEST_BYTES = 64 * 1024 * 1024
-LARGEST_POLICIES_BYTES = 256 * 1024 * 1024
+MAX_BYTES = 64 * 1024 * 1024
+MAX_POLICIES_BYTES = 256 * 1024 * 1024
 
 COPY = Form[Saved](
     names=("current", "previous", "draft", "lock"),
@@ -62,7 +62,7 @@ class Disk(Files[Saved]):
         self,
         folder: Path,
         key: bytes,
-        largest_bytes: int = LARGEST_BYTES,
+        largest_bytes: int = MAX_BYTES,
         clock: Callable[[], datetime] = _now,
         older_keys: Sequence[bytes] = (),
     ) -> None:
@@ -137,7 +137,7 @@ class PoliciesDisk(Files[SavedPolicies]):
         self,
         folder: Path,
         key: bytes,
-        largest_bytes: int = LARGEST_POLICIES_BYTES,
+        largest_bytes: int = MAX_POLICIES_BYTES,
         clock: Callable[[], datetime] = _now,
         older_keys: Sequence[bytes] = (),
     ) -> None:

@@ -19,7 +19,7 @@ from controlplane.dataplane.policies_sql import Changes
 from controlplane.dataplane.state import State
 
 DEADLINE_SECONDS = 12.0
-LONGEST_REST_SECONDS = 30.0
+MAX_IDLE_SECONDS = 30.0
 
 log = structlog.get_logger(__name__)
 
@@ -130,4 +130,4 @@ class Follower:
         if not self._failures:
             log.warning("dataplane.policies_not_read", kind=type(error).__name__, error=str(error))
         self._failures += 1
-        return min(2.0**self._failures / 2, LONGEST_REST_SECONDS)
+        return min(2.0**self._failures / 2, MAX_IDLE_SECONDS)

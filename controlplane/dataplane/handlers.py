@@ -17,7 +17,7 @@ from switches.evaluate import GLOBAL_ID, read_question
 
 FLAG_PREFIX = "/ofrep/v1/evaluate/flags/"
 CONFIG_SCOPES = ("breakers:read", "report:write", "switches:read")
-LONGEST_WAIT_SECONDS = 60.0
+MAX_WAIT_SECONDS = 60.0
 CATCH_UP_SECONDS = 2.0
 _PLAIN_WAIT = re.compile(rb"wait=([0-9]{1,2})")
 _SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?")
@@ -185,13 +185,13 @@ def _wait(query: bytes) -> float:
     """Seconds that the caller is ready to wait, 0 if it did not say; at most a minute counts."""
     plain = _PLAIN_WAIT.fullmatch(query)
     if plain:
-        return min(float(plain[1]), LONGEST_WAIT_SECONDS)
+        return min(float(plain[1]), MAX_WAIT_SECONDS)
     given = parse_qs(query.decode("latin-1"), keep_blank_values=True).get("wait")
     if given is None:
         return 0.0
     if not _SECONDS.fullmatch(given[-1]):
         raise InvalidInput({"wait": ["Must be a number of seconds, 0 to 60."]})
-    return min(float(given[-1]), LONGEST_WAIT_SECONDS)
+    return min(float(given[-1]), MAX_WAIT_SECONDS)
 
 
 def _service(query: bytes) -> str:

@@ -25,7 +25,7 @@ from controlplane.dataplane.database import Connection
 from controlplane.dataplane.halves import Notes, halved, only
 from controlplane.dataplane.ledger_sql import Ack, Said
 from controlplane.dataplane.pending import WEIGHT_AT_ONCE, Pending, Told, unavailable
-from controlplane.dataplane.roll import MOST_INSTANCES, Roll
+from controlplane.dataplane.roll import MAX_INSTANCES, Roll
 from controlplane.dataplane.room import Room
 from controlplane.dataplane.rows import Report
 from controlplane.dataplane.served_copy import Copy
@@ -34,7 +34,7 @@ from controlplane.dataplane.trouble import Trouble
 
 REST_SECONDS = 0.01
 """Between two batches of reports: what comes meanwhile shares a transaction."""
-MOST_ROWS = 2000
+MAX_ROWS = 2000
 
 Write = Callable[[Coroutine[Any, Any, Any]], Awaitable[Any]]
 log = structlog.get_logger(__name__)
@@ -65,7 +65,7 @@ class Ledger:
         self,
         state_wall: Callable[[], datetime],
         *,
-        most: int = 2 * MOST_INSTANCES,
+        most: int = 2 * MAX_INSTANCES,
         timing: Timing = Timing(),
     ) -> None:
         self.refused_sli = 0
@@ -211,9 +211,9 @@ class Ledger:
         more_heard = False
         if time.monotonic() - self._noted_at >= self._timing.batch:
             self._woken.clear()
-            said, acks = self._roll.take(time.monotonic(), MOST_ROWS, self._timing.look)
+            said, acks = self._roll.take(time.monotonic(), MAX_ROWS, self._timing.look)
             self._tell_of_drops()
-            more_heard = len(said) == MOST_ROWS or len(acks) == MOST_ROWS
+            more_heard = len(said) == MAX_ROWS or len(acks) == MAX_ROWS
             if said or acks:
                 await self._write_heard(connection, write, said, acks)
                 self._noted_at = float("-inf") if more_heard else time.monotonic()

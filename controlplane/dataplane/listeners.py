@@ -14,11 +14,11 @@ from typing import Any
 
 from controlplane.core.errors import Unavailable
 
-MOST = 8000
+MAX_LISTENERS = 8000
 WOKEN_AT_ONCE = 2000
 BYTES_AT_ONCE = 64 * 1024 * 1024
-FEWEST_AT_ONCE = 64
-LONGEST_RETRY_SECONDS = 10
+MIN_AT_ONCE = 64
+MAX_RETRY_SECONDS = 10
 STUCK_SECONDS = 20.0
 SWEEP_SECONDS = 2.0
 SNAPSHOT = "snapshot"
@@ -114,7 +114,7 @@ class Listener:
 class Listeners:
     """Every request that is held in this process, at most `most` of them."""
 
-    def __init__(self, most: int = MOST) -> None:
+    def __init__(self, most: int = MAX_LISTENERS) -> None:
         self.most = most
         self.closing = False
         """Whether this process is about to end: nobody is held any longer."""
@@ -139,7 +139,7 @@ class Listeners:
         if self.closing or (len(self._open) >= self.most and not self._dismiss_one(holder)):
             raise Unavailable(
                 "Too many requests are held here just now; poll without `wait` or try later.",
-                retry_after=random.randint(1, LONGEST_RETRY_SECONDS),  # noqa: S311
+                retry_after=random.randint(1, MAX_RETRY_SECONDS),  # noqa: S311
             )
         listener = Listener(hears, holder)
         self._open[listener] = None
@@ -158,7 +158,7 @@ class Listeners:
     def ring(self, bytes_each: int = 1, *, hears: str | None = None) -> None:
         """Wake everybody, or those who hear of this, to be sent so much each. On the event loop, if
         anybody is held."""
-        fitting = max(FEWEST_AT_ONCE, BYTES_AT_ONCE // max(1, bytes_each))
+        fitting = max(MIN_AT_ONCE, BYTES_AT_ONCE // max(1, bytes_each))
         self._at_once = min(WOKEN_AT_ONCE, fitting)
         idle = not self._to_wake
         self._to_wake.update(

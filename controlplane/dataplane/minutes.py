@@ -9,10 +9,10 @@ from datetime import datetime
 from controlplane.dataplane.report_fields import COUNTERS
 
 MINUTE_SECONDS = 60
-MOST_SUMS = 50_000
-MOST_BACK = 60
+MAX_SUMS = 50_000
+MAX_LOOKBACK = 60
 """Minutes that a report after a long silence is spread over; what is older is left out."""
-LARGEST_SUM = 2**53
+MAX_SUM = 2**53
 """Where a sum stops: the database adds it to a number of 8 bytes."""
 _FALLBACK = COUNTERS.index("fallback")
 
@@ -23,7 +23,7 @@ Key = tuple[int, int]
 class Minutes:
     """Sums of at most `most` pairs of dependency and minute; further ones are left out."""
 
-    def __init__(self, most: int = MOST_SUMS) -> None:
+    def __init__(self, most: int = MAX_SUMS) -> None:
         self.left_out = 0
         """Growths that were not counted, for want of room."""
         self._most = most
@@ -46,7 +46,7 @@ class Minutes:
                     return
                 sums = self._sums[dependency, minute] = [0] * len(COUNTERS)
             for place, number in enumerate(share):
-                sums[place] = min(sums[place] + number, LARGEST_SUM)
+                sums[place] = min(sums[place] + number, MAX_SUM)
 
     def tripped(self, dependency: int) -> None:
         """A breaker of it has opened."""
@@ -74,8 +74,8 @@ class Minutes:
             self.left_out += 1
             return
         totals = self._totals.setdefault(dependency, [0, 0])
-        totals[0] = min(totals[0] + trips, LARGEST_SUM)
-        totals[1] = min(totals[1] + fallbacks, LARGEST_SUM)
+        totals[0] = min(totals[0] + trips, MAX_SUM)
+        totals[1] = min(totals[1] + fallbacks, MAX_SUM)
 
 
 def _spread(since: float, until: float, counts: Sequence[int]) -> list[tuple[int, Sequence[int]]]:
@@ -86,7 +86,7 @@ def _spread(since: float, until: float, counts: Sequence[int]) -> list[tuple[int
         return [(last, counts)]
     length = until - since
     result: list[tuple[int, Sequence[int]]] = []
-    for minute in range(max(first, last - MOST_BACK + 1), last + 1):
+    for minute in range(max(first, last - MAX_LOOKBACK + 1), last + 1):
         begins = max(since, minute * MINUTE_SECONDS) - since
         ends = min(until, (minute + 1) * MINUTE_SECONDS) - since
         share = [int(n * ends / length) - int(n * begins / length) for n in counts]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis
 
 TOPIC = "breakers"
-MOST_NAMES = 20_000
+MAX_NAMES = 20_000
 NAMES_AT_ONCE = 200
 """In one note; more of them are told as several."""
 REST_SECONDS = 0.02
@@ -34,7 +34,7 @@ log = structlog.get_logger(__name__)
 class Notices:
     """What is to be told, at most `most` names of each kind."""
 
-    def __init__(self, most: int = MOST_NAMES) -> None:
+    def __init__(self, most: int = MAX_NAMES) -> None:
         self._most = most
         self._moved: set[str] = set()
         self._stirred: set[str] = set()

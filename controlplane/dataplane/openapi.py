@@ -4,13 +4,13 @@ from typing import Any
 
 from controlplane.dataplane.report_fields import (
     COUNTERS,
-    LONGEST_NAME,
+    MAX_BREAKERS,
+    MAX_BULKHEADS,
+    MAX_REPORTED_NAME_LENGTH,
     MODES,
-    MOST_BREAKERS,
-    MOST_BULKHEADS,
     STATES,
 )
-from controlplane.dataplane.steps import MOST_IN_ALL, MOST_OF_ONE
+from controlplane.dataplane.steps import MAX_PER_SOURCE, MAX_TOTAL
 
 _TEXT = {"type": "string"}
 _COUNT = {"type": "integer", "minimum": 0}
@@ -76,12 +76,12 @@ _BREAKER = _object(
     transitions={
         **_list(_STEP),
         "description": "Kept once for each boot, dependency and `n`, also from late reports. Of "
-        f"more than {MOST_OF_ONE} of one breaker, or {MOST_IN_ALL:,} of all, the last are kept.",
+        f"more than {MAX_PER_SOURCE} of one breaker, or {MAX_TOTAL:,} of all, the last are kept.",
     },
 )
 _BULKHEAD = _object(
     "name in_flight limit",
-    name={**_TEXT, "minLength": 1, "maxLength": LONGEST_NAME},
+    name={**_TEXT, "minLength": 1, "maxLength": MAX_REPORTED_NAME_LENGTH},
     **dict.fromkeys(("in_flight", "limit", "queued", "queue_limit", "rejected"), _COUNT),
 )
 _REPORT = _object(
@@ -97,12 +97,12 @@ _REPORT = _object(
     checks={**_list(_CHECKED), "description": "Cumulative per boot."},
     breakers={
         **_list(_BREAKER),
-        "maxItems": MOST_BREAKERS,
+        "maxItems": MAX_BREAKERS,
         "description": "All that there are, each dependency named once: a breaker that is left out "
         "is gone. Without this list all is as it was. A dependency that nobody has registered "
         "becomes known by this.",
     },
-    bulkheads={**_list(_BULKHEAD), "maxItems": MOST_BULKHEADS, "description": "As breakers: all."},
+    bulkheads={**_list(_BULKHEAD), "maxItems": MAX_BULKHEADS, "description": "As breakers: all."},
     sli={
         **_list(_COUNTED),
         "description": "Events of SLOs, each named once; cumulative per boot. Those of the first "

@@ -10,8 +10,8 @@ from uuid import UUID
 from controlplane.core.errors import Unavailable
 from controlplane.dataplane.rows import Report
 
-MOST_REPORTS = 5000
-MOST_WEIGHT = 100_000
+MAX_REPORTS = 5000
+MAX_WEIGHT = 100_000
 """Of all that wait: about what is written in 5 s."""
 WEIGHT_AT_ONCE = 2000
 """In one transaction: what is written in well under a second."""
@@ -56,7 +56,7 @@ class Pending:
         return len(self._reports)
 
     def has_room(self, one: Told) -> bool:
-        return len(self) < MOST_REPORTS and self._weight + one.weight <= MOST_WEIGHT
+        return len(self) < MAX_REPORTS and self._weight + one.weight <= MAX_WEIGHT
 
     def add(self, one: Told) -> None:
         self._reports.append(one)

@@ -21,7 +21,7 @@ from controlplane.dataplane.keeper import Keeper
 from controlplane.dataplane.served_copy import Copy
 from controlplane.dataplane.state import State
 
-LONGEST_REST_SECONDS = 0.1
+MAX_IDLE_SECONDS = 0.1
 SKEW_SECONDS = 2.0
 
 log = structlog.get_logger(__name__)
@@ -148,7 +148,7 @@ class Refresher:
             state.install_tokens(head.revision, contents.tokens)
         if contents.known is not None:
             state.install_known(head.registrations, contents.known)
-        self._rebuild_seconds = min(perf_counter() - began, LONGEST_REST_SECONDS)
+        self._rebuild_seconds = min(perf_counter() - began, MAX_IDLE_SECONDS)
 
     def _measure(self, copy: Copy) -> None:
         """Observe the time from publication to service.

@@ -14,7 +14,7 @@ from controlplane.dataplane.served_copy import Copy
 from switches.drills.patterns import Marks
 from switches.snapshot import Entry
 
-MOST_NAMES = 20_000
+MAX_NAMES = 20_000
 """Names of which it is remembered whether they are marked."""
 
 
@@ -52,7 +52,7 @@ class Rehearsal:
         if known is None:
             text = name.decode("utf-8", "replace")
             known = service_of(text) is not None and self._marks.match(text)
-            if len(self._names) >= MOST_NAMES:
+            if len(self._names) >= MAX_NAMES:
                 self._names.clear()
             self._names[name] = known
         return known

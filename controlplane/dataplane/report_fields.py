@@ -9,17 +9,17 @@ from uuid import UUID
 from breakers import names
 from controlplane.core.errors import InvalidInput
 from controlplane.core.http.parameters import MAX_NAME_LENGTH, unknown_message
-from controlplane.core.instances.rates import MOST_CALLS
+from controlplane.core.instances.rates import MAX_CALLS
 from controlplane.dataplane.names import TOKEN_PREFIX, is_part
 from switches.keys import PATTERN
 
-LARGEST = 2**63 - 1
-MOST_ELEMENTS = 1000
-MOST_ERRORS = 20
-MOST_BREAKERS = 500
-MOST_BULKHEADS = 200
-LONGEST_NAME = 200
-LONGEST_CAUSE = 1000
+MAX_INTEGER = 2**63 - 1
+MAX_ELEMENTS = 1000
+MAX_ERRORS = 20
+MAX_BREAKERS = 500
+MAX_BULKHEADS = 200
+MAX_REPORTED_NAME_LENGTH = 200
+MAX_CAUSE_LENGTH = 1000
 COUNTERS = ("success", "failure", "timeout", "slow", "rejected", "fallback", "retry")
 """What a breaker counts."""
 STATES = ("closed", "open", "half_open")
@@ -50,7 +50,7 @@ class ListOf(NamedTuple):
     key: str | None = None
     required: bool = False
     together: Callable[[Mapping[str, Any]], tuple[str, str] | None] | None = None
-    most: int = MOST_ELEMENTS
+    most: int = MAX_ELEMENTS
 
 
 class Counts(NamedTuple):
@@ -66,7 +66,7 @@ def read(document: Mapping[str, Any]) -> dict[str, Any]:
     errors: dict[str, list[str]] = {}
     result = _object(REPORT, document, "", errors)
     if errors:
-        raise InvalidInput(dict(list(errors.items())[:MOST_ERRORS]))
+        raise InvalidInput(dict(list(errors.items())[:MAX_ERRORS]))
     return result
 
 
@@ -93,7 +93,7 @@ def _object(
             result[name] = _list(field, given, path + name, errors)
         else:
             result[name] = _counts(field, given, path + name, errors)
-        if len(errors) >= MOST_ERRORS:
+        if len(errors) >= MAX_ERRORS:
             break
     return result
 
@@ -116,7 +116,7 @@ def _list(of: ListOf, given: Any, path: str, errors: dict[str, list[str]]) -> li
                 errors[f"{where}.{wrong[0]}"] = [wrong[1]]
             keys.add(key)
             result.append(read_in)
-        if len(errors) >= MOST_ERRORS:
+        if len(errors) >= MAX_ERRORS:
             break
     return result
 
@@ -131,7 +131,7 @@ def _counts(of: Counts, given: Any, path: str, errors: dict[str, list[str]]) -> 
     result: dict[str, int] = {}
     for name in of.names:
         number = given.get(name, 0)
-        if type(number) is int and 0 <= number <= MOST_CALLS:  # As _count; there are very many.
+        if type(number) is int and 0 <= number <= MAX_CALLS:  # As _count; there are very many.
             result[name] = number
         else:
             errors[f"{path}.{name}"] = [_NO_COUNT]
@@ -142,7 +142,7 @@ def _refuse_unknown(
     given: Iterable[str], known: Iterable[str], path: str, errors: dict[str, list[str]]
 ) -> None:
     unknown = sorted(set(given) - set(known))
-    for name in unknown[:MOST_ERRORS]:
+    for name in unknown[:MAX_ERRORS]:
         errors[path + name[:MAX_NAME_LENGTH]] = [unknown_message(name, known, "field")]
 
 
@@ -177,7 +177,7 @@ def _moment(value: Any) -> datetime:
 
 
 def _whole(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= LARGEST:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MAX_INTEGER:
         raise ValueError("Must be a whole number from 0 to 2^63 - 1.")
     return value
 
@@ -186,7 +186,7 @@ _NO_COUNT = "Must be a whole number from 0 to 2^53, which every JSON reader can 
 
 
 def _count(value: Any) -> int:
-    if type(value) is not int or not 0 <= value <= MOST_CALLS:
+    if type(value) is not int or not 0 <= value <= MAX_CALLS:
         raise ValueError(_NO_COUNT)
     return value
 
@@ -201,12 +201,16 @@ def _cause(value: Any) -> str:
     """The beginning of it: why a breaker opened must not keep that it opened from being known."""
     if not isinstance(value, str):
         raise ValueError("Must be a text; its first 1000 characters are kept.")
-    return value[:LONGEST_CAUSE].replace("\x00", "\ufffd")
+    return value[:MAX_CAUSE_LENGTH].replace("\x00", "\ufffd")
 
 
 def _name(value: Any) -> str:
-    if not isinstance(value, str) or not 0 < len(value) <= LONGEST_NAME or "\x00" in value:
-        raise ValueError(f"Must be a name of 1 to {LONGEST_NAME} characters.")
+    if (
+        not isinstance(value, str)
+        or not 0 < len(value) <= MAX_REPORTED_NAME_LENGTH
+        or "\x00" in value
+    ):
+        raise ValueError(f"Must be a name of 1 to {MAX_REPORTED_NAME_LENGTH} characters.")
     return value
 
 
@@ -279,7 +283,7 @@ REPORT: Mapping[str, Field | ListOf | Counts] = {
             "transitions": ListOf(_TRANSITION),
         },
         key="dependency",
-        most=MOST_BREAKERS,
+        most=MAX_BREAKERS,
     ),
     "bulkheads": ListOf(
         {
@@ -291,7 +295,7 @@ REPORT: Mapping[str, Field | ListOf | Counts] = {
             "rejected": Field(_count),
         },
         key="name",
-        most=MOST_BULKHEADS,
+        most=MAX_BULKHEADS,
     ),
     "sli": ListOf(
         {

@@ -15,7 +15,7 @@ from controlplane.dataplane.report_fields import read
 from controlplane.dataplane.rows import Report, Row
 from controlplane.dataplane.sli import Events
 
-MOST_SWITCHES = 1000
+MAX_SWITCHES = 1000
 """Switches whose counts are kept per instance; those that it checked last."""
 REMEMBERED = 62
 """Reports before the newest one of a boot that are known as repeated when they are."""
@@ -173,12 +173,12 @@ def _counted(
         if any(more) or switch not in result:
             entry = rates.counted(result.pop(switch, None), *more, at, since)
             result[switch] = entry
-    if len(result) > MOST_SWITCHES:
+    if len(result) > MAX_SWITCHES:
         kept = sorted(result, key=lambda switch: result[switch]["seen"], reverse=True)
-        result = {switch: result[switch] for switch in kept[:MOST_SWITCHES]}
+        result = {switch: result[switch] for switch in kept[:MAX_SWITCHES]}
     return result
 
 
 def _newest(counts: Mapping[str, Any]) -> dict[str, Any]:
     """The last of `counts`: what the newest report named stands behind what older ones did."""
-    return dict(list(counts.items())[-MOST_SWITCHES:])
+    return dict(list(counts.items())[-MAX_SWITCHES:])

@@ -12,13 +12,13 @@ from uuid import UUID
 
 from controlplane.core.canonical import timestamp
 from controlplane.dataplane import boots
-from controlplane.dataplane.report_fields import COUNTERS, MOST_BREAKERS
+from controlplane.dataplane.report_fields import COUNTERS, MAX_BREAKERS
 from controlplane.dataplane.rows import Report, Row, Step
 
-MOST_FORMER = MOST_BREAKERS
+MAX_FORMER = MAX_BREAKERS
 """Breakers that are gone and whose counters are kept, so that one that comes back adds only what
 it counted since."""
-LARGEST_GROWTH = 1_000_000_000
+MAX_GROWTH = 1_000_000_000
 """Between two reports of one breaker: more is nothing that anybody counted."""
 SILENT = timedelta(seconds=30)
 """Who reports after this was stale on every board until now."""
@@ -230,7 +230,7 @@ def _present(before: Document, news: Document) -> dict[str, Document]:
 
 def _former(before: Document, news: Document) -> dict[str, Document]:
     """Of breakers that are gone, the counters."""
-    gone = [name for name in before if name not in news][:MOST_FORMER]
+    gone = [name for name in before if name not in news][:MAX_FORMER]
     return {name: _counters(before[name]) for name in gone}
 
 
@@ -259,4 +259,4 @@ def _grown(before: Document, now: Document) -> tuple[int, ...]:
     if now == before:
         return _NOTHING
     grown = (now[name] - before.get(name, 0) for name in COUNTERS)
-    return tuple(min(max(0, number), LARGEST_GROWTH) for number in grown)
+    return tuple(min(max(0, number), MAX_GROWTH) for number in grown)

@@ -80,8 +80,8 @@ TRANSITIONS = f"""
 _NAMES = ", ".join(COUNTERS)
 _TYPED = ", ".join(f"{name} bigint" for name in COUNTERS)
 # One number that has become too large must not keep all others from being written.
-LARGEST = 2**62
-_SUMS = ", ".join(f"{name} = least(m.{name}, {LARGEST}) + EXCLUDED.{name}" for name in COUNTERS)
+MAX_TOTAL = 2**62
+_SUMS = ", ".join(f"{name} = least(m.{name}, {MAX_TOTAL}) + EXCLUDED.{name}" for name in COUNTERS)
 MINUTES = f"""
     INSERT INTO breakers_minute AS m (dependency_id, minute, {_NAMES})
     SELECT dependency, minute, {_NAMES}
@@ -93,8 +93,8 @@ MINUTES = f"""
 """  # noqa: S608
 TOTALS = f"""
     UPDATE breakers_dependency d SET
-        trips_total = least(d.trips_total, {LARGEST}) + counted.trips,
-        fallback_total = least(d.fallback_total, {LARGEST}) + counted.fallbacks
+        trips_total = least(d.trips_total, {MAX_TOTAL}) + counted.trips,
+        fallback_total = least(d.fallback_total, {MAX_TOTAL}) + counted.fallbacks
     FROM json_to_recordset(%s::json) AS counted (id bigint, trips bigint, fallbacks bigint)
     WHERE d.id = counted.id AND d.id IN (
         SELECT id FROM breakers_dependency WHERE id = ANY(%s)

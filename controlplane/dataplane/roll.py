@@ -20,13 +20,13 @@ PROPAGATION_SECONDS = (
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
 )  # fmt: skip
 """Upper bounds of the propagation histograms, in seconds."""
-MOST_INSTANCES = 20_000
-MOST_ACKS = 50_000
-MOST_DIGITS = 18
+MAX_INSTANCES = 20_000
+MAX_ACKS = 50_000
+MAX_DIGITS = 18
 _NEVER = float("-inf")
 _MARK = re.compile(
     rb'"?(?:([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\.)?([0-9]{1,%d})'
-    rb'(?:-[0-9a-f]{8})?(?:-gzip)?"?' % MOST_DIGITS
+    rb'(?:-[0-9a-f]{8})?(?:-gzip)?"?' % MAX_DIGITS
 )
 """A mark, or the ETag it came with."""
 
@@ -65,8 +65,8 @@ class Roll:
         self,
         wall: Callable[[], datetime],
         wake: Callable[[], None],
-        most: int = MOST_INSTANCES,
-        most_acks: int = MOST_ACKS,
+        most: int = MAX_INSTANCES,
+        most_acks: int = MAX_ACKS,
     ) -> None:
         self.dropped = 0
         """Notes that were never written, for want of room."""
@@ -239,7 +239,7 @@ def _mark(applied: bytes, copy: Copy | None) -> tuple[UUID, int] | None:
     """Epoch and version; None for what is no mark, and for a bare version of no known epoch."""
     if copy is not None and applied.startswith(copy.epoch + b"."):
         digits = applied[len(copy.epoch) + 1 :]
-        if digits.isdigit() and len(digits) <= MOST_DIGITS:
+        if digits.isdigit() and len(digits) <= MAX_DIGITS:
             return copy.publication.epoch, int(digits)
     found = _MARK.fullmatch(applied.strip())
     if found is None:

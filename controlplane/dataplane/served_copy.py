@@ -14,13 +14,13 @@ JSON = (b"content-type", b"application/json")
 NO_CACHE = (b"cache-control", b"no-cache")
 VARY_IN_DRILLS: Header = (b"vary", b"Accept-Encoding, Switchgear-Instance")
 
-LARGEST_PIECE = 32 * 1024  # bytes
+MAX_CHUNK_BYTES = 32 * 1024  # bytes
 
 
 def pieces(event: bytes) -> tuple[bytes, ...]:
     """An event in the parts that it is sent in."""
-    starts = range(0, len(event), LARGEST_PIECE)
-    return tuple(event[start : start + LARGEST_PIECE] for start in starts)
+    starts = range(0, len(event), MAX_CHUNK_BYTES)
+    return tuple(event[start : start + MAX_CHUNK_BYTES] for start in starts)
 
 
 class ForSome(Protocol):

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-MOST_SLOS = 200
+MAX_SLOS = 200
 """Counted per boot; the first ones stay, because one that came back would be counted twice."""
 
 Counts = Mapping[str, Sequence[int]]
@@ -30,7 +30,7 @@ def kept(before: Counts, counts: Counts) -> dict[str, list[int]]:
     """What stands after a report of `counts`; those that it leaves out are as they were."""
     result = {slo: list(numbers) for slo, numbers in before.items()}
     for slo, numbers in counts.items():
-        if slo in result or len(result) < MOST_SLOS:
+        if slo in result or len(result) < MAX_SLOS:
             result[slo] = list(numbers)
     return result
 

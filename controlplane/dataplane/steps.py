@@ -6,9 +6,9 @@ Whoever could not report for long has many to tell, and must be able to.
 from collections.abc import Mapping
 from typing import Any
 
-MOST_OF_ONE = 100
+MAX_PER_SOURCE = 100
 """Of one breaker: the last ones, by number."""
-MOST_IN_ALL = 2000
+MAX_TOTAL = 2000
 """Of a report: what is read without holding anybody up."""
 
 Document = Mapping[str, Any]
@@ -23,9 +23,9 @@ def bounded(document: Document) -> tuple[Document, int]:
     if not isinstance(breakers, list):
         return document, 0
     numbers = [_count(one) for one in breakers]
-    most = MOST_OF_ONE
-    if sum(min(number, most) for number in numbers) > MOST_IN_ALL:
-        most = max(1, MOST_IN_ALL // sum(number > 0 for number in numbers))
+    most = MAX_PER_SOURCE
+    if sum(min(number, most) for number in numbers) > MAX_TOTAL:
+        most = max(1, MAX_TOTAL // sum(number > 0 for number in numbers))
     dropped = sum(max(0, number - most) for number in numbers)
     if not dropped:
         return document, 0

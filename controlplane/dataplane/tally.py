@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from controlplane.dataplane.names import service_of_caller
 
-MOST_PAIRS = 50_000
-MOST_SWITCHES = 1000
+MAX_PAIRS = 50_000
+MAX_SWITCHES = 1000
 """Per caller: as many as are kept of one instance."""
 
 
@@ -25,7 +25,7 @@ class Counts(NamedTuple):
 class Tally:
     """Counts of at most `most` pairs of caller and switch; further ones are left out."""
 
-    def __init__(self, wall: Callable[[], datetime], most: int = MOST_PAIRS) -> None:
+    def __init__(self, wall: Callable[[], datetime], most: int = MAX_PAIRS) -> None:
         self.left_out = 0
         """Calls that were not counted, for want of room."""
         self._wall = wall
@@ -56,7 +56,7 @@ class Tally:
         for switch in switch_ids:
             counts = switches.get(switch)
             if counts is None:
-                if self._pairs >= self._most or len(switches) >= MOST_SWITCHES:
+                if self._pairs >= self._most or len(switches) >= MAX_SWITCHES:
                     self.left_out += 1
                     continue
                 self._pairs += 1

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from controlplane.core.errors import TooManyRequests
 
-MOST_INSTANCES = 20_000
-MOST_TOKENS = 1000
+MAX_INSTANCES = 20_000
+MAX_TOKENS = 1000
 
 
 class Limit(NamedTuple):
@@ -62,8 +62,8 @@ class Throttle:
     """Of the reports to one process."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self._instances = Buckets(INSTANCE, MOST_INSTANCES, clock)
-        self._tokens = Buckets(TOKEN, MOST_TOKENS, clock)
+        self._instances = Buckets(INSTANCE, MAX_INSTANCES, clock)
+        self._tokens = Buckets(TOKEN, MAX_TOKENS, clock)
 
     def check(self, token_id: int) -> None:
         """Raises :class:`TooManyRequests` if the token has used up its share: before its report is

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 REDIS_SCHEMES = {"redis", "rediss", "unix"}
 ROLES = ("viewer", "operator", "approver", "admin")
-MOST_DIGITS = 18  # Of what is read as a number at all.
+MAX_DIGITS = 18  # Of what is read as a number at all.
 
 
 class WrongVariable(Exception):
@@ -93,7 +93,7 @@ def time_zone(variables: Mapping[str, str]) -> str:
 
 def number(variables: Mapping[str, str], name: str, *, default: int, low: int, high: int) -> int:
     value = variables.get(name) or str(default)
-    is_number = value.isascii() and value.isdigit() and len(value) <= MOST_DIGITS
+    is_number = value.isascii() and value.isdigit() and len(value) <= MAX_DIGITS
     if not (is_number and low <= int(value) <= high):
         raise WrongVariable(name, f"must be a whole number from {low} to {high}")
     return int(value)

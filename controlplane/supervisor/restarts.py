@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 FIRST_DELAY_SECONDS = 0.1
-LONGEST_DELAY_SECONDS = 5.0
+MAX_DELAY_SECONDS = 5.0
 QUICK_DEATH_SECONDS = 2.0
 QUICK_DEATHS_ALLOWED = 5
 STEADY_SECONDS = 30.0
@@ -30,4 +30,4 @@ class Restarts:
         self.quick_in_a_row = self.quick_in_a_row + 1 if quick else 0
         self.in_a_row = 1 if lived_seconds >= STEADY_SECONDS else self.in_a_row + 1
         doublings = min(self.in_a_row - 1, 16)
-        return float(min(FIRST_DELAY_SECONDS * 2**doublings, LONGEST_DELAY_SECONDS))
+        return float(min(FIRST_DELAY_SECONDS * 2**doublings, MAX_DELAY_SECONDS))

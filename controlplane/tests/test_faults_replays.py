@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
 STREAMS, GROUPS = ("events", "orders", "mails"), ("Timeout", "Locked", "Poisoned")
 REASON = "broker is back, 0 errors since 02:10"
 RATE_PER_SECOND = 200
-MOST_RETRIES = 3
+MAX_RETRIES = 3
 GARBAGE = b"\xff\xfe\x00\x80"
 numbers = count(1)
 
@@ -86,7 +86,7 @@ def _fill(store, name, letters):
             one = {b"order": b"%d" % number, b"payload": GARBAGE if group == "Poisoned" else b"{}"}
             more = {b"dlq_error": f"order {number} failed: {group}", b"dlq_error_type": group}
             if group == "Poisoned" and number % 2:
-                more[b"dlq_retry_count"] = str(MOST_RETRIES)
+                more[b"dlq_retry_count"] = str(MAX_RETRIES)
             pipeline.xadd(f"axiom:dlq:{name}", {**one, **more})
             fields[number] = one, b"dlq_retry_count" not in more
         ids = pipeline.execute()

@@ -7,7 +7,7 @@ import pytest
 
 from controlplane import bulkhead, request_body
 from controlplane import gate as gate_module
-from controlplane.core.wire import LARGEST_BODY
+from controlplane.core.wire import MAX_BODY_BYTES
 from controlplane.dataplane.state import State
 from controlplane.dataplane.tests.served import BEARER, plane
 from controlplane.gate import ORDINARY, Gate
@@ -120,13 +120,13 @@ def test_a_body_within_the_limit_passes_in_pieces():
 
 
 def test_an_endless_body_is_refused_once_it_is_over_the_limit():
-    sent, _ = ask(read_all, pieces=[b"x" * LARGEST_BODY, b"x", b"x" * 5000])
+    sent, _ = ask(read_all, pieces=[b"x" * MAX_BODY_BYTES, b"x", b"x" * 5000])
 
     assert [message.get("status") for message in sent] == [413, None]
 
 
 def test_a_body_whose_last_piece_is_over_the_limit_is_refused_without_waiting_for_more():
-    sent, seconds = ask(read_all, pieces=[b"x" * LARGEST_BODY, b"x"])
+    sent, seconds = ask(read_all, pieces=[b"x" * MAX_BODY_BYTES, b"x"])
 
     assert sent[0]["status"] == 413
     assert seconds < 0.5
@@ -272,7 +272,8 @@ def figures_of(gate):
 
 
 @pytest.mark.parametrize(
-    ("size", "bulkhead", "running"), [(LARGEST_BODY, "kill", 2), (LARGEST_BODY + 1, "ordinary", 4)]
+    ("size", "bulkhead", "running"),
+    [(MAX_BODY_BYTES, "kill", 2), (MAX_BODY_BYTES + 1, "ordinary", 4)],
 )
 def test_hook_takes_a_thread_of_kills_only_if_it_is_small(size, bulkhead, running):
     async def stuck(_scope, _receive, _send):

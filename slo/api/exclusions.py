@@ -16,7 +16,7 @@ from slo.api.slos import READ, WRITE
 from slo.models import Exclusion
 from slo.objectives import exclusions, services
 
-LONGEST_ID = 18  # digits; more than any row has
+MAX_ID_DIGITS = 18  # digits; more than any row has
 
 
 class ExclusionList(ListView[Exclusion]):
@@ -66,6 +66,6 @@ class ExclusionDetail(ApiView):
 
 def number(text: str) -> int:
     """An id of a path; raises :class:`NotFound` for what no row has."""
-    if not (text.isascii() and text.isdigit() and len(text) <= LONGEST_ID):
+    if not (text.isascii() and text.isdigit() and len(text) <= MAX_ID_DIGITS):
         raise NotFound("There is nothing of that number here.")
     return int(text)

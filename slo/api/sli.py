@@ -16,12 +16,12 @@ from controlplane.core.errors import DomainError
 from controlplane.core.http.fields import MutationBody, Text
 from controlplane.core.http.rendering import StrictJSONParser
 from controlplane.core.http.views import ApiView, Done, mutation
-from controlplane.core.wire import LARGEST_SLI_BODY, too_large
+from controlplane.core.wire import MAX_SLI_BODY_BYTES, too_large
 from slo.ingest import bodies, deltas, points
 from slo.ingest.bodies import Deltas, Point, Points
 
 WRITE, REPORT = "slo:write", "report:write"
-MOST = bodies.MOST
+MAX_ENTRIES = bodies.MAX_ENTRIES
 _MANY = ("points", "deltas", "batch_id")
 
 
@@ -63,9 +63,9 @@ class DeltaShape(_Counts):
 class SliBody(MutationBody):
     """Either `points`, which are cumulative and may be repeated, or `deltas` with a `batch_id`."""
 
-    points = PointShape(many=True, required=False, help_text=f"At most {MOST:,}.")
+    points = PointShape(many=True, required=False, help_text=f"At most {MAX_ENTRIES:,}.")
     batch_id = Text(required=False, max_length=200, help_text="Of one sender it is taken once.")
-    deltas = DeltaShape(many=True, required=False, help_text=f"At most {MOST:,}.")
+    deltas = DeltaShape(many=True, required=False, help_text=f"At most {MAX_ENTRIES:,}.")
 
     def read(self) -> dict[str, Any]:
         """What these fields say, without looking at each of ten thousand points as fields."""
@@ -103,9 +103,9 @@ class ManyParser(StrictJSONParser):
         parser_context: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         self.require_utf8(media_type or "")
-        body = stream.read(LARGEST_SLI_BODY + 1)
-        if len(body) > LARGEST_SLI_BODY:
-            raise too_large(LARGEST_SLI_BODY)
+        body = stream.read(MAX_SLI_BODY_BYTES + 1)
+        if len(body) > MAX_SLI_BODY_BYTES:
+            raise too_large(MAX_SLI_BODY_BYTES)
         try:
             value = orjson.loads(body or b"{}")
         except orjson.JSONDecodeError as error:

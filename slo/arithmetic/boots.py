@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from slo.arithmetic.steps import LONGEST_STEP, Growth, Sample, from_zero, grown
+from slo.arithmetic.steps import MAX_STEP, Growth, Sample, from_zero, grown
 
 TIMES = "(times)"
 """The boot of a source whose events are told otherwise: its samples only say that it was there."""
@@ -159,7 +159,7 @@ def _spans(boots: Mapping[str, Boot], new: Mapping[str, list[Sample]]) -> list[S
             place = bisect_left(boot.samples, boot.started + 1, key=lambda sample: sample.at)
             if place < len(boot.samples):
                 spans.add((boot.started, boot.samples[place].at))
-    return sorted(span for span in spans if span[1] - span[0] <= LONGEST_STEP)
+    return sorted(span for span in spans if span[1] - span[0] <= MAX_STEP)
 
 
 def _earliest(one: int | None, other: int | None) -> int | None:

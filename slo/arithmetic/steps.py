@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 MICROSECOND = timedelta(microseconds=1)
 MINUTE = 60_000_000
-LONGEST_STEP = 2 * MINUTE
+MAX_STEP = 2 * MINUTE
 """Two samples that are further apart say nothing of when in between their difference came."""
-MOST_MINUTES = 100 * 24 * 60
+MAX_MINUTES = 100 * 24 * 60
 """Over so many minutes, its last ones, a step is spread one by one; what is older by the hour."""
-LONGEST = 366 * 24 * 60
+MAX_HOUR_MINUTES = 366 * 24 * 60
 """What is older than so many minutes is of no period: it is put together before them."""
 PARTS = 1024
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -79,7 +79,7 @@ def by_minute(growth: Growth) -> Iterator[tuple[int, float, float]]:
     """
     began, ended, good, total = growth
     last = minute_of(ended)
-    if ended - began <= LONGEST_STEP:
+    if ended - began <= MAX_STEP:
         yield last, good, total
         return
     parts = 1 if good == int(good) and total == int(total) else PARTS
@@ -99,14 +99,14 @@ def by_minute(growth: Growth) -> Iterator[tuple[int, float, float]]:
 
 def _spread(first: int, last: int) -> Iterator[int]:
     """The minutes before the last one by which some of a long step came."""
-    near = max(first, last - MOST_MINUTES)
-    hour = -(-max(first, last - LONGEST) // 60) * 60
+    near = max(first, last - MAX_MINUTES)
+    hour = -(-max(first, last - MAX_HOUR_MINUTES) // 60) * 60
     yield from range(hour, near, 60)
     yield from range(near, last)
 
 
 def covered(began: int, ended: int) -> range:
     """The minutes that the span between two samples tells of: none if it is a long one."""
-    if not 0 < ended - began <= LONGEST_STEP:
+    if not 0 < ended - began <= MAX_STEP:
         return range(0)
     return range(began // MINUTE + 1, minute_of(ended) + 1)

@@ -9,7 +9,7 @@ from slo.arithmetic import clock
 from slo.arithmetic.counts import Count
 from slo.arithmetic.objective import Objective, Span
 
-LEAST_COVERED = 5
+MIN_COVERED = 5
 """Minutes that have to be covered of a window, unless it is shorter; and a tenth of it."""
 
 Counts = Callable[[int], Count]
@@ -57,7 +57,7 @@ def window(minutes: int, at: int, counts: Counts, excluded: Sequence[Span]) -> W
 @lru_cache(maxsize=4096)
 def covered_at_least(minutes: int) -> int:
     """How many minutes of a window have to be covered, for anything to be known of it."""
-    return min(minutes, max(LEAST_COVERED, -(-minutes // 10)))
+    return min(minutes, max(MIN_COVERED, -(-minutes // 10)))
 
 
 def merged(spans: Iterable[Span]) -> tuple[Span, ...]:

@@ -13,14 +13,14 @@ from slo.counters.reading import ORIGIN, counts
 from slo.models import Series
 from slo.models.counters import IMPORTED
 
-LEAST_DAYS = 35
+MIN_DAYS = 35
 DAYS_MORE = 5
 SAMPLES_KEPT = timedelta(hours=25)
 SERIES_KEPT = timedelta(days=35)
 BOOTS_KEPT = 100
 """Of each source, the newest; others are forgotten as soon as their samples are."""
 BATCHES_KEPT = timedelta(days=8)
-MOST_SLIS = 100
+MAX_SLIS = 100
 # An SLI's history goes by its own last row, what was imported of last year stays: but not by one
 # that is of the future.
 _OLD = """
@@ -111,7 +111,7 @@ def _purge_history(minute: int, most: int) -> int:
     done = after = 0
     while done < most:
         with connection.cursor() as cursor:
-            asked = {"least": LEAST_DAYS, "more": DAYS_MORE, "after": after, "most": MOST_SLIS}
+            asked = {"least": MIN_DAYS, "more": DAYS_MORE, "after": after, "most": MAX_SLIS}
             cursor.execute(_OLD, {**asked, "minute": minute})
             old = dict(cursor.fetchall())
         if not old:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from django.db import connection, transaction
 
 KEPT = timedelta(days=35)
-MOST_AT_ONCE = 10
+MAX_AT_ONCE = 10
 """In a transaction: each may have the minutes of a year."""
 LONG_GONE = """
     removed_at < %(before)s AND NOT EXISTS (SELECT FROM slo_alert a WHERE a.slo_id = {slo}.id)
@@ -53,7 +53,7 @@ def purge(now: datetime, *, most: int) -> int:
 def _purge_some(found: str, statements: Sequence[str], before: datetime) -> int:
     done = 0
     with connection.cursor() as cursor:
-        cursor.execute(found, {"before": before, "most": MOST_AT_ONCE})
+        cursor.execute(found, {"before": before, "most": MAX_AT_ONCE})
         ids = [row[0] for row in cursor.fetchall()]
         for statement in statements if ids else ():
             cursor.execute(statement, {"ids": ids})

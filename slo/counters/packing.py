@@ -12,9 +12,9 @@ from slo.counters import adding, arrays, packed
 from slo.counters.packed import MINUTES_AN_HOUR
 
 UNPACKED = timedelta(days=3)
-MOST_SLIS = 100
+MAX_SLIS = 100
 """Packed in a transaction, of each the rows of a day at most: others wait for these SLIs."""
-MOST_HOURS = 24
+MAX_HOURS = 24
 # The oldest row of each: those whose hour is over for long have something to pack.
 _DUE = """
     SELECT s.id, m.minute / 60 FROM slo_sli s
@@ -56,7 +56,7 @@ def pack(now: datetime, *, most: int) -> int:
                 break
             after = 0  # Once more from the beginning: of each only some hours were packed.
             continue
-        until = {sli: min(before, (hour + MOST_HOURS) * 60) for sli, hour in due.items()}
+        until = {sli: min(before, (hour + MAX_HOURS) * 60) for sli, hour in due.items()}
         done += _pack(until)
         after = max(due)
     return done
@@ -64,7 +64,7 @@ def pack(now: datetime, *, most: int) -> int:
 
 def _due(after: int, before: int) -> dict[int, int]:
     """SLIs (ids above `after`) with minutes to be packed, and the hour of the first of these."""
-    asked = {"after": after, "before": before, "most": MOST_SLIS}
+    asked = {"after": after, "before": before, "most": MAX_SLIS}
     with connection.cursor() as cursor:
         cursor.execute(_DUE, asked)
         return dict(cursor.fetchall())

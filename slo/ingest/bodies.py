@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 from controlplane.core.errors import InvalidInput
 from slo.arithmetic.boots import TIMES
 from slo.ingest import checks
-from slo.ingest.checks import LARGEST, LONGEST_SOURCE, NUMBERS, Buckets, Moments, moment
+from slo.ingest.checks import MAX_NUMBER, MAX_SOURCE_LENGTH, NUMBERS, Buckets, Moments, moment
 
-MOST = 10_000
-MOST_ERRORS = 20
-LONGEST_NAME = 1000
+MAX_ENTRIES = 10_000
+MAX_ERRORS = 20
+MAX_NAME_LENGTH = 1000
 _SERVICE = re.compile(r"[a-z0-9-]{1,60}", re.ASCII)
 _METRIC = re.compile(r"[A-Za-z0-9._-]{1,120}", re.ASCII)
 
@@ -66,7 +66,7 @@ def read(document: Mapping[str, Any]) -> Points | Deltas:
     result: Points | Deltas
     if "deltas" in document and "points" not in document:
         batch_id = _said(
-            checks.text(LONGEST_SOURCE, empty=False), document, "batch_id", "", errors, True
+            checks.text(MAX_SOURCE_LENGTH, empty=False), document, "batch_id", "", errors, True
         )
         deltas = _list(document, "deltas", errors)
         read_in = [_delta(one, index, errors) for index, one in deltas]
@@ -77,7 +77,7 @@ def read(document: Mapping[str, Any]) -> Points | Deltas:
         points = _list(document, "points", errors)
         result = Points([_point(one, index, moments, errors) for index, one in points])
     if errors:
-        raise InvalidInput(dict(list(errors.items())[:MOST_ERRORS]))
+        raise InvalidInput(dict(list(errors.items())[:MAX_ERRORS]))
     return result
 
 
@@ -85,8 +85,8 @@ def _list(
     document: Mapping[str, Any], name: str, errors: dict[str, list[str]]
 ) -> "enumerate[Any] | tuple[()]":
     given = document.get(name)
-    if not isinstance(given, list) or len(given) > MOST:
-        errors[name] = [f"Must be a list of at most {MOST:,} objects."]
+    if not isinstance(given, list) or len(given) > MAX_ENTRIES:
+        errors[name] = [f"Must be a list of at most {MAX_ENTRIES:,} objects."]
         return ()
     return enumerate(given)
 
@@ -110,11 +110,11 @@ def _quickly(given: Any, moments: Moments) -> Point | None:
         return None
     if type(good) not in NUMBERS or type(total) not in NUMBERS:
         return None
-    if not 0 <= good <= total <= LARGEST:  # type: ignore[operator]
+    if not 0 <= good <= total <= MAX_NUMBER:  # type: ignore[operator]
         return None
-    if not 0 < len(slo) <= LONGEST_NAME or len(source) > LONGEST_SOURCE:
+    if not 0 < len(slo) <= MAX_NAME_LENGTH or len(source) > MAX_SOURCE_LENGTH:
         return None
-    if len(boot) > LONGEST_SOURCE or boot == TIMES or "\0" in slo + source + boot:
+    if len(boot) > MAX_SOURCE_LENGTH or boot == TIMES or "\0" in slo + source + boot:
         return None
     try:
         at = None if at is None else moment(at, moments)
@@ -126,7 +126,7 @@ def _quickly(given: Any, moments: Moments) -> Point | None:
 
 def _slowly(given: Any, index: int, errors: dict[str, list[str]]) -> Point:
     path = f"points[{index}]"
-    if len(errors) >= MOST_ERRORS or not _is_object(given, path, _POINT, errors):
+    if len(errors) >= MAX_ERRORS or not _is_object(given, path, _POINT, errors):
         return Point()
     fields = _fields(given, _POINT, path, errors)
     is_histogram = "metric" in fields or "service" in fields
@@ -146,7 +146,7 @@ def _slowly(given: Any, index: int, errors: dict[str, list[str]]) -> Point:
 
 def _delta(given: Any, index: int, errors: dict[str, list[str]]) -> Delta | None:
     path = f"deltas[{index}]"
-    if len(errors) >= MOST_ERRORS or not _is_object(given, path, _DELTA, errors):
+    if len(errors) >= MAX_ERRORS or not _is_object(given, path, _DELTA, errors):
         return None
     fields = _fields(given, _DELTA, path, errors)
     missing = {"slo", "good", "total"} - fields.keys()
@@ -215,10 +215,10 @@ _USELESS = {
     "total": "Either good and total, or buckets.",
 }
 _DELTA: Mapping[str, Callable[[Any], Any]] = {
-    "slo": checks.text(LONGEST_NAME, empty=False),
+    "slo": checks.text(MAX_NAME_LENGTH, empty=False),
     "good": checks.count,
     "total": checks.count,
-    "source": checks.text(LONGEST_SOURCE),
+    "source": checks.text(MAX_SOURCE_LENGTH),
     "at": checks.time,
 }
 _POINT: Mapping[str, Callable[[Any], Any]] = {

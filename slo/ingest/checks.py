@@ -9,10 +9,10 @@ from typing import Any
 
 from slo.arithmetic.boots import TIMES
 
-MOST_EDGES = 100
-LARGEST = 2**53
+MAX_EDGES = 100
+MAX_NUMBER = 2**53
 """As every JSON reader can hold it, and sums stay exact."""
-LONGEST_SOURCE = 200
+MAX_SOURCE_LENGTH = 200
 NUMBERS = (int, float)
 _TIME = re.compile(
     r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII
@@ -43,7 +43,7 @@ def time(value: Any) -> datetime:
 
 
 def count(value: Any) -> float:
-    if type(value) not in NUMBERS or not 0 <= value <= LARGEST:
+    if type(value) not in NUMBERS or not 0 <= value <= MAX_NUMBER:
         raise ValueError("Must be a number from 0 to 2^53.")
     return float(value)
 
@@ -62,7 +62,7 @@ def text(longest: int, *, empty: bool = True) -> Callable[[Any], str]:
 def boot_name(value: Any) -> str:
     if value == TIMES:
         raise ValueError("Must be another name; this one is ours.")
-    return text(LONGEST_SOURCE)(value)
+    return text(MAX_SOURCE_LENGTH)(value)
 
 
 def matching(pattern: re.Pattern[str], said: str) -> Callable[[Any], str]:
@@ -76,14 +76,14 @@ def matching(pattern: re.Pattern[str], said: str) -> Callable[[Any], str]:
 
 def buckets(value: Any) -> Buckets:
     """Cumulative counts by upper edge; the last edge is infinity."""
-    if not isinstance(value, dict) or not 0 < len(value) <= MOST_EDGES:
-        raise ValueError(f"Must be an object of 1 to {MOST_EDGES} counts by their upper edges.")
+    if not isinstance(value, dict) or not 0 < len(value) <= MAX_EDGES:
+        raise ValueError(f"Must be an object of 1 to {MAX_EDGES} counts by their upper edges.")
     edges: dict[float, float] = {}
     for text, count in value.items():
         edge = edge_of(text)
         if edge in edges:
             raise ValueError(f"The edge {text} is there twice.")
-        if type(count) not in NUMBERS or not 0 <= count <= LARGEST:
+        if type(count) not in NUMBERS or not 0 <= count <= MAX_NUMBER:
             raise ValueError(f"The count at {text} must be a number from 0 to 2^53.")
         edges[edge] = float(count)
     ordered = sorted(edges.items())
@@ -100,6 +100,6 @@ def edge_of(text: str) -> float:
     if text == "+Inf":
         return float("inf")
     edge = float(text) if _EDGE.fullmatch(text) else 0.0
-    if not 0 < edge <= LARGEST:
+    if not 0 < edge <= MAX_NUMBER:
         raise ValueError("Its edges must be numbers of milliseconds above 0, or +Inf.")
     return edge

@@ -17,11 +17,11 @@ from slo.counters.tally import Tally
 
 NEAR = 15
 """Minutes: what moves no more rows than these is always added at once."""
-MOST_ROWS = 100_000
+MAX_ROWS = 100_000
 """Of SLIs that move more than that together, the tick does the rest; some seconds' work."""
 AT_ONCE = 20_000
-MOST_SLIS = 20
-MOST_MINUTES = 50_000
+MAX_SLIS = 20
+MAX_MINUTES = 50_000
 """That are looked at in one transaction: others wait for these SLIs meanwhile."""
 _KEEP = """
     INSERT INTO slo_delayed (sli_id, began, ended, good, total, covers)
@@ -94,7 +94,7 @@ class Work:
 
     def settle(self, *, at_once: bool) -> list[dict[str, Any]]:
         """Put what moves many rows to the rest, or if that is too much return what to leave."""
-        if not at_once and sum(far.reach for far in self.far.values()) > MOST_ROWS:
+        if not at_once and sum(far.reach for far in self.far.values()) > MAX_ROWS:
             return [row for sli, far in self.far.items() for row in _rows(sli, far)]
         for sli, far in self.far.items():
             tally = self._tally(sli)
@@ -175,12 +175,12 @@ def _fold_some() -> int:
 def _due() -> list[int]:
     """SLIs that wait longest, as many as may be done together."""
     with connection.cursor() as cursor:
-        cursor.execute(_DUE, [MOST_SLIS])
+        cursor.execute(_DUE, [MAX_SLIS])
         waiting = cursor.fetchall()
     slis: list[int] = []
-    room = MOST_MINUTES
+    room = MAX_MINUTES
     for sli, minutes in waiting:
-        room -= min(minutes, steps.MOST_MINUTES)
+        room -= min(minutes, steps.MAX_MINUTES)
         if room < 0 and slis:
             break
         slis.append(sli)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from django.db import connection
 
 from slo.arithmetic import steps
-from slo.arithmetic.steps import LONGEST_STEP, Growth, minute_of
+from slo.arithmetic.steps import MAX_STEP, Growth, minute_of
 from slo.counters import arrays
 from slo.ingest.delayed import Work
 from slo.ingest.series import USUAL, Key, Known
@@ -72,7 +72,7 @@ class GoingOn:
         sample = steps.Sample(steps.micros(moment), steps.exact(good), steps.exact(total))
         if sample == head:
             return 0
-        if not head.at < sample.at <= head.at + LONGEST_STEP:
+        if not head.at < sample.at <= head.at + MAX_STEP:
             return None
         step = steps.grown(head, sample)
         work.go_on(key[0], step)

@@ -9,9 +9,9 @@ from slo.ingest.bodies import Point
 from slo.ingest.pushing import Sample
 from slo.models import Sli
 
-MOST = 5000
+MAX_EDGES = 5000
 """Edges of all histograms together: whoever may report must not fill the tables."""
-MOST_OF_ONE = 64
+MAX_PER_SOURCE = 64
 """Edges of one metric of a service. Those that nobody sends any more are forgotten."""
 INFINITE = float("inf")
 Edge = tuple[str, str, float]
@@ -69,13 +69,13 @@ def _refuse(points: Mapping[int, Point], known: Collection[Edge]) -> dict[int, s
         if not new:
             continue
         if room is None:
-            room = MOST - Sli.objects.filter(slo__isnull=True).count()
+            room = MAX_EDGES - Sli.objects.filter(slo__isnull=True).count()
         name = point.metric, point.service
-        if of_one[name] + len(new) > MOST_OF_ONE:
-            said = f"No more than {MOST_OF_ONE} edges of a metric of a service are kept."
+        if of_one[name] + len(new) > MAX_PER_SOURCE:
+            said = f"No more than {MAX_PER_SOURCE} edges of a metric of a service are kept."
             refused[index] = said
         elif len(new) > room:
-            refused[index] = f"No more than {MOST:,} edges of histograms are kept; send fewer."
+            refused[index] = f"No more than {MAX_EDGES:,} edges of histograms are kept; send fewer."
         else:
             edges |= new
             of_one[name] += len(new)

@@ -12,7 +12,7 @@ from controlplane.core.errors import InvalidInput
 from slo.arithmetic.clock import minute_of
 from slo.counters import reading, slis
 from slo.ingest import pushing
-from slo.ingest.checks import LARGEST
+from slo.ingest.checks import MAX_NUMBER
 from slo.ingest.points import AHEAD
 from slo.ingest.pushing import Sample
 from slo.models import Slo
@@ -20,7 +20,7 @@ from slo.models.counters import IMPORTED
 
 HEADER = ("ts", "good", "total")
 AT_ONCE = 10_000
-MOST_ERRORS = 20
+MAX_ERRORS = 20
 LATEST = datetime(2200, 1, 1, tzinfo=UTC)
 EARLIEST = datetime(1971, 1, 1, tzinfo=UTC)
 
@@ -84,7 +84,7 @@ def _read(lines: Iterable[str], sli: int, latest: datetime) -> list[Sample]:
                 raise ValueError("ts must not be in the future.")
         except ValueError as error:
             errors[f"line {number}"] = [str(error)]
-            if len(errors) >= MOST_ERRORS:
+            if len(errors) >= MAX_ERRORS:
                 break
             continue
         samples.append(Sample(sli, IMPORTED, "", at, good, total))
@@ -112,7 +112,7 @@ def _count(text: str, name: str) -> float:
         value = float(text)
     except ValueError:
         value = -1.0
-    if not 0 <= value <= LARGEST:
+    if not 0 <= value <= MAX_NUMBER:
         raise ValueError(f"{name} must be a number from 0 to 2^53.")
     return value
 

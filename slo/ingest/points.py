@@ -10,18 +10,18 @@ from django.db import transaction
 from controlplane.core import canonical
 from controlplane.core.errors import InvalidInput
 from slo.ingest import histograms, pushing
-from slo.ingest.bodies import MOST_ERRORS, Point
+from slo.ingest.bodies import MAX_ERRORS, Point
 from slo.ingest.pushing import Sample
 from slo.models import Slo
 from slo.models.counters import IMPORTED
-from slo.models.objective import LONGEST_NAME
+from slo.models.objective import MAX_NAME_LENGTH
 
 LATEST = timedelta(hours=24)
 AHEAD = timedelta(minutes=1)
 PROMETHEUS = "prometheus"
 RESERVED = frozenset({IMPORTED, PROMETHEUS})
 """Sources that are ours: what is read from files and servers must not be mixed with others."""
-MOST_BOOTS = 200
+MAX_BOOTS = 200
 """Of one source of an SLO or histogram, in a request."""
 
 
@@ -49,7 +49,7 @@ class Refused:
     def require_some(self, what: str, count: int) -> None:
         """Raise :class:`InvalidInput` if all of them are refused."""
         if count and len(self.reasons) == count:
-            some = sorted(self.reasons.items())[:MOST_ERRORS]
+            some = sorted(self.reasons.items())[:MAX_ERRORS]
             raise InvalidInput({f"{what}[{i}].{name}": [why] for i, (name, why) in some})
 
 
@@ -68,8 +68,8 @@ def push(points: Sequence[Point], *, now: datetime) -> dict[str, Any]:
         if not is_taken(index, point.source, point.at, now, refused):
             continue
         some = boots.setdefault((point.slo, point.metric, point.service, point.source), set())
-        if len(some) >= MOST_BOOTS and point.boot not in some:
-            refused.add(index, "boot", f"A request may tell of {MOST_BOOTS} boots of one source.")
+        if len(some) >= MAX_BOOTS and point.boot not in some:
+            refused.add(index, "boot", f"A request may tell of {MAX_BOOTS} boots of one source.")
             continue
         some.add(point.boot)
         if point.metric:
@@ -123,7 +123,7 @@ def target(index: int, name: str, known: Mapping[str, Target], refused: Refused)
     """The counters that something belongs to which is pushed; None if it may not be."""
     found = known.get(name)
     if found is None:
-        refused.add(index, "slo", f"There is no SLO {name[:LONGEST_NAME]} here.")
+        refused.add(index, "slo", f"There is no SLO {name[:MAX_NAME_LENGTH]} here.")
         return None
     if found.is_read:
         refused.add(index, "slo", f"The counters of {name} are read from Prometheus.")

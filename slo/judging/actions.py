@@ -30,7 +30,7 @@ CALLED_FOR = ("critical", "warning")
 UNKNOWN_FOR = timedelta(minutes=5)
 """So long nothing may be known before an action that is to fail closed does."""
 SOURCE = "slo:"
-LONGEST_SOURCE = 120
+MAX_SOURCE_LENGTH = 120
 ALERT, BLIND = "alert:", "unknown:"
 """What keys begin with, by their cause."""
 SAID_OVER = ":over"
@@ -160,7 +160,7 @@ def _ask(deeds: Sequence[_Deed], now: datetime) -> None:
         trip_requests.ask(
             key=one.request,
             switch=one.action["switch"],
-            source=f"{SOURCE}{one.slo.name}"[:LONGEST_SOURCE],
+            source=f"{SOURCE}{one.slo.name}"[:MAX_SOURCE_LENGTH],
             fingerprint=one.key,
             reason=f"{one.said}.",
             evidence=one.evidence,

@@ -19,10 +19,10 @@ from slo.judging.status import judged_at
 from slo.models import Alert, Turn
 
 MINUTE = timedelta(minutes=1)
-MOST_BEGUN = 2000
+MAX_STARTED = 2000
 """At one look; the others follow at the next."""
 QUIET_AGAIN = "Its rule has not fired for two minutes."
-LONGEST_SAID = 500
+MAX_OUTPUT_LENGTH = 500
 
 _GO_ON = """
     UPDATE slo_alert AS alert SET firing_at = %(now)s, latest = seen.evidence
@@ -83,7 +83,7 @@ def move(
     _write(_GO_ON, now=now, **_columns(found.go_on))
     _acknowledge_known(found.go_on, now)
     _write(_PUT_OFF, ids=[*found.put_off], times=[*found.put_off.values()])
-    begun = _begin(kind, found.begin[:MOST_BEGUN], now)
+    begun = _begin(kind, found.begin[:MAX_STARTED], now)
     ended |= dict.fromkeys(found.end, QUIET_AGAIN)
     _end(ended, now)
     if kind == Alert.Kind.BURN:
@@ -145,7 +145,7 @@ def _begin(kind: str, new: Sequence[Firing], now: datetime) -> list[Alert]:
             service=one.service,
             severity=one.severity,
             label=one.label,
-            said=one.said[:LONGEST_SAID],
+            said=one.said[:MAX_OUTPUT_LENGTH],
             path=one.path,
             thread=one.thread,
             facts=dict(one.facts),

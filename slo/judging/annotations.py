@@ -13,7 +13,7 @@ from slo.models import Alert, Exclusion, Slo
 from switches.models import Episode, Ramp
 
 ALERT, EPISODE, RAMP, EXCLUSION = "alert", "episode", "ramp", "exclusion"
-MOST = 60
+MAX_EACH = 60
 EVERYTHING = "global:all"
 ASKED_FOR = """
     SELECT DISTINCT switch FROM (
@@ -38,7 +38,7 @@ class Annotation:
 
 
 def of(slo: Slo, since: datetime, until: datetime) -> list[Annotation]:
-    """Whatever touches that span, the newest first; of each kind at most `MOST`."""
+    """Whatever touches that span, the newest first; of each kind at most `MAX_EACH`."""
     switches = {EVERYTHING, *_named(slo), *_asked_for(slo.service)}
     found = [
         *_alerts(slo, since, until),
@@ -63,7 +63,7 @@ def _alerts(slo: Slo, since: datetime, until: datetime) -> list[Annotation]:
             path=_path("alert_page", row.pk),
             label=row.label,
         )
-        for row in rows.order_by("-opened_at")[:MOST]
+        for row in rows.order_by("-opened_at")[:MAX_EACH]
     ]
 
 
@@ -80,7 +80,7 @@ def _episodes(switches: Collection[str], since: datetime, until: datetime) -> li
             ends=row.ended_at,
             path=_path("switch_page", *row.switch_id.split(":", 1)),
         )
-        for row in rows.order_by("-engaged_at")[:MOST]
+        for row in rows.order_by("-engaged_at")[:MAX_EACH]
     ]
 
 
@@ -97,7 +97,7 @@ def _ramps(switches: Collection[str], since: datetime, until: datetime) -> list[
             ends=row.job.finished_at,
             path=_path("ramp_page", row.pk),
         )
-        for row in rows.select_related("job").order_by("-job__created_at")[:MOST]
+        for row in rows.select_related("job").order_by("-job__created_at")[:MAX_EACH]
     ]
 
 
@@ -113,7 +113,7 @@ def _exclusions(slo: Slo, since: datetime, until: datetime) -> list[Annotation]:
             begins=row.starts_at,
             ends=row.ends_at,
         )
-        for row in rows.order_by("-starts_at")[:MOST]
+        for row in rows.order_by("-starts_at")[:MAX_EACH]
     ]
 
 

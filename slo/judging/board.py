@@ -20,7 +20,7 @@ FIRING = "firing"
 CONDITIONS = (FIRING, SPENT, UNKNOWN, OK)
 LATE_MINUTES = 5
 """A judgement that is older than this is said to be: whoever judges has stopped."""
-MOST_SERVICES = 40
+MAX_SERVICES = 40
 
 _FIRES = Q(standing__state="firing")
 _PAGES = _FIRES & Q(standing__rules__contains=[{"severity": "page", "state": "firing"}])
@@ -158,10 +158,10 @@ def tally() -> Tally:
 
 
 def services() -> list[str]:
-    """Which to narrow the board to; one more than `MOST_SERVICES` if they are too many to choose
+    """Which to narrow the board to; one more than `MAX_SERVICES` if they are too many to choose
     from."""
     named = Slo.objects.present().exclude(service="").order_by("service")
-    return list(named.values_list("service", flat=True).distinct()[: MOST_SERVICES + 1])
+    return list(named.values_list("service", flat=True).distinct()[: MAX_SERVICES + 1])
 
 
 def _narrowed(asked: Wanted) -> SloQuerySet:

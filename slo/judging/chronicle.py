@@ -16,8 +16,8 @@ AFTER = timedelta(minutes=15)
 """What caused it came before, and some of what was done about it is done afterwards."""
 SCOPE = "audit:read"
 """It quotes the audit trail, so who may not read that may not read this."""
-MOST = 200
-MOST_READ = 2000
+MAX_EVENTS = 200
+MAX_READ = 2000
 AT_ONCE = timedelta(minutes=1)
 ALIKE = 3
 NAMED = 3
@@ -61,10 +61,10 @@ def of(alert: Alert, now: datetime) -> Chronicle:
     rows = AuditEntry.objects.filter(at__gte=since, at__lte=until, action__regex=_CONCERNING)
     # Whoever acknowledged it is told of in its own time.
     others = rows.exclude(target=telling.subject(alert)).order_by("pk")
-    read = list(others[: MOST_READ + 1])
-    found = _folded(read[:MOST_READ])
-    events = sorted([*own, *found[:MOST]], key=lambda one: one.at)
-    return Chronicle(tuple(events), len(found) > MOST or len(read) > MOST_READ)
+    read = list(others[: MAX_READ + 1])
+    found = _folded(read[:MAX_READ])
+    events = sorted([*own, *found[:MAX_EVENTS]], key=lambda one: one.at)
+    return Chronicle(tuple(events), len(found) > MAX_EVENTS or len(read) > MAX_READ)
 
 
 def stopped(alert: Alert, now: datetime) -> list[Episode]:
@@ -72,7 +72,7 @@ def stopped(alert: Alert, now: datetime) -> list[Episode]:
     until = alert.resolved_at or now
     rows = Episode.objects.filter(engaged_at__lte=until)
     meanwhile = rows.filter(ended_at__isnull=True) | rows.filter(ended_at__gte=alert.opened_at)
-    return list(meanwhile.order_by("engaged_at", "pk")[:MOST])
+    return list(meanwhile.order_by("engaged_at", "pk")[:MAX_EVENTS])
 
 
 def _folded(rows: Iterable[AuditEntry]) -> list[Event]:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from controlplane.core import durations
 from slo.arithmetic.clock import end_of, length
-from slo.arithmetic.windows import LEAST_COVERED
+from slo.arithmetic.windows import MIN_COVERED
 from slo.models import Sli, Slo, Standing
 
 SILENT_MINUTES = 5
@@ -42,7 +42,7 @@ def why_blind(name: str, coverage: Mapping[str, float | None], min_events: int) 
     """Why nothing is known of a window (`1h`)."""
     minutes = length(name)
     covered = round((coverage.get(name) or 0) * minutes)
-    needed = min(minutes, max(LEAST_COVERED, -(-minutes // 10)))
+    needed = min(minutes, max(MIN_COVERED, -(-minutes // 10)))
     long = durations.readable(timedelta(minutes=minutes))
     if covered < needed:
         return f"Of the last {long}, samples cover {covered} min; {needed} are needed."

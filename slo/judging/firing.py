@@ -8,7 +8,7 @@ from slo.arithmetic.hysteresis import Firing
 from slo.judging import telling
 from slo.judging.looking import Seen
 
-LONGEST_SERVICE = 60
+MAX_SERVICE_LENGTH = 60
 
 
 def of(seen: Seen, judged: Judged) -> Firing:
@@ -23,7 +23,7 @@ def of(seen: Seen, judged: Judged) -> Firing:
     return Firing(
         rule=rule.key,
         subject=slo.name,
-        service=slo.service[:LONGEST_SERVICE],
+        service=slo.service[:MAX_SERVICE_LENGTH],
         severity=telling.SEVERITIES[rule.severity],
         label=rule.severity,
         said=said,

@@ -29,7 +29,7 @@ from slo.models import Reported, Sli
 TYPE = "slo"
 SAID_AGAIN_AFTER = timedelta(seconds=15)
 """An answer that stays the same is written anew this often: whoever asked takes it for a minute."""
-LONGEST_STEP = timedelta(minutes=10)
+MAX_STEP = timedelta(minutes=10)
 """Nobody reports events of a longer time at once; what does is left out at the ends."""
 
 # At both ends of the whole minutes, from `first` to `last`: what began and ended before them, and
@@ -161,7 +161,7 @@ def _edges(wanted: Sequence[Wanted], now: datetime) -> list[tuple[int, int]]:
         "firsts": [_boundary(one.first, one, now) for one in wanted],
         "lasts": [_boundary(one.last, one, now) for one in wanted],
         "now": now,
-        "longest": LONGEST_STEP,
+        "longest": MAX_STEP,
     }
     with connection.cursor() as cursor:
         cursor.execute(_EDGES, given)

@@ -19,9 +19,9 @@ from slo.judging.backtest import Fired
 from slo.models import Sli, Slo
 from slo.objectives import documents
 
-MOST_STEPS = 2000
+MAX_STEPS = 2000
 """Of which each is told."""
-MOST_TICKS = 45_000
+MAX_TICKS = 45_000
 """Of which only alerts are told: a month, minute by minute."""
 USUAL_STEPS = 300
 STEPS = (60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400)
@@ -42,7 +42,7 @@ def series(
     end = min(until or now, now)
     start = since or end - A_DAY
     _require_span(start, end, now, "from", "to")
-    width = _step(step, end - start, USUAL_STEPS, MOST_STEPS)
+    width = _step(step, end - start, USUAL_STEPS, MAX_STEPS)
     ticks = backtest.ticks(slo, start=start, end=end, step=width)
     return {
         "from": canonical.timestamp(start),
@@ -78,7 +78,7 @@ def run(
     objective = _objective(slo, instead, start)
     end = min(end or now, now)
     _require_span(start, end, now, "start", "end")
-    most = MOST_STEPS if each else MOST_TICKS
+    most = MAX_STEPS if each else MAX_TICKS
     width = _step(step, end - start, most, most)
     found = _ticks(slo, objective, start, end, width, each=each)
     told = {

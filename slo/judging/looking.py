@@ -17,7 +17,7 @@ from slo.counters import reading
 from slo.judging import wanted
 from slo.models import Sli, Slo
 
-LONGEST_PERIOD = timedelta(days=366)
+MAX_PERIOD = timedelta(days=366)
 UNREADABLE = Objective(target=Decimal("0.5"), window_days=1, rules=())
 """Stands for what is wanted where that can't be read: nothing is known of it."""
 NOT_JUDGED = "slo.not_judged"
@@ -48,7 +48,7 @@ def look(slos: Sequence[Slo], at_minute: int) -> list[Seen]:
     logged, and is in no other's way."""
     slis = _slis(slos)
     some = [slo.pk for slo in slos] if len(slos) == 1 else None
-    excluded = wanted.exclusions(some, end_of(at_minute) - LONGEST_PERIOD)
+    excluded = wanted.exclusions(some, end_of(at_minute) - MAX_PERIOD)
     asked: dict[int, _Asked | str] = {}
     for slo in slos:
         sli, first = slis.get(slo.pk, (0, None))

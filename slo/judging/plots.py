@@ -14,8 +14,8 @@ from slo.counters import reading
 from slo.judging import wanted
 from slo.models import Sli, Slo
 
-MOST_POINTS = 480
-MOST_LOOKS = 10_000
+MAX_POINTS = 480
+MAX_CHECKS = 10_000
 """For one line: what lies between two points is looked at as well, as closely as this allows."""
 STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440)
 SPENT_PARTS = 360
@@ -126,7 +126,7 @@ def parts(slo: Slo, edges: Sequence[int], last: int) -> list[Part]:
 
 def step_of(minutes: int) -> int:
     """How far apart the points of a span of so many minutes are."""
-    return next((step for step in STEPS if minutes <= step * MOST_POINTS), STEPS[-1])
+    return next((step for step in STEPS if minutes <= step * MAX_POINTS), STEPS[-1])
 
 
 def _worst(
@@ -138,7 +138,7 @@ def _worst(
     step: int,
 ) -> tuple[float | None, ...]:
     minutes = length(name)
-    closely = max(1, min(step, minutes // 2), (points[-1] - points[0]) // MOST_LOOKS)
+    closely = max(1, min(step, minutes // 2), (points[-1] - points[0]) // MAX_CHECKS)
     rate: Callable[[int], float | None] = lambda at: burn_rate(  # noqa: E731
         window(minutes, at, counts, spans), objective
     )

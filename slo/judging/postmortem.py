@@ -73,7 +73,7 @@ def _timeline(found: Chronicle) -> Iterator[str]:
     rows = [f"| {_time(one.at)} | {_said(one)} |" for one in found.events]
     yield "\n".join(["| Time (UTC) | Event |", "|---|---|", *rows])
     if found.is_cut:
-        yield f"*Only the first {chronicle.MOST} events of the audit trail are here.*"
+        yield f"*Only the first {chronicle.MAX_EVENTS} events of the audit trail are here.*"
     yield "*That is the whole installation: take out what had nothing to do with it.*"
 
 

@@ -17,13 +17,13 @@ MANY_BEGUN, MANY_OVER, MISSED = "slo.alerts", "slo.alerts_over", "slo.alerts_mis
 TOGETHER = "alerts:many"
 """The thread of all messages that tell of many."""
 BOARD = "/alerts/"
-MOST_ALONE = 3
-MOST_CRITICAL = 5
+MAX_ALONE = 3
+MAX_CRITICAL = 5
 """Of critical ones, which nothing else stands in the way of."""
 AT_ONCE = timedelta(minutes=1)
 """What begins within this time began at once."""
 _INSTANT = timedelta(microseconds=1)
-MOST_NAMED = 10
+MAX_NAMED = 10
 CRITICAL = "critical"
 WORST_FIRST = (CRITICAL, "warning", "info")
 SEVERITIES = {PAGE: "critical", TICKET: "warning"}
@@ -84,9 +84,9 @@ def _tell_begun(alerts: Sequence[Alert], now: datetime) -> None:
     lately = _told_lately(now)
     critical = [one for one in alerts if one.severity == CRITICAL]
     others = [one for one in alerts if one.severity != CRITICAL]
-    alone = critical[: max(0, MOST_CRITICAL - lately["critical"])]
+    alone = critical[: max(0, MAX_CRITICAL - lately["critical"])]
     together = critical[len(alone) :]
-    if not together and lately["others"] + len(others) <= MOST_ALONE:
+    if not together and lately["others"] + len(others) <= MAX_ALONE:
         alone += others
     else:
         together += others
@@ -118,7 +118,7 @@ def _just_now(now: datetime) -> tuple[datetime, datetime]:
 def _tell_over(alerts: Sequence[Alert], now: datetime) -> None:
     """In their threads, if they were told of there and are few; else together, as above."""
     alone = [one for one in alerts if one.told_alone]
-    alone = alone if len(alone) <= MOST_ALONE else []
+    alone = alone if len(alone) <= MAX_ALONE else []
     for one in alone:
         more = {"since_at": timestamp(one.opened_at), "why": one.resolved_because}
         _tell(one, OVER, {**facts(one), **more}, "info", now)
@@ -156,7 +156,7 @@ def _tell(alert: Alert, event: str, said: dict[str, Any], severity: str, now: da
 
 def _tell_many(alerts: Sequence[Alert], event: str, now: datetime) -> None:
     worst_first = sorted(alerts, key=lambda one: (WORST_FIRST.index(one.severity), one.pk))
-    shown = [f"{one.subject} ({one.rule})" for one in worst_first[:MOST_NAMED]]
+    shown = [f"{one.subject} ({one.rule})" for one in worst_first[:MAX_NAMED]]
     more = len(alerts) - len(shown)
     outbox.announce(
         event=event,

@@ -14,7 +14,7 @@ from controlplane.core.trip_requests.models import TripRequest
 from slo.judging import telling
 from slo.models import Alert
 
-MOST_TOLD = 50
+MAX_NOTIFIED = 50
 TOLD = "told"
 """The fact of an escalation that keeps who was told, and when."""
 
@@ -67,7 +67,7 @@ def called_last(escalation: Escalation) -> list[str]:
 def _announced(alert: Alert) -> Iterator[Entry]:
     keys = [f"{event}:{alert.pk}" for event in (telling.BEGUN, telling.OVER)]
     rows = OutboxMessage.objects.filter(event_key__in=keys).order_by("pk")
-    for event, destinations in _by_event(rows[:MOST_TOLD]).items():
+    for event, destinations in _by_event(rows[:MAX_NOTIFIED]).items():
         at = min(one.finished_at or one.created_at for one in destinations)
         names = ", ".join(sorted({one.destination for one in destinations}))
         failed = sum(one.state == OutboxMessage.State.FAILED for one in destinations)

@@ -19,7 +19,7 @@ from slo.judging.looking import Seen
 from slo.judging.status import LATE, judged_at
 from slo.models import Alert, Slo, Turn
 
-MOST_MISSED = 60
+MAX_MISSED = 60
 """Minutes that nobody judged are judged late, as far back as this."""
 FORGOTTEN_EVERY = 60
 KEPT = 35 * MINUTES_A_DAY
@@ -55,7 +55,7 @@ def turn(now: datetime) -> int:
     if last is not None and last > due + SET_BACK:
         _begin_anew(due)
         last = None
-    begin = due if last is None else max(last + 1, due - MOST_MISSED)
+    begin = due if last is None else max(last + 1, due - MAX_MISSED)
     judged = 0
     for minute in range(begin, due + 1):
         done = _judge(minute, now, is_last=minute == due)

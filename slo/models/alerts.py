@@ -3,7 +3,7 @@
 from django.db import models
 from django.db.models import Q
 
-from slo.models.objective import LONGEST_NAME, Slo
+from slo.models.objective import MAX_NAME_LENGTH, Slo
 
 SEVERITIES = ("critical", "warning", "info")
 
@@ -14,9 +14,9 @@ class ThresholdRule(models.Model):
     `built_in` ones came with the installation; they are edited like any other.
     """
 
-    name = models.CharField(max_length=LONGEST_NAME, unique=True, db_collation="C")
+    name = models.CharField(max_length=MAX_NAME_LENGTH, unique=True, db_collation="C")
     title = models.CharField(max_length=200, blank=True)
-    metric = models.CharField(max_length=LONGEST_NAME)
+    metric = models.CharField(max_length=MAX_NAME_LENGTH)
     statistic = models.CharField(max_length=12)
     window = models.CharField(max_length=12)
     comparison = models.CharField(max_length=2)

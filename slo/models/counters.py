@@ -7,9 +7,9 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
-from slo.models.objective import LONGEST_NAME, Slo
+from slo.models.objective import MAX_NAME_LENGTH, Slo
 
-LONGEST_SOURCE = 200
+MAX_SOURCE_LENGTH = 200
 IMPORTED = "import"
 """The source of what was read from files: its samples are kept as long as its history."""
 
@@ -24,7 +24,7 @@ class Sli(models.Model):
     """
 
     slo = models.OneToOneField(Slo, on_delete=models.CASCADE, null=True, blank=True)
-    metric = models.CharField(max_length=LONGEST_NAME, blank=True, db_collation="C")
+    metric = models.CharField(max_length=MAX_NAME_LENGTH, blank=True, db_collation="C")
     service = models.CharField(max_length=60, blank=True, db_collation="C")
     edge_ms = models.FloatField(null=True, blank=True)
     first = models.IntegerField(null=True, blank=True)
@@ -87,8 +87,8 @@ class Series(models.Model):
     """
 
     sli = models.ForeignKey(Sli, on_delete=models.CASCADE, db_index=False)
-    source = models.CharField(max_length=LONGEST_SOURCE, db_collation="C")
-    boot = models.CharField(max_length=LONGEST_SOURCE, blank=True, db_collation="C")
+    source = models.CharField(max_length=MAX_SOURCE_LENGTH, db_collation="C")
+    boot = models.CharField(max_length=MAX_SOURCE_LENGTH, blank=True, db_collation="C")
     started_at = models.DateTimeField(null=True, blank=True)
     first_at = models.DateTimeField()
     counted_from = models.DateTimeField(null=True, blank=True)

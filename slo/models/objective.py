@@ -5,7 +5,7 @@ from typing import ClassVar
 from django.db import models
 from django.db.models import F, Q
 
-LONGEST_NAME = 120
+MAX_NAME_LENGTH = 120
 
 
 class SloQuerySet(models.QuerySet["Slo"]):
@@ -28,7 +28,7 @@ class Slo(models.Model):
         RATIO = "ratio"
         LATENCY = "latency"
 
-    name = models.CharField(max_length=LONGEST_NAME, db_collation="C")
+    name = models.CharField(max_length=MAX_NAME_LENGTH, db_collation="C")
     service = models.CharField(max_length=60, blank=True, db_collation="C")
     kind = models.CharField(max_length=12, choices=Kind.choices)
     target = models.DecimalField(max_digits=9, decimal_places=8)

@@ -21,13 +21,13 @@ from slo.objectives.wiring import read_actions, read_source
 
 Document = dict[str, Any]
 
-LONGEST_NAME = 100
-NAME = rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_NAME - 1}}}"
+MAX_NAME_LENGTH = 100
+NAME = rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_NAME_LENGTH - 1}}}"
 RESERVED = frozenset({"new", "thresholds"})
 """Pages of their own, where those of SLOs are."""
 SERVICE = r"[a-z0-9-]{1,60}"
-MOST_DAYS = 366
-MOST_EVENTS = 10**15
+MAX_DAYS = 366
+MAX_EVENTS = 10**15
 DECIMALS = 8
 FIELDS = (
     "service", "kind", "target", "window_days", "threshold_ms", "source", "rules", "min_events",
@@ -49,7 +49,7 @@ def checked(name: str, fields: Mapping[str, Any]) -> Document:
     if service and not is_service(service):
         put(errors, "service", "Must be 1 to 60 of the letters, digits and signs a-z 0-9 -")
     target = _target(fields.get("target"), errors)
-    days = values.whole("window_days", _given(fields, "window_days", 30), 1, MOST_DAYS, errors)
+    days = values.whole("window_days", _given(fields, "window_days", 30), 1, MAX_DAYS, errors)
     document = {
         "service": service,
         "kind": kind,
@@ -59,7 +59,7 @@ def checked(name: str, fields: Mapping[str, Any]) -> Document:
         "source": read_source(fields.get("source"), errors),
         "rules": read_rules(fields.get("rules"), target, days, errors),
         "min_events": values.whole(
-            "min_events", _given(fields, "min_events", 0), 0, MOST_EVENTS, errors
+            "min_events", _given(fields, "min_events", 0), 0, MAX_EVENTS, errors
         ),
         "actions": read_actions(fields.get("actions"), service, errors),
         "description": values.text("description", fields.get("description"), 4000, errors),
@@ -118,7 +118,7 @@ def _check_name(name: str, errors: Errors) -> None:
         put(
             errors,
             "name",
-            f"Must be 1 to {LONGEST_NAME} of the letters, digits and signs A-Z a-z 0-9 . _ - and"
+            f"Must be 1 to {MAX_NAME_LENGTH} of the letters, digits and signs A-Z a-z 0-9 . _ - and"
             " begin with a letter or digit.",
         )
 

@@ -20,10 +20,10 @@ from slo.objectives.permission import SCOPE
 
 ADVICE = "Say what happened, such as the maintenance and its ticket."
 BACK_ADVICE = "Say why it counts after all."
-LONGEST = timedelta(days=90)
+MAX_DURATION = timedelta(days=90)
 AHEAD = timedelta(days=90)
 BACK = timedelta(days=400)
-MOST = 500
+MAX_EXCLUSIONS = 500
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ def add(
     starts_at, ends_at = _whole_minutes(starts_at, ends_at, reason, now)
     with transaction.atomic():
         slo = services.find_locked(name)
-        if Exclusion.objects.filter(slo=slo, removed_at__isnull=True).count() >= MOST:
-            raise Conflict(f"There are {MOST} exclusions already; take some back.")
+        if Exclusion.objects.filter(slo=slo, removed_at__isnull=True).count() >= MAX_EXCLUSIONS:
+            raise Conflict(f"There are {MAX_EXCLUSIONS} exclusions already; take some back.")
         before = _budget(slo, now)
         exclusion = Exclusion.objects.create(
             slo=slo,
@@ -97,8 +97,8 @@ def _whole_minutes(
         errors["reason"] = said
     if ends_at <= starts_at:
         errors["ends_at"] = ["Must be later than the start."]
-    elif ends_at - starts_at > LONGEST:
-        errors["ends_at"] = [f"At most {durations.readable(LONGEST)} after the start."]
+    elif ends_at - starts_at > MAX_DURATION:
+        errors["ends_at"] = [f"At most {durations.readable(MAX_DURATION)} after the start."]
     if not now - BACK <= starts_at <= now + AHEAD:
         errors["starts_at"] = [
             f"Must be within the last {BACK.days} or the next {AHEAD.days} days."

@@ -11,7 +11,7 @@ from slo.arithmetic.clock import MINUTES_A_DAY, end_of, length
 from slo.arithmetic.objective import PAGE, TICKET
 from slo.objectives import presets
 
-MOST_RULES = 20
+MAX_RULES = 20
 FIELDS = ("long", "short", "burn_rate", "severity")
 SEVERITIES = (PAGE, TICKET)
 SHORT_IS = 12
@@ -28,8 +28,8 @@ def read_rules(
         if not found:
             put(errors, "rules", f"The usual ones could never fire: {_most(target)} Give others.")
         return found
-    if not isinstance(given, list) or len(given) > MOST_RULES:
-        put(errors, "rules", f"Must be a list of at most {MOST_RULES}.")
+    if not isinstance(given, list) or len(given) > MAX_RULES:
+        put(errors, "rules", f"Must be a list of at most {MAX_RULES}.")
         return []
     rules = [
         _rule(f"rules.{place}", one, target, window_days, errors) for place, one in enumerate(given)

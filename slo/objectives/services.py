@@ -16,7 +16,7 @@ from slo.objectives import documents
 from slo.objectives.permission import require_admin
 from slo.objectives.wiring import PROMETHEUS
 
-MOST_SLOS = 20_000
+MAX_SLOS = 20_000
 
 
 def put(
@@ -126,8 +126,8 @@ def target(name: str) -> str:
 
 
 def _made(name: str, document: Mapping[str, Any], now: datetime) -> Slo:
-    if Slo.objects.present().count() >= MOST_SLOS:
-        raise Conflict(f"No more than {MOST_SLOS:,} SLOs may be here.")
+    if Slo.objects.present().count() >= MAX_SLOS:
+        raise Conflict(f"No more than {MAX_SLOS:,} SLOs may be here.")
     new = Slo(name=name, created_at=now, changed_at=now)
     documents.say(new, document)
     Slo.objects.bulk_create([new], ignore_conflicts=True)

@@ -8,14 +8,14 @@ from controlplane.core import durations, values
 from controlplane.core.values import Errors, put
 
 PUSH, PROMETHEUS = "push", "prometheus"
-LONGEST_URL = 500
-LONGEST_QUERY = 4000
-MOST_ACTIONS = 10
+MAX_URL_LENGTH = 500
+MAX_QUERY_LENGTH = 4000
+MAX_ACTIONS = 10
 TRIP, HOLD_RAMPS = "trip", "hold_ramps"
 ON = ("page", "ticket", "any")
 ON_UNKNOWN = ("nothing", "act")
 USUAL_EXPIRY = "1h"
-LONGEST_DAYS = 30
+MAX_DAYS = 30
 SWITCH = re.compile(r"(segment|feature|experiment):[A-Za-z0-9._-]{1,120}", re.ASCII)
 
 
@@ -42,8 +42,8 @@ def read_actions(given: Any, service: str, errors: Errors) -> list[dict[str, Any
     """What is done when an alert opens, each with all its fields."""
     if given is None:
         return []
-    if not isinstance(given, list) or len(given) > MOST_ACTIONS:
-        put(errors, "actions", f"Must be a list of at most {MOST_ACTIONS}.")
+    if not isinstance(given, list) or len(given) > MAX_ACTIONS:
+        put(errors, "actions", f"Must be a list of at most {MAX_ACTIONS}.")
         return []
     found: list[dict[str, Any]] = []
     for place, one in enumerate(given):
@@ -97,8 +97,8 @@ _READERS: Mapping[str, Callable[[str, Mapping[str, Any], str, Errors], dict[str,
 def _expiry(path: str, given: Any, errors: Errors) -> str:
     try:
         lasts = durations.parse(USUAL_EXPIRY if given is None else str(given))
-        if lasts.days > LONGEST_DAYS or lasts.total_seconds() > LONGEST_DAYS * 86_400:
-            raise ValueError(f"At most {LONGEST_DAYS} days: nobody remembers longer.")
+        if lasts.days > MAX_DAYS or lasts.total_seconds() > MAX_DAYS * 86_400:
+            raise ValueError(f"At most {MAX_DAYS} days: nobody remembers longer.")
         return durations.canonical(lasts)
     except ValueError as error:
         put(errors, f"{path}.expires_in", str(error))
@@ -107,7 +107,7 @@ def _expiry(path: str, given: Any, errors: Errors) -> str:
 
 def _server(given: Any, errors: Errors) -> str:
     """The address of a Prometheus, with the path it may be served under."""
-    url = values.text("source.url", given, LONGEST_URL, errors)
+    url = values.text("source.url", given, MAX_URL_LENGTH, errors)
     if "source.url" in errors:
         return url
     parts = values.web_address(url) if url.isascii() else None
@@ -125,7 +125,7 @@ def _server(given: Any, errors: Errors) -> str:
 
 
 def _query(path: str, given: Any, errors: Errors) -> str:
-    query = values.text(path, given, LONGEST_QUERY, errors)
+    query = values.text(path, given, MAX_QUERY_LENGTH, errors)
     if not query and path not in errors:
         put(errors, path, "Write the PromQL of a counter, such as sum(http_requests_total).")
     return query

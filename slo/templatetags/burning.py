@@ -17,7 +17,7 @@ from slo.templatetags.slos import spent_tone, times
 register = template.Library()
 
 STEP, HEIGHT, WIDTH = 3, 30, 2
-MOST_RATE = 50.0
+MAX_RATE = 50.0
 """What a column shows at most: a day in which half of all failed dwarfs no other day of its row."""
 METER_WIDTH = 100
 
@@ -97,7 +97,7 @@ def _column(rate: float | None, limit: float | None) -> tuple[str, str]:
 
 def _height(rate: float) -> float:
     """Between a trickle and an outage lie orders of magnitude, so it is logarithmic."""
-    return HEIGHT * math.log1p(min(max(rate, 0.0), MOST_RATE)) / math.log1p(MOST_RATE)
+    return HEIGHT * math.log1p(min(max(rate, 0.0), MAX_RATE)) / math.log1p(MAX_RATE)
 
 
 def _said(spark: Spark) -> str:

@@ -52,7 +52,7 @@ GOOD = {
 }
 LIBRARY = "vendor/uplot/uPlot.iife.min.js"
 LIBRARY_STYLE = "vendor/uplot/uPlot.min.css"
-LEAST_DIGITS = 1000
+MIN_DIGITS = 1000
 
 
 @register.simple_tag
@@ -147,7 +147,7 @@ def events(count: float | None) -> str:
     """A count of events, which may be a broken one: `12,000`, `0.5`."""
     if count is None:
         return "–"
-    return f"{count:,.0f}" if float(count).is_integer() or count >= LEAST_DIGITS else f"{count:.3g}"
+    return f"{count:,.0f}" if float(count).is_integer() or count >= MIN_DIGITS else f"{count:.3g}"
 
 
 @register.filter

@@ -75,10 +75,10 @@ def test_rules_come_and_go_by_their_buttons():
 
 def test_rows_are_never_more_than_the_form_may_have():
     draft = Draft({})
-    for _ in range(drafts.MOST_ROWS + 5):
+    for _ in range(drafts.MAX_ROWS + 5):
         draft = draft.changed("add-rule", [])
 
-    assert len(draft.rules) == drafts.MOST_ROWS
+    assert len(draft.rules) == drafts.MAX_ROWS
 
 
 def test_complaints_stand_beside_their_rows_however_they_are_spelled():

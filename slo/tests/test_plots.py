@@ -44,7 +44,7 @@ def test_short_burst_is_seen_however_wide_the_span(minutes):
 
     found = plots.burn(slo, last - minutes, last)
 
-    assert len(found.minutes) <= plots.MOST_POINTS + 2
+    assert len(found.minutes) <= plots.MAX_POINTS + 2
     assert max(rate or 0 for rate in line(found, "5m").values()) > 350
 
 

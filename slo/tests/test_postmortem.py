@@ -153,7 +153,7 @@ def test_few_rows_that_are_alike_stay_apart(now):
 
 
 def test_timeline_that_is_too_long_is_cut_and_says_so(now, monkeypatch):
-    monkeypatch.setattr(chronicle, "MOST", 2)
+    monkeypatch.setattr(chronicle, "MAX_EVENTS", 2)
     one = alert(now)
     for minutes in (30, 29, 28):
         at = now - timedelta(minutes=minutes)

@@ -61,7 +61,7 @@ def test_page_of_all_that_waits_takes_few_queries_with_slos():
 
 
 def test_storm_of_what_waits_elsewhere_hides_no_other_alert(monkeypatch):
-    monkeypatch.setattr(attention, "MOST", 2)
+    monkeypatch.setattr(attention, "MAX_ITEMS", 2)
     slo, rule = making.slo(), measured.rule()
     deep = {"kind": "threshold", "rule": rule.name, "threshold": rule}
     with measured.offered(waiting=lambda _now: [f"queue-{place}" for place in range(9)]):

@@ -17,12 +17,12 @@ from slo.models.alerts import SEVERITIES
 
 Document = dict[str, Any]
 
-LONGEST_NAME = 100
-NAME = rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_NAME - 1}}}"
+MAX_NAME_LENGTH = 100
+NAME = rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_NAME_LENGTH - 1}}}"
 RESERVED = frozenset({"new"})
 """A page of its own, where those of rules are."""
-MOST_EVENTS = 10**15
-MOST_VALUE = 1e15
+MAX_EVENTS = 10**15
+MAX_VALUE = 1e15
 FIELDS = (
     "title", "metric", "statistic", "window", "comparison", "value", "min_events", "severity",
     "enabled", "runbook_url",
@@ -40,7 +40,7 @@ def checked(name: str, fields: Mapping[str, Any]) -> Document:
     _check_name(name, errors)
     values.refuse_unknown("", fields, FIELDS, errors)
     given = {field: value for field, value in fields.items() if value is not None}
-    metric = values.text("metric", given.get("metric"), LONGEST_NAME, errors)
+    metric = values.text("metric", given.get("metric"), MAX_NAME_LENGTH, errors)
     measure = _measure(metric, errors)
     document = {
         "title": values.text("title", given.get("title"), 200, errors),
@@ -49,9 +49,7 @@ def checked(name: str, fields: Mapping[str, Any]) -> Document:
         "window": _window(given.get("window", ""), measure, errors),
         "comparison": _comparison(given.get("comparison", ABOVE), measure, errors),
         "value": _value(given.get("value"), errors),
-        "min_events": values.whole(
-            "min_events", given.get("min_events", 1), 0, MOST_EVENTS, errors
-        ),
+        "min_events": values.whole("min_events", given.get("min_events", 1), 0, MAX_EVENTS, errors),
         "severity": values.choice("severity", given.get("severity"), SEVERITIES, errors),
         "enabled": _flag("enabled", given.get("enabled", True), errors),
         "runbook_url": values.page("runbook_url", given.get("runbook_url"), 500, errors),
@@ -107,7 +105,7 @@ def _check_name(name: str, errors: Errors) -> None:
         put(
             errors,
             "name",
-            f"Must be 1 to {LONGEST_NAME} of the letters, digits and signs A-Z a-z 0-9 . _ - and"
+            f"Must be 1 to {MAX_NAME_LENGTH} of the letters, digits and signs A-Z a-z 0-9 . _ - and"
             " begin with a letter or digit.",
         )
 
@@ -168,7 +166,7 @@ def _value(given: Any, errors: Errors) -> float:
     if given is None:
         put(errors, "value", "Say with what it is compared.")
         return 0.0
-    return values.number("value", given, 0, MOST_VALUE, errors)
+    return values.number("value", given, 0, MAX_VALUE, errors)
 
 
 def _flag(path: str, given: Any, errors: Errors) -> bool:

@@ -14,7 +14,7 @@ from slo.models import ThresholdRule
 from slo.objectives.permission import require_admin
 from slo.thresholds import rules
 
-MOST_RULES = 200
+MAX_RULES = 200
 """Each is looked at every few seconds, with a query or two of its own."""
 
 
@@ -103,8 +103,8 @@ def target(name: str) -> str:
 
 
 def _made(name: str, document: Mapping[str, Any], now: datetime) -> ThresholdRule:
-    if ThresholdRule.objects.count() >= MOST_RULES:
-        raise Conflict(f"No more than {MOST_RULES} threshold rules may be here.")
+    if ThresholdRule.objects.count() >= MAX_RULES:
+        raise Conflict(f"No more than {MAX_RULES} threshold rules may be here.")
     new = ThresholdRule(name=name, changed_at=now)
     rules.say(new, document)
     ThresholdRule.objects.bulk_create([new], ignore_conflicts=True)

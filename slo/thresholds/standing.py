@@ -14,7 +14,7 @@ from slo.arithmetic.evaluate import FIRING, OK, UNKNOWN
 from slo.models import Alert, ThresholdRule
 from slo.thresholds import looking, rules
 
-MOST_SHOWN = 20
+MAX_SHOWN = 20
 KEPT = timedelta(seconds=10)
 """As often as rules are looked at: so long what a process found is shown to all who ask it."""
 OFF = "off"
@@ -107,8 +107,8 @@ def of(rule: ThresholdRule, now: datetime, open_now: int = 0) -> Stands:
         rule,
         state,
         open_now,
-        firing=seen.firing[:MOST_SHOWN],
-        unknown=seen.unknown[:MOST_SHOWN],
+        firing=seen.firing[:MAX_SHOWN],
+        unknown=seen.unknown[:MAX_SHOWN],
         firing_total=len(seen.firing),
         unknown_total=len(seen.unknown),
     )

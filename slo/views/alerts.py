@@ -33,7 +33,7 @@ OPEN, RESOLVED, ALL = "open", "resolved", "all"
 STATES = (OPEN, RESOLVED, ALL)
 KNOWN_LAST = ExpressionWrapper(Q(acknowledged_at__isnull=False), output_field=BooleanField())
 PAGE_SIZE = 50
-LONGEST = 200
+MAX_NOTE_LENGTH = 200
 WORDS = {"allow": "let through"}
 
 
@@ -220,4 +220,4 @@ def _others(alert: Alert) -> QuerySet[Alert]:
 
 
 def _clean(text: str) -> str:
-    return text.replace("\x00", "").strip()[:LONGEST]
+    return text.replace("\x00", "").strip()[:MAX_NOTE_LENGTH]

@@ -24,7 +24,7 @@ def slos_page(request: PersonRequest) -> HttpResponse:
         "found": board.find(asked, now),
         "tally": tally,
         "is_late": tally.is_late(now),
-        "services": services if len(services) <= board.MOST_SERVICES else [],
+        "services": services if len(services) <= board.MAX_SERVICES else [],
     }
     response = live.page(request, "board", context)
     if request.htmx and request.htmx.trigger == "search":

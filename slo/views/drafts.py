@@ -17,8 +17,8 @@ NUMBERS = ("window_days", "threshold_ms", "min_events")
 SOURCE = ("url", "good", "total")
 RULE = ("long", "short", "burn_rate", "severity")
 ACTION = ("on", "do", "switch", "expires_in", "on_unknown")
-MOST_ROWS = 20
-LONGEST = 5000  # characters of one field: far beyond what any may be
+MAX_ROWS = 20
+MAX_FIELD_LENGTH = 5000  # characters of one field: far beyond what any may be
 _INDEX = re.compile(r"\.(\d+)(?=\.|$)|\[(\d+)\]")
 
 
@@ -85,9 +85,9 @@ class Draft:
         verb, _, place = do.rpartition("-")
         match verb:
             case "add" if place == "rule":
-                return replace(self, rules=(*self.rules, _NEW_RULE)[:MOST_ROWS])
+                return replace(self, rules=(*self.rules, _NEW_RULE)[:MAX_ROWS])
             case "add" if place == "action":
-                return replace(self, actions=(*self.actions, _NEW_ACTION)[:MOST_ROWS])
+                return replace(self, actions=(*self.actions, _NEW_ACTION)[:MAX_ROWS])
             case "remove-rule":
                 return replace(self, rules=_without(self.rules, place))
             case "remove-action":
@@ -214,7 +214,7 @@ def _spelled(place: str) -> str:
 
 def _rows(data: Mapping[str, Any], kind: str, names: Sequence[str]) -> Iterator[dict[str, str]]:
     """Rows by their numbers, of which some may be missing."""
-    for place in range(MOST_ROWS):
+    for place in range(MAX_ROWS):
         if not any(f"{kind}-{place}-{name}" in data for name in names):
             continue
         yield {name: _clean(data.get(f"{kind}-{place}-{name}", "")) for name in names}
@@ -237,7 +237,7 @@ def _action(texts: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _clean(text: Any) -> str:
-    return str(text).replace("\r\n", "\n").replace("\x00", "")[:LONGEST].strip()
+    return str(text).replace("\r\n", "\n").replace("\x00", "")[:MAX_FIELD_LENGTH].strip()
 
 
 def _typed(value: Any) -> str:
@@ -254,7 +254,7 @@ def _number(text: str) -> Any:
         value = Decimal(text.replace(",", "").replace(" ", ""))
     except InvalidOperation:
         return text
-    if not value.is_finite() or abs(value.adjusted()) > LONGEST:
+    if not value.is_finite() or abs(value.adjusted()) > MAX_FIELD_LENGTH:
         return text
     return int(value) if value == value.to_integral_value() else float(value)
 

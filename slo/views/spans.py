@@ -8,7 +8,7 @@ from slo.arithmetic.clock import MINUTES_A_DAY, end_of, last_ended
 
 RANGES = {"6h": 360, "24h": MINUTES_A_DAY, "7d": 7 * MINUTES_A_DAY, "30d": 30 * MINUTES_A_DAY}
 USUAL = "24h"
-SHORTEST, LONGEST = 10, 92 * MINUTES_A_DAY
+MIN_MINUTES, MAX_MINUTES = 10, 92 * MINUTES_A_DAY
 OLDEST = timedelta(days=400)
 
 
@@ -37,9 +37,9 @@ def wanted(given: Any, now: datetime) -> Span:
     begin, end = _seconds(given.get("from", "")), _seconds(given.get("to", ""))
     oldest = last_ended(now - OLDEST)
     if begin is not None and end is not None and begin < end:
-        last = min(ended, max(-(-end // 60), oldest + SHORTEST))
-        first = max(begin // 60, last - LONGEST, oldest)
-        return Span("", min(first, last - SHORTEST), last)
+        last = min(ended, max(-(-end // 60), oldest + MIN_MINUTES))
+        first = max(begin // 60, last - MAX_MINUTES, oldest)
+        return Span("", min(first, last - MIN_MINUTES), last)
     name = given.get("range", "")
     name = name if name in RANGES else USUAL
     return Span(name, ended - RANGES[name], ended)

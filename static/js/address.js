@@ -2,7 +2,7 @@
 // link or a reload brings it back. An open dialog has that place to itself.
 
 const DIALOG = "#dialog=";
-const MOST = 20; // rows; more would be no link any more
+const MAX_ROWS = 20; // rows; more would be no link any more
 
 function held() {
   return new URLSearchParams(location.hash.includes("=") ? location.hash.slice(1) : "");
@@ -28,7 +28,7 @@ document.addEventListener("click", (event) => {
   if (!row?.id || !row.closest("#main")) return;
   setTimeout(() => {
     const others = opened().filter((id) => id !== row.id);
-    hold("open", (row.open ? [...others, row.id].slice(-MOST) : others).join(","));
+    hold("open", (row.open ? [...others, row.id].slice(-MAX_ROWS) : others).join(","));
   });
 });
 

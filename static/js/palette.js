@@ -6,7 +6,7 @@ const input = document.getElementById("palette-q");
 const list = document.getElementById("palette-list");
 const status = palette?.querySelector("[data-announcer]");
 const RECENT = `switchgear.recent.${palette?.dataset.user}`;
-const MOST_RECENT = 5;
+const MAX_RECENT = 5;
 const PAUSE = 40; // ms after a key, so that a fast typist asks once
 const PATIENCE = 8_000; // ms
 const NO_ANSWER = "The console did not answer. What is on the page still works.";
@@ -32,7 +32,7 @@ function remember(option) {
   const { kind, title, icon, runs = "" } = option.dataset;
   const path = option.getAttribute("href") ?? "";
   const others = recent().filter((one) => one.path !== path || one.runs !== runs);
-  localStorage.setItem(RECENT, JSON.stringify([{ kind, title, icon, path, runs }, ...others].slice(0, MOST_RECENT)));
+  localStorage.setItem(RECENT, JSON.stringify([{ kind, title, icon, path, runs }, ...others].slice(0, MAX_RECENT)));
 }
 
 // Commands that are not in the list are not allowed any more; things everybody may see.

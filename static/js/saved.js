@@ -4,7 +4,7 @@
 const place = document.querySelector("[data-saved]");
 const list = place?.querySelector("[data-list]");
 const STORE = `switchgear.saved.${place?.dataset.saved}.${location.pathname}`;
-const MOST = 12;
+const MAX_VIEWS = 12;
 const PASSING = ["page", "since", "before"]; // where one stands in the list is no part of a view
 
 function saved() {
@@ -16,7 +16,7 @@ function saved() {
 }
 
 function store(views) {
-  localStorage.setItem(STORE, JSON.stringify(views.slice(0, MOST)));
+  localStorage.setItem(STORE, JSON.stringify(views.slice(0, MAX_VIEWS)));
   show();
 }
 

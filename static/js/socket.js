@@ -12,7 +12,7 @@ const AT_MOST_EVERY = 1_000; // of one part, however fast changes come
 const SPREAD = 250; // so that a hundred open pages do not ask at the same moment
 const PATIENCE = 3_000; // a socket may be away so long without a word
 const SILENCE = 50_000; // the server says something every 20 s
-const LONGEST_WAIT = 15_000;
+const MAX_WAIT_MS = 15_000;
 
 const url = document.body.dataset.live;
 const notice = document.getElementById("paused");
@@ -132,7 +132,7 @@ function lost(event) {
   // Whoever is signed out learns it by the next request.
   if (wasTold) outdated(() => true, 2 * SPREAD);
   attempts += 1;
-  const wait = Math.min(LONGEST_WAIT, 500 * 2 ** Math.min(attempts, 10));
+  const wait = Math.min(MAX_WAIT_MS, 500 * 2 ** Math.min(attempts, 10));
   setTimeout(() => socket ?? connect(), wait * (0.5 + Math.random() / 2));
   setTimeout(show, PATIENCE + 50);
 }

@@ -11,7 +11,7 @@ from switches.models import Drill, Switch
 from switches.report.counted_rows import first_rows
 from switches.report.words import counted, first, page_of
 
-MOST_WAITING = 200
+MAX_WAITING = 200
 
 
 def not_rehearsed(_start: datetime, _end: datetime, now: datetime) -> ReportSection:
@@ -64,7 +64,7 @@ def never_proven(_now: datetime) -> QuerySet[Switch]:
 
 def failed_drills(_now: datetime) -> list[Waiting]:
     """Each switch whose last drill has failed."""
-    found = neglect.failed().select_related("job").order_by("pk")[:MOST_WAITING]
+    found = neglect.failed().select_related("job").order_by("pk")[:MAX_WAITING]
     return [
         Waiting(
             kind="drill",

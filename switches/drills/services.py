@@ -19,7 +19,7 @@ from switches.models import Drill, DrillMark, DrillSchedule, Publication, Scope,
 from switches.services.register import identify, lock, register_and_lock
 
 ADVICE = "Say what it is for, for example “before the sale weekend”."
-LONGEST_ROUND = 365
+MAX_ROUND_DAYS = 365
 HOW_TO_MARK = (
     "No instance is marked for drills, so there is nobody to rehearse with. Mark some first, by "
     'POST /api/v1/drills/instances/ {"pattern": "core/canary-1"} or on the drills page; '
@@ -221,8 +221,8 @@ def _days(every: str) -> int:
         found = durations.parse(every)
     except ValueError as error:
         raise InvalidInput({"every": [str(error)]}) from error
-    if found % day or not day <= found <= LONGEST_ROUND * day:
-        raise InvalidInput({"every": [f"Must be whole days, 1d to {LONGEST_ROUND}d."]})
+    if found % day or not day <= found <= MAX_ROUND_DAYS * day:
+        raise InvalidInput({"every": [f"Must be whole days, 1d to {MAX_ROUND_DAYS}d."]})
     return found // day
 
 

@@ -16,7 +16,7 @@ from switches.ramps import moves
 
 AHEAD = timedelta(seconds=60)
 """What is further ahead of us than this was written before the clock was set back."""
-MOST_AT_ONCE = 100
+MAX_AT_ONCE = 100
 """Each takes a transaction; the others are set right by the next looks."""
 
 log = structlog.get_logger(__name__)
@@ -29,7 +29,7 @@ def set_right(found: Sequence[tuple[Turn, Ramp, JobStep]], now: datetime) -> Non
     are changed as the rows are.
     """
     ahead = [one for one in found if _is_ahead(*one, now)]
-    for turn, ramp, step in ahead[:MOST_AT_ONCE]:
+    for turn, ramp, step in ahead[:MAX_AT_ONCE]:
         try:
             _set_right(turn, ramp, step, now)
         except LeaseLost:

@@ -13,7 +13,7 @@ from controlplane.core.live.notes import changed
 from switches.ramps import telling
 
 TRY_AGAIN = timedelta(seconds=10)
-MOST_ATTEMPTS = 5
+MAX_ATTEMPTS = 5
 
 
 @transaction.atomic
@@ -22,7 +22,7 @@ def tried_enough(turn: Turn, step: JobStep, error: str) -> bool:
     JobStep.objects.filter(pk=step.pk).update(attempts=F("attempts") + 1, error=error)
     turn.change(error=error, attempts=turn.job.attempts + 1)
     changed("ramps", str(turn.job.pk))
-    return step.attempts + 1 >= MOST_ATTEMPTS
+    return step.attempts + 1 >= MAX_ATTEMPTS
 
 
 def no_way_back(turn: Turn, why: str, error: str, now: datetime) -> None:

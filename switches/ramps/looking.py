@@ -26,7 +26,7 @@ from switches.ramps import asking, clocks, live, moves, words
 from switches.ramps.decide import Decision, Next, Seen, Standing, decide
 
 KEEP_EVERY = timedelta(seconds=5)
-MOST_HOLDS = 3
+MAX_HOLDS = 3
 """Named as the reason why a ramp holds."""
 
 _KEEP = """
@@ -188,7 +188,7 @@ def _looked(
         max_hold=timedelta(seconds=step.data["max_hold_seconds"]),
         # How long a rule has been in the way is not how long data has been missing.
         blind_since=None if step.data.get(moves.HELD_FOR) == moves.RULES else ramp.blind_since,
-        held=[one.why for one in held[:MOST_HOLDS]],
+        held=[one.why for one in held[:MAX_HOLDS]],
     )
     seen = [Seen(words.gate(gate), gate["verdict"], _why(gate)) for gate in found]
     return Look(turn, ramp, step, found, decide(standing, seen, now), is_held=bool(held))

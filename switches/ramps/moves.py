@@ -23,7 +23,7 @@ from switches.rules import guard
 from switches.services import changes, overdue
 
 WATCH = system("ramps")
-MOST_EVIDENCE = 5
+MAX_EVIDENCE = 5
 HELD_FOR, DATA, RULES = "held_for", "data", "rules"
 """What a step is held for, as its data keeps it: data or a person, or that no rule is in the way.
 It stays there while the ramp is paused."""
@@ -235,5 +235,5 @@ def _evidence(seen: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     ordered = sorted(seen, key=lambda gate: gate["verdict"] != FAIL)
     return [
         {"gate": words.gate(gate), "verdict": gate["verdict"], "evidence": gate["evidence"]}
-        for gate in ordered[:MOST_EVIDENCE]
+        for gate in ordered[:MAX_EVIDENCE]
     ]

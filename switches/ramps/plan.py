@@ -10,10 +10,10 @@ from typing import Any
 from controlplane.core import durations
 from controlplane.core.errors import InvalidInput
 
-MOST_STEPS = 20
-MOST_GATES = 20
-LONGEST_DWELL = 7 * 24 * 3600
-LONGEST_HOLD = 24 * 3600
+MAX_STEPS = 20
+MAX_GATES = 20
+MAX_DWELL_SECONDS = 7 * 24 * 3600
+MAX_HOLD_LIMIT_SECONDS = 24 * 3600
 DWELL_SECONDS = 300
 MAX_HOLD_SECONDS = 3600
 APPROVAL_SECONDS = 2 * 3600
@@ -92,7 +92,7 @@ GATES: Mapping[str, Mapping[str, tuple[Check, Any]]] = {
         "min_bad": (_whole(1, 10**9), 3),
     },
     "breaker": {"dependency": (_dependency, _REQUIRED)},
-    "manual": {"timeout_seconds": (_whole(1, LONGEST_DWELL), APPROVAL_SECONDS)},
+    "manual": {"timeout_seconds": (_whole(1, MAX_DWELL_SECONDS), APPROVAL_SECONDS)},
     "samples": {"slo": (_text, _REQUIRED), "min_events": _EVENTS},
     "external": {"gate": (_gate_name, _REQUIRED)},
 }
@@ -103,8 +103,8 @@ TAKES_BACK = frozenset({"slo", "breaker", "external"})
 
 _STEP: Mapping[str, tuple[Check, Any]] = {
     "percent": (_percent, _REQUIRED),
-    "dwell_seconds": (_number(0, LONGEST_DWELL), DWELL_SECONDS),
-    "max_hold_seconds": (_number(0, LONGEST_HOLD), MAX_HOLD_SECONDS),
+    "dwell_seconds": (_number(0, MAX_DWELL_SECONDS), DWELL_SECONDS),
+    "max_hold_seconds": (_number(0, MAX_HOLD_LIMIT_SECONDS), MAX_HOLD_SECONDS),
 }
 
 
@@ -152,8 +152,8 @@ def is_hasty(plan: list[dict[str, Any]]) -> bool:
 
 
 def _steps(given: Any, max_hold: Any, errors: dict[str, list[str]]) -> list[dict[str, Any]]:
-    if not isinstance(given, list) or not 1 <= len(given) <= MOST_STEPS:
-        errors["plan"] = [f"Must be a list of 1 to {MOST_STEPS} steps."]
+    if not isinstance(given, list) or not 1 <= len(given) <= MAX_STEPS:
+        errors["plan"] = [f"Must be a list of 1 to {MAX_STEPS} steps."]
         return []
     found = []
     for index, step in enumerate(given):
@@ -172,8 +172,8 @@ def _steps(given: Any, max_hold: Any, errors: dict[str, list[str]]) -> list[dict
 def _gates(given: Any, where: str, errors: dict[str, list[str]]) -> list[dict[str, Any]]:
     if given is None:
         return []
-    if not isinstance(given, list) or len(given) > MOST_GATES:
-        errors[where] = [f"Must be a list of at most {MOST_GATES} gates."]
+    if not isinstance(given, list) or len(given) > MAX_GATES:
+        errors[where] = [f"Must be a list of at most {MAX_GATES} gates."]
         return []
     found: list[dict[str, Any]] = []
     for index, gate in enumerate(given):

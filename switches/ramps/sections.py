@@ -17,7 +17,7 @@ from switches.models import Ramp
 from switches.ramps import words
 
 PAUSED_LONG = timedelta(hours=1)
-MOST = 100
+MAX_ITEMS = 100
 
 
 def without_data(_now: datetime) -> QuerySet[Ramp]:
@@ -48,7 +48,7 @@ def holding(now: datetime) -> Sequence[Waiting]:
             since=min(since, now),
             due_at=since + timedelta(seconds=_step(ramp)["max_hold_seconds"]),
         )
-        for ramp in rows.order_by("blind_since", "pk")[:MOST]
+        for ramp in rows.order_by("blind_since", "pk")[:MAX_ITEMS]
         if (since := ramp.blind_since) is not None
     ]
 
@@ -66,7 +66,7 @@ def paused(now: datetime) -> Sequence[Waiting]:
             path=_path(ramp),
             since=ramp.job.paused_at or now,
         )
-        for ramp in rows.order_by("job__paused_at", "pk")[:MOST]
+        for ramp in rows.order_by("job__paused_at", "pk")[:MAX_ITEMS]
     ]
 
 

@@ -22,9 +22,9 @@ from switches.ramps import words
 from switches.ramps.scene import Scene
 from switches.services import digests
 
-MOST_AT_ONCE = 3
+MAX_AT_ONCE = 3
 """So many ramps that began by themselves are told of one by one while they are under way."""
-MOST_ALARMS = 10
+MAX_ALARMS = 10
 """So many that hold, or that went back within ten minutes, are told of one by one."""
 LATELY = timedelta(minutes=10)
 HELD, COMPENSATED, FAILED = "ramp.held", "ramp.compensated", "ramp.failed"
@@ -141,12 +141,12 @@ def failed(job: Job, why: str, now: datetime) -> None:
 
 def _are_many(ramp: Ramp, event: str, now: datetime) -> bool:
     if event == HELD:
-        return Ramp.objects.filter(live=True, job__state=Job.State.HOLDING).count() > MOST_ALARMS
+        return Ramp.objects.filter(live=True, job__state=Job.State.HOLDING).count() > MAX_ALARMS
     if event == COMPENSATED:
         lately = Job.objects.filter(finished_at__gt=now - LATELY, compensated_at__gt=now - LATELY)
-        return lately.filter(ramp__isnull=False).count() > MOST_ALARMS
+        return lately.filter(ramp__isnull=False).count() > MAX_ALARMS
     others = Ramp.objects.filter(live=True, automatic=True).exclude(pk=ramp.pk)
-    return others.count() >= MOST_AT_ONCE
+    return others.count() >= MAX_AT_ONCE
 
 
 def _to_do(episode: Episode) -> str:

@@ -136,7 +136,7 @@ def _not_moved(look: Look, error: str, clock: Callable[[], datetime], probe: Pro
             raise
         log.exception("ramp.failure_not_kept", ramp=look.turn.job.pk)
         return False
-    why = f"It could not go on, {failing.MOST_ATTEMPTS} times: {error}"
+    why = f"It could not go on, {failing.MAX_ATTEMPTS} times: {error}"
     look.decision = Decision(Next.COMPENSATE, why)
     return _move(look, clock, probe)
 

@@ -7,8 +7,8 @@ from typing import Any
 ABORTED = "Aborted on the console"
 """The reason of whoever gave none: one press aborts."""
 ABORTED_BY = re.compile(r"Aborted by [a-z]+:(\S+): (.*)", re.DOTALL)
-MOST_DETAILS = 4
-LONGEST_DETAIL = 60
+MAX_DETAILS = 4
+MAX_DETAIL_LENGTH = 60
 
 
 def gate(spec: Mapping[str, Any]) -> str:
@@ -30,7 +30,7 @@ def why(evidence: Mapping[str, Any]) -> str:
 def seen(found: Mapping[str, Any]) -> str:
     """What one gate said: `external gate smoke: fail, 12 errors`."""
     evidence = found["evidence"]
-    shown = [*_details(evidence), *_details(evidence.get("evidence"))][:MOST_DETAILS]
+    shown = [*_details(evidence), *_details(evidence.get("evidence"))][:MAX_DETAILS]
     parts = [_plain(found["verdict"]), *(shown or [why(evidence)])]
     return f"{found['gate']}: {', '.join(filter(None, parts))}"
 
@@ -58,7 +58,7 @@ def _details(evidence: Any) -> list[str]:
         for name, value in evidence.items()
         if name not in _NO_DETAILS
         and isinstance(value, int | float | str)
-        and len(str(value)) <= LONGEST_DETAIL
+        and len(str(value)) <= MAX_DETAIL_LENGTH
     ]
     found.sort(key=lambda detail: isinstance(detail[1], str))
     return [_detail(_plain(name), value) for name, value in found]

@@ -27,7 +27,7 @@ ONE_WEEK = (OpenApiParameter("week", str, OpenApiParameter.PATH, pattern="^[0-9]
 
 
 class SignBody(MutationBody):
-    comment = Text(required=False, max_length=services.LONGEST_COMMENT)
+    comment = Text(required=False, max_length=services.MAX_COMMENT_LENGTH)
     anchor_id = serializers.IntegerField(
         required=False,
         help_text="`anchor.id` of the report you read: 409 if it was made anew since.",

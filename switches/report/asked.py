@@ -12,7 +12,7 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.sections import ReportRow, ReportSection
 from switches.models import Trip
 from switches.report.counted_rows import first_rows
-from switches.report.words import MOST_ROWS, counted, first
+from switches.report.words import MAX_ROWS, counted, first
 
 REVIEW = Approval.Kind.BREAK_GLASS_REVIEW
 PENDING = Q(state="pending")
@@ -52,7 +52,7 @@ def trips(start: datetime, end: datetime, _now: datetime) -> ReportSection:
                 },
                 "/trips/",
             )
-            for row in rows[:MOST_ROWS]
+            for row in rows[:MAX_ROWS]
         ),
         total=len(rows),
     )
@@ -149,7 +149,7 @@ def overridden(start: datetime, end: datetime, _now: datetime) -> ReportSection:
         columns=("rule", "times", "last_by_switch"),
         rows=tuple(
             ReportRow({"rule": rule, "times": count, "last_by_switch": last[rule]}, "/rules/")
-            for rule, count in times.most_common(MOST_ROWS)
+            for rule, count in times.most_common(MAX_ROWS)
         ),
         total=len(times),
     )

@@ -4,13 +4,13 @@ from typing import Any, TypeVar
 
 from django.db.models import Count, Model, Q, QuerySet, Window
 
-from switches.report.words import MOST_ROWS
+from switches.report.words import MAX_ROWS
 
 M = TypeVar("M", bound=Model)
 
 
 def first_rows(rows: QuerySet[M], **counts: Q) -> tuple[list[Any], dict[str, int]]:
-    """Return the first `MOST_ROWS` rows, and how many there are: `total`, and those of each count.
+    """Return the first `MAX_ROWS` rows, and how many there are: `total`, and those of each count.
 
     A count is a condition. All counts are 0 for a queryset without rows.
     """
@@ -21,7 +21,7 @@ def first_rows(rows: QuerySet[M], **counts: Q) -> tuple[list[Any], dict[str, int
             for name, condition in conditions.items()
         }
     )
-    found = list(annotated[:MOST_ROWS])
+    found = list(annotated[:MAX_ROWS])
     return found, {
         name: getattr(found[0], f"count_of_{name}") if found else 0 for name in conditions
     }

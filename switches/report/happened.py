@@ -27,7 +27,7 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.sections import Chart, ReportRow, ReportSection
 from switches.models import Episode, Scope
 from switches.report import weeks
-from switches.report.words import MOST_ROWS, counted, page_of, told_by
+from switches.report.words import MAX_ROWS, counted, page_of, told_by
 
 Days = Sequence[tuple[date, datetime, datetime]]
 NOTHING = timedelta()
@@ -54,7 +54,7 @@ def flow(start: datetime, end: datetime, now: datetime) -> ReportSection:
         **_of_days(days),
     )
     some = Episode.objects.filter(ended) if told["count"] else Episode.objects.none()
-    longest = some.annotate(lasted=lasted).order_by("-lasted", "pk")[:MOST_ROWS]
+    longest = some.annotate(lasted=lasted).order_by("-lasted", "pk")[:MAX_ROWS]
     return ReportSection(
         slug="flow",
         title="Engaged and released",
@@ -95,8 +95,8 @@ def who(start: datetime, end: datetime, _now: datetime) -> ReportSection:
         )
         .order_by("-changes", "actor_type", "actor_name")
     )
-    found = list(rows[: MOST_ROWS + 1])
-    total = len(found) if len(found) <= MOST_ROWS else rows.count()
+    found = list(rows[: MAX_ROWS + 1])
+    total = len(found) if len(found) <= MAX_ROWS else rows.count()
     return ReportSection(
         slug="who",
         title="Who",
@@ -121,7 +121,7 @@ def who(start: datetime, end: datetime, _now: datetime) -> ReportSection:
                 if row["changes"] > row["ramped"]
                 else "/audit/?action=ramp",
             )
-            for row in found[:MOST_ROWS]
+            for row in found[:MAX_ROWS]
         ),
         total=total,
     )
@@ -135,8 +135,8 @@ def extends(start: datetime, end: datetime, _now: datetime) -> ReportSection:
         .annotate(times=Count("pk"), last_at=Max("at"))
         .order_by("-times", "target")
     )
-    found = list(rows[: MOST_ROWS + 1])
-    total = len(found) if len(found) <= MOST_ROWS else rows.count()
+    found = list(rows[: MAX_ROWS + 1])
+    total = len(found) if len(found) <= MAX_ROWS else rows.count()
     return ReportSection(
         slug="extends",
         title="Extended",
@@ -156,7 +156,7 @@ def extends(start: datetime, end: datetime, _now: datetime) -> ReportSection:
                 },
                 page_of(row["target"]),
             )
-            for row in found[:MOST_ROWS]
+            for row in found[:MAX_ROWS]
         ),
         total=total,
     )

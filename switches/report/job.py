@@ -17,7 +17,7 @@ from switches.report.services import KIND
 from switches.report.weeks import Week
 
 LOOK_AGAIN = timedelta(minutes=1)
-MOST_ATTEMPTS = 12  # With the pauses between them, about an hour.
+MAX_ATTEMPTS = 12  # With the pauses between them, about an hour.
 AT_ONCE = 5
 KEPT_DAYS = 90
 NOWHERE = "No route leads anywhere that can be reached; it is told as soon as one does."
@@ -60,8 +60,8 @@ def _path(job: Job) -> str:
 
 
 STEPS = (
-    StepKind("make", _make, most_attempts=MOST_ATTEMPTS),
-    StepKind("tell", _tell, most_attempts=MOST_ATTEMPTS),
+    StepKind("make", _make, most_attempts=MAX_ATTEMPTS),
+    StepKind("tell", _tell, most_attempts=MAX_ATTEMPTS),
 )
 
 kinds.register(

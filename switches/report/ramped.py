@@ -17,7 +17,7 @@ from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.sections import ReportRow, ReportSection
 from switches.models import Ramp
 from switches.ramps import words
-from switches.report.words import MOST_ROWS, counted, first
+from switches.report.words import MAX_ROWS, counted, first
 
 HELD = "ramp.held"
 GOES_ON = (
@@ -43,7 +43,7 @@ def ramps(start: datetime, end: datetime, now: datetime) -> ReportSection:
     found = list(touched.annotate(is_compensated=_COMPENSATED).order_by("-pk"))
     outcomes = {ramp.pk: _outcome(ramp, at) for ramp in found}
     held = _longest_holds(found, at)
-    ranked = sorted(found, key=lambda ramp: WORST_FIRST.index(outcomes[ramp.pk]))[:MOST_ROWS]
+    ranked = sorted(found, key=lambda ramp: WORST_FIRST.index(outcomes[ramp.pk]))[:MAX_ROWS]
     gates = _gates_in_the_way([one for one in ranked if outcomes[one.pk] == "compensated"])
     begun = sum(ramp.job.started_at is not None and ramp.job.started_at >= start for ramp in found)
     counts = Counter(outcomes.values())

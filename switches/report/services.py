@@ -26,7 +26,7 @@ from switches.report.weeks import Week
 KIND = "report"
 MADE_UP_FOR = 4
 PATIENCE = timedelta(hours=1)
-LONGEST_COMMENT = 2000
+MAX_COMMENT_LENGTH = 2000
 SAID_FIRST = 4
 GOOD = "good"
 HEADLINES = {"warn": "to look at", "unknown": "not all is known", GOOD: "all calm"}
@@ -143,7 +143,7 @@ def sign(
             anchor=report.anchor_id,
         )
     report.signed_at, report.signed_by = now, actor.label
-    report.comment = comment.strip()[:LONGEST_COMMENT]
+    report.comment = comment.strip()[:MAX_COMMENT_LENGTH]
     report.save(update_fields=["signed_at", "signed_by", "comment"])
     escalations.close(subject=subject(report.week), now=now)
     entry = _note_signature(report, actor, now)

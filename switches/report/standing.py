@@ -33,7 +33,7 @@ from switches.models import Episode, State
 from switches.ramps import words
 from switches.report.counted_rows import first_rows
 from switches.report.weakness import LISTED_FROM, glance, weakness
-from switches.report.words import MOST_ROWS, counted, first, page_of, told_by
+from switches.report.words import MAX_ROWS, counted, first, page_of, told_by
 
 MANY_EXTENDS = 3
 READ_AT_ONCE = 2000
@@ -68,7 +68,7 @@ def vague(_start: datetime, end: datetime, now: datetime) -> ReportSection:
     ]
     total = sum(points >= LISTED_FROM for points, *_ in glanced)
     # Reading word for word takes time, so only what may be shown is read like that.
-    chosen = heapq.nlargest(2 * MOST_ROWS, glanced)
+    chosen = heapq.nlargest(2 * MAX_ROWS, glanced)
     judged = [(weakness(episode.reason), episode) for *_, episode in chosen]
     judged = [(found, episode) for found, episode in judged if found.points >= LISTED_FROM]
     judged.sort(key=lambda pair: (-pair[0].points, pair[1].engaged_at))
@@ -95,7 +95,7 @@ def vague(_start: datetime, end: datetime, now: datetime) -> ReportSection:
                 },
                 page_of(episode.switch_id),
             )
-            for found, episode in judged[:MOST_ROWS]
+            for found, episode in judged[:MAX_ROWS]
         ),
         total=total,
     )

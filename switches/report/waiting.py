@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from controlplane.core.sections import Waiting
 from switches.models import WeeklyReport
 
-MOST_SHOWN = 50
+MAX_SHOWN = 50
 
 
 def unsigned(_now: datetime) -> QuerySet[WeeklyReport]:
@@ -28,5 +28,5 @@ def unsigned_reports(now: datetime) -> list[Waiting]:
             path=f"/reports/weekly/{report.week}/",
             since=report.generated_at,
         )
-        for report in unsigned(now).defer("content").order_by("week")[:MOST_SHOWN]
+        for report in unsigned(now).defer("content").order_by("week")[:MAX_SHOWN]
     ]

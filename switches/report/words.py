@@ -5,9 +5,9 @@ from urllib.parse import quote
 
 from controlplane.core.actors import label_of
 
-MOST_ROWS = 50
+MAX_ROWS = 50
 """Rows of a section; its total tells of the rest."""
-LONGEST_REASON = 300
+MAX_REASON_LENGTH = 300
 
 
 def counted(count: int, thing: str) -> str:
@@ -20,7 +20,7 @@ def counted(count: int, thing: str) -> str:
 def first(reason: str) -> str:
     """The reason, cut short if it is long: its page has all of it."""
     text = reason.strip()
-    return text if len(text) <= LONGEST_REASON else f"{text[: LONGEST_REASON - 1].rstrip()}…"
+    return text if len(text) <= MAX_REASON_LENGTH else f"{text[: MAX_REASON_LENGTH - 1].rstrip()}…"
 
 
 def told_by(episode: Any) -> str:

@@ -19,11 +19,11 @@ from switches.rules import guard
 from switches.rules.errors import SafetyRefused
 from switches.rules.judge import Refusal
 
-LONGEST = timedelta(hours=4)
+MAX_DURATION = timedelta(hours=4)
 """An episode that began against a rule ends by then, whatever was asked."""
 TWO_PERSON = "two-person"
 """The rule that a release waits for a second person; no safety rule goes by this name."""
-MOST_NAMED = 50
+MAX_NAMED = 50
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def still_against(episode: Episode) -> tuple[str, ...]:
 
 def short(rules: Sequence[str]) -> str:
     """What is told of an end that was moved up."""
-    hours = durations.readable(LONGEST)
+    hours = durations.readable(MAX_DURATION)
     return f"Against {_quoted(rules)} it is engaged for {hours} at a time and never permanent."
 
 
@@ -142,7 +142,7 @@ def _quoted(rules: Sequence[str]) -> str:
 
 def _plain(names: Any) -> list[str]:
     """The names as rules have them: composed, without space around; empty if they are no names."""
-    if not isinstance(names, list) or len(names) > MOST_NAMED:
+    if not isinstance(names, list) or len(names) > MAX_NAMED:
         return []
     if not all(isinstance(name, str) for name in names):
         return []

@@ -13,9 +13,9 @@ from switches.rules.glass import TWO_PERSON
 from switches.rules.judge import Refusal, SafetyRule
 
 FIELDS = ("name", "kind", "switches", "n")
-LONGEST_NAME = 80
-MOST_PATTERNS = 50
-MOST_ENGAGED = 1000
+MAX_NAME_LENGTH = 80
+MAX_PATTERNS = 50
+MAX_ENGAGED = 1000
 REFUSALS_SHOWN = 50
 
 
@@ -108,8 +108,8 @@ def outlook(rule: SafetyRule, engaged: Collection[str], known: Iterable[str]) ->
 def _name_problem(name: str) -> str:
     if not name:
         return "Give the rule a name that says what it is for: refusals go by it."
-    if len(name) > LONGEST_NAME or "\n" in name:
-        return f"At most {LONGEST_NAME} characters, on one line."
+    if len(name) > MAX_NAME_LENGTH or "\n" in name:
+        return f"At most {MAX_NAME_LENGTH} characters, on one line."
     if reasons.unreadable(name, called="name", advice=""):
         return "Leave out control characters and what can't be seen."
     if _skeleton(name) == _skeleton(TWO_PERSON):
@@ -126,8 +126,8 @@ def _skeleton(name: str) -> str:
 def _switches_problem(switches: list[str]) -> str:
     if not switches:
         return "Name at least one switch or pattern, such as segment:* or feature:checkout-*."
-    if len(switches) > MOST_PATTERNS:
-        return f"At most {MOST_PATTERNS} switches and patterns."
+    if len(switches) > MAX_PATTERNS:
+        return f"At most {MAX_PATTERNS} switches and patterns."
     wrong = [text for text in switches if not judge.is_pattern(text)]
     if wrong:
         return (
@@ -140,6 +140,6 @@ def _switches_problem(switches: list[str]) -> str:
 def _n_problem(kind: str, n: Any) -> str:
     if kind != judge.AT_MOST:
         return "" if n is None else "Only at_most takes a number."
-    if not isinstance(n, int) or isinstance(n, bool) or not 1 <= n <= MOST_ENGAGED:
-        return f"How many may be engaged at once: 1 to {MOST_ENGAGED}."
+    if not isinstance(n, int) or isinstance(n, bool) or not 1 <= n <= MAX_ENGAGED:
+        return f"How many may be engaged at once: 1 to {MAX_ENGAGED}."
     return ""

@@ -10,7 +10,7 @@ from switches.rules.judge import SafetyRule
 from switches.rules.proposal import Outlook, outlook
 
 MEMBERS_SHOWN = 50
-MOST_KNOWN = 50_000
+MAX_KNOWN = 50_000
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def pending() -> list[Approval]:
 
 def known_switches() -> list[str]:
     """The switches that were ever registered, the first of a great many."""
-    return list(Switch.objects.order_by("pk").values_list("pk", flat=True)[:MOST_KNOWN])
+    return list(Switch.objects.order_by("pk").values_list("pk", flat=True)[:MAX_KNOWN])
 
 
 def _standing(row: Rule, engaged: Collection[str], known: Collection[str]) -> Standing:

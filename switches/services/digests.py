@@ -14,8 +14,8 @@ from controlplane.core.outbox.models import OutboxMessage, Thread
 from controlplane.core.targets import routing
 from switches.models import Episode, OnExpiry
 
-MOST_TOLD_SINGLY = 3
-MOST_NAMED = 10
+MAX_NOTIFIED_SINGLY = 3
+MAX_NAMED = 10
 # A turn with hundreds takes longer than until the next one begins, and that one finds the rest.
 TURNS_OVERLAP = timedelta(minutes=10)
 RELEASED, RAMPS, SOON = "switch.released", "ramp.started", "episode.expires_soon"
@@ -37,7 +37,7 @@ def told_together(
     before = _told_lately(event, now) if due else {}
     told = {episode.pk: before[_end(episode)] for episode in due if _end(episode) in before}
     fresh = [episode for episode in due if episode.pk not in told]
-    if len(fresh) > MOST_TOLD_SINGLY:
+    if len(fresh) > MAX_NOTIFIED_SINGLY:
         announce(event, fresh, single, now)
         told |= {episode.pk: single(episode)[0] for episode in fresh}
     return told
@@ -103,8 +103,8 @@ def _named(episodes: Sequence[Episode]) -> str | None:
     """`segment:a, segment:b and 12 more`; None for none."""
     if not episodes:
         return None
-    shown = ", ".join(episode.switch_id for episode in episodes[:MOST_NAMED])
-    more = len(episodes) - MOST_NAMED
+    shown = ", ".join(episode.switch_id for episode in episodes[:MAX_NAMED])
+    more = len(episodes) - MAX_NAMED
     return f"{shown} and {more} more" if more > 0 else shown
 
 

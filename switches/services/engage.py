@@ -133,9 +133,9 @@ def _checked(
     errors: dict[str, list[str]] = {}
     if problems := reasons.problems_with(reason):
         errors["reason"] = problems
-    if evidence is not None and len(canonical.dumps(evidence)) > canonical.LARGEST_EVIDENCE:
+    if evidence is not None and len(canonical.dumps(evidence)) > canonical.MAX_EVIDENCE_BYTES:
         errors["evidence"] = [
-            f"At most {canonical.LARGEST_EVIDENCE // 1024} KiB; link to the rest."
+            f"At most {canonical.MAX_EVIDENCE_BYTES // 1024} KiB; link to the rest."
         ]
     try:
         expiry = plan_expiry(

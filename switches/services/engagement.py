@@ -28,7 +28,7 @@ def shortened(expiry: Expiry, now: datetime) -> Expiry:
     """Against a rule it is engaged for a few hours and then held, whatever was asked."""
     return replace(
         expiry,
-        expires_at=min(expiry.expires_at, now + glass.LONGEST),
+        expires_at=min(expiry.expires_at, now + glass.MAX_DURATION),
         permanent_requested=False,
         on_expiry=OnExpiry.HOLD.value,
     )

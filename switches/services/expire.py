@@ -17,7 +17,7 @@ from switches.services import changes, digests, overdue, turns
 from switches.services.digests import RAMPS, RELEASED
 from switches.services.overdue import OVERDUE
 
-MOST_AT_ONCE = 500
+MAX_AT_ONCE = 500
 HELD = "Its time is up and it is held: extend it or release it."
 RAMPED = "Its time is up and its ramp has been: it is held. Extend it or release it."
 
@@ -27,7 +27,7 @@ def expire_due(now: datetime) -> int:
 
     Safe to run twice at once: each episode is looked at again under the lock.
     """
-    due = list(past_expiry(now).order_by("expires_at", "pk")[:MOST_AT_ONCE])
+    due = list(past_expiry(now).order_by("expires_at", "pk")[:MAX_AT_ONCE])
     forecast = _forecast(due)
     together = digests.told_together(
         "episodes.expired", due, lambda episode: _single(episode, forecast), now

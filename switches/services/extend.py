@@ -116,7 +116,7 @@ def _shortened(episode: Episode, wish: datetime, rules: Sequence[str], now: date
 
     Raises :class:`InvalidInput` then.
     """
-    expires_at = min(wish, now + glass.LONGEST)
+    expires_at = min(wish, now + glass.MAX_DURATION)
     if episode.expires_at is not None and expires_at <= episode.expires_at:
         raise InvalidInput({"expires_in": [f"{glass.short(rules)} It lasts that long already."]})
     return expires_at

@@ -21,7 +21,7 @@ from switches.services import changes, digests, turns
 from switches.services.engagement import Engagement
 from switches.services.register import identify, lock
 
-MOST_AT_ONCE = 500
+MAX_AT_ONCE = 500
 UNCONFIRMED = (
     "Nobody has said for a week that it still has to stay. It stays engaged: re-confirm it, or "
     "release it."
@@ -72,7 +72,7 @@ def call_for_reconfirmation(now: datetime) -> int:
     One from before weeks were counted begins its first week now. Safe to run twice at once.
     """
     _begin_weeks(now)
-    due = list(_due(now).order_by("reconfirm_due_at", "pk")[:MOST_AT_ONCE])
+    due = list(_due(now).order_by("reconfirm_due_at", "pk")[:MAX_AT_ONCE])
     together = digests.told_together("episodes.reconfirm_due", due, _single, now)
     return turns.each(
         due,

@@ -15,7 +15,7 @@ from switches.services import changes, digests, turns
 
 Owed = tuple[Episode, Ending, timedelta]
 
-MOST_AT_ONCE = 500
+MAX_AT_ONCE = 500
 FAILING = "some could not be reminded of"
 TO_RECONFIRM = "It stays engaged; somebody has to say each week that it still has to."
 
@@ -28,7 +28,7 @@ def remind_due(now: datetime) -> int:
     the rest: it is raised at the end.
     """
     due = _due(now)
-    if len(due) <= digests.MOST_TOLD_SINGLY:
+    if len(due) <= digests.MAX_NOTIFIED_SINGLY:
         return turns.each(due, lambda pk: _remind([pk], now), FAILING)
     failures: list[Exception] = []
     done = _remind(due, now, failures)
@@ -51,7 +51,7 @@ def _due(now: datetime) -> list[int]:
         for episode in soon
         if (ending := _ending(episode)) and reminders.owed(ending, now)
     ]
-    return [pk for _, pk in sorted(owed)[:MOST_AT_ONCE]]
+    return [pk for _, pk in sorted(owed)[:MAX_AT_ONCE]]
 
 
 @transaction.atomic
@@ -81,7 +81,7 @@ def _remind(pks: list[int], now: datetime, failures: list[Exception] | None = No
         if failures is None:
             raise
         failures.extend(group.exceptions)
-    if len(claimed) > digests.MOST_TOLD_SINGLY:
+    if len(claimed) > digests.MAX_NOTIFIED_SINGLY:
         notices = {episode.pk: notice for episode, _, notice in claimed}
         digests.announce(
             "episodes.expire_soon",

@@ -15,8 +15,8 @@ from switches.ramps import words
 
 register = template.Library()
 
-MOST_FIGURES = 6
-LONGEST_FIGURE = 120
+MAX_FIGURES = 6
+MAX_FIGURE_LENGTH = 120
 
 # state → icon, word, tone
 RAMP_STATES = {
@@ -95,9 +95,9 @@ def figures(evidence: Mapping[str, Any]) -> list[str]:
         if name in NOT_FIGURES or isinstance(value, dict | list) or value is None:
             continue
         said = _plain(value)
-        cut = f"{said[:LONGEST_FIGURE]}…" if len(said) > LONGEST_FIGURE else said
-        found.append(f"{str(name)[:LONGEST_FIGURE].replace('_', ' ')} {cut}")
-    return found[:MOST_FIGURES]
+        cut = f"{said[:MAX_FIGURE_LENGTH]}…" if len(said) > MAX_FIGURE_LENGTH else said
+        found.append(f"{str(name)[:MAX_FIGURE_LENGTH].replace('_', ' ')} {cut}")
+    return found[:MAX_FIGURES]
 
 
 @register.filter

@@ -13,7 +13,7 @@ from controlplane.core.templatetags.screen import icon
 
 register = template.Library()
 
-LONGEST_EVIDENCE_SHOWN = 8000  # characters; the API has all of it
+MAX_SHOWN_EVIDENCE_LENGTH = 8000  # characters; the API has all of it
 
 # outcome → icon, word, tone
 OUTCOMES = {
@@ -49,6 +49,6 @@ def minutes(count: int) -> str:
 def evidence(found: Any) -> str:
     """Evidence as indented JSON, cut where it gets long."""
     text = json.dumps(found, indent=2, ensure_ascii=False)
-    if len(text) <= LONGEST_EVIDENCE_SHOWN:
+    if len(text) <= MAX_SHOWN_EVIDENCE_LENGTH:
         return text
-    return f"{text[:LONGEST_EVIDENCE_SHOWN]}\n… {len(text) - LONGEST_EVIDENCE_SHOWN:,} more"
+    return f"{text[:MAX_SHOWN_EVIDENCE_LENGTH]}\n… {len(text) - MAX_SHOWN_EVIDENCE_LENGTH:,} more"

@@ -16,7 +16,7 @@ from switches.effect import STRAGGLERS_NAMED, effect_of, effects, fallen_silent,
 from switches.models import Episode, Publication, Switch
 from switches.tests.screens import engaged
 from switches.tests.there import acknowledged, says
-from switches.views.effect import MOST_CELLS, cells
+from switches.views.effect import MAX_CELLS, cells
 
 OTHER = UUID("11111111-2b0e-4b5c-9c69-1d5f2f3a7a11")
 AT = datetime(2026, 11, 21, 3, tzinfo=UTC)
@@ -54,7 +54,7 @@ class TestBar:
 
         bar = cells(applied, instances)
 
-        assert len(bar) == min(instances, MOST_CELLS)
+        assert len(bar) == min(instances, MAX_CELLS)
         assert bar == sorted(bar, reverse=True)
         if instances:
             assert all(bar) == (applied == instances)

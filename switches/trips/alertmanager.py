@@ -17,13 +17,13 @@ SWITCH, EXPIRES_IN, SOURCE = (
     "switchgear_source",
 )
 USUAL_EXPIRY = "1h"
-LONGEST_SOURCE, LONGEST_FINGERPRINT, LONGEST_SWITCH = 120, 200, 131
-MOST_TEXT, LONGEST_DETAIL = 500, 4000
-MOST_ALERTS = 100
+MAX_SOURCE_LENGTH, MAX_FINGERPRINT_LENGTH, MAX_SWITCH_LENGTH = 120, 200, 131
+MAX_TEXT_LENGTH, MAX_DETAIL_LENGTH = 500, 4000
+MAX_ALERTS = 100
 """Wishes taken from one message; as many alerts without a switch are answered."""
-MOST_SWITCHES = 20
+MAX_SWITCHES = 20
 """Switches that one alert may name."""
-MOST_LEFT_NAMED = 50
+MAX_LEFT_NAMED = 50
 KEPT = ("startsAt", "endsAt", "generatorURL")
 
 
@@ -42,7 +42,7 @@ class Alert:
 
 @dataclass
 class Message:
-    """What is taken of a message: `alerts` in its order, at most `MOST_ALERTS` with a switch.
+    """What is taken of a message: `alerts` in its order, at most `MAX_ALERTS` with a switch.
 
     `left_out` counts the wishes to stop beyond that, and `left_switches` names the first of them.
     """
@@ -54,8 +54,8 @@ class Message:
 
     def leave_out(self, switch: str) -> None:
         self.left_out += 1
-        if len(self.left_switches) < MOST_LEFT_NAMED:
-            self.left_switches.append(words.clipped(words.readable(switch), LONGEST_SWITCH))
+        if len(self.left_switches) < MAX_LEFT_NAMED:
+            self.left_switches.append(words.clipped(words.readable(switch), MAX_SWITCH_LENGTH))
 
 
 def truncated(payload: Mapping[str, Any]) -> int:
@@ -73,7 +73,7 @@ def read(payload: Mapping[str, Any]) -> Message:
     if not isinstance(alerts, list) or not all(isinstance(alert, dict) for alert in alerts):
         raise ValueError("Must be a list of alerts, as Alertmanager's webhook sends it.")
     shared: dict[str, Any] = {
-        name: words.clipped(payload[name], LONGEST_DETAIL)
+        name: words.clipped(payload[name], MAX_DETAIL_LENGTH)
         for name in ("externalURL", "groupKey")
         if isinstance(payload.get(name), str) and payload[name]
     }
@@ -83,10 +83,10 @@ def read(payload: Mapping[str, Any]) -> Message:
     labelled = without = 0
     for alert in alerts:
         names = _switches(alert)
-        if not names and without < MOST_ALERTS:
+        if not names and without < MAX_ALERTS:
             without += 1
             message.alerts.append(Alert(_fingerprint(alert, _texts(alert.get("labels"))), ""))
-        taken = names[: min(MOST_SWITCHES, MOST_ALERTS - labelled)]
+        taken = names[: min(MAX_SWITCHES, MAX_ALERTS - labelled)]
         if taken:
             labelled += len(taken)
             message.alerts += _wishes(alert, taken, shared)
@@ -106,13 +106,13 @@ def _wishes(
 ) -> list[Alert]:
     """One for each switch; all that they have in common is made once."""
     labels, notes = _texts(alert.get("labels")), _texts(alert.get("annotations"))
-    name = labels.get("alertname", "")[:LONGEST_DETAIL]
-    source = words.readable(labels.get(SOURCE, "")[:LONGEST_DETAIL])
+    name = labels.get("alertname", "")[:MAX_DETAIL_LENGTH]
+    source = words.readable(labels.get(SOURCE, "")[:MAX_DETAIL_LENGTH])
     source = source or f"alertmanager:{words.readable(name)}"
     first = Alert(
         fingerprint=_fingerprint(alert, labels),
         switch="",
-        source=words.clipped(source.rstrip(":"), LONGEST_SOURCE).strip(),
+        source=words.clipped(source.rstrip(":"), MAX_SOURCE_LENGTH).strip(),
         reason=_reason(name, notes),
         expires_in=labels.get(EXPIRES_IN, "").strip() or USUAL_EXPIRY,
         resolved=alert.get("status") == "resolved",
@@ -120,13 +120,13 @@ def _wishes(
             {
                 "labels": labels,
                 "annotations": notes,
-                **{k: alert[k][:LONGEST_DETAIL] for k in KEPT if isinstance(alert.get(k), str)},
+                **{k: alert[k][:MAX_DETAIL_LENGTH] for k in KEPT if isinstance(alert.get(k), str)},
                 **shared,
             }
         ),
     )
     return [
-        replace(first, switch=words.clipped(words.readable(switch), LONGEST_SWITCH))
+        replace(first, switch=words.clipped(words.readable(switch), MAX_SWITCH_LENGTH))
         for switch in switches
     ]
 
@@ -134,19 +134,19 @@ def _wishes(
 def _reason(name: str, notes: Mapping[str, str]) -> str:
     """`HighErrorRate: 12 % of payments fail. Since the deploy…`, each part shortened."""
     told = [
-        words.readable(notes.get(key, "")[:LONGEST_DETAIL]) for key in ("summary", "description")
+        words.readable(notes.get(key, "")[:MAX_DETAIL_LENGTH]) for key in ("summary", "description")
     ]
-    text = " · ".join(words.clipped(part, MOST_TEXT) for part in dict.fromkeys(told) if part)
-    shown = words.clipped(words.readable(name), MOST_TEXT)
+    text = " · ".join(words.clipped(part, MAX_TEXT_LENGTH) for part in dict.fromkeys(told) if part)
+    shown = words.clipped(words.readable(name), MAX_TEXT_LENGTH)
     return ": ".join(part for part in (shown, text) if part)
 
 
 def _fingerprint(alert: Mapping[str, Any], labels: Mapping[str, str]) -> str:
     """Alertmanager's own, or else one made from the labels, as that one is."""
     given = alert.get("fingerprint")
-    known = words.fingerprint(given[:LONGEST_DETAIL]) if isinstance(given, str) else ""
+    known = words.fingerprint(given[:MAX_DETAIL_LENGTH]) if isinstance(given, str) else ""
     if known:
-        return words.clipped(known, LONGEST_FINGERPRINT)
+        return words.clipped(known, MAX_FINGERPRINT_LENGTH)
     return canonical.digest(labels)[:16]
 
 

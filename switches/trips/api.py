@@ -78,7 +78,7 @@ class ArmsView(ApiView):
                 now=now,
             )
             return _answer(switch, {**numbers, **_shown(asked)}, now)
-        why = f"Each arm needs at least {srm.LEAST_EXPECTED} expected before this can be judged."
+        why = f"Each arm needs at least {srm.MIN_EXPECTED} expected before this can be judged."
         if verdict.verdict == srm.OK:
             said = settle.resolve(switch=switch, fingerprint=fingerprint, actor=actor, now=now)
             why = f"The counts fit the shares. {said}" if "stays" in said else _FITS

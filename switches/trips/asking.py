@@ -14,9 +14,9 @@ from switches.trips import telling, words
 from switches.trips.history import SUBJECT
 
 WITHIN = timedelta(hours=1)
-MOST_OF_SOURCE, MOST_OF_PROGRAM = 10, 30
+MAX_PER_SOURCE, MAX_PER_PROGRAM = 10, 30
 """Questions within the hour: of one source, and of one program whatever sources it names."""
-MOST_KEPT, MOST_NAMED = 50, 5
+MAX_KEPT, MAX_NAMED = 50, 5
 OF_ONE_SWITCH = ("person:", "locked:", "rule:")
 """Questions whose trips are all about the switch that their name ends with."""
 
@@ -81,7 +81,7 @@ def _has_asked_enough(row: Trip, now: datetime) -> bool:
             subject__startswith=SUBJECT, opened_at__gt=now - WITHIN, facts__by=row.by
         ).values_list("facts__source", flat=True)
     )
-    return len(sources) >= MOST_OF_PROGRAM or sources.count(row.source) >= MOST_OF_SOURCE
+    return len(sources) >= MAX_PER_PROGRAM or sources.count(row.source) >= MAX_PER_SOURCE
 
 
 def _join(question: Escalation, row: Trip, *, new: bool, now: datetime) -> None:
@@ -89,7 +89,7 @@ def _join(question: Escalation, row: Trip, *, new: bool, now: datetime) -> None:
     facts: dict[str, Any] = question.facts
     others = list(facts.get("others") or [])
     known = row.pk in members(question)
-    if not known and len(others) < MOST_KEPT:
+    if not known and len(others) < MAX_KEPT:
         one = {"trip": row.pk, "switch": row.switch, "fingerprint": row.fingerprint}
         others.append(one)
     elif not known and new:
@@ -107,7 +107,7 @@ def _said(facts: dict[str, Any]) -> str:
     others = facts["others"]
     named = [
         f"{one['switch']} (fingerprint {words.clipped(one['fingerprint'], 40)})"
-        for one in others[:MOST_NAMED]
+        for one in others[:MAX_NAMED]
     ]
     rest = len(others) - len(named) + facts.get("more", 0)
     more = f" and {rest:,} more" if rest else ""

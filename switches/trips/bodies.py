@@ -11,9 +11,9 @@ from switches.api.shapes import SwitchShape
 from switches.models import Scope, Trip, TripPolicy
 from switches.trips import srm, words
 
-MOST_ARMS = 100
-LARGEST_COUNT = 10**15
-SMALLEST_SHARE, LARGEST_WEIGHT = Fraction(1, 10**9), 10**9
+MAX_ARMS = 100
+MAX_COUNT = 10**15
+MIN_SHARE, MAX_WEIGHT = Fraction(1, 10**9), 10**9
 
 
 class TripBody(MutationBody):
@@ -55,7 +55,7 @@ class AlertmanagerBody(MutationBody):
 
 class ArmBody(Body):
     expected = serializers.JSONField(help_text="Its share of the whole, or a weight.")
-    count = serializers.JSONField(help_text=f"How many it got: 0 to {LARGEST_COUNT:,}.")
+    count = serializers.JSONField(help_text=f"How many it got: 0 to {MAX_COUNT:,}.")
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         if not isinstance(data, dict):
@@ -66,15 +66,15 @@ class ArmBody(Body):
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise serializers.ValidationError("Must be a number.")
         share = Fraction(str(value))
-        if not SMALLEST_SHARE <= share <= LARGEST_WEIGHT:
+        if not MIN_SHARE <= share <= MAX_WEIGHT:
             raise serializers.ValidationError("Must be above zero, and at most 1,000,000,000.")
         return share
 
     def validate_count(self, value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int):
             raise serializers.ValidationError("Must be a whole number.")
-        if not 0 <= value <= LARGEST_COUNT:
-            raise serializers.ValidationError(f"Must be from 0 to {LARGEST_COUNT:,}.")
+        if not 0 <= value <= MAX_COUNT:
+            raise serializers.ValidationError(f"Must be from 0 to {MAX_COUNT:,}.")
         return value
 
 
@@ -84,8 +84,8 @@ class ArmsBody(MutationBody):
     expires_in = Text(required=False, help_text="Of a trip; `24h` if left out.")
 
     def validate_arms(self, arms: dict[str, dict[str, Any]]) -> list[srm.Arm]:
-        if not 2 <= len(arms) <= MOST_ARMS:
-            raise serializers.ValidationError(f"Between 2 and {MOST_ARMS} arms.")
+        if not 2 <= len(arms) <= MAX_ARMS:
+            raise serializers.ValidationError(f"Between 2 and {MAX_ARMS} arms.")
         if any(not name.strip() or len(name) > 120 for name in arms):
             raise serializers.ValidationError("An arm's name has 1 to 120 characters.")
         if wrong := srm.misfit([arm["expected"] for arm in arms.values()]):

@@ -32,8 +32,8 @@ SECONDS = 5.0
 _NULL = re.compile(rb"(?<!\\)((?:\\\\)*)\\u0000")
 _NO_LABEL = f"The alert has no label {alertmanager.SWITCH}: nothing was asked for."
 _TOO_MANY = (
-    f"At most {alertmanager.MOST_ALERTS} wishes are taken from one message, {SECONDS:g} seconds "
-    f"long, and {alertmanager.MOST_SWITCHES} switches from one alert: group the route more finely, "
+    f"At most {alertmanager.MAX_ALERTS} wishes are taken from one message, {SECONDS:g} seconds "
+    f"long, and {alertmanager.MAX_SWITCHES} switches from one alert: group the route more finely, "
     "or set max_alerts."
 )
 

@@ -23,7 +23,7 @@ from switches.trips.decide import Decision, decide
 from switches.trips.history import Past
 from switches.trips.wishes import USUAL_EXPIRY, Wish, checked
 
-LONGEST_WITHOUT_POLICY = 60  # minutes; nothing is engaged then
+MAX_MINUTES_WITHOUT_POLICY = 60  # minutes; nothing is engaged then
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def _stop(
 ) -> tuple[Decision, Episode | None]:
     """Engage; whatever refuses that becomes an answer, and leaves no trace of the attempt."""
     scope, _, key = wish.switch.partition(":")
-    longest = policy.longest_minutes if policy else LONGEST_WITHOUT_POLICY
+    longest = policy.longest_minutes if policy else MAX_MINUTES_WITHOUT_POLICY
     expires_in = words.expiry(wish.expires_in, longest)
     try:
         with transaction.atomic():

@@ -12,12 +12,12 @@ from fractions import Fraction
 
 ALPHA = 0.001
 """How often a sound experiment may be called a mismatch: low, for it is asked again and again."""
-LEAST_EXPECTED = 5
+MIN_EXPECTED = 5
 """With fewer expected in an arm the chi-square distribution is no good approximation (Cochran)."""
 SHARES_TOLERANCE = Fraction(1, 100)
 """How far shares may miss 1: `0.33, 0.33, 0.33` means thirds, `0.5, 0.4` is a slip."""
 
-LARGEST_SUMMED = 10**6
+MAX_SUMMED = 10**6
 """Up to so many counts a binomial tail is summed; beyond, Chernoff's bound is above it."""
 
 CHI_SQUARE, BINOMIAL = "chi-square", "binomial"
@@ -79,7 +79,7 @@ def judge(arms: Sequence[Arm], alpha: float = ALPHA) -> Verdict:
     )
     freedom = len(arms) - 1
     p_value = survival(float(chi_square), freedom)
-    few = min(expected) < LEAST_EXPECTED
+    few = min(expected) < MIN_EXPECTED
     if few:
         p_value = _each_arm(total, [arm.count for arm in arms], expected)
     fits = INSUFFICIENT if few else OK
@@ -107,11 +107,11 @@ def _each_arm(total: int, counts: Sequence[int], expected: Sequence[Fraction]) -
 def tail(total: int, count: int, expected: Fraction) -> float:
     """P(X ≥ `count`), or P(X ≤ `count`) below what is `expected`, for X binomial of `total`.
 
-    Beyond `LARGEST_SUMMED` Chernoff's bound on it, exp(-n·D), in terms that keep their digits.
+    Beyond `MAX_SUMMED` Chernoff's bound on it, exp(-n·D), in terms that keep their digits.
     """
     if not total or count == expected:
         return 1.0
-    if total > LARGEST_SUMMED:
+    if total > MAX_SUMMED:
         off = count - expected
         bound = _divergence(expected, off) + _divergence(total - expected, -off)
         return math.exp(-bound)

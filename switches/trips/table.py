@@ -32,9 +32,9 @@ FIELDS = (
     "longest_minutes",
 )
 USUAL: Mapping[str, Any] = {"budget_per_hour": 10, "longest_minutes": 1440, "response": ""}
-MOST_ROWS, MOST_PATTERNS = 100, 20
-LONGEST = {"title": 200, "response": 200, "pattern": 120}
-LARGEST = {"budget_per_hour": 1000, "longest_minutes": 30 * 24 * 60}
+MAX_ROWS, MAX_PATTERNS = 100, 20
+MAX_LENGTHS = {"title": 200, "response": 200, "pattern": 120}
+MAX_VALUES = {"budget_per_hour": 1000, "longest_minutes": 30 * 24 * 60}
 _TRIGGER = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}")
 
 
@@ -124,9 +124,9 @@ def digest(fields: Mapping[str, Any], position: int) -> str:
 
 def _check(rows: Sequence[Mapping[str, Any]]) -> None:
     errors: dict[str, list[str]] = {}
-    if not 1 <= len(rows) <= MOST_ROWS:
+    if not 1 <= len(rows) <= MAX_ROWS:
         errors["rows"] = [
-            f"Between 1 and {MOST_ROWS} policies. To leave everything to people, set every gate "
+            f"Between 1 and {MAX_ROWS} policies. To leave everything to people, set every gate "
             "to person."
         ]
     seen: set[str] = set()
@@ -146,14 +146,14 @@ def _problems(row: Mapping[str, Any]) -> dict[str, str]:
     if not isinstance(row.get("trigger"), str) or not _TRIGGER.fullmatch(row["trigger"]):
         found["trigger"] = "Must be 1 to 60 of a-z 0-9 - _, beginning with a letter or a digit."
     for name, least in (("title", 1), ("response", 0)):
-        if not _is_text(row.get(name), least, LONGEST[name]):
-            found[name] = f"Must be a line of {least} to {LONGEST[name]} characters."
+        if not _is_text(row.get(name), least, MAX_LENGTHS[name]):
+            found[name] = f"Must be a line of {least} to {MAX_LENGTHS[name]} characters."
     if not _are_patterns(row.get("sources")):
         found["sources"] = (
-            f"Must be 1 to {MOST_PATTERNS} patterns of sources, such as srm or alertmanager:Leak*, "
-            f"each of at most {LONGEST['pattern']} characters; * stands for any."
+            f"Must be 1 to {MAX_PATTERNS} patterns of sources, such as srm or alertmanager:Leak*, "
+            f"each of at most {MAX_LENGTHS['pattern']} characters; * stands for any."
         )
-    for name, largest in LARGEST.items():
+    for name, largest in MAX_VALUES.items():
         value = row.get(name)
         if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= largest:
             found[name] = f"Must be a whole number from 1 to {largest:,}."
@@ -174,8 +174,8 @@ def _problems(row: Mapping[str, Any]) -> dict[str, str]:
 def _are_patterns(found: Any) -> bool:
     return (
         isinstance(found, list)
-        and 1 <= len(found) <= MOST_PATTERNS
-        and all(_is_text(pattern, 1, LONGEST["pattern"]) for pattern in found)
+        and 1 <= len(found) <= MAX_PATTERNS
+        and all(_is_text(pattern, 1, MAX_LENGTHS["pattern"]) for pattern in found)
     )
 
 

@@ -20,7 +20,7 @@ ACTIONS = {
     Trip.Outcome.REFUSED: "refused",
 }
 SEVERITY = "critical"
-LONGEST_LINK = 900  # bytes as they are sent: Slack takes 3000 for all that a message's part says
+MAX_LINK_BYTES = 900  # bytes as they are sent: Slack takes 3000 for all that a message's part says
 
 
 def announce(row: Trip, now: datetime, *, alone: bool = False) -> int:
@@ -99,7 +99,7 @@ def engage_path(row: Trip) -> str:
     if scope not in Scope.values:
         return "/trips/"
     begin = f"/switches/engage/?{urlencode({'scope': scope, 'key': key})}&reason="
-    return f"{begin}{_encoded(row.reason, LONGEST_LINK - len(begin))}"
+    return f"{begin}{_encoded(row.reason, MAX_LINK_BYTES - len(begin))}"
 
 
 def _encoded(text: str, most: int) -> str:

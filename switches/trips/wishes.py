@@ -9,8 +9,8 @@ from controlplane.core.errors import InvalidInput
 from switches.services.register import identify
 from switches.trips import words
 
-LONGEST = {"source": 120, "fingerprint": 200}
-LONGEST_REASON = 20_000  # characters as sent; what is kept of it is shortened
+MAX_LENGTHS = {"source": 120, "fingerprint": 200}
+MAX_REASON_LENGTH = 20_000  # characters as sent; what is kept of it is shortened
 USUAL_EXPIRY = "1h"
 
 
@@ -45,15 +45,17 @@ def checked(
     for name, text in (("source", source), ("fingerprint", fingerprint)):
         if not words.readable(text):
             errors[name] = ["Must not be empty."]
-        elif len(text) > LONGEST[name]:
-            errors[name] = [f"At most {LONGEST[name]} characters."]
+        elif len(text) > MAX_LENGTHS[name]:
+            errors[name] = [f"At most {MAX_LENGTHS[name]} characters."]
     if not words.readable(reason) or not reasons.columns(reason):
         errors["reason"] = [f"A reason is required. {reasons.STOP_ADVICE}"]
-    elif len(reason) > LONGEST_REASON:
-        errors["reason"] = [f"At most {LONGEST_REASON:,} characters; put the rest in the evidence."]
-    if evidence is not None and words.size(evidence) > canonical.LARGEST_EVIDENCE:
+    elif len(reason) > MAX_REASON_LENGTH:
+        errors["reason"] = [
+            f"At most {MAX_REASON_LENGTH:,} characters; put the rest in the evidence."
+        ]
+    if evidence is not None and words.size(evidence) > canonical.MAX_EVIDENCE_BYTES:
         errors["evidence"] = [
-            f"At most {canonical.LARGEST_EVIDENCE // 1024} KiB; link to the rest."
+            f"At most {canonical.MAX_EVIDENCE_BYTES // 1024} KiB; link to the rest."
         ]
     try:
         words.expiry(expires_in or USUAL_EXPIRY, words.NO_CAP)

@@ -10,9 +10,9 @@ from typing import Any
 
 from controlplane.core import canonical, durations, reasons
 
-LONGEST_TEXTS = (4000, 1000, 200, 40)
+MAX_TEXT_LENGTHS = (4000, 1000, 200, 40)
 PERMANENT = "permanent"
-NO_CAP = durations.LONGEST.days * 24 * 60  # minutes
+NO_CAP = durations.MAX_DURATION.days * 24 * 60  # minutes
 
 
 def readable(text: str) -> str:
@@ -50,11 +50,11 @@ def size(evidence: Mapping[str, Any]) -> int:
 
 def fitting(evidence: Mapping[str, Any]) -> dict[str, Any]:
     """The evidence with its texts shortened until it fits; at worst only the names of its parts."""
-    if size(evidence) <= canonical.LARGEST_EVIDENCE:
+    if size(evidence) <= canonical.MAX_EVIDENCE_BYTES:
         return dict(evidence)
-    for longest in LONGEST_TEXTS:
+    for longest in MAX_TEXT_LENGTHS:
         shorter: dict[str, Any] = {**_shortened(evidence, longest), "shortened": True}
-        if size(shorter) <= canonical.LARGEST_EVIDENCE:
+        if size(shorter) <= canonical.MAX_EVIDENCE_BYTES:
             return shorter
     return {"shortened": True, "parts": [clipped(str(name), 40) for name in list(evidence)[:50]]}
 

@@ -18,7 +18,7 @@ from controlplane.core.errors import Conflict, DomainError, InvalidInput
 from controlplane.core.http.authentication import actor_of
 from controlplane.core.reasons import MIN_COLUMNS
 from switches import board, services
-from switches.expiry import LONGEST, PERMANENT
+from switches.expiry import MAX_DURATION, PERMANENT
 from switches.forms import (
     AcknowledgeForm,
     DescribeForm,
@@ -134,7 +134,7 @@ def _context(switch: Switch, now: datetime) -> dict[str, Any]:
         "episode": switch.episode,
         "in_a_day": now + timedelta(days=1),
         "in_a_week": now + timedelta(days=7),
-        "latest": now + LONGEST,
+        "latest": now + MAX_DURATION,
         "min_columns": MIN_COLUMNS,
     }
 

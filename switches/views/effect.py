@@ -21,7 +21,7 @@ from switches.views import live
 PAGE, DIALOG = "page", "dialog"
 STRAGGLERS_SHOWN = {PAGE: 20, DIALOG: 4}
 SILENT_SHOWN = 4
-MOST_CELLS = 40
+MAX_CELLS = 40
 QUICKLY, LESS_QUICKLY, SLOWLY = 1, 3, 5  # seconds between two looks
 MANY_INSTANCES = 1000  # A look reads a row of each of them.
 # Whoever has not applied a change by then is not about to: no need to look each second.
@@ -90,7 +90,7 @@ def _nobody(switch: Switch, now: datetime) -> dict[str, Any]:
 
 def cells(applied: int, instances: int) -> list[bool]:
     """The bar: a cell per instance, or 40 for more of them; full only if all of them apply it."""
-    count = min(instances, MOST_CELLS)
+    count = min(instances, MAX_CELLS)
     if not count:
         return []
     full = applied * count // instances

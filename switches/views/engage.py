@@ -24,7 +24,7 @@ from controlplane.core.rehearsal import rehearsal
 from switches import keys, prepared, services
 from switches.blast import blast
 from switches.board import undo_until
-from switches.expiry import DEFAULT_ON_EXPIRY, LONGEST, UNTIL_APPROVED
+from switches.expiry import DEFAULT_ON_EXPIRY, MAX_DURATION, UNTIL_APPROVED
 from switches.forms import EngageForm
 from switches.models import Ramp, Scope
 from switches.namesakes import unchecked
@@ -40,7 +40,7 @@ from switches.views.effect import DIALOG, progress
 AGAIN = ("scope", "key", "reason", "how_long", "expires_at", "on_expiry", "confirm")
 # A second press of the button, or a form sent twice, is the same wish.
 SAME_WISH_WITHIN = timedelta(seconds=30)
-LONGEST_REASON = 2000  # Characters taken from an address.
+MAX_REASON_LENGTH = 2000  # Characters taken from an address.
 
 
 @signed_in
@@ -143,7 +143,7 @@ def _initial(request: PersonRequest) -> dict[str, str]:
     return {
         "scope": scope,
         "key": key,
-        "reason": request.GET.get("reason", "")[:LONGEST_REASON],
+        "reason": request.GET.get("reason", "")[:MAX_REASON_LENGTH],
         "how_long": "24h",
         "on_expiry": DEFAULT_ON_EXPIRY[scope],
     }
@@ -151,7 +151,7 @@ def _initial(request: PersonRequest) -> dict[str, str]:
 
 def _as_typed(form: EngageForm) -> str:
     """The form with its target and reason, so that confirming in between loses neither."""
-    asked = {"scope": form.given("scope"), "reason": form.given("reason")[:LONGEST_REASON]}
+    asked = {"scope": form.given("scope"), "reason": form.given("reason")[:MAX_REASON_LENGTH]}
     return f"{reverse('engage')}?{urlencode(asked)}"
 
 
@@ -165,7 +165,7 @@ def _context(
         "defaults": DEFAULT_ON_EXPIRY,
         "in_a_day": now + timedelta(days=1),
         "in_a_week": now + timedelta(days=7),
-        "latest": now + LONGEST,
+        "latest": now + MAX_DURATION,
         "until_approved": now + UNTIL_APPROVED,
         "min_columns": MIN_COLUMNS,
         "glass_fields": [(name, form[name].value() or "") for name in AGAIN],

@@ -195,6 +195,6 @@ def _gates() -> dict[str, Any]:
     return {
         "gate_types": GATE_NAMES.items(),
         "early": {"seconds": plans.MIN_EARLY_SECONDS, "percent": plans.MAX_EARLY_PERCENT},
-        "most_steps": plans.MOST_STEPS,
-        "most_gates": plans.MOST_GATES,
+        "most_steps": plans.MAX_STEPS,
+        "most_gates": plans.MAX_GATES,
     }

@@ -58,9 +58,9 @@ class ChoiceFilters(ServerFilter):
 class MessageFilters(ChoiceFilters):
     cursor = serializers.CharField(required=False, help_text="Where to go on, from `next`.")
     limit = serializers.IntegerField(
-        default=listing.USUAL,
+        default=listing.DEFAULT_PAGE,
         min_value=1,
-        help_text=f"Letters in a page; more than {listing.MOST} count as that.",
+        help_text=f"Letters in a page; more than {listing.MAX_PAGE} count as that.",
     )
 
 

@@ -77,7 +77,7 @@ class JobList(ListView[Job]):
             return None
         actor.require(WRITE)
         stream, given = self._asked(body, now)
-        most_retries = given.get("most_retries", replays.MOST_RETRIES)
+        most_retries = given.get("most_retries", replays.MAX_RETRIES)
         rate = given.get("rate_per_second", replays.RATE_PER_SECOND)
         replays.check(stream, given["action"], rate, most_retries)
         counts = planning.count(stream, given["chosen"], given["action"], most_retries, now)

@@ -91,7 +91,7 @@ class MessageList(DeadLetterView):
             stream,
             chosen,
             cursor=given.get("cursor", ""),
-            limit=min(given["limit"], listing.MOST),
+            limit=min(given["limit"], listing.MAX_PAGE),
         )
         redaction = configured_redaction()
         page, results = listing.told(page, lambda one: shown(one, redaction), until=until)

@@ -16,7 +16,7 @@ from controlplane.core.gates.verdicts import FRESH
 from controlplane.core.jobs.models import Job
 
 TYPE = "breaker"
-MOST = 20
+MAX_HELD = 20
 
 
 def by_registry(stream: LetterStream) -> list[str]:
@@ -30,14 +30,14 @@ def by_registry(stream: LetterStream) -> list[str]:
         for one in found
         if one.consumer and (not one.group or not groups or one.group in groups)
     }
-    return sorted(_known(wanted))[:MOST]
+    return sorted(_known(wanted))[:MAX_HELD]
 
 
 def checked(given: Sequence[Any]) -> list[str]:
     """The dependencies that somebody named. Raises :class:`InvalidInput` for what is none."""
     wanted = list(dict.fromkeys(given)) if all(isinstance(one, str) for one in given) else None
-    if wanted is None or len(wanted) > MOST:
-        raise InvalidInput({"waits_for": [f"Must be up to {MOST} names like core->oracle."]})
+    if wanted is None or len(wanted) > MAX_HELD:
+        raise InvalidInput({"waits_for": [f"Must be up to {MAX_HELD} names like core->oracle."]})
     if unknown := [one for one in wanted if one not in _known(wanted)]:
         raise InvalidInput({"waits_for": [f"No dependency is named {unknown[0][:100]!r} here."]})
     return wanted

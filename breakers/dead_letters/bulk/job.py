@@ -208,7 +208,7 @@ def _announce(replay: Replay, job: Job, now: datetime) -> None:
     outbox.announce(
         event="dlq.purged" if replay.action == PURGE else "dlq.replayed",
         event_key=f"job:{job.pk}:recorded",
-        subject=targets.of(replay.stream, targets.LONGEST_SUBJECT),
+        subject=targets.of(replay.stream, targets.MAX_SUBJECT_LENGTH),
         facts=facts,
         now=now,
     )

@@ -5,7 +5,7 @@ ever. An intent that is open of it is the clockwork's to end.
 """
 
 from breakers.dead_letters.bulk import planning, replaying, selecting
-from breakers.dead_letters.bulk.replaying import HEAVY, MOST_TRIES, Slice
+from breakers.dead_letters.bulk.replaying import HEAVY, MAX_TRIES, Slice
 from breakers.dead_letters.bulk.tally import Tally
 
 
@@ -16,7 +16,7 @@ def met(work: Slice) -> None:
     """
     work.tries += 1
     replay = work.replay
-    if work.tries > MOST_TRIES:
+    if work.tries > MAX_TRIES:
         found = selecting.next_one(
             replay.stream, work.chosen, after=replay.position, until=replay.until
         )

@@ -9,7 +9,7 @@ from datetime import datetime
 from django.db.models import Exists, OuterRef, QuerySet
 
 from breakers.dead_letters.bulk import selecting
-from breakers.dead_letters.departures.leaving import MOST_BYTES, MOST_FIELDS
+from breakers.dead_letters.departures.leaving import MAX_BYTES, MAX_FIELDS
 from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.letters.entries import Entry
@@ -20,7 +20,7 @@ TOO_OFTEN, IN_FLIGHT = "retried_too_often", "in_flight"
 TOO_MANY_FIELDS, TOO_LARGE = "too_many_fields", "too_large"
 TOO_SLOW = "too_slow"
 """The server answers, but does not take or give it in time; told once that was tried."""
-END = ids.position(f"{ids.LARGEST}-{ids.LARGEST}")
+END = ids.position(f"{ids.MAX_PART}-{ids.MAX_PART}")
 """No position is behind it."""
 AT_ONCE = 200
 
@@ -89,12 +89,12 @@ def _by_index(
     flies = Exists(_open(stream).filter(position=OuterRef("position")))
     free = meant.exclude(flies)
     found = Counter({IN_FLIGHT: meant.filter(flies).count()})
-    small = free.filter(size_bytes__lte=MOST_FIELDS)
+    small = free.filter(size_bytes__lte=MAX_FIELDS)
     if action == Departure.Action.RETRY:
         found[TOO_OFTEN] = small.filter(retries__gte=most_retries).count()
     found[""] = small.count() - found[TOO_OFTEN]
     complete, after = True, ""
-    large = free.filter(size_bytes__gt=MOST_FIELDS).order_by("position")
+    large = free.filter(size_bytes__gt=MAX_FIELDS).order_by("position")
     while rows := _rows(large, after):
         if time.monotonic() > deadline:
             complete = False
@@ -124,9 +124,9 @@ def _open(stream: LetterStream) -> QuerySet[Departure]:
 
 
 def _why_not(fields: int, size_bytes: int, retries: int, action: str, most_retries: int) -> str:
-    if fields > MOST_FIELDS:
+    if fields > MAX_FIELDS:
         return TOO_MANY_FIELDS
-    if size_bytes > MOST_BYTES:
+    if size_bytes > MAX_BYTES:
         return TOO_LARGE
     if action == Departure.Action.RETRY and retries >= most_retries:
         return TOO_OFTEN

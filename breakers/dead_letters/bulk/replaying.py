@@ -34,7 +34,7 @@ SLICE_SECONDS = 3.0
 SHORT_SLICE_SECONDS = 1.0
 """Of a job that is not alone: it does not wait either, so that few threads are taken."""
 TOLD_EVERY_SECONDS = 1.0
-MOST_TRIES = 3
+MAX_TRIES = 3
 HEAVY = 1024 * 1024  # bytes
 
 
@@ -104,7 +104,7 @@ def go_on(work: Slice) -> bool:
         work.now,
         work.probe,
         is_doubtful=work.step.attempts > 1,
-        most_bytes=HEAVY if work.tries > MOST_TRIES else None,
+        most_bytes=HEAVY if work.tries > MAX_TRIES else None,
     )
     if why := holding.why(work.replay, work.now):
         raise Held(why)

@@ -34,11 +34,11 @@ RETRY, DISCARD, PURGE = ACTIONS = ("retry", "discard", "purge")
 STEPS = (control.PlannedStep("replay"), control.PlannedStep("record"))
 RATE_PER_SECOND = 50.0
 SLOWEST, FASTEST = 0.1, 1000.0
-MOST_RETRIES = 3
+MAX_RETRIES = 3
 COUNTED_WITHIN = 1.0
 """Seconds; of what takes longer it is told how many letters there are at least."""
-LARGEST_MOST_RETRIES = 1000
-LONGEST_SUMMARY = 300
+MAX_RETRIES_LIMIT = 1000
+MAX_SUMMARY_LENGTH = 300
 NOTHING = Tally().as_dict()
 
 
@@ -61,7 +61,7 @@ def ask(
     action: str,
     chosen: Chosen,
     rate_per_second: float = RATE_PER_SECOND,
-    most_retries: int = MOST_RETRIES,
+    most_retries: int = MAX_RETRIES,
     waits_for: Sequence[str] | None = None,
     reason: str,
     actor: Actor,
@@ -102,8 +102,8 @@ def check(stream: LetterStream, action: str, rate_per_second: float, most_retrie
         errors["action"] = [f"Must be one of {', '.join(ACTIONS)}."]
     if not SLOWEST <= rate_per_second <= FASTEST:
         errors["rate_per_second"] = [f"Must be from {SLOWEST:g} to {FASTEST:g}."]
-    if not 1 <= most_retries <= LARGEST_MOST_RETRIES:
-        errors["most_retries"] = [f"Must be from 1 to {LARGEST_MOST_RETRIES:,}."]
+    if not 1 <= most_retries <= MAX_RETRIES_LIMIT:
+        errors["most_retries"] = [f"Must be from 1 to {MAX_RETRIES_LIMIT:,}."]
     if errors:
         raise InvalidInput(errors)
 
@@ -196,7 +196,7 @@ def _ask_for_approval(
     return approvals.request(
         kind=Approval.Kind.PURGE,
         target=targets.of(stream),
-        summary=summary[:LONGEST_SUMMARY],
+        summary=summary[:MAX_SUMMARY_LENGTH],
         diff={
             "server": stream.server,
             "stream": stream.name,
@@ -236,7 +236,7 @@ def _purge_as_approved(approval: Approval, actor: Actor, now: datetime) -> None:
         chosen=Chosen.of(asked["filter"]),
         until=ids.position(asked["until"]),
         rate_per_second=asked["rate_per_second"],
-        most_retries=MOST_RETRIES,
+        most_retries=MAX_RETRIES,
     )
     _begin(wish, approval.reason, actor, now, approval)
 

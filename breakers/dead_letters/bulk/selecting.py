@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from django.db.models import Q, QuerySet
 
-from breakers.dead_letters.departures.leaving import MOST_BYTES, MOST_FIELDS
+from breakers.dead_letters.departures.leaving import MAX_BYTES, MAX_FIELDS
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.letters.filters import Chosen
@@ -14,7 +14,7 @@ from breakers.dead_letters.places.reading import BUDGET, Limits
 from breakers.models import Letter, LetterGroup, LetterStream
 
 AT_ONCE = 50
-LIMITS = Limits(value_bytes=MOST_BYTES + 1, fields=MOST_FIELDS + 1, entries=AT_ONCE)
+LIMITS = Limits(value_bytes=MAX_BYTES + 1, fields=MAX_FIELDS + 1, entries=AT_ONCE)
 """What leaves is read whole; of what is too large for that, enough to tell."""
 OUTLINE = Limits(value_bytes=1, fields=1, entries=1)
 

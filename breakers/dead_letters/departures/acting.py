@@ -171,16 +171,16 @@ def _first(asked: _Asked, edited_fields: Mapping[str, Any]) -> Prepared:
 
 def check_leaves(entry: Entry, edited: Pairs | None, action: str) -> None:
     """Raise :class:`Conflict` if it is more than can be archived, or than a script can add."""
-    if entry.size_bytes > leaving.MOST_BYTES or not entry.is_whole:
+    if entry.size_bytes > leaving.MAX_BYTES or not entry.is_whole:
         raise Conflict(
-            f"This letter has {entry.size_bytes:,} bytes; up to {leaving.MOST_BYTES:,} can be"
+            f"This letter has {entry.size_bytes:,} bytes; up to {leaving.MAX_BYTES:,} can be"
             " archived, and what is not archived is not taken away.",
             why="too_large",
         )
     fields = entry.original if edited is None else edited
-    if action == RETRY and len(fields) > leaving.MOST_FIELDS:
+    if action == RETRY and len(fields) > leaving.MAX_FIELDS:
         raise Conflict(
-            f"This message has {len(fields):,} fields; up to {leaving.MOST_FIELDS:,} can be put"
+            f"This message has {len(fields):,} fields; up to {leaving.MAX_FIELDS:,} can be put"
             " back at once.",
             why="too_many_fields",
         )

@@ -9,14 +9,14 @@ from django.db.models import Q
 from breakers.dead_letters.letters import packing
 from breakers.dead_letters.letters.entries import Entry, Pairs
 from breakers.dead_letters.letters.redaction import configured_redaction
-from breakers.models.dead_letters import LONGEST_ERROR, POSITION, Departure, LetterStream
+from breakers.models.dead_letters import MAX_ERROR_LENGTH, POSITION, Departure, LetterStream
 from controlplane.core import deadline
 from controlplane.core.actors import Actor
 from controlplane.core.jobs.models import Job
 from controlplane.core.people import authority
 
-LONGEST_TYPE = 200
-LONGEST_ACTOR = 200
+MAX_TYPE_LENGTH = 200
+MAX_ACTOR_LENGTH = 200
 _OWN = (
     "position",
     "fields",
@@ -73,7 +73,7 @@ def declare(
             action=action,
             job=job,
             reason=reason.strip(),
-            by=actor.label[:LONGEST_ACTOR],
+            by=actor.label[:MAX_ACTOR_LENGTH],
             intended_at=now,
             **_of(entry, known.get(entry.id)),
         )
@@ -101,8 +101,8 @@ def _of(entry: Entry, edited: Pairs | None) -> dict[str, object]:
         "fields": packing.pack(entry.pairs),
         "edited": None if edited is None else packing.pack(edited),
         "size_bytes": entry.size_bytes,
-        "error_type": hiding.error_type(entry)[:LONGEST_TYPE],
-        "error": hiding.error(entry)[:LONGEST_ERROR],
+        "error_type": hiding.error_type(entry)[:MAX_TYPE_LENGTH],
+        "error": hiding.error(entry)[:MAX_ERROR_LENGTH],
         "fingerprint": hiding.fingerprint(entry).digest,
         "retry_of": _position_or_none(entry.retry_of),
     }
@@ -136,7 +136,7 @@ def _open_for(
     stream: LetterStream, positions: Sequence[str], action: str, actor: Actor, job: Job | None
 ) -> models.QuerySet[Departure]:
     """The open intents to do this with these letters that are the job's, or the actor's own."""
-    whose = Q(job=job) if job is not None else Q(job=None, by=actor.label[:LONGEST_ACTOR])
+    whose = Q(job=job) if job is not None else Q(job=None, by=actor.label[:MAX_ACTOR_LENGTH])
     return Departure.objects.filter(
         whose, stream=stream, position__in=positions, state=Departure.State.INTENDED, action=action
     ).order_by("position")

@@ -30,9 +30,9 @@ from controlplane.core.live import notes
 __all__ = ["Outcome", "carry_out", "declare", "delivery_of", "settle"]
 
 SCOPE = "dlq:write"
-MOST_FIELDS = 3500
+MAX_FIELDS = 3500
 """Of an entry that is added by a script: names and values have to fit on its stack."""
-MOST_BYTES = 64 * 1024 * 1024
+MAX_BYTES = 64 * 1024 * 1024
 """Of an entry that is kept in the archive."""
 _ADVICE = "Say what was wrong and what has changed since, or give the incident number."
 

@@ -25,7 +25,7 @@ from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.live import notes
 from controlplane.core.people import authority
 
-MOST = 500
+MAX_RESTORED = 500
 BUDGET_SECONDS = 2.0
 RESTORED = "dead_letter.restored"
 State = Departure.State
@@ -102,7 +102,7 @@ def settle_overdue(before: datetime, now: datetime) -> int:
     away: set[str] = set()
     done = 0
     rows = overdue.order_by("restored_at", "pk").values_list("pk", "stream__server")
-    for pk, server in list(rows[:MOST]):
+    for pk, server in list(rows[:MAX_RESTORED]):
         if time.monotonic() > deadline:
             break
         if server in away:
@@ -147,9 +147,9 @@ def _check(departure: Departure, now: datetime) -> None:
     if archive.is_outdated(departure, now):
         raise Conflict(f"Only what left within {archive.KEPT.days} days can be restored.")
     fields = len(packing.unpack(departure.fields))
-    if fields > leaving.MOST_FIELDS:
+    if fields > leaving.MAX_FIELDS:
         raise Conflict(
-            f"This letter has {fields:,} fields; up to {leaving.MOST_FIELDS:,} can be put back at"
+            f"This letter has {fields:,} fields; up to {leaving.MAX_FIELDS:,} can be put back at"
             " once. Copy it from the archive.",
             why="too_many_fields",
         )

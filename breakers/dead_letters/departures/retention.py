@@ -26,10 +26,10 @@ from controlplane.core.errors import Conflict
 from controlplane.core.jobs.models import Job
 
 BUDGET_SECONDS = 10.0
-LEAST_SECONDS = 0.5
+MIN_SECONDS = 0.5
 FORGETTING_SECONDS = 2.0
 AT_ONCE = 200
-MOST_ODD = 1000
+MAX_UNEXPECTED = 1000
 FIRST_OF_CLOCK = "1000000000000-0"
 """Ids below were not made from a clock; see `ids.added_at`."""
 REASONS = {
@@ -56,7 +56,7 @@ def turn(now: datetime) -> int:
             continue
         share = (deadline - time.monotonic()) / (len(waiting) + 1)
         try:
-            left = of_stream(stream, now, seconds=max(LEAST_SECONDS, share))
+            left = of_stream(stream, now, seconds=max(MIN_SECONDS, share))
         except (ServerAway, ServerRefused) as error:
             log.warning("dead_letters.retention_postponed", stream=str(stream), error=str(error))
             if isinstance(error, ServerAway):
@@ -120,7 +120,7 @@ def _odd(stream: LetterStream, before: datetime) -> Iterator[Sequence[Entry]]:
     """The same of those whose ids tell no time, by what the index knows."""
     letters = Letter.objects.filter(stream=stream, failed_at__lt=before)
     odd = letters.filter(position__lt=ids.position(FIRST_OF_CLOCK)).order_by("position")
-    for position in list(odd.values_list("position", flat=True)[:MOST_ODD]):
+    for position in list(odd.values_list("position", flat=True)[:MAX_UNEXPECTED]):
         entry = reading.one(stream.server, stream.name, ids.entry_id(position))
         if entry is not None:
             yield [entry]

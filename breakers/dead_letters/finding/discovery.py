@@ -13,7 +13,7 @@ from breakers.dead_letters.finding import streams
 from breakers.dead_letters.places import servers
 from breakers.dead_letters.places.servers import Server
 
-MOST_CALLS = 20
+MAX_CALLS = 20
 KEYS_AT_ONCE = 1000
 START = "0"
 log = structlog.get_logger(__name__)
@@ -42,7 +42,7 @@ def look(server: Server, cursor: str) -> Found:
 def _single(server: Server, cursor: str) -> Found:
     names: set[str] = set()
     at = cursor if cursor.isascii() and cursor.isdigit() else START
-    for _ in range(MOST_CALLS):
+    for _ in range(MAX_CALLS):
         at, keys = _scan(server, at)
         names.update(_ours(server.name, keys))
         if at == START:
@@ -60,7 +60,7 @@ def _cluster(server: Server, cursor: str) -> Found:
     for node in waiting:
         at = at if str(node.name) == began and at.isdigit() else START
         while True:
-            if calls == MOST_CALLS:
+            if calls == MAX_CALLS:
                 return Found(frozenset(names), f"{node.name} {at}")
             at, keys = _scan(server, at, target_nodes=node)
             calls += 1

@@ -7,7 +7,7 @@ from django.db import connection
 
 from breakers.models.dead_letters import LetterStream
 
-MOST = 500
+MAX_GROUPS = 500
 
 _GROUPS = """
     SELECT known.fingerprint, known.error_type, known.pattern, known.sample, lying.count,
@@ -41,7 +41,9 @@ class Group:
     newest: str
 
 
-def of(stream: LetterStream, *, since: datetime | None = None, most: int = MOST) -> list[Group]:
+def of(
+    stream: LetterStream, *, since: datetime | None = None, most: int = MAX_GROUPS
+) -> list[Group]:
     """The largest groups first; only what failed `since` is counted, if that is given."""
     values = {"stream": stream.pk, "since": since, "most": most}
     with connection.cursor() as cursor:

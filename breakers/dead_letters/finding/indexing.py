@@ -162,9 +162,9 @@ def _seen(given: Any, hiding: Redaction, now: datetime) -> Seen:
     return Seen(
         position=position,
         fingerprint=found.digest,
-        error_type=hiding.error_type(entry)[: fingerprints.LONGEST_TYPE],
+        error_type=hiding.error_type(entry)[: fingerprints.MAX_TYPE_LENGTH],
         pattern=found.pattern,
-        error=hiding.error(entry)[: fingerprints.LONGEST],
+        error=hiding.error(entry)[: fingerprints.MAX_ERROR_LENGTH],
         consumer_group=hiding.group(entry)[:200],
         attempts=entry.attempts,
         retries=entry.retries,

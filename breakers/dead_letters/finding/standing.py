@@ -10,7 +10,7 @@ from breakers.dead_letters import configured
 from breakers.dead_letters.finding import streams
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.places.samples import Sample
-from breakers.models.dead_letters import LONGEST_NAME, LetterStream
+from breakers.models.dead_letters import MAX_NAME_LENGTH, LetterStream
 from controlplane.core.live import notes as live
 
 LIMIT = 100
@@ -182,6 +182,6 @@ def _line(stream: LetterStream, sample: Sample) -> tuple[Any, ...]:
         ids.added_at(sample.first) if sample.first else None,
         ids.added_at(sample.last) if sample.last else None,
         sample.there,
-        origin[:LONGEST_NAME],
+        origin[:MAX_NAME_LENGTH],
         was_read_to,
     )

@@ -9,7 +9,7 @@ from django.db import connection
 from breakers.dead_letters import configured
 from breakers.dead_letters.places import samples
 from breakers.dead_letters.sources import DEFAULT, OUTBOX
-from breakers.models.dead_letters import LONGEST_NAME, LetterStream
+from breakers.models.dead_letters import MAX_NAME_LENGTH, LetterStream
 from controlplane.core.errors import NotFound
 
 GONE_SHOWN = timedelta(days=30)
@@ -63,7 +63,7 @@ def outbox(now: datetime) -> LetterStream:
 
 def is_name(name: str) -> bool:
     """Whether it can be the name of a stream that we know: text that fits."""
-    return 0 < len(name) <= LONGEST_NAME and "\0" not in name and _is_text(name)
+    return 0 < len(name) <= MAX_NAME_LENGTH and "\0" not in name and _is_text(name)
 
 
 def discovered(server: str, names: Collection[str], now: datetime) -> int:
@@ -71,7 +71,7 @@ def discovered(server: str, names: Collection[str], now: datetime) -> int:
     sources = configured.sources()
     origins = {name: sources.origin_of(name) for name in names if is_name(name)}
     rows = [
-        LetterStream(server=server, name=name, origin=origin[:LONGEST_NAME], found_at=now)
+        LetterStream(server=server, name=name, origin=origin[:MAX_NAME_LENGTH], found_at=now)
         for name, origin in sorted(origins.items())
         if origin is not None
     ]

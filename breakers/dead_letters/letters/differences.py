@@ -11,7 +11,7 @@ from breakers.dead_letters.letters import showing
 from breakers.dead_letters.letters.entries import Pairs, text
 from breakers.dead_letters.letters.redaction import REDACTED, Redaction
 
-MOST = 200
+MAX_DIFFERENCES = 200
 DEEPEST = 50
 SHOWN_BYTES = 2048
 
@@ -27,9 +27,8 @@ class Change:
 
 
 def between(before: Pairs, after: Pairs, redaction: Redaction | None) -> list[Change]:
-    """The first `MOST` differences, in the order of the fields; those of hidden values are told,
-    and not the values."""
-    return list(islice(_found(before, after, redaction), MOST))
+    """Return the first `MAX_DIFFERENCES` differences, ordered by field, without hidden values."""
+    return list(islice(_found(before, after, redaction), MAX_DIFFERENCES))
 
 
 def _found(before: Pairs, after: Pairs, redaction: Redaction | None) -> Iterator[Change]:

@@ -18,7 +18,7 @@ from breakers.dead_letters.letters.redaction import configured_redaction
 from controlplane.core.canonical import timestamp
 from controlplane.core.errors import InvalidInput
 
-LONGEST = 300
+MAX_FILTER_LENGTH = 300
 DEEPEST = 30
 EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 """What an entry says of when it failed is believed in between, as the index does."""
@@ -123,12 +123,12 @@ class Chosen:
 
     def _failed_so(self, entry: Entry) -> bool:
         hidden = configured_redaction()
-        error_type = hidden.error_type(entry)[: fingerprints.LONGEST_TYPE]
+        error_type = hidden.error_type(entry)[: fingerprints.MAX_TYPE_LENGTH]
         if self.error_type and error_type != self.error_type:
             return False
         if not self.error or hidden.fingerprint(entry).digest == self.error:
             return True
-        error = hidden.error(entry)[: fingerprints.LONGEST]
+        error = hidden.error(entry)[: fingerprints.MAX_ERROR_LENGTH]
         wanted = self.error.lower()
         return wanted in error_type.lower() or wanted in error.lower()
 
@@ -228,8 +228,8 @@ def _checked(name: str, value: Any) -> Any:
         raise ValueError("Nothing is chosen by this.")
     if not isinstance(value, str):
         raise ValueError("Must be text.")
-    if len(value) > LONGEST:
-        raise ValueError(f"At most {LONGEST} characters.")
+    if len(value) > MAX_FILTER_LENGTH:
+        raise ValueError(f"At most {MAX_FILTER_LENGTH} characters.")
     if "\x00" in value or not _is_text(value):
         raise ValueError("Must be text.")
     if name == "field" and value.count(".") > DEEPEST:

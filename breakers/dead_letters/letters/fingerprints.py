@@ -5,10 +5,10 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-LONGEST = 500
+MAX_ERROR_LENGTH = 500
 """Characters of an error that count. As UTF-8 they are shorter than what a list reads of a value,
 so that an error is of the same group however much of it was read."""
-LONGEST_TYPE = 200
+MAX_TYPE_LENGTH = 200
 _DIGITS = 16  # of the digest
 
 _QUOTES = frozenset("\"'`“«")
@@ -49,7 +49,7 @@ def of(error_type: str, error: str) -> Fingerprint:
 
 def beginnings(error_type: str, error: str) -> tuple[str, str]:
     """Return what counts of a type and an error."""
-    return error_type[:LONGEST_TYPE], _beginning(error[: LONGEST + 1])
+    return error_type[:MAX_TYPE_LENGTH], _beginning(error[: MAX_ERROR_LENGTH + 1])
 
 
 @lru_cache(maxsize=1000)
@@ -59,15 +59,15 @@ def of_beginnings(error_type: str, text: str) -> Fingerprint:
         text = _QUOTED.sub("<text>", text)
     pattern = " ".join(_SUSPICIOUS.sub(_without_what_varies, text).split())
     said = f"{error_type}\0{pattern}".encode("utf-8", "surrogatepass")
-    return Fingerprint(hashlib.sha256(said).hexdigest()[:_DIGITS], pattern[:LONGEST])
+    return Fingerprint(hashlib.sha256(said).hexdigest()[:_DIGITS], pattern[:MAX_ERROR_LENGTH])
 
 
 def _beginning(error: str) -> str:
     """What counts of an error: up to a space if it is cut, so that no half of a number is left, and
     without a quotation that does not end."""
-    if len(error) <= LONGEST:
+    if len(error) <= MAX_ERROR_LENGTH:
         return error
-    cut = error[:LONGEST]
+    cut = error[:MAX_ERROR_LENGTH]
     whole = cut.rpartition(" ")[0] or cut
     for quote in ('"', "`"):
         if whole.count(quote) % 2:

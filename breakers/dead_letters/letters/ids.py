@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from controlplane.core.errors import NotFound
 
-LARGEST = 2**64 - 1
+MAX_PART = 2**64 - 1
 FIRST = "-"
 """Of a range: from the beginning."""
 _DIGITS = 20
@@ -16,7 +16,7 @@ def position(entry_id: str) -> str:
     parts = (milliseconds, number or "0")
     if not all(one.isascii() and one.isdigit() and len(one) <= _DIGITS for one in parts):
         raise NotFound("That is no id of an entry in a stream.")
-    if any(int(one) > LARGEST for one in parts):
+    if any(int(one) > MAX_PART for one in parts):
         raise NotFound("That is no id of an entry in a stream.")
     return f"{int(parts[0]):020d}-{int(parts[1]):020d}"
 

@@ -18,7 +18,7 @@ from breakers.dead_letters.sources import hiding
 
 REDACTED = secrets.REDACTED.decode()
 _SEPARATORS = re.compile(r"[.:/\[\]\s]+")
-_MOST_KNOWN, _LONGEST_KNOWN = 10_000, 100
+_MAX_KNOWN, _MAX_KNOWN_LENGTH = 10_000, 100
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Redaction:
         known = self._known.get(key)
         if known is None:
             known = self._is_hidden(text(key))
-            if len(key) <= _LONGEST_KNOWN and len(self._known) < _MOST_KNOWN:
+            if len(key) <= _MAX_KNOWN_LENGTH and len(self._known) < _MAX_KNOWN:
                 self._known[key] = known
         return known
 

@@ -9,9 +9,9 @@ from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.places import servers
 from breakers.dead_letters.places.servers import Call
 
-LARGEST_ID = f"{ids.LARGEST}-{ids.LARGEST}"
+MAX_STREAM_ID = f"{ids.MAX_PART}-{ids.MAX_PART}"
 WHOLE = 64 * 1024 * 1024 + 1024  # bytes; what is larger never leaves, and no page shows it
-MOST_FIELDS = 100_000
+MAX_FIELDS = 100_000
 AT_ONCE = 500
 BUDGET = 4 * 1024 * 1024  # bytes of payload that one look goes through
 SHOWN_BYTES = 2048  # of a value in a list
@@ -25,7 +25,7 @@ class Limits:
     `total_bytes` of names and values, behind which all is empty and only sizes tell of it."""
 
     value_bytes: int = WHOLE
-    fields: int = MOST_FIELDS
+    fields: int = MAX_FIELDS
     entries: int = AT_ONCE
     total_bytes: int = WHOLE
 
@@ -60,7 +60,7 @@ def page(
 
     Raises :class:`servers.ServerAway` and :class:`servers.ServerRefused`.
     """
-    if after == LARGEST_ID and not newest_first:  # Redis refuses to be asked for what is behind.
+    if after == MAX_STREAM_ID and not newest_first:  # Redis refuses to be asked for what is behind.
         return Page([], False)
     if after:
         first, last = (first, f"({after}") if newest_first else (f"({after}", last)

@@ -12,7 +12,7 @@ from breakers.dead_letters.places.servers import Call, ServerRefused
 
 AT_ONCE = 200
 BELIEVED_SECONDS = 60.0
-MOST_REMEMBERED = 10_000
+MAX_REMEMBERED = 10_000
 AS_KNOWN = 2
 
 
@@ -29,7 +29,7 @@ class Sample:
     last_given: str
 
 
-NOT_LOOKED_AT = ids.position(f"{ids.LARGEST}-{ids.LARGEST}")
+NOT_LOOKED_AT = ids.position(f"{ids.MAX_PART}-{ids.MAX_PART}")
 NOTHING = Sample(there=False, depth=0, first="", last="", last_given="")
 
 
@@ -75,7 +75,7 @@ def _known(server: str, name: str) -> Sample | None:
 
 
 def _remember(server: str, name: str, sample: Sample) -> None:
-    if len(_remembered) >= MOST_REMEMBERED:
+    if len(_remembered) >= MAX_REMEMBERED:
         _remembered.clear()
     seconds = BELIEVED_SECONDS * random.uniform(0.5, 1.5)  # noqa: S311 - not all at the same time
     _remembered[server, name] = (time.monotonic() + seconds, sample)

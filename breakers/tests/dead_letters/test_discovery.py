@@ -4,7 +4,7 @@ import pytest
 
 from breakers.dead_letters.finding import discovery
 from breakers.dead_letters.places import servers
-from breakers.models.dead_letters import LONGEST_NAME
+from breakers.models.dead_letters import MAX_NAME_LENGTH
 from breakers.tests.dead_letters.heaps import heap
 
 
@@ -24,7 +24,7 @@ def found():
             return names
 
 
-@pytest.mark.parametrize("odd", [b"\xff", b"\0", b"x" * LONGEST_NAME])
+@pytest.mark.parametrize("odd", [b"\xff", b"\0", b"x" * MAX_NAME_LENGTH])
 def test_a_name_that_can_not_be_kept_is_passed_over_and_said_once(letters, odd, caplog):
     letters.add()
     letters.redis.xadd(letters.name("odd").encode() + odd, {"a": "b"})

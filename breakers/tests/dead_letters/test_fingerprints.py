@@ -38,7 +38,7 @@ def test_errors_of_different_types_are_not_alike():
     assert fingerprints.of("Timeout", "gone").digest != fingerprints.of("Missing", "gone").digest
 
 
-@given(st.text(min_size=fingerprints.LONGEST + 1), st.text())
+@given(st.text(min_size=fingerprints.MAX_ERROR_LENGTH + 1), st.text())
 def test_what_comes_behind_the_beginning_of_an_error_changes_nothing(error, more):
     assert fingerprints.of("Broken", error) == fingerprints.of("Broken", error + more)
 
@@ -48,7 +48,7 @@ def test_any_text_has_a_fingerprint_that_fits(error_type, error):
     found = fingerprints.of(error_type, error)
 
     assert len(found.digest) == 16
-    assert len(found.pattern) <= fingerprints.LONGEST
+    assert len(found.pattern) <= fingerprints.MAX_ERROR_LENGTH
 
 
 def test_a_quotation_that_is_cut_is_a_quotation():

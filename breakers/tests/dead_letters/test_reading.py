@@ -7,8 +7,8 @@ import pytest
 from breakers.dead_letters.places import reading, servers
 from breakers.dead_letters.places.reading import Limits
 
-LARGEST = "18446744073709551615-18446744073709551615"
-IDS = ("0-1", "1-1", "5-0", LARGEST)
+MAX_ID = "18446744073709551615-18446744073709551615"
+IDS = ("0-1", "1-1", "5-0", MAX_ID)
 TWO = Limits(entries=2)
 
 
@@ -33,13 +33,13 @@ def test_pages_from_the_newest_come_to_the_oldest(name):
     second = reading.page("default", name, newest_first=True, limits=TWO, after="5-0")
     third = reading.page("default", name, newest_first=True, limits=TWO, after="0-1")
 
-    assert [one.id for one in first.entries] == [LARGEST, "5-0"]
+    assert [one.id for one in first.entries] == [MAX_ID, "5-0"]
     assert [one.id for one in second.entries] == ["1-1", "0-1"]
     assert third.entries == []
 
 
 def test_nothing_is_behind_the_largest_id(name):
-    found = reading.page("default", name, after=LARGEST)
+    found = reading.page("default", name, after=MAX_ID)
 
     assert found == reading.Page([], False)
 
@@ -63,9 +63,9 @@ def test_an_entry_that_is_not_there_is_none(name):
 
 
 def test_some_are_read_together_in_the_order_of_their_ids_without_those_that_are_gone(name):
-    found = reading.some("default", name, [LARGEST, "7-7", "1-1", "0-1"])
+    found = reading.some("default", name, [MAX_ID, "7-7", "1-1", "0-1"])
 
-    assert [one.id for one in found] == [LARGEST, "1-1", "0-1"]
+    assert [one.id for one in found] == [MAX_ID, "1-1", "0-1"]
     assert reading.some("default", name, ["7-7"]) == []
     assert reading.some("default", name, []) == []
 

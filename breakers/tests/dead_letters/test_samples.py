@@ -8,7 +8,7 @@ from breakers.dead_letters.letters import ids
 from breakers.dead_letters.places import samples, servers
 from breakers.dead_letters.places.samples import NOT_LOOKED_AT, NOTHING
 
-LARGEST = "18446744073709551615-18446744073709551615"
+MAX_ID = "18446744073709551615-18446744073709551615"
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_a_stream_that_stands_as_before_is_not_described_again(name):
         (["0-1"], "7-0", 3, ("5-0", "7-0", "7-0")),
         (["6-0"], None, 2, ("0-1", "5-0", "6-0")),
         (["5-0"], "7-0", 3, ("0-1", "7-0", "7-0")),
-        ([], LARGEST, 4, ("0-1", LARGEST, LARGEST)),
+        ([], MAX_ID, 4, ("0-1", MAX_ID, MAX_ID)),
     ],
 )
 def test_what_changed_since_the_last_look_is_seen(name, client, gone, added, depth, now_at):

@@ -120,7 +120,7 @@ def _context(
         "delivery": leaving.delivery_of(stream),
         "rate": rate,
         "most_retries": most_retries,
-        "usual": {"rate": replays.RATE_PER_SECOND, "most_retries": replays.MOST_RETRIES},
+        "usual": {"rate": replays.RATE_PER_SECOND, "most_retries": replays.MAX_RETRIES},
         "url": reverse("letters_bulk", args=[stream.server, stream.name]),
         "back": addresses.of_stream(stream),
     }

@@ -30,10 +30,10 @@ from controlplane.core.errors import Conflict, InvalidInput, NotFound, Unavailab
 from controlplane.core.http.authentication import actor_of
 from controlplane.core.people.roles import Power
 
-MOST_BYTES = 40 * 1024
+MAX_BYTES = 40 * 1024
 """Of a message that a form can bring back in one request."""
-MOST_FIELDS = 200
-WHOLE = Limits(value_bytes=MOST_BYTES + 1, fields=MOST_FIELDS + 20)
+MAX_FIELDS = 200
+WHOLE = Limits(value_bytes=MAX_BYTES + 1, fields=MAX_FIELDS + 20)
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def edit(request: PersonRequest, server: str, entry_id: str, name: str) -> HttpR
         entry = letter.read(stream, entry_id, WHOLE)
         if entry is None:
             raise Conflict(f"The letter {entry_id} is not there any more.")
-        if not entry.is_whole or entry.size_bytes > MOST_BYTES:
+        if not entry.is_whole or entry.size_bytes > MAX_BYTES:
             raise Conflict(
                 "This message is too large to be edited in a form. The API takes edited fields:"
                 " POST …/retry with edited_fields."

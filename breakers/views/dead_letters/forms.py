@@ -9,7 +9,7 @@ from controlplane.core.changes import RuleForm
 from controlplane.core.reasons import MAX_CHARACTERS
 
 FASTEST, SLOWEST = 1000.0, 0.1
-MOST_RETRIES = 1000
+MAX_RETRIES = 1000
 
 
 class WhyForm(RuleForm):
@@ -37,7 +37,7 @@ class BulkForm(RuleForm):
     most_retries = forms.IntegerField(
         required=False,
         min_value=1,
-        max_value=MOST_RETRIES,
+        max_value=MAX_RETRIES,
         error_messages={"invalid": "Write a whole number."},
     )
     does_wait = forms.BooleanField(required=False)
@@ -47,7 +47,7 @@ class BulkForm(RuleForm):
         given = self.cleaned_data if self.is_bound else {}
         return {
             "rate_per_second": given.get("rate") or replays.RATE_PER_SECOND,
-            "most_retries": given.get("most_retries") or replays.MOST_RETRIES,
+            "most_retries": given.get("most_retries") or replays.MAX_RETRIES,
         }
 
     def asked(self) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.jobs.models import Job
 
 DAYS = 7
-MOST_FAILED = 8
+MAX_FAILED = 8
 REPLAYS_SHOWN = 5
 
 
@@ -85,7 +85,7 @@ def _most_failed(now: datetime) -> dict[str, Any]:
     days = [(since + timedelta(days=place)).date() for place in range(DAYS)]
     failing = [
         Failing(one, [one.days.get(day, 0) for day in days], _address(one))
-        for one in weekly.most_failed(since, today + timedelta(days=1), MOST_FAILED)
+        for one in weekly.most_failed(since, today + timedelta(days=1), MAX_FAILED)
         if one.arrived
     ]
     most = max((one.group.arrived for one in failing), default=0)

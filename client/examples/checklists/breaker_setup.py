@@ -10,11 +10,11 @@ from findings import Item, check
 
 from switchgear import Policy
 
-LEAST_FAILURES = 5
-LEAST_CALLS = 10
-MOST_FAILING = 0.8
-MOST_CALLS = 500
-MOST_PROBES = 20
+MIN_FAILURES = 5
+MIN_CALLS = 10
+MAX_FAILING = 0.8
+MAX_CALLS = 500
+MAX_PROBES = 20
 OPEN_SECONDS = (5.0, 120.0)
 
 
@@ -22,23 +22,23 @@ def _is_insensitive(policy: Policy) -> bool:
     """Whether a handful of failures, as on any good day, leave it closed."""
     parameters = policy.breaker.parameters
     in_a_row = parameters.consecutive_failures
-    if in_a_row is not None and in_a_row < LEAST_FAILURES:
+    if in_a_row is not None and in_a_row < MIN_FAILURES:
         return False
     if parameters.failure_count is not None:
-        return parameters.failure_count >= LEAST_FAILURES
-    return parameters.needed_calls >= LEAST_CALLS
+        return parameters.failure_count >= MIN_FAILURES
+    return parameters.needed_calls >= MIN_CALLS
 
 
 def _opens_in_time(policy: Policy) -> bool:
     """Whether so few calls are needed that it opens while it matters."""
     parameters = policy.breaker.parameters
     needed = parameters.failure_count
-    return (parameters.needed_calls if needed is None else needed) <= MOST_CALLS
+    return (parameters.needed_calls if needed is None else needed) <= MAX_CALLS
 
 
 def _opens_for_most(policy: Policy) -> bool:
     parameters = policy.breaker.parameters
-    return parameters.failure_count is not None or parameters.failure_rate <= MOST_FAILING
+    return parameters.failure_count is not None or parameters.failure_rate <= MAX_FAILING
 
 
 def _probes_are_few_at_once(policy: Policy) -> bool:
@@ -66,17 +66,17 @@ ITEMS = (
         lambda policy: bool(re.fullmatch(r"[a-z0-9-]+->[a-z0-9-]+", policy.name)),
     ),
     Item(
-        f"a share of at least {LEAST_CALLS} calls, or at least {LEAST_FAILURES} failures",
+        f"a share of at least {MIN_CALLS} calls, or at least {MIN_FAILURES} failures",
         "It would open at what is usual, and keep a healthy callee away.",
         _is_insensitive,
     ),
     Item(
-        f"a failure_rate of at most {MOST_FAILING:g}",
+        f"a failure_rate of at most {MAX_FAILING:g}",
         "A callee that fails nearly every call would be called on and on.",
         _opens_for_most,
     ),
     Item(
-        f"at most {MOST_CALLS} calls, or failures, until it may open",
+        f"at most {MAX_CALLS} calls, or failures, until it may open",
         "All of them would have to fail first.",
         _opens_in_time,
     ),
@@ -96,9 +96,9 @@ ITEMS = (
         lambda policy: OPEN_SECONDS[0] <= policy.breaker.parameters.open_seconds <= OPEN_SECONDS[1],
     ),
     Item(
-        f"few probes (half_open_calls up to {MOST_PROBES})",
+        f"few probes (half_open_calls up to {MAX_PROBES})",
         "Whoever recovers would be down again at once.",
-        lambda policy: policy.breaker.parameters.half_open_calls <= MOST_PROBES,
+        lambda policy: policy.breaker.parameters.half_open_calls <= MAX_PROBES,
     ),
     Item(
         "no more probes at once than in all (half_open_concurrent)",

@@ -9,9 +9,9 @@ from findings import Item, check
 
 from switchgear import Policy
 
-MOST_ATTEMPTS = 5
-MOST_BUDGET_RATE = 0.5
-MOST_AT_ONCE = 1000
+MAX_ATTEMPTS = 5
+MAX_BUDGET_RATE = 0.5
+MAX_AT_ONCE = 1000
 """Calls of one process in a bulkhead, and as many that wait."""
 PASSING = (408, 429)
 """What passes by itself of what a caller has done wrong."""
@@ -29,7 +29,7 @@ def _has_few_retries(policy: Policy) -> bool:
     if policy.retry is None:
         return True
     parameters = policy.retry.parameters
-    return parameters.attempts <= MOST_ATTEMPTS and parameters.budget_rate <= MOST_BUDGET_RATE
+    return parameters.attempts <= MAX_ATTEMPTS and parameters.budget_rate <= MAX_BUDGET_RATE
 
 
 def _retries_no_mistakes(policy: Policy) -> bool:
@@ -41,7 +41,7 @@ def _retries_no_mistakes(policy: Policy) -> bool:
 
 def _is_bounded(policy: Policy) -> bool:
     parameters = None if policy.bulkhead is None else policy.bulkhead.parameters
-    return parameters is None or max(parameters.limit, parameters.queue) <= MOST_AT_ONCE
+    return parameters is None or max(parameters.limit, parameters.queue) <= MAX_AT_ONCE
 
 
 def _says_what_is_given_instead(policy: Policy) -> bool:
@@ -61,7 +61,7 @@ ITEMS = (
     ),
     Item("a deadline longer than one try", "No second try would ever begin.", _tries_fit),
     Item(
-        f"at most {MOST_ATTEMPTS} attempts, and a retry budget of at most {MOST_BUDGET_RATE:.0%}",
+        f"at most {MAX_ATTEMPTS} attempts, and a retry budget of at most {MAX_BUDGET_RATE:.0%}",
         "Retries would multiply the load on who is failing already.",
         _has_few_retries,
     ),
@@ -76,7 +76,7 @@ ITEMS = (
         lambda policy: policy.bulkhead is not None,
     ),
     Item(
-        f"at most {MOST_AT_ONCE} calls at once, and as many that wait",
+        f"at most {MAX_AT_ONCE} calls at once, and as many that wait",
         "A limit that is never met holds nothing back.",
         _is_bounded,
     ),

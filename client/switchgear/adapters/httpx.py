@@ -22,7 +22,7 @@ import httpx
 
 from switchgear.adapters.requesting import (
     DRAINED_SECONDS,
-    MOST_DRAINED,
+    MAX_DRAINED,
     Admission,
     Parts,
     Patience,
@@ -241,7 +241,7 @@ class _Stream(httpx.SyncByteStream):
         size = 0
         for chunk in self:
             size += len(chunk)
-            if size > MOST_DRAINED:
+            if size > MAX_DRAINED:
                 return
 
     def close(self) -> None:
@@ -276,7 +276,7 @@ class _AsyncStream(httpx.AsyncByteStream):
         size = 0
         async for chunk in self:
             size += len(chunk)
-            if size > MOST_DRAINED:
+            if size > MAX_DRAINED:
                 return
 
     async def aclose(self) -> None:

@@ -11,10 +11,10 @@ from opentelemetry import metrics, trace
 
 from switchgear.journal import Entry, add_hook
 
-MOST_ABOUTS = 500
+MAX_SUBJECTS = 500
 """So many dependencies have series of their own; the others are "other"."""
-MOST_ATTRIBUTES = 20
-LONGEST_TEXT = 200
+MAX_ATTRIBUTES = 20
+MAX_TEXT_LENGTH = 200
 
 Attributes = dict[str, str | int | float | bool]
 
@@ -50,7 +50,7 @@ class Telling:
         if about in self._abouts:
             return about
         with self._lock:
-            if len(self._abouts) >= MOST_ABOUTS:
+            if len(self._abouts) >= MAX_SUBJECTS:
                 return "other"
             self._abouts.add(about)
         return about
@@ -58,11 +58,11 @@ class Telling:
 
 def attributes_of(entry: Entry) -> Attributes:
     """Its plain values, the first 20 of them, texts shortened to 200 characters."""
-    found: Attributes = {"switchgear.about": entry.about[:LONGEST_TEXT]}
+    found: Attributes = {"switchgear.about": entry.about[:MAX_TEXT_LENGTH]}
     fields: Mapping[str, Any] = entry.fields
-    for name, value in list(fields.items())[: MOST_ATTRIBUTES - 1]:
+    for name, value in list(fields.items())[: MAX_ATTRIBUTES - 1]:
         if isinstance(value, str):
-            found[f"switchgear.{name}"] = value[:LONGEST_TEXT]
+            found[f"switchgear.{name}"] = value[:MAX_TEXT_LENGTH]
         elif isinstance(value, bool | int | float):
             found[f"switchgear.{name}"] = value
     return found

@@ -16,7 +16,7 @@ from switchgear.client import Switchgear
 from switchgear.patterns import forks
 from switchgear.patterns.places import Occupancy
 from switchgear.policies.dependency import Dependency
-from switchgear.policies.registry import MOST_BREAKERS
+from switchgear.policies.registry import MAX_BREAKERS
 
 STATES = {"closed": 0, "open": 1, "half_open": 2}
 PAIR = ("caller", "callee")
@@ -57,7 +57,7 @@ class Metrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """All of them, as they stand now."""
-        found = self._client.dependencies()[:MOST_BREAKERS]
+        found = self._client.dependencies()[:MAX_BREAKERS]
         yield from self._breakers([each for each in found if each.breaker is not None])
         yield from _calls(found)
         yield from _bulkheads(found)
@@ -113,7 +113,7 @@ class Trips:
     def __call__(self, entry: journal.Entry) -> None:
         if entry.name == "circuit_breaker_opened":
             with self._lock:
-                if entry.about in self._counts or len(self._counts) < MOST_BREAKERS:
+                if entry.about in self._counts or len(self._counts) < MAX_BREAKERS:
                     self._counts[entry.about] = self._counts.get(entry.about, 0) + 1
 
     def of(self, name: str) -> int:

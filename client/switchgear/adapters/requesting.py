@@ -27,11 +27,11 @@ REPEATABLE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRAC
 """To send them twice is to send them once."""
 NOTHING_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 PARTS = ("connect", "read", "write", "pool")
-MOST_DRAINED = 65_536
+MAX_DRAINED = 65_536
 """Bytes of an answer that nobody wants, read so that its connection can be used again."""
 DRAINED_SECONDS = 0.05
 """For so long, and no longer: a new connection costs less than a wait."""
-LEAST_SECONDS = 0.001
+MIN_SECONDS = 0.001
 
 _OWN_KEY = "switchgear.idempotency_key"
 _LIBRARYS_OWN = httpx.Timeout(5.0).as_dict()
@@ -195,7 +195,7 @@ def timeouts_of(request: httpx.Request, http: HttpTimeouts | None) -> dict[str, 
         if http is not None and not is_callers:
             seconds = getattr(http, part)
         if most is not None:
-            seconds = max(most if seconds is None else min(seconds, most), LEAST_SECONDS)
+            seconds = max(most if seconds is None else min(seconds, most), MIN_SECONDS)
         found[part] = seconds
     return found
 
@@ -228,7 +228,7 @@ def is_worth_draining(response: httpx.Response) -> bool:
     """Whether the rest of an answer is there to be read, is short, and says so."""
     length = response.headers.get("content-length", "")
     is_short = length.isascii() and length.isdigit() and len(length) < 9
-    return is_short and int(length) <= MOST_DRAINED and not response.is_stream_consumed
+    return is_short and int(length) <= MAX_DRAINED and not response.is_stream_consumed
 
 
 def hurry(sent: httpx.Request) -> None:

@@ -18,7 +18,7 @@ from switchgear.cli.words import Clock
 
 PATIENCE_SECONDS = 60.0
 """So long a console may be away while something is followed."""
-LONGEST_TOKEN = 1000
+MAX_TOKEN_LENGTH = 1000
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Call:
         else:
             try:
                 with Path(file).open(encoding="ascii") as opened:
-                    token = opened.read(LONGEST_TOKEN)
+                    token = opened.read(MAX_TOKEN_LENGTH)
             except (OSError, UnicodeDecodeError) as error:
                 why = error.strerror if isinstance(error, OSError) else "it holds no token"
                 said = f"The token file {file} can't be read: {why}."

@@ -19,10 +19,10 @@ API = "/api/v1"
 SECONDS = 15.0
 """Of one question. The console itself gives up after 10."""
 PAGE = 200
-MOST_PAGES = 50
-MOST_BYTES = 64 * 2**20
+MAX_PAGES = 50
+MAX_BYTES = 64 * 2**20
 ENVIRONMENT = "switchgear-environment"
-LONGEST_ENVIRONMENT = 40
+MAX_ENVIRONMENT_LENGTH = 40
 
 Document = dict[str, Any]
 Query = Mapping[str, object]
@@ -115,13 +115,13 @@ class Console:
         return exits.ended(exits.UNREACHABLE, "no-console", said)
 
     def pages(
-        self, path: str, query: Query | None = None, most: int = MOST_PAGES * PAGE
+        self, path: str, query: Query | None = None, most: int = MAX_PAGES * PAGE
     ) -> Document:
         """Lists that come in pages, as one; `more` says whether there is more than `most`."""
         asked: dict[str, object] = {**(query or {}), "limit": min(PAGE, most)}
         results: list[Any] = []
         following: object = None
-        for _ in range(MOST_PAGES):
+        for _ in range(MAX_PAGES):
             page, before = self.get(path, asked), following
             if not isinstance(page.get("results"), list):
                 raise self.strange()
@@ -157,7 +157,7 @@ class Console:
             asked = time.monotonic()
             try:
                 return self._connection.request(
-                    question.method, target, headers, content, seconds, MOST_BYTES
+                    question.method, target, headers, content, seconds, MAX_BYTES
                 )
             except Failed as failed:
                 slow = time.monotonic() - asked > seconds / 2
@@ -185,7 +185,7 @@ class Console:
 
     def _hear(self, response: Response) -> None:
         if named := response.headers.get(ENVIRONMENT, ""):  # Not all paths are the console's own.
-            self._environment = unquote(named)[:LONGEST_ENVIRONMENT]
+            self._environment = unquote(named)[:MAX_ENVIRONMENT_LENGTH]
         try:
             said = parsedate_to_datetime(response.headers.get("date", ""))
         except ValueError:

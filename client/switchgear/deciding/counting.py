@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from switchgear.deciding.evaluate import Decision, Question
 
-MOST_SWITCHES = 1000
+MAX_SWITCHES = 1000
 """As many as a report may have."""
 
 
@@ -104,7 +104,7 @@ class Counts:
     def _has_room(self, *, blocked: bool) -> bool:
         """Who has blocked is what a report is read for: it takes the place of one that never has,
         of the one that came last."""
-        if len(self._switches) < MOST_SWITCHES:
+        if len(self._switches) < MAX_SWITCHES:
             return True
         if not blocked or not self._quiet:
             return False

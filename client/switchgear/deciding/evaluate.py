@@ -13,7 +13,7 @@ from switchgear.deciding.keys import key_text
 from switchgear.deciding.snapshot import Entry, is_key
 
 GLOBAL_ID = "global:all"
-MOST_KEYS = 1000
+MAX_KEYS = 1000
 """Of one scope in one question."""
 
 _SHOWN = Repr()
@@ -76,8 +76,8 @@ def question(segment: object = None, feature: object = None, experiments: object
                 switch_ids.append(scope + ":" + asked)
                 continue
             for number, key in enumerate(several(asked, name)):
-                if number == MOST_KEYS:
-                    invalid.append(f"{name} after the first {MOST_KEYS}")
+                if number == MAX_KEYS:
+                    invalid.append(f"{name} after the first {MAX_KEYS}")
                     break
                 text = key_text(key)
                 if text is None:

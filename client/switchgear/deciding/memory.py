@@ -19,10 +19,10 @@ from switchgear.deciding.keys import MAX_KEPT_KEYS, CellKey, kept_key, key_text
 from switchgear.deciding.snapshot import Entry, Snapshot
 from switchgear.deciding.view import View, Watcher
 
-MOST_CELLS = 10_000
-MOST_EVICTED = 100
-MOST_RETIRED = 64
-MOST_EPOCHS = 1000
+MAX_CELLS = 10_000
+MAX_EVICTED = 100
+MAX_RETIRED = 64
+MAX_EPOCHS = 1000
 FORCED_REASON = "SWITCHGEAR_FORCE_ENGAGED"
 
 
@@ -83,7 +83,7 @@ class Memory:
             is_left = not is_same_epoch and snapshot.epoch in self.left_epochs
             if not is_left:
                 if present is not None and not is_same_epoch:
-                    self.left_epochs = (*self.left_epochs, present.epoch)[-MOST_EPOCHS:]
+                    self.left_epochs = (*self.left_epochs, present.epoch)[-MAX_EPOCHS:]
                 self._is_confirmed = self._is_confirmed or is_live
                 if not self._confirm(snapshot.document):
                     self._heard = snapshot
@@ -237,8 +237,8 @@ class Memory:
     def _retire(self, cells: dict[CellKey, Cell]) -> None:
         """Kept for a while: a thread that waits for its turn may be about to count in it."""
         self._retired.append(cells)
-        while len(self._retired) > MOST_RETIRED or (
-            len(self._retired) > 1 and sum(map(len, self._retired)) > MOST_CELLS
+        while len(self._retired) > MAX_RETIRED or (
+            len(self._retired) > 1 and sum(map(len, self._retired)) > MAX_CELLS
         ):
             self._retired.popleft()
 
@@ -276,13 +276,13 @@ class Memory:
             self._lock.release()
 
     def _make_room(self, view: View) -> None:
-        if len(view.order) > MOST_CELLS:
+        if len(view.order) > MAX_CELLS:
             evicted = view.cells.pop(view.order.popleft(), None)
             if evicted is not None:
                 evicted.is_kept = False  # Guards that hold it decide anew.
                 self._evicted.append(evicted)
         # Somebody may just be counting a call in one that was evicted: it is looked at later.
-        if len(self._evicted) > MOST_EVICTED:
+        if len(self._evicted) > MAX_EVICTED:
             self._count(self._evicted.popleft())
 
     def _evaluated(self, view: View, cell: Cell, targeting_key: object) -> Tally:

@@ -20,13 +20,13 @@ from switchgear.deciding.keys import key_text
 
 SCHEMA = 1
 SCOPES = ("global", "segment", "feature", "experiment")
-MOST_SWITCHES = 50_000
-MOST_BYTES = 16 * 2**20
+MAX_SWITCHES = 50_000
+MAX_BYTES = 16 * 2**20
 POLL_SECONDS = 5.0
 GRACE_SECONDS = 5.0
 """How long past its expiry an engagement goes on that ends by itself. Source: the contract."""
 
-_MOST = {b"{": 4 * MOST_SWITCHES, b"[": 4 * MOST_SWITCHES, b",": 16 * MOST_SWITCHES}
+_MAX_SIGNS = {b"{": 4 * MAX_SWITCHES, b"[": 4 * MAX_SWITCHES, b",": 16 * MAX_SWITCHES}
 """So often each may stand in a document, reasons included: JSON of a few bytes makes an object of a
 hundred, and all of it is made before anybody can look at it."""
 _KEY = re.compile(r"[A-Za-z0-9._-]{1,120}", re.ASCII)
@@ -84,9 +84,9 @@ def read(document: bytes, before: Mapping[str, Entry] = MappingProxyType({})) ->
     `before` are the same objects, so that two large snapshots share most of their memory and are
     quick to compare.
     """
-    if len(document) > MOST_BYTES:
-        raise InvalidSnapshot(f"It has more than {MOST_BYTES} bytes.")
-    if any(document.count(each) > most for each, most in _MOST.items()):
+    if len(document) > MAX_BYTES:
+        raise InvalidSnapshot(f"It has more than {MAX_BYTES} bytes.")
+    if any(document.count(each) > most for each, most in _MAX_SIGNS.items()):
         raise InvalidSnapshot("It has more in it than a snapshot can have.")
     try:
         content = json.loads(
@@ -165,7 +165,7 @@ def _numbers() -> Callable[[str], Decimal]:
     seen = itertools.count()
 
     def number(text: str) -> Decimal:
-        if next(seen) > MOST_SWITCHES:
+        if next(seen) > MAX_SWITCHES:
             raise InvalidSnapshot("It has more numbers than a snapshot can have.")
         return Decimal(text)
 
@@ -206,7 +206,7 @@ def _poll_seconds(value: object) -> float:
 
 
 def _entries(value: object) -> dict[str, Entry]:
-    if not isinstance(value, list) or len(value) > MOST_SWITCHES:
+    if not isinstance(value, list) or len(value) > MAX_SWITCHES:
         raise _wrong("switches")
     entries: dict[str, Entry] = {}
     for row in value:

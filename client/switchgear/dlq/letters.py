@@ -10,7 +10,7 @@ from switchgear.dlq.exchanges import Command, Exchange, says
 from switchgear.dlq.messages import Message, Pairs, paired, text
 from switchgear.dlq.names import Names
 
-LONGEST_ERROR = 2000  # characters
+MAX_ERROR_LENGTH = 2000  # characters
 LOOKED_AT = 200  # of the last dead letters
 Fields = Mapping[str, object] | Mapping[bytes, object] | Iterable[tuple[bytes | str, object]]
 """Names and values: bytes, text or numbers."""
@@ -176,7 +176,7 @@ def metadata(
         error = described(error)
     moment = (failed_at or datetime.now(UTC)).astimezone(UTC)
     said = {
-        "dlq_error": error[:LONGEST_ERROR],
+        "dlq_error": error[:MAX_ERROR_LENGTH],
         "dlq_error_type": error_type,
         "dlq_attempts": str(attempts),
         "dlq_original_id": entry_id,

@@ -14,7 +14,7 @@ from switchgear.failing.words import is_client_error, said_by
 Alert = Literal["none", "people", "now"]
 
 NOTED_EVERY_SECONDS = 60.0
-MOST_NOTED = 1000
+MAX_RECORDED = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class _Seldom:
             last = self._at.pop(key, None)
             is_due = last is None or now - last >= NOTED_EVERY_SECONDS
             self._at[key] = now if is_due or last is None else last
-            while len(self._at) > MOST_NOTED:
+            while len(self._at) > MAX_RECORDED:
                 del self._at[next(iter(self._at))]
         return is_due
 

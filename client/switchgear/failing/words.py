@@ -13,9 +13,9 @@ from typing import Any
 from switchgear.journal import plain
 from switchgear.refusals import within
 
-LONGEST_WORD = 100
-MOST_WORDS = 50
-LONGEST_SECONDS = 999_999_999.0
+MAX_WORD_LENGTH = 100
+MAX_WORDS = 50
+MAX_SECONDS = 999_999_999.0
 
 HOPELESS: frozenset[str | int] = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 """To try again is no use, although the status says otherwise."""
@@ -147,7 +147,7 @@ def _seconds_said(seconds: float) -> str | None:
     """As a header says them: without an exponent. What is endless is as long as one can say."""
     if not seconds >= 0:  # Nor is it, if it is no number at all.
         return None
-    return f"{min(seconds, LONGEST_SECONDS):.3f}".removesuffix(".000")
+    return f"{min(seconds, MAX_SECONDS):.3f}".removesuffix(".000")
 
 
 def is_timeout(error: object) -> bool:
@@ -229,7 +229,7 @@ def _codes(error: object) -> set[str]:
     for each in (body, inner):
         if isinstance(each, dict):
             found += [each.get("code"), each.get("type")]
-    return {word for word in found if isinstance(word, str) and 0 < len(word) <= LONGEST_WORD}
+    return {word for word in found if isinstance(word, str) and 0 < len(word) <= MAX_WORD_LENGTH}
 
 
 def _grpc_code(error: object) -> str:

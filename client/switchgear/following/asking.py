@@ -14,12 +14,12 @@ from switchgear.settings import Settings
 
 SNAPSHOT, STREAM = "/api/v1/snapshot", "/api/v1/snapshot/stream"
 EVENT = "snapshot"
-LONGEST_ETAG = 200
+MAX_ETAG_LENGTH = 200
 TELLING_SECONDS = 5.0
 """An answer that took longer was held back, and its time says little about its middle."""
 PUSHED_SECONDS = 2.0
 """Longest time between the publication of a version and its arrival by a stream or a held poll."""
-MOST_IDLE_BYTES, IDLE_SECONDS = 2**16, 60.0
+MAX_IDLE_BYTES, IDLE_SECONDS = 2**16, 60.0
 """What a stream may say in such a time without saying anything."""
 SKIP_SECONDS = 0.05
 """As long as there is something newer to be read, a snapshot is left aside; but no longer."""
@@ -115,7 +115,7 @@ class Asker:
             parser.idle_bytes += sum(len(event.data) for event in events if event.name != EVENT)
             if now - idle_since > IDLE_SECONDS:
                 parser.idle_bytes, idle_since = 0, now
-            if parser.idle_bytes > MOST_IDLE_BYTES:
+            if parser.idle_bytes > MAX_IDLE_BYTES:
                 raise Failed("its stream says much and nothing")
             if events:
                 within_since = now
@@ -161,7 +161,7 @@ class Asker:
 
     def _keep_etag(self, etag: str) -> None:
         snapshot = self._memory.snapshot
-        sane = 2 < len(etag) <= LONGEST_ETAG and etag.isascii() and etag.isprintable()
+        sane = 2 < len(etag) <= MAX_ETAG_LENGTH and etag.isascii() and etag.isprintable()
         self._etag = (etag, snapshot) if sane and snapshot is not None else None
 
     def _hear_version(self, before: Snapshot | None, after: Snapshot, is_pushed: bool) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from switchgear.deciding.memory import Memory
-from switchgear.deciding.snapshot import MOST_BYTES, read
+from switchgear.deciding.snapshot import MAX_BYTES, read
 from switchgear.following.failures import Failed
 from switchgear.following.transport import Address, Connection
 
@@ -150,7 +150,7 @@ def _read_file(path: str | os.PathLike[str]) -> bytes:
     with open(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise ValueError("it is not a regular file")
-        return file.read(MOST_BYTES + 1)
+        return file.read(MAX_BYTES + 1)
 
 
 def _shown(url: str) -> str:

@@ -23,7 +23,7 @@ from switchgear.following.transport import Address, Connection, Response
 from switchgear.settings import Settings
 
 CONFIG = "/api/v1/config"
-MOST_BYTES = 2**22
+MAX_BYTES = 2**22
 POLL_SECONDS = 5.0
 """Between two polls of a console that does not hold them."""
 PAUSE_JITTER_SECONDS = 0.2
@@ -166,7 +166,7 @@ class Configurer:
         answer = self._connection.request(
             *("GET", path, headers),
             seconds=self._patience.answer + hold_seconds,
-            most_bytes=MOST_BYTES,
+            most_bytes=MAX_BYTES,
         )
         if answer.status == 304 and etag is None:
             raise Failed("it answers 304, unasked", status=304)

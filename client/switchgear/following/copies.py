@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from switchgear.deciding.snapshot import MOST_BYTES
+from switchgear.deciding.snapshot import MAX_BYTES
 from switchgear.settings import Settings
 
 try:
@@ -26,7 +26,7 @@ except ImportError:  # pragma: no cover - a system without it keeps nothing.
     fcntl = None  # type: ignore[assignment]
 
 FORMAT = 1
-MOST_HEADER_BYTES = 2**17
+MAX_HEADER_BYTES = 2**17
 LOCK_SECONDS = 1.0
 AGAIN_SECONDS = 60.0
 """Until it is looked whether the copy is there."""
@@ -158,7 +158,7 @@ class Copy:
             _check_ours(found, "it")
             if not stat.S_ISREG(found.st_mode):
                 raise Unusable("it is no file")
-            return _parse(file.read(MOST_HEADER_BYTES + MOST_BYTES + 1))
+            return _parse(file.read(MAX_HEADER_BYTES + MAX_BYTES + 1))
 
     def _has(self, folder: int, is_there: Callable[[Found], bool]) -> bool:
         """What is damaged is not there."""

@@ -23,7 +23,7 @@ from switchgear.sli import Indicators
 
 GAP_SECONDS = 0.25
 """Between two acknowledgements, or reports, if there is much to tell in quick succession."""
-MOST_ANSWER_BYTES = 2**16
+MAX_ANSWER_BYTES = 2**16
 ABANDONED_SECONDS = 2.0
 ENDING_SECONDS = 0.1
 
@@ -233,7 +233,7 @@ class Courier:
             answer = self._connection.request(
                 *("POST", "/api/v1/report", headers, self._reports.next()),
                 seconds=seconds,
-                most_bytes=MOST_ANSWER_BYTES,
+                most_bytes=MAX_ANSWER_BYTES,
             ).expect(200)
             if not _is_receipt(answer.body):
                 raise Failed("its answer is no receipt", status=answer.status)

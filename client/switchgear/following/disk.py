@@ -5,7 +5,7 @@ One file for each console and service, of which all its processes write.
 
 from dataclasses import dataclass
 
-from switchgear.deciding.memory import MOST_EPOCHS, Memory
+from switchgear.deciding.memory import MAX_EPOCHS, Memory
 from switchgear.deciding.snapshot import Snapshot, read
 from switchgear.following.copies import AGAIN_SECONDS, Copy, Found, Unusable, copy_name
 from switchgear.settings import Settings
@@ -24,7 +24,7 @@ class Kept:
     def of(cls, found: Found) -> "Kept":
         """Raises :class:`Unusable`."""
         try:
-            left = tuple(str(one) for one in found.told["left_epochs"])[-MOST_EPOCHS:]
+            left = tuple(str(one) for one in found.told["left_epochs"])[-MAX_EPOCHS:]
             return cls(found.told["epoch"], found.told["version"], left, found.document)
         except (KeyError, TypeError):
             raise Unusable("it is damaged") from None

@@ -6,12 +6,12 @@ Source: the WHATWG's HTML standard, "Server-sent events".
 import re
 from dataclasses import dataclass
 
-from switchgear.deciding.snapshot import MOST_BYTES
+from switchgear.deciding.snapshot import MAX_BYTES
 
-MOST_EVENT_BYTES = MOST_BYTES + 2**16
+MAX_EVENT_BYTES = MAX_BYTES + 2**16
 LINE_BYTES = 50
 """What it takes to hold a line, besides what is in it."""
-LONGEST_RETRY_DIGITS = 9
+MAX_RETRY_AFTER_DIGITS = 9
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 _LINE_END = re.compile(rb"\r\n|\r|\n")
@@ -31,7 +31,7 @@ class Parser:
     """Takes pieces, gives events. `retry_seconds` is the server's latest hint when to come back
     after the stream has ended, None if it gave none."""
 
-    def __init__(self, most_bytes: int = MOST_EVENT_BYTES) -> None:
+    def __init__(self, most_bytes: int = MAX_EVENT_BYTES) -> None:
         self.retry_seconds: float | None = None
         self.idle_bytes = 0
         """How much came that belongs to no event: comments, hints, names nobody knows. Whoever
@@ -91,7 +91,7 @@ class Parser:
             self._name = value[:100]
         else:
             self.idle_bytes += len(line)
-            if name == b"retry" and value.isdigit() and len(value) <= LONGEST_RETRY_DIGITS:
+            if name == b"retry" and value.isdigit() and len(value) <= MAX_RETRY_AFTER_DIGITS:
                 self.retry_seconds = int(value) / 1000
         self._held = 0
         self._hold(self._data_bytes + len(self._name))

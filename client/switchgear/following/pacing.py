@@ -12,21 +12,21 @@ from switchgear.clock import read_retry_after
 Draw = Callable[[], float]
 """Gives a number, uniform in [0, 1), fresh at every call."""
 
-FIRST_SECONDS, MOST_SECONDS = 2.0, 20.0
+FIRST_SECONDS, MAX_SECONDS = 2.0, 20.0
 REFUSED_FIRST_SECONDS, REFUSED_MOST_SECONDS = 15.0, 60.0
 """For 401 and 403: somebody has to change a token first."""
-MOST_RETRY_AFTER_SECONDS = 60.0
+MAX_RETRY_AFTER_SECONDS = 60.0
 POLL_JITTER = 0.2
 STREAM_FAILURES, HELD_FAILURES = 3, 2
 """So many in a row, while plain requests are answered, and another way is taken."""
 CLIMB_SECONDS = (120.0, 300.0)
-MOST_CLIMB_DOUBLINGS = 3
+MAX_CLIMB_DOUBLINGS = 3
 
 Rung = Literal["stream", "held", "poll"]
 
 
 def backoff(
-    failures: int, draw: Draw, first_seconds: float = FIRST_SECONDS, most: float = MOST_SECONDS
+    failures: int, draw: Draw, first_seconds: float = FIRST_SECONDS, most: float = MAX_SECONDS
 ) -> float:
     """Seconds to wait after so many failures in a row: full jitter, U(0, min(most, first·2ⁿ⁻¹))."""
     ceiling: float = first_seconds * 2 ** min(max(failures, 1) - 1, 16)
@@ -48,7 +48,7 @@ def after_failure(
     if status in (401, 403):
         pause = backoff(failures, draw, REFUSED_FIRST_SECONDS, REFUSED_MOST_SECONDS)
     else:
-        first = max(FIRST_SECONDS, min(hint_seconds or 0.0, MOST_SECONDS))
+        first = max(FIRST_SECONDS, min(hint_seconds or 0.0, MAX_SECONDS))
         pause = backoff(failures, draw, first)
     return pause if told_seconds is None else told_seconds + pause
 
@@ -56,7 +56,7 @@ def after_failure(
 def retry_after(text: str | None, now: float) -> float | None:
     """What :func:`switchgear.clock.read_retry_after` makes of it, at most 60."""
     seconds = read_retry_after(text, now)
-    return None if seconds is None else min(seconds, MOST_RETRY_AFTER_SECONDS)
+    return None if seconds is None else min(seconds, MAX_RETRY_AFTER_SECONDS)
 
 
 def poll_pause(seconds: float, draw: Draw) -> float:
@@ -103,7 +103,7 @@ class Ladder:
     def _step_down(self, rung: Rung, now: float) -> None:
         if self.rung == self._top:
             least, most = CLIMB_SECONDS
-            later = 2 ** min(self._climbs, MOST_CLIMB_DOUBLINGS)
+            later = 2 ** min(self._climbs, MAX_CLIMB_DOUBLINGS)
             self._climb_at = now + (least + (most - least) * self._draw()) * later
             self._climbs += 1
         self.rung, self.failures = rung, 0

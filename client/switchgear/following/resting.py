@@ -2,7 +2,7 @@
 
 import time
 
-BUSY_SECONDS, FACTOR, MOST_SECONDS = 0.01, 4, 2.0
+BUSY_SECONDS, FACTOR, MAX_SECONDS = 0.01, 4, 2.0
 """Who was busy that long rests so many times longer: the service goes first. But news has not to
 wait for long."""
 
@@ -19,4 +19,4 @@ class Rest:
         if busy <= BUSY_SECONDS:
             return 0.0
         self._rested_at = time.thread_time()
-        return min(busy * FACTOR, MOST_SECONDS)
+        return min(busy * FACTOR, MAX_SECONDS)

@@ -17,7 +17,7 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from switchgear.clock import read_date, read_retry_after
-from switchgear.deciding.snapshot import MOST_BYTES
+from switchgear.deciding.snapshot import MAX_BYTES
 from switchgear.following.failures import Failed, why
 from switchgear.following.wire import Wire, dial
 
@@ -106,7 +106,7 @@ class Connection:
         headers: Mapping[str, str] | None = None,
         body: bytes | None = None,
         seconds: float = 10.0,
-        most_bytes: int = MOST_BYTES,
+        most_bytes: int = MAX_BYTES,
     ) -> Response:
         """Ask, and have the whole answer within `seconds`, whatever its status.
 

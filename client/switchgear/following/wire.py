@@ -17,7 +17,7 @@ from urllib.request import getproxies, proxy_bypass
 
 from switchgear.following.failures import WireError
 
-MOST_PROXY_BYTES = 2**14
+MAX_PROXY_BYTES = 2**14
 BUSY_SECONDS, BUSY_SECONDS_PER_BYTE = 0.25, 1e-7
 """Of the processor's time, what may be spent on an answer and on each of its bytes: many times what
 one takes that does not come in crumbs."""
@@ -163,7 +163,7 @@ def dial(
 
     To look up a name is up to the system, and takes the time that it takes.
     """
-    wire.allow(until, MOST_PROXY_BYTES)
+    wire.allow(until, MAX_PROXY_BYTES)
     proxy = getproxies().get(scheme) if not proxy_bypass(f"{host}:{port}") else None
     if not proxy:
         _open(wire, host, port, until)

@@ -29,7 +29,7 @@ DEVELOPMENT_NAMES = ("development", "dev", "local")
 log = logging.getLogger("switchgear")
 
 _warned: set[tuple[str, str]] = set()
-MOST_WARNINGS = 100
+MAX_WARNINGS = 100
 
 
 class ProviderUnavailable(Exception):
@@ -219,6 +219,6 @@ def _is_error_status(status: Any) -> TypeGuard[int]:
 
 def _warn(name: str, why: str) -> None:
     """Once in this process: the chain is made anew with each change at the console."""
-    if (name, why) not in _warned and len(_warned) < MOST_WARNINGS:
+    if (name, why) not in _warned and len(_warned) < MAX_WARNINGS:
         _warned.add((name, why))
         log.warning("switchgear: of the fallback chain of %s something is left out: %s", name, why)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from switchgear.clock import read_retry_after
 from switchgear.patterns.parameters import RetryParameters
 
-MOST_DOUBLINGS = 64
+MAX_DOUBLINGS = 64
 RETRY_AFTER_SPREAD = 0.1
 """Up to so much of it is added, or `base_seconds` if that is more."""
 
@@ -17,7 +17,7 @@ def pause_seconds(retries: int, parameters: RetryParameters, rng: Callable[[], f
     if parameters.backoff == "linear":
         ceiling = base * (retries + 1)
     else:
-        ceiling = base * 2.0 ** min(retries, MOST_DOUBLINGS)
+        ceiling = base * 2.0 ** min(retries, MAX_DOUBLINGS)
     return rng() * min(parameters.cap_seconds, ceiling)
 
 

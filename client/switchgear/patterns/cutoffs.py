@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import asyncio
 
 FEW = 100
-LEAST_PAUSE_SECONDS = 0.01
+MIN_PAUSE_SECONDS = 0.01
 """Between two looks at more than a few tasks: so much later one may be cancelled."""
 
 
@@ -130,7 +130,7 @@ class _Timer:
             cutoff.fire()
         if self.waiting:
             first = min(each.when for each in self.waiting)
-            pause = LEAST_PAUSE_SECONDS if len(self.waiting) > FEW else 0.0
+            pause = MIN_PAUSE_SECONDS if len(self.waiting) > FEW else 0.0
             self.arm(max(first, until + pause))
 
 

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from switchgear.patterns import attempts
 from switchgear.patterns.attempts import Attempts
 
-LONGEST_KEY = 255
+MAX_KEY_LENGTH = 255
 
 _given: ContextVar[str | None] = ContextVar("switchgear_idempotency_key", default=None)
 
@@ -34,8 +34,8 @@ def idempotency_key() -> str | None:
 def idempotency_key_of(key: str) -> Iterator[str]:
     """Everything inside has this key: put it around one request. 1 to 255 visible ASCII characters,
     :class:`ValueError` else."""
-    if not 0 < len(key) <= LONGEST_KEY or not all("!" <= each <= "~" for each in key):
-        raise ValueError(f"an idempotency key has 1 to {LONGEST_KEY} visible ASCII characters")
+    if not 0 < len(key) <= MAX_KEY_LENGTH or not all("!" <= each <= "~" for each in key):
+        raise ValueError(f"an idempotency key has 1 to {MAX_KEY_LENGTH} visible ASCII characters")
     before = _given.get()
     _given.set(key)
     try:

@@ -16,7 +16,7 @@ from typing import Any
 from switchgear.async_backend import trio_here
 from switchgear.clock import Alarm, alarm_setter
 from switchgear.patterns.cutoffs import Cutoff, TrioCutoff
-from switchgear.patterns.parameters import MOST_SECONDS
+from switchgear.patterns.parameters import MAX_SECONDS
 from switchgear.refusals import Refused
 
 Clock = Callable[[], float]
@@ -295,6 +295,6 @@ def checked_seconds(seconds: float | None) -> float | None:
         return None
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         raise TypeError(f"seconds must be a number, not {seconds!r:.50}")
-    if not 0 < seconds <= MOST_SECONDS:
-        raise ValueError(f"seconds must be above 0 and at most {MOST_SECONDS:g}, not {seconds:g}")
+    if not 0 < seconds <= MAX_SECONDS:
+        raise ValueError(f"seconds must be above 0 and at most {MAX_SECONDS:g}, not {seconds:g}")
     return seconds

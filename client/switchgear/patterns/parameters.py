@@ -15,7 +15,7 @@ BulkheadMode = Literal["fixed", "adaptive"]
 
 WINDOW_SIZES: Mapping[WindowType, int] = {"count": 100, "time": 60}
 """Calls, or seconds."""
-MOST_CALLS, MOST_SECONDS = 1_000_000, 86_400.0
+MAX_CALLS, MAX_SECONDS = 1_000_000, 86_400.0
 MAX_TOKENS, MAX_WINDOW_SECONDS = 10**12, 31 * 86_400.0
 QUEUE_SECONDS = 5.0
 """Default of the longest wait in a bulkhead's queue."""
@@ -63,19 +63,19 @@ class BreakerParameters:
     def __post_init__(self) -> None:
         _one_of("window_type", self.window_type, WINDOW_SIZES)
         _whole("window_size", self.window_size, 1, 86_400, optional=True)
-        _whole("minimum_calls", self.minimum_calls, 1, MOST_CALLS)
+        _whole("minimum_calls", self.minimum_calls, 1, MAX_CALLS)
         _number("failure_rate", self.failure_rate, 0.0001, 1)
-        _whole("failure_count", self.failure_count, 1, MOST_CALLS, optional=True)
-        _whole("consecutive_failures", self.consecutive_failures, 1, MOST_CALLS, optional=True)
-        _number("slow_call_seconds", self.slow_call_seconds, 0.001, MOST_SECONDS, optional=True)
+        _whole("failure_count", self.failure_count, 1, MAX_CALLS, optional=True)
+        _whole("consecutive_failures", self.consecutive_failures, 1, MAX_CALLS, optional=True)
+        _number("slow_call_seconds", self.slow_call_seconds, 0.001, MAX_SECONDS, optional=True)
         _number("slow_call_rate", self.slow_call_rate, 0.0001, 1)
-        _number("open_seconds", self.open_seconds, 0.001, MOST_SECONDS)
+        _number("open_seconds", self.open_seconds, 0.001, MAX_SECONDS)
         _number("open_multiplier", self.open_multiplier, 1, 100)
-        _number("open_max_seconds", self.open_max_seconds, 0.001, MOST_SECONDS)
+        _number("open_max_seconds", self.open_max_seconds, 0.001, MAX_SECONDS)
         _number("open_jitter", self.open_jitter, 0, 1)
         _whole("half_open_calls", self.half_open_calls, 1, 10_000)
         _whole("half_open_concurrent", self.half_open_concurrent, 1, 10_000)
-        _number("half_open_max_seconds", self.half_open_max_seconds, 0, MOST_SECONDS)
+        _number("half_open_max_seconds", self.half_open_max_seconds, 0, MAX_SECONDS)
 
     @property
     def size(self) -> int:
@@ -114,9 +114,9 @@ class RetryParameters:
     def __post_init__(self) -> None:
         _whole("attempts", self.attempts, 1, 100)
         _one_of("backoff", self.backoff, ("exponential", "linear"))
-        _number("base_seconds", self.base_seconds, 0, MOST_SECONDS)
-        _number("cap_seconds", self.cap_seconds, 0, MOST_SECONDS)
-        _number("retry_after_max_seconds", self.retry_after_max_seconds, 0, MOST_SECONDS)
+        _number("base_seconds", self.base_seconds, 0, MAX_SECONDS)
+        _number("cap_seconds", self.cap_seconds, 0, MAX_SECONDS)
+        _number("retry_after_max_seconds", self.retry_after_max_seconds, 0, MAX_SECONDS)
         _number("budget_rate", self.budget_rate, 0, 10)
         _number("budget_per_second", self.budget_per_second, 0, 1_000_000)
         for name in ("retry_on", "never"):
@@ -145,14 +145,14 @@ class BulkheadParameters:
     max_limit: int | None = None
 
     def __post_init__(self) -> None:
-        _whole("limit", self.limit, 1, MOST_CALLS)
-        _whole("queue", self.queue, 0, MOST_CALLS)
-        _number("queue_seconds", self.queue_seconds, 0, MOST_SECONDS, optional=True)
-        _whole("per_key_limit", self.per_key_limit, 1, MOST_CALLS, optional=True)
+        _whole("limit", self.limit, 1, MAX_CALLS)
+        _whole("queue", self.queue, 0, MAX_CALLS)
+        _number("queue_seconds", self.queue_seconds, 0, MAX_SECONDS, optional=True)
+        _whole("per_key_limit", self.per_key_limit, 1, MAX_CALLS, optional=True)
         _one_of("mode", self.mode, ("fixed", "adaptive"))
-        _whole("min_limit", self.min_limit, 1, MOST_CALLS, optional=True)
-        _whole("max_limit", self.max_limit, 1, MOST_CALLS, optional=True)
-        if not (self.min_limit or 1) <= self.limit <= (self.max_limit or MOST_CALLS):
+        _whole("min_limit", self.min_limit, 1, MAX_CALLS, optional=True)
+        _whole("max_limit", self.max_limit, 1, MAX_CALLS, optional=True)
+        if not (self.min_limit or 1) <= self.limit <= (self.max_limit or MAX_CALLS):
             raise ValueError(
                 f"limit must be from min_limit to max_limit, {self.min_limit} to {self.max_limit},"
                 f" not {self.limit}"
@@ -169,7 +169,7 @@ class BulkheadParameters:
         return LimitRange(
             initial=self.limit,
             min_limit=self.min_limit or max(1, self.limit // 4),
-            max_limit=self.max_limit or min(4 * self.limit, MOST_CALLS),
+            max_limit=self.max_limit or min(4 * self.limit, MAX_CALLS),
         )
 
 
@@ -185,7 +185,7 @@ class HttpTimeouts:
 
     def __post_init__(self) -> None:
         for name in ("connect", "read", "write", "pool"):
-            _number(name, getattr(self, name), 0.001, MOST_SECONDS)
+            _number(name, getattr(self, name), 0.001, MAX_SECONDS)
 
     def within(self, seconds: float | None) -> "HttpTimeouts":
         """The same, but none longer than `seconds`; None leaves them as they are."""

@@ -14,7 +14,7 @@ from switchgear.patterns import attempts, limits
 TIMEOUT_HEADER = "X-Request-Timeout-Ms"
 ATTEMPT_HEADER = "X-Retry-Attempt"
 LAST_ATTEMPT_HEADER = "X-Retry-Last-Attempt"
-MOST_SECONDS = 3600.0
+MAX_SECONDS = 3600.0
 """No more than this is believed."""
 MAX_ATTEMPT = 1000
 
@@ -119,7 +119,7 @@ def incoming(
         elif lowered in _ATTEMPTS and trusts_attempt and re.fullmatch("[0-9]{1,9}", value):
             attempt = min(int(value), MAX_ATTEMPT)
             is_last = is_last or lowered == _ATTEMPTS[1]
-    most = min([*seconds, MOST_SECONDS]) if seconds else None
+    most = min([*seconds, MAX_SECONDS]) if seconds else None
     return Incoming(most, attempt, clock, is_last=is_last)
 
 

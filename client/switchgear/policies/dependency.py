@@ -29,7 +29,7 @@ from switchgear.policies.documents import NOTHING, RESET, Override, Said
 if TYPE_CHECKING:
     from switchgear.llm.spending import SpendBudget
 
-MOST_KEPT_STEPS = 100
+MAX_KEPT_STEPS = 100
 """As many as the console keeps of one breaker out of one report."""
 
 log = logging.getLogger("switchgear")
@@ -73,7 +73,7 @@ class Dependency:
         self._mode: str | None = None
         self._applied: Override | None = None
         self._complaints: set[str] = set()
-        self.steps: deque[Transition] = deque(maxlen=MOST_KEPT_STEPS)
+        self.steps: deque[Transition] = deque(maxlen=MAX_KEPT_STEPS)
         """The latest of its breaker that nobody has taken away, by number."""
         self.on_step: Callable[[], object] | None = None
         """Is called after each of them, in the thread in which it happened."""

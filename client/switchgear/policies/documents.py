@@ -20,10 +20,10 @@ from switchgear.patterns.parameters import (
 Mode = Literal["forced_open", "forced_closed", "disabled", "metrics_only"]
 MODES = ("forced_open", "forced_closed", "disabled", "metrics_only")
 RESET = "reset"
-MOST_ROUTES = 200
-LONGEST_PATTERN = 200
-MOST_TIMEOUT_SECONDS = 86_400.0
-MOST_WORDS = 100
+MAX_ROUTES = 200
+MAX_PATTERN_LENGTH = 200
+MAX_TIMEOUT_SECONDS = 86_400.0
+MAX_WORDS = 100
 
 T = TypeVar("T")
 
@@ -171,20 +171,20 @@ def _seconds(milliseconds: Any) -> float:
     if isinstance(milliseconds, bool) or not isinstance(milliseconds, int | float):
         raise ValueError("it is no number of milliseconds")
     seconds = milliseconds / 1000
-    if not 0 < seconds <= MOST_TIMEOUT_SECONDS:
-        raise ValueError(f"it must be above 0 and at most {MOST_TIMEOUT_SECONDS:g} s")
+    if not 0 < seconds <= MAX_TIMEOUT_SECONDS:
+        raise ValueError(f"it must be above 0 and at most {MAX_TIMEOUT_SECONDS:g} s")
     return seconds
 
 
 def _routes(given: Any) -> tuple[tuple[str, float], ...]:
     if given is None:
         return ()
-    if not isinstance(given, list) or len(given) > MOST_ROUTES:
-        raise ValueError(f"it is no list of at most {MOST_ROUTES}")
+    if not isinstance(given, list) or len(given) > MAX_ROUTES:
+        raise ValueError(f"it is no list of at most {MAX_ROUTES}")
     found = []
     for one in given:
         pattern = one.get("pattern")
-        if not isinstance(pattern, str) or not 0 < len(pattern) <= LONGEST_PATTERN:
+        if not isinstance(pattern, str) or not 0 < len(pattern) <= MAX_PATTERN_LENGTH:
             raise ValueError("a route has no pattern")
         found.append((pattern, _seconds(one.get("timeout_ms"))))
     return tuple(found)
@@ -218,7 +218,7 @@ def _retry(given: Any) -> RetryParameters | None:
 
 
 def _words(given: Any) -> tuple[str | int, ...]:
-    if not isinstance(given, list) or len(given) > MOST_WORDS:
+    if not isinstance(given, list) or len(given) > MAX_WORDS:
         raise ValueError("it is no list of words")
     if not all(isinstance(one, str | int) and not isinstance(one, bool) for one in given):
         raise ValueError("its words are statuses and names")

@@ -7,17 +7,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from switchgear.clock import ConsoleClock
-from switchgear.deciding.memory import MOST_EPOCHS
+from switchgear.deciding.memory import MAX_EPOCHS
 from switchgear.policies import documents
 from switchgear.policies.dependency import Dependency
 from switchgear.policies.documents import NOTHING, Document, Said
 from switchgear.policies.names import GRAMMAR, caller_of, suggested_name
 
-MOST_BREAKERS, MOST_BULKHEADS = 500, 200
+MAX_BREAKERS, MAX_BULKHEADS = 500, 200
 """As many as the console takes of one process."""
-MOST_DEPENDENCIES = 10_000
-MOST_CALLERS = 4
-MOST_COMPLAINTS = 20
+MAX_DEPENDENCIES = 10_000
+MAX_CALLERS = 4
+MAX_COMPLAINTS = 20
 LOOK_SECONDS = 1.0
 """An override that ends by itself is looked after that often, also when it has ended: the console's
 time may turn out to be another one."""
@@ -83,17 +83,17 @@ class Registry:
             time = self._clock.time
             found = Dependency(name, time.monotonic, getattr(time, "sleep", None))
             number = len(self._dependencies) + 1
-            if number <= MOST_DEPENDENCIES:
+            if number <= MAX_DEPENDENCIES:
                 self._dependencies[name] = found
                 if caller is not None:
                     found.on_step = lambda: self.on_step()
                     self._hand(found)
         if caller is None:
             self._complain_of_name(name)
-        if number == MOST_BREAKERS + 1:
-            self._complain(name, f"no more than {MOST_BREAKERS} breakers are reported")
-        if number > MOST_DEPENDENCIES:
-            self._complain(name, f"that is one of more than {MOST_DEPENDENCIES}: it is alone")
+        if number == MAX_BREAKERS + 1:
+            self._complain(name, f"no more than {MAX_BREAKERS} breakers are reported")
+        if number > MAX_DEPENDENCIES:
+            self._complain(name, f"that is one of more than {MAX_DEPENDENCIES}: it is alone")
         found.settle()
         if found.ends_at is not None:
             self._see_to_ends()
@@ -205,13 +205,13 @@ class Registry:
         with self._lock:
             if caller in self._callers:
                 return
-            is_followed = len(self._callers) < MOST_CALLERS
+            is_followed = len(self._callers) < MAX_CALLERS
             if is_followed:
                 self._callers[caller] = Caller()
         if is_followed:
             self.on_caller(caller)
         else:
-            self._complain(caller, f"its policies are the code's: {MOST_CALLERS} are followed")
+            self._complain(caller, f"its policies are the code's: {MAX_CALLERS} are followed")
 
     def _of(self, caller: str) -> list[Dependency]:
         there = list(self._dependencies.values())
@@ -288,7 +288,7 @@ class Registry:
 
     def _is_first(self, what: str, why: str) -> bool:
         """Return True if this is to be logged: each once, and a limited number."""
-        if len(self._complaints) >= MOST_COMPLAINTS or (what, why) in self._complaints:
+        if len(self._complaints) >= MAX_COMPLAINTS or (what, why) in self._complaints:
             return False
         self._complaints.add((what, why))
         return True
@@ -305,4 +305,4 @@ def _left(
         left = (*left, str(before.epoch))
     elif before.epoch is not None and read.version < before.document.version:
         raise Past("its policies are from the past")
-    return left[-MOST_EPOCHS:]
+    return left[-MAX_EPOCHS:]

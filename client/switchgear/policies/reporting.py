@@ -8,15 +8,15 @@ from switchgear.clock import ConsoleClock
 from switchgear.following.reports import moment
 from switchgear.patterns.terms import Transition
 from switchgear.policies.dependency import Dependency
-from switchgear.policies.registry import MOST_BREAKERS, MOST_BULKHEADS, Registry
+from switchgear.policies.registry import MAX_BREAKERS, MAX_BULKHEADS, Registry
 
-MOST_TOLD = 1000
-MOST_TOLD_BYTES = 200 * 2**10
+MAX_NOTIFIED = 1000
+MAX_PUBLISHED_BYTES = 200 * 2**10
 """Transitions in one report, so that it is not too large; the rest is in the next, which follows at
 once."""
 STEP_BYTES = 140
 """One in JSON, but for its cause."""
-LONGEST_CAUSE = 200
+MAX_CAUSE_LENGTH = 200
 
 
 class Reporting:
@@ -51,7 +51,7 @@ class Reporting:
 
     def _with_breakers(self) -> list[Dependency]:
         there = self._registry.dependencies()
-        return [each for each in there if each.breaker is not None][:MOST_BREAKERS]
+        return [each for each in there if each.breaker is not None][:MAX_BREAKERS]
 
     def _breakers(self) -> Iterator[dict[str, Any]]:
         room = _Room()
@@ -88,7 +88,7 @@ class Reporting:
     def _bulkheads(self) -> Iterator[dict[str, Any]]:
         there = self._registry.dependencies()
         limited = [each for each in there if each.bulkhead and each.bulkhead.parameters]
-        for each in limited[:MOST_BULKHEADS]:
+        for each in limited[:MAX_BULKHEADS]:
             bulkhead = each.bulkhead
             if bulkhead is None:
                 continue
@@ -109,7 +109,7 @@ class _Room:
     """What is left of one report for transitions."""
 
     def __init__(self) -> None:
-        self._steps, self._bytes = MOST_TOLD, MOST_TOLD_BYTES
+        self._steps, self._bytes = MAX_NOTIFIED, MAX_PUBLISHED_BYTES
 
     def first_of(self, steps: list[Transition]) -> list[Transition]:
         """As many of them as there is room for."""
@@ -125,7 +125,7 @@ class _Room:
 
 
 def _cause(step: Transition) -> str:
-    return step.cause[:LONGEST_CAUSE]
+    return step.cause[:MAX_CAUSE_LENGTH]
 
 
 def _drop(steps: deque[Transition], numbers: set[int]) -> None:

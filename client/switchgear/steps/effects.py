@@ -8,7 +8,7 @@ from typing import Any
 from switchgear import journal
 from switchgear.failing.words import said_by
 from switchgear.lazy import asyncio
-from switchgear.patterns.idempotency import LONGEST_KEY, idempotency_key_of
+from switchgear.patterns.idempotency import MAX_KEY_LENGTH, idempotency_key_of
 from switchgear.refusals import Refused
 from switchgear.steps.errors import OURS, EffectRepeated, LeaseLost, Paused
 from switchgear.steps.page import Page
@@ -71,7 +71,7 @@ class Effect:
         await asyncio.to_thread(self._conclude, error)
 
     def _carry(self) -> None:
-        if 0 < len(self.key) <= LONGEST_KEY and all("!" <= each <= "~" for each in self.key):
+        if 0 < len(self.key) <= MAX_KEY_LENGTH and all("!" <= each <= "~" for each in self.key):
             self._carrying = idempotency_key_of(self.key)
         self._carrying.__enter__()
 

@@ -91,11 +91,11 @@ def test_what_is_told_is_plain_short_and_not_too_much(tracer, spans):
 
 
 def test_too_many_names_are_counted_as_others(reader):
-    for n in range(opentelemetry.MOST_ABOUTS + 20):
+    for n in range(opentelemetry.MAX_SUBJECTS + 20):
         note("call_retried", f"n{n}")
 
     found = counted(reader)
-    assert len(found) == opentelemetry.MOST_ABOUTS + 1
+    assert len(found) == opentelemetry.MAX_SUBJECTS + 1
     assert found["call_retried", "other"] == 20
 
 

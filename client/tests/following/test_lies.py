@@ -5,7 +5,7 @@ import tracemalloc
 
 import pytest
 
-from switchgear.deciding.snapshot import MOST_BYTES
+from switchgear.deciding.snapshot import MAX_BYTES
 from tests import lies
 from tests.consoles import STREAM, console
 from tests.following.parts import following, until
@@ -83,7 +83,7 @@ def test_what_never_ends_takes_no_more_memory_than_a_snapshot_may(lie):
             there.cut()
             until(lambda: here.follower.way == "down", 20)
             until(lambda: len(there.asked) > 4, 40)
-            assert tracemalloc.get_traced_memory()[1] < 3 * MOST_BYTES
+            assert tracemalloc.get_traced_memory()[1] < 3 * MAX_BYTES
     finally:
         tracemalloc.stop()
 

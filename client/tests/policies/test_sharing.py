@@ -8,8 +8,8 @@ import pytest
 
 from switchgear import BulkheadParameters, Policy, RetryParameters, Switchgear
 from switchgear.clock import ConsoleClock, SystemTime
-from switchgear.deciding.memory import MOST_EPOCHS
-from switchgear.policies.registry import MOST_DEPENDENCIES, Registry
+from switchgear.deciding.memory import MAX_EPOCHS
+from switchgear.policies.registry import MAX_DEPENDENCIES, Registry
 from switchgear.refusals import BulkheadFull
 from tests.policies.following import NAME
 from tests.policies.registries import EPOCH, document, override, registry
@@ -103,24 +103,24 @@ def test_fifth_service_is_logged_in_a_whole_sentence(gear, caplog):
 def test_very_many_names_are_made_quickly_and_those_beyond_are_alone(caplog):
     made = Registry(ConsoleClock(SystemTime()))
     began = time.monotonic()
-    for number in range(MOST_DEPENDENCIES):
+    for number in range(MAX_DEPENDENCIES):
         made.dependency(f"core->a{number}")
     made.accept("core", EPOCH, document(1, {f"core->a{n}": {"timeout_ms": 5} for n in range(500)}))
     assert time.monotonic() - began < 10
 
     assert made.dependency("core->a1") is made.dependency("core->a1")
     assert made.dependency("core->more") is not made.dependency("core->more")
-    assert len(made.dependencies()) == MOST_DEPENDENCIES
+    assert len(made.dependencies()) == MAX_DEPENDENCIES
     [warning] = [one for one in warnings(caplog) if "core->more" in one]
     assert "alone" in warning
 
 
 def test_epochs_of_a_long_copy_are_trimmed():
     made = registry()
-    left = tuple(str(number) for number in range(MOST_EPOCHS + 50))
+    left = tuple(str(number) for number in range(MAX_EPOCHS + 50))
     made.accept("core", EPOCH, document(1, {}), left)
 
-    assert made.known("core").left_epochs == left[-MOST_EPOCHS:]
+    assert made.known("core").left_epochs == left[-MAX_EPOCHS:]
     assert json.loads(made.known("core").body)["version"] == 1
 
 

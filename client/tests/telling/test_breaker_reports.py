@@ -11,8 +11,8 @@ import pytest
 from controlplane.dataplane.report_fields import read
 from switchgear import BreakerParameters, BulkheadParameters
 from switchgear.clock import ConsoleClock, SystemTime
-from switchgear.policies.registry import MOST_BREAKERS, MOST_BULKHEADS, Registry
-from switchgear.policies.reporting import MOST_TOLD, Reporting
+from switchgear.policies.registry import MAX_BREAKERS, MAX_BULKHEADS, Registry
+from switchgear.policies.reporting import MAX_NOTIFIED, Reporting
 from tests.consoles import REPORT, Exchange, console
 from tests.lies import errors
 from tests.policies.following import NAME, following, heard
@@ -182,7 +182,7 @@ def test_service_that_calls_nobody_tells_of_no_breakers(there):
 def test_largest_report_is_one_that_the_console_takes(caplog):
     caplog.set_level(logging.CRITICAL, "switchgear")
     registry = Registry(ConsoleClock(SystemTime()))
-    for number in range(MOST_BREAKERS + 50):
+    for number in range(MAX_BREAKERS + 50):
         dependency = registry.dependency(f"{number:060}->{'b' * 60}")
         breaker = dependency.breaker_of(parameters=FIRST)
         dependency.bulkhead_of(BulkheadParameters(limit=2))
@@ -195,12 +195,12 @@ def test_largest_report_is_one_that_the_console_takes(caplog):
     seen = sum(len(one["transitions"]) for one in fields["breakers"])
     identity = {"service": "core", "instance": "a", "boot": "0e5d5c1e-77a8-4d1a-a1c1-5b7f7d6f0b41"}
     report = read({**identity, "seq": 1, **fields})
-    assert (len(report["breakers"]), len(report["bulkheads"])) == (MOST_BREAKERS, MOST_BULKHEADS)
-    assert seen == MOST_TOLD
+    assert (len(report["breakers"]), len(report["bulkheads"])) == (MAX_BREAKERS, MAX_BULKHEADS)
+    assert seen == MAX_NOTIFIED
     assert len(json.dumps(fields, separators=(",", ":"))) < 400_000
     while reporting.accepted():
         seen += sum(len(one["transitions"]) for one in reporting()["breakers"])
-    assert seen == MOST_BREAKERS * 8
+    assert seen == MAX_BREAKERS * 8
 
 
 def test_of_very_many_transitions_the_oldest_are_dropped():

@@ -1,6 +1,6 @@
 """Whatever a service asks for, the client does not grow."""
 
-from switchgear.sli import MOST_NAMES
+from switchgear.sli import MAX_NAMES
 from tests.consoles import console
 from tests.telling.running import environment, run
 
@@ -16,4 +16,4 @@ def test_ever_other_keys_fill_no_memory(tmp_path):
     # A thousand switches are counted, `global:all` among them.
     assert int(dropped) >= KEYS - 999
     assert len(there.reports[-1]["checks"]) == 1000
-    assert len(there.reports[-1]["sli"]) == MOST_NAMES
+    assert len(there.reports[-1]["sli"]) == MAX_NAMES

@@ -12,10 +12,10 @@ import pytest
 
 from controlplane.dataplane.reports import parse
 from switchgear.clock import ConsoleClock
-from switchgear.deciding.counting import MOST_SWITCHES
+from switchgear.deciding.counting import MAX_SWITCHES
 from switchgear.following.reports import Reports
 from switchgear.settings import Settings
-from switchgear.sli import MOST_NAMES
+from switchgear.sli import MAX_NAMES
 from switchgear.testing import FakeClock
 from tests.consoles import REPORT, TOKEN, Exchange, console
 from tests.lies import errors, forbids
@@ -92,16 +92,16 @@ def test_console_reads_what_was_reported(there):
 
 def test_largest_report_fits_what_the_console_takes(there):
     with telling(there.url) as told:
-        for number in range(2 * MOST_SWITCHES):
+        for number in range(2 * MAX_SWITCHES):
             told.memory.decide(None, f"{number:0120}", (), None)
-        for number in range(2 * MOST_NAMES):
+        for number in range(2 * MAX_NAMES):
             told.indicators.get(f"{number:04}" + "한" * 65).good()
 
     [asked] = there.of(REPORT)
     report = json.loads(asked.body)
     parse(report)
     assert len(asked.body) <= 512 * 1024
-    assert (len(report["checks"]), len(report["sli"])) == (1000, MOST_NAMES)
+    assert (len(report["checks"]), len(report["sli"])) == (1000, MAX_NAMES)
 
 
 def test_reports_that_failed_are_counted_and_nothing_is_lost(there):

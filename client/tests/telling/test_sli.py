@@ -11,7 +11,7 @@ import tracemalloc
 import pytest
 
 from switchgear import SwitchEngaged
-from switchgear.sli import MOST_EVENTS, MOST_NAMES, SLI, Indicators
+from switchgear.sli import MAX_EVENTS, MAX_NAMES, SLI, Indicators
 
 
 @pytest.fixture
@@ -75,10 +75,10 @@ def test_counts_that_cannot_be_are_left_out_and_logged_once(sli, caplog, good, t
 
 
 def test_more_events_than_json_can_hold_are_left_out(sli):
-    sli.add(MOST_EVENTS, MOST_EVENTS)
+    sli.add(MAX_EVENTS, MAX_EVENTS)
     sli.bad()
 
-    assert sli.counted() == (MOST_EVENTS, MOST_EVENTS)
+    assert sli.counted() == (MAX_EVENTS, MAX_EVENTS)
     assert sli.left_out == 1
 
 
@@ -226,20 +226,20 @@ def test_what_is_no_name_is_counted_as_dropped(name, caplog):
 
 def test_names_without_end_fill_no_memory_and_are_counted_as_dropped(caplog):
     indicators = Indicators()
-    for number in range(MOST_NAMES):
+    for number in range(MAX_NAMES):
         indicators.get(f"slo-{number}").good()
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()
-        for number in range(MOST_NAMES, 20_000):
+        for number in range(MAX_NAMES, 20_000):
             indicators.get(f"slo-{number}").good()
         after, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
 
     assert after - before < 200_000
-    assert len(indicators.counted()) == MOST_NAMES
-    assert indicators.dropped == 20_000 - MOST_NAMES
+    assert len(indicators.counted()) == MAX_NAMES
+    assert indicators.dropped == 20_000 - MAX_NAMES
     assert len(caplog.records) == 20
 
 

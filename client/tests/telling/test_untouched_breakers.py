@@ -7,7 +7,7 @@ from switchgear import BreakerParameters, Switchgear
 from switchgear.clock import ConsoleClock, SystemTime
 from switchgear.following.reports import Reports, moment
 from switchgear.policies.registry import Registry
-from switchgear.policies.reporting import MOST_TOLD_BYTES, Reporting
+from switchgear.policies.reporting import MAX_PUBLISHED_BYTES, Reporting
 from switchgear.settings import Settings
 from switchgear.testing import FakeClock
 from tests.consoles import TOKEN, console
@@ -84,7 +84,7 @@ def test_causes_take_no_more_than_their_room():
     while True:
         rows = reporting()["breakers"]
         told = [step for row in rows for step in row["transitions"]]
-        assert sum(len(step["cause"].encode()) for step in told) < MOST_TOLD_BYTES
+        assert sum(len(step["cause"].encode()) for step in told) < MAX_PUBLISHED_BYTES
         seen += len(told)
         if not reporting.accepted():
             break

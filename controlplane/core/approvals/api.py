@@ -74,7 +74,7 @@ class DecisionBody(MutationBody):
 
 
 class EditBody(MutationBody):
-    reason = Text(max_length=services.LONGEST_REASON)
+    reason = Text(max_length=services.MAX_REASON_LENGTH)
 
 
 class ApprovalList(ListView[Approval]):

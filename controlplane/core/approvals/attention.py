@@ -10,7 +10,7 @@ from controlplane.core.approvals.reviews import EVERY, REVIEW
 from controlplane.core.approvals.risk import Risk
 from controlplane.core.sections import Waiting
 
-MOST = 300
+MAX_ITEMS = 300
 SEVERITY = {
     Risk.LOW: "info",
     Risk.MEDIUM: "info",
@@ -32,7 +32,7 @@ def unsigned_reviews(now: datetime) -> list[Waiting]:
             since=review.requested_at,
             due_at=review.requested_at + EVERY * ((now - review.requested_at) // EVERY + 1),
         )
-        for review in found.order_by("id")[:MOST]
+        for review in found.order_by("id")[:MAX_ITEMS]
     ]
 
 
@@ -51,5 +51,5 @@ def pending_requests(now: datetime) -> list[Waiting]:
             since=approval.requested_at,
             due_at=approval.expires_at,
         )
-        for approval in found.order_by("expires_at", "id")[:MOST]
+        for approval in found.order_by("expires_at", "id")[:MAX_ITEMS]
     ]

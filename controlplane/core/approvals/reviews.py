@@ -23,7 +23,7 @@ from controlplane.core.outbox import services as outbox
 REVIEW = Approval.Kind.BREAK_GLASS_REVIEW
 EVERY = timedelta(days=7)
 SEVERITY = "warning"
-MOST_AT_ONCE = 200
+MAX_AT_ONCE = 200
 SUMMARY_LENGTH = 300
 
 
@@ -92,7 +92,7 @@ def reopen_due(now: datetime) -> int:
         kind=REVIEW, state=Approval.State.PENDING, requested_at__lte=now - EVERY
     )
     due = unsigned.order_by("id").values_list("pk", flat=True)
-    return sum(_reopen(pk, now) for pk in due[:MOST_AT_ONCE])
+    return sum(_reopen(pk, now) for pk in due[:MAX_AT_ONCE])
 
 
 @transaction.atomic

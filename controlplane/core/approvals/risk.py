@@ -21,9 +21,9 @@ OF_TAG: Mapping[str, Risk] = {
     "destructive": Risk.CRITICAL,
     "data_destructive": Risk.CRITICAL,
 }
-MOST_RECIPIENTS = 100
-MOST_COST_USD = 50.0
-LONGEST_MINUTES = 120.0
+MAX_RECIPIENTS = 100
+MAX_COST_USD = 50.0
+MAX_MINUTES = 120.0
 
 OF_KIND: Mapping[str, Risk] = {
     "release": Risk.HIGH,
@@ -67,11 +67,11 @@ def classify(facts: RiskFacts) -> Risk:
     first rule that matches: there a financial and destructive step would be the milder of the two.
     """
     found = [OF_TAG.get(tag, Risk.LOW) for tag in facts.tags]
-    if not facts.recipients <= MOST_RECIPIENTS:
+    if not facts.recipients <= MAX_RECIPIENTS:
         found.append(Risk.HIGH)
-    if not facts.cost_usd <= MOST_COST_USD:
+    if not facts.cost_usd <= MAX_COST_USD:
         found.append(Risk.HIGH)
-    if not facts.duration_minutes <= LONGEST_MINUTES:
+    if not facts.duration_minutes <= MAX_MINUTES:
         found.append(Risk.MEDIUM)
     return worst(*found)
 

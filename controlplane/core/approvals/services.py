@@ -20,8 +20,8 @@ from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from controlplane.core.people.roles import Power
 from controlplane.core.values import require_readable
 
-LONGEST_REASON = 2000
-MOST_AT_ONCE = 500
+MAX_REASON_LENGTH = 2000
+MAX_AT_ONCE = 500
 EXPIRED = "Nobody decided in time."
 EDITED = "Edited: the request that replaces it has to be looked at again."
 
@@ -123,8 +123,8 @@ def edit(*, approval_id: int, reason: str, actor: Actor, now: datetime) -> Appro
     was decided.
     """
     reason = reason.strip()
-    if not reason or len(reason) > LONGEST_REASON:
-        raise InvalidInput({"reason": [f"Say why, in at most {LONGEST_REASON} characters."]})
+    if not reason or len(reason) > MAX_REASON_LENGTH:
+        raise InvalidInput({"reason": [f"Say why, in at most {MAX_REASON_LENGTH} characters."]})
     with transaction.atomic():
         old = _locked(approval_id)
         if not _asked_by(old, actor):
@@ -168,7 +168,7 @@ def void(*, kind: str, target: str, actor: Actor, now: datetime, why: str) -> No
 def expire_due(now: datetime) -> int:
     """Close the requests nobody decided in time; returns how many. One that fails holds up none."""
     due = Approval.objects.filter(state="pending", expires_at__lte=now).order_by("id")
-    return sum(_expired(pk, now) for pk in due.values_list("pk", flat=True)[:MOST_AT_ONCE])
+    return sum(_expired(pk, now) for pk in due.values_list("pk", flat=True)[:MAX_AT_ONCE])
 
 
 def _expired(approval_id: int, now: datetime) -> bool:

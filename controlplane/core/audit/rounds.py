@@ -13,13 +13,13 @@ from controlplane.core.audit.models import AuditEntry, AuditRound
 from controlplane.core.sections import Waiting
 
 TICK = "audit.verify"
-MOST_AT_ONCE = 10_000
+MAX_AT_ONCE = 10_000
 
 log = structlog.get_logger(__name__)
 
 
 @transaction.atomic
-def turn(now: datetime, *, most: int = MOST_AT_ONCE) -> int:
+def turn(now: datetime, *, most: int = MAX_AT_ONCE) -> int:
     """Verify the next rows; returns how many held. A broken place is looked at again and again.
 
     The head of the last whole round has to be there still: a trail that was cut at its end, or

@@ -19,7 +19,7 @@ from controlplane.core.people.roles import Power
 
 PAGE_SIZE = 50
 # Checking takes about a second for this many rows; beyond, the shell is the place for it.
-MOST_TO_VERIFY_HERE = 20_000
+MAX_TO_VERIFY_HERE = 20_000
 
 
 class AuditFilters(forms.Form):
@@ -101,7 +101,7 @@ def verify(request: PersonRequest) -> HttpResponse:
     """Check the whole chain, while it is short enough for a request; else say how to."""
     actor_of(request).require_power(Power.ADMINISTER)
     last = AuditEntry.objects.order_by("-id").values_list("pk", flat=True).first() or 0
-    too_long = last > MOST_TO_VERIFY_HERE
+    too_long = last > MAX_TO_VERIFY_HERE
     context = {
         "verdict": None if too_long else services.verify(),
         "rows": last,

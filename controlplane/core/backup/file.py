@@ -63,7 +63,7 @@ def opened(path: Path) -> Iterator[tuple[Manifest, IO[bytes]]]:
     try:
         with tarfile.open(path, "r:") as archive:
             inside = {member.name: member for member in archive.getmembers()}
-            if set(inside) != {DUMP, SAID} or inside[SAID].size > manifest.LARGEST:
+            if set(inside) != {DUMP, SAID} or inside[SAID].size > manifest.MAX_BYTES:
                 raise InvalidInput({"FILE": ["it is no backup, or it is cut."]})
             said, dump = archive.extractfile(inside[SAID]), archive.extractfile(inside[DUMP])
             if said is None or dump is None:

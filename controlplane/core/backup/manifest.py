@@ -14,7 +14,7 @@ from psycopg import Cursor
 from controlplane.core.errors import InvalidInput
 
 FORMAT = 1
-LARGEST = 1024 * 1024
+MAX_BYTES = 1024 * 1024
 _PUBLISHED = "SELECT epoch::text, version FROM switches_publication"
 _AUDIT = """
 SELECT count(*), coalesce(max(id), 0),

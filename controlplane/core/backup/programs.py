@@ -23,7 +23,7 @@ _FOLDERS = ("pginstall18/bin", "pginstall/bin")
 _VERSION = re.compile(r"\(PostgreSQL\) (\d+)")
 VERSION_SECONDS = 10
 CHUNK = 1024 * 1024
-MOST_SAID = 64 * 1024
+MAX_OUTPUT_BYTES = 64 * 1024
 
 
 def find(name: str, *, at_least: int) -> Path:
@@ -115,7 +115,7 @@ class Said:
 
     def _read(self, stream: IO[bytes]) -> None:
         while piece := stream.read(4096):
-            self._content = (self._content + piece)[-MOST_SAID:]
+            self._content = (self._content + piece)[-MAX_OUTPUT_BYTES:]
 
 
 def _said_by(url: str) -> dict[str, str]:

@@ -9,7 +9,7 @@ import yaml
 from controlplane.core.errors import InvalidInput
 from controlplane.core.values import Errors, put
 
-LARGEST_FILE = 4 * 1024 * 1024
+MAX_FILE_BYTES = 4 * 1024 * 1024
 MAX_NUMBER_LENGTH = 100
 NUMBERS = frozenset({"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"})
 
@@ -24,8 +24,8 @@ def read(folder: Path, names: Iterable[str]) -> dict[str, str]:
         if not path.exists():
             continue
         try:
-            if path.stat().st_size > LARGEST_FILE:
-                raise InvalidInput({name: [f"Larger than {LARGEST_FILE // 1024} KiB."]})
+            if path.stat().st_size > MAX_FILE_BYTES:
+                raise InvalidInput({name: [f"Larger than {MAX_FILE_BYTES // 1024} KiB."]})
             texts[name] = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise InvalidInput({name: [f"Can't be read: {error}."]}) from error

@@ -9,7 +9,7 @@ from controlplane.core.degradation.levels import Cause
 
 HELD = timedelta(seconds=60)
 """A cause stands for so long after it was last reported, and at its level as long."""
-MOST_KEPT = 100
+MAX_KEPT = 100
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ def after(before: Standing, reported: Sequence[Cause], now: datetime) -> Standin
         since = before.falling.get(what, timestamp(now))
         if now - datetime.fromisoformat(since) < HELD:
             found[what], falling[what] = kept, since
-    causes = sorted(found.values(), key=lambda one: (-one.level, one.what))[:MOST_KEPT]
+    causes = sorted(found.values(), key=lambda one: (-one.level, one.what))[:MAX_KEPT]
     stand = {one.what for one in causes}
     return Standing(causes, {what: since for what, since in falling.items() if what in stand})
 

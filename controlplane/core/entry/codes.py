@@ -19,7 +19,7 @@ from controlplane.core.people.models import User
 
 PERIOD = 30  # Seconds.
 DRIFT = 1  # Periods by which a phone's clock may be off.
-MOST_WRONG = 20
+MAX_WRONG = 20
 WRONG_WITHIN = timedelta(minutes=15)
 
 Type = Authenticator.Type
@@ -101,7 +101,7 @@ def _counter(secret: str, code: str, now: datetime) -> int | None:
 def _lately(keeper: Authenticator, now: datetime) -> list[float]:
     since = (now - WRONG_WITHIN).timestamp()
     wrong = [float(at) for at in keeper.data.get("wrong", []) if at > since]
-    if len(wrong) >= MOST_WRONG:
+    if len(wrong) >= MAX_WRONG:
         seconds = int(wrong[0] - since) + 1
         raise TooManyRequests(
             "There were too many wrong codes. Wait, use a passkey, or ask an admin to reset your "

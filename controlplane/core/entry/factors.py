@@ -19,7 +19,7 @@ Type = Authenticator.Type
 SECOND = (Type.TOTP, Type.WEBAUTHN)
 """What counts as a second factor; recovery codes only stand in for a lost one."""
 
-MOST_PASSKEYS = 10
+MAX_PASSKEYS = 10
 SET_UP_FIRST = "Set up a second factor first, at /preferences/security/: your role asks for one."
 
 
@@ -85,8 +85,8 @@ def add_passkey(
 ) -> list[str]:
     """Add a passkey that was checked; returns new recovery codes if these are the first."""
     _lock(user)
-    if Authenticator.objects.filter(user=user, type=Type.WEBAUTHN).count() >= MOST_PASSKEYS:
-        raise Conflict(f"That is {MOST_PASSKEYS} passkeys already; remove one first.")
+    if Authenticator.objects.filter(user=user, type=Type.WEBAUTHN).count() >= MAX_PASSKEYS:
+        raise Conflict(f"That is {MAX_PASSKEYS} passkeys already; remove one first.")
     Authenticator.objects.create(
         user=user, type=Type.WEBAUTHN, data={"name": name, "credential": credential}
     )

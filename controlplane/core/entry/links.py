@@ -11,7 +11,7 @@ from django.conf import settings
 
 from controlplane.core.people.models import User
 
-LONGEST = 191  # What the column takes; OpenID allows 255.
+MAX_SUBJECT_LENGTH = 191  # What the column takes; OpenID allows 255.
 
 
 def provider_id(issuer: str) -> str:
@@ -21,7 +21,11 @@ def provider_id(issuer: str) -> str:
 
 def uid(subject: str) -> str:
     digest = hashlib.sha256(subject.encode("utf-8", "surrogatepass")).hexdigest()
-    return subject if len(subject) <= LONGEST and subject.isprintable() else f"sha256:{digest}"
+    return (
+        subject
+        if len(subject) <= MAX_SUBJECT_LENGTH and subject.isprintable()
+        else f"sha256:{digest}"
+    )
 
 
 def owner(issuer: str, subject: str) -> User | None:

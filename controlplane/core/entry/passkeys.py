@@ -15,7 +15,7 @@ from fido2.webauthn import RegistrationResponse
 from controlplane.core.errors import InvalidInput
 from controlplane.core.people.models import User
 
-LARGEST = 20_000  # Characters of a browser's answer.
+MAX_ANSWER_LENGTH = 20_000  # Characters of a browser's answer.
 REFUSED = "That passkey was not accepted. Try again, or use another way."
 
 
@@ -81,7 +81,7 @@ def _as_json(options: dict[str, Any]) -> str:
 
 def _read(text: str) -> dict[str, Any]:
     try:
-        answer = json.loads(text) if len(text) <= LARGEST else None
+        answer = json.loads(text) if len(text) <= MAX_ANSWER_LENGTH else None
     except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict):

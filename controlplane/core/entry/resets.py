@@ -25,7 +25,7 @@ from controlplane.core.people.models import User
 
 EVENT = "user.reset_asked"
 AT_MOST_EVERY = 300  # Seconds between two mails to one person.
-MOST_ADDRESSEES = 5
+MAX_ADDRESSEES = 5
 
 
 class _Tokens(PasswordResetTokenGenerator):
@@ -61,7 +61,7 @@ def ask(typed: str, actor: Actor, now: datetime) -> None:
     """
     wanted = User.objects.filter(is_active=True).exclude(email="")
     by_name = wanted.filter(username=User.normalize_username(typed))
-    for user in [*by_name, *wanted.filter(email__iexact=typed)[:MOST_ADDRESSEES]]:
+    for user in [*by_name, *wanted.filter(email__iexact=typed)[:MAX_ADDRESSEES]]:
         if not user.has_usable_password():
             continue
         told = outbox.announce(

@@ -11,7 +11,7 @@ TOLD_ELSEWHERE = (
     *("episode:", "approval:", "review:", "report:", "trip:", "job:", "alert:"),
     "outbox:backlog",
 )
-MOST = 300
+MAX_ITEMS = 300
 
 
 def unacknowledged(now: datetime) -> list[Waiting]:
@@ -19,7 +19,7 @@ def unacknowledged(now: datetime) -> list[Waiting]:
     rows = Escalation.objects.filter(closed_at=None, acknowledged_at=None)
     for prefix in TOLD_ELSEWHERE:
         rows = rows.exclude(subject__startswith=prefix)
-    found = list(rows.order_by("opened_at", "id")[:MOST])
+    found = list(rows.order_by("opened_at", "id")[:MAX_ITEMS])
     nexts = hearing.next_of(found, now)
     return [
         Waiting(

@@ -20,8 +20,8 @@ from controlplane.core.targets.reach import Rung
 log = structlog.get_logger(__name__)
 
 TURN_LOCK = 0x35CA1A7E  # any number nobody else uses for an advisory lock
-MOST_AT_ONCE = 1000
-MOST_APART = 3  # More than these for the same destination go out as one message.
+MAX_AT_ONCE = 1000
+MAX_APART = 3  # More than these for the same destination go out as one message.
 
 CHANGED = ("facts", "step", "next_at", "notices", "notified_at")
 STEP, LISTING, ROUTES = "escalation.step", "escalation.listing", ""
@@ -69,7 +69,7 @@ def _is_our_turn() -> bool:
 
 def _due(now: datetime) -> list[Escalation]:
     due = pending(now).select_for_update(skip_locked=True).order_by("next_at", "id")
-    return list(due[:MOST_AT_ONCE])
+    return list(due[:MAX_AT_ONCE])
 
 
 def _judged(
@@ -96,7 +96,7 @@ def _along(ladders: Mapping[str, Sequence[Rung]], now: datetime) -> list[Told]:
         notified_at__isnull=False,
     )
     found = []
-    for one in soon.order_by("next_at", "id")[:MOST_AT_ONCE]:
+    for one in soon.order_by("next_at", "id")[:MAX_AT_ONCE]:
         ladder, stands = ladders[one.severity], standing(one)
         ripe = one.next_at is not None and schedule.along(stands, now, one.next_at)
         if ripe and schedule.repeats(stands, steps(ladder)):
@@ -117,7 +117,7 @@ def _announce(due: Sequence[Told], now: datetime) -> None:
             by_destination[destination].append(told)
     apart: dict[int, list[str]] = defaultdict(list)
     for destination, here in by_destination.items():
-        if len(here) > MOST_APART:
+        if len(here) > MAX_APART:
             _list(here, destination, now)
         else:
             for told in here:

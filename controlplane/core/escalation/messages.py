@@ -14,7 +14,7 @@ TOLD = "told"  # The fact that keeps who was told, and when.
 TOLD_KEPT = 20
 TOLD_SHOWN = 4
 LISTED = 8
-LONGEST_LISTED = 50
+MAX_LISTED_LENGTH = 50
 ANY_PAGE = "/attention/"
 
 
@@ -98,4 +98,4 @@ def _acknowledged(escalation: Escalation) -> str | None:
 
 
 def _clipped(text: str) -> str:
-    return text if len(text) <= LONGEST_LISTED else f"{text[: LONGEST_LISTED - 1]}…"
+    return text if len(text) <= MAX_LISTED_LENGTH else f"{text[: MAX_LISTED_LENGTH - 1]}…"

@@ -11,7 +11,7 @@ from controlplane.core.gates.models import Hold
 
 CHECKED_WITHIN = timedelta(hours=1)
 """An instance that has not been heard of for so long checks nothing any more."""
-LONGEST_TEXT = 500
+MAX_TEXT_LENGTH = 500
 
 # Which of these switches the instances of these services check.
 _CHECKED = """
@@ -39,8 +39,8 @@ def place(
         key=key,
         service=service,
         slos=sorted(slos),
-        why=why[:LONGEST_TEXT],
-        path=path[:LONGEST_TEXT],
+        why=why[:MAX_TEXT_LENGTH],
+        path=path[:MAX_TEXT_LENGTH],
         since=now,
     )
     Hold.objects.bulk_create([row], ignore_conflicts=True)

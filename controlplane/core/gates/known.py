@@ -11,7 +11,7 @@ import orjson
 from django.db import connection
 
 from controlplane.core.gates.questions import Question
-from controlplane.core.gates.verdicts import FRESH, LARGEST_SHOWN, MIN_EVENTS, Said
+from controlplane.core.gates.verdicts import FRESH, MAX_SHOWN_BYTES, MIN_EVENTS, Said
 
 # Each row has an event at least, so as many rows as events are needed are always enough: reading on
 # could mean all the traffic of an hour. What is dated ahead of us was left by a clock that was set
@@ -48,7 +48,7 @@ def reported(questions: Sequence[Question], _now: datetime) -> list[Said | None]
     """What outsiders said last of each."""
     names = [str(one.spec.get("gate", "")) for one in questions]
     with connection.cursor() as cursor:
-        cursor.execute(_REPORTED, {"names": sorted(set(names)), "longest": LARGEST_SHOWN})
+        cursor.execute(_REPORTED, {"names": sorted(set(names)), "longest": MAX_SHOWN_BYTES})
         rows = cursor.fetchall()
     said = {}
     for name, verdict, observed_at, by, failed_at, evidence in rows:

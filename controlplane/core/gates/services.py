@@ -20,7 +20,7 @@ from controlplane.core.gates.verdicts import FRESH, OK
 
 ANSWERED_BY_APPS = frozenset({"slo", "breaker"})
 NAME = re.compile(r"[A-Za-z0-9._-]{1,120}")
-LONGEST_LABEL = 200
+MAX_LABEL_LENGTH = 200
 EXTERNAL = (OK, FAIL)
 
 EVENTS = retention.rule(
@@ -143,7 +143,7 @@ def report_external(
         "observed_at": seen_at,
         "failed_at": _failed_at(verdict, seen_at, None, now),
         "received_at": now,
-        "by": actor.label[:LONGEST_LABEL],
+        "by": actor.label[:MAX_LABEL_LENGTH],
     }
     rows = ExternalVerdict.objects.select_for_update()
     row, is_first = rows.get_or_create(name=name, defaults=fields)
@@ -223,7 +223,7 @@ def _checked(
         errors["name"] = ["Must be 1 to 120 letters, digits, `.`, `_` or `-`."]
     if verdict not in EXTERNAL:
         errors["verdict"] = [f"Must be {' or '.join(EXTERNAL)}."]
-    if len(canonical.dumps(evidence)) > canonical.LARGEST_EVIDENCE:
+    if len(canonical.dumps(evidence)) > canonical.MAX_EVIDENCE_BYTES:
         errors["evidence"] = [canonical.TOO_MUCH_EVIDENCE]
     if observed_at is not None and observed_at > now + FRESH:
         errors["observed_at"] = [

@@ -20,9 +20,9 @@ read their clocks in any order. One that is further ahead is from before a clock
 nobody knows how old it is."""
 MIN_EVENTS = 100
 MIN_BAD = 3
-LARGEST_SHOWN = 2048  # bytes of canonical JSON; a step keeps the evidence of each of its gates.
-MOST_SHOWN = 6  # parts of evidence that is longer.
-LONGEST_TEXT = 200
+MAX_SHOWN_BYTES = 2048  # bytes of canonical JSON; a step keeps the evidence of each of its gates.
+MAX_SHOWN = 6  # parts of evidence that is longer.
+MAX_TEXT_LENGTH = 200
 JUDGED_BY = ("good", "total", "why")
 
 
@@ -116,11 +116,11 @@ def unknown(question: Question, _found: Any, _now: datetime) -> Answer:
 def brief(evidence: Mapping[str, Any]) -> dict[str, Any]:
     """The evidence if it is short, else some of its numbers and short texts and how long it is."""
     size = len(canonical.dumps(evidence))
-    if size <= LARGEST_SHOWN:
+    if size <= MAX_SHOWN_BYTES:
         return dict(evidence)
     named = sorted(evidence, key=lambda name: name not in JUDGED_BY)
     short = [name for name in named if len(name) <= 50 and _is_short(evidence[name])]
-    shown = {name: evidence[name] for name in short[:MOST_SHOWN]}
+    shown = {name: evidence[name] for name in short[:MAX_SHOWN]}
     return {**shown, "left_out": f"the rest of {size:,} bytes"}
 
 
@@ -187,5 +187,5 @@ def _count(value: Any) -> float | None:
 
 def _is_short(value: Any) -> bool:
     if isinstance(value, str | int):
-        return len(str(value)) <= LONGEST_TEXT
+        return len(str(value)) <= MAX_TEXT_LENGTH
     return value is None or isinstance(value, float)

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from rest_framework.views import APIView
 
 USUAL_LIMIT = 50
-LARGEST_LIMIT = 200
+MAX_LIMIT = 200
 FORWARD, BACKWARD = "next", "previous"
 CURSOR_HELP = "Position in the list, from `next` or `previous`."
-LIMIT_HELP = f"Rows in a page; more than {LARGEST_LIMIT} count as that."
+LIMIT_HELP = f"Rows in a page; more than {MAX_LIMIT} count as that."
 PAGE_PARAMETERS = [
     OpenApiParameter("cursor", str, description=CURSOR_HELP),
     OpenApiParameter(
@@ -145,8 +145,8 @@ def page_of(rows: Sequence[Row], request: Request) -> dict[str, Any]:
 def _limit(request: Request) -> int:
     text = request.query_params.get("limit") or str(USUAL_LIMIT)
     if not (text.isascii() and text.isdigit() and text.strip("0")):
-        raise InvalidInput({"limit": [f"Must be a whole number from 1 to {LARGEST_LIMIT}."]})
-    return LARGEST_LIMIT if len(text) > 9 else min(int(text), LARGEST_LIMIT)
+        raise InvalidInput({"limit": [f"Must be a whole number from 1 to {MAX_LIMIT}."]})
+    return MAX_LIMIT if len(text) > 9 else min(int(text), MAX_LIMIT)
 
 
 def _cursor(request: Request, is_text: bool) -> tuple[str, Any]:

@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from controlplane.core.wire import REQUEST_ID
 
 API_ROOT = "/api/"
-MOST_HOPS = 20
+MAX_HOPS = 20
 """Of an `X-Forwarded-For`, counted from our end; no honest chain is longer."""
 
 SIGNED_IN = "switchgear.signed_in"
@@ -57,7 +57,7 @@ def client_address(peer: str, forwarded_for: str) -> str:
     address = _address(peer)
     if address is None or not _is_proxy(address):
         return peer
-    for hop in forwarded_for.split(",")[: -MOST_HOPS - 1 : -1]:
+    for hop in forwarded_for.split(",")[: -MAX_HOPS - 1 : -1]:
         before = _address(hop.strip())
         if before is None:
             break  # No address; whatever stands left of it is worth no more.

@@ -21,7 +21,7 @@ from controlplane.core.idempotency.models import IdempotencyKey
 LIFETIME = timedelta(hours=24)
 HEADER = "Idempotency-Key"
 USABLE_KEY = re.compile(r"[!-~]{1,200}")
-LONGEST_PATH = 400
+MAX_PATH_LENGTH = 400
 KEPT = retention.rule(
     retention.Rule(
         name="idempotency-keys",
@@ -139,6 +139,6 @@ def purge_expired(now: datetime) -> int:
 def _kept_path(path: str) -> str:
     """The path as one form of it, or its hash if it does not fit the column as it stands."""
     one_form = path.rstrip("/")
-    if len(one_form) <= LONGEST_PATH and one_form.isascii() and one_form.isprintable():
+    if len(one_form) <= MAX_PATH_LENGTH and one_form.isascii() and one_form.isprintable():
         return one_form
     return "sha256:" + hashlib.sha256(one_form.encode("utf-8", "surrogatepass")).hexdigest()

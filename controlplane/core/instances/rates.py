@@ -13,7 +13,7 @@ from typing import Any
 from controlplane.core.canonical import timestamp
 
 MINUTE_SECONDS = 60
-MOST_CALLS = 2**53
+MAX_CALLS = 2**53
 """Where counts stop: what every reader of JSON can hold."""
 
 Entry = Mapping[str, Any]
@@ -40,7 +40,7 @@ def counted(
         more[name] = round((allowed + blocked) * share)
         more[f"{name}_blocked"] = round(blocked * share)
     for name, number in more.items():
-        result[name] = min(result[name] + number, MOST_CALLS)
+        result[name] = min(result[name] + number, MAX_CALLS)
     result["seen"] = timestamp(max(seen(result), at))
     return result
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs
 
-MOST_FIELDS = 10
+MAX_FIELDS = 10
 KIND = "block_actions"
 
 
@@ -44,7 +44,7 @@ def read(body: bytes) -> Pressed | None:
 
 def _payload(body: bytes) -> Mapping[str, Any]:
     try:
-        form = parse_qs(body.decode(), strict_parsing=True, max_num_fields=MOST_FIELDS)
+        form = parse_qs(body.decode(), strict_parsing=True, max_num_fields=MAX_FIELDS)
         (text,) = form["payload"]
         payload = json.loads(text)
     except (ValueError, KeyError, RecursionError) as error:

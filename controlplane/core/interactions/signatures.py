@@ -9,7 +9,7 @@ import hmac
 VERSION = "v0"
 WINDOW_SECONDS = 300
 """How far the request's time may be from ours, both ways: older ones may be replays."""
-LONGEST_TIMESTAMP = 15
+MAX_TIMESTAMP_LENGTH = 15
 
 
 def genuine(secret: str, timestamp: str, signature: str, body: bytes, now: float) -> bool:
@@ -34,5 +34,5 @@ def digest(timestamp: str, body: bytes) -> str:
 
 
 def _fresh(timestamp: str, now: float) -> bool:
-    plain = timestamp.isascii() and timestamp.isdigit() and len(timestamp) <= LONGEST_TIMESTAMP
+    plain = timestamp.isascii() and timestamp.isdigit() and len(timestamp) <= MAX_TIMESTAMP_LENGTH
     return plain and abs(now - int(timestamp)) <= WINDOW_SECONDS

@@ -15,13 +15,13 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.escalation import services as escalation
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.jobs import figures, kinds
-from controlplane.core.jobs.claims import LARGEST_CHECKPOINT
+from controlplane.core.jobs.claims import MAX_CHECKPOINT_BYTES
 from controlplane.core.jobs.figures import Durations, StepFigures
 from controlplane.core.outbox import services as outbox
 
 EVENT, OVER = "jobs.alarm", "jobs.alarm_over"
 PREFIX = "jobs:"
-LONGEST_SUBJECT = 120
+MAX_SUBJECT_LENGTH = 120
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,10 @@ DURATION = Limit("duration", 2.0, 1.5, "Look which of its steps is slow.", sampl
 FAILURES = Limit("failures", 0.30, 0.25, "Look at the errors of those that failed.", samples=10)
 ATTEMPTS = Limit("attempts", 2.0, 1.75, "It is unsteady: look why it is tried again.", samples=10)
 CHECKPOINT = Limit(
-    "checkpoint", LARGEST_CHECKPOINT, 0.8 * LARGEST_CHECKPOINT, "Keep less in it: where to go on."
+    "checkpoint",
+    MAX_CHECKPOINT_BYTES,
+    0.8 * MAX_CHECKPOINT_BYTES,
+    "Keep less in it: where to go on.",
 )
 
 
@@ -62,7 +65,7 @@ class Reading:
     def subject(self) -> str:
         """`jobs:attempts:report:make`, in characters that a button can carry."""
         named = [self.limit.name, self.kind, *([quote(self.step, safe="")] if self.step else [])]
-        return (PREFIX + ":".join(named))[:LONGEST_SUBJECT]
+        return (PREFIX + ":".join(named))[:MAX_SUBJECT_LENGTH]
 
     @property
     def is_beyond(self) -> bool:

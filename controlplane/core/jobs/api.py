@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 ROWS = Job.objects.prefetch_related("steps")
 LIVE = "live"
-LONGEST_REASON = 2000
+MAX_REASON_LENGTH = 2000
 
 
 class ProgressShape(serializers.Serializer[Any]):
@@ -82,7 +82,7 @@ class JobFilters(Filters):
 
 
 class InterventionBody(MutationBody):
-    reason = Text(max_length=LONGEST_REASON, help_text="Why; it is kept in the audit trail.")
+    reason = Text(max_length=MAX_REASON_LENGTH, help_text="Why; it is kept in the audit trail.")
 
 
 class MayIntervene(BasePermission):

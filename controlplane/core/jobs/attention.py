@@ -10,7 +10,7 @@ from controlplane.core.jobs.models import Job
 from controlplane.core.sections import Waiting
 
 FORGOTTEN = timedelta(days=1)
-MOST = 100
+MAX_ITEMS = 100
 
 
 def not_compensated(now: datetime) -> Sequence[Waiting]:
@@ -30,13 +30,13 @@ def not_compensated(now: datetime) -> Sequence[Waiting]:
             path=_path(job),
             since=job.compensation_failed_at or now,
         )
-        for job in rows.order_by("compensation_failed_at")[:MOST]
+        for job in rows.order_by("compensation_failed_at")[:MAX_ITEMS]
     ]
 
 
 def stuck(now: datetime) -> Sequence[Waiting]:
     """Jobs that nobody works on: critical until somebody has acknowledged it."""
-    rows = list(watch.stuck(Job.objects.all(), now).order_by("heartbeat_at")[:MOST])
+    rows = list(watch.stuck(Job.objects.all(), now).order_by("heartbeat_at")[:MAX_ITEMS])
     known = _acknowledged(rows)
     return [
         Waiting(
@@ -66,7 +66,7 @@ def forgotten(now: datetime) -> Sequence[Waiting]:
             path=_path(job),
             since=job.paused_at or now,
         )
-        for job in rows.order_by("paused_at")[:MOST]
+        for job in rows.order_by("paused_at")[:MAX_ITEMS]
     ]
 
 

@@ -18,7 +18,7 @@ from django.db.models import F, QuerySet
 from controlplane.core.jobs.models import Job
 
 LEASE = timedelta(seconds=15)
-LARGEST_CHECKPOINT = 10 * 1024  # bytes; beyond it the design of the job is looked at again.
+MAX_CHECKPOINT_BYTES = 10 * 1024  # bytes; beyond it the design of the job is looked at again.
 WORKER = f"{socket.gethostname()[:80]}:{os.getpid()}"
 
 # Materialized: a plan that looked again for each row of the table would take more than the most.

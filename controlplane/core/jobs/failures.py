@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from django.db import InterfaceError, OperationalError, connection
 
-LONGEST = 2000
+MAX_LENGTH = 2000
 
 
 def is_away(error: BaseException) -> bool:
@@ -21,7 +21,7 @@ def is_away(error: BaseException) -> bool:
 def said(error: BaseException) -> str:
     """What went wrong, in characters that PostgreSQL takes."""
     text = f"{type(error).__name__}: {error}".replace("\x00", "")
-    return text.encode(errors="backslashreplace").decode()[:LONGEST]
+    return text.encode(errors="backslashreplace").decode()[:MAX_LENGTH]
 
 
 def clock(now: datetime) -> Callable[[], datetime]:

@@ -9,7 +9,7 @@ from django.db import connection
 
 LATELY = timedelta(days=1)
 USUALLY_FROM, USUALLY_UNTIL = timedelta(days=30), timedelta(days=7)
-MOST_STEPS = 200
+MAX_STEPS = 200
 """Kinds and steps have few names; were they ever many, the busiest are told."""
 
 # A step that failed is compensated afterwards, if it can be: it is the one its job failed at.
@@ -67,7 +67,7 @@ class Durations:
 
 def steps(now: datetime) -> list[StepFigures]:
     """The last day of each step by kind and name, the busiest first."""
-    rows = _rows(_STEPS, {"since": now - LATELY, "most": MOST_STEPS})
+    rows = _rows(_STEPS, {"since": now - LATELY, "most": MAX_STEPS})
     return [
         StepFigures(kind, step, ended, failed, attempts)
         for kind, step, ended, attempts, failed in rows

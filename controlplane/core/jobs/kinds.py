@@ -11,7 +11,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.jobs.claims import Turn
 from controlplane.core.jobs.models import Job
 
-MOST_AT_ONCE = 2000
+MAX_AT_ONCE = 2000
 
 Probe = Callable[[str], None]
 """Called at each point where a worker may die, with the point's name. Tests die there."""
@@ -43,7 +43,7 @@ class Kind:
     path: Callable[[Job], str]
     scope: str = "switches:write"
     interventions: Mapping[str, Intervention] = field(default_factory=dict)
-    most: int = MOST_AT_ONCE
+    most: int = MAX_AT_ONCE
     kept_days: int | None = None
     tells_failures: bool = False
 

@@ -17,8 +17,8 @@ from controlplane.core.jobs.effects import AlreadyDone
 from controlplane.core.jobs.kinds import Probe, Work
 from controlplane.core.jobs.models import Job, JobStep
 
-MOST_ATTEMPTS = 5
-MOST_DEATHS = 5
+MAX_ATTEMPTS = 5
+MAX_RESTARTS = 5
 FIRST_PAUSE = timedelta(seconds=1)
 COMPENSATE_AGAIN = timedelta(seconds=30)
 BEAT = timedelta(seconds=30)
@@ -58,7 +58,7 @@ class StepKind:
     name: str
     run: Callable[[Turn, JobStep, datetime, Probe], Passed | Again]
     compensate: Callable[[Turn, JobStep, datetime], None] | None = None
-    most_attempts: int = MOST_ATTEMPTS
+    most_attempts: int = MAX_ATTEMPTS
 
 
 def worker(steps: Sequence[StepKind]) -> Work:
@@ -143,7 +143,7 @@ def _take_up(
         if turn.job.heartbeat_at != now:  # Others took their time since it was claimed.
             turn.heartbeat(now)
         return True
-    if step.attempts >= kind.most_attempts + MOST_DEATHS:
+    if step.attempts >= kind.most_attempts + MAX_RESTARTS:
         died = "Its workers died again and again, or took longer than their lease."
         _failed(turn, step, kind, steps, died, now)
         return False

@@ -22,7 +22,7 @@ from controlplane.core.jobs import control, kinds, watch
 from controlplane.core.jobs.models import Job
 
 SHOWN = 50
-LONGEST_REASON = 2000
+MAX_REASON_LENGTH = 2000
 LIVE = "live"
 FEW = 10
 CHOICES = {
@@ -36,7 +36,7 @@ DONE = {"pause": "is paused", "resume": "goes on", "cancel": "is cancelled"}
 
 class ReasonForm(forms.Form):
     reason = forms.CharField(
-        max_length=LONGEST_REASON, error_messages={"required": "Say why: it is kept."}
+        max_length=MAX_REASON_LENGTH, error_messages={"required": "Say why: it is kept."}
     )
 
 

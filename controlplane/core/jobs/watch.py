@@ -19,8 +19,8 @@ TO_BE_TAKEN_UP = timedelta(seconds=30)
 ENDED_LATELY = timedelta(hours=1)
 AWAY = timedelta(minutes=1)
 TO_BE_TAKEN_BACK = Q(state=Job.State.FAILED, next_at__isnull=False)
-MOST_AT_ONCE = 200
-MOST_CALLED = 10
+MAX_AT_ONCE = 200
+MAX_CALLED = 10
 TICK = "jobs.watch"
 
 
@@ -69,8 +69,8 @@ def look(now: datetime) -> int:
     told = 0
     unmarked_first = F("stuck_at").asc(nulls_first=True)
     silent = stuck(Job.objects.all(), now).order_by(unmarked_first, "heartbeat_at", "pk")
-    for job in silent.only("pk", "stuck_at")[:MOST_AT_ONCE]:
-        room = len(called) < MOST_CALLED and endings.subject(job) not in called | known
+    for job in silent.only("pk", "stuck_at")[:MAX_AT_ONCE]:
+        room = len(called) < MAX_CALLED and endings.subject(job) not in called | known
         if (job.stuck_at is None or room) and _found(job.pk, room, now):
             told += 1
             called |= {endings.subject(job)} if room else set()
@@ -81,7 +81,7 @@ def look(now: datetime) -> int:
         | TO_BE_TAKEN_BACK,
         stuck_at__isnull=False,
     )
-    pks = list(marked.values_list("pk", flat=True)[:MOST_AT_ONCE])
+    pks = list(marked.values_list("pk", flat=True)[:MAX_AT_ONCE])
     return told + sum(_over(pk, now) for pk in pks)
 
 

@@ -30,7 +30,7 @@ from controlplane.core.live.hub import Hub
 from controlplane.core.live.sockets import Socket
 from controlplane.core.live.visitors import Visitor, carries_token, headers_of, is_own_page
 
-LARGEST_MESSAGE = 4096  # bytes
+MAX_MESSAGE_BYTES = 4096  # bytes
 SESSION_SECONDS = 3.0
 NOT_TEXT, TOO_MANY, TOO_LARGE = 1003, 1008, 1009
 
@@ -98,8 +98,8 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]
             socket.end(TOO_MANY, "Too many messages: one a second is enough.")
         elif text is None:
             socket.end(NOT_TEXT, "Messages are JSON, as text.")
-        elif len(text.encode()) > LARGEST_MESSAGE:
-            socket.end(TOO_LARGE, f"A message may have at most {LARGEST_MESSAGE // 1024} KiB.")
+        elif len(text.encode()) > MAX_MESSAGE_BYTES:
+            socket.end(TOO_LARGE, f"A message may have at most {MAX_MESSAGE_BYTES // 1024} KiB.")
         else:
             self._asked(socket, text)
 

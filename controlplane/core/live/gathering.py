@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-MOST_WAITING = 5_000
-MOST_AT_ONCE = 100
+MAX_WAITING = 5_000
+MAX_AT_ONCE = 100
 """Fewer than a socket has room for: whoever reads what it is sent is told all of them."""
 
 
@@ -13,7 +13,7 @@ class Gathering:
     There is an end to what is kept: past `most` of them nobody can be told of each one any more.
     """
 
-    def __init__(self, most: int = MOST_WAITING, at_once: int = MOST_AT_ONCE) -> None:
+    def __init__(self, most: int = MAX_WAITING, at_once: int = MAX_AT_ONCE) -> None:
         self._most = most
         self._at_once = at_once
         self._ids: dict[str, None] = {}

@@ -28,7 +28,7 @@ from controlplane.core.wire import LIVE_CHANNEL, MISSED_NOTE
 PACE = Pace(connect_seconds=1.0, silence_seconds=1.0, longest_pause_seconds=2.0)
 WATCH_SECONDS = 0.1
 HANDSHAKE_THREADS = 2
-MOST_HANDSHAKES = 256
+MAX_HANDSHAKES = 256
 GOING_AWAY = 1012
 """The close code of a server that is about to be started again."""
 
@@ -60,7 +60,7 @@ class Hub:
         self.around = surroundings
         self.sockets = Sockets()
         self.desk = Desk()
-        self.door = Desk(HANDSHAKE_THREADS, MOST_HANDSHAKES)
+        self.door = Desk(HANDSHAKE_THREADS, MAX_HANDSHAKES)
         """Asks whose session it is of somebody who knocks: strangers keep nobody waiting inside."""
         self.stream = Stream(topic.name for topic in topics.known())
         self.hears = False

@@ -11,7 +11,7 @@ import structlog
 from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
 from controlplane.core.live.asking import AWAY, Desk
-from controlplane.core.live.gathering import MOST_AT_ONCE, Gathering
+from controlplane.core.live.gathering import MAX_AT_ONCE, Gathering
 from controlplane.core.live.sockets import Sockets
 from controlplane.core.live.stream import Stream
 from controlplane.core.live.topics import Read, Topic
@@ -89,7 +89,7 @@ class Lane:
         whoever reads as fast as we write misses nothing of it."""
         ends = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < ends and self._sockets.are_behind(
-            self.topic.name, min(len(self._gathering), MOST_AT_ONCE)
+            self.topic.name, min(len(self._gathering), MAX_AT_ONCE)
         ):
             await asyncio.sleep(LOOK_SECONDS)
         if self._gathering.overflowed:

@@ -7,7 +7,7 @@ from collections import deque
 
 from controlplane.core.live import stream
 
-MOST = 256
+MAX_MESSAGES = 256
 
 
 class Mailbox:
@@ -17,7 +17,7 @@ class Mailbox:
     word says that it has to be read anew.
     """
 
-    def __init__(self, most: int = MOST) -> None:
+    def __init__(self, most: int = MAX_MESSAGES) -> None:
         self._most = most
         self._texts: deque[str] = deque()
         self._left_out: dict[str, None] = {}

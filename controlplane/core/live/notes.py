@@ -11,7 +11,7 @@ import orjson
 from controlplane.core.wake import publish_on_commit
 from controlplane.core.wire import LIVE_CHANNEL, MISSED_NOTE
 
-MOST_IDS = 200
+MAX_IDS = 200
 """In one note; more of them are told as several."""
 
 
@@ -19,8 +19,8 @@ def note(topic: str, ids: Iterable[str]) -> list[bytes]:
     """The notes that tell of these resources, as they go through Redis."""
     wanted = sorted(set(ids))
     return [
-        orjson.dumps({"topic": topic, "ids": wanted[start : start + MOST_IDS]})
-        for start in range(0, len(wanted), MOST_IDS)
+        orjson.dumps({"topic": topic, "ids": wanted[start : start + MAX_IDS]})
+        for start in range(0, len(wanted), MAX_IDS)
     ]
 
 

@@ -12,8 +12,8 @@ from controlplane.core.live.mailbox import Mailbox
 from controlplane.core.live.pace import Pace
 from controlplane.core.live.visitors import Visitor
 
-MOST = 5_000
-MOST_EACH = 50
+MAX_SOCKETS = 5_000
+MAX_EACH = 50
 STUCK_SECONDS = 20.0
 SLOW_SECONDS = 0.5
 """Nobody waits for a socket that has not taken a message for so long."""
@@ -143,7 +143,7 @@ class Socket:
 class Sockets:
     """All of them; at most `most` in this process, and `most_each` of one person or token."""
 
-    def __init__(self, most: int = MOST, most_each: int = MOST_EACH) -> None:
+    def __init__(self, most: int = MAX_SOCKETS, most_each: int = MAX_EACH) -> None:
         self._most = most
         self._most_each = most_each
         self._open: dict[Socket, None] = {}

@@ -15,7 +15,7 @@ from controlplane.core.outbox.naming import Named
 from controlplane.core.sections import Waiting
 
 LONG = timedelta(minutes=15)
-MOST = 100
+MAX_ITEMS = 100
 
 
 def failed(now: datetime) -> Sequence[Waiting]:
@@ -24,7 +24,7 @@ def failed(now: datetime) -> Sequence[Waiting]:
         OutboxMessage.objects.filter(selection.GIVEN_UP)
         .values("destination")
         .annotate(count=Count("pk"), since=Min("finished_at"), last=Max("finished_at"))
-        .order_by("since")[:MOST]
+        .order_by("since")[:MAX_ITEMS]
     )
     names = naming.named(row["destination"] for row in rows)
     loud = set(
@@ -53,7 +53,7 @@ def held_up(now: datetime) -> Sequence[Waiting]:
         .values("destination")
         .annotate(count=Count("pk"), since=Min("created_at"))
         .filter(since__lt=now - LONG)
-        .order_by("since")[:MOST]
+        .order_by("since")[:MAX_ITEMS]
     )
     places = [row["destination"] for row in rows]
     names = naming.named(places)

@@ -18,7 +18,7 @@ from controlplane.core.outbox import digests, pacing, superseding, wordings
 from controlplane.core.outbox.models import Attempt, OutboxMessage, Pace
 
 LEASE_SECONDS = 30.0
-MOST_ATTEMPTS = 8
+MAX_ATTEMPTS = 8
 LOOK_AFTER_SECONDS = 3.0
 AHEAD = timedelta(seconds=5)
 """A message created later than this from now is from before the clock was set back."""
@@ -93,7 +93,7 @@ def due(now: datetime, destination: str | None = None) -> QuerySet[OutboxMessage
         free,
         Q(next_attempt_at__lte=now) | Q(created_at__gt=now + AHEAD),
         Q(subject="") | Q(pk__in=_first_of_subjects(pending, now)),
-        attempts__lt=MOST_ATTEMPTS,
+        attempts__lt=MAX_ATTEMPTS,
     )
 
 
@@ -123,7 +123,7 @@ def kept_away(now: datetime) -> QuerySet[Pace]:
 @transaction.atomic
 def exhausted(now: datetime) -> list[Claim]:
     """Messages whose sender died in the last attempt they had; ours from now on, by the fence."""
-    dead = OutboxMessage.objects.filter(_is_over(now), state="pending", attempts__gte=MOST_ATTEMPTS)
+    dead = OutboxMessage.objects.filter(_is_over(now), state="pending", attempts__gte=MAX_ATTEMPTS)
     messages = list(dead.select_for_update(skip_locked=True).order_by("id"))
     for message in messages:
         message.fence += 1

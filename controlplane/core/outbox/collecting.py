@@ -13,8 +13,8 @@ from django.db.models import Max, QuerySet
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.targets import reach
 
-MOST_NAMED = 10
-MOST_KEPT = 500
+MAX_NAMED = 10
+MAX_KEPT = 500
 """Names in one message; then the next begins."""
 
 
@@ -45,7 +45,7 @@ def add(
             continue
         open_one = _collecting(event, now).filter(destination=destination)
         message = open_one.select_for_update(skip_locked=True).order_by("id").last()
-        if message is None or len(message.payload["switches"]) >= MOST_KEPT:
+        if message is None or len(message.payload["switches"]) >= MAX_KEPT:
             due_at = max(now + soon, _last(event, destination, now - apart) + apart)
             _begin(event, destination, severity, path, name, said, now, due_at)
         else:
@@ -100,8 +100,8 @@ def _begin(
 
 def _named(names: list[str]) -> dict[str, object]:
     """`feature:a, feature:b and 12 more`, and all of them for programs."""
-    more = len(names) - MOST_NAMED
-    shown = ", ".join(names[:MOST_NAMED])
+    more = len(names) - MAX_NAMED
+    shown = ", ".join(names[:MAX_NAMED])
     return {
         "count": len(names),
         "list": f"{shown} and {more} more" if more > 0 else shown,

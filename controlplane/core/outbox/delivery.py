@@ -16,7 +16,7 @@ from django.db import InterfaceError, OperationalError
 
 from controlplane.core import threads
 from controlplane.core.outbox import claims, transports, wordings
-from controlplane.core.outbox.claims import LEASE_SECONDS, MOST_ATTEMPTS, Claim, Outcome
+from controlplane.core.outbox.claims import LEASE_SECONDS, MAX_ATTEMPTS, Claim, Outcome
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.senders import Senders
 from controlplane.core.outbox.transports.failures import PermanentFailure, TransientFailure
@@ -24,7 +24,7 @@ from controlplane.core.outbox.transports.failures import PermanentFailure, Trans
 FIRST_PAUSE_SECONDS = 2.0
 PAUSE_GROWS_BY = 3.0
 RECORD_AGAIN_SECONDS = 0.5
-SHORTEST_KEEP_AWAY_SECONDS = 1.0
+MIN_KEEP_AWAY_SECONDS = 1.0
 PATIENCE = timedelta(hours=6)
 """For so long a destination may ask to come again later before that counts as an attempt."""
 
@@ -53,7 +53,7 @@ def backoff_seconds(attempts: int, draw: float) -> float:
     `draw` is uniform in [0, 1). After Brooker, "Exponential Backoff And Jitter" (2015). With 8
     attempts the ceilings add up to 36 minutes; they grow no further than to that of the eighth.
     """
-    ceiling = FIRST_PAUSE_SECONDS * PAUSE_GROWS_BY ** min(attempts - 1, MOST_ATTEMPTS - 1)
+    ceiling = FIRST_PAUSE_SECONDS * PAUSE_GROWS_BY ** min(attempts - 1, MAX_ATTEMPTS - 1)
     return float(draw * ceiling)
 
 
@@ -113,9 +113,9 @@ def _again(claimed: Claim, failure: TransientFailure) -> Outcome:
     """
     message, doubt = claimed.message, failure.in_doubt
     reason, asked = transports.redact(failure.reason), failure.retry_after_seconds
-    keep_away = 0.0 if asked is None else max(asked, SHORTEST_KEEP_AWAY_SECONDS)
+    keep_away = 0.0 if asked is None else max(asked, MIN_KEEP_AWAY_SECONDS)
     counts = asked is None or doubt or claimed.waited > PATIENCE
-    if counts and message.attempts >= MOST_ATTEMPTS:
+    if counts and message.attempts >= MAX_ATTEMPTS:
         last = f"{reason} (attempt {message.attempts}, the last)"
         return Outcome(last, None, keep_away, in_doubt=doubt)
     number = message.attempts if counts else claimed.attempt

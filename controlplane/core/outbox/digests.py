@@ -14,8 +14,8 @@ from controlplane.core.outbox import wordings
 from controlplane.core.outbox.models import Attempt, OutboxMessage
 
 EVENT = "outbox.digest"
-MOST_ALONE = 10
-MOST_TOGETHER = 1000
+MAX_ALONE = 10
+MAX_TOGETHER = 1000
 MEMBER_LEASE = timedelta(days=30)
 """Far longer than a digest can take: after it a member would go out by itself."""
 
@@ -30,7 +30,7 @@ def gather(destination: str, now: datetime) -> OutboxMessage | None:
     """
     waiting = _fresh().filter(pk__in=_unblocked(destination), lease_until__isnull=True)
     members = list(waiting.select_for_update(skip_locked=True).order_by("id"))
-    if len(members) <= MOST_ALONE:
+    if len(members) <= MAX_ALONE:
         return None
     first = members[0]
     digest = OutboxMessage.objects.create(
@@ -112,7 +112,7 @@ def _unblocked(destination: str) -> list[int]:
     first_of = dict(blocking.values_list("subject").annotate(Min("id")))
     rows = possible.order_by("id").values_list("pk", "subject").iterator()
     unblocked = (pk for pk, subject in rows if first_of.get(subject, pk) >= pk)
-    return list(islice(unblocked, MOST_TOGETHER))
+    return list(islice(unblocked, MAX_TOGETHER))
 
 
 def _worst(members: Sequence[OutboxMessage]) -> str:
@@ -121,7 +121,7 @@ def _worst(members: Sequence[OutboxMessage]) -> str:
 
 
 def _facts(members: Sequence[OutboxMessage]) -> dict[str, object]:
-    notices = [wordings.notice(one.event, one.payload) for one in members[: wordings.MOST_LISTED]]
+    notices = [wordings.notice(one.event, one.payload) for one in members[: wordings.MAX_LISTED]]
     listed = {
         f"told_{number}": f"{notice.icon} {notice.title}" for number, notice in enumerate(notices)
     }

@@ -12,7 +12,7 @@ from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.naming import Named
 from controlplane.core.sections import ReportRow, ReportSection
 
-MOST_ROWS = 50
+MAX_ROWS = 50
 
 
 def deliveries(start: datetime, end: datetime, now: datetime) -> ReportSection:
@@ -26,7 +26,7 @@ def deliveries(start: datetime, end: datetime, now: datetime) -> ReportSection:
         summary=_summary(sent, failed, pending),
         tone="bad" if failed else "warn" if pending else "good",
         columns=("Destination", "Sent", "Failed", "Pending", "Slowest"),
-        rows=tuple(_row(row, names[row["destination"]]) for row in rows[:MOST_ROWS]),
+        rows=tuple(_row(row, names[row["destination"]]) for row in rows[:MAX_ROWS]),
         total=len(rows),
     )
 

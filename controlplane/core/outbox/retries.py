@@ -12,7 +12,7 @@ from controlplane.core.outbox import digests, permission
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.wake import wake
 
-MOST_AT_ONCE = 100
+MAX_AT_ONCE = 100
 
 
 @transaction.atomic
@@ -51,7 +51,7 @@ def retry(*, message_id: int, actor: Actor, now: datetime) -> OutboxMessage:
 
 @transaction.atomic
 def retry_all(*, destination: str, actor: Actor, now: datetime) -> tuple[int, int]:
-    """Send what failed at one destination again, the oldest first, at most `MOST_AT_ONCE`.
+    """Send what failed at one destination again, the oldest first, at most `MAX_AT_ONCE`.
 
     Returns how many are sent again, and how many FAILED ones are left. What was told together in
     a digest goes with the digest. Raises :class:`Conflict` if none has failed.
@@ -60,7 +60,7 @@ def retry_all(*, destination: str, actor: Actor, now: datetime) -> tuple[int, in
     failed = OutboxMessage.objects.filter(
         destination=destination, state="failed", discarded_at__isnull=True
     ).exclude(pk__in=digests.to_be_told(destination))
-    rows = failed.select_for_update().order_by("id")[:MOST_AT_ONCE]
+    rows = failed.select_for_update().order_by("id")[:MAX_AT_ONCE]
     ids = [row.pk for row in rows]
     if not ids:
         raise Conflict("No message to this destination has failed; there is nothing to retry.")

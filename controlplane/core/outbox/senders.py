@@ -16,10 +16,10 @@ from controlplane.core import threads
 from controlplane.core.database_errors import is_away
 from controlplane.core.outbox import connections
 
-MOST_THREADS = 16
-MOST_FOR_SLOW = MOST_THREADS // 2
+MAX_THREADS = 16
+MAX_FOR_SLOW = MAX_THREADS // 2
 SLOW_SECONDS = 3.0
-LONGEST_WAIT_SECONDS = 2.0
+MAX_WAIT_SECONDS = 2.0
 """So long a sender waits for its destination's pace, else it leaves the rest to a later sweep."""
 
 Send = Callable[[str], float | None]
@@ -47,7 +47,7 @@ class Senders:
             if known or self._ending.is_set():
                 return False
             self._waiting.append(destination)
-            if len(self._threads) < MOST_THREADS and self._next() is not None:
+            if len(self._threads) < MAX_THREADS and self._next() is not None:
                 thread = threading.Thread(target=self._run, daemon=True, name="outbox:sender")
                 thread.start()
                 self._threads.add(thread)
@@ -102,7 +102,7 @@ class Senders:
             return destination
 
     def _next(self) -> str | None:
-        free_for_slow = len(self._served & self._slow) < MOST_FOR_SLOW
+        free_for_slow = len(self._served & self._slow) < MAX_FOR_SLOW
         return next((one for one in self._waiting if free_for_slow or one not in self._slow), None)
 
     def _turn(self, destination: str) -> bool:
@@ -116,7 +116,7 @@ class Senders:
                 self._note(destination, time.monotonic() - began)
                 if self._is_crowded():
                     return True
-            elif pause > LONGEST_WAIT_SECONDS or self._is_crowded():
+            elif pause > MAX_WAIT_SECONDS or self._is_crowded():
                 return False
             else:
                 self._ending.wait(pause)

@@ -10,7 +10,7 @@ from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.targets import reach, routing
 from controlplane.core.wake import wake
 
-LONGEST_KEY = 120
+MAX_KEY_LENGTH = 120
 
 
 def announce(
@@ -60,6 +60,6 @@ def announce(
 
 def _short(event_key: str) -> str:
     """The key if its column takes it, else its digest: the same for the same key."""
-    if len(event_key) <= LONGEST_KEY:
+    if len(event_key) <= MAX_KEY_LENGTH:
         return event_key
     return f"sha256:{hashlib.sha256(event_key.encode('utf-8', 'surrogatepass')).hexdigest()}"

@@ -22,8 +22,8 @@ from controlplane.core.outbox.transports.identity import inside
 from controlplane.core.outbox.wordings import Notice
 
 PAGE_SIZE = 50
-MOST_SUGGESTED = 200
-MOST_PLACES = 20
+MAX_SUGGESTED = 200
+MAX_PLACES = 20
 
 
 class DeliveryFilters(forms.Form):
@@ -182,7 +182,7 @@ def _took(attempt: Attempt) -> float | None:
 def _given_up() -> list[tuple[Named, int]]:
     """Where messages failed, and how many: the most first."""
     failed = OutboxMessage.objects.filter(selection.GIVEN_UP).values_list("destination")
-    found = list(failed.annotate(count=Count("pk")).order_by("-count", "destination")[:MOST_PLACES])
+    found = list(failed.annotate(count=Count("pk")).order_by("-count", "destination")[:MAX_PLACES])
     names = naming.named(destination for destination, _ in found)
     return [(names[destination], count) for destination, count in found]
 
@@ -190,6 +190,6 @@ def _given_up() -> list[tuple[Named, int]]:
 def _suggested() -> dict[str, list[str]]:
     """What can be chosen: destinations that were sent to, by their names, and known events."""
     used = Pace.objects.order_by("destination").values_list("destination", flat=True)
-    names = naming.named(used[:MOST_SUGGESTED])
+    names = naming.named(used[:MAX_SUGGESTED])
     places = {one.name or one.destination for one in names.values()}
     return {"destinations": sorted(places), "events": sorted(wordings.WORDINGS)}

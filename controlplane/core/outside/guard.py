@@ -18,8 +18,8 @@ from controlplane.core.outside import names
 from controlplane.core.outside.allowance import Address, Allowance, literal
 from controlplane.core.outside.failures import Refused, Unresolved
 
-LONGEST_URL = 500
-MOST_ADDRESSES_TRIED = 3
+MAX_URL_LENGTH = 500
+MAX_ADDRESSES_TRIED = 3
 LOOK_UP_SECONDS = 2.0
 
 _A_NUMBER = re.compile(r"0[xX][0-9a-fA-F]*|[0-9]+")
@@ -67,7 +67,7 @@ class GuardedTransport(httpx.AsyncHTTPTransport):
             _found, request.url, self._resolver, names.LOOK_UP_SECONDS
         )
         _permitted(request.url, addresses, self._allowance)
-        permitted = addresses[:MOST_ADDRESSES_TRIED]
+        permitted = addresses[:MAX_ADDRESSES_TRIED]
         for address in permitted[:-1]:
             try:
                 return await self._call(request, address)
@@ -94,8 +94,8 @@ def _addressed(request: httpx.Request, address: Address) -> httpx.Request:
 
 
 def _parsed(url: str, allowance: Allowance) -> httpx.URL:
-    if len(url) > LONGEST_URL:
-        raise Refused(f"the URL is longer than {LONGEST_URL} characters")
+    if len(url) > MAX_URL_LENGTH:
+        raise Refused(f"the URL is longer than {MAX_URL_LENGTH} characters")
     if not url.isprintable() or " " in url or "\\" in url:
         raise Refused("the URL has a character that does not belong into one")
     try:

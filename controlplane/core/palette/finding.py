@@ -13,7 +13,7 @@ from controlplane.core.people.roles import SCOPES_OF, Role
 log = structlog.get_logger(__name__)
 
 SHOWN = 24
-LONGEST = 200  # characters of what is typed
+MAX_QUERY_LENGTH = 200  # characters of what is typed
 
 
 def find(asked: Asked) -> list[tuple[str, list[Entry]]]:

@@ -26,6 +26,6 @@ def find_part(request: PersonRequest) -> HttpResponse:
 
 
 def _context(request: PersonRequest) -> dict[str, Any]:
-    text = request.GET.get("q", "").replace("\x00", "").strip()[: finding.LONGEST]
+    text = request.GET.get("q", "").replace("\x00", "").strip()[: finding.MAX_QUERY_LENGTH]
     groups = finding.find(Asked(text, request.user, db_now()))
     return {"q": text, "groups": groups, "total": sum(len(found) for _, found in groups)}

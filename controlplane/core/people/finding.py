@@ -14,12 +14,12 @@ from controlplane.core.people.roles import Role
 from controlplane.core.tokens.models import Token
 
 ON_A_PAGE = 50
-LONGEST_SEARCH = 200
+MAX_SEARCH_LENGTH = 200
 
 
 def page(asked: Mapping[str, str], now: datetime) -> dict[str, Any]:
     """People by name, `?q=` in names and addresses, `?role=`, `?state=deactivated`."""
-    search = asked.get("q", "").replace("\x00", "").strip()[:LONGEST_SEARCH]
+    search = asked.get("q", "").replace("\x00", "").strip()[:MAX_SEARCH_LENGTH]
     role = asked.get("role", "")
     state = asked.get("state", "")
     found = User.objects.filter(is_active=state != "deactivated")

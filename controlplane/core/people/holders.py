@@ -6,10 +6,10 @@ from typing import Any
 from controlplane.core.people.models import User
 from controlplane.core.people.roles import POWERS_OF, SCOPES_OF, Role
 
-MOST = 5
+MAX_HOLDERS = 5
 
 
-def of(power: str, *, but: int = 0, most: int = MOST) -> list[str]:
+def of(power: str, *, but: int = 0, most: int = MAX_HOLDERS) -> list[str]:
     """User names of active people who have the power, except user `but`, at most `most`."""
     roles = (role for role, powers in POWERS_OF.items() if power in powers)
     return _names(roles, but, most)
@@ -24,6 +24,6 @@ def able(refused: Mapping[str, Any]) -> list[str]:
     return []
 
 
-def _names(roles: Iterable[Role], but: int = 0, most: int = MOST) -> list[str]:
+def _names(roles: Iterable[Role], but: int = 0, most: int = MAX_HOLDERS) -> list[str]:
     people = User.objects.filter(role__in=list(roles), is_active=True).exclude(pk=but)
     return list(people.order_by("username").values_list("username", flat=True)[:most])

@@ -20,7 +20,7 @@ from django.utils import timezone
 from controlplane.core.people.models import BrowserSession
 
 SEEN_EVERY = timedelta(minutes=1)
-LONGEST_AGENT = 300
+MAX_AGENT_LENGTH = 300
 # Run by every request of a browser; Django's ORM would take longer to compile it than to run it.
 _LOAD = (
     "SELECT user_id, last_seen_at, session_data FROM core_browsersession"
@@ -48,7 +48,7 @@ class SessionStore(SessionBase):
         self._begun = {
             **_times(now),
             "ip": ip[:45],
-            "user_agent": user_agent[:LONGEST_AGENT],
+            "user_agent": user_agent[:MAX_AGENT_LENGTH],
             "method": method,
         }
         self.modified = True

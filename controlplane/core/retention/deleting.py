@@ -9,13 +9,15 @@ from django.db import connection, transaction
 from controlplane.core.retention.rules import Rule, moments
 
 AT_ONCE = 5000
-MOST = 1_000_000
+MAX_ROWS = 1_000_000
 
 # Rows that somebody holds just now are left for the next turn.
 _OLD = "SELECT {key} FROM {table} it WHERE {where} {order} LIMIT %(most)s FOR UPDATE SKIP LOCKED"
 
 
-def purge(rules: Iterable[Rule], now: datetime, *, at_once: int = AT_ONCE, most: int = MOST) -> int:
+def purge(
+    rules: Iterable[Rule], now: datetime, *, at_once: int = AT_ONCE, most: int = MAX_ROWS
+) -> int:
     """Delete up to `most` rows by each rule, `at_once` in one transaction; returns how many."""
     return sum(_purge(rule, now - rule.lasts, at_once=at_once, most=most) for rule in rules)
 

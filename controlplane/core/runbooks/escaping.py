@@ -2,12 +2,12 @@
 
 import re
 
-LONGEST = 500
+MAX_LENGTH = 500
 _ANYWHERE = re.compile(r"([\\`*_\[\]<>&|~])")
 _AT_START = re.compile(r"^([-+#=]|\d+(?=[.)]))")
 
 
-def plain(text: object, longest: int = LONGEST) -> str:
+def plain(text: object, longest: int = MAX_LENGTH) -> str:
     """On one line, also within a table; what is longer is cut, and says so."""
     said = "".join(one if one.isprintable() else " " for one in str(text))
     said = " ".join(said.split())

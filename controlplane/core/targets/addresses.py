@@ -2,7 +2,7 @@
 
 import re
 
-LONGEST_HOST = 253
+MAX_HOST_LENGTH = 253
 
 SLACK_USER = re.compile(r"[UW][A-Z0-9]{2,38}")
 # A channel's name is in any script; of ASCII's signs it has only these three.
@@ -16,4 +16,4 @@ def is_host(host: str) -> bool:
     if ":" in host:
         return True
     name = host.removesuffix(".").lower()
-    return len(name) <= LONGEST_HOST and all(map(_LABEL.fullmatch, name.split(".")))
+    return len(name) <= MAX_HOST_LENGTH and all(map(_LABEL.fullmatch, name.split(".")))

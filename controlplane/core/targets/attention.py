@@ -10,7 +10,7 @@ from controlplane.core.targets.models import Route, Target
 from controlplane.core.targets.reach import Reach, Rung
 
 PAGE = "/targets/"
-MOST = 300
+MAX_ITEMS = 300
 
 
 def unreachable(now: datetime) -> list[Waiting]:
@@ -45,7 +45,7 @@ def _silent_steps(ladders: Mapping[str, list[Rung]], now: datetime) -> list[Wait
 
 def _silent_routes(reached: Mapping[Route, Reach]) -> list[Waiting]:
     silent = [(route, found) for route, found in reached.items() if not found.to]
-    return [_silent_route(route, found) for route, found in silent[:MOST]]
+    return [_silent_route(route, found) for route, found in silent[:MAX_ITEMS]]
 
 
 def _nobody(routes: Iterable[Route], now: datetime) -> Waiting:

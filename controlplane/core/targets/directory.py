@@ -10,7 +10,7 @@ from controlplane.core.clock import zone
 from controlplane.core.targets import duty
 from controlplane.core.targets.models import EscalationStep, OnCallMember, Target
 
-LONGEST_DESTINATION = 120  # The outbox has no room for more.
+MAX_DESTINATION_LENGTH = 120  # The outbox has no room for more.
 
 
 @dataclass(frozen=True)
@@ -111,4 +111,4 @@ def _person(person: Target) -> list[str]:
     email = person.email or (account.email if account else "")
     found = [f"slack:{slack}"] if slack else []
     found += [f"email:{email}"] if email else []
-    return [destination for destination in found if len(destination) <= LONGEST_DESTINATION]
+    return [destination for destination in found if len(destination) <= MAX_DESTINATION_LENGTH]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 
 USUAL_DAYS = 7
-LONGEST_DAYS = 366
+MAX_DAYS = 366
 
 
 @dataclass(frozen=True)

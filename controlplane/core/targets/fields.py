@@ -14,13 +14,13 @@ from controlplane.core.errors import InvalidInput
 from controlplane.core.people.models import User, known_time_zone
 from controlplane.core.targets import duty
 from controlplane.core.targets.addresses import SLACK_PLACE, SLACK_USER
-from controlplane.core.targets.directory import LONGEST_DESTINATION
+from controlplane.core.targets.directory import MAX_DESTINATION_LENGTH
 from controlplane.core.targets.models import Target
 from controlplane.core.targets.reach import SEVERITIES
 
-LONGEST_NAME, LONGEST_DESCRIPTION, LONGEST_URL = 80, 300, 500
-MOST_MEMBERS, MOST_STEPS = 30, 12
-LONGEST_MINUTES = 7 * 24 * 60
+MAX_NAME_LENGTH, MAX_DESCRIPTION_LENGTH, MAX_URL_LENGTH = 80, 300, 500
+MAX_MEMBERS, MAX_STEPS = 30, 12
+MAX_MINUTES = 7 * 24 * 60
 ADDRESSES = "slack, slack:#name, slack:C024BE91L, email:ops@example.org or webhook"
 
 Reference = int | str
@@ -67,7 +67,7 @@ def check(asked: Asked, present: Target | None) -> Checked:
     columns: dict[str, Any] = {
         "name": _name(asked.name, present, errors),
         "kind": _kind(asked.kind, present, errors),
-        "description": _text("description", asked.description, LONGEST_DESCRIPTION, errors),
+        "description": _text("description", asked.description, MAX_DESCRIPTION_LENGTH, errors),
         "user": None,
         "email": "",
         "slack_user_id": "",
@@ -104,7 +104,7 @@ def plain(text: str) -> str:
 
 
 def _name(text: str, present: Target | None, errors: Errors) -> str:
-    name = _text("name", text, LONGEST_NAME, errors)
+    name = _text("name", text, MAX_NAME_LENGTH, errors)
     if not name:
         errors.add("name", "Give it a name, as people on duty would say it.")
     taken = Target.objects.filter(name=name).first()
@@ -158,8 +158,8 @@ def _email(name: str, email: str, errors: Errors) -> str:
         validate_email(email)
     except ValidationError:
         errors.add(name, "Not an e-mail address.")
-    if len(f"email:{email}") > LONGEST_DESTINATION:
-        errors.add(name, f"At most {LONGEST_DESTINATION - len('email:')} characters.")
+    if len(f"email:{email}") > MAX_DESTINATION_LENGTH:
+        errors.add(name, f"At most {MAX_DESTINATION_LENGTH - len('email:')} characters.")
     return email
 
 
@@ -186,8 +186,8 @@ def _url_of(present: Target | None) -> str:
 
 def _rotation(asked: Asked, present: Target | None, errors: Errors) -> dict[str, Any]:
     days = duty.USUAL_DAYS if asked.rotation_days is None else asked.rotation_days
-    if not 1 <= days <= duty.LONGEST_DAYS:
-        errors.add("rotation_days", f"From 1 to {duty.LONGEST_DAYS} days.")
+    if not 1 <= days <= duty.MAX_DAYS:
+        errors.add("rotation_days", f"From 1 to {duty.MAX_DAYS} days.")
     zone = asked.time_zone.strip() or "UTC"
     try:
         known_time_zone(zone)
@@ -204,8 +204,8 @@ def _rotation(asked: Asked, present: Target | None, errors: Errors) -> dict[str,
 
 
 def _members(references: Sequence[Reference], errors: Errors) -> list[Target]:
-    if len(references) > MOST_MEMBERS:
-        errors.add("members", f"At most {MOST_MEMBERS} people.")
+    if len(references) > MAX_MEMBERS:
+        errors.add("members", f"At most {MAX_MEMBERS} people.")
         return []
     found = []
     for reference in references:
@@ -218,14 +218,14 @@ def _members(references: Sequence[Reference], errors: Errors) -> list[Target]:
 
 
 def _steps(asked: Sequence[tuple[int, Reference]], errors: Errors) -> list[tuple[int, Target]]:
-    if not 1 <= len(asked) <= MOST_STEPS:
-        errors.add("steps", f"From 1 to {MOST_STEPS} steps.")
+    if not 1 <= len(asked) <= MAX_STEPS:
+        errors.add("steps", f"From 1 to {MAX_STEPS} steps.")
         return []
     minutes = [after for after, _ in asked]
     if any(later <= earlier for earlier, later in pairwise(minutes)):
         errors.add("steps", "Each step comes later than the one before it.")
-    if minutes[0] < 0 or minutes[-1] > LONGEST_MINUTES:
-        errors.add("steps", f"From 0 to {LONGEST_MINUTES} minutes: seven days.")
+    if minutes[0] < 0 or minutes[-1] > MAX_MINUTES:
+        errors.add("steps", f"From 0 to {MAX_MINUTES} minutes: seven days.")
     found = []
     for after, reference in asked:
         target = find(reference)

@@ -12,7 +12,7 @@ from controlplane.core.changes import RuleForm
 from controlplane.core.outbox import wordings
 from controlplane.core.people.forms import zone_choices
 from controlplane.core.people.models import User
-from controlplane.core.targets.fields import MOST_MEMBERS, MOST_STEPS, Asked
+from controlplane.core.targets.fields import MAX_MEMBERS, MAX_STEPS, Asked
 from controlplane.core.targets.models import Target
 from controlplane.core.targets.reach import SEVERITIES
 from controlplane.core.targets.resources import settings_digest
@@ -84,7 +84,7 @@ class OnCallForm(TargetForm):
         people = Target.objects.filter(kind=Target.Kind.PERSON).order_by("name")
         choices = [("", "–"), *((str(one.pk), one.name) for one in people)]
         present = [str(pk) for pk in self.initial.get("member_ids", [])]
-        rows = min(_rows(self, "member", len(present)), MOST_MEMBERS)
+        rows = min(_rows(self, "member", len(present)), MAX_MEMBERS)
         for row in range(rows):
             first = present[row] if row < len(present) else ""
             self.fields[f"member_{row}"] = forms.ChoiceField(
@@ -122,7 +122,7 @@ class EscalationForm(TargetForm):
         others = Target.objects.exclude(kind=Target.Kind.ESCALATION).order_by("name")
         choices = [("", "–"), *((str(one.pk), one.name) for one in others)]
         present = list(self.initial.get("step_rows", []))
-        self.row_count = min(_rows(self, "target", len(present)), MOST_STEPS)
+        self.row_count = min(_rows(self, "target", len(present)), MAX_STEPS)
         for row in range(self.row_count):
             after, target = present[row] if row < len(present) else (None, "")
             self.fields[f"after_{row}"] = forms.IntegerField(

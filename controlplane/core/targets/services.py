@@ -48,7 +48,7 @@ def look_up(url: str) -> None:
     It asks DNS, so it comes before the transaction that writes the target. Whatever DNS says
     later, each message is checked again on its way.
     """
-    if 0 < len(url) <= fields.LONGEST_URL:
+    if 0 < len(url) <= fields.MAX_URL_LENGTH:
         _check_url(url, names.resolve)
 
 
@@ -246,8 +246,8 @@ def _check_asked(asked: Asked) -> None:
     url = (asked.webhook_url or "").strip()
     if not url or asked.address.strip() != "webhook":
         return
-    if len(url) > fields.LONGEST_URL:
-        raise InvalidInput({"webhook_url": [f"At most {fields.LONGEST_URL} characters."]})
+    if len(url) > fields.MAX_URL_LENGTH:
+        raise InvalidInput({"webhook_url": [f"At most {fields.MAX_URL_LENGTH} characters."]})
     _check_url(url, _nobody_asked)
 
 

@@ -119,7 +119,7 @@ def test_the_list_has_admins_first_and_those_who_left_last(kim, capsys):
 
 
 def test_a_long_list_says_that_there_are_more_and_has_the_admins(monkeypatch, kim, capsys):
-    monkeypatch.setattr(person, "MOST", 2)
+    monkeypatch.setattr(person, "MAX_LISTED", 2)
     for name in ("abe", "ben", "eve"):
         User.objects.create_user(name, role="viewer")
 

@@ -27,7 +27,7 @@ from controlplane.core.tokens.scopes import AREAS
 
 PAGE = "/tokens/"
 ON_A_PAGE = 50
-MOST_OWNERS = 500
+MAX_OWNERS = 500
 SOON = timedelta(days=14)
 USUAL_DAYS = "90"
 # How a state looks: tone, icon, word.
@@ -105,7 +105,7 @@ def new(request: PersonRequest) -> HttpResponse:
                 "admin_powers": services.admin_powers(token),
             }
             return show(request, "core/token_once.html", context)
-    people = User.objects.filter(is_active=True).order_by("username")[:MOST_OWNERS]
+    people = User.objects.filter(is_active=True).order_by("username")[:MAX_OWNERS]
     context = {"form": form, "areas": AREAS, "people": people, "chosen": form["scopes"].value()}
     return show(request, "core/token_new.html", context, status=422 if form.is_bound else 200)
 
@@ -134,7 +134,7 @@ def hand_over(request: PersonRequest, token_id: int) -> HttpResponse:
     token = _token(Token.objects.select_related("owner"), token_id)
     roles = [role for role in Role if set(token.scopes) <= SCOPES_OF[role]]
     people = User.objects.filter(is_active=True, role__in=roles).exclude(pk=token.owner_id)
-    owners = list(people.order_by("username")[:MOST_OWNERS])
+    owners = list(people.order_by("username")[:MAX_OWNERS])
     form = HandOverForm(owners, request.POST if request.method == "POST" else None)
     if form.is_valid():
         try:

@@ -12,7 +12,7 @@ from controlplane.core import retention
 from controlplane.core.errors import DomainError
 from controlplane.core.trip_requests.models import TripRequest
 
-MOST_AT_ONCE = 50
+MAX_AT_ONCE = 50
 KEPT = retention.rule(
     retention.Rule(
         name="trip-requests",
@@ -90,7 +90,7 @@ def answer_open(decide: Decide, now: datetime) -> int:
     is not decided before what was asked for: requests of one fingerprint keep their order.
     """
     oldest_first = undecided().order_by("requested_at", "pk")
-    wanted = list(oldest_first.values_list("pk", flat=True)[:MOST_AT_ONCE])
+    wanted = list(oldest_first.values_list("pk", flat=True)[:MAX_AT_ONCE])
     return sum(_answered(pk, decide, now) for pk in wanted)
 
 

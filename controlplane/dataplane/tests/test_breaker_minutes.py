@@ -8,7 +8,7 @@ from django.db import connection
 
 from breakers.models import Dependency, Minute
 from controlplane.dataplane import book
-from controlplane.dataplane.minutes import MOST_BACK, Minutes
+from controlplane.dataplane.minutes import MAX_LOOKBACK, Minutes
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.reporting import (
     NEXT_BOOT,
@@ -177,7 +177,7 @@ def test_what_lies_further_back_than_an_hour_is_left_out_of_the_minutes_alone() 
 
     sums, totals = minutes.take_sums(), minutes.take_totals()
 
-    assert len(sums) <= MOST_BACK
+    assert len(sums) <= MAX_LOOKBACK
     assert sum(one[0] for one in sums.values()) == pytest.approx(3600, abs=60)
     assert totals == {1: [0, 7]}
 

@@ -8,9 +8,9 @@ import pytest
 from breakers.models import Transition
 from controlplane.core.errors import InvalidInput
 from controlplane.core.http.tests.callers import person
-from controlplane.core.wire import LARGEST_REPORT_BODY, largest_body
+from controlplane.core.wire import MAX_REPORT_BODY_BYTES, largest_body
 from controlplane.dataplane.reports import parse
-from controlplane.dataplane.steps import MOST_IN_ALL, MOST_OF_ONE
+from controlplane.dataplane.steps import MAX_PER_SOURCE, MAX_TOTAL
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.reporting import OPENED, Reporting, at_work, breaker, told
 from controlplane.dataplane.tests.served import REPORTER, ask, plane
@@ -35,7 +35,7 @@ def test_of_more_than_a_hundred_transitions_the_last_are_kept() -> None:
 
     told = [step.n for step in report.steps if step.dependency == "core->oracle"]
     assert sorted(told) == list(range(151, 251))
-    assert (len(report.steps), report.dropped) == (MOST_OF_ONE + 2, 150)
+    assert (len(report.steps), report.dropped) == (MAX_PER_SOURCE + 2, 150)
 
 
 def test_of_very_many_breakers_each_keeps_its_last_ones() -> None:
@@ -43,15 +43,15 @@ def test_of_very_many_breakers_each_keeps_its_last_ones() -> None:
         given(*(breaker(f"core->s{n}", transitions=steps(*range(60))) for n in range(100)))
     )
 
-    assert len(report.steps) == MOST_IN_ALL
+    assert len(report.steps) == MAX_TOTAL
     assert {step.n for step in report.steps} == set(range(40, 60))
     assert report.dropped == 4000
 
 
 def test_up_to_that_nothing_is_dropped() -> None:
-    report = parse(given(breaker(transitions=steps(*range(MOST_OF_ONE)))))
+    report = parse(given(breaker(transitions=steps(*range(MAX_PER_SOURCE)))))
 
-    assert (len(report.steps), report.dropped) == (MOST_OF_ONE, 0)
+    assert (len(report.steps), report.dropped) == (MAX_PER_SOURCE, 0)
 
 
 @pytest.mark.parametrize("odd", [7, None, {}, {**OPENED, "n": "1"}, {**OPENED, "n": True}])
@@ -83,7 +83,7 @@ def test_a_report_with_too_many_is_taken_in(at_work: Reporting) -> None:
 
     assert at_work.report(odd) is False
 
-    assert Transition.objects.count() == MOST_OF_ONE
+    assert Transition.objects.count() == MAX_PER_SOURCE
     assert max(Transition.objects.values_list("n", flat=True)) == 300
 
 
@@ -97,8 +97,8 @@ def test_the_answer_says_how_many_were_dropped(idle: Following) -> None:
         assert answer.status_code == 200
         return answer.json().get("dropped_transitions", "not said")
 
-    assert dropped(1, MOST_OF_ONE) == "not said"
-    assert dropped(2, MOST_OF_ONE + 7) == 7
+    assert dropped(1, MAX_PER_SOURCE) == "not said"
+    assert dropped(2, MAX_PER_SOURCE + 7) == 7
 
 
 def test_a_report_of_hundreds_of_breakers_has_room() -> None:
@@ -106,13 +106,13 @@ def test_a_report_of_hundreds_of_breakers_has_room() -> None:
     many = [{**one, "dependency": f"document-service->backend-{n:03}"} for n in range(500)]
     body = json.dumps({**WHOLE, "breakers": many, "seq": "wrong"}).encode()
 
-    assert 128 * 1024 < len(body) <= LARGEST_REPORT_BODY
+    assert 128 * 1024 < len(body) <= MAX_REPORT_BODY_BYTES
     headers = {"Authorization": f"Bearer {REPORTER}"}
     for path in ("/api/v1/report", "/api/v1/report/"):
         answer = ask(plane(), "POST", path, headers, content=body)
         assert (answer.status_code, set(answer.json()["errors"])) == (400, {"seq"})
 
-    too_much = ask(plane(), "POST", path, headers, content=b" " * LARGEST_REPORT_BODY + body)
+    too_much = ask(plane(), "POST", path, headers, content=b" " * MAX_REPORT_BODY_BYTES + body)
     assert too_much.status_code == 413
     assert "512 KiB" in too_much.json()["detail"]
 

@@ -8,7 +8,7 @@ import pytest
 from controlplane.core.errors import Unavailable
 from controlplane.core.models import Instance
 from controlplane.dataplane.ledger import Ledger, Timing
-from controlplane.dataplane.pending import MOST_REPORTS
+from controlplane.dataplane.pending import MAX_REPORTS
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.lines import until
 from controlplane.dataplane.tests.served import EPOCH
@@ -148,7 +148,7 @@ def test_no_more_reports_wait_than_there_is_room_for(idle: Following) -> None:
     ledger = Ledger(Clock().wall)
 
     async def refused_at_once() -> int:
-        sent = [asyncio.create_task(ledger.report(report(n))) for n in range(MOST_REPORTS + 50)]
+        sent = [asyncio.create_task(ledger.report(report(n))) for n in range(MAX_REPORTS + 50)]
         await asyncio.sleep(0.5)
         count = sum(task.done() for task in sent)
         for task in sent:

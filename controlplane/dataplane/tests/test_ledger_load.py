@@ -15,15 +15,15 @@ from breakers.models import BreakerState, Transition
 from controlplane.core.errors import InvalidInput, Unavailable
 from controlplane.core.models import Instance
 from controlplane.dataplane.ledger import Ledger, Timing
-from controlplane.dataplane.report_fields import MOST_BREAKERS
+from controlplane.dataplane.report_fields import MAX_BREAKERS
 from controlplane.dataplane.rows import Report
-from controlplane.dataplane.tally import MOST_SWITCHES, Tally
+from controlplane.dataplane.tally import MAX_SWITCHES, Tally
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.test_ledger import BOOT, COPY, Clock, report, writing
 
 loaded = pytest.mark.usefixtures("published", "frozen")
 
-LONGEST_STOP = 0.1
+MAX_STOP_SECONDS = 0.1
 """Seconds for which nobody may have been answered."""
 
 
@@ -99,7 +99,7 @@ def test_large_reports_are_stored_or_refused_soon_and_stop_nobody(idle: Followin
     assert outcomes["accepted"] == 300
     assert max(rounds, default=0) < 5.5
     assert Instance.objects.filter(seq=2).count() == 150
-    assert stop < LONGEST_STOP
+    assert stop < MAX_STOP_SECONDS
 
 
 @loaded
@@ -110,7 +110,7 @@ def test_reports_of_very_many_breakers_are_read_and_stored_and_stop_nobody(
     step = {"n": 1, "from": "closed", "to": "open", "at": "2026-11-21T11:00:00Z"}
     breakers = [
         {"dependency": f"core->s{number:03}", "state": "open", "transitions": [step]}
-        for number in range(MOST_BREAKERS)
+        for number in range(MAX_BREAKERS)
     ]
     documents = [
         {
@@ -132,9 +132,9 @@ def test_reports_of_very_many_breakers_are_read_and_stored_and_stop_nobody(
     with writing(idle, ledger):
         stop = longest_stop(idle, sent)
 
-    print(f"20 reports of {MOST_BREAKERS} breakers: longest stop {stop * 1000:.0f} ms")
-    assert BreakerState.objects.count() == Transition.objects.count() == 20 * MOST_BREAKERS
-    assert stop < LONGEST_STOP
+    print(f"20 reports of {MAX_BREAKERS} breakers: longest stop {stop * 1000:.0f} ms")
+    assert BreakerState.objects.count() == Transition.objects.count() == 20 * MAX_BREAKERS
+    assert stop < MAX_STOP_SECONDS
 
 
 @loaded
@@ -153,7 +153,7 @@ def test_large_reports_that_come_all_at_once_are_read_in_turns(idle: Following) 
         assert sum(isinstance(one, Report) for one in found) == 15
         assert sum(isinstance(one, InvalidInput) for one in found) == 15
 
-    assert longest_stop(idle, read) < LONGEST_STOP
+    assert longest_stop(idle, read) < MAX_STOP_SECONDS
 
 
 @loaded
@@ -179,7 +179,7 @@ def test_calls_for_very_many_switches_are_counted_in_steps_that_stop_nobody(
         stop = longest_stop(idle, asked)
 
     print(f"25,000 pairs: longest stop {stop * 1000:.0f} ms")
-    assert stop < LONGEST_STOP
+    assert stop < MAX_STOP_SECONDS
 
 
 def test_one_caller_is_counted_for_a_thousand_switches_at_most() -> None:
@@ -190,6 +190,6 @@ def test_one_caller_is_counted_for_a_thousand_switches_at_most() -> None:
 
     taken = tally.take()
 
-    assert len(taken["core/x"].switches) == MOST_SWITCHES
+    assert len(taken["core/x"].switches) == MAX_SWITCHES
     assert len(taken["core/y"].switches) == 1
-    assert tally.left_out == 4 * 600 - MOST_SWITCHES
+    assert tally.left_out == 4 * 600 - MAX_SWITCHES

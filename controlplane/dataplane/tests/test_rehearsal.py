@@ -159,9 +159,9 @@ def test_any_number_of_names_is_told_apart_within_bounds() -> None:
     normal, now = copy(17), datetime.now(UTC)
 
     for _ in range(2):
-        for number in range(rehearsal.MOST_NAMES + 100):
+        for number in range(rehearsal.MAX_NAMES + 100):
             assert made.copy_for(b"core/x%d" % number, now, normal) is normal
-            assert len(made._names) <= rehearsal.MOST_NAMES
+            assert len(made._names) <= rehearsal.MAX_NAMES
         assert made.copy_for(b"core/canary-1", now, normal) is not normal
 
 

@@ -378,7 +378,7 @@ def test_ever_new_switches_are_kept_within_bounds() -> None:
         checks = {f"segment:{seq}-{number}": (1, 0) for number in range(1000)}
         row, _ = merge(row, told(seq, checks=checks), NOW + timedelta(seconds=seq), EPOCH)
 
-    assert len(row.checks) == len(row.reported["checks"]) == reports.MOST_SWITCHES
+    assert len(row.checks) == len(row.reported["checks"]) == reports.MAX_SWITCHES
     assert all(switch.startswith("segment:5-") for switch in row.checks)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from controlplane.dataplane import reports
 from controlplane.dataplane.reports import merge, parse
 from controlplane.dataplane.rows import Report, Row
-from controlplane.dataplane.sli import MOST_SLOS, Events
+from controlplane.dataplane.sli import MAX_SLOS, Events
 from controlplane.dataplane.tests.served import EPOCH
 from controlplane.dataplane.tests.test_reports import (
     BOOT,
@@ -203,7 +203,7 @@ def test_ever_new_slos_are_kept_within_bounds_and_none_is_counted_twice() -> Non
     row, second = taken(row, told(2, sli=some(100, 2)))
     row, third = taken(row, told(3, sli=some(100, 3)))
 
-    assert len(row.reported["sli"]) == MOST_SLOS
+    assert len(row.reported["sli"]) == MAX_SLOS
     assert [len(first), len(second), len(third)] == [150, 100, 100]
     totals: dict[str, int] = {}
     for one in [*first, *second, *third]:

@@ -8,7 +8,7 @@ import pytest
 
 from controlplane.dataplane import held, listeners
 from controlplane.dataplane.application import Application
-from controlplane.dataplane.served_copy import LARGEST_PIECE
+from controlplane.dataplane.served_copy import MAX_CHUNK_BYTES
 from controlplane.dataplane.tests.exchange import Exchange
 from controlplane.dataplane.tests.served import (
     BEARER,
@@ -197,7 +197,7 @@ def test_a_large_version_is_sent_in_pieces_that_make_one_event() -> None:
             await stream.part()
             parts = [await stream.part() for _ in served.state.copy.event]
         assert len(parts) > 2
-        assert max(map(len, parts)) <= LARGEST_PIECE
+        assert max(map(len, parts)) <= MAX_CHUNK_BYTES
         event = b"".join(parts)
         assert event.endswith(b"data: " + served.state.copy.body + b"\n\n")
 

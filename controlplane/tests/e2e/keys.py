@@ -24,7 +24,7 @@ _HERE = """() => {
     inside: box.bottom > 0 && box.top < innerHeight && box.right > 0 && box.left < innerWidth};
 }"""
 _IS = "(one) => one === document.activeElement || one.contains(document.activeElement)"
-MOST_STOPS = 90
+MAX_STOPS = 90
 
 
 class Keys:
@@ -41,7 +41,7 @@ class Keys:
     def to(self, wanted: Locator) -> None:
         """Press Tab until it has the focus; fails where that never comes."""
         expect(wanted).to_be_visible()
-        for _ in range(MOST_STOPS):
+        for _ in range(MAX_STOPS):
             if wanted.evaluate(_IS):
                 return
             self.page.keyboard.press("Tab")

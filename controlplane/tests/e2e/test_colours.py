@@ -27,7 +27,7 @@ EYES = {
     ],
     "achromatopsia": [[0.2126, 0.7152, 0.0722]] * 3,
 }
-LEAST, LEAST_OF_LARGE = 4.5, 3.0  # WCAG 2.2, 1.4.3
+MIN_CONTRAST, MIN_LARGE_CONTRAST = 4.5, 3.0  # WCAG 2.2, 1.4.3
 # The words whose contrast with the ground they stand on is too low to one of these eyes.
 FAINT = """([eyes, least, leastOfLarge]) => {
   const canvas = Object.assign(document.createElement("canvas"), {width: 1, height: 1});
@@ -112,7 +112,7 @@ def test_every_word_is_legible_to_whoever_sees_fewer_colours(rounds, night, sche
     faint = {}
     for path in pages.MAIN:
         page = desk.open(path)
-        found = page.evaluate(FAINT, [EYES, LEAST, LEAST_OF_LARGE])
+        found = page.evaluate(FAINT, [EYES, MIN_CONTRAST, MIN_LARGE_CONTRAST])
         assert found["words"] > 10, path
         if found["faint"]:
             faint[path] = found["faint"]

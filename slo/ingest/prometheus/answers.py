@@ -11,10 +11,10 @@ from typing import Any
 
 import orjson
 
-LONGEST_SAID = 300
-MOST = 2.0**53
+MAX_OUTPUT_LENGTH = 300
+MAX_VALUE = 2.0**53
 """Beyond it, numbers leave out whole events."""
-LONGEST_NUMBER = 400
+MAX_NUMBER_LENGTH = 400
 """Of characters: older servers write the smallest and the largest floats without an exponent."""
 _NUMBER = re.compile(r"[+-]?(\d++(\.\d*+)?|\.\d++)([eE][+-]?\d++)?")
 
@@ -69,13 +69,13 @@ def _value(pair: Any) -> float:
     text = pair[1] if isinstance(pair, list) and len(pair) == 2 else None
     if not isinstance(text, str):
         raise WrongAnswer("the answer is none of Prometheus")
-    is_number = len(text) <= LONGEST_NUMBER and _NUMBER.fullmatch(text)
+    is_number = len(text) <= MAX_NUMBER_LENGTH and _NUMBER.fullmatch(text)
     value = float(text) if is_number else math.nan
     if not math.isfinite(value):
         raise WrongAnswer(f"its value is {_plain(text)}, and must be a number")
     if value < 0:
         raise WrongAnswer(f"its value is {_plain(text)}, and a counter is not below zero")
-    if value > MOST:
+    if value > MAX_VALUE:
         raise WrongAnswer(f"its value is {_plain(text)}, and must be at most 2^53")
     return value
 
@@ -83,4 +83,4 @@ def _value(pair: Any) -> float:
 def _plain(text: Any) -> str:
     """On one line, and not long."""
     said = "".join(one if one.isprintable() else " " for one in str(text))
-    return " ".join(said.split())[:LONGEST_SAID]
+    return " ".join(said.split())[:MAX_OUTPUT_LENGTH]

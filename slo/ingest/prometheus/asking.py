@@ -24,8 +24,8 @@ CONNECT_SECONDS = 3.0
 TURN_SECONDS = 8.0
 AT_ONCE = 16
 AT_ONCE_OF_A_SERVER = 4
-LARGEST_ANSWER = 256 * 1024
-LONGEST_ERROR = 500
+MAX_ANSWER_BYTES = 256 * 1024
+MAX_ERROR_LENGTH = 500
 HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "Switchgear"}
 
 
@@ -132,7 +132,7 @@ async def _ask(question: Question, server: _Server, end: float) -> Found:
             asked, error = asked + 1, ""
             if reading is not None:
                 readings.append(reading)
-    return Found(tuple(readings), asked, error[:LONGEST_ERROR])
+    return Found(tuple(readings), asked, error[:MAX_ERROR_LENGTH])
 
 
 async def _read(question: Question, at: datetime, server: _Server) -> Reading | None:
@@ -188,7 +188,7 @@ async def _got(client: httpx.AsyncClient, url: str, asked: Mapping[str, str]) ->
         body = b""
         async for chunk in response.aiter_raw():
             body += chunk
-            if len(body) > LARGEST_ANSWER:
+            if len(body) > MAX_ANSWER_BYTES:
                 raise Unanswered("the answer is too long: write sum(…), which is one series")
         return response.status_code, body
 

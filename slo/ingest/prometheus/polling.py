@@ -32,7 +32,7 @@ MINUTES_BACK = MINUTES_A_DAY - 2
 """Older samples than a day are refused; asking takes a moment."""
 LEASE = timedelta(seconds=60)
 AFTER_FAILURE = timedelta(seconds=30)
-MOST_AT_ONCE = 500
+MAX_AT_ONCE = 500
 KEPT_AT_ONCE = 100
 NOTED = ("asked_to", "ask_after", "source_error", "source_error_since")
 
@@ -86,7 +86,7 @@ def _claim(now: datetime) -> dict[int, Question]:
         "now": now,
         "until": now + LEASE,
         "last": last_ended(now - SETTLES),
-        "most": MOST_AT_ONCE,
+        "most": MAX_AT_ONCE,
     }
     with connection.cursor() as cursor:
         cursor.execute(_CLAIM, given)

@@ -24,7 +24,7 @@ from slo.judging import backtest
 from slo.models import Sli, Slo
 
 WRONG_ARGUMENT = 2
-MOST_ERRORS = 20
+MAX_ERRORS = 20
 
 
 def moment(text: str) -> datetime:
@@ -136,5 +136,5 @@ def _line(at: datetime, evaluation: Evaluation) -> str:
 def _errors(error: InvalidInput) -> str:
     """Every wrong line, as far as there are not too many."""
     lines = [f"{where}: {text}" for where, texts in error.errors.items() for text in texts]
-    more = len(lines) - MOST_ERRORS
-    return "\n".join(lines[:MOST_ERRORS] + ([f"… and {more} more"] if more > 0 else []))
+    more = len(lines) - MAX_ERRORS
+    return "\n".join(lines[:MAX_ERRORS] + ([f"… and {more} more"] if more > 0 else []))

@@ -13,7 +13,7 @@ from slo.objectives import documents, presets
 from slo.objectives.openslo import alerting, indicators
 from slo.objectives.openslo.shelf import SLI, Entry, Shelf, mapping, shelved
 
-MOST_DOCUMENTS = 2000
+MAX_DOCUMENTS = 2000
 PREFIX = "switchgear/"
 """Of annotations that say what OpenSLO has no word for; we write them, and read them again."""
 OCCURRENCES = "Occurrences"
@@ -35,8 +35,8 @@ class Read:
 def read(given: Sequence[Any], *, server: str = "") -> Read:
     """The SLOs that these documents say; `server` is the address of the Prometheus that is asked
     where they don't name one. Raises :class:`InvalidInput`, which names document and field."""
-    if len(given) > MOST_DOCUMENTS:
-        raise InvalidInput({"documents": [f"At most {MOST_DOCUMENTS:,} at once."]})
+    if len(given) > MAX_DOCUMENTS:
+        raise InvalidInput({"documents": [f"At most {MAX_DOCUMENTS:,} at once."]})
     shelf = shelved(given)
     slos: dict[str, documents.Document] = {}
     for entry in shelf.slos:

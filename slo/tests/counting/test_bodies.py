@@ -128,7 +128,7 @@ def test_it_is_either_points_or_deltas_and_not_too_many(document: dict[str, Any]
 
 
 def test_of_very_many_mistakes_some_are_named() -> None:
-    assert len(wrong({"points": [{}] * 5000})) == bodies.MOST_ERRORS
+    assert len(wrong({"points": [{}] * 5000})) == bodies.MAX_ERRORS
 
 
 texts = st.sampled_from(["core", "", "a\0", "x" * 1001, "(times)", "host", None, 5])

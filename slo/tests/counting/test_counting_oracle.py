@@ -76,7 +76,7 @@ def test_any_order_of_arrival_counts_as_if_all_had_been_known_at_once(
     told, batches = given
     with transaction.atomic(), pytest.MonkeyPatch.context() as limits:
         if fold_after >= 0:  # All that moves more than some rows is left to the tick.
-            limits.setattr(delayed, "MOST_ROWS", 0)
+            limits.setattr(delayed, "MAX_ROWS", 0)
         sli = objective()
         for number, batch in enumerate(batches):
             push(sli, batch)

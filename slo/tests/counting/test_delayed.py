@@ -12,7 +12,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows that may be moved at once."""
-    monkeypatch.setattr(delayed, "MOST_ROWS", 1000)
+    monkeypatch.setattr(delayed, "MAX_ROWS", 1000)
 
 
 @pytest.fixture

@@ -162,7 +162,7 @@ def test_slos_that_were_removed_cost_nothing_when_others_are_judged(sli: Sli) ->
 def test_what_is_left_to_a_tick_for_an_slo_that_is_gone_goes_with_it(
     sli: Sli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delayed, "MOST_ROWS", 10)
+    monkeypatch.setattr(delayed, "MAX_ROWS", 10)
     late = Told(sli.pk, "a", "", NOW, 5, 5, NOW - 10 * DAY)
     pushing.add([late], now=NOW, is_noted=True)
     Slo.objects.filter(pk=sli.slo_id).update(removed_at=NOW)

@@ -84,7 +84,7 @@ def test_restart_is_seen_at_every_edge() -> None:
 
 
 def test_whoever_reports_cannot_make_edges_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(histograms, "MOST", 3)
+    monkeypatch.setattr(histograms, "MAX_EDGES", 3)
     push({"100": 5, "+Inf": 10}, metric="a", service="core")
     assert push({"100": 6, "+Inf": 11}, metric="a", service="core", seconds=1)["accepted"] == 1
 
@@ -97,7 +97,7 @@ def test_whoever_reports_cannot_make_edges_without_end(monkeypatch: pytest.Monke
 def test_point_with_too_many_edges_is_refused_and_others_are_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(histograms, "MOST_OF_ONE", 3)
+    monkeypatch.setattr(histograms, "MAX_PER_SOURCE", 3)
     some, others = {"100": 5, "+Inf": 10}, {"200": 5, "300": 6, "+Inf": 10}
 
     done = push(some, others, {"200": 5, "+Inf": 10}, metric="a", service="core", source="s")

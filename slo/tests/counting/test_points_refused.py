@@ -31,7 +31,7 @@ def push(*said: dict[str, Any]) -> dict[str, Any]:
 def test_request_tells_of_so_many_boots_of_a_source(
     sli: Sli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(points, "MOST_BOOTS", 2)
+    monkeypatch.setattr(points, "MAX_BOOTS", 2)
 
     done = push({"boot": "1"}, {"boot": "2"}, {"boot": "3"}, {"boot": "1"}, {"source": "b"})
 

@@ -64,7 +64,7 @@ def test_what_is_old_is_spread_by_the_hour_and_not_lost() -> None:
     year = 365 * 24 * 60
     found = put(Growth(0, at(year), year, year))
 
-    assert len(found) == steps.MOST_MINUTES + (year - steps.MOST_MINUTES) // 60
+    assert len(found) == steps.MAX_MINUTES + (year - steps.MAX_MINUTES) // 60
     assert sum(total for _, total in found.values()) == year
     assert max(total for _, total in found.values()) == 60
     assert found[year] == (1, 1)
@@ -75,7 +75,7 @@ def test_what_is_too_old_for_any_period_is_put_together_before_it() -> None:
     found = put(Growth(0, at(years), years, years))
 
     first = min(found)
-    assert first == years - steps.LONGEST
+    assert first == years - steps.MAX_HOUR_MINUTES
     assert found.pop(first) == (first, first)
     assert max(total for _, total in found.values()) == 60
 

@@ -138,7 +138,7 @@ def test_after_a_gap_an_alert_ends_after_two_known_quiet_minutes_as_ever():
     burning(after=[*[BAD] * 3, *[GOOD] * 200])
     judge(NOON, NOON + 3)
 
-    turn.turn(due(NOON + 100 + turn.MOST_MISSED))
+    turn.turn(due(NOON + 100 + turn.MAX_MISSED))
 
     assert alert().resolved_at == end_of(NOON + 101)
 

@@ -32,7 +32,7 @@ def test_removed_and_pushed_ones_are_not_asked_for(counting):
 
 
 def test_no_more_are_taken_at_once_than_may_be(counting, monkeypatch, believed_empty):
-    monkeypatch.setattr(polling, "MOST_AT_ONCE", 2)
+    monkeypatch.setattr(polling, "MAX_AT_ONCE", 2)
     asked_slo(counting, "gone")
     believed_empty(Sli)
     believed_empty(Slo)

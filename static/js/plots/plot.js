@@ -8,13 +8,13 @@ import { left, moment, rate, readable } from "./words.js";
 
 export const REFRESH_MS = 60000;
 const KEYS_ZOOM = 0.5; // of what is seen, by + and -
-const LEAST_SECONDS = 1800;
+const MIN_SECONDS = 1800;
 
 // What the address says of a plot: `burn=1764000000-1764003600`, in seconds.
 function addressed(kind) {
   const said = new URLSearchParams(location.hash.slice(1)).get(kind) ?? "";
   const [from, to] = (/^(\d{9,11})-(\d{9,11})$/.exec(said) ?? []).slice(1).map(Number);
-  return to - from >= LEAST_SECONDS ? [from, to] : null;
+  return to - from >= MIN_SECONDS ? [from, to] : null;
 }
 
 export class Plot {
@@ -199,7 +199,7 @@ export class Plot {
   }
 
   zoom(from, to) {
-    const lack = Math.max(0, LEAST_SECONDS - (to - from)) / 2;
+    const lack = Math.max(0, MIN_SECONDS - (to - from)) / 2;
     const wanted = [Math.floor(from - lack), Math.ceil(to + lack)];
     if (this.kind === "burn") {
       this.refresh(wanted).then(() => this.say(`From ${moment(wanted[0])} to ${moment(wanted[1])}`));

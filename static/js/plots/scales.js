@@ -8,22 +8,22 @@ const RATES = [
   [0, 1, 10, 100, 1000, 10000],
 ];
 const STEPS = [0.25, 0.5, 1, 2, 5];
-const MOST_RATES = 6;
-const MOST_LEVELS = 5;
+const MAX_RATES = 6;
+const MAX_LEVELS = 5;
 const A_DAY = 86400;
 const AHEAD = 0.1; // of what is known, before it
-const LEAST_SECONDS = 1800;
+const MIN_SECONDS = 1800;
 
 // Of burn rates, on a scale that is nearly logarithmic.
 export function rates(top) {
-  return RATES.map((all) => all.filter((one) => one <= top)).find((within) => within.length <= MOST_RATES);
+  return RATES.map((all) => all.filter((one) => one <= top)).find((within) => within.length <= MAX_RATES);
 }
 
 function stepOf(least) {
   for (let ten = 1; ; ten *= 10)
     for (const one of STEPS) {
       const step = one * ten;
-      if (Math.ceil(-least / step - 1e-9) + Math.floor(1 / step) < MOST_LEVELS) return step;
+      if (Math.ceil(-least / step - 1e-9) + Math.floor(1 / step) < MAX_LEVELS) return step;
     }
 }
 
@@ -46,7 +46,7 @@ export function levels(least) {
 export function fitted(times, lines) {
   const first = times[times.findIndex((_, place) => lines.some((line) => line.values[place] != null))];
   const last = times[times.length - 1];
-  const begin = Math.min(first - (last - first) * AHEAD, last - LEAST_SECONDS);
+  const begin = Math.min(first - (last - first) * AHEAD, last - MIN_SECONDS);
   return begin > times[0] ? [begin, last] : null;
 }
 

@@ -28,7 +28,7 @@ from switches.services.register import find, identify
 from switches.services.release import MODES
 
 STRAGGLERS_NAMED = 5
-MOST = 1000
+MAX_LISTED = 1000
 SAID_OF = {
     "release": "Let traffic flow again. The shell waits for nobody: what would need a second person"
     " (global, a segment at once) goes on as by broken glass, and leaves a review to be signed.",
@@ -185,10 +185,10 @@ class Command(ShellCommand):
         stopped = Switch.objects.stopped().with_open_episode().order_by("id")
         if scope:
             stopped = stopped.filter(scope=scope, key=key)
-        found = list(stopped[: MOST + 1])
-        switches = found[:MOST]
-        if len(found) > MOST:
-            self.stderr.write(f"More than {MOST} are engaged; these are the first by name.")
+        found = list(stopped[: MAX_LISTED + 1])
+        switches = found[:MAX_LISTED]
+        if len(found) > MAX_LISTED:
+            self.stderr.write(f"More than {MAX_LISTED} are engaged; these are the first by name.")
         if options["json"]:
             measured = effects(switches, db_now())
             ramps = live_of([switch.pk for switch in switches])

@@ -119,7 +119,7 @@ def test_abort_of_what_does_not_ramp_is_told():
 
 
 def test_a_long_list_says_that_there_are_more(monkeypatch, capsys):
-    monkeypatch.setattr(command, "MOST", 2)
+    monkeypatch.setattr(command, "MAX_LISTED", 2)
     for name in ("a", "b", "c"):
         engage(f"feature:{name}", db_now())
 

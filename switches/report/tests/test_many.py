@@ -11,7 +11,7 @@ from switches.report import services
 from switches.report.compose import compose
 from switches.report.screen import shown_sections
 from switches.report.tests.house import DUE, MONDAY, SHELL, WEEK, section
-from switches.report.words import MOST_ROWS
+from switches.report.words import MAX_ROWS
 
 pytestmark = pytest.mark.django_db
 MANY = 10_000
@@ -66,7 +66,7 @@ def test_it_is_made_with_little_work_and_shows_the_first_rows_of_many(crowd):
     assert len([one for one in queries if "SAVEPOINT" not in one["sql"]]) < 30
     assert section(content, "forgotten")["total"] >= MANY * 0.9
     assert section(content, "vague_reasons")["total"] >= MANY * 0.9
-    assert all(len(s["rows"]) <= MOST_ROWS for s in content["sections"])
+    assert all(len(s["rows"]) <= MAX_ROWS for s in content["sections"])
     assert len(orjson.dumps(content)) < 256 * 1024
 
 
@@ -75,5 +75,5 @@ def test_its_page_and_its_digest_stay_readable(crowd):
 
     shown = {s.slug: s for s in shown_sections(report.content)}
 
-    assert shown["forgotten"].more == shown["forgotten"].total - MOST_ROWS
+    assert shown["forgotten"].more == shown["forgotten"].total - MAX_ROWS
     assert len(services._facts(report)["line_1"]) < 500

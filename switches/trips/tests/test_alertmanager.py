@@ -84,7 +84,7 @@ def test_what_is_no_list_of_alerts_is_told(alerts):
 def test_huge_annotations_are_shortened_until_they_fit():
     (found,) = read(alert(annotations={f"a{n}": "é" * 9000 for n in range(20)}))
 
-    assert words.size(found.evidence) <= canonical.LARGEST_EVIDENCE
+    assert words.size(found.evidence) <= canonical.MAX_EVIDENCE_BYTES
     assert found.evidence["shortened"] is True
     assert found.evidence["labels"]["alertname"] == "ProviderDown"
 
@@ -139,7 +139,7 @@ def test_evidence_that_fits_is_kept_as_it_is(evidence):
 def test_evidence_always_fits(evidence):
     grown = {name * 20: text * 20 for name, text in evidence.items()}
 
-    assert words.size(words.fitting(grown)) <= canonical.LARGEST_EVIDENCE
+    assert words.size(words.fitting(grown)) <= canonical.MAX_EVIDENCE_BYTES
 
 
 @given(st.text(max_size=3000), st.text(min_size=1, max_size=120), st.text(min_size=1, max_size=200))

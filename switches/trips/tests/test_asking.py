@@ -149,14 +149,14 @@ def test_question_of_several_ends_with_the_last_of_them():
 
 
 def test_one_program_can_ask_people_only_so_much(monkeypatch):
-    monkeypatch.setattr(asking, "MOST_OF_PROGRAM", 6)
+    monkeypatch.setattr(asking, "MAX_PER_PROGRAM", 6)
     TripPolicy.objects.filter(trigger="data-leak").update(sources=["*"], position=0)
     TripPolicy.objects.exclude(trigger="data-leak").delete()
 
     for number in range(14):
         asked = ask(after(seconds=number), source=f"s{number % 8}", switch=f"feature:f{number}")
 
-    assert questions().count() == asking.MOST_OF_PROGRAM + 1
+    assert questions().count() == asking.MAX_PER_PROGRAM + 1
     rest = questions(facts__once="many:token:monitor").get()
     assert len(asking.members(rest)) == 8
     assert asked.trip.outcome == "person"
@@ -167,10 +167,10 @@ def test_one_program_can_ask_people_only_so_much(monkeypatch):
 
 
 def test_one_source_can_ask_people_only_so_much():
-    for number in range(asking.MOST_OF_SOURCE + 3):
+    for number in range(asking.MAX_PER_SOURCE + 3):
         ask(after(seconds=number), source="leak-detector", switch=f"feature:f{number}")
 
-    assert questions().count() == asking.MOST_OF_SOURCE + 1
+    assert questions().count() == asking.MAX_PER_SOURCE + 1
 
 
 def test_all_that_wait_are_seen_however_many():
@@ -205,6 +205,6 @@ def test_link_to_the_form_stays_short(reason):
 
     path = telling.engage_path(asked.trip)
     assert path.isascii()
-    assert len(path) <= telling.LONGEST_LINK
+    assert len(path) <= telling.MAX_LINK_BYTES
     assert path.endswith("%E2%80%A6")
     assert FLAG not in path

@@ -148,7 +148,7 @@ def test_alerts_without_the_label_use_up_nothing(machine):
 
 def test_what_is_beyond_the_bound_is_kept_and_a_person_is_asked(machine, monkeypatch):
     monkeypatch.setattr(hooks, "SECONDS", 60)
-    monkeypatch.setattr(alertmanager, "MOST_ALERTS", 10)
+    monkeypatch.setattr(alertmanager, "MAX_ALERTS", 10)
     alerts = [firing(f"feature:f{number:03}", fingerprint=f"a{number}") for number in range(13)]
 
     answer = hook(machine, *alerts).json()

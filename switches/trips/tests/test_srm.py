@@ -161,7 +161,7 @@ def test_binomial_tail_is_the_sum_of_its_terms(total, count, share):
 @pytest.mark.parametrize(("count", "share"), [(20, 3), (400, 200), (180, 260), (0, 9)])
 def test_bound_beyond_what_is_summed_is_above_the_truth(count, share, monkeypatch):
     summed = srm.tail(1000, count, Fraction(share))
-    monkeypatch.setattr(srm, "LARGEST_SUMMED", 10)
+    monkeypatch.setattr(srm, "MAX_SUMMED", 10)
 
     assert summed <= srm.tail(1000, count, Fraction(share)) <= summed * 60
 

@@ -14,7 +14,7 @@ from switchgear.cli.words import Part, many
 MODES = ("forced_open", "forced_closed", "disabled", "metrics_only")
 STATES = ("closed", "open", "half_open", "unknown")
 WHY = "what you saw and where (at least 10 letters, and not vague)"
-MOST_SHOWN = 50
+MAX_SHOWN = 50
 
 
 def register(commands: Commands) -> None:
@@ -79,7 +79,7 @@ def clear(call: Call) -> int:
 
 def history(call: Call) -> int:
     caller, callee = call.args.dependency
-    query = {"minutes": call.args.minutes, "limit": MOST_SHOWN}
+    query = {"minutes": call.args.minutes, "limit": MAX_SHOWN}
     found = call.console.get(f"/breakers{place(caller, callee)}/history", query)
     if call.show(found):
         return exits.DONE

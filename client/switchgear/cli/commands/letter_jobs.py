@@ -11,7 +11,7 @@ from switchgear.cli.parser import Commands, reason
 from switchgear.cli.views import letters as views
 from switchgear.cli.words import Part
 
-MOST_LISTED = 50
+MAX_LISTED = 50
 VERBS = {
     "pause": "let a job stand still until it is resumed",
     "resume": "let a paused job go on where it was",
@@ -33,10 +33,10 @@ def register(dlq: Commands) -> None:
 
 def listed(call: Call) -> int:
     query = {"state": None if call.args.all else "live", "stream": call.args.stream}
-    page = call.console.pages("/dlq/jobs/", query, MOST_LISTED)
+    page = call.console.pages("/dlq/jobs/", query, MAX_LISTED)
     found = page["results"]
     if page["more"]:
-        showing.cut(call, MOST_LISTED, "jobs; the newest are shown")
+        showing.cut(call, MAX_LISTED, "jobs; the newest are shown")
     empty = "There was no job yet." if call.args.all else "No job is under way."
     return showing.table(call, found, views.JOB_COLUMNS, views.job_row, empty)
 

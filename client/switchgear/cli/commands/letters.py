@@ -11,7 +11,7 @@ from switchgear.cli.parser import Commands, dry_run, of_type, reason, whole
 from switchgear.cli.views import letters as views
 from switchgear.cli.words import Part
 
-MOST_SHOWN = 50
+MAX_SHOWN = 50
 
 
 def register(commands: Commands) -> None:
@@ -159,7 +159,7 @@ def _limit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--limit",
         type=of_type(whole),
-        default=MOST_SHOWN,
+        default=MAX_SHOWN,
         metavar="N",
-        help=f"at most so many; {MOST_SHOWN}",
+        help=f"at most so many; {MAX_SHOWN}",
     )

@@ -12,7 +12,7 @@ from switchgear.cli.views import ramps as views
 from switchgear.cli.words import Part, parse
 from switchgear.deciding.snapshot import switch_id
 
-MOST_LISTED = 50
+MAX_LISTED = 50
 VERBS = {
     "advance": "go on to the next step now, past the rest of the dwell",
     "pause": "stay at this share until it is resumed",
@@ -35,9 +35,9 @@ def register(commands: Commands) -> None:
 
 def listed(call: Call) -> int:
     query = {"state": None if call.args.all else "live", "switch": call.args.switch}
-    found = call.console.pages("/ramps/", query, MOST_LISTED)
+    found = call.console.pages("/ramps/", query, MAX_LISTED)
     if found["more"]:
-        showing.cut(call, MOST_LISTED, "ramps; the newest are shown")
+        showing.cut(call, MAX_LISTED, "ramps; the newest are shown")
     empty = "No ramp is under way." if not call.args.all else "There was no ramp yet."
     return showing.table(call, found["results"], views.COLUMNS, views.row, empty)
 

@@ -12,7 +12,7 @@ from switchgear.cli.words import Part
 
 STATES = ("ok", "firing", "unknown")
 ALERT_STATES = ("open", "acknowledged", "resolved")
-MOST_ALERTS = 50
+MAX_ALERTS = 50
 
 
 def register(commands: Commands) -> None:
@@ -54,10 +54,10 @@ def alerts(call: Call) -> int:
     states = [args.state] if args.state else [None] if args.all else ["open", "acknowledged"]
     beside = {"slo": args.slo, "service": args.service}
     pages = [
-        call.console.pages("/alerts/", {"state": state, **beside}, MOST_ALERTS) for state in states
+        call.console.pages("/alerts/", {"state": state, **beside}, MAX_ALERTS) for state in states
     ]
     if any(page["more"] for page in pages):
-        showing.cut(call, MOST_ALERTS, "alerts of one state: choose, by --slo or --service")
+        showing.cut(call, MAX_ALERTS, "alerts of one state: choose, by --slo or --service")
     found = [one for page in pages for one in page["results"]]
     empty = Part("✔ No alert is open." if not args.state else "None.", "good")
     return showing.table(call, found, views.ALERT_COLUMNS, views.alert_row, empty)

@@ -24,7 +24,7 @@ from switchgear.cli.words import Clock, Part, cell, flat, moment_of
 WAIT_SECONDS = 60
 FOR = "24h"
 GLOBAL = "global:all"
-MOST_EPISODES = 50
+MAX_EPISODES = 50
 _BESIDE = ("approval", "review", "notice")
 ON_EXPIRY = ("hold", "ramp", "release")
 PROOF = (
@@ -113,9 +113,9 @@ def undo(call: Call) -> int:
 def history(call: Call) -> int:
     """The latest first."""
     name = call.args.switch
-    page = call.console.pages(f"{switch_path(name)}/history", most=MOST_EPISODES)
+    page = call.console.pages(f"{switch_path(name)}/history", most=MAX_EPISODES)
     if page["more"]:
-        showing.cut(call, MOST_EPISODES, "episodes: these are the latest")
+        showing.cut(call, MAX_EPISODES, "episodes: these are the latest")
     empty = f"{name} was never engaged."
     return showing.table(call, page["results"], views.HISTORY_COLUMNS, views.history_row, empty)
 

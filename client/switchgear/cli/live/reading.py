@@ -8,7 +8,7 @@ from switchgear.cli.call import Call
 from switchgear.cli.commands import showing
 from switchgear.cli.console import Console, Document, place, switch_path
 
-MOST = 5_000
+MAX_ROWS = 5_000
 
 
 def read(call: Call, topic: str, known: Collection[str]) -> list[Document]:
@@ -40,9 +40,9 @@ def _letters(call: Call) -> list[Document]:
 
 
 def _all(call: Call, path: str, state: str | None = None) -> list[Document]:
-    page = call.console.pages(path, {"state": state}, MOST)
+    page = call.console.pages(path, {"state": state}, MAX_ROWS)
     if page["more"]:
-        showing.cut(call, MOST, f"at {path}; the others are told when they change")
+        showing.cut(call, MAX_ROWS, f"at {path}; the others are told when they change")
     found: list[Document] = page["results"]
     return found
 

@@ -14,7 +14,7 @@ from switchgear.cli.console import Console
 OPEN_SECONDS = 10.0
 QUIET_SECONDS = 45.0
 """Without a word for so long, though the console says something every 20 s, it is dead."""
-LARGEST = 16 * 2**20
+MAX_MESSAGE_BYTES = 16 * 2**20
 
 __all__ = ["Lost", "Refused", "opened", "receive"]
 
@@ -38,7 +38,7 @@ def opened(console: Console) -> Iterator[ClientConnection]:
             user_agent_header="switchgear-cli",
             open_timeout=OPEN_SECONDS,
             close_timeout=1,
-            max_size=LARGEST,
+            max_size=MAX_MESSAGE_BYTES,
         )
     except InvalidStatus as error:
         raise _refused(error) from None

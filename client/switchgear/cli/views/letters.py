@@ -15,7 +15,7 @@ JOB_COLUMNS = (">JOB", "STATE", "*WHAT, AND WHY", "PROGRESS", "BEGAN")
 OVER = ("completed", "failed", "cancelled")
 DEFAULT = "default"
 OUTBOX = "outbox"
-MOST_VALUE = 2_000
+MAX_VALUE = 2_000
 
 Letter = Mapping[str, Any]
 
@@ -198,7 +198,7 @@ def _value(value: Any) -> str:
         said += " … cut" if value.get("truncated") else ""
     else:
         said = json.dumps(value, ensure_ascii=False)
-    return said if len(said) <= MOST_VALUE else f"{said[:MOST_VALUE]} … (see --json)"
+    return said if len(said) <= MAX_VALUE else f"{said[:MAX_VALUE]} … (see --json)"
 
 
 def _readable(text: str) -> str:

@@ -9,7 +9,7 @@ COLUMNS = ("STATE", "*SWITCH, AND WHY", "SINCE", "EXPIRES", "EFFECT")
 HISTORY_COLUMNS = ("ENGAGED", "*WHY, AND WHY NO LONGER", "LASTED", "ENDED")
 SCOPES = ("global", "segment", "feature", "experiment")
 LEVELS = ("good", "warn", "bad", "alarm")
-MOST_NAMED = 5
+MAX_NAMED = 5
 
 Switch = Mapping[str, Any]
 
@@ -139,7 +139,7 @@ def progress(found: Mapping[str, Any] | None) -> Cell:
 
 
 def stragglers(found: Mapping[str, Any]) -> str:
-    named = [str(one) for one in found["stragglers"][:MOST_NAMED]]
+    named = [str(one) for one in found["stragglers"][:MAX_NAMED]]
     more = found.get("stragglers_total", len(found["stragglers"])) - len(named)
     return ", ".join(named) + (f" and {more} more" if more > 0 else "")
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from switchgear import from_env
 
-FORKS, AT_ONCE, MOST_SECONDS = 200, 8, 30
+FORKS, AT_ONCE, MAX_SECONDS = 200, 8, 30
 
 gear = from_env()
 available = gear.sli("core-availability")
@@ -105,7 +105,7 @@ def main():
                     traceback.print_exc()
                     os._exit(3)
             children.add(pid)
-        codes += reap(children, time.monotonic() + MOST_SECONDS)
+        codes += reap(children, time.monotonic() + MAX_SECONDS)
     ended.set()
     gear.close(1)
     print(len(codes), [code for code in codes if code], flush=True)

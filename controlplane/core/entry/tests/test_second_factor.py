@@ -138,7 +138,7 @@ def test_wrong_codes_are_noted_and_lock_out(client, app):
 
 
 def test_codes_can_not_be_guessed_from_many_addresses(app):
-    for number in range(codes.MOST_WRONG):
+    for number in range(codes.MAX_WRONG):
         browser = Client(REMOTE_ADDR=f"10.0.0.{number + 1}")
         first_step(browser)
         second(browser, wrong(app[0]))

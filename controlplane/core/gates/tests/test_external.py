@@ -129,7 +129,7 @@ def test_a_wrong_field_is_named_and_nothing_is_kept(fields: dict[str, Any], wron
 @pytest.mark.django_db
 def test_a_name_and_evidence_may_be_as_long_as_that() -> None:
     evidence = {"log": ""}
-    evidence["log"] = "x" * (canonical.LARGEST_EVIDENCE - len(canonical.dumps(evidence)))
+    evidence["log"] = "x" * (canonical.MAX_EVIDENCE_BYTES - len(canonical.dumps(evidence)))
 
     report(name="x" * 120, evidence=evidence)
 

@@ -231,5 +231,5 @@ def test_whatever_is_said_gives_a_verdict_and_plain_evidence(
 
         assert answer.verdict in (PASS, FAIL, NO_DATA)
         assert answer.verdict != NO_DATA or isinstance(answer.evidence["why"], str)
-        assert len(canonical.dumps(answer.evidence)) < 2 * verdicts.LARGEST_SHOWN
+        assert len(canonical.dumps(answer.evidence)) < 2 * verdicts.MAX_SHOWN_BYTES
         json.dumps(answer.evidence)

@@ -6,7 +6,7 @@ import pytest
 
 from controlplane.core.http.rendering import DEEPEST
 from controlplane.core.http.tests.callers import as_role
-from controlplane.core.wire import LARGEST_BODY
+from controlplane.core.wire import MAX_BODY_BYTES
 
 ENGAGE = "/switches/segment/finance/engage"
 GOOD = {"reason": "card payments charged twice", "expires_in": "24h"}
@@ -224,7 +224,7 @@ def test_json_in_utf8_is_read_however_it_is_spelt(operator, content_type):
 
 def test_body_up_to_the_limit_is_read_and_beyond_it_refused(operator):
     head, tail = b'{"dry_run": true, "pad": "', b'"}'
-    most = head + b"x" * (LARGEST_BODY - len(head) - len(tail)) + tail
+    most = head + b"x" * (MAX_BODY_BYTES - len(head) - len(tail)) + tail
 
     assert operator.send("post", ENGAGE, most).status_code == 400  # Read: no reason in it.
     refused = operator.send("post", ENGAGE, most + b" ")

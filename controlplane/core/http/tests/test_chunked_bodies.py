@@ -6,7 +6,7 @@ import pytest
 
 from controlplane.core.http.tests.callers import person, token_text
 from controlplane.core.http.tests.over_asgi import ask
-from controlplane.core.wire import LARGEST_BODY
+from controlplane.core.wire import MAX_BODY_BYTES
 
 ENGAGE = "/api/v1/switches/segment/finance/engage"
 GOOD = json.dumps({"reason": "card payments charged twice", "expires_in": "24h"}).encode()
@@ -30,7 +30,7 @@ def test_it_is_read_whole(headers):
 
 
 def test_beyond_the_limit_it_is_413(headers):
-    answer = ask("POST", ENGAGE, headers, [b" " * LARGEST_BODY, GOOD])
+    answer = ask("POST", ENGAGE, headers, [b" " * MAX_BODY_BYTES, GOOD])
 
     assert answer.status == 413
     assert answer.headers["content-type"] == "application/problem+json"

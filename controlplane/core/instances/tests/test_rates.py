@@ -90,10 +90,10 @@ def test_two_silent_minutes_are_a_rate_of_zero() -> None:
 
 
 def test_counts_stop_where_json_readers_do() -> None:
-    entry = rates.counted(None, rates.MOST_CALLS, rates.MOST_CALLS, NOON)
-    entry = rates.counted(entry, rates.MOST_CALLS, 1, NOON)
+    entry = rates.counted(None, rates.MAX_CALLS, rates.MAX_CALLS, NOON)
+    entry = rates.counted(entry, rates.MAX_CALLS, 1, NOON)
 
-    assert {entry["allowed"], entry["blocked"], entry["now"]} == {rates.MOST_CALLS}
+    assert {entry["allowed"], entry["blocked"], entry["now"]} == {rates.MAX_CALLS}
 
 
 def test_counting_leaves_the_entry_it_was_given_alone() -> None:

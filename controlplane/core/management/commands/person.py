@@ -20,7 +20,7 @@ from controlplane.core.people.models import User
 from controlplane.core.people.roles import Role
 from controlplane.core.shell import ShellCommand, shell_actor
 
-MOST = 500
+MAX_LISTED = 500
 
 
 class Command(ShellCommand):
@@ -49,12 +49,14 @@ class Command(ShellCommand):
 
     def list(self, options: dict[str, Any]) -> None:
         strength = Case(*(When(role=role, then=place) for place, role in enumerate(Role)))
-        found = list(User.objects.order_by("-is_active", strength.desc(), "username")[: MOST + 1])
-        for user in found[:MOST]:
+        found = list(
+            User.objects.order_by("-is_active", strength.desc(), "username")[: MAX_LISTED + 1]
+        )
+        for user in found[:MAX_LISTED]:
             state = "active" if user.is_active else "deactivated"
             self.line(f"{user.username:24} {user.role:9} {state:12} {user.display_name}".rstrip())
-        if len(found) > MOST:
-            self.stderr.write(f"These are the first {MOST}; the page People has all.")
+        if len(found) > MAX_LISTED:
+            self.stderr.write(f"These are the first {MAX_LISTED}; the page People has all.")
 
     def create(self, options: dict[str, Any]) -> None:
         password = secrets.token_urlsafe(15)

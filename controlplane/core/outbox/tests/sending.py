@@ -79,7 +79,7 @@ def sweep():
     destinations = claims.destinations(db_now())
     for destination in destinations:
         while (pause := delivery.send_one(destination)) is not None:
-            if pause > senders.LONGEST_WAIT_SECONDS:
+            if pause > senders.MAX_WAIT_SECONDS:
                 break
             time.sleep(pause)
     return len(destinations)

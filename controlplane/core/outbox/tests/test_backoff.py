@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from controlplane.core.outbox import delivery
 
 
-@given(st.integers(1, delivery.MOST_ATTEMPTS), st.floats(0, 1, exclude_max=True))
+@given(st.integers(1, delivery.MAX_ATTEMPTS), st.floats(0, 1, exclude_max=True))
 def test_a_pause_is_a_share_of_a_growing_ceiling(attempts, draw):
     pause = delivery.backoff_seconds(attempts, draw)
 
@@ -15,7 +15,7 @@ def test_a_pause_is_a_share_of_a_growing_ceiling(attempts, draw):
 
 
 def test_the_first_retry_is_soon_and_the_last_after_a_real_outage():
-    ceilings = [delivery.backoff_seconds(n, 1.0) for n in range(1, delivery.MOST_ATTEMPTS)]
+    ceilings = [delivery.backoff_seconds(n, 1.0) for n in range(1, delivery.MAX_ATTEMPTS)]
 
     assert ceilings[0] == 2
     assert 30 * 60 < sum(ceilings) < 40 * 60

@@ -7,7 +7,7 @@ from django.db.models import F
 
 from controlplane.core.clock import db_now
 from controlplane.core.outbox import claims, digests, pacing
-from controlplane.core.outbox.claims import LEASE_SECONDS, MOST_ATTEMPTS, Claim
+from controlplane.core.outbox.claims import LEASE_SECONDS, MAX_ATTEMPTS, Claim
 from controlplane.core.outbox.models import OutboxMessage, Pace
 from controlplane.core.outbox.pacing import Limit
 from controlplane.core.outbox.tests.sending import announce
@@ -67,7 +67,7 @@ def test_message_written_before_holds_up_none_about_the_same_subject(is_leased):
 def test_sender_that_died_in_the_last_attempt_is_noticed():
     announce()
     claims.claim("slack")
-    OutboxMessage.objects.update(attempts=MOST_ATTEMPTS)
+    OutboxMessage.objects.update(attempts=MAX_ATTEMPTS)
     set_back()
 
     assert len(claims.exhausted(db_now())) == 1

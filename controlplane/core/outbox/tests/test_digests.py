@@ -133,8 +133,8 @@ def test_thousands_of_reminders_are_gathered_in_time(by_bot):
             cursor.execute("SET LOCAL statement_timeout = '2s'")
         digest = digests.gather("slack", db_now())
 
-    assert len(digests.members(digest)) == digests.MOST_TOGETHER
-    assert OutboxMessage.objects.filter(digests.TOLD_BY_ONE).count() == digests.MOST_TOGETHER
+    assert len(digests.members(digest)) == digests.MAX_TOGETHER
+    assert OutboxMessage.objects.filter(digests.TOLD_BY_ONE).count() == digests.MAX_TOGETHER
 
 
 def test_a_digest_that_is_given_up_fails_its_members_and_its_retry_saves_them(by_bot):

@@ -177,5 +177,5 @@ def test_very_long_texts_make_a_mail_with_lines_that_servers_take(server):
     facts = {"switch": "segment:" + "가" * 400, "reason": "나" * 5000, "said": "x" * 5000}
     mail = sent(server, message(OPS, facts=facts))
 
-    assert len(mail["Subject"]) <= email.LONGEST_SUBJECT
+    assert len(mail["Subject"]) <= email.MAX_SUBJECT_LENGTH
     assert max(len(line) for line in server.accepted[0].content.splitlines()) <= 998

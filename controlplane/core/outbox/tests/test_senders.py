@@ -13,7 +13,7 @@ from django.db import connection
 from controlplane.core.clock import db_now
 from controlplane.core.outbox import claims, connections, senders, transports
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.outbox.senders import MOST_FOR_SLOW, MOST_THREADS, Senders
+from controlplane.core.outbox.senders import MAX_FOR_SLOW, MAX_THREADS, Senders
 from controlplane.core.outbox.tests.sending import announce, nobody_sends, sweep, until
 from controlplane.core.outbox.tests.written import written
 
@@ -67,7 +67,7 @@ def test_no_more_threads_than_the_most_however_many_hang():
         assert not pool.serve(f"hang{number}")
 
     time.sleep(0.2)
-    assert receivers.most_at_once == MOST_THREADS
+    assert receivers.most_at_once == MAX_THREADS
     receivers.let_go.set()
     until_quiet()
     assert len(set(receivers.sent)) == 115
@@ -91,14 +91,14 @@ def test_what_hangs_leaves_threads_to_what_does_not(monkeypatch):
     for number in range(40):
         pool.serve(f"hang{number}")
     time.sleep(0.1)
-    assert receivers.at_once == MOST_FOR_SLOW
+    assert receivers.at_once == MAX_FOR_SLOW
     pool.serve("well")
 
     ends = time.monotonic() + 2
     while receivers.sent.count("well") < 2:
         assert time.monotonic() < ends
         time.sleep(0.01)
-    assert receivers.at_once == MOST_FOR_SLOW
+    assert receivers.at_once == MAX_FOR_SLOW
     receivers.let_go.set()
     until_quiet()
     assert len(set(receivers.sent)) == 41
@@ -106,7 +106,7 @@ def test_what_hangs_leaves_threads_to_what_does_not(monkeypatch):
 
 @pytest.mark.usefixtures("ended")
 def test_where_much_waits_it_is_sent_in_turn_with_others(monkeypatch):
-    monkeypatch.setattr(senders, "MOST_THREADS", 1)
+    monkeypatch.setattr(senders, "MAX_THREADS", 1)
     receivers = Receivers(each=5)
     pool = Senders(receivers.send)
     for name in ("hang", "a", "b", "c"):
@@ -126,7 +126,7 @@ def test_a_sender_that_breaks_takes_no_thread_with_it(caplog):
 
     pool = Senders(broken)
 
-    for _ in range(MOST_THREADS + 3):
+    for _ in range(MAX_THREADS + 3):
         pool.serve("a")
         until_quiet()
 
@@ -138,14 +138,14 @@ def test_a_sender_that_breaks_takes_no_thread_with_it(caplog):
 def test_who_ends_begins_nothing_more():
     receivers = Receivers()
     pool = Senders(receivers.send)
-    for number in range(MOST_THREADS + 5):
+    for number in range(MAX_THREADS + 5):
         pool.serve(f"hang{number}")
     time.sleep(0.1)
     assert not pool.finish(0.1)
     receivers.let_go.set()
 
     assert pool.finish(5)
-    assert len(receivers.sent) == MOST_THREADS
+    assert len(receivers.sent) == MAX_THREADS
     assert not pool.serve("another")
 
 
@@ -159,7 +159,7 @@ def test_while_receivers_hang_nobody_holds_a_connection(monkeypatch):
 
     sweep()
 
-    until(lambda: hook.at_once == MOST_THREADS)
+    until(lambda: hook.at_once == MAX_THREADS)
     until(lambda: connected() <= before)
     hook.let_go.set()
     until(lambda: not OutboxMessage.objects.exclude(state="sent").exists(), 15)

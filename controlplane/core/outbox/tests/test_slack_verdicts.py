@@ -126,7 +126,7 @@ def test_retry_after_may_be_a_date(by_bot):
     with pytest.raises(TransientFailure) as caught:
         send()
 
-    assert caught.value.retry_after_seconds == outbound.LONGEST_RETRY_AFTER_SECONDS
+    assert caught.value.retry_after_seconds == outbound.MAX_RETRY_AFTER_SECONDS
 
 
 def test_nobody_listens(by_bot, settings):

@@ -22,8 +22,8 @@ from controlplane.core.outbox.transports.failures import PermanentFailure
 from controlplane.core.outbox.transports.identity import console_url, stable_id, subject_id
 from controlplane.core.outbox.wordings import Notice
 
-LONGEST_SUBJECT = 150
-LONGEST_ADDRESS = 254
+MAX_SUBJECT_LENGTH = 150
+MAX_ADDRESS_LENGTH = 254
 TO_DECIDE = "Decide on a page of the console, signed in"
 TO_OPEN = "Open the console"
 
@@ -133,13 +133,13 @@ def _loud() -> str:
 def _one_line(text: str) -> str:
     """A header's text: nothing in it can end the line."""
     shown = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    return shown if len(shown) <= LONGEST_SUBJECT else f"{shown[: LONGEST_SUBJECT - 1]}…"
+    return shown if len(shown) <= MAX_SUBJECT_LENGTH else f"{shown[: MAX_SUBJECT_LENGTH - 1]}…"
 
 
 def _address(destination: str) -> str | None:
     """The address of `email:…` as servers take it; None if it is none."""
     given = destination.removeprefix("email:")
-    if given == destination or not given.isprintable() or len(given) > LONGEST_ADDRESS:
+    if given == destination or not given.isprintable() or len(given) > MAX_ADDRESS_LENGTH:
         return None
     return _idna(given) if _ADDRESS.fullmatch(given) else None
 

@@ -19,9 +19,9 @@ from controlplane.core.outside.failures import Refused, Unresolved
 CONNECT_SECONDS = 3.0
 READ_SECONDS = 5.0
 WHOLE_SECONDS = 10.0
-LARGEST_ANSWER = 64 * 1024
-LARGEST_READING = 4 * 1024 * 1024
-LONGEST_RETRY_AFTER_SECONDS = MAX_KEEP_AWAY.total_seconds()
+MAX_ANSWER_BYTES = 64 * 1024
+MAX_RESPONSE_BYTES = 4 * 1024 * 1024
+MAX_RETRY_AFTER_SECONDS = MAX_KEEP_AWAY.total_seconds()
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,14 @@ def post(
     and then, and is shorter than a sender's lease.
     """
     body = {"content": payload} if isinstance(payload, bytes) else {"json": payload}
-    return _ask(url, headers, body, transport, whole_seconds, LARGEST_ANSWER)
+    return _ask(url, headers, body, transport, whole_seconds, MAX_ANSWER_BYTES)
 
 
 def post_form(
     url: str, form: Mapping[str, str], headers: Mapping[str, str], *, whole_seconds: float
 ) -> Answer:
     """POST a form in order to read something, which may be long. Fails as :func:`post` does."""
-    return _ask(url, headers, {"data": form}, None, whole_seconds, LARGEST_READING)
+    return _ask(url, headers, {"data": form}, None, whole_seconds, MAX_RESPONSE_BYTES)
 
 
 def _ask(
@@ -133,4 +133,4 @@ def _seconds(retry_after: str | None) -> float | None:
         seconds = (until.replace(tzinfo=until.tzinfo or UTC) - datetime.now(UTC)).total_seconds()
     if not seconds >= 0:
         return None
-    return min(seconds, LONGEST_RETRY_AFTER_SECONDS)
+    return min(seconds, MAX_RETRY_AFTER_SECONDS)

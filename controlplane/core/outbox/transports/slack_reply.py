@@ -25,7 +25,7 @@ ADDRESS = "response_url"
 """The payload's field with the secret address."""
 HOOKS = ("https", "hooks.slack.com")
 GOOD_FOR = timedelta(minutes=25)
-LONGEST = 2000
+MAX_TEXT_LENGTH = 2000
 _TRANSIENT_STATUSES = {408, 425, 429}
 
 
@@ -71,7 +71,11 @@ def is_slacks(address: str) -> bool:
 def _say(address: str, text: str) -> Answer:
     if not is_slacks(address):
         raise PermanentFailure("the address to answer at is not Slack's")
-    said = {"response_type": "ephemeral", "replace_original": False, "text": escape(text[:LONGEST])}
+    said = {
+        "response_type": "ephemeral",
+        "replace_original": False,
+        "text": escape(text[:MAX_TEXT_LENGTH]),
+    }
     return post(address, said, {})
 
 

@@ -20,8 +20,8 @@ from controlplane.core.outside.failures import Unresolved
 CONNECT_SECONDS = 3.0
 READ_SECONDS = 8.0
 WHOLE_SECONDS = 15.0
-MOST_ADDRESSES_TRIED = 3
-LONGEST_REPLY = 200
+MAX_ADDRESSES_TRIED = 3
+MAX_REPLY_LENGTH = 200
 
 _DOT_AT_START = re.compile(rb"^\.", re.MULTILINE)
 
@@ -170,13 +170,13 @@ def _expect(answer: tuple[int, bytes], where: str, *, wanted: int = 250) -> None
 def _failure(code: int, text: bytes | str, where: str) -> Exception:
     """4xx may work later, anything else won't: the codes' own meaning (RFC 5321, 4.2.1)."""
     said = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
-    said = " ".join("".join(c if c.isprintable() else " " for c in said).split())[:LONGEST_REPLY]
+    said = " ".join("".join(c if c.isprintable() else " " for c in said).split())[:MAX_REPLY_LENGTH]
     reason = f"the mail server says {code} {where}".rstrip() + (f": {said}" if said else "")
     return TransientFailure(reason) if code < 500 else PermanentFailure(reason)
 
 
 def _connected(host: str, port: int) -> socket.socket:
-    addresses = _looked_up(host, port)[:MOST_ADDRESSES_TRIED]
+    addresses = _looked_up(host, port)[:MAX_ADDRESSES_TRIED]
     for address in addresses[:-1]:
         try:
             return socket.create_connection((address, port), CONNECT_SECONDS)

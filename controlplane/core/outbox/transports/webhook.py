@@ -26,7 +26,7 @@ from controlplane.core.outside.guard import GuardedTransport
 from controlplane.core.targets.models import SECRET_PREFIX, Target
 
 ADDRESS = "webhook"
-SHORTEST_SECRET_BYTES = 16
+MIN_SECRET_BYTES = 16
 
 _TRANSIENT_STATUSES = {408, 425, 429}
 _read: set[str] = set()
@@ -94,7 +94,7 @@ def _key(secret: str) -> bytes | None:
         key = base64.b64decode(secret.removeprefix(SECRET_PREFIX), validate=True)
     except (binascii.Error, ValueError):
         return None
-    return key if len(key) >= SHORTEST_SECRET_BYTES else None
+    return key if len(key) >= MIN_SECRET_BYTES else None
 
 
 def _target(destination: str) -> Target | None:

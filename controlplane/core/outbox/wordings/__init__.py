@@ -16,9 +16,9 @@ from controlplane.core.outbox.wordings.jobs import JOBS
 from controlplane.core.outbox.wordings.machines import MACHINES
 from controlplane.core.outbox.wordings.ramps import RAMPS
 from controlplane.core.outbox.wordings.shape import (
-    LONGEST_LINE,
-    MOST_LINES,
-    MOST_LISTED,
+    MAX_LINE_LENGTH,
+    MAX_LINES,
+    MAX_LISTED,
     Notice,
     Wording,
 )
@@ -27,7 +27,7 @@ from controlplane.core.outbox.wordings.switches import SWITCHES
 from controlplane.core.outbox.wordings.upkeep import UPKEEP
 
 __all__ = [
-    "MOST_LISTED",
+    "MAX_LISTED",
     "WORDINGS",
     "Notice",
     "Wording",
@@ -152,7 +152,7 @@ def _counted(facts: Mapping[str, Any]) -> dict[str, Any]:
 def _plain(event: str, facts: Mapping[str, Any]) -> Wording:
     plain = {key: value for key, value in facts.items() if key != REPEAT}
     told = [key for key, value in plain.items() if isinstance(value, str | int | float)]
-    lines = tuple((key.replace("_", " "), key) for key in told[:MOST_LINES])
+    lines = tuple((key.replace("_", " "), key) for key in told[:MAX_LINES])
     return Wording("ℹ️", event.replace("{", "{{").replace("}", "}}"), lines)
 
 
@@ -182,4 +182,4 @@ def moment(value: Any) -> str:
 
 
 def _clip(text: str) -> str:
-    return text if len(text) <= LONGEST_LINE else f"{text[: LONGEST_LINE - 1]}…"
+    return text if len(text) <= MAX_LINE_LENGTH else f"{text[: MAX_LINE_LENGTH - 1]}…"

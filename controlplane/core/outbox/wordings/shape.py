@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-LONGEST_LINE = 500
-MOST_LINES = 10
-MOST_LISTED = 20
+MAX_LINE_LENGTH = 500
+MAX_LINES = 10
+MAX_LISTED = 20
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from controlplane.core.outbox.wordings.shape import MOST_LISTED, Wording
+from controlplane.core.outbox.wordings.shape import MAX_LISTED, Wording
 
 UPKEEP: Mapping[str, Wording] = {
     "report.ready": Wording(
@@ -49,6 +49,6 @@ UPKEEP: Mapping[str, Wording] = {
     "outbox.digest": Wording(
         "📚",
         "{count} reminders at once",
-        (*((f"{number + 1}", f"told_{number}") for number in range(MOST_LISTED)), ("And", "more")),
+        (*((f"{number + 1}", f"told_{number}") for number in range(MAX_LISTED)), ("And", "more")),
     ),
 }

@@ -10,10 +10,10 @@ from django.conf import settings
 from controlplane.core.outbox import wordings
 from controlplane.core.outbox.models import OutboxMessage
 
-LONGEST_HEADER = 150
-LONGEST_TEXT = 3000
-LONGEST_VALUE = 2000
-MOST_BLOCKS = 50
+MAX_HEADER_LENGTH = 150
+MAX_TEXT_LENGTH = 3000
+MAX_VALUE_LENGTH = 2000
+MAX_BLOCKS = 50
 """Slack's limits: beyond one of them it takes nothing of a message."""
 NOT_LINES = 4
 """Blocks of a message that are no lines of it: header, latest news, small print, buttons."""
@@ -58,7 +58,7 @@ def render(message: OutboxMessage) -> dict[str, Any]:
     title = f"{notice.icon} [{_environment()}] {notice.title}"
     lines = _lines(notice)
     blocks: list[dict[str, Any]] = [{"type": "header", "text": _plain_text(title)}]
-    shown = lines[: MOST_BLOCKS - NOT_LINES]
+    shown = lines[: MAX_BLOCKS - NOT_LINES]
     blocks += [{"type": "section", "text": _marked(line)} for line in shown]
     blocks.append({"type": "context", "elements": [_marked(_small(message, notice.path))]})
     return {"text": "\n".join([escape(title), *lines]), "blocks": blocks}
@@ -86,7 +86,7 @@ def reply(message: OutboxMessage) -> dict[str, Any]:
     text = "\n".join([f"*{escape(f'{notice.icon} {notice.title}')}*", *_lines(notice)])
     small = _small(message, notice.path)
     return {
-        "text": _clip(text, LONGEST_TEXT),
+        "text": _clip(text, MAX_TEXT_LENGTH),
         "blocks": [
             {"type": "section", "text": _marked(text)},
             {"type": "context", "elements": [_marked(small)]},
@@ -117,7 +117,7 @@ def _small(message: OutboxMessage, path: str) -> str:
         return small
     # A form that is filled in by its link may be too much for Slack: then it is left empty.
     links = (_linked(small, one) for one in (path, path.partition("?")[0], "/"))
-    return next((text for text in links if _length(text) <= LONGEST_TEXT), small)
+    return next((text for text in links if _length(text) <= MAX_TEXT_LENGTH), small)
 
 
 def _linked(small: str, path: str) -> str:
@@ -131,7 +131,7 @@ def _buttons(message: OutboxMessage) -> list[dict[str, Any]]:
     names = wordings.buttons_of(message.event, message.payload)
     known = [name for name in names if name in BUTTONS]
     shown = [_button(name, message) for name in known if _is_whole(BUTTONS[name], message)]
-    return [button for button in shown if len(button["value"]) <= LONGEST_VALUE]
+    return [button for button in shown if len(button["value"]) <= MAX_VALUE_LENGTH]
 
 
 def _is_whole(button: Button, message: OutboxMessage) -> bool:
@@ -161,12 +161,12 @@ def _button(name: str, message: OutboxMessage) -> dict[str, Any]:
 
 def _plain_text(text: str) -> dict[str, Any]:
     calm = _CALL_EVERYBODY.sub("@\N{WORD JOINER}", text)
-    return {"type": "plain_text", "text": _clip(calm, LONGEST_HEADER)}
+    return {"type": "plain_text", "text": _clip(calm, MAX_HEADER_LENGTH)}
 
 
 def _marked(text: str) -> dict[str, Any]:
     # Verbatim: Slack makes no links and mentions of its own out of plain words.
-    return {"type": "mrkdwn", "text": _clip(text, LONGEST_TEXT), "verbatim": True}
+    return {"type": "mrkdwn", "text": _clip(text, MAX_TEXT_LENGTH), "verbatim": True}
 
 
 def _clip(text: str, longest: int) -> str:

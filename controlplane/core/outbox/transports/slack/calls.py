@@ -12,7 +12,7 @@ from controlplane.core.outbox.transports.failures import PermanentFailure, Trans
 from controlplane.core.outbox.transports.outbound import Answer, post, post_form
 from controlplane.core.outbox.transports.slack.codes import IN_DOUBT, PERMANENT, TRANSIENT
 
-SHORTEST_CALL_SECONDS = 1.0
+MIN_CALL_SECONDS = 1.0
 
 _CODE = re.compile(r"[a-z][a-z_]{1,60}")
 _TRANSIENT_STATUSES = {408, 425, 429}
@@ -58,7 +58,7 @@ class Calls:
         reading: bool = False,
     ) -> Mapping[str, Any]:
         left = self._ends - time.monotonic()
-        if left < SHORTEST_CALL_SECONDS:
+        if left < MIN_CALL_SECONDS:
             raise TransientFailure(f"no time was left for {method}")
         slack = settings.SLACK
         auth = {"Authorization": f"Bearer {slack.bot_token}"}

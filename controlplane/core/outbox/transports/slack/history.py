@@ -14,7 +14,7 @@ from controlplane.core.outbox.transports.slack.codes import THREAD_IS_GONE
 
 CLOCKS_DIFFER_BY = timedelta(minutes=2)
 A_PAGE = 100
-MOST_PAGES = 20
+MAX_PAGES = 20
 
 _CHANNEL = re.compile(r"[CDG][A-Z0-9]{5,}")
 _PERSON = re.compile(r"[UW][A-Z0-9]{5,}")
@@ -75,7 +75,7 @@ def _readable(destination: str, calls: Calls) -> str:
 
 def _pages(method: str, form: Mapping[str, str], calls: Calls) -> Iterator[list[Mapping[str, Any]]]:
     more = {"limit": str(A_PAGE), "include_all_metadata": "true"}
-    for _ in range(MOST_PAGES):
+    for _ in range(MAX_PAGES):
         page = calls.read(method, {**form, **more})
         yield page.get("messages", [])
         cursor = (page.get("response_metadata") or {}).get("next_cursor")
