@@ -2,7 +2,7 @@
 
 from controlplane.core.actors import Actor
 from controlplane.core.errors import Forbidden
-from controlplane.core.people.roles import Role
+from controlplane.core.roles import Role
 
 SCOPE = "breakers:write"
 

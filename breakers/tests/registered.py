@@ -8,7 +8,7 @@ from breakers.models import BreakerState, Dependency
 from breakers.services import registry
 from controlplane.core.actors import Actor
 from controlplane.core.models import Instance
-from controlplane.core.people.roles import ALL_SCOPES, Role
+from controlplane.core.roles import ALL_SCOPES, Role
 
 ADMIN = Actor(type="user", name="ada", role=Role.ADMIN, scopes=ALL_SCOPES)
 OPERATOR = Actor(type="user", name="olga", role=Role.OPERATOR, scopes=ALL_SCOPES)

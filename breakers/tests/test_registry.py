@@ -21,7 +21,7 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from controlplane.core.http.tests.callers import at_once
-from controlplane.core.people.roles import Role
+from controlplane.core.roles import Role
 from controlplane.tests.rows import multiply
 
 pytestmark = pytest.mark.django_db

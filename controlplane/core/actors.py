@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from controlplane.core.errors import Forbidden
-from controlplane.core.people.roles import POWERS_OF, Power, Role
+
+from .roles import POWERS_OF, Power, Role
 
 ActorType = Literal["user", "token", "system", "slack"]
 SHELL = "shell:"

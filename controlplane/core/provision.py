@@ -18,7 +18,8 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.errors import Conflict
 from controlplane.core.people import services as people
 from controlplane.core.people.models import User
-from controlplane.core.people.roles import Role
+
+from .roles import Role
 
 ADMIN = "admin"
 ACTOR = system("provision")

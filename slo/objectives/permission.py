@@ -3,7 +3,7 @@ any operator's."""
 
 from controlplane.core.actors import Actor
 from controlplane.core.errors import Forbidden
-from controlplane.core.people.roles import Role
+from controlplane.core.roles import Role
 
 SCOPE = "slo:write"
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
-from controlplane.core.people.roles import ALL_SCOPES, Role
+from controlplane.core.roles import ALL_SCOPES, Role
 from controlplane.tests.rows import insert
 from slo.models import Minute, Sli, Slo
 from slo.objectives import services

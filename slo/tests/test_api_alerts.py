@@ -7,7 +7,7 @@ import pytest
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role, person, with_token
-from controlplane.core.people.roles import Role
+from controlplane.core.roles import Role
 from slo.models import Alert, ThresholdRule
 from slo.tests.making import slo
 

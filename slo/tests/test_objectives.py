@@ -9,7 +9,7 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from controlplane.core.http.tests.callers import at_once
-from controlplane.core.people.roles import ALL_SCOPES, Role
+from controlplane.core.roles import ALL_SCOPES, Role
 from slo.judging import wanted
 from slo.models import Series, Sli, Slo
 from slo.objectives import documents, services

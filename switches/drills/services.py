@@ -11,7 +11,7 @@ from controlplane.core.audit import services as audit
 from controlplane.core.canonical import timestamp
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from controlplane.core.jobs import control
-from controlplane.core.people.roles import POWERS_OF, Power
+from controlplane.core.roles import POWERS_OF, Power
 from switches import publication
 from switches.drills import live, moves, patterns
 from switches.drills.job import planned, stopped

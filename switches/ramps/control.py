@@ -17,7 +17,7 @@ from controlplane.core.gates.questions import FAIL, PASS, WAITING
 from controlplane.core.jobs.claims import Turn
 from controlplane.core.jobs.kinds import Intervention
 from controlplane.core.jobs.models import Job, JobStep
-from controlplane.core.people.roles import Role
+from controlplane.core.roles import Role
 from switches.models import Ramp
 from switches.ramps import live, looking, moves, scene, words
 from switches.ramps import plan as plans

@@ -16,7 +16,7 @@ from controlplane.core.escalation import services as escalations
 from controlplane.core.jobs import control
 from controlplane.core.jobs.models import Job
 from controlplane.core.outbox import services as outbox
-from controlplane.core.people.roles import Power
+from controlplane.core.roles import Power
 from controlplane.core.values import require_readable
 from switches.models import WeeklyReport
 from switches.report import weeks

@@ -12,7 +12,7 @@ from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
-from controlplane.core.people.roles import Role
+from controlplane.core.roles import Role
 from switches import facts, publication
 from switches.models import Episode, OnExpiry, Rule
 from switches.rules import guard, judge

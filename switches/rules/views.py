@@ -14,8 +14,8 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.authentication import actor_of
 from controlplane.core.people import approvers
-from controlplane.core.people.roles import Role
 from controlplane.core.rehearsal import rehearsal
+from controlplane.core.roles import Role
 from switches.models import Rule
 from switches.rules import queries, services
 from switches.rules.forms import KINDS, ProposeForm, RemoveForm, initial_of

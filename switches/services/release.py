@@ -14,7 +14,7 @@ from controlplane.core.approvals.models import Approval
 from controlplane.core.blockers import retry_if_ended
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from controlplane.core.jobs.models import Job
-from controlplane.core.people.roles import Power, Role
+from controlplane.core.roles import Power, Role
 from switches import publication
 from switches.models import Publication, Ramp, Scope, Switch
 from switches.ramps import live, start

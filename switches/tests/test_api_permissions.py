@@ -4,7 +4,7 @@ import pytest
 
 from controlplane.core.http.tests.callers import Api, as_role, person, token_text
 from controlplane.core.people.models import User
-from controlplane.core.people.roles import ALL_SCOPES
+from controlplane.core.roles import ALL_SCOPES
 from controlplane.core.tokens.models import Token
 
 pytestmark = pytest.mark.django_db

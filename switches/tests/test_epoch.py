@@ -15,8 +15,8 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Forbidden, InvalidInput
 from controlplane.core.http.tests.callers import person
-from controlplane.core.people.roles import ALL_SCOPES
 from controlplane.core.people.services import actor_for
+from controlplane.core.roles import ALL_SCOPES
 from switches import services
 from switches.models import Publication, Switch
 

@@ -5,7 +5,7 @@ import pytest
 from controlplane.core.actors import Actor, system
 from controlplane.core.clock import db_now
 from controlplane.core.measures import Asked
-from controlplane.core.people.roles import ALL_SCOPES, Role
+from controlplane.core.roles import ALL_SCOPES, Role
 from switches import measures, services
 from switches.tests.screens import engaged, overdue, released
 from switches.trips import services as trips

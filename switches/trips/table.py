@@ -15,7 +15,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput, NotFound
 from controlplane.core.outbox import services as outbox
-from controlplane.core.people.roles import Power
+from controlplane.core.roles import Power
 from switches import publication
 from switches.models import Scope, TripPolicy
 from switches.trips import history, locks, words

@@ -13,7 +13,7 @@ from breakers.models.dead_letters import Departure, LetterStream
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Forbidden, NotFound
-from controlplane.core.people.roles import Power, Role
+from controlplane.core.roles import Power, Role
 
 REVEALED = "dead_letter.revealed"
 

@@ -10,7 +10,7 @@ from breakers.tests.dead_letters.heaps import Heap
 from breakers.tests.fleet import NOW
 from controlplane.core.actors import Actor
 from controlplane.core.audit.models import AuditEntry
-from controlplane.core.people.roles import SCOPES_OF, Role
+from controlplane.core.roles import SCOPES_OF, Role
 
 REASON = "INC-4411 fixed in 2.14.1"
 

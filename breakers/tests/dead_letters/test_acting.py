@@ -25,7 +25,7 @@ from breakers.tests.dead_letters.heaps import heap
 from breakers.tests.fleet import NOW
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from controlplane.core.http.tests.callers import at_once
-from controlplane.core.people.roles import Role
+from controlplane.core.roles import Role
 
 pytestmark = pytest.mark.django_db
 

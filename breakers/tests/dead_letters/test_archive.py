@@ -24,7 +24,7 @@ from breakers.tests.fleet import MINUTE, NOW
 from controlplane.core.actors import Actor
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from controlplane.core.http.tests.callers import at_once
-from controlplane.core.people.roles import Role
+from controlplane.core.roles import Role
 
 pytestmark = pytest.mark.django_db
 DAY = timedelta(days=1)

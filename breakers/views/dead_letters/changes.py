@@ -28,8 +28,8 @@ from controlplane.core.changes import attempted, posted
 from controlplane.core.clock import db_now
 from controlplane.core.errors import DomainError, Unavailable
 from controlplane.core.http.authentication import actor_of
-from controlplane.core.people.roles import Power
 from controlplane.core.problem import headers
+from controlplane.core.roles import Power
 
 OFTEN = 3
 """Retries after which another one is probably as good."""

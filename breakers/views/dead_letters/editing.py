@@ -28,7 +28,7 @@ from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput, NotFound, Unavailable
 from controlplane.core.http.authentication import actor_of
-from controlplane.core.people.roles import Power
+from controlplane.core.roles import Power
 
 MAX_BYTES = 40 * 1024
 """Of a message that a form can bring back in one request."""

@@ -15,7 +15,7 @@ from controlplane.core.audit.models import AuditEntry, by_actor
 from controlplane.core.browser import PersonRequest, show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.http.authentication import actor_of
-from controlplane.core.people.roles import Power
+from controlplane.core.roles import Power
 
 PAGE_SIZE = 50
 # Checking takes about a second for this many rows; beyond, the shell is the place for it.

@@ -15,7 +15,7 @@ from controlplane.core.entry.provider import Identity
 from controlplane.core.errors import Conflict, Forbidden
 from controlplane.core.people import services as people
 from controlplane.core.people.models import User
-from controlplane.core.people.roles import Role
+from controlplane.core.roles import Role
 
 ACTOR = system("single-sign-on")
 STRENGTH = list(Role)

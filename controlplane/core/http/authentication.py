@@ -15,8 +15,8 @@ from controlplane.core.errors import Forbidden, Unauthenticated
 from controlplane.core.http.requests import client_ip, request_id_of
 from controlplane.core.people import services as people
 from controlplane.core.people.models import User
-from controlplane.core.people.roles import Power
 from controlplane.core.people.session_store import digest
+from controlplane.core.roles import Power
 from controlplane.core.tokens import lookup
 from controlplane.core.tokens import services as tokens
 from controlplane.core.tokens.lookup import KnownToken

@@ -18,7 +18,7 @@ from controlplane.core.errors import Broken, ConfirmFirst, DomainError, Forbidde
 from controlplane.core.http import problems
 from controlplane.core.http.requests import is_api, request_id_of
 from controlplane.core.people import holders
-from controlplane.core.people.roles import Power
+from controlplane.core.roles import Power
 
 
 def answer(request: HttpRequest, error: DomainError) -> HttpResponse:

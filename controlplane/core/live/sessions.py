@@ -16,8 +16,8 @@ from controlplane.core.errors import Forbidden, Unauthenticated
 from controlplane.core.live import topics
 from controlplane.core.live.visitors import Headers, Session, Visitor
 from controlplane.core.people.models import BrowserSession, User
-from controlplane.core.people.roles import SCOPES_OF, Role
 from controlplane.core.people.session_store import SessionStore, digest
+from controlplane.core.roles import SCOPES_OF, Role
 
 _KEY = re.compile(r"[a-z0-9]{32}")
 _STANDING = """

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db import migrations, models
 
 import controlplane.core.people.models
-import controlplane.core.people.roles
+import controlplane.core.roles
 
 
 class Migration(migrations.Migration):
@@ -64,7 +64,7 @@ class Migration(migrations.Migration):
                             ("approver", "approver"),
                             ("admin", "admin"),
                         ],
-                        default=controlplane.core.people.roles.Role["VIEWER"],
+                        default=controlplane.core.roles.Role["VIEWER"],
                         max_length=16,
                     ),
                 ),

@@ -8,7 +8,7 @@ from django.db import connection, transaction
 from controlplane.core.palette import matching, sources
 from controlplane.core.palette.sources import ACTION, Asked, Command, Entry, ThingSource
 from controlplane.core.people.models import User
-from controlplane.core.people.roles import SCOPES_OF, Role
+from controlplane.core.roles import SCOPES_OF, Role
 
 log = structlog.get_logger(__name__)
 

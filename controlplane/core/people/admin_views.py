@@ -20,7 +20,7 @@ from controlplane.core.http.authentication import actor_of
 from controlplane.core.people import finding, leaving, services, session_views, sessions
 from controlplane.core.people.forms import ABOUT_ROLES, LeavingForm, NewPersonForm, PersonForm
 from controlplane.core.people.models import User
-from controlplane.core.people.roles import Power
+from controlplane.core.roles import Power
 from controlplane.core.tokens.models import Token
 
 TOKENS_SHOWN = 20

@@ -17,7 +17,7 @@ from controlplane.core.http.openapi import BY_SESSION
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from controlplane.core.people import services
 from controlplane.core.people.models import User
-from controlplane.core.people.roles import Role
+from controlplane.core.roles import Role
 
 ROLES = [role.value for role in Role]
 

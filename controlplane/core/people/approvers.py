@@ -1,7 +1,7 @@
 """Who could be the second person."""
 
 from controlplane.core.people import holders
-from controlplane.core.people.roles import Power
+from controlplane.core.roles import Power
 
 MAX_APPROVERS = 10
 

@@ -8,7 +8,7 @@ from django.db.models import Exists
 from controlplane.core.actors import Actor
 from controlplane.core.errors import Forbidden
 from controlplane.core.people.models import BrowserSession, User
-from controlplane.core.people.roles import POWERS_OF, SCOPES_OF, Role
+from controlplane.core.roles import POWERS_OF, SCOPES_OF, Role
 from controlplane.core.tokens.models import Token
 
 

@@ -10,7 +10,7 @@ from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 
 from controlplane.core.entry.factors import SECOND
 from controlplane.core.people.models import User
-from controlplane.core.people.roles import Role
+from controlplane.core.roles import Role
 from controlplane.core.tokens.models import Token
 
 ON_A_PAGE = 50

@@ -10,7 +10,7 @@ from django.contrib.auth.forms import AuthenticationForm, UsernameField
 
 from controlplane.core.changes import RuleForm
 from controlplane.core.people.models import User
-from controlplane.core.people.roles import Role
+from controlplane.core.roles import Role
 
 # Aliases such as `US/Pacific` or `GB` stay valid, but nobody has to scroll past them.
 REGIONS = (

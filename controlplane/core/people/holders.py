@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from controlplane.core.people.models import User
-from controlplane.core.people.roles import POWERS_OF, SCOPES_OF, Role
+from controlplane.core.roles import POWERS_OF, SCOPES_OF, Role
 
 MAX_HOLDERS = 5
 

@@ -11,7 +11,7 @@ from controlplane.core.approvals.models import Approval
 from controlplane.core.errors import InvalidInput
 from controlplane.core.people import services, sessions
 from controlplane.core.people.models import User
-from controlplane.core.people.roles import SCOPES_OF, Role
+from controlplane.core.roles import SCOPES_OF, Role
 from controlplane.core.targets import usage
 from controlplane.core.targets.models import Target
 from controlplane.core.tokens import services as tokens

@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import Q
 
-from controlplane.core.people.roles import POWERS_OF, Power, Role
+from controlplane.core.roles import POWERS_OF, Power, Role
 
 
 def known_time_zone(name: str) -> None:

@@ -14,7 +14,7 @@ from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.people import sessions
 from controlplane.core.people.models import User
-from controlplane.core.people.roles import SCOPES_OF, Role
+from controlplane.core.roles import SCOPES_OF, Role
 from controlplane.core.tokens.models import Credentials
 from controlplane.core.values import require_readable
 

@@ -21,8 +21,8 @@ from controlplane.core.http.openapi import BY_SESSION
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from controlplane.core.people import devices, sessions
 from controlplane.core.people.models import BrowserSession, User
-from controlplane.core.people.roles import Power
 from controlplane.core.people.session_store import digest
+from controlplane.core.roles import Power
 
 
 class IsPerson(BasePermission):

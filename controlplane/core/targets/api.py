@@ -15,7 +15,7 @@ from controlplane.core.http.authentication import actor_of
 from controlplane.core.http.fields import Body, Filters, Flag, Instant, MutationBody, Text
 from controlplane.core.http.openapi import BY_SESSION
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
-from controlplane.core.people.roles import Power
+from controlplane.core.roles import Power
 from controlplane.core.targets import reach, services
 from controlplane.core.targets.fields import Asked, Reference
 from controlplane.core.targets.models import Route, Target

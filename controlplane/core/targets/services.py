@@ -18,7 +18,7 @@ from controlplane.core.escalation.models import Escalation
 from controlplane.core.outbox import services as outbox
 from controlplane.core.outside import guard, names
 from controlplane.core.outside.allowance import WEBHOOKS
-from controlplane.core.people.roles import Power
+from controlplane.core.roles import Power
 from controlplane.core.targets import addresses, fields, reach, usage
 from controlplane.core.targets.fields import Asked
 from controlplane.core.targets.models import (

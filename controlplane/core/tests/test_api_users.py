@@ -7,7 +7,7 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.http.tests.callers import Api, as_role, at_once, person, with_token
 from controlplane.core.idempotency.models import IdempotencyKey
 from controlplane.core.people.models import User
-from controlplane.core.people.roles import ALL_SCOPES
+from controlplane.core.roles import ALL_SCOPES
 
 KIM = {"username": "kim", "role": "operator", "slack_user_id": "u024be7lh", "email": "kim@b.org"}
 

@@ -17,7 +17,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict
 from controlplane.core.people import services as people
 from controlplane.core.people.models import User
-from controlplane.core.people.roles import Role
+from controlplane.core.roles import Role
 from controlplane.core.tests import processes
 
 pytestmark = pytest.mark.django_db

@@ -16,7 +16,7 @@ from controlplane.core.http.fields import MutationBody, Text
 from controlplane.core.http.openapi import BY_SESSION
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from controlplane.core.people.models import User
-from controlplane.core.people.roles import ALL_SCOPES
+from controlplane.core.roles import ALL_SCOPES
 from controlplane.core.tokens import services
 from controlplane.core.tokens.models import Token
 

@@ -7,7 +7,7 @@ every request that changes something.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from controlplane.core.people.roles import Role
+from controlplane.core.roles import Role
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput, Unauthenticated
 from controlplane.core.people.models import User
-from controlplane.core.people.roles import ALL_SCOPES, SCOPES_OF, Role
+from controlplane.core.roles import ALL_SCOPES, SCOPES_OF, Role
 from controlplane.core.tokens.lookup import KnownToken
 from controlplane.core.tokens.models import Token
 from controlplane.core.values import require_readable

@@ -19,7 +19,7 @@ from controlplane.core.entry.confirming import require_fresh
 from controlplane.core.errors import Conflict, InvalidInput, NotFound
 from controlplane.core.http.authentication import actor_of
 from controlplane.core.people.models import User
-from controlplane.core.people.roles import SCOPES_OF, Power, Role
+from controlplane.core.roles import SCOPES_OF, Power, Role
 from controlplane.core.tokens import services
 from controlplane.core.tokens.forms import HandOverForm, NewTokenForm, RevokeForm
 from controlplane.core.tokens.models import Token

@@ -16,7 +16,7 @@ from django.utils import timezone
 from controlplane.core import wake
 from controlplane.core.actors import system
 from controlplane.core.people.models import User
-from controlplane.core.people.roles import Role
+from controlplane.core.roles import Role
 from controlplane.core.tokens import services as tokens
 from controlplane.core.tokens.models import Token
 from controlplane.core.wire import WAKE_CHANNEL

@@ -8,7 +8,7 @@ from django.db import transaction
 from django.test import Client
 
 from controlplane.core.http.tests.callers import browser_of, person, token_text
-from controlplane.core.people.roles import ALL_SCOPES, SCOPES_OF, Role
+from controlplane.core.roles import ALL_SCOPES, SCOPES_OF, Role
 from controlplane.tests.security.matrix import Need
 from controlplane.tests.security.urls import Place
 

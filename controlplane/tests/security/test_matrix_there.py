@@ -4,7 +4,7 @@ that it is not for them, not that it is not there."""
 import pytest
 
 from breakers.tests.dead_letters.heaps import heap
-from controlplane.core.people.roles import SCOPES_OF, Role
+from controlplane.core.roles import SCOPES_OF, Role
 from controlplane.tests.security import callers, existing, markup, matrix, urls
 
 pytestmark = [

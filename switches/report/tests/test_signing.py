@@ -10,8 +10,8 @@ from controlplane.core.errors import Conflict, Forbidden, NotFound
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.http.tests.callers import at_once, person
 from controlplane.core.outbox.tests.conftest import by_bot, slack  # noqa: F401 - fixtures
-from controlplane.core.people.roles import ALL_SCOPES, Role
 from controlplane.core.people.services import actor_for
+from controlplane.core.roles import ALL_SCOPES, Role
 from switches.models import WeeklyReport
 from switches.report import services
 from switches.report.tests.house import DUE, SHELL, WEEK, at

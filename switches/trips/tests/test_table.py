@@ -4,7 +4,7 @@ import pytest
 
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.http.tests.callers import Api, as_role, person, token_text, with_token
-from controlplane.core.people.roles import ALL_SCOPES
+from controlplane.core.roles import ALL_SCOPES
 from switches.models import TripPolicy
 from switches.trips.tests.test_races import WISH
 

@@ -16,8 +16,8 @@ from django.utils import timezone
 from controlplane.core.actors import system
 from controlplane.core.entry import confirming
 from controlplane.core.people.models import User
-from controlplane.core.people.roles import Role
 from controlplane.core.people.session_store import SessionStore
+from controlplane.core.roles import Role
 from controlplane.core.tokens import services as tokens
 
 MODEL_BACKEND = "django.contrib.auth.backends.ModelBackend"

@@ -17,7 +17,7 @@ from controlplane.core.errors import NotFound
 from controlplane.core.people import leaving
 from controlplane.core.people import services as people
 from controlplane.core.people.models import User
-from controlplane.core.people.roles import Role
+from controlplane.core.roles import Role
 from controlplane.core.shell import ShellCommand, shell_actor
 
 MAX_LISTED = 500

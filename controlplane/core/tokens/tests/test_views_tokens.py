@@ -9,7 +9,7 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.entry import confirming
 from controlplane.core.http.tests.callers import Api, browser_of, person, token_text
-from controlplane.core.people.roles import ALL_SCOPES
+from controlplane.core.roles import ALL_SCOPES
 from controlplane.core.tokens import scopes, services
 from controlplane.core.tokens.models import Token
 
