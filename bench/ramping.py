@@ -42,7 +42,7 @@ def lay(count: int, now: datetime) -> dict[str, list[int]]:
     """Begin `count` ramps at `now`, and no others; returns their ids by what their gates are."""
     from controlplane.core.jobs.models import Job, JobStep
     from switches.models import Ramp
-    from switches.ramps.start import KIND
+    from switches.ramps.creation import KIND
 
     clear()
     kinds = [MIX[n % len(MIX)] for n in range(count)]
@@ -169,9 +169,9 @@ def _plan(kind: str, number: int) -> list[dict[str, Any]]:
 
 def _step(job: Any, index: int, data: dict[str, Any], now: datetime) -> Any:
     from controlplane.core.jobs.models import JobStep
-    from switches.ramps import words
+    from switches.ramps import descriptions
 
-    step = JobStep(job=job, index=index, name=words.percent(data["percent"]), data=data)
+    step = JobStep(job=job, index=index, name=descriptions.percent(data["percent"]), data=data)
     if index == 0:
         step.state, step.attempts = JobStep.State.RUNNING, 1
         step.started_at, step.due_at = now, now + timedelta(seconds=DWELL_SECONDS)

@@ -27,7 +27,8 @@ from switches.models import (
 )
 from switches.ramps import admin as ramps_admin  # noqa: F401
 from switches.services.register import DESCRIPTIVE
-from switches.views.asking import ask_again
+
+from .confirmation import ask_again
 
 
 @admin.register(Publication)

@@ -10,7 +10,8 @@ from controlplane.core.people.models import User
 from switches.models import Episode, Scope, State, Switch
 from switches.services import register as services
 from switches.services.undo import UNDO_WITHIN
-from switches.timeline import Brief, briefs
+
+from .ramps.timeline import Brief, briefs
 
 PAGE_SIZE = 50
 OVERDUE = "overdue"

@@ -12,7 +12,7 @@ from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.interactions.actions import button
 from switches import publication, services
 from switches.models import Episode, Switch
-from switches.ramps import control, words
+from switches.ramps import actions, descriptions
 from switches.services import changes
 from switches.services.register import lock
 
@@ -72,9 +72,9 @@ def abort_ramp(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
     with transaction.atomic():
         publication.lock()
         share = Episode.objects.filter(ramps=ramp_id).values_list("allow_percent", flat=True)
-        at = words.percent(share.first() or 0)
+        at = descriptions.percent(share.first() or 0)
         reason = f"{actor.name} pressed Abort ramp in Slack, at {at}."
-        ramp = control.abort(ramp_id=ramp_id, reason=reason, actor=actor, now=now)
+        ramp = actions.abort(ramp_id=ramp_id, reason=reason, actor=actor, now=now)
         return f"You aborted the ramp of {ramp.switch_id} at {at}: it is engaged, nothing flows."
 
 

@@ -148,7 +148,7 @@ class ExtendForm(_HowLongForm):
 
 
 class ReleaseForm(_GlassForm):
-    """The plan of a ramp is read apart: see :mod:`switches.plan_editor`."""
+    """The plan of a ramp is read apart: see :mod:`switches.ramps.plan_editor`."""
 
     justification = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
     mode = forms.CharField(max_length=20, required=False)

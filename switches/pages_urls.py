@@ -6,7 +6,9 @@ from switches.drills import urls as drills
 from switches.report import urls as report
 from switches.rules import urls as rules
 from switches.trips import urls as trips
-from switches.views import board, changes, effect, engage, one, ramps, release
+
+from .ramps import views
+from .views import board, changes, effect, engage, one, release
 
 urlpatterns = [
     path("", board.switchboard, name="switchboard"),
@@ -18,13 +20,13 @@ urlpatterns = [
     *trips.urlpatterns,
     *report.urlpatterns,
     *drills.urlpatterns,
-    path("ramps/", ramps.ramps_page, name="ramps_page"),
-    path("ramps/<int:ramp_id>/", ramps.ramp_page, name="ramp_page"),
-    path("ramps/<int:ramp_id>/part/", ramps.ramp_part, name="ramp_part"),
-    path("ramps/<int:ramp_id>/abort/", ramps.abort, name="ramp_abort"),
-    path("ramps/<int:ramp_id>/pause/", ramps.pause, name="ramp_pause"),
-    path("ramps/<int:ramp_id>/resume/", ramps.resume, name="ramp_resume"),
-    path("ramps/<int:ramp_id>/advance/", ramps.advance, name="ramp_advance"),
+    path("ramps/", views.ramps_page, name="ramps_page"),
+    path("ramps/<int:ramp_id>/", views.ramp_page, name="ramp_page"),
+    path("ramps/<int:ramp_id>/part/", views.ramp_part, name="ramp_part"),
+    path("ramps/<int:ramp_id>/abort/", views.abort, name="ramp_abort"),
+    path("ramps/<int:ramp_id>/pause/", views.pause, name="ramp_pause"),
+    path("ramps/<int:ramp_id>/resume/", views.resume, name="ramp_resume"),
+    path("ramps/<int:ramp_id>/advance/", views.advance, name="ramp_advance"),
     path("switches/<str:scope>/<str:key>/", one.switch_page, name="switch_page"),
     path("switches/<str:scope>/<str:key>/effect/", effect.effect, name="switch_effect"),
     path("switches/<str:scope>/<str:key>/callers/", effect.callers, name="switch_callers"),

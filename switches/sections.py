@@ -2,7 +2,7 @@
 
 from controlplane.core import sections
 from switches.drills import sections as drills
-from switches.ramps import sections as ramps
+from switches.ramps import attention as ramps
 from switches.report import asked, happened, ramped, standing, waiting
 from switches.trips import sections as trips
 

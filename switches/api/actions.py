@@ -21,10 +21,10 @@ from switches.api.bodies import (
 )
 from switches.api.register import present_effect, resource
 from switches.api.shapes import ONE_SWITCH, ActedShape, PendingShape
+from switches.confirmation import ask_again
 from switches.expiry import PERMANENT
 from switches.ramps import resources as ramps
 from switches.services import Engagement, Release
-from switches.views.asking import ask_again
 
 
 class ActionView(ApiView):

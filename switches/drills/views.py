@@ -11,10 +11,10 @@ from controlplane.core.browser import PersonRequest, done, show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, DomainError, InvalidInput
 from controlplane.core.http.authentication import actor_of
+from switches import polling
 from switches.drills import neglect, reach, screen, services
 from switches.drills.forms import BeginForm, CancelForm, MarkForm
 from switches.models import Drill, DrillMark, DrillSchedule
-from switches.views import live
 
 SHOWN = 25
 MARKS_SHOWN = 200
@@ -25,8 +25,8 @@ UNPROVEN_SHOWN = 50
 @require_GET
 def drills_page(request: PersonRequest) -> HttpResponse:
     """Who takes part, what comes round, what was found, and what nobody has rehearsed."""
-    head, now = live.head_and_now()
-    nothing_new = live.unchanged(request, head, now)
+    head, now = polling.head_and_now()
+    nothing_new = polling.unchanged(request, head, now)
     if nothing_new is not None:
         return nothing_new
     before = request.GET.get("before", "")
@@ -51,8 +51,8 @@ def drills_page(request: PersonRequest) -> HttpResponse:
         "unproven_total": unproven.count(),
     }
     if request.htmx:
-        return live.part(request, "switches/_drills.html", context, now)
-    return live.stamped(render(request, "switches/drills.html", context), now)
+        return polling.part(request, "switches/_drills.html", context, now)
+    return polling.stamped(render(request, "switches/drills.html", context), now)
 
 
 @signed_in

@@ -13,8 +13,9 @@ from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.errors import NotFound
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
+from switches.confirmation import ask_again
 from switches.models import Ramp
-from switches.ramps import control, live, resources
+from switches.ramps import actions, live_ramps, resources
 from switches.ramps.resources import ROWS
 from switches.ramps.shapes import (
     LIVE,
@@ -24,10 +25,9 @@ from switches.ramps.shapes import (
     RampFilters,
     RampShape,
 )
-from switches.views.asking import ask_again
 
 ONE_RAMP = (OpenApiParameter("ramp_id", int, OpenApiParameter.PATH),)
-JOB_STATE = {name: state for state, name in live.STATES.items()}
+JOB_STATE = {name: state for state, name in live_ramps.STATES.items()}
 
 
 class RampList(ListView[Ramp]):
@@ -81,7 +81,7 @@ class AdvanceView(RampAction):
     def step(self, *, body: dict[str, Any], ramp_id: int, **_: Any) -> int | None:
         """Return the step to leave, read once: a retried transaction must not leave a later one."""
         named: int | None = body.get("step_index")
-        return control.find_step(ramp_id) if named is None else named
+        return actions.find_step(ramp_id) if named is None else named
 
     @extend_schema(operation_id="ramps_advance", request=AdvanceBody, responses=ActedRampShape)
     @mutation(AdvanceBody, first=step)
@@ -100,7 +100,7 @@ class AdvanceView(RampAction):
         ramp = Ramp.objects.select_related("switch").filter(pk=ramp_id).first()
         if ramp is not None:
             ask_again(self.request, ramp.switch.scope, now)
-        return _done(control.advance, {**body, "step_index": prepared}, actor, now, ramp_id)
+        return _done(actions.advance, {**body, "step_index": prepared}, actor, now, ramp_id)
 
 
 class PauseView(RampAction):
@@ -108,7 +108,7 @@ class PauseView(RampAction):
     @mutation(RampActionBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, ramp_id: int) -> Done:
         """Stay at this share until it is resumed. A gate that fails ends it all the same."""
-        return _done(control.pause, body, actor, now, ramp_id)
+        return _done(actions.pause, body, actor, now, ramp_id)
 
 
 class ResumeView(RampAction):
@@ -116,7 +116,7 @@ class ResumeView(RampAction):
     @mutation(RampActionBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, ramp_id: int) -> Done:
         """Go on where it was paused, with what was left of the dwell."""
-        return _done(control.resume, body, actor, now, ramp_id)
+        return _done(actions.resume, body, actor, now, ramp_id)
 
 
 class AbortView(RampAction):
@@ -124,7 +124,7 @@ class AbortView(RampAction):
     @mutation(RampActionBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, ramp_id: int) -> Done:
         """Back to nothing at once: the switch is engaged again."""
-        return _done(control.abort, body, actor, now, ramp_id)
+        return _done(actions.abort, body, actor, now, ramp_id)
 
 
 def _done(

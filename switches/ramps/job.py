@@ -2,8 +2,9 @@
 
 from controlplane.core.jobs import kinds
 from controlplane.core.jobs.models import Job
-from switches.ramps import control, turn
-from switches.ramps.start import KIND
+from switches.ramps import actions, tick
+
+from .creation import KIND
 
 TICK = "ramps.turn"
 
@@ -17,9 +18,9 @@ kinds.register(
         name=KIND,
         title="Ramp",
         tick=TICK,
-        work=turn.work,
+        work=tick.work,
         path=_path,
         scope="ramps:write",
-        interventions=control.AS_JOB,
+        interventions=actions.AS_JOB,
     )
 )

@@ -15,7 +15,7 @@ from controlplane.core.jobs import watch
 from controlplane.core.jobs.models import Job, JobEffect, JobStep
 from controlplane.core.outbox.models import Attempt, OutboxMessage
 from switches.models import Ramp
-from switches.ramps import live
+from switches.ramps import live_ramps
 
 STEP_STATES: Mapping[str, str] = {
     JobStep.State.PENDING: "pending",
@@ -45,14 +45,14 @@ def ramp_resource(ramp: Ramp, around: Around, now: datetime) -> dict[str, Any]:
         "id": ramp.pk,
         "switch": ramp.switch_id,
         "episode": ramp.episode_id,
-        "state": live.STATES[job.state],
+        "state": live_ramps.STATES[job.state],
         "automatic": ramp.automatic,
         "requested_by": label_of(ramp.requested_by_type, ramp.requested_by_name),
         "justification": ramp.justification,
         "overridden": ramp.overridden,
         "plan": ramp.plan,
         "step_index": job.step_index,
-        "allow_percent": plain(live.percent_of(ramp)),
+        "allow_percent": plain(live_ramps.percent_of(ramp)),
         "steps": [_step(step) for step in in_order(job)],
         "approval": around.approvals.get(ramp.pk),
         "hold_reason": job.hold_reason,
@@ -154,7 +154,7 @@ def _approvals(ramps: list[Ramp]) -> dict[int, int]:
         if ramp.job.state == Job.State.PENDING:
             wanted[Approval.Kind.RELEASE, ramp.switch_id] = ramp.pk
         else:
-            target = live.approval_target(ramp, ramp.job.step_index)
+            target = live_ramps.approval_target(ramp, ramp.job.step_index)
             wanted[Approval.Kind.RAMP_GATE, target] = ramp.pk
     if not wanted:
         return {}

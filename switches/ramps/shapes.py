@@ -7,11 +7,11 @@ from rest_framework import serializers
 from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, WAITING
 from controlplane.core.http.fields import Filters, MutationBody, Text
 from switches.models import Ramp
-from switches.ramps import live, plan, resources
+from switches.ramps import live_ramps, plan, resources
 
 LIVE = "live"
 VERDICTS = (PASS, FAIL, NO_DATA, WAITING)
-STATES = (*live.STATES.values(),)
+STATES = (*live_ramps.STATES.values(),)
 
 
 class Whole(serializers.IntegerField):

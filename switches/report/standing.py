@@ -30,7 +30,7 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.sections import ReportRow, ReportSection
 from switches import forgotten as neglect
 from switches.models import Episode, State
-from switches.ramps import words
+from switches.ramps import descriptions
 from switches.report.counted_rows import first_rows
 from switches.report.weakness import LISTED_FROM, glance, weakness
 from switches.report.words import MAX_ROWS, counted, first, page_of, told_by
@@ -258,7 +258,7 @@ def _now(episode: Episode) -> str:
     if episode.ended_at is not None:
         return "released since"
     if episode.state == State.RAMPING:
-        return f"ramping, {words.percent(episode.allow_percent)} flows"
+        return f"ramping, {descriptions.percent(episode.allow_percent)} flows"
     return "overdue" if episode.overdue else episode.state.value
 
 

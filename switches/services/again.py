@@ -12,7 +12,7 @@ from controlplane.core.escalation import services as escalation
 from switches import facts, publication, reminders
 from switches.expiry import Expiry
 from switches.models import Episode, OnExpiry, Publication, Switch
-from switches.ramps import live
+from switches.ramps import live_ramps
 from switches.rules import glass
 from switches.services import changes, permanent
 from switches.services.engagement import Engagement, shortened
@@ -40,7 +40,7 @@ def engage(
     before = facts.picture(switch, episode)
     escalation.close(subject=changes.subject(episode), now=now)
     outcome = f"{actor.label} engaged the switch again: {reason.strip()}"
-    ramp = live.supersede(switch, outcome, actor, now)
+    ramp = live_ramps.supersede(switch, outcome, actor, now)
     rules = glass.still_against(episode)
     asked, expiry = expiry, shortened(expiry, now) if rules else expiry
     is_sooner = _releases_sooner(switch, episode, expiry)

@@ -16,7 +16,7 @@ from controlplane.core.jobs.models import Job
 from switches import publication, risk
 from switches.evaluate import GLOBAL_ID
 from switches.models import Episode, Publication, Ramp, Scope, Switch
-from switches.ramps import live, start, words
+from switches.ramps import creation, descriptions, live_ramps
 from switches.ramps import plan as plans
 from switches.rules import glass, guard
 from switches.services import changes
@@ -69,11 +69,11 @@ def ask(wish: Wish, actor: Actor, now: datetime) -> Approval:
     )
     if approval.pk == before:
         return approval  # It was asked for already, and so was its ramp.
-    pending = live.of_switch(switch.pk)
+    pending = live_ramps.of_switch(switch.pk)
     if pending is not None and pending.job.state == Job.State.PENDING:
         end(pending, switch, "It was asked for otherwise.", actor, now)
     if wish.steps is not None:
-        start.ask(
+        creation.ask(
             switch,
             episode,
             steps=wish.steps,
@@ -90,12 +90,12 @@ def _pace(steps: list[dict[str, Any]]) -> str:
 
 
 def _shares(steps: list[dict[str, Any]]) -> str:
-    return ", ".join(words.percent(step["percent"]) for step in steps)
+    return ", ".join(descriptions.percent(step["percent"]) for step in steps)
 
 
 def _came_to_nothing(approval: Approval, actor: Actor, now: datetime) -> None:
     """The ramp that waited for the approval does not wait any more."""
-    pending = live.of_switch(approval.target)
+    pending = live_ramps.of_switch(approval.target)
     if pending is None or pending.job.state != Job.State.PENDING:
         return
     switch = Switch.objects.select_for_update().get(pk=approval.target)
@@ -105,14 +105,14 @@ def _came_to_nothing(approval: Approval, actor: Actor, now: datetime) -> None:
 
 def end(pending: Ramp, switch: Switch, why: str, actor: Actor, now: datetime) -> None:
     """End a ramp that has not begun; its end is on record as its request is."""
-    live.supersede(switch, why, actor, now)
+    live_ramps.supersede(switch, why, actor, now)
     audit.record(
         actor=actor,
         action="ramp.aborted",
         target=switch.pk,
         reason=why,
-        before={"ramp": pending.pk, "state": live.STATES[Job.State.PENDING]},
-        after={"ramp": pending.pk, "state": live.STATES[Job.State.CANCELLED]},
+        before={"ramp": pending.pk, "state": live_ramps.STATES[Job.State.PENDING]},
+        after={"ramp": pending.pk, "state": live_ramps.STATES[Job.State.CANCELLED]},
         now=now,
     )
 
@@ -141,13 +141,13 @@ def _release_as_approved(approval: Approval, actor: Actor, now: datetime) -> Non
     if approval.diff.get("mode") != "ramp":
         close(head, switch, episode, approval.reason, actor, now)
         return
-    ramp = live.of_switch(switch.pk)
+    ramp = live_ramps.of_switch(switch.pk)
     if ramp is None or ramp.job.state != Job.State.PENDING:
         raise Conflict(f"The ramp of {switch.pk} does not wait for approval any more.")
     if ramp.justification != approval.reason:  # It was edited while it waited.
         ramp.justification = approval.reason
         ramp.save(update_fields=["justification"])
-    start.set_off(head, switch, episode, ramp, actor=actor, now=now)
+    creation.set_off(head, switch, episode, ramp, actor=actor, now=now)
 
 
 def close(

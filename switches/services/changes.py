@@ -15,7 +15,7 @@ from controlplane.core.live.notes import changed
 from controlplane.core.outbox import services as outbox
 from switches import facts, publication
 from switches.models import Episode, Publication, Switch
-from switches.ramps import live
+from switches.ramps import live_ramps
 
 
 def open_episode(switch: Switch) -> Episode | None:
@@ -89,7 +89,9 @@ def close(
     A ramp that was under way is over with it. `more` is told as well.
     """
     escalation.close(subject=subject(episode), now=now)
-    ended = live.supersede(switch, f"Released at once, by {actor.label}: {reason}", actor, now)
+    ended = live_ramps.supersede(
+        switch, f"Released at once, by {actor.label}: {reason}", actor, now
+    )
     told = {"ramp": ended.pk, **more} if ended is not None else more
     before = facts.picture(switch, episode)
     episode.ended_at = now

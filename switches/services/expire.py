@@ -11,7 +11,7 @@ from controlplane.core.actors import system
 from controlplane.core.outbox import wordings
 from switches import facts, publication, reminders
 from switches.models import Episode, OnExpiry, Ramp, State, Switch
-from switches.ramps import live, start
+from switches.ramps import creation, live_ramps
 from switches.rules import guard, judge
 from switches.services import changes, digests, overdue, turns
 from switches.services.digests import RAMPS, RELEASED
@@ -98,7 +98,7 @@ def _expire(episode_id: int, now: datetime, *, told: str | None) -> bool:
     in_the_way = _why_held(switch, episode)
     if not in_the_way and episode.on_expiry == OnExpiry.RAMP:
         to = digests.threads(episode) if told == RAMPS else None
-        if start.at_expiry(head, switch, episode, now, to=to) is not None:
+        if creation.at_expiry(head, switch, episode, now, to=to) is not None:
             return True
         in_the_way = RAMPED
     if in_the_way:
@@ -131,7 +131,7 @@ def _why_held(switch: Switch, episode: Episode) -> str:
             "Its time is up, but a protected switch is never released by itself, so it is held: "
             "extend it, or ask for its release."
         )
-    if episode.on_expiry == OnExpiry.RAMP and live.of_switch(switch.pk) is not None:
+    if episode.on_expiry == OnExpiry.RAMP and live_ramps.of_switch(switch.pk) is not None:
         return "Its time is up while its release waits for approval: it is held until then."
     return ""  # Services cut off from us release it as well, whatever waits for approval here.
 

@@ -17,7 +17,7 @@ from controlplane.core.jobs.models import Job
 from controlplane.core.roles import Power, Role
 from switches import publication
 from switches.models import Publication, Ramp, Scope, Switch
-from switches.ramps import live, start
+from switches.ramps import creation, live_ramps
 from switches.ramps import plan as plans
 from switches.rules import glass, guard
 from switches.rules.glass import TWO_PERSON, Glass
@@ -122,14 +122,14 @@ def _checked(
 
 
 def _not_ramping_yet(switch: Switch) -> None:
-    ramp = live.of_switch(switch.pk)
+    ramp = live_ramps.of_switch(switch.pk)
     if ramp is None or ramp.job.state == Job.State.PENDING:
         return
     who = label_of(ramp.requested_by_type, ramp.requested_by_name)
     raise Conflict(
         f"{switch.pk} is ramping already, by {who}; abort that ramp to begin another.",
         ramp=ramp.pk,
-        state=live.STATES[ramp.job.state],
+        state=live_ramps.STATES[ramp.job.state],
     )
 
 
@@ -179,10 +179,10 @@ def _carry_out(
         entry = asked.close(head, switch, episode, wish.justification, actor, now)
     else:
         why = "Another ramp was begun instead."
-        overtaken = live.of_switch(switch.pk)
+        overtaken = live_ramps.of_switch(switch.pk)
         if overtaken is not None:
             asked.end(overtaken, switch, why, actor, now)
-        ramp, entry = start.begin(
+        ramp, entry = creation.begin(
             head,
             switch,
             episode,

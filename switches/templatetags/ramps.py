@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 
 from controlplane.core import durations
 from controlplane.core.templatetags.screen import epoch, icon, time_left
-from switches.ramps import words
+from switches.ramps import descriptions
 
 register = template.Library()
 
@@ -57,13 +57,13 @@ NOT_FIGURES = frozenset(
 @register.filter
 def is_by_somebody(outcome: str) -> bool:
     """Whether it says itself that the ramp was aborted, and by whom."""
-    return words.ABORTED_BY.match(outcome) is not None
+    return descriptions.ABORTED_BY.match(outcome) is not None
 
 
 @register.filter
 def for_people(outcome: str) -> str:
     """`Aborted by kim: INC-12`, as people are named elsewhere; any other outcome as it is."""
-    return words.aborted(outcome)
+    return descriptions.aborted(outcome)
 
 
 @register.simple_tag
@@ -103,13 +103,13 @@ def figures(evidence: Mapping[str, Any]) -> list[str]:
 @register.filter
 def share(value: Any) -> str:
     """`5 %`, whatever kind of number it is."""
-    return words.percent(value)
+    return descriptions.percent(value)
 
 
 @register.filter
 def gates_in_words(gates: Any) -> list[str]:
     """The gates of a step of a plan, each as a clause."""
-    return [words.gate(gate) for gate in gates]
+    return [descriptions.gate(gate) for gate in gates]
 
 
 @register.filter

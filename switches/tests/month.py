@@ -16,7 +16,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.approvals import services as approvals
 from controlplane.core.escalation import engine as escalation
 from switches import services, tasks
-from switches.ramps import control, live
+from switches.ramps import actions, live_ramps
 from switches.tests.terms import DWELL, Ascent, Term
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -139,9 +139,9 @@ class Month:
             assert term.ascent is not None
             if term.ascent.is_over or term.until is not None:
                 return
-            ramp = live.of_switch(term.switch)
+            ramp = live_ramps.of_switch(term.switch)
             assert ramp is not None
-            control.abort(ramp_id=ramp.pk, reason=REASON, actor=self.olga, now=now)
+            actions.abort(ramp_id=ramp.pk, reason=REASON, actor=self.olga, now=now)
             term.ascent.aborted_at = now
             self._wakings.add(now + timedelta(seconds=30))
             self._look_after(term, now)

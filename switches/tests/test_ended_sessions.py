@@ -10,7 +10,7 @@ from controlplane.core.errors import Conflict
 from controlplane.core.http.tests.callers import at_once, browser_of, person, signed_in
 from controlplane.core.http.tests.sessions import terminated_at
 from switches import services
-from switches.ramps import control
+from switches.ramps import actions
 from switches.ramps.tests.given import CHAT, SHELL, begin, engage, flows, stands
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -26,7 +26,7 @@ def changes(action: str) -> int:
 
 def advance(ramp):
     """Advance it in another thread, so over another session."""
-    at_once(lambda: control.advance(ramp_id=ramp.pk, reason=REASON, actor=SHELL, now=db_now()))
+    at_once(lambda: actions.advance(ramp_id=ramp.pk, reason=REASON, actor=SHELL, now=db_now()))
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_press_on_a_ramp_is_made_once_more():
     ramp = begin(db_now())
 
     with terminated_at(LOCKS, 1) as ended:
-        control.abort(ramp_id=ramp.pk, reason=REASON, actor=SHELL, now=db_now())
+        actions.abort(ramp_id=ramp.pk, reason=REASON, actor=SHELL, now=db_now())
 
     assert len(ended) == 1
     assert (stands(CHAT), changes("ramp.aborted")) == ("engaged", 1)
@@ -71,7 +71,7 @@ def test_advance_that_is_made_once_more_leaves_the_step_it_was_asked_at():
         terminated_at(LOCKS, 1, meanwhile=lambda: advance(ramp)) as ended,
         pytest.raises(Conflict, match="advanced it to step 2 of 3"),
     ):
-        control.advance(ramp_id=ramp.pk, reason=REASON, actor=SHELL, now=db_now())
+        actions.advance(ramp_id=ramp.pk, reason=REASON, actor=SHELL, now=db_now())
 
     assert len(ended) == 1
     assert (flows(), changes("ramp.advanced")) == (25, 1)

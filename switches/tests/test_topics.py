@@ -14,7 +14,7 @@ from controlplane.core.people.services import actor_for
 from controlplane.core.wire import LIVE_CHANNEL
 from switches import services, topics
 from switches.models import Ramp
-from switches.ramps import control
+from switches.ramps import actions
 from switches.tests.screens import SAFE_NOW, engaged
 
 pytestmark = pytest.mark.django_db
@@ -88,7 +88,7 @@ def test_beginning_a_ramp_is_noted(listening):
 def paused(ramp_id: str) -> None:
     actor = actor_for(person("operator", "ann"))
     reason = "waiting for the vendor to confirm"
-    control.pause(ramp_id=int(ramp_id), reason=reason, actor=actor, now=db_now())
+    actions.pause(ramp_id=int(ramp_id), reason=reason, actor=actor, now=db_now())
 
 
 def test_ramp_that_an_engagement_ends_is_noted(listening):

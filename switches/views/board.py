@@ -8,27 +8,28 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from controlplane.core.browser import PersonRequest, signed_in
-from switches import board
+from switches import board, polling
 from switches.models import Scope, Switch
-from switches.views import live
 
 
 @signed_in
 @require_GET
 def switchboard(request: PersonRequest) -> HttpResponse:
-    head, now = live.head_and_now()
-    return live.stamped(render(request, "switches/board.html", _context(request, head, now)), now)
+    head, now = polling.head_and_now()
+    return polling.stamped(
+        render(request, "switches/board.html", _context(request, head, now)), now
+    )
 
 
 @signed_in
 @require_GET
 def rows(request: PersonRequest) -> HttpResponse:
     """The board's live part: 204 while nothing changed since the page's `since`."""
-    head, now = live.head_and_now()
-    nothing_new = live.unchanged(request, head, now)
+    head, now = polling.head_and_now()
+    nothing_new = polling.unchanged(request, head, now)
     if nothing_new is not None:
         return nothing_new
-    response = live.part(request, "switches/_board.html", _context(request, head, now), now)
+    response = polling.part(request, "switches/_board.html", _context(request, head, now), now)
     if request.htmx.trigger == "search":
         asked = request.GET.copy()
         for name in ("since", "page"):

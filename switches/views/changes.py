@@ -18,6 +18,7 @@ from controlplane.core.errors import Conflict, DomainError, InvalidInput
 from controlplane.core.http.authentication import actor_of
 from controlplane.core.reasons import MIN_COLUMNS
 from switches import board, services
+from switches.confirmation import ask_again
 from switches.expiry import MAX_DURATION, PERMANENT
 from switches.forms import (
     AcknowledgeForm,
@@ -26,7 +27,6 @@ from switches.forms import (
     ReconfirmForm,
 )
 from switches.models import Switch
-from switches.views.asking import ask_again
 
 
 @signed_in

@@ -10,13 +10,12 @@ from django.views.decorators.http import require_GET
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import InvalidInput
-from switches import board
+from switches import board, polling
 from switches.blast import blast
 from switches.effect import Effect, effect_of, fallen_silent
 from switches.models import State, Switch
 from switches.namesakes import unchecked
 from switches.services.register import identify
-from switches.views import live
 
 PAGE, DIALOG = "page", "dialog"
 STRAGGLERS_SHOWN = {PAGE: 20, DIALOG: 4}
@@ -40,8 +39,8 @@ def effect(request: PersonRequest, scope: str, key: str) -> HttpResponse:
     place = DIALOG if request.GET.get("in") == DIALOG else PAGE
     context = progress(switch, now, place)
     if context["effect"] is None:
-        return live.stamped(HttpResponse(status=204), now)
-    return live.stamped(render(request, "switches/_effect.html", context), now)
+        return polling.stamped(HttpResponse(status=204), now)
+    return polling.stamped(render(request, "switches/_effect.html", context), now)
 
 
 @signed_in
@@ -54,7 +53,7 @@ def callers(request: PersonRequest, scope: str, key: str) -> HttpResponse:
     except InvalidInput as error:
         raise Http404 from error
     context = {"scope": scope, "key": key, "blast": blast(switch_id, now), "now": now}
-    return live.stamped(render(request, "switches/_callers.html", context), now)
+    return polling.stamped(render(request, "switches/_callers.html", context), now)
 
 
 def progress(switch: Switch, now: datetime, place: str = PAGE) -> dict[str, Any]:

@@ -24,16 +24,16 @@ from controlplane.core.rehearsal import rehearsal
 from switches import keys, prepared, services
 from switches.blast import blast
 from switches.board import undo_until
+from switches.confirmation import ask_again
 from switches.expiry import DEFAULT_ON_EXPIRY, MAX_DURATION, UNTIL_APPROVED
 from switches.forms import EngageForm
 from switches.models import Ramp, Scope
 from switches.namesakes import unchecked
-from switches.ramps import live
+from switches.ramps import live_ramps
 from switches.rules import guard
 from switches.rules.errors import SafetyRefused
 from switches.rules.guard import Refusal
 from switches.services.register import find, identify
-from switches.views.asking import ask_again
 from switches.views.effect import DIALOG, progress
 
 # What is sent once more when a rule is overridden: all that was asked for.
@@ -131,7 +131,7 @@ def _ramp(scope: str, key: str) -> Ramp | None:
         switch_id = identify(scope, "all" if scope == Scope.GLOBAL else key.strip())
     except InvalidInput:
         return None
-    ramp = live.of_switch(switch_id)
+    ramp = live_ramps.of_switch(switch_id)
     return None if ramp is None or ramp.job.state == Job.State.PENDING else ramp
 
 

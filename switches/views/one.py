@@ -13,12 +13,12 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.errors import InvalidInput
 from controlplane.core.people import approvers
-from switches import board, timeline
+from switches import board, polling
 from switches.blast import blast
 from switches.drills import screen as drills
 from switches.models import Episode, Scope, Switch
+from switches.ramps import timeline, views
 from switches.trips.views import of_switch
-from switches.views import live, ramps
 from switches.views.effect import progress
 
 EPISODES_SHOWN = 8
@@ -29,8 +29,8 @@ ENTRIES_SHOWN = 10
 @require_GET
 def switch_page(request: PersonRequest, scope: str, key: str) -> HttpResponse:
     """A key nobody has used yet is a released switch, like any other."""
-    head, now = live.head_and_now()
-    nothing_new = live.unchanged(request, head, now)
+    head, now = polling.head_and_now()
+    nothing_new = polling.unchanged(request, head, now)
     if nothing_new is not None:
         return nothing_new
     try:
@@ -39,8 +39,8 @@ def switch_page(request: PersonRequest, scope: str, key: str) -> HttpResponse:
         raise Http404 from error
     context = {"head": head, "live": True, **_context(request, switch, now)}
     if request.htmx:
-        return live.part(request, "switches/_switch.html", context, now)
-    return live.stamped(render(request, "switches/switch.html", context), now)
+        return polling.part(request, "switches/_switch.html", context, now)
+    return polling.stamped(render(request, "switches/switch.html", context), now)
 
 
 def _context(request: PersonRequest, switch: Switch, now: datetime) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def _context(request: PersonRequest, switch: Switch, now: datetime) -> dict[str,
         "blast": blast(switch.pk, now),
         "origin": request.build_absolute_uri("/")[:-1],
         **progress(switch, now),
-        **ramps.shown(request, timeline.of_switch(switch, row.episode, now), now),
+        **views.shown(request, timeline.of_switch(switch, row.episode, now), now),
         **of_switch(switch.pk),
         **drills.of_switch(switch, now),
         **_history(request, switch),

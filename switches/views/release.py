@@ -16,19 +16,19 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from controlplane.core.http.authentication import actor_of
 from controlplane.core.people import approvers
-from switches import blast, plan_editor, services
+from switches import blast, services
+from switches.confirmation import ask_again
 from switches.forms import ReleaseForm
 from switches.models import Switch
-from switches.plan_editor import Editor
-from switches.plan_fields import GATE_NAMES
-from switches.ramps import live, words
+from switches.ramps import descriptions, live_ramps, plan_editor
 from switches.ramps import plan as plans
+from switches.ramps.plan_editor import Editor
+from switches.ramps.plan_fields import GATE_NAMES
 from switches.rules import guard
 from switches.rules.errors import SafetyRefused
 from switches.rules.guard import Refusal
 from switches.services import Release
 from switches.services.release import needs_second_person, two_person
-from switches.views.asking import ask_again
 from switches.views.changes import refused, switch_of
 
 RAMP, IMMEDIATE = "ramp", "immediate"
@@ -97,7 +97,7 @@ def _told(switch: Switch, released: Release) -> str:
         )
         return f"Asked for approval to release {switch.pk}; {then}."
     if released.ramp:
-        share = words.percent(released.ramp.plan[0]["percent"])
+        share = descriptions.percent(released.ramp.plan[0]["percent"])
         told = f"{switch.pk} ramps: services are told to let {share} flow."
     else:
         told = f"{switch.pk} is released: services are told to let traffic flow."
@@ -158,7 +158,7 @@ def _show(
 ) -> HttpResponse:
     at_once_asks = needs_second_person(switch, at_once=True)
     episode = switch.episode
-    ramp = live.of_switch(switch.pk)
+    ramp = live_ramps.of_switch(switch.pk)
     rules = guard.refusals_to_release(switch.pk) if request.user.may_approve else []
     context = {
         "switch": switch,

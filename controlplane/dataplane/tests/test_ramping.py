@@ -12,7 +12,7 @@ from controlplane.dataplane import ofrep
 from controlplane.dataplane.served_copy import Copy
 from controlplane.dataplane.state import State
 from switches.api.published import published
-from switches.ramps import control
+from switches.ramps import actions
 from switches.ramps.tests.given import CHAT, SHELL, begin, release, seconds
 from switches.snapshot import render
 
@@ -78,9 +78,9 @@ def test_the_same_keys_are_in_everywhere_and_stay_in_as_it_grows() -> None:
 
     look()
     for _ in range(2):
-        control.advance(**verb)
+        actions.advance(**verb)
         look()
-    control.abort(**verb)
+    actions.abort(**verb)
     look()
 
     assert list(seen) == [5, 25, 100, 0]

@@ -13,7 +13,7 @@ from controlplane.core.http.tests.callers import browser_of
 from controlplane.core.people.services import actor_for
 from controlplane.tests.security import callers, existing, markup
 from controlplane.tests.security.writes import House, Write
-from switches.ramps import control
+from switches.ramps import actions
 from switches.tests.ramping import gated, ramping
 
 # When somebody was last seen is noted whatever they ask.
@@ -29,7 +29,7 @@ def full_house(settings: Any) -> Iterator[tuple[House, dict[str, Client]]]:
         existing.kept_for_good(ada, "experiment:b")
         paused = ramping("feature:paused", by=ada, plan=gated({"type": "external", "gate": "x"}))
         why: dict[str, Any] = {"reason": existing.REASON, "actor": actor_for(ada), "now": db_now()}
-        control.pause(ramp_id=paused.pk, **why)
+        actions.pause(ramp_id=paused.pk, **why)
         # Made before anybody is asked: some writes name them.
         people = {role: callers.somebody(role) for role in callers.RANKS}
         yield House(letters, existing.arguments(letters), browser_of(ada)), people

@@ -19,7 +19,7 @@ from controlplane.core.shell import ShellCommand, shell_actor
 from switches import services
 from switches.effect import Effect, effect_of, effects
 from switches.models import Episode, Ramp, Scope, State, Switch
-from switches.ramps import control, live, words
+from switches.ramps import actions, descriptions, live_ramps
 from switches.ramps.resources import live_of
 from switches.resources import switch_resource
 from switches.rules import glass, guard
@@ -121,10 +121,10 @@ class Command(ShellCommand):
 
     def abort(self, scope: str, key: str, options: dict[str, Any]) -> None:
         """End the live ramp: nothing flows any more, the switch is engaged again."""
-        ramp = live.of_switch(identify(scope, key))
+        ramp = live_ramps.of_switch(identify(scope, key))
         if ramp is None:
             raise CommandError(f"{scope}:{key} has no ramp under way.")
-        control.abort(ramp_id=ramp.pk, reason=options["reason"], actor=shell_actor(), now=db_now())
+        actions.abort(ramp_id=ramp.pk, reason=options["reason"], actor=shell_actor(), now=db_now())
         self.status(scope, key, options)
 
     def name_unknown_rules(self, options: dict[str, Any]) -> None:
@@ -166,7 +166,7 @@ class Command(ShellCommand):
     def status(self, scope: str, key: str, options: dict[str, Any]) -> None:
         switch = find(scope, key) or Switch(id=identify(scope, key), scope=scope, key=key)
         effect = effect_of(switch, db_now())
-        ramp = live.of_switch(switch.pk)
+        ramp = live_ramps.of_switch(switch.pk)
         if options["json"]:
             shown = switch_resource(switch, effect, ramp.pk if ramp else None)
             self.line(json.dumps(shown))
@@ -268,19 +268,19 @@ def _applied(effect: Effect) -> str:
 def _ramping(ramp: Ramp) -> str:
     """`ramp 12 running: step 1 of 3, 5 %, until 02:15:00 UTC`, and why it does not go on."""
     job, steps = ramp.job, len(ramp.plan)
-    share = words.percent(ramp.plan[job.step_index]["percent"])
+    share = descriptions.percent(ramp.plan[job.step_index]["percent"])
     step = job.steps.filter(index=job.step_index, state=JobStep.State.RUNNING).first()
     until = f", until {step.due_at:%H:%M:%S} UTC at least" if step and step.due_at else ""
     why = f": {job.hold_reason}" if job.hold_reason else ""
     at = f"step {job.step_index + 1} of {steps}, {share}{until}"
-    return f"ramp {ramp.pk} {live.STATES[job.state]}, {at}{why}"
+    return f"ramp {ramp.pk} {live_ramps.STATES[job.state]}, {at}{why}"
 
 
 def _steps(ramp: Ramp) -> Iterator[str]:
     """Each step of its plan: its share, how long it lasts, and its gates."""
     for number, step in enumerate(ramp.plan, 1):
-        gates = "; ".join(map(words.gate, step["gates"])) or "no gates"
-        share = words.percent(step["percent"])
+        gates = "; ".join(map(descriptions.gate, step["gates"])) or "no gates"
+        share = descriptions.percent(step["percent"])
         yield f"step {number}: {share} for {step['dwell_seconds']} s, {gates}"
 
 
@@ -299,7 +299,7 @@ def _sentence(switch: Switch) -> str:
         else f"permanent{_reconfirm_by(episode)}"
     )
     late = "  OVERDUE" if episode.overdue else ""
-    share = f" {words.percent(episode.allow_percent)}" if episode.allow_percent else ""
+    share = f" {descriptions.percent(episode.allow_percent)}" if episode.allow_percent else ""
     who = label_of(episode.engaged_by_type, episode.engaged_by_name)
     return f"{switch.pk}  {episode.state.value}{share}{late}  {ends}  by {who}: {episode.reason}"
 

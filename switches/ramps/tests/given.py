@@ -13,7 +13,7 @@ from controlplane.core.people.models import User
 from controlplane.core.people.services import actor_for
 from switches import services
 from switches.models import Episode, Ramp, Switch
-from switches.ramps import live
+from switches.ramps import live_ramps
 
 SHELL = system("shell")
 REASON = "OpenAI 5xx on completions since 02:10, INC-4411"
@@ -72,7 +72,7 @@ def say(verdict: str, now: datetime, gate: str = "smoke", **evidence: Any) -> No
 def state(ramp: Ramp) -> str:
     """What the contract calls its state."""
     fresh = Ramp.objects.select_related("job").get(pk=ramp.pk)
-    return live.STATES[fresh.job.state]
+    return live_ramps.STATES[fresh.job.state]
 
 
 def outcome(ramp: Ramp) -> str:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from switches.ramps.decide import Next, Seen, Standing, decide
+from switches.ramps.decision import Next, Seen, Standing, decide
 
 NOW = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

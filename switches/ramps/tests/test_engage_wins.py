@@ -9,7 +9,7 @@ from controlplane.core.errors import Conflict
 from controlplane.core.http.tests.callers import as_role
 from controlplane.core.jobs.models import Job
 from switches.models import Episode, Ramp
-from switches.ramps import control
+from switches.ramps import actions
 from switches.ramps.tests.given import (
     CHAT,
     GATED,
@@ -37,7 +37,7 @@ def bring(ramp, to, now):
     if to in {"holding", "waiting"}:
         look(now + seconds(60))
     elif to == "paused":
-        control.pause(ramp_id=ramp.pk, reason="look first", actor=SHELL, now=now)
+        actions.pause(ramp_id=ramp.pk, reason="look first", actor=SHELL, now=now)
     elif to == "failed":
         Job.objects.filter(pk=ramp.pk).update(state="failed", finished_at=now, next_at=now)
 

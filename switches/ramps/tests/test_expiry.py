@@ -9,7 +9,7 @@ from controlplane.core.errors import Conflict
 from controlplane.core.escalation.models import Escalation
 from switches import services, waiting
 from switches.models import Episode, Ramp
-from switches.ramps import control
+from switches.ramps import actions
 from switches.ramps.tests.given import (
     CHAT,
     GATED,
@@ -59,7 +59,7 @@ def test_policy_to_ramp_begins_the_usual_ramp():
 def test_one_ramp_for_one_expiry():
     now = db_now()
     _, ramp = expired(now)
-    control.abort(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now + seconds(5))
+    actions.abort(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now + seconds(5))
 
     for count in (6, 7, 1000):
         services.expire_due(now + seconds(count))
@@ -72,7 +72,7 @@ def test_taken_back_past_its_expiry_it_is_held_and_overdue():
     now = db_now()
     _, ramp = expired(now)
 
-    control.abort(ramp_id=ramp.pk, reason=WHY, actor=somebody(), now=now + seconds(5))
+    actions.abort(ramp_id=ramp.pk, reason=WHY, actor=somebody(), now=now + seconds(5))
 
     episode = Episode.objects.get()
     assert (episode.on_expiry, episode.overdue) == ("hold", True)
@@ -98,7 +98,7 @@ def test_a_gate_past_the_expiry_does_the_same():
 def test_extended_after_that_it_is_held_at_the_next_end():
     now = db_now()
     _, ramp = expired(now)
-    control.abort(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now + seconds(5))
+    actions.abort(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now + seconds(5))
 
     services.extend(
         scope="feature", key="chat", expires_in="1h", reason=WHY, actor=SHELL, now=now + seconds(6)
@@ -113,7 +113,7 @@ def test_extended_after_that_it_is_held_at_the_next_end():
 def test_a_ramp_before_the_expiry_leaves_that_its_own():
     now = db_now()
     first = begin(now, expires_in="1h")
-    control.abort(ramp_id=first.pk, reason=WHY, actor=SHELL, now=now + seconds(5))
+    actions.abort(ramp_id=first.pk, reason=WHY, actor=SHELL, now=now + seconds(5))
     assert Episode.objects.get().on_expiry == "ramp"
 
     services.expire_due(now + HOUR)
@@ -208,7 +208,7 @@ class TestManyAtOnce:
         now = db_now()
         self.given(now)
         ramp = release("feature:ramps-1", now - HOUR / 2).ramp
-        control.abort(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now - HOUR / 3)
+        actions.abort(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now - HOUR / 3)
         in_force("at_least_one", "feature:ramps-1", name="keep")
 
         services.expire_due(now)

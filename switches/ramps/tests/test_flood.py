@@ -14,7 +14,7 @@ from controlplane.core.outbox import claims, collecting
 from controlplane.core.outbox.models import OutboxMessage, Thread
 from switches import services
 from switches.models import Episode, Ramp
-from switches.ramps import control
+from switches.ramps import actions
 from switches.tests import outlet
 
 pytestmark = pytest.mark.django_db
@@ -159,7 +159,7 @@ def test_aborts_are_told_of_one_by_one_however_many():
     turn(now - MINUTE)
 
     for one in Ramp.objects.filter(live=True):
-        control.abort(ramp_id=one.pk, reason=WHY, actor=SHELL, now=now)
+        actions.abort(ramp_id=one.pk, reason=WHY, actor=SHELL, now=now)
 
     assert told_since(now)["ramp.aborted"] == 6
 

@@ -10,7 +10,7 @@ from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from controlplane.core.jobs.models import Job, JobEffect, JobStep
 from switches import services
 from switches.models import Episode, Publication, Ramp, Switch
-from switches.ramps import control
+from switches.ramps import actions
 from switches.ramps.tests.given import (
     CHAT,
     GATED,
@@ -198,10 +198,10 @@ class TestPaused:
         ramp = begin(now, TWO)
         verb = {"ramp_id": ramp.pk, "reason": WHY, "actor": somebody()}
 
-        control.pause(**verb, now=now + seconds(20))
+        actions.pause(**verb, now=now + seconds(20))
         look(now + seconds(500))
         assert (state(ramp), flows()) == ("paused", 5)
-        control.resume(**verb, now=now + seconds(1000))
+        actions.resume(**verb, now=now + seconds(1000))
 
         assert step(ramp).due_at == now + seconds(1040)
         assert look(now + seconds(1039)) == 0
@@ -215,9 +215,9 @@ class TestPaused:
         look(now + seconds(60))
         verb = {"ramp_id": ramp.pk, "reason": WHY, "actor": SHELL}
 
-        control.pause(**verb, now=now + seconds(70))
+        actions.pause(**verb, now=now + seconds(70))
         say("ok", now + seconds(90))
-        control.resume(**verb, now=now + seconds(95))
+        actions.resume(**verb, now=now + seconds(95))
         look(now + seconds(96))
 
         assert flows() == 100
@@ -227,9 +227,9 @@ class TestPaused:
         ramp = begin(now, [{**GATED[0], "max_hold_seconds": 30}, GATED[1]])
         verb = {"ramp_id": ramp.pk, "reason": WHY, "actor": SHELL}
         look(now + seconds(60))
-        control.pause(**verb, now=now + seconds(80))
+        actions.pause(**verb, now=now + seconds(80))
         look(now + seconds(500))
-        control.resume(**verb, now=now + seconds(600))
+        actions.resume(**verb, now=now + seconds(600))
 
         look(now + seconds(601))
         look(now + seconds(609))
@@ -242,18 +242,18 @@ class TestPaused:
     def test_is_taken_back_by_a_gate_that_fails(self):
         now = db_now()
         ramp = begin(now, GATED)
-        control.pause(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now + seconds(1))
+        actions.pause(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now + seconds(1))
         say("fail", now + seconds(2))
 
         look(now + seconds(3))
 
         assert (state(ramp), flows()) == ("aborted", 0)
 
-    @pytest.mark.parametrize("verb", [control.pause, control.advance])
+    @pytest.mark.parametrize("verb", [actions.pause, actions.advance])
     def test_is_only_resumed_or_aborted(self, verb):
         now = db_now()
         ramp = begin(now, TWO)
-        control.pause(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now)
+        actions.pause(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now)
 
         with pytest.raises(Conflict, match="paused"):
             verb(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now)
@@ -264,7 +264,7 @@ class TestAdvanced:
         now = db_now()
         ramp = begin(now, GATED)
 
-        control.advance(
+        actions.advance(
             ramp_id=ramp.pk, reason=WHY, actor=somebody("approver", "ada"), now=now + seconds(1)
         )
 
@@ -275,7 +275,7 @@ class TestAdvanced:
         now = db_now()
         ramp = begin(now, [{"percent": 100}])
 
-        control.advance(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now + seconds(1))
+        actions.advance(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now + seconds(1))
 
         assert (state(ramp), stands()) == ("completed", "released")
 
@@ -283,7 +283,7 @@ class TestAdvanced:
         ramp = begin(db_now(), TWO)
 
         with pytest.raises(Forbidden, match="approver"):
-            control.advance(ramp_id=ramp.pk, reason=WHY, actor=somebody(), now=db_now())
+            actions.advance(ramp_id=ramp.pk, reason=WHY, actor=somebody(), now=db_now())
 
     def test_not_past_a_gate_that_fails(self):
         now = db_now()
@@ -294,14 +294,14 @@ class TestAdvanced:
         JobStep.objects.filter(pk=step(ramp).pk).update(data=data)
 
         with pytest.raises(Conflict, match="A gate fails: external gate smoke"):
-            control.advance(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now + seconds(1))
+            actions.advance(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now + seconds(1))
 
 
 @pytest.mark.parametrize("reason", ["", "   ", "\x1b[2J"])
 def test_every_intervention_says_why(reason):
     ramp = begin(db_now(), TWO)
 
-    for verb in (control.advance, control.pause, control.resume, control.abort):
+    for verb in (actions.advance, actions.pause, actions.resume, actions.abort):
         with pytest.raises(InvalidInput):
             verb(ramp_id=ramp.pk, reason=reason, actor=SHELL, now=db_now())
     assert state(ramp) == "running"
@@ -314,9 +314,9 @@ class TestAborted:
         ramp = begin(now, TWO)
         verb = {"ramp_id": ramp.pk, "reason": WHY, "actor": somebody(), "now": now + seconds(1)}
         if paused:
-            control.pause(**verb)
+            actions.pause(**verb)
 
-        control.abort(**verb)
+        actions.abort(**verb)
 
         assert (state(ramp), flows(), stands()) == ("aborted", 0, "engaged")
         assert outcome(ramp) == f"Aborted by user:kim: {WHY}"
@@ -330,7 +330,7 @@ class TestAborted:
         ramp = release(CHAT, now).ramp
 
         assert services.call_for_reconfirmation(now + seconds(6)) == 0
-        control.abort(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now + seconds(7))
+        actions.abort(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now + seconds(7))
 
         episode = Episode.objects.get()
         assert (episode.permanent, episode.expires_at, episode.overdue) == (True, None, False)
@@ -340,10 +340,10 @@ class TestAborted:
     def test_twice_is_told(self):
         now = db_now()
         ramp = begin(now, TWO)
-        control.abort(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now)
+        actions.abort(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now)
 
         with pytest.raises(Conflict, match="This ramp is aborted"):
-            control.abort(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now)
+            actions.abort(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now)
 
 
 class TestReleasedAtOnce:
@@ -446,7 +446,7 @@ class TestRules:
         ramp = self.at_the_door(now)
 
         with pytest.raises(Conflict, match="one way"):
-            control.advance(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now + seconds(500))
+            actions.advance(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now + seconds(500))
 
         assert (state(ramp), flows()) == ("holding", 5)
 

@@ -10,7 +10,7 @@ from controlplane.core.gates import holds
 from controlplane.core.jobs.models import Job
 from controlplane.core.models import Instance
 from switches.models import Ramp
-from switches.ramps import control
+from switches.ramps import actions
 from switches.ramps.tests.given import CHAT, GATED, begin, flows, look, say, somebody, state
 from switches.tests import outlet
 
@@ -142,10 +142,10 @@ def test_an_approver_may_let_it_go_on_in_spite_of_what_holds_it_and_nobody_else(
     hold(now)
     look(now + 2 * MINUTE)
     with pytest.raises(Forbidden):
-        control.advance(ramp_id=ramp.pk, reason=WHY, actor=somebody(), now=now + 3 * MINUTE)
+        actions.advance(ramp_id=ramp.pk, reason=WHY, actor=somebody(), now=now + 3 * MINUTE)
 
     approver = somebody("approver", "ann")
-    control.advance(ramp_id=ramp.pk, reason=WHY, actor=approver, now=now + 3 * MINUTE)
+    actions.advance(ramp_id=ramp.pk, reason=WHY, actor=approver, now=now + 3 * MINUTE)
 
     assert flows() == 100
 
@@ -160,7 +160,7 @@ def test_whoever_asked_for_it_lets_nothing_flow_alone_while_something_holds_it()
     assert state(ramp) == "holding"
 
     with pytest.raises(Forbidden, match="second"):
-        control.advance(ramp_id=ramp.pk, reason=WHY, actor=approver, now=now + 3 * MINUTE)
+        actions.advance(ramp_id=ramp.pk, reason=WHY, actor=approver, now=now + 3 * MINUTE)
 
 
 def test_two_that_hold_it_are_both_named_and_one_key_holds_once():

@@ -11,7 +11,7 @@ from controlplane.core.errors import Conflict, Forbidden
 from controlplane.core.http.tests.callers import person, signed_in, with_token
 from controlplane.core.jobs.models import Job
 from switches.models import Ramp
-from switches.ramps import control
+from switches.ramps import actions
 from switches.ramps.tests.given import (
     GATED,
     SMOKE,
@@ -92,7 +92,7 @@ def test_who_asked_for_the_ramp_does_not_answer():
     with pytest.raises(Forbidden, match="second person"):
         answer(approvals.approve, approval, now, name="kim")
     with pytest.raises(Forbidden, match="second person"):
-        control.advance(ramp_id=ramp.pk, reason="fine by me", actor=somebody(), now=now)
+        actions.advance(ramp_id=ramp.pk, reason="fine by me", actor=somebody(), now=now)
 
     look(now + seconds(91))
     assert (state(ramp), flows()) == ("holding", 5)
@@ -177,7 +177,7 @@ def test_advanced_by_a_second_person_the_request_is_withdrawn():
     now = db_now()
     ramp, approval = waiting(now)
 
-    control.advance(
+    actions.advance(
         ramp_id=ramp.pk,
         reason="seen on the call",
         actor=somebody("approver", "ada"),
@@ -191,7 +191,7 @@ def test_advanced_by_a_second_person_the_request_is_withdrawn():
 def test_of_a_ramp_that_is_over_is_not_approved():
     now = db_now()
     ramp, approval = waiting(now)
-    control.abort(ramp_id=ramp.pk, reason="enough for today", actor=somebody(), now=now)
+    actions.abort(ramp_id=ramp.pk, reason="enough for today", actor=somebody(), now=now)
 
     with pytest.raises(Conflict):
         answer(approvals.approve, approval, now)
@@ -200,7 +200,7 @@ def test_of_a_ramp_that_is_over_is_not_approved():
 def test_while_paused_the_answer_is_kept_and_a_no_ends_it():
     now = db_now()
     ramp, approval = waiting(now)
-    control.pause(ramp_id=ramp.pk, reason="lunch first", actor=somebody(), now=now + seconds(61))
+    actions.pause(ramp_id=ramp.pk, reason="lunch first", actor=somebody(), now=now + seconds(61))
     answer(approvals.deny, approval, now + seconds(62))
 
     look(now + seconds(63))

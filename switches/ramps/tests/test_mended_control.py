@@ -9,7 +9,7 @@ from controlplane.core.errors import Conflict, Forbidden
 from controlplane.core.http.tests.callers import as_role, person, with_token
 from controlplane.core.jobs.models import JobStep
 from switches.models import Rule
-from switches.ramps import control
+from switches.ramps import actions
 from switches.ramps.tests.given import (
     CHAT,
     GATED,
@@ -36,7 +36,7 @@ THREE = [{"percent": share, "dwell_seconds": 60} for share in (5, 25, 100)]
 
 def advance(ramp, now, *, by=None, **more):
     actor = by or somebody("approver", "ada")
-    return control.advance(ramp_id=ramp.pk, reason=WHY, actor=actor, now=now, **more)
+    return actions.advance(ramp_id=ramp.pk, reason=WHY, actor=actor, now=now, **more)
 
 
 def in_force(kind, *switches, name="one way"):

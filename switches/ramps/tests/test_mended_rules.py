@@ -12,9 +12,9 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.jobs.models import Job
-from switches import services, timeline
+from switches import services
 from switches.models import Episode, Ramp
-from switches.ramps import control, resources
+from switches.ramps import actions, resources, timeline
 from switches.ramps.tests.given import (
     CHAT,
     GATED,
@@ -147,7 +147,7 @@ def test_a_permanent_switch_is_called_for_again_once_its_ramp_is_taken_back():
     assert services.call_for_reconfirmation(later) == 1
     ramp = release(CHAT, later).ramp
     assert services.call_for_reconfirmation(later + seconds(1)) == 0
-    control.abort(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=later + seconds(5))
+    actions.abort(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=later + seconds(5))
 
     assert services.call_for_reconfirmation(later + seconds(6)) == 1
     assert services.call_for_reconfirmation(later + seconds(7)) == 0
@@ -196,7 +196,7 @@ class TestReleasedAtOnceWhileItRamps:
         now = db_now()
         ramp = begin(now)
         if ends == "abort":
-            control.abort(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now + seconds(1))
+            actions.abort(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now + seconds(1))
         else:
             engage(CHAT, now + seconds(1))
         release(CHAT, now + seconds(2), mode="immediate")
@@ -270,7 +270,7 @@ class TestRequestsThatARampLeavesBehind:
         steps = [{"percent": 5, "dwell_seconds": 0, "gates": gates}, {"percent": 100}]
         ramp = begin(now, steps, by=somebody())
         look(now + seconds(1))
-        control.abort(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now + seconds(2))
+        actions.abort(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now + seconds(2))
 
         assert Approval.objects.get(kind="ramp_gate").state == "void"
 

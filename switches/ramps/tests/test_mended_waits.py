@@ -10,7 +10,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.gates.models import Gate
 from controlplane.core.jobs.models import Job, JobStep
 from switches.models import Ramp, Rule
-from switches.ramps import control
+from switches.ramps import actions
 from switches.ramps.tests.given import (
     CHAT,
     GATED,
@@ -83,8 +83,8 @@ class TestClockThatWasSetBack:
         now = db_now()
         ramp = begin(now, THREE)
         verb = {"ramp_id": ramp.pk, "reason": WHY, "actor": somebody()}
-        control.pause(**verb, now=now + seconds(10))
-        control.resume(**verb, now=now + HOURS)
+        actions.pause(**verb, now=now + seconds(10))
+        actions.resume(**verb, now=now + HOURS)
 
         look(now + seconds(20))
 
@@ -94,7 +94,7 @@ class TestClockThatWasSetBack:
         now = db_now()
         ramp = begin(now, [{"percent": 5, "dwell_seconds": 20000}, THREE[2]])
         verb = {"ramp_id": ramp.pk, "reason": WHY, "actor": somebody()}
-        control.pause(**verb, now=now + HOURS)
+        actions.pause(**verb, now=now + HOURS)
 
         look(now + seconds(50))
 
@@ -149,8 +149,8 @@ class TestHowLongItMayHold:
         verb = {"ramp_id": ramp.pk, "reason": WHY, "actor": somebody()}
         look(now)
         for count in (20, 40):
-            control.pause(**verb, now=now + seconds(count))
-            control.resume(**verb, now=now + seconds(count + 10))
+            actions.pause(**verb, now=now + seconds(count))
+            actions.resume(**verb, now=now + seconds(count + 10))
             look(now + seconds(count + 11))
         look(now + seconds(79))
         assert state(ramp) == "holding"

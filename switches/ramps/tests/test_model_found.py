@@ -11,7 +11,7 @@ from controlplane.core.people import services as people
 from controlplane.core.people.models import User
 from switches import services
 from switches.models import Ramp, Switch
-from switches.ramps import control
+from switches.ramps import actions
 
 NOW = datetime(2026, 11, 21, 3, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -90,7 +90,7 @@ def test_a_late_worker_that_followed_a_dead_one_counts_no_attempt():
     claims.claim(["ramp"], NOW, most=1)
     after = NOW + timedelta(seconds=16)
     turns = claims.claim(["ramp"], after, most=1)
-    control.pause(ramp_id=ramp.pk, reason="we look at it first", actor=amir, now=after)
+    actions.pause(ramp_id=ramp.pk, reason="we look at it first", actor=amir, now=after)
     before = Job.objects.get().attempts, JobStep.objects.first().attempts
 
     kinds.known()["ramp"].work(turns, after, kinds.no_probe)

@@ -11,7 +11,7 @@ from controlplane.core.errors import Conflict, Forbidden
 from controlplane.core.http.tests.callers import person, signed_in
 from switches import services
 from switches.models import Episode, Ramp
-from switches.ramps import control
+from switches.ramps import actions
 from switches.ramps.tests.given import (
     SHELL,
     audited,
@@ -177,7 +177,7 @@ def test_aborted_by_a_person_it_is_withdrawn():
     now = db_now()
     ramp, approval = asked(now)
 
-    control.abort(ramp_id=ramp.pk, reason="not yet", actor=somebody(), now=now)
+    actions.abort(ramp_id=ramp.pk, reason="not yet", actor=somebody(), now=now)
 
     assert (state(ramp), flows(ALL)) == ("aborted", 0)
     assert Approval.objects.get(pk=approval.pk).state == "void"
@@ -188,7 +188,7 @@ def test_it_can_only_be_aborted():
     now = db_now()
     ramp, _ = asked(now)
 
-    for verb in (control.pause, control.resume, control.advance):
+    for verb in (actions.pause, actions.resume, actions.advance):
         with pytest.raises(Conflict, match="pending_approval"):
             verb(ramp_id=ramp.pk, reason="go on then", actor=SHELL, now=now)
 

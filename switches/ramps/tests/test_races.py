@@ -15,7 +15,7 @@ from controlplane.core.http.tests.sessions import another_session, until_waiting
 from controlplane.core.jobs.models import Job, JobEffect, JobStep
 from controlplane.core.tests.idle_sessions import PUBLICATION, holding
 from switches.models import Publication, Ramp
-from switches.ramps import control
+from switches.ramps import actions
 from switches.ramps.tests.given import (
     CHAT,
     GATED,
@@ -93,7 +93,7 @@ def test_pause_against_a_look_leaves_one_clear_state():
         _, paused = at_once(
             lambda now=now: look(now + seconds(11)),
             tried(
-                lambda now=now, ramp=ramp: control.pause(
+                lambda now=now, ramp=ramp: actions.pause(
                     ramp_id=ramp.pk, reason="wait a moment", actor=SHELL, now=now + seconds(11)
                 )
             ),
@@ -103,7 +103,7 @@ def test_pause_against_a_look_leaves_one_clear_state():
         job = Job.objects.get(pk=ramp.pk)
         assert (job.state, flows(switch)) == ("paused", [5, 25][job.step_index])
         assert look(now + seconds(60)) == 0
-        control.abort(ramp_id=ramp.pk, reason="done here", actor=SHELL, now=now + seconds(61))
+        actions.abort(ramp_id=ramp.pk, reason="done here", actor=SHELL, now=now + seconds(61))
 
 
 @pytest.mark.parametrize("step_index", [None, 0])
@@ -113,7 +113,7 @@ def test_of_two_who_advance_at_once_the_second_is_told_who_was_first(step_index)
     people = [somebody("approver", name) for name in ("kim", "lee")]
 
     def advance(actor):
-        return control.advance(
+        return actions.advance(
             ramp_id=ramp.pk, reason="looks good", actor=actor, now=now, step_index=step_index
         )
 
@@ -137,7 +137,7 @@ def test_one_who_advances_twice_in_a_row_moves_it_two_steps():
     ramp = begin(now, STEPS)
 
     for _ in range(2):
-        control.advance(ramp_id=ramp.pk, reason="looks good", actor=SHELL, now=now + seconds(1))
+        actions.advance(ramp_id=ramp.pk, reason="looks good", actor=SHELL, now=now + seconds(1))
 
     assert (flows(), state(ramp)) == (100, "running")
     assert AuditEntry.objects.filter(action="ramp.advanced").count() == 2
@@ -161,7 +161,7 @@ def test_abort_against_a_look_that_completes_leaves_one_end():
         at_once(
             lambda now=now: look(now + seconds(11)),
             tried(
-                lambda now=now, ramp=ramp: control.abort(
+                lambda now=now, ramp=ramp: actions.abort(
                     ramp_id=ramp.pk, reason="not yet", actor=SHELL, now=now + seconds(11)
                 )
             ),

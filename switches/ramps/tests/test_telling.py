@@ -18,7 +18,7 @@ from controlplane.core.outbox.tests.sending import deliver
 from controlplane.core.people.models import User
 from switches import services
 from switches.models import Episode, Ramp
-from switches.ramps import control
+from switches.ramps import actions
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -85,8 +85,8 @@ def test_head_of_the_thread_shows_the_share_and_is_updated_in_place(slack, kim):
 def test_nothing_says_that_it_expires_while_it_ramps(slack, kim):
     ramp = begin(kim, SMOKE)
     later(301)
-    control.pause(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=db_now())
-    control.resume(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=db_now())
+    actions.pause(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=db_now())
+    actions.resume(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=db_now())
     deliver()
 
     said = [message["text"] for message in slack.messages if "RAMPING" in message["text"]]
@@ -153,7 +153,7 @@ def test_compensation_past_the_expiry_says_that_it_is_overdue(slack, kim):
     at = db_now() + timedelta(hours=1, seconds=1)
     services.expire_due(at)
     ramp = Ramp.objects.get()
-    control.abort(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=at + timedelta(seconds=9))
+    actions.abort(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=at + timedelta(seconds=9))
     deliver()
 
     text = head(slack)["text"]
@@ -167,9 +167,9 @@ def test_button_aborts_the_ramp_whatever_it_is_at(slack, in_slack, kim, state):
     if state in ("advanced", "held"):
         later(301)
     if state in ("paused", "resumed"):
-        control.pause(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=db_now())
+        actions.pause(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=db_now())
     if state == "resumed":
-        control.resume(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=db_now())
+        actions.resume(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=db_now())
     deliver()
     at = "25 %" if state == "advanced" else "5 %"
     assert AuditEntry.objects.latest("id").action == f"ramp.{state}"

@@ -3,8 +3,7 @@
 import pytest
 
 from controlplane.core.errors import InvalidInput
-from switches import plan_fields
-from switches.ramps import plan
+from switches.ramps import plan, plan_fields
 
 
 @pytest.mark.parametrize("typed", ["٥", "1_0", "５", "nan", "inf", "1e", ".", "5,5", ""])

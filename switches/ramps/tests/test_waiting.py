@@ -14,8 +14,8 @@ from controlplane.core.jobs import engine
 from controlplane.core.targets.models import OnCallMember, Target
 from switches import metrics, services
 from switches.models import Episode, Publication, Ramp
-from switches.ramps import control
-from switches.ramps import sections as ramps
+from switches.ramps import actions
+from switches.ramps import attention as ramps
 from switches.tests import outlet
 
 pytestmark = pytest.mark.django_db
@@ -93,7 +93,7 @@ def test_one_that_waits_for_a_person_is_told_of_as_an_approval():
 def test_one_that_is_paused_for_long_is_told_of_once(minutes, kinds):
     now = db_now()
     ramp = begin(now)
-    control.pause(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now)
+    actions.pause(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now)
     later = now + minutes * MINUTE
     Ramp.objects.get().job.__class__.objects.update(heartbeat_at=later)
 
@@ -186,5 +186,5 @@ def test_metrics_tell_step_and_share_while_it_ramps():
     assert told(now)["switchgear_ramp_step", "feature:chat", "feature", "chat"] == 2
     assert told(now)["switchgear_ramp_percent", "feature:chat", "feature", "chat"] == 25
 
-    control.abort(ramp_id=Ramp.objects.get().pk, reason=WHY, actor=SHELL, now=now + 7 * MINUTE)
+    actions.abort(ramp_id=Ramp.objects.get().pk, reason=WHY, actor=SHELL, now=now + 7 * MINUTE)
     assert told(now) == {("switchgear_switch_engaged", "feature", "chat"): 1}

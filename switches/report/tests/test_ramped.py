@@ -11,7 +11,7 @@ from controlplane.core.jobs.models import Job
 from controlplane.core.people.services import actor_for
 from switches import services
 from switches.models import Ramp
-from switches.ramps import control
+from switches.ramps import actions
 from switches.report.compose import compose
 from switches.report.tests.house import DUE, GOOD, WEEK, at, cells, engage, kim, section
 from switches.report.tests.house import SHELL as HOUSE
@@ -53,7 +53,7 @@ def test_each_outcome_is_told_the_worst_first():
     gates.report_external(name="smoke", verdict="fail", evidence={}, actor=HOUSE, now=at(2, 0, 26))
     look(at(2, 0, 26))
     stopped = ramp("feature:stopped", at(3))
-    control.abort(ramp_id=stopped.pk, reason=GOOD, actor=actor_for(kim()), now=at(3, 0, 1))
+    actions.abort(ramp_id=stopped.pk, reason=GOOD, actor=actor_for(kim()), now=at(3, 0, 1))
     ramp("feature:again", at(4))
     engage("feature:again", at(4, 0, 1))
     ramp("feature:held", at(6), SMOKE)

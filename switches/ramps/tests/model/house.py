@@ -14,7 +14,7 @@ from controlplane.core.people import services as people
 from controlplane.core.people.models import User
 from switches import services
 from switches.models import Publication
-from switches.ramps import control
+from switches.ramps import actions
 from switches.ramps.tests.model import reading
 from switches.ramps.tests.model.model import World
 from switches.ramps.tests.model.parts import Switch
@@ -96,7 +96,7 @@ class House:
         ideal = getattr(self.world, verb)
         self.both(
             lambda: ideal(switch, who) if verb == "advance" else ideal(switch),
-            lambda: getattr(control, verb)(
+            lambda: getattr(actions, verb)(
                 ramp_id=self.pks[id(ramps[-1])],
                 reason="we looked at it together",
                 actor=self.actors[who.name],

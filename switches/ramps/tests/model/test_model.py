@@ -29,7 +29,7 @@ def _house(db: None, settings: object, monkeypatch: pytest.MonkeyPatch) -> None:
     """The tables as migrations made them: nothing here commits. A look takes no time at all, so
     that what it can do in its time does not depend on how busy the machine is."""
     outlet.configure(settings)
-    monkeypatch.setattr("switches.ramps.turn.time", SimpleNamespace(monotonic=lambda: 0.0))
+    monkeypatch.setattr("switches.ramps.tick.time", SimpleNamespace(monotonic=lambda: 0.0))
 
 
 @pytest.mark.parametrize("module", [model, parts, ramp, story])

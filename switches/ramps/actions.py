@@ -19,11 +19,18 @@ from controlplane.core.jobs.kinds import Intervention
 from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.roles import Role
 from switches.models import Ramp
-from switches.ramps import live, looking, moves, scene, words
-from switches.ramps import plan as plans
-from switches.ramps.looking import Look
-from switches.ramps.scene import Scene
 from switches.services.release import needs_second_person
+
+from . import (
+    descriptions,
+    gate_evaluation,
+    live_ramps,
+    locked_ramp,
+    transitions,
+)
+from . import plan as plans
+from .gate_evaluation import Look
+from .locked_ramp import Scene
 
 LET_GO_ON = {Role.APPROVER, Role.ADMIN}
 VERBS = ("advance", "pause", "resume", "abort")
@@ -64,11 +71,11 @@ def _advance(
     if step_index != found.index:
         raise _moved_already(found, now)
     # What was kept is from the last look of a worker: a gate may have failed since.
-    (look,) = looking.at([Turn(found.job)], now)
+    (look,) = gate_evaluation.at([Turn(found.job)], now)
     _none_fails(look)
     _may_pass_over(found, look, actor, now)
-    looking.keep([look], now)
-    if not moves.advance(found, now, actor=actor, reason=reason.strip()):
+    gate_evaluation.keep([look], now)
+    if not transitions.advance(found, now, actor=actor, reason=reason.strip()):
         raise Conflict(found.job.hold_reason)
     return found.ramp
 
@@ -80,7 +87,7 @@ def pause(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
     _check(actor, reason)
     found = _live(ramp_id, now, "be paused", {Job.State.RUNNING, Job.State.HOLDING})
     found.write(state=Job.State.PAUSED, paused_at=now, hold_reason=reason.strip())
-    moves.tell(found, "ramp.paused", reason.strip(), actor, now)
+    transitions.tell(found, "ramp.paused", reason.strip(), actor, now)
     return found.ramp
 
 
@@ -100,7 +107,7 @@ def resume(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
         found.ramp.blind_since += lasted
         found.ramp.save(update_fields=["blind_since"])
     found.write(state=Job.State.RUNNING, paused_at=None, hold_reason="")
-    moves.tell(found, "ramp.resumed", reason.strip(), actor, now)
+    transitions.tell(found, "ramp.resumed", reason.strip(), actor, now)
     return found.ramp
 
 
@@ -109,16 +116,16 @@ def resume(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
 def abort(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
     """Back to nothing at once: engaged again. One that waits for approval is withdrawn."""
     _check(actor, reason)
-    every = {*live.STATES} - {Job.State.COMPLETED, Job.State.CANCELLED}
+    every = {*live_ramps.STATES} - {Job.State.COMPLETED, Job.State.CANCELLED}
     found = _live(ramp_id, now, "be aborted", every)
     outcome = f"Aborted by {actor.label}: {reason.strip()}"
     if found.job.state == Job.State.PENDING:
-        live.supersede(found.switch, outcome, actor, now)
+        live_ramps.supersede(found.switch, outcome, actor, now)
         kind = Approval.Kind.RELEASE
         approvals.void(kind=kind, target=found.switch.pk, actor=actor, now=now, why=outcome)
-        moves.tell(found, "ramp.aborted", outcome, actor, now)
+        transitions.tell(found, "ramp.aborted", outcome, actor, now)
     else:
-        moves.compensate(found, outcome, now, actor=actor, action="ramp.aborted")
+        transitions.compensate(found, outcome, now, actor=actor, action="ramp.aborted")
     found.ramp.refresh_from_db()
     return found.ramp
 
@@ -130,10 +137,10 @@ def _check(actor: Actor, reason: str) -> None:
 
 
 def _live(ramp_id: int, now: datetime, to: str, states: set[Any]) -> Scene:
-    found = scene.of_person(ramp_id, now)
+    found = locked_ramp.of_person(ramp_id, now)
     if found is None or found.job.state not in states:
         job = Job.objects.get(pk=ramp_id)
-        state = live.STATES[job.state]
+        state = live_ramps.STATES[job.state]
         raise Conflict(f"This ramp is {state}; it can't {to} now. {job.outcome}", state=state)
     return found
 
@@ -145,7 +152,7 @@ def _moved_already(found: Scene, now: datetime) -> Conflict:
         target=found.switch.pk, action="ramp.advanced", at__gte=found.job.started_at or now
     )
     last = moves_on_record.order_by("-id").first()
-    share = words.percent(found.percent_of(found.index))
+    share = descriptions.percent(found.percent_of(found.index))
     at = f"step {found.index + 1} of {len(found.ramp.plan)}, {share}"
     if found.index == 0 or last is None:
         return Conflict(f"The ramp is at {at}. Nothing was changed.", step_index=found.index)
@@ -164,7 +171,7 @@ def _none_fails(look: Look) -> None:
     for gate in (*look.gates, *look.step.data["gates"]):
         if gate.get("verdict") == FAIL:
             raise Conflict(
-                f"A gate fails: {words.gate(gate)}. The ramp is about to be taken back.",
+                f"A gate fails: {descriptions.gate(gate)}. The ramp is about to be taken back.",
                 gate=gate,
             )
 
@@ -180,7 +187,11 @@ def _may_pass_over(found: Scene, look: Look, actor: Actor, now: datetime) -> Non
     # Skipping a dwell can make any plan hasty in the sense of :func:`plans.is_hasty`.
     is_large = found.is_last or found.percent_of(found.index + 1) > plans.MAX_EARLY_PERCENT
     if is_large and needs_second_person(found.switch, at_once=True):
-        share = "all" if found.all_flows_next else words.percent(found.percent_of(found.index + 1))
+        share = (
+            "all"
+            if found.all_flows_next
+            else descriptions.percent(found.percent_of(found.index + 1))
+        )
         what = f"To let {share} of it flow before its dwell is over and its gates pass"
         _be_another(found.ramp, actor, f"{what} takes a second, signed-in person")
 

@@ -14,7 +14,8 @@ from controlplane.core.jobs import attention as jobs
 from controlplane.core.jobs.models import Job
 from controlplane.core.sections import Waiting
 from switches.models import Ramp
-from switches.ramps import words
+
+from . import descriptions
 
 PAUSED_LONG = timedelta(hours=1)
 MAX_ITEMS = 100
@@ -81,7 +82,7 @@ def _step(ramp: Ramp) -> Mapping[str, float]:
 
 def _share(ramp: Ramp) -> str:
     at = f"step {ramp.job.step_index + 1} of {len(ramp.plan)}"
-    return f"{words.percent(ramp.episode.allow_percent)}, {at}"
+    return f"{descriptions.percent(ramp.episode.allow_percent)}, {at}"
 
 
 def _path(ramp: Ramp) -> str:

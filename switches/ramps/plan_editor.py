@@ -10,7 +10,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from controlplane.core.errors import InvalidInput
-from switches.plan_fields import (
+
+from . import descriptions
+from . import plan as plans
+from .plan_fields import (
     GATE_FIELDS,
     GATE_NAMES,
     STEP_FIELDS,
@@ -20,8 +23,6 @@ from switches.plan_fields import (
     read,
     written,
 )
-from switches.ramps import plan as plans
-from switches.ramps import words
 
 CHECK, ADD_STEP = "check", "add-step"
 NEW = "new"
@@ -274,4 +275,4 @@ def _misread(steps: Iterable[TypedStep]) -> dict[str, list[str]]:
 
 def _share(text: str) -> str:
     value = number(text)
-    return words.percent(value) if isinstance(value, int | float) else "?"
+    return descriptions.percent(value) if isinstance(value, int | float) else "?"

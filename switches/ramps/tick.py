@@ -18,9 +18,15 @@ from controlplane.core.jobs.effects import AlreadyDone
 from controlplane.core.jobs.kinds import Probe
 from controlplane.core.jobs.models import Job
 from controlplane.core.targets import routing
-from switches.ramps import failing, looking, moves, scene
-from switches.ramps.decide import Decision, Next
-from switches.ramps.looking import Look
+
+from . import (
+    failed_transitions,
+    gate_evaluation,
+    locked_ramp,
+    transitions,
+)
+from .decision import Decision, Next
+from .gate_evaluation import Look
 
 MOVE_FOR = timedelta(seconds=2)
 """After so long no further ramp goes on in this look: the next one sees to it, and to gates that
@@ -51,8 +57,8 @@ def work(turns: Sequence[Turn], now: datetime, probe: Probe) -> int:
         return now + timedelta(seconds=time.monotonic() - began)
 
     _count_inherited(turns)
-    looks = looking.at(turns, now)
-    looking.keep(looking.news(looks, now), now)
+    looks = gate_evaluation.at(turns, now)
+    gate_evaluation.keep(gate_evaluation.news(looks, now), now)
     probe("ramp.looked")
     looked_at, moved = clock(), 0
     with routing.reading_once():
@@ -96,15 +102,15 @@ def _move(look: Look, clock: Callable[[], datetime], probe: Probe) -> bool:
 
 
 def _carry_out(look: Look, turn: Turn, clock: Callable[[], datetime], probe: Probe) -> None:
-    set_ = scene.of_turn(turn)
+    set_ = locked_ramp.of_turn(turn)
     now, decision = clock(), look.decision
     probe(f"{decision.next}.locked")
     if decision.next == Next.ADVANCE:
-        moves.advance(set_, now, probe=probe)
+        transitions.advance(set_, now, probe=probe)
     elif decision.next == Next.COMPENSATE:
-        moves.compensate(set_, decision.why, now, seen=look.gates, probe=probe)
+        transitions.compensate(set_, decision.why, now, seen=look.gates, probe=probe)
     else:
-        moves.hold(set_, decision.why, decision.blind_since, now, probe=probe)
+        transitions.hold(set_, decision.why, decision.blind_since, now, probe=probe)
 
 
 def _is_held_so(look: Look) -> bool:
@@ -124,9 +130,9 @@ def _not_moved(look: Look, error: str, clock: Callable[[], datetime], probe: Pro
     going_back = look.decision.next == Next.COMPENSATE
     try:
         if going_back:
-            failing.no_way_back(look.turn, look.decision.why, error, clock())
+            failed_transitions.no_way_back(look.turn, look.decision.why, error, clock())
             return False
-        if not failing.tried_enough(look.turn, look.step, error):
+        if not failed_transitions.tried_enough(look.turn, look.step, error):
             return False
     except LeaseLost:
         claims.stopped(look.turn.job.pk)
@@ -136,7 +142,7 @@ def _not_moved(look: Look, error: str, clock: Callable[[], datetime], probe: Pro
             raise
         log.exception("ramp.failure_not_kept", ramp=look.turn.job.pk)
         return False
-    why = f"It could not go on, {failing.MAX_ATTEMPTS} times: {error}"
+    why = f"It could not go on, {failed_transitions.MAX_ATTEMPTS} times: {error}"
     look.decision = Decision(Next.COMPENSATE, why)
     return _move(look, clock, probe)
 

@@ -12,7 +12,8 @@ from controlplane.core.jobs import claims
 from controlplane.core.jobs.claims import LeaseLost, Turn
 from controlplane.core.jobs.models import Job, JobStep
 from switches.models import Ramp
-from switches.ramps import moves
+
+from . import transitions
 
 AHEAD = timedelta(seconds=60)
 """What is further ahead of us than this was written before the clock was set back."""
@@ -72,7 +73,7 @@ def _set_right(turn: Turn, ramp: Ramp, step: JobStep, now: datetime) -> None:
         ramp.save(update_fields=["blind_since"])
     if begins_anew:
         step.started_at = now
-        step.data = {name: kept for name, kept in step.data.items() if name != moves.HELD_FOR}
+        step.data = {name: kept for name, kept in step.data.items() if name != transitions.HELD_FOR}
         _ask_anew(ramp, step.index, now)
     if begins_anew or (step.due_at is not None and step.due_at > now + _dwell(step)):
         step.due_at = now + _dwell(step)
@@ -81,6 +82,6 @@ def _set_right(turn: Turn, ramp: Ramp, step: JobStep, now: datetime) -> None:
 
 
 def _ask_anew(ramp: Ramp, index: int, now: datetime) -> None:
-    questions = moves.questions(ramp, index, now)
+    questions = transitions.questions(ramp, index, now)
     gates.withdraw([one.key for one in questions])
     gates.ask(questions)

@@ -14,10 +14,11 @@ from controlplane.core.jobs.models import Job
 from controlplane.core.live.notes import changed
 from switches import facts
 from switches.models import Episode, Publication, Ramp, Switch
-from switches.ramps import moves, plan, words
-from switches.ramps.moves import WATCH
-from switches.ramps.scene import Scene
 from switches.services import changes
+
+from . import descriptions, plan, transitions
+from .locked_ramp import Scene
+from .transitions import WATCH
 
 KIND = "ramp"
 
@@ -55,7 +56,7 @@ def ask(
     """A ramp that waits for a second person; nothing flows yet. The approval is the caller's."""
     ramp = _new(switch, episode, steps, justification, actor, now, state=Job.State.PENDING)
     assert ramp is not None  # noqa: S101
-    shares = ", ".join(words.percent(step["percent"]) for step in steps)
+    shares = ", ".join(descriptions.percent(step["percent"]) for step in steps)
     audit.record(
         actor=actor,
         action="ramp.requested",
@@ -115,8 +116,8 @@ def set_off(
         episode.hour_reminder_for = None
     episode.save(update_fields=["overdue_at", "hour_reminder_for"])
     escalation.close(subject=changes.subject(episode), now=now)
-    moves.enter(scene, 0, now)
-    return moves.tell(scene, "ramp.started", ramp.justification, actor, now, to=to)
+    transitions.enter(scene, 0, now)
+    return transitions.tell(scene, "ramp.started", ramp.justification, actor, now, to=to)
 
 
 def _new(
@@ -132,7 +133,7 @@ def _new(
     automatic: bool = False,
     overridden: Sequence[str] = (),
 ) -> Ramp | None:
-    planned = [control.PlannedStep(words.percent(step["percent"]), step) for step in steps]
+    planned = [control.PlannedStep(descriptions.percent(step["percent"]), step) for step in steps]
     job = control.begin(
         kind=KIND,
         subject=switch.pk,

@@ -12,7 +12,8 @@ from controlplane.core.jobs import watch
 from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.people.models import User
 from switches.models import Episode, Ramp, Switch
-from switches.ramps import live, words
+
+from . import descriptions, live_ramps
 
 ENDED_LATELY = timedelta(hours=24)
 QUICKLY, USUALLY = 1, 2  # seconds between two looks
@@ -101,8 +102,8 @@ class Timeline:
 def of_ramp(ramp: Ramp, now: datetime) -> Timeline:
     """The timeline of a ramp read with its job and its episode: two queries."""
     job = ramp.job
-    state = live.STATES[job.state]
-    is_released_at_once = live.was_released_at_once(ramp)
+    state = live_ramps.STATES[job.state]
+    is_released_at_once = live_ramps.was_released_at_once(ramp)
     rows = {row.index: row for row in JobStep.objects.filter(job=job)}
     steps = [_step(ramp, state, rows[index]) for index in range(len(ramp.plan)) if index in rows]
     return Timeline(
@@ -154,7 +155,7 @@ def briefs(switch_ids: Sequence[str]) -> dict[str, Brief]:
     return {
         row.job.ramp.switch_id: Brief(
             pk=row.job_id,
-            state=live.STATES[row.job.state],
+            state=live_ramps.STATES[row.job.state],
             number=row.index + 1,
             steps=len(row.job.ramp.plan),
             due_at=row.due_at,
@@ -170,7 +171,7 @@ def may_decide(approval: Approval | None, user: User) -> bool:
 
 def share_of(ramp: Ramp) -> Any:
     """What flows by it now, or flowed at its end."""
-    return live.percent_of(ramp)
+    return live_ramps.percent_of(ramp)
 
 
 def _step(ramp: Ramp, state: str, row: JobStep) -> StepLine:
@@ -198,7 +199,7 @@ def _step_state(row: JobStep, state: str, ramp: Ramp) -> str:
         return state if state in {"holding", "paused", "failed"} else "dwelling"
     if row.state == JobStep.State.PENDING and not ramp.live:
         return "never"
-    if row.state == JobStep.State.COMPENSATED and live.was_released_at_once(ramp):
+    if row.state == JobStep.State.COMPENSATED and live_ramps.was_released_at_once(ramp):
         return "released"
     return str(row.state)
 
@@ -208,9 +209,9 @@ def _gate(ramp: Ramp, index: int, number: int, gate: Mapping[str, Any]) -> GateL
     checked_at = gate.get("checked_at")
     return GateLine(
         pk=f"gate-{ramp.pk}-{index}-{number}",
-        name=words.gate(gate),
+        name=descriptions.gate(gate),
         verdict=gate.get("verdict", ""),
-        why=words.why(evidence),
+        why=descriptions.why(evidence),
         evidence=evidence,
         checked_at=datetime.fromisoformat(checked_at) if checked_at else None,
     )
@@ -226,7 +227,7 @@ def _approval(ramp: Ramp, now: datetime) -> Approval | None:
         return waiting.filter(kind=Approval.Kind.RELEASE, target=ramp.switch_id).first()
     if not any(gate["type"] == "manual" for gate in ramp.plan[index]["gates"]):
         return None
-    target = live.approval_target(ramp, index)
+    target = live_ramps.approval_target(ramp, index)
     return waiting.filter(kind=Approval.Kind.RAMP_GATE, target=target).order_by("-id").first()
 
 

@@ -22,8 +22,15 @@ from controlplane.core.jobs.claims import Turn
 from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.live.notes import changed
 from switches.models import Ramp
-from switches.ramps import asking, clocks, live, moves, words
-from switches.ramps.decide import Decision, Next, Seen, Standing, decide
+
+from . import (
+    clock_correction,
+    descriptions,
+    live_ramps,
+    manual_gates,
+    transitions,
+)
+from .decision import Decision, Next, Seen, Standing, decide
 
 KEEP_EVERY = timedelta(seconds=5)
 MAX_HOLDS = 3
@@ -67,7 +74,9 @@ def at(turns: Sequence[Turn], now: datetime) -> list[Look]:
     }
     # A ramp that ended since it was claimed has no step that runs.
     there = [turn for turn in turns if turn.job.pk in steps and turn.job.pk in ramps]
-    clocks.set_right([(turn, ramps[turn.job.pk], steps[turn.job.pk]) for turn in there], now)
+    clock_correction.set_right(
+        [(turn, ramps[turn.job.pk], steps[turn.job.pk]) for turn in there], now
+    )
     said = _said(there, ramps, steps, now)
     held = _held([turn.job.pk for turn in there], now)
     return [
@@ -125,15 +134,15 @@ def _said(
     for turn in turns:
         ramp, step = ramps[turn.job.pk], steps[turn.job.pk]
         for number, spec in enumerate(step.data["gates"]):
-            key = live.question_key(ramp, step.index, number)
+            key = live_ramps.question_key(ramp, step.index, number)
             if spec["type"] == "manual":
-                people[key] = live.approval_target(ramp, step.index)
+                people[key] = live_ramps.approval_target(ramp, step.index)
             else:
                 questions.append(Question(key, spec, step.started_at or now))
     found = _answers(questions, now) if questions else []
     said = {question.key: answer for question, answer in zip(questions, found, strict=True)}
-    asked = asking.answers(people.values(), now) if people else {}
-    return said | {key: asked.get(target, asking.NOT_YET) for key, target in people.items()}
+    asked = manual_gates.answers(people.values(), now) if people else {}
+    return said | {key: asked.get(target, manual_gates.NOT_YET) for key, target in people.items()}
 
 
 def _answers(questions: Sequence[Question], now: datetime) -> list[Answer]:
@@ -173,7 +182,7 @@ def _looked(
 ) -> Look:
     job = turn.job
     answers = [
-        said[live.question_key(ramp, step.index, number)]
+        said[live_ramps.question_key(ramp, step.index, number)]
         for number in range(len(step.data["gates"]))
     ]
     found = [
@@ -187,16 +196,18 @@ def _looked(
         dwell_until=step.due_at or now,
         max_hold=timedelta(seconds=step.data["max_hold_seconds"]),
         # How long a rule has been in the way is not how long data has been missing.
-        blind_since=None if step.data.get(moves.HELD_FOR) == moves.RULES else ramp.blind_since,
+        blind_since=None
+        if step.data.get(transitions.HELD_FOR) == transitions.RULES
+        else ramp.blind_since,
         held=[one.why for one in held[:MAX_HOLDS]],
     )
-    seen = [Seen(words.gate(gate), gate["verdict"], _why(gate)) for gate in found]
+    seen = [Seen(descriptions.gate(gate), gate["verdict"], _why(gate)) for gate in found]
     return Look(turn, ramp, step, found, decide(standing, seen, now), is_held=bool(held))
 
 
 def _why(gate: Mapping[str, Any]) -> str:
     """That a person is waited for is told once, whatever they are told meanwhile."""
-    return "" if gate["verdict"] == WAITING else words.why(gate["evidence"])
+    return "" if gate["verdict"] == WAITING else descriptions.why(gate["evidence"])
 
 
 def _is_news(look: Look, now: datetime) -> bool:

@@ -18,9 +18,10 @@ from controlplane.core.outbox import services as outbox
 from controlplane.core.targets import routing
 from switches import facts
 from switches.models import Episode, Ramp
-from switches.ramps import words
-from switches.ramps.scene import Scene
 from switches.services import digests
+
+from . import descriptions
+from .locked_ramp import Scene
 
 MAX_AT_ONCE = 3
 """So many ramps that began by themselves are told of one by one while they are under way."""
@@ -101,9 +102,9 @@ def in_words(scene: Scene, seen: Sequence[Mapping[str, Any]] = ()) -> dict[str, 
     """What only a message says: the plan, what the gates said, until when it holds, what is to be
     done now."""
     ramp, job = scene.ramp, scene.job
-    told: dict[str, Any] = {"plan": words.plan(ramp.plan)}
+    told: dict[str, Any] = {"plan": descriptions.plan(ramp.plan)}
     if seen:
-        told["gates"] = "; ".join(map(words.seen, seen))
+        told["gates"] = "; ".join(map(descriptions.seen, seen))
     if job.state == Job.State.HOLDING and ramp.blind_since is not None:
         longest = timedelta(seconds=ramp.plan[scene.index]["max_hold_seconds"])
         told["held_until_at"] = timestamp(ramp.blind_since + longest)

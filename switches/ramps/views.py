@@ -16,13 +16,13 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from controlplane.core.http.authentication import actor_of
 from controlplane.core.jobs.models import Job
-from switches import timeline
+from switches import polling
+from switches.confirmation import ask_again
 from switches.forms import RampForm
 from switches.models import Ramp
-from switches.ramps import control, words
-from switches.ramps import live as ramps
-from switches.views import live
-from switches.views.asking import ask_again
+
+from . import actions, descriptions, timeline
+from . import live_ramps as ramps
 
 SHOWN = 50
 LIVE_SHOWN = 200
@@ -38,10 +38,10 @@ def ramps_page(request: PersonRequest) -> HttpResponse:
     Every move of a ramp writes an audit row; why one holds may change without. So while there are
     any the page is told anew each time.
     """
-    head, now = live.head_and_now()
+    head, now = polling.head_and_now()
     found = Ramp.objects.select_related("job", "episode").order_by("-job_id")
     under_way = list(found.filter(live=True)[:LIVE_SHOWN])
-    nothing_new = None if under_way else live.unchanged(request, head, now)
+    nothing_new = None if under_way else polling.unchanged(request, head, now)
     if nothing_new is not None:
         return nothing_new
     before = request.GET.get("before", "")
@@ -59,8 +59,8 @@ def ramps_page(request: PersonRequest) -> HttpResponse:
         "newest": not before,
     }
     if request.htmx:
-        return live.part(request, "switches/_ramps.html", context, now)
-    return live.stamped(render(request, "switches/ramps.html", context), now)
+        return polling.part(request, "switches/_ramps.html", context, now)
+    return polling.stamped(render(request, "switches/ramps.html", context), now)
 
 
 @signed_in
@@ -68,7 +68,7 @@ def ramps_page(request: PersonRequest) -> HttpResponse:
 def ramp_page(request: PersonRequest, ramp_id: int) -> HttpResponse:
     now = db_now()
     context = shown(request, timeline.of_ramp(_ramp(ramp_id), now), now)
-    return live.stamped(render(request, "switches/ramp.html", context), now)
+    return polling.stamped(render(request, "switches/ramp.html", context), now)
 
 
 @signed_in
@@ -77,7 +77,7 @@ def ramp_part(request: PersonRequest, ramp_id: int) -> HttpResponse:
     """The timeline by itself: verdicts change without an audit row, so it asks by itself."""
     now = db_now()
     context = shown(request, timeline.of_ramp(_ramp(ramp_id), now), now)
-    return live.stamped(render(request, "switches/_ramp.html", context), now)
+    return polling.stamped(render(request, "switches/_ramp.html", context), now)
 
 
 def shown(request: PersonRequest, found: timeline.Timeline | None, now: datetime) -> dict[str, Any]:
@@ -97,9 +97,9 @@ def abort(request: PersonRequest, ramp_id: int) -> HttpResponse:
     """At once and without a question: what it does is to stop, and that never waits."""
     ramp = _ramp(ramp_id)
     was_pending = ramp.job.state == Job.State.PENDING
-    reason = request.POST.get("reason", "").replace("\x00", "").strip() or words.ABORTED
+    reason = request.POST.get("reason", "").replace("\x00", "").strip() or descriptions.ABORTED
     try:
-        aborted = control.abort(
+        aborted = actions.abort(
             ramp_id=ramp_id, reason=reason, actor=actor_of(request), now=db_now()
         )
     except (Conflict, InvalidInput) as refusal:
@@ -115,13 +115,13 @@ def abort(request: PersonRequest, ramp_id: int) -> HttpResponse:
 @signed_in
 @require_http_methods(["GET", "POST"])
 def pause(request: PersonRequest, ramp_id: int) -> HttpResponse:
-    return _do(request, ramp_id, "pause", control.pause, _paused)
+    return _do(request, ramp_id, "pause", actions.pause, _paused)
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
 def resume(request: PersonRequest, ramp_id: int) -> HttpResponse:
-    return _do(request, ramp_id, "resume", control.resume, _resumed)
+    return _do(request, ramp_id, "resume", actions.resume, _resumed)
 
 
 @signed_in
@@ -130,7 +130,7 @@ def advance(request: PersonRequest, ramp_id: int) -> HttpResponse:
     """The form names the step that was seen, so that one sent twice passes one step."""
     sent = request.POST.get("step", "")
     step = int(sent) if sent.isascii() and sent.isdigit() and len(sent) < 9 else None
-    service = functools.partial(control.advance, step_index=step)
+    service = functools.partial(actions.advance, step_index=step)
     return _do(request, ramp_id, "advance", service, _advanced)
 
 
@@ -164,12 +164,12 @@ def _do(
 
 def _may(actor: Actor, verb: str) -> None:
     actor.require("ramps:write")
-    if verb == "advance" and actor.role not in control.LET_GO_ON:
+    if verb == "advance" and actor.role not in actions.LET_GO_ON:
         raise Forbidden("To pass over a dwell or a gate takes the role of an approver.")
 
 
 def _paused(ramp: Ramp) -> str:
-    share = words.percent(_present(ramp).episode.allow_percent)
+    share = descriptions.percent(_present(ramp).episode.allow_percent)
     return f"Paused: {ramp.switch_id} stays at {share}. A gate that fails still ends the ramp."
 
 
@@ -181,7 +181,7 @@ def _advanced(ramp: Ramp) -> str:
     present = _present(ramp)
     if not present.live:
         return f"{ramp.switch_id} is released: services are told to let traffic flow."
-    share = words.percent(present.episode.allow_percent)
+    share = descriptions.percent(present.episode.allow_percent)
     return f"On to step {present.job.step_index + 1}: {share} of {ramp.switch_id} flows."
 
 

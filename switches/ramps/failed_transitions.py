@@ -10,7 +10,8 @@ from controlplane.core.jobs import endings
 from controlplane.core.jobs.claims import Turn
 from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.live.notes import changed
-from switches.ramps import telling
+
+from . import notifications
 
 TRY_AGAIN = timedelta(seconds=10)
 MAX_ATTEMPTS = 5
@@ -43,5 +44,5 @@ def no_way_back(turn: Turn, why: str, error: str, now: datetime) -> None:
     if endings.is_called(job, endings.NOT_COMPENSATED):
         return
     with transaction.atomic():
-        telling.failed(job, f"{why} {said}", now)
+        notifications.failed(job, f"{why} {said}", now)
         endings.not_compensated(job, f"{why} {said}", now)

@@ -14,7 +14,8 @@ from controlplane.core.gates.questions import FAIL, PASS, WAITING, Answer
 from switches import publication, risk
 from switches.evaluate import GLOBAL_ID
 from switches.models import Ramp
-from switches.ramps import live, words
+
+from . import descriptions, live_ramps
 
 NOT_YET = Answer(WAITING, {"why": "a person is asked when the dwell is over"})
 
@@ -25,14 +26,18 @@ def ask(ramp: Ramp, index: int, now: datetime) -> None:
     So they can't give it themselves. A step is asked for once, whatever was said. In the caller's
     transaction.
     """
-    target = live.approval_target(ramp, index)
+    target = live_ramps.approval_target(ramp, index)
     asked = Approval.objects.filter(kind=Approval.Kind.RAMP_GATE, target=target)
     if asked.exclude(state=Approval.State.VOID).exists():
         return
     spec = next(gate for gate in ramp.plan[index]["gates"] if gate["type"] == "manual")
-    share = words.percent(ramp.plan[index]["percent"])
+    share = descriptions.percent(ramp.plan[index]["percent"])
     last = index + 1 == len(ramp.plan)
-    then = "release it" if last else f"go on to {words.percent(ramp.plan[index + 1]['percent'])}"
+    then = (
+        "release it"
+        if last
+        else f"go on to {descriptions.percent(ramp.plan[index + 1]['percent'])}"
+    )
     approvals.request(
         kind=Approval.Kind.RAMP_GATE,
         target=target,

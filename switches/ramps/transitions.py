@@ -17,10 +17,16 @@ from controlplane.core.jobs.kinds import Probe, no_probe
 from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.live.notes import changed
 from switches.models import Episode, OnExpiry, Ramp
-from switches.ramps import asking, live, telling, words
-from switches.ramps.scene import Scene
 from switches.rules import guard
 from switches.services import changes, overdue
+
+from . import (
+    descriptions,
+    live_ramps,
+    manual_gates,
+    notifications,
+)
+from .locked_ramp import Scene
 
 WATCH = system("ramps")
 MAX_EVIDENCE = 5
@@ -47,7 +53,7 @@ def enter(scene: Scene, index: int, now: datetime) -> None:
 def questions(ramp: Ramp, index: int, since: datetime) -> list[Question]:
     """What a step that begins then asks of gates; people are asked later."""
     return [
-        Question(live.question_key(ramp, index, number), spec, since)
+        Question(live_ramps.question_key(ramp, index, number), spec, since)
         for number, spec in enumerate(ramp.plan[index]["gates"])
         if spec["type"] != "manual"
     ]
@@ -103,7 +109,7 @@ def hold(
         tell(scene, "ramp.held", why, WATCH, now, severity="warning")
         probe("hold.told")
     if manual:
-        asking.ask(scene.ramp, scene.index, now)
+        manual_gates.ask(scene.ramp, scene.index, now)
 
 
 def compensate(
@@ -133,7 +139,7 @@ def compensate(
     probe("compensate.published")
     if late:
         overdue.mark(scene.switch, scene.episode, f"Its ramp ended: {why}", actor, now)
-    live.close(scene.ramp, scene.job, state, why, actor, now)
+    live_ramps.close(scene.ramp, scene.job, state, why, actor, now)
     told = tell(scene, action, why, actor, now, severity="critical", evidence=_evidence(seen))
     probe("compensate.told")
     return told
@@ -155,7 +161,7 @@ def tell(
     `to` are the only destinations, if something else has told of it already.
     """
     if to is None:
-        to = telling.way(scene, action, severity, said, actor, now)
+        to = notifications.way(scene, action, severity, said, actor, now)
     changed("ramps", str(scene.ramp.pk))
     return changes.tell(
         action,
@@ -167,8 +173,8 @@ def tell(
         reason=said,
         severity=severity if to is None else "info",
         to=to,
-        more=telling.more(scene, evidence),
-        in_words=telling.in_words(scene, evidence),
+        more=notifications.more(scene, evidence),
+        in_words=notifications.in_words(scene, evidence),
     )
 
 
@@ -183,7 +189,7 @@ def _complete(scene: Scene, now: datetime, actor: Actor, reason: str, probe: Pro
     scene.write(**over, done=len(scene.ramp.plan), outcome=said, hold_reason="", error="")
     probe("complete.claimed")
     effects.had(scene.job, "release", now=now)
-    live.close(scene.ramp, scene.job, JobStep.State.PASSED, said, actor, now)
+    live_ramps.close(scene.ramp, scene.job, JobStep.State.PASSED, said, actor, now)
     changes.close(
         scene.head,
         scene.switch,
@@ -193,8 +199,8 @@ def _complete(scene: Scene, now: datetime, actor: Actor, reason: str, probe: Pro
         reason=f"{scene.ramp.justification} ({said})",
         actor=actor,
         now=now,
-        to=telling.way(scene, "switch.released", "", said, actor, now),
-        more=telling.more(scene),
+        to=notifications.way(scene, "switch.released", "", said, actor, now),
+        more=notifications.more(scene),
     )
     probe("complete.told")
 
@@ -204,7 +210,7 @@ def _leave(scene: Scene, index: int, now: datetime, actor: Actor, said: str) -> 
     if scene.ramp.blind_since is not None:
         scene.ramp.blind_since = None
         scene.ramp.save(update_fields=["blind_since"])
-    live.leave(scene.ramp, index, actor, now, said)
+    live_ramps.leave(scene.ramp, index, actor, now, said)
 
 
 def _wait_for_rules(scene: Scene, why: str, now: datetime, actor: Actor, probe: Probe) -> None:
@@ -234,6 +240,6 @@ def _evidence(seen: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """What failed, first, with what was found: enough to decide by, not all there is."""
     ordered = sorted(seen, key=lambda gate: gate["verdict"] != FAIL)
     return [
-        {"gate": words.gate(gate), "verdict": gate["verdict"], "evidence": gate["evidence"]}
+        {"gate": descriptions.gate(gate), "verdict": gate["verdict"], "evidence": gate["evidence"]}
         for gate in ordered[:MAX_EVIDENCE]
     ]

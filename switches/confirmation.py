@@ -6,7 +6,8 @@ from django.http import HttpRequest
 from rest_framework.request import Request
 
 from controlplane.core.entry.confirming import require_fresh
-from switches.models import Scope
+
+from .models import Scope
 
 
 def ask_again(

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.core.errors import InvalidInput
-from switches import plan_editor as editor
 from switches.ramps import plan as plans
+from switches.ramps import plan_editor as editor
 
 PERCENTS = st.lists(
     st.integers(1, 9999).map(lambda hundredths: hundredths / 100), unique=True, max_size=6
