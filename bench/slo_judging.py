@@ -67,7 +67,7 @@ def measure() -> list[Judging]:
 def _measured(count: int, days: int) -> Judging:
     from controlplane.core.clock import db_now
     from slo.arithmetic.clock import end_of
-    from slo.judging.status import LATE
+    from slo.evaluation.status import LATE
 
     now = db_now()
     last = _lay(count, days, now)
@@ -107,7 +107,7 @@ def _lay(count: int, days: int, now: datetime) -> int:
 
 
 def _turn(now: datetime) -> Cost:
-    from slo.judging import turn
+    from slo.evaluation import tick as turn
 
     database = database_cpu()
     before = database()

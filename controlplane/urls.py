@@ -6,7 +6,7 @@ from django.urls import URLPattern, URLResolver, include, path
 from breakers.urls import api_urlpatterns as breakers_api
 from controlplane.core.http.docs import DocsView, SchemaView
 from controlplane.core.urls import api_urlpatterns as core_api
-from slo.urls import api_urlpatterns as slo_api
+from slo.urls import api_urlpatterns
 from switches.urls import api_urlpatterns as switches_api
 
 handler400 = "controlplane.core.http.pages.bad_request"
@@ -17,7 +17,7 @@ handler500 = "controlplane.core.http.pages.server_error"
 admin.autodiscover()
 
 urlpatterns: list[URLPattern | URLResolver] = [
-    path("api/v1/", include([*switches_api, *breakers_api, *slo_api, *core_api])),
+    path("api/v1/", include([*switches_api, *breakers_api, *api_urlpatterns, *core_api])),
     path("api/schema/", SchemaView.as_view(), name="schema"),
     path("api/docs/", DocsView.as_view(), name="docs"),
     path("admin/", admin.site.urls),

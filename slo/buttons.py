@@ -9,9 +9,10 @@ from controlplane.core.buttons import JUST_NOW, number
 from controlplane.core.errors import Conflict
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.interactions.actions import button
-from slo.judging import alerts, telling
 from slo.models import Alert
 from switches import buttons
+
+from .alerts import lifecycle, notifications
 
 PREFIX = "alert:"
 
@@ -31,7 +32,7 @@ def acknowledge(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
     known_at = found.acknowledged_at
     if known_at is not None and now - known_at <= JUST_NOW:
         return f"{found.acknowledged_by} has just acknowledged it: nobody is told for 24 hours."
-    alerts.acknowledge(alert_id=found.pk, actor=actor, now=now)
+    lifecycle.acknowledge(alert_id=found.pk, actor=actor, now=now)
     return f"You acknowledged {found.subject}: nobody else is told for 24 hours."
 
 
@@ -45,4 +46,4 @@ def _alert(value: Mapping[str, Any]) -> Alert | None:
     if climbed is None or not climbed.subject.startswith(PREFIX):
         return None
     ours = Alert.objects.filter(pk=int(climbed.subject.removeprefix(PREFIX))).first()
-    return ours if ours and telling.subject(ours) == climbed.subject else None
+    return ours if ours and notifications.subject(ours) == climbed.subject else None

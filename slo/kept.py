@@ -6,8 +6,7 @@ An SLO's history goes by its own last row and window: `slo.counters.forgetting`.
 from datetime import timedelta
 
 from controlplane.core.retention import Rule, lasting, rule
-from slo.counters import forgetting as counters
-from slo.counters import gone
+from slo.counters import forgetting, gone
 from slo.thresholds import forgetting as _alerts  # noqa: F401
 
 _OLD = """
@@ -22,19 +21,19 @@ HOURS = rule(
         name="slo-history",
         model="slo.Hour",
         parts=("slo.Minute",),
-        kept=timedelta(days=counters.MIN_DAYS),
-        where=_OLD.format(least=counters.MIN_DAYS, more=counters.DAYS_MORE),
+        kept=timedelta(days=forgetting.MIN_DAYS),
+        where=_OLD.format(least=forgetting.MIN_DAYS, more=forgetting.DAYS_MORE),
         since="to_timestamp(nullif(greatest(hour, 0), 0) * 3600.0)",
         tick="slo.purge",
         why="What was counted, by the minute, as far as any budget looks back.",
-        but=f"An SLO's whole window and {counters.DAYS_MORE} days; what it came to, for ever.",
+        but=f"An SLO's whole window and {forgetting.DAYS_MORE} days; what it came to, for ever.",
     )
 )
 SAMPLES = rule(
     Rule(
         name="slo-samples",
         model="slo.Sample",
-        kept=counters.SAMPLES_KEPT,
+        kept=forgetting.SAMPLES_KEPT,
         where="minute < extract(epoch FROM %(before)s::timestamptz)::bigint / 60"
         " AND EXISTS (SELECT FROM slo_series s"
         " WHERE s.id = it.series_id AND s.source <> 'import' AND (s.at < %(before)s"
@@ -50,19 +49,19 @@ SERIES = rule(
     Rule(
         name="slo-series",
         model="slo.Series",
-        kept=counters.SERIES_KEPT,
+        kept=forgetting.SERIES_KEPT,
         where="at < %(before)s AND NOT EXISTS (SELECT FROM slo_sample m WHERE m.series_id = it.id)",
         since="at",
         tick="slo.purge",
         why="What each source said last, so that nothing is counted twice when it comes back.",
-        but=f"Sooner, after a day: boots beyond the newest {counters.BOOTS_KEPT} of a source.",
+        but=f"Sooner, after a day: boots beyond the newest {forgetting.BOOTS_KEPT} of a source.",
     )
 )
 BATCHES = rule(
     Rule(
         name="slo-batches",
         model="slo.Batch",
-        kept=counters.BATCHES_KEPT,
+        kept=forgetting.BATCHES_KEPT,
         where="received_at < %(before)s",
         since="received_at",
         tick="slo.purge",

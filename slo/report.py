@@ -9,9 +9,10 @@ from django.utils import timezone
 
 from controlplane.core.sections import Chart, ReportRow, ReportSection
 from slo.arithmetic.clock import last_ended
-from slo.judging import budgets as judged
-from slo.judging.budgets import Spent
 from slo.models import Alert, Slo
+
+from .evaluation import budgets as judged
+from .evaluation.budgets import Spent
 
 MAX_ROWS = 50
 CHARTS = 3

@@ -7,9 +7,10 @@ from controlplane.core.gates.services import open_gates
 from slo.counters import forgetting, gone, packing
 from slo.ingest import delayed, reported
 from slo.ingest.prometheus import polling
-from slo.judging import gates, turn
 from slo.thresholds import forgetting as old_alerts
 from slo.thresholds import looking
+
+from .evaluation import gates, tick
 
 AT_ONCE = 5000
 MAX_FOLDED = 100_000
@@ -17,10 +18,10 @@ MAX_PACKED = 500_000
 MAX_PURGED = 1_000_000
 
 
-@ticks.tick("slo.judge", seconds=5, queue="slo", pending=lambda now: [turn.pending(now)])
+@ticks.tick("slo.judge", seconds=5, queue="slo", pending=lambda now: [tick.pending(now)])
 def judge(now: datetime) -> int:
     """Every SLO, once a minute."""
-    return turn.turn(now)
+    return tick.turn(now)
 
 
 @ticks.tick("slo.gates", seconds=1, queue="slo", pending=lambda _now: [open_gates(gates.TYPE)])

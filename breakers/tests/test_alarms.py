@@ -20,7 +20,7 @@ from breakers.tests.fleet import (
 )
 from controlplane.core.models import Instance, Tick
 from controlplane.core.outbox import wordings
-from slo.judging import locks
+from slo.alerts import locks
 from slo.models import Alert
 
 pytestmark = pytest.mark.django_db

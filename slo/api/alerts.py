@@ -14,12 +14,13 @@ from controlplane.core.errors import NotFound
 from controlplane.core.http.authentication import actor_of
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from slo import resources
+from slo.alerts import lifecycle
 from slo.api.bodies import AcknowledgeAlertBody, AlertFilters
 from slo.api.exclusions import number
 from slo.api.shapes import ONE_ALERT, AcknowledgedAlertShape, AlertShape, PostmortemShape
 from slo.api.slos import READ, WRITE
-from slo.judging import alerts, chronicle, postmortem
 from slo.models import Alert
+from slo.postmortems import draft, incident_events
 
 BESIDE = ("slo", "threshold")
 IN_STATE = {
@@ -74,7 +75,7 @@ class AcknowledgeView(ApiView):
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, alert_id: str) -> Done:
         """Say that you know: nobody is called for it for 24 hours."""
         comment = body.get("comment", "")
-        alerts.acknowledge(alert_id=number(alert_id), actor=actor, now=now, comment=comment)
+        lifecycle.acknowledge(alert_id=number(alert_id), actor=actor, now=now, comment=comment)
         return Done(resources.alert(_find(alert_id)))
 
 
@@ -90,9 +91,9 @@ class PostmortemView(ApiView):
         It quotes the audit trail of the whole installation: a token needs the scope `audit:read`
         besides `slo:read`. People of every role have both.
         """
-        actor_of(request).require(chronicle.SCOPE)
+        actor_of(request).require(incident_events.SCOPE)
         alert = _find(alert_id)
-        return Response({"alert": alert.pk, "markdown": postmortem.draft(alert, db_now())})
+        return Response({"alert": alert.pk, "markdown": draft.draft(alert, db_now())})
 
 
 def _find(alert_id: str) -> Alert:

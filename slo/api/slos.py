@@ -32,9 +32,9 @@ from slo.api.shapes import (
     StatusShape,
 )
 from slo.arithmetic.clock import end_of
-from slo.judging import lookback
-from slo.judging.backtest import limit_backtests
-from slo.judging.status import status
+from slo.backtests import history
+from slo.backtests.replay import limit_backtests
+from slo.evaluation.status import status
 from slo.models import Slo
 from slo.objectives import services
 from slo.objectives.permission import require_admin
@@ -136,7 +136,7 @@ class SeriesView(ApiView):
         asked = self.filters.of(request.query_params)
         slo = services.find(name)
         since, until, step = (asked.get(one) for one in ("from", "to", "step"))
-        return Response(lookback.series(slo, since=since, until=until, step=step, now=db_now()))
+        return Response(history.series(slo, since=since, until=until, step=step, now=db_now()))
 
 
 class BacktestView(ApiView):
@@ -152,9 +152,9 @@ class BacktestView(ApiView):
         Nothing is changed, and nobody is told.
         """
         slo = services.find(name)
-        instead = {field: body[field] for field in lookback.REPLACEABLE if field in body}
+        instead = {field: body[field] for field in history.REPLACEABLE if field in body}
         with limit_backtests(actor):
-            found = lookback.run(
+            found = history.run(
                 slo,
                 start=body["start"],
                 end=body.get("end"),

@@ -13,7 +13,7 @@ from controlplane.core import values
 from controlplane.core.errors import InvalidInput
 from controlplane.core.values import Errors, put
 from slo.arithmetic.objective import Objective
-from slo.judging import wanted
+from slo.evaluation import objective_loader
 from slo.models import Slo
 from slo.objectives import presets
 from slo.objectives.rules import read_rules
@@ -98,7 +98,7 @@ def objective(document: Mapping[str, Any]) -> Objective:
     return Objective(
         target=Decimal(str(document["target"])),
         window_days=document["window_days"],
-        rules=wanted.rules(document["rules"]),
+        rules=objective_loader.rules(document["rules"]),
         min_events=document["min_events"],
     )
 

@@ -13,7 +13,7 @@ from controlplane.core.errors import Conflict, InvalidInput, NotFound
 from controlplane.core.live.notes import changed
 from controlplane.core.reasons import unreadable
 from slo.arithmetic.clock import end_of, minute_of
-from slo.judging.status import judged_at, status
+from slo.evaluation.status import judged_at, status
 from slo.models import Exclusion, Slo
 from slo.objectives import services
 from slo.objectives.permission import SCOPE

@@ -14,7 +14,7 @@ from controlplane.core.templatetags.screen import icon
 from slo.arithmetic.clock import length
 from slo.arithmetic.objective import PAGE
 from slo.arithmetic.promises import Meaning
-from slo.judging.tried import Trial
+from slo.backtests.trials import Trial
 from slo.models import Alert
 from slo.objectives import words
 

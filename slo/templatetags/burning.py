@@ -11,7 +11,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from controlplane.core import durations
-from slo.judging.sparks import PARTS, Spark
+from slo.dashboard.sparklines import PARTS, Spark
 from slo.templatetags.slos import spent_tone, times
 
 register = template.Library()

@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString
 from controlplane.core import durations
 from controlplane.core.templatetags.screen import icon
 from slo.arithmetic.clock import length
-from slo.judging.annotations import Annotation
+from slo.dashboard.annotations import Annotation
 from slo.models import Alert, Slo
 from slo.objectives import words
 

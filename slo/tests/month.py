@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from controlplane.tests.rows import insert
 from slo.arithmetic.clock import end_of, last_ended
-from slo.judging import looking
+from slo.evaluation import evaluator
 from slo.models import Alert, Exclusion, Hour, Minute, Sli, Slo, Standing
 
 UNPACKED_HOURS = 72
@@ -61,7 +61,7 @@ def month(
 def judged(slos: Sequence[Slo], now: datetime, *, since_minutes: int = 31) -> None:
     """Have them been judged at the last minute that is over."""
     minute = last_ended(now)
-    for seen in looking.look(slos, minute):
+    for seen in evaluator.look(slos, minute):
         found = seen.evaluation
         Standing.objects.update_or_create(
             slo=seen.slo,

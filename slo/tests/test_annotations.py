@@ -8,7 +8,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.instances.models import Instance
 from slo import topics
 from slo.arithmetic.clock import last_ended
-from slo.judging import annotations
+from slo.dashboard import annotations
 from slo.objectives import services
 from slo.tests import making
 from slo.tests.month import alert, excluded, judged

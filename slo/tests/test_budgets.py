@@ -6,9 +6,9 @@ import pytest
 from django.utils import timezone
 
 from slo.arithmetic.clock import end_of, last_ended
-from slo.judging import budgets
-from slo.judging.budgets import Spent
-from slo.judging.status import judged_at
+from slo.evaluation import budgets
+from slo.evaluation.budgets import Spent
+from slo.evaluation.status import judged_at
 from slo.models import Minute, Sli
 from slo.objectives import exclusions
 from slo.tests import making

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
-from slo.judging import turn
+from slo.evaluation import tick
 from slo.models import Alert, Slo
 from slo.objectives import services
 from slo.tests import making
@@ -23,7 +23,7 @@ def burns(days=3):
     now = db_now()
     slo = making.slo(actions=[HOLD])
     month(slo, now, [Incident(20, 21, 0.2), Incident(2000, 30, 0.3)], days=days)
-    turn.turn(now)
+    tick.turn(now)
     return slo
 
 
@@ -44,7 +44,7 @@ def test_objective_is_made_burns_and_somebody_knows(desks):
 
     now = db_now()
     month(Slo.objects.get(), now, [Incident(20, 21, 0.2)], days=2)
-    turn.turn(now)
+    tick.turn(now)
     page = desks.of(person("operator")).open("/alerts/")
     row = page.locator("li.alert-row", has_text="1h and 5m").first
     row.get_by_role("link", name="Acknowledge").click()

@@ -10,7 +10,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from controlplane.core.http.tests.callers import at_once
 from controlplane.core.roles import ALL_SCOPES, Role
-from slo.judging import wanted
+from slo.evaluation import objective_loader
 from slo.models import Series, Sli, Slo
 from slo.objectives import documents, services
 from slo.tests.making import ADMIN, OPERATOR, VIEWER, counted, slo
@@ -77,7 +77,7 @@ def test_what_is_stored_is_what_was_written():
 
     made.refresh_from_db()
 
-    objective = wanted.objective(made)
+    objective = objective_loader.objective(made)
     assert str(objective.target) == "0.99999999"
     assert str(objective.rules[0].burn_rate) == "14.4"
     assert documents.checked(NAME, documents.said(made)) == documents.said(made)

@@ -6,7 +6,8 @@ import pytest
 
 from controlplane.core.clock import db_now
 from slo.arithmetic.clock import end_of, last_ended
-from slo.judging import looking, plots
+from slo.dashboard import plots
+from slo.evaluation import evaluator
 from slo.models import Sli
 from slo.tests import making
 from slo.tests.month import Incident, alert, excluded, month
@@ -29,7 +30,7 @@ def test_last_point_is_what_the_judge_says_just_then():
     last = last_ended(now)
 
     found = plots.burn(slo, last - 60, last)
-    (seen,) = looking.look([slo], last)
+    (seen,) = evaluator.look([slo], last)
 
     assert found.step == 1
     assert {one.window: one.rates[-1] for one in found.lines} == seen.evaluation.burn_rates
@@ -74,7 +75,7 @@ def test_period_of_which_nothing_is_known_draws_no_budget_and_tells_no_share():
     month(slo, now, [Incident(90, 80, 0.5)], days=1)
     last = last_ended(now)
 
-    (seen,) = looking.look([slo], last)
+    (seen,) = evaluator.look([slo], last)
     (day,) = plots.parts(slo, [last - 1440, last], last)
 
     assert seen.evaluation.remaining_ratio is None
@@ -91,7 +92,7 @@ def test_budget_begins_whole_and_ends_with_what_is_left():
     excluded(slo, last - 3 * 1440, last - 2 * 1440)
 
     found = plots.spent(slo, last)
-    (seen,) = looking.look([slo], last)
+    (seen,) = evaluator.look([slo], last)
 
     assert found.left[0] == 1
     assert found.left[-1] == pytest.approx(seen.evaluation.remaining_ratio, abs=1e-5)
@@ -105,7 +106,7 @@ def test_parts_of_the_period_add_up_to_what_was_spent():
     last = last_ended(now)
 
     days = plots.parts(slo, range(last - 7 * 1440, last + 1, 1440), last)
-    (seen,) = looking.look([slo], last)
+    (seen,) = evaluator.look([slo], last)
 
     left = seen.evaluation.remaining_ratio
     assert days[0].ends == end_of(last)

@@ -11,7 +11,7 @@ from controlplane.core import ticks
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.models import Tick
 from controlplane.core.outbox.models import OutboxMessage
-from slo.judging import locks
+from slo.alerts import locks
 from slo.models import Alert, ThresholdRule
 from slo.tests.measured import MINUTE, NOW, SECOND, look, offered, opened, rule
 from slo.thresholds import forgetting

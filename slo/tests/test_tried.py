@@ -9,8 +9,9 @@ import pytest
 
 from slo.arithmetic.clock import end_of
 from slo.arithmetic.objective import PAGE, TICKET, Objective, Rule
-from slo.judging import backtest, tried, wanted
-from slo.judging.status import LATE
+from slo.backtests import replay, trials
+from slo.evaluation import objective_loader
+from slo.evaluation.status import LATE
 from slo.models import Minute
 from slo.tests import making
 
@@ -46,9 +47,9 @@ def test_same_alerts_as_the_backtest_that_looks_at_everything(seed):
     slo = weather(seed)
     by = Objective(Decimal("0.999"), 30, RULES, min_events=500)
 
-    found = tried.run(slo, by, timedelta(hours=12), NOW)
+    found = trials.run(slo, by, timedelta(hours=12), NOW)
 
-    whole = backtest.alerts(backtest.ticks(slo, start=found.since, end=found.until, objective=by))
+    whole = replay.alerts(replay.ticks(slo, start=found.since, end=found.until, objective=by))
     told = [(one.rule, one.opened_at, one.resolved_at) for one in found.fired]
     assert sorted(told, key=str) == sorted(
         ((one.rule, one.opened_at, one.resolved_at) for one in whole), key=str
@@ -58,17 +59,19 @@ def test_same_alerts_as_the_backtest_that_looks_at_everything(seed):
 
 def test_present_rules_are_told_beside_those_that_are_tried():
     slo = weather(1)
-    by = replace(wanted.objective(slo), rules=RULES)
+    by = replace(objective_loader.objective(slo), rules=RULES)
 
-    found = tried.run(slo, by, timedelta(hours=12), NOW)
+    found = trials.run(slo, by, timedelta(hours=12), NOW)
 
     assert found.pages.times + found.tickets.times == len(found.fired) > 0
     assert (found.pages_now.times, found.tickets_now.times) == (0, 0)
-    assert tried.run(slo, wanted.objective(slo), timedelta(hours=12), NOW).pages_now is None
+    assert (
+        trials.run(slo, objective_loader.objective(slo), timedelta(hours=12), NOW).pages_now is None
+    )
 
 
 def test_places_lie_within_the_span():
-    found = tried.run(weather(2), Objective(Decimal("0.999"), 30, RULES), timedelta(days=30), NOW)
+    found = trials.run(weather(2), Objective(Decimal("0.999"), 30, RULES), timedelta(days=30), NOW)
 
     assert found.since == end_of(END - 12 * 60)
     assert all(
@@ -79,7 +82,7 @@ def test_places_lie_within_the_span():
 
 
 def test_nothing_counted_is_said():
-    found = tried.run(making.slo(), Objective(Decimal("0.9"), 30, RULES), timedelta(days=1), NOW)
+    found = trials.run(making.slo(), Objective(Decimal("0.9"), 30, RULES), timedelta(days=1), NOW)
 
     assert found.counted_since is None
     assert (found.fired, found.known) == ([], 0.0)

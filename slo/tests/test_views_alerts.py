@@ -11,12 +11,12 @@ from controlplane.core.escalation.models import Escalation
 from controlplane.core.roles import READ_SCOPES, SCOPES_OF, Role
 from controlplane.core.targets.tests.people import fill
 from controlplane.core.trip_requests.models import TripRequest
-from slo.judging import alerts, turn
+from slo.alerts import lifecycle
+from slo.evaluation import tick
 from slo.models import Alert
 from slo.tests import making
 from slo.tests.making import OPERATOR
-from slo.tests.month import Incident, month
-from slo.tests.month import alert as opened
+from slo.tests.month import Incident, alert, month
 from switches.tests.screens import DIALOG, PART, browser_as, page, text
 
 pytestmark = pytest.mark.django_db
@@ -30,7 +30,7 @@ def fires(**fields):
     now = db_now()
     slo = making.slo(**{"owner": "team-core", "actions": [TRIP, HOLD], **fields})
     month(slo, now, [Incident(20, 21, 0.2)], days=4)
-    turn.turn(now)
+    tick.turn(now)
     return Alert.objects.get(label="page")
 
 
@@ -42,10 +42,10 @@ def test_open_ones_come_first_worst_first_and_known_ones_last():
     now = db_now()
     slo = making.slo()
     ticket = {"rule": "6h/30m>6 ticket", "label": "ticket", "severity": "warning"}
-    opened(slo, now - timedelta(hours=2), None, subject="known", acknowledged_at=now)
-    opened(slo, now - timedelta(hours=1), None, subject="slow", **ticket)
-    opened(slo, now - timedelta(minutes=5), None, subject="fast")
-    opened(slo, now - timedelta(hours=9), 20, subject="past")
+    alert(slo, now - timedelta(hours=2), None, subject="known", acknowledged_at=now)
+    alert(slo, now - timedelta(hours=1), None, subject="slow", **ticket)
+    alert(slo, now - timedelta(minutes=5), None, subject="fast")
+    alert(slo, now - timedelta(hours=9), 20, subject="past")
 
     html = shown("/alerts/")
 
@@ -60,8 +60,8 @@ def test_list_is_narrowed_to_what_is_asked_for():
     now = db_now()
     slo = making.slo()
     ticket = {"rule": "6h/30m>6 ticket", "label": "ticket", "severity": "warning"}
-    opened(slo, now - timedelta(hours=9), 20)
-    opened(slo, now - timedelta(hours=1), None, subject="oracle-p95", said="slow", **ticket)
+    alert(slo, now - timedelta(hours=9), 20)
+    alert(slo, now - timedelta(hours=1), None, subject="oracle-p95", said="slow", **ticket)
 
     assert "for 20 min" in text(shown("/alerts/?state=resolved"))
     assert "oracle-p95" in shown("/alerts/?q=oracle", "operator")
@@ -141,7 +141,7 @@ def test_whoever_is_called_next_is_named_with_the_step(settings):
 
 
 def test_what_has_resolved_can_not_be_acknowledged():
-    one = opened(making.slo(), db_now() - timedelta(hours=1), 5)
+    one = alert(making.slo(), db_now() - timedelta(hours=1), 5)
     browser = browser_as("operator")
     assert "nothing to acknowledge" in text(page(browser.get(f"/alerts/{one.pk}/acknowledge/")))
 
@@ -162,7 +162,7 @@ def test_viewer_sees_and_may_not_acknowledge():
 
 def test_timeline_is_in_order_and_ends_with_the_end():
     one = fires()
-    alerts.acknowledge(alert_id=one.pk, actor=OPERATOR, now=db_now(), comment=WHAT_I_DO)
+    lifecycle.acknowledge(alert_id=one.pk, actor=OPERATOR, now=db_now(), comment=WHAT_I_DO)
     Escalation.objects.filter(subject=f"alert:{one.pk}").update(
         facts={"told": [{"at": one.opened_at.isoformat(), "who": ["on-call (kim)"]}]}
     )
@@ -242,7 +242,7 @@ def test_postmortem_is_shown_and_can_be_taken_along():
 
 
 def test_postmortem_is_for_who_may_read_the_audit_trail(monkeypatch):
-    one = opened(making.slo(), db_now() - timedelta(hours=1), 5)
+    one = alert(making.slo(), db_now() - timedelta(hours=1), 5)
     monkeypatch.setitem(SCOPES_OF, Role.VIEWER, READ_SCOPES - {"audit:read"})
 
     browser = browser_as("viewer")

@@ -183,7 +183,7 @@ def test_source_that_cannot_be_read_is_marked():
 
 
 def test_pages_go_on(monkeypatch):
-    monkeypatch.setattr("slo.judging.board.PAGE_SIZE", 2)
+    monkeypatch.setattr("slo.dashboard.board.PAGE_SIZE", 2)
     for name in ("a", "b", "c"):
         stands(making.slo(name))
 

@@ -10,8 +10,8 @@ from django.db import connection, transaction
 from controlplane.core import measures
 from controlplane.core.measures import Asked, Reading
 from controlplane.core.models import Tick
+from slo.alerts import lifecycle, locks
 from slo.arithmetic.hysteresis import Firing, Key
-from slo.judging import alerts, locks
 from slo.models import Alert, ThresholdRule
 from slo.thresholds import rules
 
@@ -58,7 +58,7 @@ def look(now: datetime) -> int:
         open_of_it = {subject for name, subject in standing if name == rule.name}
         seen = see(rule, now, since=last, standing=open_of_it)
         _take(found, seen, open_of_it)
-    return alerts.settle(
+    return lifecycle.settle(
         kind=Alert.Kind.THRESHOLD,
         firing=found.firing,
         unknown=found.unknown - found.gone.keys(),

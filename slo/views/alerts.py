@@ -20,11 +20,16 @@ from controlplane.core.escalation import hearing
 from controlplane.core.gates.models import Hold
 from controlplane.core.http.authentication import actor_of
 from controlplane.core.runbooks import rendering
+from slo.alerts import lifecycle, notifications, runbooks
 from slo.attention import WORST_FIRST
-from slo.judging import alerts, chronicle, postmortem, runbooks, telling, timeline
 from slo.models import Alert, Standing
 from slo.models.alerts import SEVERITIES
 from slo.objectives.permission import SCOPE
+from slo.postmortems import (
+    alert_timeline,
+    draft,
+    incident_events,
+)
 from slo.views import live
 from slo.views.changes import notice
 from slo.views.forms import WhyForm
@@ -70,20 +75,20 @@ def alerts_page(request: PersonRequest) -> HttpResponse:
 def alert_page(request: PersonRequest, alert_id: int) -> HttpResponse:
     now = db_now()
     alert = find(alert_id)
-    called = timeline.escalations(alert)
+    called = alert_timeline.escalations(alert)
     latest = called[-1] if called else None
     context = {
         "now": now,
         "alert": alert,
         "escalation": latest,
         "next": hearing.next_of([latest], now).get(latest.pk) if latest else None,
-        "called_names": timeline.called_last(latest) if latest else [],
+        "called_names": alert_timeline.called_last(latest) if latest else [],
         "windows": _windows(alert),
         "figures": _figures(alert),
         "budget": _budget(alert),
-        "asked": timeline.requests(alert),
-        "holds": list(Hold.objects.filter(key=telling.subject(alert))),
-        "entries": timeline.of(alert, called),
+        "asked": alert_timeline.requests(alert),
+        "holds": list(Hold.objects.filter(key=notifications.subject(alert))),
+        "entries": alert_timeline.of(alert, called),
         "runbook": runbooks.of(alert),
         "others": list(_others(alert)),
     }
@@ -98,7 +103,7 @@ def acknowledge(request: PersonRequest, alert_id: int) -> HttpResponse:
 
     def carry_out(actor: Actor, now: datetime) -> str:
         comment = form.given("reason")
-        alerts.acknowledge(alert_id=alert_id, actor=actor, now=now, comment=comment)
+        lifecycle.acknowledge(alert_id=alert_id, actor=actor, now=now, comment=comment)
         return f"{alert.subject}: acknowledged. Nobody else is called for 24 hours."
 
     return change(
@@ -107,7 +112,7 @@ def acknowledge(request: PersonRequest, alert_id: int) -> HttpResponse:
         carry_out,
         scope=SCOPE,
         template="slo/acknowledge.html",
-        context=lambda now: {"alert": alert, "called": timeline.escalations(alert)[-1:]},
+        context=lambda now: {"alert": alert, "called": alert_timeline.escalations(alert)[-1:]},
         back=reverse("alert_page", args=[alert_id]),
         refused=lambda error: notice(request, error.detail, alert.slo),
     )
@@ -117,10 +122,10 @@ def acknowledge(request: PersonRequest, alert_id: int) -> HttpResponse:
 @require_GET
 def postmortem_page(request: PersonRequest, alert_id: int) -> HttpResponse:
     """The draft to copy, or with `?download` as a file; it quotes the audit trail."""
-    actor_of(request).require(chronicle.SCOPE)
+    actor_of(request).require(incident_events.SCOPE)
     now = db_now()
     alert = find(alert_id)
-    text = postmortem.draft(alert, now)
+    text = draft.draft(alert, now)
     if "download" in request.GET:
         answer = HttpResponse(text, content_type="text/markdown; charset=utf-8")
         answer["Content-Disposition"] = f'attachment; filename="postmortem-{alert.pk}.md"'

@@ -8,8 +8,8 @@ from controlplane.core.clock import db_now
 from controlplane.core.durations import parse
 from controlplane.core.errors import InvalidInput
 from controlplane.core.http.authentication import actor_of
-from slo.judging import tried
-from slo.judging.backtest import limit_backtests
+from slo.backtests import trials
+from slo.backtests.replay import limit_backtests
 from slo.objectives import documents, services
 from slo.views.drafts import Draft
 
@@ -45,5 +45,5 @@ def backtest(request: PersonRequest, name: str) -> HttpResponse:
         context |= {"errors": error.errors}
         return show(request, "slo/backtest.html", context, status=422)
     with limit_backtests(actor_of(request)):
-        found = tried.run(slo, wanted, parse(span), db_now())
+        found = trials.run(slo, wanted, parse(span), db_now())
     return show(request, "slo/backtest.html", {**context, "tried": found})

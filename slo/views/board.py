@@ -6,7 +6,7 @@ from django.views.decorators.http import require_GET
 
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
-from slo.judging import board
+from slo.dashboard import board
 from slo.views import live
 
 FILTERS = ("state", "service", "q")

@@ -16,8 +16,8 @@ from controlplane.core.changes import RuleForm, change, posted
 from controlplane.core.clock import db_now
 from controlplane.core.http.authentication import actor_of
 from slo.arithmetic.clock import last_ended, minute_of
-from slo.judging import budgets
-from slo.judging.status import judged_at
+from slo.evaluation import budgets
+from slo.evaluation.status import judged_at
 from slo.models import Exclusion, Slo
 from slo.objectives import exclusions, services
 from slo.objectives.permission import SCOPE

@@ -16,9 +16,10 @@ from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
 from slo.arithmetic import promises
 from slo.arithmetic.clock import end_of, last_ended, minute_of
-from slo.judging import annotations, board, explaining, plots, wanted
-from slo.judging.annotations import Annotation
-from slo.judging.plots import Part
+from slo.dashboard import annotations, board, plots, unknown_reasons
+from slo.dashboard.annotations import Annotation
+from slo.dashboard.plots import Part
+from slo.evaluation import objective_loader
 from slo.models import Alert, Exclusion, Sli, Slo, Standing
 from slo.objectives import documents, words
 from slo.views import live, spans
@@ -82,13 +83,13 @@ def _now(slo: Slo, now: datetime) -> dict[str, Any]:
         "judged_at": judged_at,
         "is_late": judged_at is not None and now - judged_at > late,
         "rules": rules(slo, standing),
-        "reasons": explaining.why_unknown(slo, sli, standing, now),
-        "silent_since": end_of(sli.last) if sli and explaining.silence(sli, now) else None,
+        "reasons": unknown_reasons.why_unknown(slo, sli, standing, now),
+        "silent_since": end_of(sli.last) if sli and unknown_reasons.silence(sli, now) else None,
         "burning": _burning(slo, sli, standing),
         "open_alerts": list(
             Alert.objects.filter(slo=slo, resolved_at__isnull=True).order_by("opened_at")
         ),
-        "promise": promises.of(slo.target, slo.window_days, wanted.rules(slo.rules)),
+        "promise": promises.of(slo.target, slo.window_days, objective_loader.rules(slo.rules)),
     }
 
 
@@ -130,14 +131,14 @@ def _burning(slo: Slo, sli: Sli | None, standing: Standing | None) -> list[dict[
             "coverage": standing.coverage.get(name) if standing else None,
             "why": _why_blind(slo, standing, name),
         }
-        for name in explaining.windows(slo, standing)
+        for name in unknown_reasons.windows(slo, standing)
     ]
 
 
 def _why_blind(slo: Slo, standing: Standing | None, name: str) -> str:
     if standing is None or standing.burn_rates.get(name) is not None:
         return ""
-    return explaining.why_blind(name, standing.coverage, slo.min_events)
+    return unknown_reasons.why_blind(name, standing.coverage, slo.min_events)
 
 
 def _plots(request: PersonRequest, slo: Slo, now: datetime) -> dict[str, Any]:

@@ -11,8 +11,9 @@ from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
 from slo.arithmetic.clock import MINUTE_SECONDS, last_ended
 from slo.arithmetic.objective import Objective
-from slo.judging import annotations, plots, wanted
-from slo.judging.annotations import Annotation
+from slo.dashboard import annotations, plots
+from slo.dashboard.annotations import Annotation
+from slo.evaluation import objective_loader
 from slo.models import Slo
 from slo.views import one, spans
 
@@ -33,7 +34,7 @@ def _burn(slo: Slo, span: spans.Span) -> dict[str, Any]:
         "times": [minute * MINUTE_SECONDS for minute in found.minutes],
         "step": found.step * MINUTE_SECONDS,
         "lines": [{"name": line.window, "values": line.rates} for line in found.lines],
-        "limits": _limits(wanted.objective(slo)),
+        "limits": _limits(objective_loader.objective(slo)),
         "bands": [_band(mark) for mark in marks],
     }
 

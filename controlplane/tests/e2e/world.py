@@ -17,7 +17,7 @@ from controlplane.core.jobs import engine
 from controlplane.core.outbox.tests.written import hook, somebody, written
 from controlplane.core.people.models import User
 from controlplane.core.people.services import actor_for
-from slo.judging import turn
+from slo.evaluation import tick
 from slo.models import Standing
 from slo.tests import making
 from slo.tests.month import Incident, alert, excluded, month
@@ -156,7 +156,7 @@ def _slos() -> None:
     burning = making.slo(actions=[{"on": "page", "do": "hold_ramps"}])
     month(burning, now, [Incident(20, 21, 0.2), Incident(2000, 30, 0.3)], days=3)
     making.slo("canvas-latency", service="canvas", kind="latency", target=0.95, threshold_ms=3000)
-    turn.turn(now)
+    tick.turn(now)
     alert(burning, now - timedelta(days=1), 25)
     last = Standing.objects.get(slo=burning).minute
     excluded(burning, last - 700, last - 640)

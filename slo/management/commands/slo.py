@@ -19,8 +19,8 @@ from controlplane.core.errors import InvalidInput
 from controlplane.core.shell import ShellCommand, shell_actor
 from slo.arithmetic.clock import end_of
 from slo.arithmetic.evaluate import Evaluation
+from slo.backtests import replay
 from slo.ingest import importing
-from slo.judging import backtest
 from slo.models import Sli, Slo
 
 WRONG_ARGUMENT = 2
@@ -94,7 +94,7 @@ class Command(ShellCommand):
         start, end = self._span(slo, options["start"], options["end"])
         if end < start:
             raise CommandError("--end is before --start.", returncode=WRONG_ARGUMENT)
-        found = backtest.ticks(slo, start=start, end=end, step=options["step"])
+        found = replay.ticks(slo, start=start, end=end, step=options["step"])
         for at, evaluation in found:
             self.line(
                 json.dumps(tick(at, evaluation)) if options["json"] else _line(at, evaluation)

@@ -8,9 +8,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from slo.counters import forgetting, gone, packing
+from slo.evaluation import evaluator, statuses
 from slo.ingest import delayed, pushing
 from slo.ingest.pushing import Sample as Told
-from slo.judging import looking, standing
 from slo.models import Alert, Exclusion, Hour, Minute, Sample, Series, Sli, Slo, Standing
 from slo.models.counters import IMPORTED
 from slo.tests.counting.house import MINUTE, NOW, counted, objective
@@ -152,11 +152,11 @@ def test_slos_that_were_removed_cost_nothing_when_others_are_judged(sli: Sli) ->
     slo = sli.slo
     assert slo is not None
     Standing.objects.create(slo=slo, minute=MINUTE, state="ok", since=NOW)
-    assert standing.states() == {slo.pk: "ok"}
+    assert statuses.states() == {slo.pk: "ok"}
     Slo.objects.filter(pk=slo.pk).update(removed_at=NOW)
 
-    assert standing.states() == {}
-    assert looking._slis([]) == {}
+    assert statuses.states() == {}
+    assert evaluator._slis([]) == {}
 
 
 def test_what_is_left_to_a_tick_for_an_slo_that_is_gone_goes_with_it(

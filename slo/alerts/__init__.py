@@ -1,0 +1,1 @@
+"""Alerts: opening and resolving them, notifications, and the actions they trigger."""

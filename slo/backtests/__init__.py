@@ -1,0 +1,1 @@
+"""Backtests: burn-rate rules evaluated against stored history."""

@@ -1,0 +1,170 @@
+"""How an SLO stood over a span, step by step, and how it would have with other rules: what the API
+tells of it."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from controlplane.core import canonical, durations
+from controlplane.core.errors import InvalidInput
+from slo.arithmetic.clock import end_of, last_ended
+from slo.arithmetic.evaluate import Evaluation, plain
+from slo.arithmetic.objective import Objective
+from slo.arithmetic.windows import length
+from slo.counters import reading
+from slo.models import Sli, Slo
+from slo.objectives import documents
+
+from . import replay, trials
+from .replay import Fired
+
+MAX_STEPS = 2000
+"""Of which each is told."""
+MAX_TICKS = 45_000
+"""Of which only alerts are told: a month, minute by minute."""
+USUAL_STEPS = 300
+STEPS = (60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400)
+SECOND = timedelta(seconds=1)
+MINUTE = timedelta(minutes=1)
+A_DAY = timedelta(days=1)
+EARLIEST = timedelta(days=800)
+REPLACEABLE = ("rules", "target", "window_days", "min_events")
+
+
+def series(
+    slo: Slo, *, since: datetime | None, until: datetime | None, step: Any, now: datetime
+) -> dict[str, Any]:
+    """How it stood at each step of a span; of the last day, unless something else is said.
+
+    Raises :class:`InvalidInput`.
+    """
+    end = min(until or now, now)
+    start = since or end - A_DAY
+    _require_span(start, end, now, "from", "to")
+    width = _step(step, end - start, USUAL_STEPS, MAX_STEPS)
+    ticks = replay.ticks(slo, start=start, end=end, step=width)
+    return {
+        "from": canonical.timestamp(start),
+        "to": canonical.timestamp(end),
+        "step_seconds": width // SECOND,
+        "points": [
+            {
+                "at": canonical.timestamp(at),
+                "state": one.state,
+                "burn_rates": dict(one.burn_rates),
+                "remaining_ratio": one.remaining_ratio,
+            }
+            for at, one in ticks
+        ],
+    }
+
+
+def run(
+    slo: Slo,
+    *,
+    start: datetime,
+    end: datetime | None,
+    step: Any,
+    instead: Mapping[str, Any],
+    each: bool,
+    now: datetime,
+) -> dict[str, Any]:
+    """The alerts that there would have been over a span; `instead` are fields that stand in place
+    of the SLO's own (rules, target, …). With `each`, every tick is told as well.
+
+    Raises :class:`InvalidInput`.
+    """
+    objective = _objective(slo, instead, start)
+    end = min(end or now, now)
+    _require_span(start, end, now, "start", "end")
+    most = MAX_STEPS if each else MAX_TICKS
+    width = _step(step, end - start, most, most)
+    found = _ticks(slo, objective, start, end, width, each=each)
+    told = {
+        "start": canonical.timestamp(start),
+        "end": canonical.timestamp(end),
+        "step_seconds": width // SECOND,
+        "ticks": len(found),
+        "states": dict(Counter(one.state for _, one in found)),
+        "alerts": [_fired(one, end) for one in replay.alerts(found)],
+    }
+    return {**told, "results": [tick(at, one) for at, one in found]} if each else told
+
+
+def tick(at: datetime, seen: Evaluation) -> dict[str, Any]:
+    """A tick, with the rules and burn rates then."""
+    return {
+        "at": canonical.timestamp(at),
+        "state": seen.state,
+        "burn_rates": dict(seen.burn_rates),
+        "rules": [one.document() for one in seen.rules],
+    }
+
+
+def _objective(slo: Slo, instead: Mapping[str, Any], start: datetime) -> Objective:
+    if unknown := instead.keys() - {*REPLACEABLE}:
+        raise InvalidInput({name: ["Nothing else stands in for it here."] for name in unknown})
+    document = documents.checked(slo.name, {**documents.said(slo), **instead})
+    return replace(documents.objective(document), excluded=tuple(replay.excluded(slo, start)))
+
+
+def _ticks(
+    slo: Slo, objective: Objective, start: datetime, end: datetime, step: timedelta, *, each: bool
+) -> list[tuple[datetime, Evaluation]]:
+    """A tick between two minutes tells what the last one that had ended does, so that a month of
+    minutes can be looked at in a few seconds, unless everything is wanted of each."""
+    if each or step > MINUTE or not objective.rules:
+        return list(replay.ticks(slo, start=start, end=end, step=step, objective=objective))
+    sli = Sli.objects.filter(slo=slo).first()
+    longest = max([objective.period, *(length(one) for one in objective.windows)])
+    first, last = last_ended(start), last_ended(end)
+    history = reading.history(sli.pk if sli else 0, first - longest, last)
+    return list(trials.glances(objective, history, end_of(first), end_of(last)))
+
+
+def _fired(one: Fired, end: datetime) -> dict[str, Any]:
+    rule, until = one.rule, one.resolved_at or end
+    return {
+        "long": rule.long,
+        "short": rule.short,
+        "burn_rate": plain(rule.burn_rate),
+        "severity": rule.severity,
+        "opened_at": canonical.timestamp(one.opened_at),
+        "resolved_at": None if one.resolved_at is None else canonical.timestamp(one.resolved_at),
+        "lasted_seconds": (until - one.opened_at) // SECOND,
+        "worst": one.worst,
+    }
+
+
+def _require_span(start: datetime, end: datetime, now: datetime, first: str, last: str) -> None:
+    if start >= end:
+        raise InvalidInput({last: [f"Must be later than `{first}`, and not before its time."]})
+    if start < now - EARLIEST:
+        raise InvalidInput({first: [f"Nothing older than {EARLIEST.days} days is kept."]})
+
+
+def _step(given: Any, span: timedelta, usual: int, most: int) -> timedelta:
+    """The step that is asked for, or the smallest that makes no more than `usual` of them."""
+    if given is None:
+        seconds = next((one for one in STEPS if span <= usual * one * SECOND), STEPS[-1])
+        return seconds * SECOND
+    step = _asked(given)
+    if step < MINUTE or step % MINUTE:
+        raise InvalidInput({"step": ["Must be whole minutes: counters are kept by the minute."]})
+    if span // step + 1 > most:
+        raise InvalidInput({"step": [f"That makes more than {most:,} steps; take a larger one."]})
+    return step
+
+
+def _asked(given: Any) -> timedelta:
+    """Seconds, or a text such as 5m."""
+    if isinstance(given, str) and given.strip().isascii() and given.strip().isdigit():
+        given = int(given.strip()[:9])
+    try:
+        if isinstance(given, int) and not isinstance(given, bool):
+            return timedelta(seconds=min(max(given, 0), 10**9))
+        return durations.parse(given if isinstance(given, str) else "")
+    except ValueError as error:
+        raise InvalidInput({"step": [f"Seconds, or a duration. {error}"]}) from error

@@ -1,0 +1,1 @@
+"""Queries behind the SLO pages: the board, plots, and annotations."""

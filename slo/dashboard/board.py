@@ -1,0 +1,186 @@
+"""The board of SLOs: what is asked for, found and put in order, the worst first."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Case, Count, IntegerField, Max, Q, Value, When
+from django.db.models.functions import Lower
+
+from slo.arithmetic.clock import end_of, last_ended
+from slo.models import Slo, Standing
+from slo.models.objective import SloQuerySet
+
+from . import sparklines
+from .sparklines import Spark
+
+PAGE_SIZE = 50
+PAGE, TICKET, SPENT, UNKNOWN, OK = "page", "ticket", "spent", "unknown", "ok"
+FIRING = "firing"
+CONDITIONS = (FIRING, SPENT, UNKNOWN, OK)
+LATE_MINUTES = 5
+"""A judgement that is older than this is said to be: whoever judges has stopped."""
+MAX_SERVICES = 40
+
+_FIRES = Q(standing__state="firing")
+_PAGES = _FIRES & Q(standing__rules__contains=[{"severity": "page", "state": "firing"}])
+_IS_SPENT = ~_FIRES & Q(standing__remaining_ratio__lte=0)
+_IS_UNKNOWN = (Q(standing__isnull=True) | Q(standing__state="unknown")) & ~Q(
+    standing__remaining_ratio__isnull=False, standing__remaining_ratio__lte=0
+)
+_NARROWED: Mapping[str, Q] = {
+    FIRING: _FIRES,
+    SPENT: _IS_SPENT,
+    UNKNOWN: _IS_UNKNOWN,
+    OK: Q(standing__state="ok")
+    & (Q(standing__remaining_ratio__gt=0) | Q(standing__remaining_ratio__isnull=True)),
+}
+_HEAT = Case(
+    When(_PAGES, then=Value(0)),
+    When(_FIRES, then=Value(1)),
+    When(_IS_SPENT, then=Value(2)),
+    When(_IS_UNKNOWN, then=Value(3)),
+    default=Value(4),
+    output_field=IntegerField(),
+)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the board is narrowed to; empty means all."""
+
+    state: str = ""
+    service: str = ""
+    q: str = ""
+    page: int = 1
+
+    @property
+    def narrowed(self) -> bool:
+        return bool(self.state or self.service or self.q)
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many SLOs stand how; `paging` are firing ones that page."""
+
+    firing: int
+    paging: int
+    spent: int
+    unknown: int
+    known: int
+    judged_at: datetime | None
+
+    @property
+    def met(self) -> int:
+        """Those that are known, do not fire, and have budget left."""
+        return self.known - self.firing - self.spent - self.unknown
+
+    def is_late(self, now: datetime) -> bool:
+        """Whether nothing has been judged for a while."""
+        return self.judged_at is not None and now - self.judged_at > timedelta(minutes=LATE_MINUTES)
+
+
+@dataclass(frozen=True)
+class Row:
+    """An SLO as the board shows it, with its last day."""
+
+    slo: Slo
+    standing: Standing | None
+    spark: Spark
+    late: bool
+
+    @property
+    def condition(self) -> str:
+        return condition(self.standing)
+
+    @property
+    def burn_rate(self) -> float | None:
+        """Over the last hour."""
+        return None if self.standing is None else self.standing.burn_rates.get("1h")
+
+
+@dataclass(frozen=True)
+class Found:
+    rows: Sequence[Row] = field(default_factory=list)
+    more: bool = False
+
+
+def condition(standing: Standing | None) -> str:
+    """The worst that is so: page, ticket, spent, unknown or ok."""
+    if standing is None:
+        return UNKNOWN
+    if standing.state == "firing":
+        return PAGE if paging(standing) else TICKET
+    if standing.remaining_ratio is not None and standing.remaining_ratio <= 0:
+        return SPENT
+    return UNKNOWN if standing.state == "unknown" else OK
+
+
+def paging(standing: Standing) -> bool:
+    """Whether one of the rules that fire pages."""
+    return any(one["state"] == "firing" and one["severity"] == "page" for one in standing.rules)
+
+
+def wanted(given: Any) -> Wanted:
+    """Read the filters of a URL; what makes no sense there narrows nothing."""
+    state, page = given.get("state", ""), given.get("page", "")
+    return Wanted(
+        state=state if state in CONDITIONS else "",
+        service=given.get("service", "").replace("\x00", "").strip()[:60],
+        q=given.get("q", "").replace("\x00", "").strip().lower()[:200],
+        page=int(page) if page.isascii() and page.isdigit() and 0 < int(page) < 10_000 else 1,
+    )
+
+
+def find(asked: Wanted, now: datetime) -> Found:
+    """One page of the board; four queries whatever the number."""
+    rows = _narrowed(asked).annotate(heat=_HEAT).select_related("standing", "sli")
+    start = (asked.page - 1) * PAGE_SIZE
+    ordered = rows.order_by("heat", "standing__remaining_ratio", "name")
+    found = list(ordered[start : start + PAGE_SIZE + 1])
+    shown = found[:PAGE_SIZE]
+    drawn = sparklines.of(shown, now)
+    return Found([_row(slo, drawn[slo.pk], now) for slo in shown], len(found) > PAGE_SIZE)
+
+
+def tally() -> Tally:
+    """How many stand how, of all; one query."""
+    counted = Slo.objects.present().aggregate(
+        firing=Count("pk", filter=_FIRES),
+        paging=Count("pk", filter=_PAGES),
+        spent=Count("pk", filter=_IS_SPENT),
+        unknown=Count("pk", filter=_IS_UNKNOWN),
+        known=Count("pk"),
+        minute=Max("standing__minute"),
+    )
+    minute = counted.pop("minute")
+    return Tally(**counted, judged_at=None if minute is None else end_of(minute))
+
+
+def services() -> list[str]:
+    """Which to narrow the board to; one more than `MAX_SERVICES` if they are too many to choose
+    from."""
+    named = Slo.objects.present().exclude(service="").order_by("service")
+    return list(named.values_list("service", flat=True).distinct()[: MAX_SERVICES + 1])
+
+
+def _narrowed(asked: Wanted) -> SloQuerySet:
+    rows = Slo.objects.present()
+    if asked.state:
+        rows = rows.filter(_NARROWED[asked.state])
+    if asked.service:
+        rows = rows.filter(service=asked.service)
+    if asked.q:
+        rows = rows.annotate(lower_name=Lower("name"), lower_owner=Lower("owner")).filter(
+            Q(lower_name__contains=asked.q)
+            | Q(service__contains=asked.q)
+            | Q(lower_owner__contains=asked.q)
+        )
+    return rows
+
+
+def _row(slo: Slo, spark: Spark, now: datetime) -> Row:
+    standing = getattr(slo, "standing", None)
+    late = standing is not None and standing.minute < last_ended(now) - LATE_MINUTES
+    return Row(slo, standing, spark, late)

@@ -1,0 +1,1 @@
+"""Evaluation of SLOs: the tick of each minute, statuses, budgets, and ramp gates."""

@@ -1,0 +1,74 @@
+"""A rule of an SLO that fires, in words and figures."""
+
+from typing import Any
+
+from controlplane.core.canonical import timestamp
+from slo.alerts import notifications
+from slo.arithmetic.evaluate import Judged, plain
+from slo.arithmetic.hysteresis import Firing
+
+from .evaluator import Seen
+
+MAX_SERVICE_LENGTH = 60
+
+
+def of(seen: Seen, judged: Judged) -> Firing:
+    """What is kept and told of it."""
+    slo, rule = seen.slo, judged.rule
+    rates = seen.evaluation.burn_rates
+    said = (
+        f"{slo.name} burns its error budget {_times(rates[rule.long])} as fast as it may over"
+        f" {rule.long}, {_times(rates[rule.short])} over {rule.short}"
+        f" (more than {plain(rule.burn_rate):g})"
+    )
+    return Firing(
+        rule=rule.key,
+        subject=slo.name,
+        service=slo.service[:MAX_SERVICE_LENGTH],
+        severity=notifications.SEVERITIES[rule.severity],
+        label=rule.severity,
+        said=said,
+        path=notifications.slo_page(slo),
+        evidence=_evidence(seen, judged),
+        slo_id=slo.pk,
+        facts=_facts(seen),
+    )
+
+
+def _evidence(seen: Seen, judged: Judged) -> dict[str, Any]:
+    """What was counted in both windows, and what is left of the budget."""
+    found, rule = seen.evaluation, judged.rule
+    return {
+        "burn_rate": plain(rule.burn_rate),
+        "windows": {
+            name: {
+                "good": _number(window.total - window.bad),
+                "bad": _number(window.bad),
+                "total": _number(window.total),
+                "burn_rate": found.burn_rates[name],
+                "coverage": window.coverage,
+            }
+            for name in (rule.long, rule.short)
+            for window in (found.windows[name],)
+        },
+        "target": f"{seen.slo.target.normalize():f}",
+        "remaining_ratio": found.remaining_ratio,
+        "exhausts_at": None if found.exhausts_at is None else timestamp(found.exhausts_at),
+    }
+
+
+def _facts(seen: Seen) -> dict[str, Any]:
+    left, exhausts_at = seen.evaluation.remaining_ratio, seen.evaluation.exhausts_at
+    return {
+        **({} if left is None else {"budget_left": f"{round(left * 100, 1):g} %"}),
+        **({} if exhausts_at is None else {"exhausts_at": timestamp(exhausts_at)}),
+    }
+
+
+def _times(rate: float | None) -> str:
+    return "?" if rate is None else f"{rate:.3g} times"
+
+
+def _number(exact: Any) -> int | float:
+    """JSON has no fractions."""
+    return exact if isinstance(exact, int) else float(exact)

@@ -1,0 +1,97 @@
+"""Looking at SLOs: their counters are read in one query for all of them, and judged one by one."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+
+import structlog
+
+from slo.arithmetic import evaluate, windows
+from slo.arithmetic.clock import end_of
+from slo.arithmetic.counts import Count
+from slo.arithmetic.evaluate import Evaluation
+from slo.arithmetic.objective import Objective
+from slo.counters import reading
+from slo.models import Sli, Slo
+
+from . import objective_loader
+
+MAX_PERIOD = timedelta(days=366)
+UNREADABLE = Objective(target=Decimal("0.5"), window_days=1, rules=())
+"""Stands for what is wanted where that can't be read: nothing is known of it."""
+NOT_JUDGED = "slo.not_judged"
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """An SLO, and how it stands; `error` is why it can't be judged, if it can't."""
+
+    slo: Slo
+    evaluation: Evaluation
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class _Asked:
+    slo: Slo
+    sli: int
+    first: int | None
+    objective: Objective
+    minutes: set[int]
+
+
+def look(slos: Sequence[Slo], at_minute: int) -> list[Seen]:
+    """How each of these stands at the end of a minute. One that can't be judged is unknown, is
+    logged, and is in no other's way."""
+    slis = _slis(slos)
+    some = [slo.pk for slo in slos] if len(slos) == 1 else None
+    excluded = objective_loader.exclusions(some, end_of(at_minute) - MAX_PERIOD)
+    asked: dict[int, _Asked | str] = {}
+    for slo in slos:
+        sli, first = slis.get(slo.pk, (0, None))
+        try:
+            objective = objective_loader.objective(slo, excluded.get(slo.pk, ()))
+            minutes = windows.needed(objective, at_minute)
+        except Exception as error:
+            log.exception(NOT_JUDGED, slo=slo.name)
+            asked[slo.pk] = _said(error)
+        else:
+            asked[slo.pk] = _Asked(slo, sli, first, objective, minutes)
+    counts = reading.counts(
+        {
+            one.sli: one.minutes
+            for one in asked.values()
+            if isinstance(one, _Asked) and one.first is not None and one.first <= at_minute
+        }
+    )
+    return [_judged(slo, asked[slo.pk], at_minute, counts) for slo in slos]
+
+
+def _judged(
+    slo: Slo, asked: _Asked | str, at_minute: int, counts: Mapping[tuple[int, int], Count]
+) -> Seen:
+    if isinstance(asked, str):
+        return Seen(slo, evaluate.unknown(UNREADABLE), asked)
+    sli = asked.sli
+    try:
+        found = evaluate.evaluate(
+            asked.objective, at_minute, lambda minute: counts[sli, minute], asked.first
+        )
+    except Exception as error:
+        log.exception(NOT_JUDGED, slo=slo.name)
+        return Seen(slo, evaluate.unknown(asked.objective), _said(error))
+    return Seen(slo, found)
+
+
+def _slis(slos: Sequence[Slo]) -> dict[int, tuple[int, int | None]]:
+    rows = Sli.objects.filter(slo__isnull=False)
+    is_one = len(slos) == 1
+    rows = rows.filter(slo=slos[0]) if is_one else rows.filter(slo__removed_at__isnull=True)
+    return {slo: (pk, first) for slo, pk, first in rows.values_list("slo_id", "pk", "first")}
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"

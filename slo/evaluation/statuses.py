@@ -1,0 +1,88 @@
+"""How SLOs stood when they were judged last: one row each, replaced by every turn."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import orjson
+from django.db import connection
+
+from controlplane.core.canonical import timestamp
+from slo.arithmetic.evaluate import Judged
+from slo.models import Standing
+
+from .evaluator import Seen
+
+# The row of an SLO that was removed for good meanwhile is left out.
+# One text for all rows: as arrays of texts they would take longer than judging does.
+_KEEP = """
+    INSERT INTO slo_standing AS old (slo_id, minute, state, since, burn_rates, coverage, rules,
+                                     remaining_ratio, exhausts_at)
+    SELECT new.slo, %(minute)s, new.state, %(at)s, new.burn_rates, new.coverage, new.rules,
+           new.remaining, new.exhausts
+    FROM json_to_recordset(%(rows)s::json)
+         AS new (slo bigint, state text, burn_rates jsonb, coverage jsonb, rules jsonb,
+                 remaining float8, exhausts timestamptz)
+    JOIN slo_slo ON slo_slo.id = new.slo
+    ON CONFLICT (slo_id) DO UPDATE
+    SET minute = excluded.minute, state = excluded.state, burn_rates = excluded.burn_rates,
+        coverage = excluded.coverage, rules = excluded.rules,
+        remaining_ratio = excluded.remaining_ratio, exhausts_at = excluded.exhausts_at,
+        since = CASE WHEN old.state = excluded.state THEN least(old.since, excluded.since)
+                     ELSE excluded.since END
+"""
+
+Since = Mapping[int, Mapping[str, datetime]]
+"""By SLO and by the key of its rule: since when the rule's state has been what it is."""
+
+
+def states() -> dict[int, str]:
+    """The state of each SLO as it was kept last, by id."""
+    return dict(Standing.objects.filter(slo__removed_at=None).values_list("pk", "state"))
+
+
+def since(seen: Sequence[Seen], at: datetime) -> Since:
+    """What is to be kept of these beside their states."""
+    before = Standing.objects.in_bulk([one.slo.pk for one in seen]) if seen else {}
+    return {
+        one.slo.pk: {
+            judged.rule.key: _since(judged, before.get(one.slo.pk), at)
+            for judged in one.evaluation.rules
+        }
+        for one in seen
+    }
+
+
+def _since(judged: Judged, before: Standing | None, at: datetime) -> datetime:
+    shown = judged.document()
+    for rule in before.rules if before else ():
+        if shown.items() <= rule.items() and "since" in rule:
+            return min(at, datetime.fromisoformat(rule["since"]))
+    return at
+
+
+def keep(seen: Sequence[Seen], since: Since, minute: int, at: datetime) -> None:
+    """Write down how these stand at the end of a minute, `at`; with `since`, for those in it."""
+    rows = [_row(one, since.get(one.slo.pk)) for one in seen]
+    with connection.cursor() as cursor:
+        cursor.execute(_KEEP, {"minute": minute, "at": at, "rows": orjson.dumps(rows).decode()})
+
+
+def _row(seen: Seen, since: Mapping[str, datetime] | None) -> dict[str, Any]:
+    found = seen.evaluation
+    return {
+        "slo": seen.slo.pk,
+        "state": found.state,
+        "burn_rates": found.burn_rates,
+        "coverage": found.coverage,
+        "rules": _rules(seen, since),
+        "remaining": found.remaining_ratio,
+        "exhausts": found.exhausts_at,
+    }
+
+
+def _rules(seen: Seen, since: Mapping[str, datetime] | None) -> list[dict[str, Any]]:
+    rules = seen.evaluation.rules
+    if since is None:
+        return [one.document() for one in rules]
+    return [{**one.document(), "since": timestamp(since[one.rule.key])} for one in rules]

@@ -1,0 +1,150 @@
+"""The turn of the clock that judges SLOs: every minute once, however often it is called."""
+
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import structlog
+from django.db import transaction
+from django.db.models import Exists, IntegerField, QuerySet, Value
+from django.db.models.expressions import Combinable
+from django.db.models.functions import Cast, Extract, Floor
+
+from controlplane.core.live.notes import changed
+from slo.alerts import actions, lifecycle, locks
+from slo.arithmetic.clock import MINUTE_SECONDS, MINUTES_A_DAY, end_of
+from slo.arithmetic.evaluate import FIRING, UNKNOWN
+from slo.arithmetic.hysteresis import Firing, Key
+from slo.models import Alert, Slo, Turn
+
+from . import burn_alerts, evaluator, statuses
+from .evaluator import Seen
+from .status import LATE, judged_at
+
+MAX_MISSED = 60
+"""Minutes that nobody judged are judged late, as far back as this."""
+FORGOTTEN_EVERY = 60
+KEPT = 35 * MINUTES_A_DAY
+SET_BACK = 5
+"""The last turn is so many minutes ahead only if the clock was set back: judging begins anew. A few
+may be, as whoever is called late brings an old time along."""
+REMOVED = "Its SLO was removed."
+RULE_GONE = "Its rule was taken out of the SLO."
+
+log = structlog.get_logger(__name__)
+
+
+def pending(now: Combinable) -> QuerySet[Slo]:
+    """Return the SLOs unless the minute that is due was judged; `now` is a query expression.
+
+    The time of the last turn would not do: one that came late would make all later ones late.
+    """
+    seconds = Extract(now - Value(LATE), "epoch", tzinfo=UTC)
+    due = Cast(Floor(seconds / Value(MINUTE_SECONDS)), IntegerField())
+    judged = Turn.objects.filter(minute__gte=due, minute__lte=due + Value(SET_BACK))
+    return Slo.objects.present().filter(~Exists(judged))
+
+
+def turn(now: datetime) -> int:
+    """Judge every minute that is due and was not judged yet, in order; returns how many that was,
+    or nothing while there is no SLO.
+
+    What was missed opens and resolves alerts, but only what still fires in the last minute is told
+    of one by one, and acted upon.
+    """
+    due = judged_at(now)
+    last = _last()
+    if last is not None and last > due + SET_BACK:
+        _begin_anew(due)
+        last = None
+    begin = due if last is None else max(last + 1, due - MAX_MISSED)
+    judged = 0
+    for minute in range(begin, due + 1):
+        done = _judge(minute, now, is_last=minute == due)
+        if done is None:
+            break  # Whoever is at it goes on to the next one: to overtake would leave one out.
+        judged += done
+    return judged
+
+
+@transaction.atomic
+def _judge(minute: int, now: datetime, *, is_last: bool) -> bool | None:
+    """Judge a minute, unless somebody did; None if somebody is at one just now. The row of its turn
+    is what is claimed: it goes if anything fails."""
+    if not locks.alone(locks.TURN):
+        return None
+    last = _last()
+    if last is not None and last >= minute:
+        return False
+    began = time.monotonic()
+    claimed = Turn.objects.create(minute=minute, judged_at=now)
+    at = end_of(minute)
+    slos = list(Slo.objects.present().order_by("pk"))
+    seen = evaluator.look(slos, minute)
+    states = statuses.states()
+    closed = [one for one in seen if _may_fail_closed(one.slo)]
+    since = statuses.since(closed, at)
+    statuses.keep(seen, since, minute, at)
+    _settle(seen, at, missed=0 if last is None else minute - last - 1)
+    if is_last:
+        actions.unknown(closed, since, at, now)
+        lifecycle.follow(Alert.Kind.BURN, now)
+    news = [one.slo.name for one in seen if states.get(one.slo.pk) != one.evaluation.state]
+    changed("slo", *news)
+    if minute % FORGOTTEN_EVERY == 0:
+        Turn.objects.filter(minute__lt=minute - KEPT).delete()
+    claimed.slos, claimed.took_ms = len(seen), (time.monotonic() - began) * 1000
+    claimed.save(update_fields=["slos", "took_ms"])
+    return bool(seen)
+
+
+@transaction.atomic
+def _begin_anew(minute: int) -> None:
+    """Forget the turns that were ahead: what they judged is judged when it comes."""
+    if locks.alone(locks.TURN):
+        gone, _ = Turn.objects.filter(minute__gte=minute).delete()
+        log.warning("slo.clock_was_set_back", minute=minute, turns=gone)
+
+
+def _last() -> int | None:
+    return Turn.objects.order_by("-minute").values_list("minute", flat=True).first()
+
+
+def _settle(seen: Sequence[Seen], at: datetime, *, missed: int) -> None:
+    """So many minutes before this one are judged by nobody."""
+    fires: list[Firing] = []
+    unknown: set[Key] = set()
+    judged: set[Key] = set()
+    for one in seen:
+        for rule in one.evaluation.rules:
+            key = (rule.rule.key, one.slo.name)
+            judged.add(key)
+            if rule.state == FIRING:
+                fires.append(burn_alerts.of(one, rule))
+            elif rule.state == UNKNOWN:
+                unknown.add(key)
+    ids = {one.slo.name: one.slo.pk for one in seen}
+    broken = {one.slo.name for one in seen if one.error}
+    gone: dict[Key, str] = {}
+    rows = Alert.objects.filter(kind=Alert.Kind.BURN, resolved_at__isnull=True)
+    for rule_key, subject, slo in rows.values_list("rule", "subject", "slo_id"):
+        key = (rule_key, subject)
+        if ids.get(subject) != slo:
+            gone[key] = REMOVED  # There may be another one of its name.
+        elif subject in broken:
+            unknown.add(key)
+        elif key not in judged:
+            gone[key] = RULE_GONE
+    lifecycle.move(
+        kind=Alert.Kind.BURN,
+        firing=fires,
+        unknown=unknown,
+        gone=gone,
+        before=at - lifecycle.MINUTE,
+        missed=missed * lifecycle.MINUTE,
+        now=at,
+    )
+
+
+def _may_fail_closed(slo: Slo) -> bool:
+    return any(action.get("on_unknown") == "act" for action in slo.actions)

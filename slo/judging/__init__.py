@@ -1,1 +1,0 @@
-"""What is so: the turn of each minute, alerts, what they set off, and looking back."""

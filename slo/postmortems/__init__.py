@@ -1,0 +1,1 @@
+"""Postmortem drafts, and the timelines they are built from."""

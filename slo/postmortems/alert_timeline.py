@@ -1,0 +1,114 @@
+"""What happened around an alert, in order: it opened, people were told, somebody knew, machines did
+something, it was over."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from controlplane.core.actors import label_of
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.escalation.models import Escalation
+from controlplane.core.outbox.models import OutboxMessage
+from controlplane.core.trip_requests.models import TripRequest
+from slo.alerts import notifications
+from slo.models import Alert
+
+MAX_NOTIFIED = 50
+TOLD = "told"
+"""The fact of an escalation that keeps who was told, and when."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Something that happened; `icon` is a picture's name, `more` a second line, `path` its
+    page."""
+
+    at: datetime
+    icon: str
+    said: str
+    more: str = ""
+    who: str = ""
+    path: str = ""
+
+
+def of(alert: Alert, escalations: Sequence[Escalation]) -> list[Entry]:
+    """All of it, oldest first."""
+    found = [
+        Entry(alert.opened_at, "attention", "It opened", alert.said),
+        *_announced(alert),
+        *_climbed(escalations),
+        *_acknowledged(alert),
+        *_tripped(requests(alert)),
+    ]
+    if alert.resolved_at is not None:
+        found.append(Entry(alert.resolved_at, "check", "It resolved", alert.resolved_because))
+    return sorted(found, key=lambda one: one.at)
+
+
+def requests(alert: Alert) -> list[TripRequest]:
+    """What it asked to be stopped."""
+    asked = TripRequest.objects.filter(fingerprint=notifications.subject(alert), is_over=False)
+    return list(asked.order_by("requested_at", "pk"))
+
+
+def escalations(alert: Alert) -> list[Escalation]:
+    """Who is called for it, step by step; a second one if it was opened anew."""
+    rows = Escalation.objects.filter(subject=notifications.subject(alert))
+    return list(rows.order_by("opened_at", "pk"))
+
+
+def called_last(escalation: Escalation) -> list[str]:
+    """Whom its steps reached last; empty if they never reached anybody."""
+    told = escalation.facts.get(TOLD, [])
+    return told[-1]["who"] if told else []
+
+
+def _announced(alert: Alert) -> Iterator[Entry]:
+    keys = [f"{event}:{alert.pk}" for event in (notifications.BEGUN, notifications.OVER)]
+    rows = OutboxMessage.objects.filter(event_key__in=keys).order_by("pk")
+    for event, destinations in _by_event(rows[:MAX_NOTIFIED]).items():
+        at = min(one.finished_at or one.created_at for one in destinations)
+        names = ", ".join(sorted({one.destination for one in destinations}))
+        failed = sum(one.state == OutboxMessage.State.FAILED for one in destinations)
+        said = "The recovery was told" if event == notifications.OVER else "It was told"
+        more = f"{failed} of {len(destinations)} could not be delivered" if failed else ""
+        yield Entry(at, "delivery", f"{said}: {names}", more, path="/deliveries/")
+
+
+def _by_event(rows: Any) -> Mapping[str, list[OutboxMessage]]:
+    found: dict[str, list[OutboxMessage]] = {}
+    for one in rows:
+        found.setdefault(one.event, []).append(one)
+    return found
+
+
+def _climbed(escalations: Sequence[Escalation]) -> Iterator[Entry]:
+    for one in escalations:
+        for told in one.facts.get(TOLD, []):
+            who = ", ".join(str(name) for name in told["who"])
+            yield Entry(datetime.fromisoformat(told["at"]), "person", f"Called: {who}")
+
+
+def _acknowledged(alert: Alert) -> Iterator[Entry]:
+    rows = AuditEntry.objects.filter(
+        target=notifications.subject(alert), action="alert.acknowledged"
+    ).order_by("pk")
+    known = False
+    for row in rows:
+        known = True
+        who = label_of(row.actor_type, row.actor_name)
+        yield Entry(row.at, "eye", "Acknowledged", row.reason, who)
+    if not known and alert.acknowledged_at is not None:
+        who = alert.acknowledged_by
+        yield Entry(alert.acknowledged_at, "eye", "Known from the start", "", who)
+
+
+def _tripped(asked: Sequence[TripRequest]) -> Iterator[Entry]:
+    for one in asked:
+        page = "/switches/{}/{}/".format(*one.switch.split(":", 1))
+        yield Entry(one.requested_at, "trip", f"Asked to stop {one.switch}", path=page)
+        if one.decided_at is not None:
+            said = f"{one.switch} was stopped" if one.tripped else f"{one.switch} was not stopped"
+            symbol = "engaged" if one.tripped else "info"
+            yield Entry(one.decided_at, symbol, said, one.why, path=page)

@@ -1,0 +1,193 @@
+"""A draft of a postmortem, in Markdown: what machines know of it is filled in, the rest is asked.
+
+Times are in UTC. Whatever people wrote stands in it as plain text.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from controlplane.core import durations
+from controlplane.core.outbox.transports.identity import console_url
+from controlplane.core.runbooks.escaping import plain
+from slo.alerts import notifications, runbooks
+from slo.arithmetic.clock import last_ended, length, minute_of
+from slo.evaluation import budgets
+from slo.models import Alert
+from switches.models import Episode
+
+from . import incident_events
+from .incident_events import Chronicle, Event
+
+ANSWERED_WITHIN = {"critical": timedelta(minutes=5), "warning": timedelta(minutes=30)}
+"""So soon somebody shall answer; what is only information has until the next working day."""
+ASKED_SCOPE = "*Everything, one tenant, or one feature?*"
+SCOPES = {
+    "global": ("everything", "everything"),
+    "segment": ("tenant", "tenants"),
+    "feature": ("feature", "features"),
+    "experiment": ("experiment", "experiments"),
+}
+PREVENTION = (
+    "| Item | Owner | Due | State |",
+    "|---|---|---|---|",
+    "|  |  |  | open |",
+)
+
+
+def draft(alert: Alert, now: datetime) -> str:
+    """Grows until the alert has resolved; `now` is the end until then."""
+    stopped = incident_events.stopped(alert, now)
+    parts = [
+        [f"# Postmortem: {plain(alert.said)}"],
+        ["## Summary", *_summary(alert, stopped, now)],
+        ["## Timeline", *_timeline(incident_events.of(alert, now))],
+        ["## Root cause", *_cause(alert)],
+        ["## Impact analysis", *_impact(alert, stopped, now)],
+        ["## Response", *_response(alert)],
+        ["## Prevention", "\n".join(PREVENTION)],
+    ]
+    return "\n\n".join(paragraph for part in parts for paragraph in part) + "\n"
+
+
+def _summary(alert: Alert, stopped: Sequence[Episode], now: datetime) -> Iterator[str]:
+    lasted = durations.readable((alert.resolved_at or now) - alert.opened_at)
+    over = (
+        f"{_time(alert.resolved_at)}, after {lasted}"
+        if alert.resolved_at
+        else f"not yet, {lasted} after it began ({_time(now)})"
+    )
+    label = f" ({plain(alert.label)})" if alert.label else ""
+    links = [_link("Alert", console_url(notifications.page(alert)))]
+    if alert.path:
+        links.append(_link(plain(alert.subject), console_url(alert.path)))
+    links.append(_link("Runbook", runbooks.address(alert)))
+    yield _bullets(
+        f"Began: {_time(alert.opened_at)}",
+        f"Recovered: {over}",
+        f"Impact scope: {_scope(alert, stopped)}",
+        f"Severity: {plain(alert.severity)}{label}",
+        f"Rule: {plain(alert.rule)}",
+        *([" · ".join(one for one in links if one)] if any(links) else []),
+    )
+
+
+def _timeline(found: Chronicle) -> Iterator[str]:
+    rows = [f"| {_time(one.at)} | {_said(one)} |" for one in found.events]
+    yield "\n".join(["| Time (UTC) | Event |", "|---|---|", *rows])
+    if found.is_cut:
+        yield f"*Only the first {incident_events.MAX_EVENTS} events of the audit trail are here.*"
+    yield "*That is the whole installation: take out what had nothing to do with it.*"
+
+
+def _cause(alert: Alert) -> Iterator[str]:
+    yield "*What was it, and what let it through?*"
+    windows = alert.evidence.get("windows")
+    if isinstance(windows, Mapping) and windows:
+        yield "When it opened, this was counted:"
+        yield _counted(windows)
+    elif alert.evidence:
+        yield "When it opened, this was found:"
+        yield _bullets(*(f"{plain(name)}: {plain(one)}" for name, one in alert.evidence.items()))
+
+
+def _impact(alert: Alert, stopped: Sequence[Episode], now: datetime) -> Iterator[str]:
+    features = [
+        f"{plain(one.switch_id)} was stopped from {_time(one.engaged_at)}"
+        + (f" to {_time(one.ended_at)}" if one.ended_at else " on")
+        + f": {plain(one.reason)}"
+        for one in stopped
+    ]
+    service = f"what needs {plain(alert.service)}" if alert.service else "*which?*"
+    nested = "".join(f"\n  - {one}" for one in features)
+    yield _bullets(
+        "Users affected: *how many?*",
+        f"Features affected: {service}{nested}",
+        f"Error budget spent: {_budget(alert, now)}",
+    )
+
+
+def _response(alert: Alert) -> Iterator[str]:
+    yield _bullets(
+        _answered(alert),
+        "What went well: *detection, the runbook, who was there?*",
+        "What could be better: *what was slow, missing, or luck?*",
+    )
+
+
+def _answered(alert: Alert) -> str:
+    """How soon somebody knew, and how soon that should have been."""
+    allowed = ANSWERED_WITHIN.get(alert.severity)
+    within = f"within {durations.readable(allowed)}" if allowed else "on the next working day"
+    if alert.acknowledged_at is None:
+        return f"Acknowledged: by nobody (it shall be {within})"
+    took = durations.readable(max(alert.acknowledged_at - alert.opened_at, timedelta(0)))
+    by = plain(alert.acknowledged_by)
+    return f"Acknowledged: by {by}, {took} after it opened (it shall be {within})"
+
+
+def _scope(alert: Alert, stopped: Sequence[Episode]) -> str:
+    """By what was stopped meanwhile, or what the alert is about; else somebody has to say."""
+    ids = dict.fromkeys([alert.subject, *(one.switch_id for one in stopped)])
+    pairs = [one.split(":", 1) for one in ids if one.partition(":")[0] in SCOPES]
+    if any(scope == "global" for scope, _ in pairs):
+        return "everything"
+    said = []
+    for scope, (one, many) in SCOPES.items():
+        keys = [plain(key) for found, key in pairs if found == scope]
+        if keys:
+            said.append(f"{one if len(keys) == 1 else many} {', '.join(keys)}")
+    return "; ".join(said) or ASKED_SCOPE
+
+
+def _budget(alert: Alert, now: datetime) -> str:
+    """From the beginning of the window in which it was noticed, to its end."""
+    if alert.slo is None:
+        return "*this rule has none; which SLOs suffered?*"
+    end = last_ended(alert.resolved_at or now)
+    windows = alert.evidence.get("windows") or {}
+    noticed = max((length(name) for name in windows), default=0)
+    begin = min(minute_of(alert.opened_at) - noticed, end)
+    spent = budgets.spent([alert.slo], (begin, end)).get(alert.slo.pk)
+    if spent is None or spent.in_all is None or spent.remaining_ratio is None:
+        return "not known: too little was counted"
+    return (
+        f"{_share(spent.in_all)} of that of {alert.slo.window_days} days;"
+        f" {_share(spent.remaining_ratio)} of it was left at the end"
+    )
+
+
+def _counted(windows: Mapping[str, Mapping[str, Any]]) -> str:
+    fields = ("total", "bad", "burn_rate")
+    rows = [
+        f"| {plain(name)} | {' | '.join(_figure(one.get(field)) for field in fields)} |"
+        for name, one in windows.items()
+    ]
+    return "\n".join(["| Window | Events | Bad | Burn rate |", "|---|---|---|---|", *rows])
+
+
+def _figure(value: Any) -> str:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return plain(f"{value:,.10g}") if is_number else "not known"
+
+
+def _share(ratio: float) -> str:
+    return f"{100 * ratio:,.3g} %"
+
+
+def _said(event: Event) -> str:
+    by = f" (by {plain(event.who)})" if event.who else ""
+    why = f": {plain(event.why)}" if event.why else ""
+    return f"{plain(event.said)}{by}{why}"
+
+
+def _time(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _link(words: str, address: str) -> str:
+    return f"[{words}](<{address.replace('<', '%3C').replace('>', '%3E')}>)" if address else ""
+
+
+def _bullets(*lines: str) -> str:
+    return "\n".join(f"- {line}" for line in lines)

@@ -1,0 +1,64 @@
+"""SLOs in tests of judging: counted minute by minute, and judged at chosen moments."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from controlplane.core.models import OutboxMessage
+from slo.arithmetic.clock import end_of
+from slo.evaluation import status, tick
+from slo.models import Alert, Minute, Slo
+from slo.tests import making
+
+from .minutes import Happened, Past, steady
+
+SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
+NOON = 29_700_000
+"""A minute, as they are numbered; what is counted begins hours before it."""
+HOURS = 7
+PAGE = {"long": "1h", "short": "5m", "burn_rate": 14, "severity": "page"}
+TICKET = {"long": "6h", "short": "30m", "burn_rate": 6, "severity": "ticket"}
+BAD = Happened(5000, 10_000)
+GOOD = Happened(0, 10_000)
+NONE = Happened(is_covered=False)
+
+
+def burning(name: str = "core-availability", after: Sequence[Happened] = (), **fields: Any) -> Slo:
+    """An SLO with a rule that pages, fine for hours up to noon; then came these minutes."""
+    slo = making.slo(name, **{"rules": [PAGE], **fields})
+    count(slo, after)
+    return slo
+
+
+def count(slo: Slo, after: Sequence[Happened]) -> None:
+    """Have this been counted of an SLO, after the hours in which it was fine."""
+    past = Past([*steady(HOURS * 60), *after], begin=NOON - HOURS * 60 + 1)
+    rows = [(minute, past.at(minute)) for minute in range(past.begin - 1, past.last + 1)]
+    sli = making.counted(slo, [(minute, one.good, one.total) for minute, one in rows])
+    for minute, one in rows[HOURS * 60 :]:
+        Minute.objects.filter(sli=sli, minute=minute).update(covered=one.covered)
+
+
+def due(minute: int) -> datetime:
+    """The moment at which this minute is judged."""
+    return end_of(minute) + status.LATE
+
+
+def judge(first: int, last: int | None = None) -> None:
+    """Judge these minutes, each in its time."""
+    for minute in range(first, (first if last is None else last) + 1):
+        tick.turn(due(minute))
+
+
+def alert() -> Alert:
+    return Alert.objects.get()
+
+
+def reachable(settings: Any) -> None:
+    """A destination that the routes lead to."""
+    settings.SLACK = replace(settings.SLACK, webhook_url="http://127.0.0.1:9/x")
+
+
+def told(event: str) -> list[OutboxMessage]:
+    return list(OutboxMessage.objects.filter(event=event).order_by("pk"))

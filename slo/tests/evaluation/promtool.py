@@ -1,0 +1,168 @@
+"""Asking Prometheus itself, by `promtool test rules`, how rules stand over given histories.
+
+A history is given to it as what happened in each minute, or as the samples of counters; a window is
+a sum over these, so it knows nothing of the sums since ever and look-ups by which we judge.
+"""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from slo.arithmetic.clock import length
+from slo.arithmetic.objective import Objective, Rule
+
+from .minutes import Happened
+
+STATES = {"unknown": 0, "ok": 1, "firing": 2}
+PROMTOOL = shutil.which("promtool")
+MANY = 1000
+"""For more answers than this, every minute's states are recorded first, which is faster then."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """At the end of which minute a rule is in which state."""
+
+    minute: int
+    rule: Rule
+    state: str
+
+
+def disagreements(
+    folder: Path,
+    series: Sequence[Mapping[str, str]],
+    objective: Objective,
+    expected: Sequence[Expected],
+    sums: "Sums | None" = None,
+) -> str:
+    """What Prometheus says otherwise; empty if it agrees with everything."""
+    assert PROMTOOL is not None
+    expressions = {one.rule: state(one.rule, objective, sums or of_minutes) for one in expected}
+    recorded = []
+    if len(expected) > MANY:
+        names = {rule: f"rule{place}" for place, rule in enumerate(expressions)}
+        recorded = [{"record": names[rule], "expr": text} for rule, text in expressions.items()]
+        expressions = {rule: f"sum({name})" for rule, name in names.items()}
+    tests = [
+        {
+            "expr": expressions[one.rule],
+            "eval_time": f"{one.minute}m",
+            "exp_samples": [{"labels": "{}", "value": STATES[one.state]}],
+        }
+        for one in expected
+    ]
+    groups = [{"name": "rules", "interval": "1m", "rules": recorded}] if recorded else []
+    (folder / "rules.yml").write_text(json.dumps({"groups": groups}))
+    (folder / "test.yml").write_text(
+        json.dumps(
+            {
+                "rule_files": ["rules.yml"],
+                "evaluation_interval": "1m",
+                "tests": [
+                    {
+                        "interval": "1m",
+                        "input_series": series,
+                        "promql_expr_test": tests,
+                    }
+                ],
+            }
+        )
+    )
+    done = subprocess.run(
+        [PROMTOOL, "test", "rules", "test.yml"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    return "" if done.returncode == 0 else done.stdout + done.stderr
+
+
+def told(minutes: Sequence[Happened], objective: Objective) -> list[Mapping[str, str]]:
+    """What happened in each minute; what is excluded did not happen."""
+    shown = [
+        Happened(0, 0, is_covered=False)
+        if any(begins < minute <= ends for begins, ends in objective.excluded)
+        else one
+        for minute, one in enumerate(minutes)
+    ]
+    return [
+        values("bad", [one.bad for one in shown]),
+        values("total", [one.total for one in shown]),
+        values("covered", [int(one.is_covered) for one in shown]),
+    ]
+
+
+def values(name: str, found: Sequence[float | None]) -> Mapping[str, str]:
+    """A series with a sample a minute; none where there is none."""
+    shown = ("_" if one is None else str(int(one)) for one in found)
+    return {"series": name, "values": " ".join(shown)}
+
+
+def state(rule: Rule, objective: Objective, sums: "Sums") -> str:
+    """The state of a rule as a number, in PromQL: 2 if it fires, 1 if it is ok, 0 if unknown."""
+    (long, long_above), (short, short_above) = (
+        (_known(window, objective, sums), _above(window, rule, objective, sums))
+        for window in (rule.long, rule.short)
+    )
+    fires = f"({long} * {long_above} * {short} * {short_above})"
+    is_ok = f"clamp_max({long} * (1 - {long_above}) + {short} * (1 - {short_above}), 1)"
+    return f"2 * {fires} + (1 - {fires}) * {is_ok}"
+
+
+def _known(window: str, objective: Objective, sums: "Sums") -> str:
+    minutes = length(window)
+    needed = min(minutes, max(5, minutes / 10))
+    total = sums("total", minutes)
+    return (
+        f"(({total} > bool 0) * ({total} >= bool {objective.min_events})"
+        f" * ({sums('covered', minutes)} >= bool {needed:g}))"
+    )
+
+
+def _above(window: str, rule: Rule, objective: Objective, sums: "Sums") -> str:
+    """Both sides in whole numbers, of which floats lose nothing."""
+    limit = Fraction(rule.burn_rate) * Fraction(objective.budget)
+    bad, total = (sums(name, length(window)) for name in ("bad", "total"))
+    return f"({bad} * {limit.denominator} > bool {total} * {limit.numerator})"
+
+
+def of_minutes(name: str, minutes: int) -> str:
+    """Over the samples of so many minutes, the one at the beginning of the window left out."""
+    return f"sum_over_time({name}[{minutes * 60 - 1}s])"
+
+
+def of_counters(name: str, minutes: int) -> str:
+    """The same of the counters `good` and `all`, as they grew from one sample to the next, at most
+    two minutes apart; where any went down, also that of bad events, it began again at zero."""
+    return f"(sum_over_time(({_GROWN[name]})[{minutes * 60 - 1}s:1m]) or vector(0))"
+
+
+def _now(name: str, offset: str = "") -> str:
+    return f"last_over_time({name}[59s]{offset})"
+
+
+def _before(name: str) -> str:
+    return f"last_over_time({name}[119s] offset 1m)"
+
+
+_BAD_NOW = f"({_now('all')} - {_now('good')})"
+_BAD_BEFORE = f"({_before('all')} - {_before('good')})"
+_RESET = (
+    f"clamp_max(({_now('all')} < bool {_before('all')}) + ({_now('good')} < bool {_before('good')})"
+    f" + ({_BAD_NOW} < bool {_BAD_BEFORE}), 1)"
+)
+_GROWN = {
+    "total": f"{_now('all')} - {_before('all')} * (1 - {_RESET})",
+    "bad": f"{_BAD_NOW} - {_BAD_BEFORE} * (1 - {_RESET})",
+    # A minute is told of if there is a sample at its end or, if only that one is missing, after it.
+    "covered": f"(({_now('all')} * 0 + 1) and {_before('all')}) or"
+    f" ((({_now('all', ' offset -1m')}) * 0 + 1) and {_now('all', ' offset 1m')})",
+}
+Sums = Callable[[str, int], str]
+"""From `bad`, `total` or `covered` and a number of minutes to a sum over them, in PromQL."""

@@ -1,0 +1,206 @@
+"""Who is told of alerts, who is called, and what saying "I know" does."""
+
+import pytest
+
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
+from controlplane.core.escalation.models import Escalation
+from controlplane.core.outbox import wordings
+from slo.alerts import lifecycle
+from slo.arithmetic.clock import end_of
+from slo.arithmetic.hysteresis import Firing
+from slo.models import Alert
+from slo.tests.making import OPERATOR, VIEWER
+
+from .given import (
+    BAD,
+    GOOD,
+    MINUTE,
+    NOON,
+    SECOND,
+    TICKET,
+    alert,
+    burning,
+    due,
+    judge,
+    reachable,
+    told,
+)
+
+pytestmark = pytest.mark.django_db
+
+AT = end_of(NOON)
+
+
+@pytest.fixture(autouse=True)
+def _somewhere(settings):
+    reachable(settings)
+
+
+def firing(subject="core->oracle", **more):
+    fields = {
+        "rule": "timeout_rate", "service": "core", "severity": "warning", "label": "",
+        "said": f"Calls of {subject} time out", "path": "/breakers/core/oracle/", **more,
+    }  # fmt: skip
+    return Firing(subject=subject, **fields)
+
+
+def settle(*firing_now, now=AT, **more):
+    return lifecycle.settle(
+        kind="threshold", firing=firing_now, before=now - 10 * SECOND, now=now, **more
+    )
+
+
+def test_a_page_is_told_as_critical_with_what_was_counted_and_what_is_left():
+    burning(after=[BAD] * 5, owner="search team", runbook_url="https://runbooks.example/core")
+
+    judge(NOON + 2)
+
+    (message,) = told("slo.alert")
+    assert (message.severity, message.subject) == ("critical", f"alert:{alert().pk}")
+    notice = wordings.notice(message.event, message.payload)
+    assert notice.title == (
+        "core-availability burns its error budget 16.9 times as fast as it may over 1h,"
+        " 200 times over 5m (more than 14)"
+    )
+    assert ("Owner", "search team") in notice.lines
+    assert ("Runbook", "https://runbooks.example/core") in notice.lines
+    assert notice.path == f"/alerts/{alert().pk}/"
+    assert alert().evidence["windows"]["5m"] == {
+        "good": 39994, "bad": 10006, "total": 50000, "burn_rate": 200.12, "coverage": 1.0,
+    }  # fmt: skip
+
+
+def test_a_ticket_is_a_warning():
+    burning(after=[BAD] * 10, rules=[TICKET])
+
+    judge(NOON + 6)
+
+    assert (alert().severity, alert().label) == ("warning", "ticket")
+    assert told("slo.alert")[0].severity == "warning"
+
+
+def test_whoever_is_on_call_is_called_until_it_is_over():
+    burning(after=[*[BAD] * 2, *[GOOD] * 10])
+    judge(NOON, NOON + 2)
+    called = Escalation.objects.get()
+    assert (called.subject, called.severity) == (f"alert:{alert().pk}", "critical")
+    assert called.closed_at is None
+
+    judge(NOON + 3, NOON + 10)
+
+    assert Escalation.objects.get().closed_at is not None
+    (message,) = told("slo.alert_over")
+    assert message.subject == f"alert:{alert().pk}"
+    notice = wordings.notice(message.event, message.payload)
+    assert notice.title.startswith("Over: core-availability burns")
+    assert alert().over_told_at == due(NOON + 8)
+
+
+def test_an_alert_that_is_only_information_calls_nobody():
+    settle(firing(severity="info"))
+
+    assert alert().told_at == AT
+    assert not Escalation.objects.exists()
+
+
+def test_what_a_person_brought_about_begins_acknowledged():
+    settle(firing(severity="critical", acknowledged_by="user:kim"))
+
+    assert alert().state == "acknowledged"
+    assert not Escalation.objects.exists()
+
+
+def test_many_at_once_are_told_together_and_what_follows_a_minute_later():
+    settle(*(firing(f"core->{n}") for n in range(5)))
+    many = told("slo.alerts")
+    assert [one.payload["count"] for one in many] == [5]
+    assert not told("slo.alert")
+
+    fires = [firing(f"core->{n}") for n in range(7)]
+    settle(*fires, now=AT + 10 * SECOND)
+    assert len(told("slo.alerts")) == 1
+    settle(*fires, now=AT + MINUTE + SECOND)
+
+    assert Escalation.objects.count() == 7
+    assert len(told("slo.alerts")) + len(told("slo.alert")) == 2 + 1
+    assert not Alert.objects.filter(told_at=None).exists()
+
+
+def test_many_that_are_over_at_once_are_told_together():
+    settle(*(firing(f"core->{n}") for n in range(5)))
+
+    settle(now=AT + 2 * MINUTE)
+
+    assert [one.payload["count"] for one in told("slo.alerts_over")] == [5]
+    assert not told("slo.alert_over")
+
+
+def test_messages_go_to_the_thread_that_a_rule_names_with_its_facts():
+    settle(firing(thread="dependency:core->oracle", facts={"owner": "core team"}))
+
+    (message,) = told("slo.alert")
+    assert message.subject == "dependency:core->oracle"
+    assert message.payload["owner"] == "core team"
+
+
+def test_an_alert_keeps_what_was_seen_last():
+    settle(firing(evidence={"value": 1}))
+    settle(firing(evidence={"value": 2}), now=AT + 10 * SECOND)
+
+    assert (alert().evidence, alert().latest) == ({"value": 1}, {"value": 2})
+    assert alert().firing_at == AT + 10 * SECOND
+
+
+def test_alerts_of_one_kind_are_not_touched_by_a_look_at_the_other():
+    burning(after=[BAD] * 5)
+    judge(NOON + 2)
+
+    settle(now=AT + 60 * MINUTE)
+
+    assert alert().resolved_at is None
+
+
+def test_acknowledging_silences_the_escalation_and_is_audited():
+    settle(firing())
+
+    lifecycle.acknowledge(alert_id=alert().pk, actor=OPERATOR, now=AT + MINUTE, comment=" on it ")
+
+    one = alert()
+    assert (one.state, one.acknowledged_by) == ("acknowledged", "user:olga")
+    assert one.acknowledged_because == "on it"
+    called = Escalation.objects.get()
+    assert called.acknowledged_by == "user:olga"
+    row = AuditEntry.objects.get(action="alert.acknowledged")
+    assert (row.target, row.reason) == (f"alert:{one.pk}", "on it")
+
+
+def test_what_has_resolved_or_never_was_can_not_be_acknowledged_nor_by_anybody():
+    settle(firing())
+    pk = alert().pk
+    with pytest.raises(Forbidden):
+        lifecycle.acknowledge(alert_id=pk, actor=VIEWER, now=AT)
+    with pytest.raises(NotFound):
+        lifecycle.acknowledge(alert_id=pk + 1, actor=OPERATOR, now=AT)
+    settle(now=AT + 2 * MINUTE)
+
+    with pytest.raises(Conflict):
+        lifecycle.acknowledge(alert_id=pk, actor=OPERATOR, now=AT + 3 * MINUTE)
+
+
+def test_a_comment_that_can_not_be_read_is_refused_and_nothing_is_acknowledged():
+    settle(firing())
+
+    with pytest.raises(InvalidInput, match="comment"):
+        lifecycle.acknowledge(alert_id=alert().pk, actor=OPERATOR, now=AT, comment="fine \u202egpj")
+
+    assert alert().acknowledged_at is None
+
+
+def test_an_alert_has_a_runbook_of_ours_if_its_slo_names_none():
+    burning(after=[BAD] * 5)
+
+    judge(NOON + 2)
+
+    path = told("slo.alert")[0].payload["runbook"]
+    assert path is None or path.startswith("/runbooks/")

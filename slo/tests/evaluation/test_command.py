@@ -1,0 +1,121 @@
+"""The shell's way through a worked case: a file of counters is taken in, and judged again."""
+
+import json
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from slo.models import Minute
+from slo.tests import making
+
+from .given import NOON
+
+pytestmark = pytest.mark.django_db
+
+RULES = [
+    {"long": "1h", "short": "5m", "burn_rate": 14.4, "severity": "page"},
+    {"long": "6h", "short": "30m", "burn_rate": 6, "severity": "page"},
+    {"long": "3d", "short": "6h", "burn_rate": 1, "severity": "ticket"},
+]
+DAYS = 3
+BEGAN = NOON
+"""The incident begins at the end of this minute, after days in which 2 of 10,000 were bad."""
+
+
+def written(path, share, minutes):
+    good = total = 0
+    lines = ["ts,good,total"]
+    for minute in range(BEGAN - DAYS * 1440, BEGAN + minutes + 61):
+        lines.append(f"{minute * 60},{good},{total}")
+        bad = 10_000 * share if BEGAN <= minute < BEGAN + minutes else 2
+        good, total = good + 10_000 - round(bad), total + 10_000
+    path.write_text("\n".join(lines))
+    return str(path)
+
+
+def run(*arguments):
+    out = StringIO()
+    call_command("slo", *arguments, stdout=out)
+    return out.getvalue().splitlines()
+
+
+def backtested(name, minutes):
+    span = ("--start", str(BEGAN * 60), "--end", str((BEGAN + minutes + 30) * 60), "--step", "60")
+    return [json.loads(line) for line in run("backtest", name, *span, "--json")]
+
+
+def firing(ticks, *rules):
+    """The minutes into the incident at which any of these rules fires."""
+    return [
+        minute
+        for minute, tick in enumerate(ticks)
+        if any(tick["rules"][place]["state"] == "firing" for place in rules)
+    ]
+
+
+def test_fifteen_per_cent_for_ten_minutes(tmp_path):
+    making.slo("core", rules=RULES)
+
+    (told,) = run("import-points", "core", written(tmp_path / "p.csv", 0.15, 10))
+    ticks = backtested("core", 10)
+
+    assert told == f"core: {DAYS * 1440 + 71} points taken in"
+    assert firing(ticks, 0, 1) == list(range(6, 15))
+    assert firing(ticks, 2) == []
+
+
+def test_two_per_cent_for_three_hours(tmp_path):
+    making.slo("core", rules=RULES)
+
+    run("import-points", "core", written(tmp_path / "p.csv", 0.02, 180))
+    ticks = backtested("core", 180)
+
+    assert firing(ticks, 0, 1)[0] == 44
+    assert firing(ticks, 2)[0] == 175
+
+
+def test_a_third_of_a_per_cent_for_a_quarter_of_an_hour(tmp_path):
+    making.slo("core", rules=RULES)
+
+    run("import-points", "core", written(tmp_path / "p.csv", 0.003, 15))
+
+    assert firing(backtested("core", 15), 0, 1, 2) == []
+
+
+def test_the_same_file_again_changes_nothing(tmp_path):
+    making.slo("core", rules=RULES)
+    path = written(tmp_path / "p.csv", 0.15, 10)
+    run("import-points", "core", path)
+    before = list(Minute.objects.order_by("minute").values_list())
+
+    (told,) = run("import-points", "core", path)
+
+    assert "0 points taken in" in told
+    assert list(Minute.objects.order_by("minute").values_list()) == before
+
+
+def test_points_may_come_by_standard_input(monkeypatch):
+    making.slo("core", rules=RULES)
+    monkeypatch.setattr("sys.stdin", StringIO(f"{NOON * 60},1,1\n{NOON * 60 + 60},2,2\n"))
+
+    assert run("import-points", "core", "-") == ["core: 2 points taken in"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_file_with_a_wrong_line_is_refused_by_line_and_nothing_is_taken_in(tmp_path):
+    making.slo("core", rules=RULES)
+    path = tmp_path / "p.csv"
+    path.write_text(f"ts,good,total\n{NOON * 60},1,1\nsoon,2,2\n")
+
+    with pytest.raises(CommandError, match="line 3: ts must be a time"):
+        run("import-points", "core", str(path))
+
+    assert not Minute.objects.exists()
+
+
+def test_a_file_that_is_not_there_is_said():
+    making.slo("core", rules=RULES)
+
+    with pytest.raises(CommandError, match="can't be read"):
+        run("import-points", "core", "/nowhere.csv")

@@ -1,0 +1,229 @@
+"""What is known of a window, when a rule fires, and that both are exact."""
+
+from datetime import timedelta
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from slo.arithmetic.evaluate import FIRING, OK, UNKNOWN, Evaluation, evaluate
+from slo.arithmetic.objective import Objective
+from slo.arithmetic.windows import length, needed
+
+from .minutes import NOTHING_KNOWN, Happened, Past, rule, steady, wanted
+
+PAGE = rule("1h", "5m", "14")
+
+
+def judged(past: Past, objective: Objective, at: int | None = None) -> Evaluation:
+    return evaluate(objective, past.last if at is None else at, past.at, past.begin)
+
+
+def test_nothing_is_known_without_a_first_row() -> None:
+    found = evaluate(wanted(PAGE), 100, Past([]).at, None)
+
+    assert found.state == UNKNOWN
+    assert set(found.burn_rates.values()) == {None}
+    assert set(found.coverage.values()) == {0.0}
+    assert (found.remaining_ratio, found.exhausts_at) == (None, None)
+
+
+def test_nothing_is_known_before_the_first_row() -> None:
+    past = Past(steady(600, "0.5"), begin=1000)
+
+    assert judged(past, wanted(PAGE), at=999).state == UNKNOWN
+
+
+def test_zero_traffic_is_unknown_and_never_a_division_by_zero() -> None:
+    found = judged(Past([Happened(0, 0)] * 600), wanted(PAGE))
+
+    assert found.state == UNKNOWN
+    assert found.burn_rates["5m"] is None
+    assert found.coverage["5m"] == 1
+
+
+@pytest.mark.parametrize(("covered", "state"), [(4, UNKNOWN), (5, FIRING)])
+def test_a_short_window_is_known_once_five_minutes_are_covered(covered: int, state: str) -> None:
+    hour = [*steady(60, "0.5"), *[Happened(5000, 10_000, is_covered=False)] * 6]
+    minutes = [*hour, *steady(covered, "0.5")]
+
+    found = judged(Past(minutes), wanted(rule("1h", "10m", "14")))
+
+    assert found.rules[0].state == state
+
+
+@pytest.mark.parametrize(("covered", "is_known"), [(35, False), (36, True)])
+def test_a_long_window_is_known_once_a_tenth_of_it_is_covered(covered: int, is_known: bool) -> None:
+    minutes = [*steady(covered), *[NOTHING_KNOWN] * 300]
+
+    found = judged(Past(minutes), wanted(PAGE))
+
+    assert (found.burn_rates["6h"] is not None) is is_known
+    assert found.coverage["6h"] == round(covered / 360, 6)
+
+
+@pytest.mark.parametrize(("min_events", "state"), [(50, FIRING), (51, UNKNOWN)])
+def test_fewer_events_than_the_guard_asks_for_are_unknown(min_events: int, state: str) -> None:
+    past = Past([Happened(5, 10)] * 60)
+
+    assert judged(past, wanted(PAGE, min_events=min_events)).state == state
+
+
+def test_one_known_window_that_does_not_burn_makes_a_rule_ok_though_the_other_is_unknown() -> None:
+    past = Past([*steady(40), *[NOTHING_KNOWN] * 20])
+
+    assert judged(past, wanted(PAGE)).rules[0].state == OK
+
+
+def test_one_known_window_that_burns_says_nothing_while_the_other_is_unknown() -> None:
+    past = Past([*steady(40, "0.5"), *[NOTHING_KNOWN] * 20])
+
+    assert judged(past, wanted(PAGE)).rules[0].state == UNKNOWN
+
+
+def test_an_slo_fires_if_any_rule_does_and_is_unknown_if_any_is_and_none_fires() -> None:
+    new = Past(steady(60, "0.5"))
+    both = wanted(PAGE, rule("30d", "3d", "1"))
+
+    assert judged(new, both).state == FIRING
+    assert judged(Past(steady(60)), wanted(rule("6h", "30m", "6"), PAGE)).state == OK
+    assert judged(new, wanted(rule("30d", "3d", "1"))).state == UNKNOWN
+
+
+def test_an_slo_without_rules_is_known_once_any_window_is() -> None:
+    assert judged(Past(steady(60)), wanted()).state == OK
+    assert judged(Past([NOTHING_KNOWN]), wanted()).state == UNKNOWN
+
+
+@pytest.mark.parametrize(("bad", "state"), [(14, OK), (14.0000001, FIRING), (15, FIRING)])
+def test_a_burn_rate_just_at_the_threshold_does_not_fire(bad: float, state: str) -> None:
+    """Of 1,000 events a minute 14 may be bad at 14 times 0.1 %; as a quotient of binary fractions
+    that is a little more than 14."""
+    past = Past([Happened(bad, 1000)] * 60)
+
+    assert judged(past, wanted(PAGE)).rules[0].state == state
+
+
+@pytest.mark.parametrize("threshold", ["14.4", "0.1", "2.3", "7.7"])
+def test_no_threshold_fires_at_exactly_its_rate(threshold: str) -> None:
+    bad = float(Decimal(threshold) * 100)
+    past = Past([Happened(bad, 1_000_000)] * 60)
+
+    one = wanted(rule("1h", "5m", threshold), target="0.9999")
+    more = Past([Happened(bad + 1, 1_000_000)] * 60)
+
+    assert judged(past, one).rules[0].state == OK
+    assert judged(more, one).rules[0].state == FIRING
+
+
+def test_what_is_excluded_does_not_count_and_is_not_covered() -> None:
+    past = Past([*steady(90), *steady(10, "0.5"), *steady(20)])
+    all_of_it = wanted(PAGE, rule("6h", "30m", "6"))
+    without = wanted(*all_of_it.rules, excluded=[(89, 99)])
+
+    assert judged(past, all_of_it, at=100).burn_rates["1h"] == pytest.approx(83.5, abs=0.05)
+    found = judged(past, without, at=100)
+    assert found.burn_rates["1h"] == 0.2
+    assert found.coverage["1h"] == round(50 / 60, 6)
+    assert found.burn_rates["5m"] is None
+
+
+def test_spans_that_overlap_or_touch_are_excluded_once() -> None:
+    past = Past([*steady(50), *steady(10, "0.5")])
+    spans = [(52, 55), (49, 53), (55, 59), (57, 58), (40, 40)]
+
+    assert judged(past, wanted(PAGE, excluded=spans)) == judged(
+        past, wanted(PAGE, excluded=[(49, 59)])
+    )
+
+
+def test_nothing_but_numbers_and_null_is_told() -> None:
+    found = judged(Past([Happened(1e300, 1e300)] * 60), wanted(PAGE)).document()
+
+    assert orjson.loads(orjson.dumps(found)) == found
+    assert found["rules"] == [
+        {"long": "1h", "short": "5m", "burn_rate": 14, "severity": "page", "state": "firing"}
+    ]
+
+
+def test_only_the_minutes_that_are_said_to_be_needed_are_looked_up() -> None:
+    past = Past(steady(4000, "0.01"))
+    objective = wanted(PAGE, rule("3d", "6h", "1"), days=3, excluded=[(100, 300), (3980, 4100)])
+
+    judged(past, objective)
+
+    assert past.looked_up <= needed(objective, past.last)
+
+
+MINUTES = st.builds(
+    lambda total, bad, covered: Happened(min(bad, total), total, covered),
+    st.integers(0, 2000) | st.floats(0, 100),
+    st.integers(0, 60) | st.floats(0, 3),
+    st.booleans() | st.just(True),
+)
+SPANS = st.tuples(st.integers(-10, 260), st.integers(0, 40)).map(lambda one: (one[0], sum(one)))
+
+
+@pytest.mark.slow
+@given(
+    minutes=st.lists(MINUTES, min_size=1, max_size=250),
+    excluded=st.lists(SPANS, max_size=4),
+    min_events=st.sampled_from([0, 0, 500]),
+    threshold=st.sampled_from(["1", "2.5", "14.4"]),
+)
+@settings(max_examples=80, deadline=timedelta(seconds=2))
+def test_every_window_is_the_sum_of_its_minutes(
+    minutes: list[Happened], excluded: list[tuple[int, int]], min_events: int, threshold: str
+) -> None:
+    """An independent way: add up the minutes of each window that are not excluded."""
+    objective = wanted(
+        rule("2h", "7m", threshold), days=1, min_events=min_events, excluded=excluded
+    )
+    past = Past(minutes)
+
+    found = judged(past, objective)
+
+    for name in objective.windows:
+        one = by_hand(past, length(name), excluded, min_events)
+        assert found.coverage[name] == round(one["covered"] / length(name), 6)
+        assert found.burn_rates[name] == rounded(one, objective)
+    states = [by_hand(past, length(name), excluded, min_events) for name in ("2h", "7m")]
+    assert found.rules[0].state == three_valued(states, Fraction(threshold), objective)
+    whole = by_hand(past, 1440, excluded, min_events)
+    rate = rounded(whole, objective)
+    assert found.remaining_ratio == (None if rate is None else pytest.approx(1 - rate, abs=1e-6))
+
+
+def by_hand(
+    past: Past, minutes: int, excluded: list[tuple[int, int]], min_events: int
+) -> dict[str, Any]:
+    good = total = Fraction(0)
+    covered = 0
+    for minute in range(past.last - minutes + 1, past.last + 1):
+        if any(begins < minute <= ends for begins, ends in excluded):
+            continue
+        now, before = past.at(minute), past.at(minute - 1)
+        good += Fraction(now.good) - Fraction(before.good)
+        total += Fraction(now.total) - Fraction(before.total)
+        covered += now.covered - before.covered
+    enough = covered >= min(minutes, max(5, minutes / 10))
+    bad = max(total - good, Fraction(0))
+    is_known = total > 0 and total >= min_events and enough
+    return {"bad": bad, "total": total, "covered": covered, "is_known": is_known}
+
+
+def rounded(one: dict[str, Any], objective: Objective) -> float | None:
+    if not one["is_known"]:
+        return None
+    return round(float(one["bad"] / one["total"] / Fraction(objective.budget)), 6)
+
+
+def three_valued(states: list[dict[str, Any]], threshold: Fraction, objective: Objective) -> str:
+    above = [one["bad"] > threshold * Fraction(objective.budget) * one["total"] for one in states]
+    if any(one["is_known"] and not high for one, high in zip(states, above, strict=True)):
+        return OK
+    return FIRING if all(one["is_known"] for one in states) else UNKNOWN

@@ -1,0 +1,232 @@
+"""Answers to the gates of ramps: whole minutes from the counters, the rest from reports."""
+
+import random
+from datetime import timedelta
+
+import pytest
+
+from controlplane.core.gates import services as gates
+from controlplane.core.gates.models import EventCount, Gate
+from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, Question
+from slo.arithmetic.clock import end_of
+from slo.arithmetic.counts import Count
+from slo.evaluation import gates as judging
+from slo.models import Minute, Reported, Sli
+from slo.tests import making
+
+from .given import MINUTE, NOON, SECOND
+
+pytestmark = pytest.mark.django_db
+
+NOW = end_of(NOON) + 30 * SECOND
+SPEC = {
+    "type": "slo", "slo": "core", "window": "5m", "max_burn_rate": 1.0, "min_events": 100,
+    "min_bad": 3,
+}  # fmt: skip
+KEY = "ramp:1:0:0"
+
+
+def ask(since=NOW - 10 * MINUTE, **more):
+    question = Question(KEY, {**SPEC, **more}, since)
+    gates.ask([question])
+    return question
+
+
+def report(began, ended, good, total, slo="core"):
+    """As whoever takes in reports does: the events, and the counters of minutes."""
+    EventCount.objects.create(
+        slo=slo, instance="core/a1", began_at=began, ended_at=ended, good=good, total=total
+    )
+
+
+def events(at, good, total, seconds=10):
+    report(at - seconds * SECOND, at, good, total)
+
+
+def counted(rows):
+    """Counters of minutes: (minute, good, total) that were counted in it."""
+    sli = Sli.objects.get(slo__name="core")
+    sum_ = Count(0, 0, 0)
+    for minute, good, total in rows:
+        sum_ = Count(sum_.good + good, sum_.total + total, sum_.covered + 1)
+        Minute.objects.create(
+            sli=sli, minute=minute, good=sum_.good, total=sum_.total, covered=sum_.covered
+        )
+    sli.first, sli.last = rows[0][0], rows[-1][0]
+    sli.save()
+
+
+def said(question, now=NOW):
+    judging.answer_open(now)
+    (found,) = gates.answers([question], now)
+    return found
+
+
+def test_an_slo_that_nobody_has_made_is_no_data_and_says_so():
+    found = said(ask())
+
+    assert found.verdict == NO_DATA
+    assert found.evidence["why"] == "there is no SLO core"
+
+
+def test_an_slo_that_was_removed_is_none():
+    making.slo("core")
+    Sli.objects.get().slo.__class__.objects.update(removed_at=NOW)
+
+    assert said(ask()).evidence["why"] == "there is no SLO core"
+
+
+def test_without_events_there_is_no_data():
+    making.slo("core")
+
+    found = said(ask())
+
+    assert (found.verdict, found.evidence["why"]) == (NO_DATA, "no events since the step began")
+
+
+@pytest.mark.parametrize(("bad", "verdict"), [(5, PASS), (6, FAIL)])
+def test_it_passes_while_the_burn_rate_is_at_most_that_of_the_gate(bad, verdict):
+    making.slo("core")
+    counted([(NOON - 20, 0, 0), (NOON - 1, 5000 - bad, 5000)])
+
+    found = said(ask())
+
+    assert found.verdict == verdict
+    assert found.evidence["burn_rate"] == bad / 5
+    assert (found.evidence["good"], found.evidence["total"]) == (5000 - bad, 5000)
+    assert found.evidence["window"] == "5 min"
+
+
+def test_a_window_never_begins_before_its_step_did():
+    making.slo("core")
+    counted([(NOON - 20, 0, 0), (NOON - 2, 0, 9000), (NOON, 1000, 1000)])
+
+    found = said(ask(since=end_of(NOON - 1) - 10 * SECOND))
+
+    assert (found.verdict, found.evidence["total"]) == (PASS, 1000)
+    assert found.evidence["window"] == "1 min 40 s"
+
+
+def test_what_was_reported_across_the_beginning_of_a_step_does_not_count():
+    making.slo("core")
+    counted([(NOON - 20, 0, 0), (NOON, 900, 1000)])
+    since = end_of(NOON - 1) - 10 * SECOND
+    report(since - 5 * SECOND, since + 15 * SECOND, 100, 200)
+
+    assert said(ask(since=since)).evidence["total"] == 800
+
+
+def test_the_ends_of_a_window_are_counted_from_reports():
+    making.slo("core")
+    counted([(NOON - 20, 0, 0), (NOON, 100, 100)])
+    since = end_of(NOON - 3) + 20 * SECOND
+    events(since + 15 * SECOND, 20, 21)
+    events(since - 15 * SECOND, 500, 500)
+    events(end_of(NOON) + 15 * SECOND, 30, 32)
+    report(end_of(NOON) - 5 * SECOND, end_of(NOON) + 5 * SECOND, 3, 4)
+    events(NOW + 5 * SECOND, 900, 900)
+
+    found = said(ask(since=since))
+
+    assert found.evidence["total"] == 21 + 100 + 32 + 4
+    assert found.evidence["good"] == 20 + 100 + 30 + 3
+
+
+def test_a_step_of_less_than_a_minute_is_judged_by_reports_alone():
+    making.slo("core")
+    since = NOW - 20 * SECOND
+    events(NOW - 5 * SECOND, 150, 200)
+    events(since + 5 * SECOND, 50, 50)
+
+    found = said(ask(since=since))
+
+    assert (found.verdict, found.evidence["total"]) == (FAIL, 200)
+
+
+def test_a_minute_that_ends_within_a_short_step_is_not_counted_twice():
+    making.slo("core")
+    since = end_of(NOON) - 20 * SECOND
+    counted([(NOON - 20, 0, 0), (NOON, 500, 500)])
+    events(end_of(NOON) - 5 * SECOND, 100, 100)
+    events(end_of(NOON) + 15 * SECOND, 60, 60)
+
+    assert said(ask(since=since)).evidence["total"] == 160
+
+
+def test_what_was_reported_and_not_added_to_the_minutes_yet_counts():
+    making.slo("core")
+    counted([(NOON - 20, 0, 0), (NOON - 1, 5000, 5000)])
+    span = (end_of(NOON) - 15 * SECOND, end_of(NOON) - 5 * SECOND)
+    report(*span, 0, 900)
+    for slo in ("core", "other"):
+        Reported.objects.create(
+            slo=slo, instance="core/a1", began_at=span[0], ended_at=span[1], good=0, total=900
+        )
+
+    found = said(ask())
+
+    assert (found.verdict, found.evidence["total"]) == (FAIL, 5900)
+
+
+def test_a_minute_is_not_taken_as_whole_before_it_is_judged():
+    making.slo("core")
+    counted([(NOON - 20, 0, 0), (NOON - 1, 5000, 5000)])
+    report(end_of(NOON) - 15 * SECOND, end_of(NOON) - 5 * SECOND, 0, 900)
+
+    assert said(ask(), end_of(NOON) + 10 * SECOND).evidence["total"] == 5900
+
+
+def test_the_same_answer_is_not_written_every_second():
+    making.slo("core")
+    counted([(NOON - 20, 0, 0), (NOON - 1, 5000, 5000)])
+    ask()
+
+    assert judging.answer_open(NOW) == 1
+    assert judging.answer_open(NOW + SECOND) == 0
+    assert judging.answer_open(NOW + 16 * SECOND) == 1
+
+
+def test_a_window_that_can_not_be_read_is_five_minutes_long():
+    making.slo("core")
+    counted([(NOON - 20, 0, 0), (NOON - 1, 5000, 5000)])
+
+    assert said(ask(window="soon")).evidence["window"] == "5 min"
+
+
+def test_however_many_gates_ask_the_database_is_asked_a_few_times(django_assert_max_num_queries):
+    making.slo("core")
+    counted([(NOON - 20, 0, 0), (NOON - 1, 5000, 5000)])
+    gates.ask([Question(f"ramp:{n}:0:0", SPEC, NOW - 10 * MINUTE) for n in range(50)])
+    judging.answer_open(NOW)
+    Gate.objects.update(observed_at=NOW)
+
+    with django_assert_max_num_queries(5):
+        assert judging.answer_open(NOW + SECOND) == 0
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_window_has_exactly_the_reports_that_lie_in_it(seed):
+    """Against adding them up one by one: reports every few seconds that also feed the minutes."""
+    chance = random.Random(seed)
+    making.slo("core")
+    began, spans, minutes = end_of(NOON - 15), [], {}
+    while began < NOW:
+        ended = began + timedelta(seconds=chance.randint(1, 40))
+        total = chance.randint(0, 30)
+        good = chance.randint(0, total)
+        spans.append((began, ended, good, total))
+        minute = NOON - int((end_of(NOON) - ended) // MINUTE)
+        was = minutes.get(minute, (0, 0))
+        minutes[minute] = (was[0] + good, was[1] + total)
+        began = ended
+    counted([(minute, *minutes.get(minute, (0, 0))) for minute in range(NOON - 20, NOON + 1)])
+    for one in spans:
+        report(*one)
+    since = NOW - timedelta(seconds=chance.randint(1, 800))
+
+    found = said(ask(since=since, window="5m", min_events=1))
+
+    start = max(since, NOW - 5 * MINUTE)
+    inside = [(good, total) for b, e, good, total in spans if b >= start and e <= NOW]
+    assert found.evidence.get("total", 0) == sum(total for _, total in inside)
+    assert found.evidence.get("good", 0) == sum(good for good, _ in inside)

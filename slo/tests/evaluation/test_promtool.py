@@ -1,0 +1,190 @@
+"""Whatever happened, rules stand as Prometheus says they do: at every tick, of every rule."""
+
+import random
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from slo.arithmetic.evaluate import evaluate
+from slo.arithmetic.objective import Objective
+from slo.arithmetic.steps import MINUTE, Sample, by_minute, covered, grown
+
+from . import promtool
+from .minutes import NOTHING_KNOWN, Happened, Past, rule, steady, wanted
+from .promtool import STATES, Expected, disagreements, of_counters, told, values
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        promtool.PROMTOOL is None, reason="promtool (Debian: apt install prometheus) is not here"
+    ),
+]
+
+SCENARIOS = 20
+FEW_SCENARIOS = 6
+TICKS = 20
+MINUTES = 720
+MANY_TICKS = 1000
+MANY_MINUTES = 1400
+SAMPLED = 3
+SAMPLED_TICKS = 6
+SAMPLED_MINUTES = 480
+RULES = (
+    rule("1h", "5m", "14.4"),
+    rule("1h", "5m", "14"),
+    rule("6h", "30m", "6", "ticket"),
+    rule("2h", "10m", "1", "ticket"),
+    rule("20m", "2m", "3.5"),
+)
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        *range(FEW_SCENARIOS),
+        *(pytest.param(n, marks=pytest.mark.exhaustive) for n in range(FEW_SCENARIOS, SCENARIOS)),
+    ],
+)
+def test_ticks_of_a_random_history_are_as_prometheus_says(seed: int, tmp_path: Path) -> None:
+    assert compared(seed, MINUTES, TICKS, tmp_path) == ""
+
+
+@pytest.mark.faults  # For the time it takes: some minutes in all.
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("seed", range(100, 100 + SCENARIOS))
+def test_a_thousand_ticks_of_a_random_history_are_as_prometheus_says(
+    seed: int, tmp_path: Path
+) -> None:
+    assert compared(seed, MANY_MINUTES, MANY_TICKS, tmp_path) == ""
+
+
+def test_every_tick_of_an_incident_is_as_prometheus_says(tmp_path: Path) -> None:
+    minutes = [*steady(400), *steady(10, "0.15"), *steady(80), *steady(90, "0.02"), *steady(60)]
+    objective = wanted(*RULES)
+
+    said = expected(minutes, objective, range(395, len(minutes), 3))
+
+    assert {one.state for one in said} == {"ok", "firing"}
+    assert disagreements(tmp_path, told(minutes, objective), objective, said) == ""
+
+
+def test_the_scenarios_show_every_state_of_every_rule() -> None:
+    seen: dict[str, set[str]] = {}
+    for seed in range(SCENARIOS):
+        chance = random.Random(seed)
+        minutes, objective = history(chance), objective_of(chance)
+        for one in expected(minutes, objective, range(0, MINUTES, 10)):
+            seen.setdefault(one.rule.key, set()).add(one.state)
+
+    assert seen == {one.key: set(STATES) for one in RULES}
+
+
+def test_prometheus_disagrees_with_what_is_wrong(tmp_path: Path) -> None:
+    minutes = steady(100, "0.5")
+    wrong = [Expected(90, RULES[0], "ok")]
+
+    objective = wanted(*RULES)
+    assert "got" in disagreements(tmp_path, told(minutes, objective), objective, wrong)
+
+
+@pytest.mark.parametrize("seed", range(SAMPLED))
+def test_counters_with_resets_and_lost_samples_are_as_prometheus_says(
+    seed: int, tmp_path: Path
+) -> None:
+    chance = random.Random(seed)
+    samples = counters(chance)
+    objective = wanted(*RULES, target="0.99", days=1)
+    minutes = stepped(samples)
+    ticks = [tick for tick in range(len(samples)) if samples[tick]]
+    said = expected(minutes, objective, sorted(chance.sample(ticks, SAMPLED_TICKS)))
+    series = [
+        values("good", [one and one.good for one in samples]),
+        values("all", [one and one.total for one in samples]),
+    ]
+
+    assert disagreements(tmp_path, series, objective, said, of_counters) == ""
+
+
+def compared(seed: int, length: int, ticks: int, folder: Path) -> str:
+    """What Prometheus says otherwise of so many ticks of a history of so many minutes."""
+    chance = random.Random(seed)
+    minutes, objective = history(chance, length), objective_of(chance)
+    said = expected(minutes, objective, sorted(chance.sample(range(length), ticks)))
+    assert len(said) == ticks * len(RULES)
+    return disagreements(folder, told(minutes, objective), objective, said)
+
+
+def counters(chance: random.Random) -> list[Sample | None]:
+    """A sample at the end of each minute, some lost but never two in a row, of counters that begin
+    again now and then."""
+    found: list[Sample | None] = []
+    good = total = 0
+    for minute, one in enumerate(history(chance)[:SAMPLED_MINUTES]):
+        if chance.random() < 0.01:
+            good = total = 0
+        good, total = int(good + one.total - one.bad), int(total + one.total)
+        is_lost = minute and found[-1] is not None and chance.random() < 0.1
+        found.append(None if is_lost else Sample(minute * MINUTE, good, total))
+    return found
+
+
+def stepped(samples: list[Sample | None]) -> list[Happened]:
+    """What happened in each minute, as samples are taken in."""
+    grew: dict[int, tuple[float, float]] = {}
+    told_of: set[int] = set()
+    there = [one for one in samples if one]
+    for before, after in pairwise(there):
+        for minute, good, total in by_minute(grown(before, after)):
+            grew[minute] = (good, total)
+        told_of |= {*covered(before.at, after.at)}
+    return [
+        Happened(total - good, total, minute in told_of)
+        for minute in range(len(samples))
+        for good, total in (grew.get(minute, (0, 0)),)
+    ]
+
+
+def history(chance: random.Random, length: int = MINUTES) -> list[Happened]:
+    """Phases of some minutes each: even and uneven traffic, incidents, none, and nobody telling."""
+    found: list[Happened] = []
+    while len(found) < length:
+        traffic = chance.choice([0, 1, 40, 1000, 1000, 100_000])
+        share = chance.choice([0, 0, 0.0002, 0.001, 0.0144, 0.015, 0.15, 1])
+        is_covered = chance.random() > 0.2
+        for _ in range(chance.choice([1, 2, 5, 10, 30, 60, 120])):
+            total = chance.randint(traffic // 2, traffic)
+            bad = sum(chance.random() < share for _ in range(total)) if total < 50 else None
+            if bad is None:
+                bad = round(total * share)
+            found.append(Happened(bad, total, is_covered) if total else _idle(is_covered))
+    return found[:length]
+
+
+def _idle(is_covered: bool) -> Happened:
+    return Happened(0, 0) if is_covered else NOTHING_KNOWN
+
+
+def objective_of(chance: random.Random) -> Objective:
+    excluded = []
+    for _ in range(chance.choice([0, 0, 1, 3])):
+        begins = chance.randint(0, MINUTES)
+        excluded.append((begins, begins + chance.randint(1, 60)))
+    return wanted(
+        *RULES,
+        target=chance.choice(["0.9", "0.99", "0.999", "0.999"]),
+        days=1,
+        min_events=chance.choice([0, 0, 100, 30_000]),
+        excluded=excluded,
+    )
+
+
+def expected(
+    minutes: list[Happened], objective: Objective, ticks: range | list[int]
+) -> list[Expected]:
+    past = Past(minutes)
+    return [
+        Expected(tick, judged.rule, judged.state)
+        for tick in ticks
+        for judged in evaluate(objective, tick, past.at, past.begin).rules
+    ]

@@ -1,0 +1,100 @@
+"""How an SLO stands, now or at a time, as the API shows it; and what Prometheus is told."""
+
+import pytest
+
+from controlplane.core.clock import db_now
+from slo import metrics
+from slo.arithmetic.clock import end_of, last_ended
+from slo.evaluation import status
+from slo.models import Standing
+from slo.tests import making
+
+from .given import BAD, MINUTE, NOON, PAGE, SECOND, TICKET, burning, due, judge
+
+pytestmark = pytest.mark.django_db
+
+
+def test_it_is_shown_as_it_stood_at_the_end_of_the_last_minute_before_a_time():
+    slo = burning(after=[BAD] * 3, rules=[PAGE, TICKET])
+
+    found = status.status(slo, end_of(NOON + 2) + 30 * SECOND)
+
+    assert found == {
+        "state": "firing",
+        "burn_rates": {"5m": 200.12, "30m": 33.52, "1h": 16.86, "6h": 2.976667},
+        "budget": {"remaining_ratio": None, "exhausts_at": None},
+        "rules": [{**PAGE, "state": "firing"}, {**TICKET, "state": "ok"}],
+        "coverage": {"5m": 1.0, "30m": 1.0, "1h": 1.0, "6h": 1.0},
+    }
+
+
+def test_without_a_time_it_is_the_minute_that_is_judged_by_now():
+    slo = making.slo(rules=[PAGE])
+    last = last_ended(db_now() - status.LATE)
+    making.counted(slo, [(last - 100 + n, 0.5 * n, n) for n in range(101)])
+
+    assert status.status(slo)["state"] == "firing"
+
+
+def test_long_before_anything_was_counted_nothing_is_known():
+    slo = burning()
+
+    found = status.status(slo, end_of(NOON - 100_000))
+
+    assert found["state"] == "unknown"
+    assert set(found["burn_rates"].values()) == {None}
+
+
+def test_what_is_kept_by_the_beat_is_what_is_shown_of_that_minute():
+    slo = burning(after=[BAD] * 5)
+
+    judge(NOON + 3)
+
+    kept, shown = Standing.objects.get(), status.status(slo, end_of(NOON + 3))
+    assert (kept.state, kept.burn_rates, kept.coverage, kept.rules) == (
+        shown["state"], shown["burn_rates"], shown["coverage"], shown["rules"],
+    )  # fmt: skip
+
+
+def samples(now):
+    return {
+        (one.name, *one.labels.values()): one.value
+        for source in (metrics.standing, metrics.alerts)
+        for family in source(now)
+        for one in family.samples
+    }
+
+
+def test_prometheus_is_told_of_burn_rates_budgets_states_and_open_alerts():
+    burning(after=[BAD] * 5)
+    making.slo("silent")
+    judge(NOON + 2)
+
+    found = samples(due(NOON + 2))
+
+    assert found["switchgear_slo_burn_rate", "core-availability", "5m"] == 200.12
+    assert found["switchgear_slo_state", "core-availability", "firing"] == 1
+    assert found["switchgear_slo_state", "silent", "unknown"] == 1
+    assert found["switchgear_alerts_open", "burn", "critical"] == 1
+    assert found["switchgear_alerts_open", "threshold", "warning"] == 0
+    assert ("switchgear_slo_burn_rate", "silent", "5m") not in found
+
+
+def test_prometheus_is_told_the_budget_that_is_left():
+    slo = making.slo(window_days=1)
+    making.counted(slo, [(NOON - 1500 + n, n * 999.5, n * 1000) for n in range(1501)])
+    judge(NOON)
+
+    found = samples(due(NOON))
+
+    assert found["switchgear_slo_budget_remaining_ratio", "core-availability"] == 0.5
+
+
+def test_what_was_judged_long_ago_is_no_figure_of_now():
+    burning(after=[BAD] * 5)
+    judge(NOON + 2)
+
+    found = samples(due(NOON + 2) + 11 * MINUTE)
+
+    assert ("switchgear_slo_burn_rate", "core-availability", "5m") not in found
+    assert found["switchgear_slo_state", "core-availability", "unknown"] == 1

@@ -1,0 +1,164 @@
+"""What SLOs have set off is over once its cause is gone, and nothing is done for the past."""
+
+from datetime import timedelta
+
+import pytest
+
+from controlplane.core.gates.models import Hold
+from controlplane.core.trip_requests.models import TripRequest
+from slo.alerts import actions, lifecycle
+from slo.arithmetic.clock import end_of
+from slo.evaluation import tick
+from slo.models import Alert, Slo, Standing
+from slo.tests import making
+
+from .given import BAD, GOOD, MINUTE, NOON, alert, burning, due, judge, reachable, told
+
+pytestmark = pytest.mark.django_db
+
+STOP = {"on": "page", "do": "trip", "switch": "experiment:new-planner", "expires_in": "2h"}
+HOLD = {"on": "page", "do": "hold_ramps"}
+CLOSED = [{**HOLD, "on_unknown": "act"}, {**STOP, "on_unknown": "act"}]
+
+
+@pytest.fixture
+def blind():
+    """An SLO of which nothing is known, and what that has set off."""
+    slo = burning(actions=CLOSED)
+    Slo.objects.filter(pk=slo.pk).update(min_events=10**9)
+    judge(NOON, NOON + 6)
+    assert (Hold.objects.count(), over()) == (1, [False])
+    return slo
+
+
+def change(slo, **fields):
+    Slo.objects.filter(pk=slo.pk).update(**fields)
+
+
+def over():
+    return list(TripRequest.objects.order_by("pk").values_list("is_over", flat=True))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"removed_at": due(NOON)},
+        {"actions": []},
+        {"actions": [HOLD, STOP]},
+    ],
+)
+def test_what_failed_closed_is_over_once_nobody_wants_that_any_more(blind, changed):
+    change(blind, **changed)
+
+    judge(NOON + 7, NOON + 8)
+
+    assert not Hold.objects.exists()
+    assert over() == [False, True]
+
+
+def test_a_hold_that_stands_in_another_place_now_goes_on_as_that_one(blind):
+    change(blind, actions=CLOSED[::-1])
+
+    judge(NOON + 7)
+
+    assert Hold.objects.get().key == f"unknown:{blind.pk}.1"
+
+
+def test_what_failed_closed_stays_while_its_slo_can_not_be_judged(blind):
+    change(blind, rules=[{"long": "1h"}])
+
+    judge(NOON + 7, NOON + 8)
+
+    assert Hold.objects.count() == 1
+    assert over() == [False]
+
+
+def test_holds_of_alerts_that_are_gone_or_of_actions_taken_out_are_released():
+    slo = burning(after=[BAD] * 10, actions=[HOLD, STOP])
+    judge(NOON, NOON + 3)
+    Hold.objects.create(key="alert:0", service="core", why="x", since=due(NOON))
+    Hold.objects.create(key="outage:0", service="core", why="x", since=due(NOON))
+    judge(NOON + 4)
+    keys = Hold.objects.order_by("pk").values_list("key", flat=True)
+    assert list(keys) == [f"alert:{alert().pk}", "outage:0"]
+
+    change(slo, actions=[STOP])
+    judge(NOON + 5)
+
+    assert list(keys.all()) == ["outage:0"]
+    assert over() == [False]
+
+
+def test_a_clock_that_was_set_back_does_not_put_off_what_fails_closed():
+    slo = burning(actions=CLOSED)
+    change(slo, min_events=10**9)
+    judge(NOON)
+    row = Standing.objects.get()
+    row.rules[0]["since"] = (due(NOON) + timedelta(days=2)).isoformat()
+    row.since = due(NOON) + timedelta(days=2)
+    row.save()
+
+    judge(NOON + 1, NOON + 6)
+
+    assert Hold.objects.count() == 1
+    assert Standing.objects.get().since == end_of(NOON + 1)
+
+
+def test_a_look_at_thresholds_between_two_missed_minutes_acts_upon_no_slo(monkeypatch, settings):
+    reachable(settings)
+    burning(after=[*[BAD] * 2, *[GOOD] * 20], actions=[STOP])
+    judge(NOON)
+    judged = tick._judge
+
+    def and_look(minute, now, *, is_last):
+        done = judged(minute, now, is_last=is_last)
+        if minute == NOON + 3:
+            assert alert().resolved_at is None
+            lifecycle.settle(kind="threshold", firing=[], before=now, now=now)
+        return done
+
+    monkeypatch.setattr(tick, "_judge", and_look)
+    tick.turn(due(NOON + 20))
+
+    assert not TripRequest.objects.exists()
+    assert not told("slo.alert")
+    assert len(told("slo.alerts_missed")) == 1
+
+
+def test_after_a_gap_an_alert_ends_after_two_known_quiet_minutes_as_ever():
+    burning(after=[*[BAD] * 3, *[GOOD] * 200])
+    judge(NOON, NOON + 3)
+
+    tick.turn(due(NOON + 100 + tick.MAX_MISSED))
+
+    assert alert().resolved_at == end_of(NOON + 101)
+
+
+def test_the_alert_of_an_slo_that_was_made_anew_does_not_go_on_as_that_of_the_old_one():
+    old = burning(after=[BAD] * 10)
+    judge(NOON, NOON + 3)
+    change(old, removed_at=due(NOON + 3))
+    new = burning(after=[BAD] * 10)
+
+    judge(NOON + 4, NOON + 5)
+
+    first, second = Alert.objects.order_by("pk")
+    assert (first.slo_id, first.resolved_because) == (old.pk, tick.REMOVED)
+    assert (second.slo_id, second.resolved_at) == (new.pk, None)
+
+
+def test_what_was_done_for_alerts_that_wait_to_be_told_of_is_not_asked_for_one_by_one(
+    django_assert_max_num_queries,
+):
+    slo = making.slo(actions=[HOLD, STOP])
+    for number in range(20):
+        Alert.objects.create(
+            kind="burn", rule=f"r{number}", subject=slo.name, service="core", slo=slo,
+            severity="critical", label="page", said="x", opened_at=due(NOON), firing_at=due(NOON),
+        )  # fmt: skip
+    waiting = list(Alert.objects.select_related("slo"))
+    actions.begin(waiting, due(NOON))
+    assert (Hold.objects.count(), TripRequest.objects.count()) == (20, 20)
+
+    with django_assert_max_num_queries(2):
+        actions.begin(waiting, due(NOON) + MINUTE)

@@ -1,0 +1,144 @@
+"""What is critical is told at once, whatever else is told; and pages are told of what moved."""
+
+from dataclasses import replace
+
+import pytest
+
+from slo.alerts import lifecycle, notifications
+from slo.arithmetic.clock import end_of
+from slo.arithmetic.hysteresis import Firing
+from slo.models import Alert
+from slo.tests.making import OPERATOR
+
+from .given import BAD, MINUTE, NOON, SECOND, burning, judge, reachable, told
+
+pytestmark = pytest.mark.django_db
+
+AT = end_of(NOON)
+
+
+@pytest.fixture(autouse=True)
+def _somewhere(settings):
+    reachable(settings)
+
+
+@pytest.fixture
+def noted(monkeypatch):
+    found = []
+    monkeypatch.setattr(lifecycle, "changed", lambda topic, *ids: found.extend(ids))
+    return found
+
+
+def firing(subject, **more):
+    fields = {
+        "rule": "timeout_rate", "service": "core", "severity": "critical", "label": "",
+        "said": f"Calls of {subject} time out", "path": "/", **more,
+    }  # fmt: skip
+    return Firing(subject=subject, **fields)
+
+
+def many(count, **more):
+    return [firing(f"s{number}", **more) for number in range(count)]
+
+
+def settle(firing_now, now=AT):
+    return lifecycle.settle(kind="threshold", firing=firing_now, before=now - 10 * SECOND, now=now)
+
+
+def subjects():
+    return [one.payload["about"] for one in told("slo.alert")]
+
+
+def test_critical_ones_are_told_while_somebody_engages_one_switch_after_another():
+    known = [firing("switch0", acknowledged_by="user:ann")]
+    settle(known)
+
+    known.append(firing("switch1", acknowledged_by="user:ann"))
+    settle([*known, *many(4)], now=AT + 40 * SECOND)
+
+    assert subjects() == ["s0", "s1", "s2", "s3"]
+
+
+def test_what_is_over_is_told_together_while_somebody_engages_a_switch():
+    settle(many(5, severity="warning"))
+    settle([firing("switch0", acknowledged_by="user:ann")], now=AT + 2 * MINUTE)
+
+    assert len(told("slo.alerts_over")) == 1
+
+
+def test_a_critical_one_is_told_alone_just_after_many_others():
+    infos = many(20, severity="info")
+    settle(infos)
+    assert len(told("slo.alerts")) == 1
+
+    settle([*infos, firing("database")], now=AT + 10 * SECOND)
+
+    assert subjects() == ["database"]
+
+
+def test_of_many_critical_ones_the_first_are_told_alone_and_the_rest_together():
+    settle(many(9))
+
+    assert subjects() == ["s0", "s1", "s2", "s3", "s4"]
+    assert [one.payload["count"] for one in told("slo.alerts")] == [4]
+
+
+def test_what_was_told_in_the_future_does_not_keep_back_what_opens_now():
+    ahead = AT + 3 * 24 * 60 * MINUTE
+    settle(many(9, rule="before"), now=ahead)
+    settle([], now=ahead + 3 * MINUTE)
+    Alert.objects.update(resolved_at=None, over_told_at=None, rule="old")
+
+    lifecycle.settle(kind="threshold", firing=many(9), before=AT, now=AT)
+
+    assert not Alert.objects.filter(rule="timeout_rate", told_at=None).exists()
+
+
+def test_open_alerts_that_were_told_of_are_not_read_again(monkeypatch):
+    settle(many(2))
+    seen = []
+    monkeypatch.setattr(notifications, "_tell_over", lambda rows, now: seen.extend(rows))
+    before = Alert.from_db.__func__
+    read = []
+
+    def from_db(cls, *args):
+        read.append(1)
+        return before(cls, *args)
+
+    monkeypatch.setattr(Alert, "from_db", classmethod(from_db))
+    notifications.turn(AT + 10 * SECOND)
+
+    assert (read, seen) == ([], [])
+
+
+def test_runbooks_of_ours_are_told_by_their_whole_address(settings, monkeypatch):
+    settings.PUBLIC_URL = "https://console.example"
+    settle([firing("core->oracle")])
+    monkeypatch.setattr("controlplane.core.runbooks.about", lambda **_: "core-api-down")
+
+    said = notifications.facts(Alert.objects.get())
+
+    assert said["runbook"] == "https://console.example/runbooks/core-api-down/"
+    settings.PUBLIC_URL = ""
+    assert notifications.facts(Alert.objects.get())["runbook"] == "/runbooks/core-api-down/"
+
+
+def test_a_runbook_elsewhere_is_told_as_it_was_written():
+    fires = firing("x", facts={"runbook": "https://wiki.example/x"})
+    settle([replace(fires, severity="info")])
+
+    assert told("slo.alert")[0].payload["runbook"] == "https://wiki.example/x"
+
+
+def test_pages_are_told_of_slos_only_and_of_those_that_moved(noted):
+    settle([firing("core->oracle")])
+    lifecycle.acknowledge(alert_id=Alert.objects.get().pk, actor=OPERATOR, now=AT)
+    assert noted == []
+
+    burning("burns", after=[BAD] * 10)
+    judge(NOON + 2)
+    assert noted == ["burns"]
+    burning("later", after=[*[BAD] * 3])
+    judge(NOON + 3)
+
+    assert noted == ["burns", "later"]
