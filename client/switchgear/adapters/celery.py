@@ -14,10 +14,10 @@ from celery._state import _task_stack  # type: ignore[attr-defined]  # As Celery
 from celery.exceptions import SoftTimeLimitExceeded, TaskPredicate
 
 from switchgear.adapters.passing import passing
-from switchgear.patterns import attempts
-from switchgear.patterns.limits import NoTimeLeft
+from switchgear.patterns import retried_calls
 from switchgear.patterns.propagation import TIMEOUT_HEADER, Incoming, incoming, outgoing
-from switchgear.patterns.rounds import Round
+from switchgear.patterns.retry_state import Round
+from switchgear.patterns.time_limits import NoTimeLeft
 from switchgear.policies.policy import Policy
 from switchgear.refusals import CircuitOpen, Refused, refusal_in
 from switchgear.wrapping import is_coroutine_function
@@ -71,7 +71,7 @@ class PolicyTask(Base):
         if came.is_over:
             raise NoTimeLeft(came.seconds or 0.0)
         with came:
-            marker = None if attempts.active() is not None else self._marker()
+            marker = None if retried_calls.active() is not None else self._marker()
             try:
                 return self._attempt(marker, within, args, kwargs)
             except (TaskPredicate, SoftTimeLimitExceeded):

@@ -33,7 +33,7 @@ from switchgear.adapters.requesting import (
     may_repeat,
     prepare,
 )
-from switchgear.patterns.limits import current
+from switchgear.patterns.time_limits import current
 from switchgear.patterns.timeout import CallTimeout, Timeout
 
 __all__ = ["AsyncTransport", "Patterns", "Transport"]

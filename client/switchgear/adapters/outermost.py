@@ -5,11 +5,11 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from switchgear import journal
-from switchgear.patterns import attempts, limits
-from switchgear.patterns.attempts import Attempts
+from switchgear.patterns import retried_calls, time_limits
 from switchgear.patterns.counters import Counters
-from switchgear.patterns.outcomes import is_final
-from switchgear.patterns.rounds import NOTE, say_on
+from switchgear.patterns.retried_calls import Attempts
+from switchgear.patterns.retry_rules import is_final
+from switchgear.patterns.retry_state import NOTE, say_on
 from switchgear.wrapping import by_kind, is_coroutine_function
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -50,11 +50,11 @@ class Outermost:
 
         def call(*args: Any, **kwargs: Any) -> Any:
             marker = Tried(self)
-            attempts.begin(marker)
+            retried_calls.begin(marker)
             try:
                 return tried(*args, **kwargs)
             finally:
-                attempts.end(marker)
+                retried_calls.end(marker)
 
         return call
 
@@ -63,11 +63,11 @@ class Outermost:
 
         async def call(*args: Any, **kwargs: Any) -> Any:
             marker = Tried(self)
-            attempts.begin(marker)
+            retried_calls.begin(marker)
             try:
                 return await tried(*args, **kwargs)
             finally:
-                attempts.end(marker)
+                retried_calls.end(marker)
 
         return call
 
@@ -127,7 +127,7 @@ def may_try_again(error: BaseException, *, is_outermost: bool = False) -> bool:
     `is_outermost`: the caller is an :class:`Outermost`."""
     if is_final(error):
         return False
-    outer = attempts.retrying(_outer(is_outermost), error)
+    outer = retried_calls.retrying(_outer(is_outermost), error)
     if outer is not None:
         say_on(error, f"{NOTE}left to {outer.label}")
     return outer is None
@@ -135,7 +135,7 @@ def may_try_again(error: BaseException, *, is_outermost: bool = False) -> bool:
 
 def may_try_result_again(result: object, *, is_outermost: bool = False) -> bool:
     """Return True if no outer retry would retry a call that returns `result`."""
-    return attempts.retrying_result(_outer(is_outermost), result) is None
+    return retried_calls.retrying_result(_outer(is_outermost), result) is None
 
 
 def count_retry(
@@ -144,18 +144,18 @@ def count_retry(
     """The attempt `attempt`, from 1, has failed, and there is another one."""
     if counters is not None:
         counters.retry()
-    limits.count_retry()
+    time_limits.count_retry()
     waits = {} if seconds is None else {"wait_seconds": round(seconds, 3)}
     journal.note("call_retried", name, attempt=attempt, error=error, **waits)
 
 
 def is_counted() -> bool:
     """Whether an :class:`Outermost` sees to what is being tried here."""
-    return isinstance(attempts.active(), Tried)
+    return isinstance(retried_calls.active(), Tried)
 
 
 def _begin() -> None:
-    marker = attempts.active()
+    marker = retried_calls.active()
     if not isinstance(marker, Tried) or not isinstance(marker.owner, Outermost):
         return
     if marker.begun:
@@ -167,13 +167,13 @@ def _begin() -> None:
 
 
 def _failed(error: Exception) -> None:
-    marker = attempts.active()
+    marker = retried_calls.active()
     if isinstance(marker, Tried):
         marker.failure = type(error).__name__
 
 
 def _outer(is_outermost: bool) -> Attempts | None:
-    found = attempts.innermost()
+    found = retried_calls.innermost()
     return found.before if is_outermost and found is not None else found
 
 

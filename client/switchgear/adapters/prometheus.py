@@ -14,7 +14,7 @@ from prometheus_client.registry import Collector
 from switchgear import journal
 from switchgear.client import Switchgear
 from switchgear.patterns import forks
-from switchgear.patterns.places import Occupancy
+from switchgear.patterns.permits import Occupancy
 from switchgear.policies.dependency import Dependency
 from switchgear.policies.registry import MAX_BREAKERS
 

@@ -10,15 +10,15 @@ import httpx
 
 from switchgear.failing.words import phrase_of
 from switchgear.guards import Guard
-from switchgear.patterns import attempts
+from switchgear.patterns import retried_calls
 from switchgear.patterns.breaker import Breaker
 from switchgear.patterns.bulkhead import Bulkhead
 from switchgear.patterns.deadline import Deadline
 from switchgear.patterns.idempotency import given_key, key_of_request
-from switchgear.patterns.limits import Limit, left
 from switchgear.patterns.parameters import HttpTimeouts
 from switchgear.patterns.propagation import ATTEMPT_HEADER, LAST_ATTEMPT_HEADER, outgoing
 from switchgear.patterns.retry import Retry
+from switchgear.patterns.time_limits import Limit, left
 from switchgear.policies.documents import matcher
 
 KEY_HEADER = "Idempotency-Key"
@@ -152,7 +152,7 @@ def dressed(request: httpx.Request, http: HttpTimeouts | None) -> httpx.Request:
     headers = request.headers.copy()
     for name in (ATTEMPT_HEADER, LAST_ATTEMPT_HEADER):
         headers.pop(name, None)  # Headers of another request, forwarded by the caller.
-    headers.update(outgoing(None if attempts.active() is None else _failure_of(request)))
+    headers.update(outgoing(None if retried_calls.active() is None else _failure_of(request)))
     if request.method in KEYED_METHODS and KEY_HEADER not in headers:
         key = given_key() or _own_key(request)
         if key is not None:

@@ -11,8 +11,8 @@ from switchgear.failing.words import is_timeout, status_of, words_of
 from switchgear.journal import note
 from switchgear.patterns.caches import Cache
 from switchgear.patterns.counters import Counters
-from switchgear.patterns.course import is_answerable
 from switchgear.patterns.fallback import Fallback
+from switchgear.patterns.fallback_plan import is_answerable
 from switchgear.patterns.fallback_targets import FallbackTarget
 
 Provider = Callable[..., Any]

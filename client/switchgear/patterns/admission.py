@@ -4,9 +4,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from switchgear.deciding.keys import Key
+from switchgear.patterns.call_priority import checked_key
 from switchgear.patterns.limit_controller import MeasuredPermit
-from switchgear.patterns.places import Places
-from switchgear.patterns.urgency import checked_key
+from switchgear.patterns.permits import Places
 
 if TYPE_CHECKING:
     from switchgear.patterns.bulkhead import Bulkhead

@@ -11,16 +11,16 @@ from typing import Any, Final, Self, TypeVar, overload
 from switchgear import journal
 from switchgear.failing.words import is_timeout, said_by
 from switchgear.patterns import forks
+from switchgear.patterns.argument_checks import check_exceptions, check_functions, check_type
 from switchgear.patterns.breaker_calls import around_coroutine, around_function
-from switchgear.patterns.checks import check_exceptions, check_functions, check_type
 from switchgear.patterns.counters import Counters
-from switchgear.patterns.entries import Passage, entered, left
-from switchgear.patterns.machine import Machine
+from switchgear.patterns.entered_contexts import Passage, entered, left
+from switchgear.patterns.generation import MODES, Mode, Permit, Standing, State
+from switchgear.patterns.listeners import Watcher, Watchers
+from switchgear.patterns.outcome_classifier import Verdicts
 from switchgear.patterns.parameters import BreakerParameters
 from switchgear.patterns.queue_time import CallTimer, queued, used_up_time
-from switchgear.patterns.terms import MODES, Mode, Permit, Standing, State
-from switchgear.patterns.verdicts import Verdicts
-from switchgear.patterns.watchers import Watcher, Watchers
+from switchgear.patterns.state_machine import Machine
 from switchgear.refusals import CircuitOpen
 from switchgear.wrapping import by_kind
 

@@ -8,7 +8,7 @@ from switchgear.wrapping import refuse_coroutine
 
 if TYPE_CHECKING:
     from switchgear.patterns.breaker import Breaker
-    from switchgear.patterns.terms import Permit
+    from switchgear.patterns.generation import Permit
 
 
 def around_function(breaker: "Breaker", function: Callable[..., Any]) -> Callable[..., Any]:

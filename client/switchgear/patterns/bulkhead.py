@@ -11,13 +11,13 @@ from switchgear.async_backend import AsyncBell
 from switchgear.deciding.keys import Key
 from switchgear.finding import Finder, finder
 from switchgear.journal import note
-from switchgear.patterns import deadline, entries, forks, queueing, urgency
+from switchgear.patterns import bulkhead_queue, call_priority, deadline, entered_contexts, forks
 from switchgear.patterns.admission import Permit, Place, StreamPlace
+from switchgear.patterns.call_priority import checked_key
 from switchgear.patterns.limit_controller import LimitController
 from switchgear.patterns.parameters import BulkheadParameters, Tier, limits_of
-from switchgear.patterns.places import Occupancy, Places
+from switchgear.patterns.permits import Occupancy, Places
 from switchgear.patterns.queue_time import Waiting
-from switchgear.patterns.urgency import checked_key
 from switchgear.patterns.waiter import Waiter
 from switchgear.refusals import BulkheadFull
 from switchgear.wrapping import by_kind, in_event_loop, refuse_coroutine
@@ -67,8 +67,8 @@ class Bulkhead:
         breaker."""
         self._clock = clock
         self._key = key
-        self._priority = urgency.checked(priority)
-        self._urgency = urgency.Urgency(name)
+        self._priority = call_priority.checked(priority)
+        self._urgency = call_priority.Urgency(name)
         self.parameters = limits_of(parameters)
         self._begin_anew()
         forks.register(self)
@@ -168,13 +168,13 @@ class Bulkhead:
 
     def _entered(self, permit: Permit) -> None:
         try:
-            entries.entered(self, permit, None)
+            entered_contexts.entered(self, permit, None)
         except BaseException:
             permit.give()
             raise
 
     def _leave(self, error: BaseException | None) -> None:
-        found = entries.left(self)
+        found = entered_contexts.left(self)
         if found is not None:  # In a forked child the permit may belong to the parent's set.
             found[0].give(None, error)
         elif self._places.in_flight > 0:  # Left in a context other than its own.
@@ -259,7 +259,7 @@ class Bulkhead:
                 waiter.why += "; a plain function can't wait in an event loop"
             if is_queued:
                 with Waiting(self._clock):
-                    queueing.wait(waiter, bell, seconds, self.sources, self._clock)
+                    bulkhead_queue.wait(waiter, bell, seconds, self.sources, self._clock)
             self._end_wait(places, waiter, is_queued, until)
         except BaseException:
             places.give_up(waiter)
@@ -273,7 +273,9 @@ class Bulkhead:
             is_queued = places.line_up(waiter) == "waiting"
             if is_queued:
                 with Waiting(self._clock):
-                    await queueing.async_wait(waiter, bell, seconds, self.sources, self._clock)
+                    await bulkhead_queue.async_wait(
+                        waiter, bell, seconds, self.sources, self._clock
+                    )
             self._end_wait(places, waiter, is_queued, until)
         except BaseException:
             places.give_up(waiter)

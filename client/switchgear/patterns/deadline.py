@@ -6,7 +6,7 @@ from types import CoroutineType, TracebackType
 from typing import Any, TypeVar
 
 from switchgear.failing.words import is_timeout
-from switchgear.patterns.limits import (
+from switchgear.patterns.time_limits import (
     Clock,
     DeadlineExceeded,
     Limit,

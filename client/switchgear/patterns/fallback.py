@@ -18,9 +18,9 @@ from switchgear.patterns.answers import (
 )
 from switchgear.patterns.caches import MISSING, Cache
 from switchgear.patterns.counters import Counters
-from switchgear.patterns.course import Course, On, OnTarget, default_maker, is_answerable
 from switchgear.patterns.fallback_blocks import Held
 from switchgear.patterns.fallback_calls import Calls, adrive, drive
+from switchgear.patterns.fallback_plan import Course, On, OnTarget, default_maker, is_answerable
 from switchgear.patterns.fallback_targets import FallbackTarget, target_of
 from switchgear.patterns.streams import AsyncStream, Stream, opener, streaming
 from switchgear.patterns.succession import one_after_other

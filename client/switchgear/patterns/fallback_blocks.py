@@ -7,7 +7,7 @@ from typing import Any
 from switchgear.cancellation import check
 from switchgear.failing.words import said_by
 from switchgear.patterns.answers import Answer, partials, told
-from switchgear.patterns.course import Course
+from switchgear.patterns.fallback_plan import Course
 
 
 class Held:

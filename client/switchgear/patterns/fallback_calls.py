@@ -18,7 +18,7 @@ from switchgear.guards import Guard
 from switchgear.patterns import deadline
 from switchgear.patterns.answers import Answer, told
 from switchgear.patterns.caches import MISSING, key_finder
-from switchgear.patterns.course import Course
+from switchgear.patterns.fallback_plan import Course
 from switchgear.patterns.fallback_targets import Asking
 from switchgear.patterns.streams import Around, AsyncStream, Stream
 from switchgear.refusals import Refused

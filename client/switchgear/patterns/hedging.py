@@ -10,12 +10,12 @@ from switchgear import journal
 from switchgear.async_backend import require_asyncio
 from switchgear.cancellation import find_refusal
 from switchgear.lazy import asyncio
-from switchgear.patterns import attempts, limits
-from switchgear.patterns.attempts import Attempts
+from switchgear.patterns import retried_calls, time_limits
 from switchgear.patterns.counters import Counters
-from switchgear.patterns.outcomes import is_final
+from switchgear.patterns.retried_calls import Attempts
 from switchgear.patterns.retry_budget import RetryBudget
-from switchgear.patterns.rounds import is_counted
+from switchgear.patterns.retry_rules import is_final
+from switchgear.patterns.retry_state import is_counted
 from switchgear.refusals import refusal_in
 from switchgear.wrapping import by_kind
 
@@ -79,20 +79,20 @@ class Hedge:
         async def call(*args: Any, **kwargs: Any) -> Any:
             require_asyncio("a hedge", "leave hedge_after_seconds out")
             logical = _Hedged(self)
-            attempts.begin(logical)
+            retried_calls.begin(logical)
             if not is_counted(logical.before, self.budget):
                 self.budget.called()
             numbers: dict[str, list[int]] = {}
 
             async def attempt() -> Any:
                 marker = _Hedged(self, numbers)
-                attempts.begin(marker)
+                retried_calls.begin(marker)
                 return await function(*args, **kwargs)
 
             try:
                 return await self._first_success(lambda: asyncio.create_task(attempt()))
             finally:
-                attempts.end(logical)
+                retried_calls.end(logical)
 
         return call
 
@@ -123,7 +123,7 @@ class Hedge:
 
     def _takes_one(self, attempt: int) -> bool:
         """Take a hedge from the budget and count it, unless time is up or a switch refuses it."""
-        left = limits.left()
+        left = time_limits.left()
         if (left is not None and left <= 0) or find_refusal() or not self.budget.take():
             return False
         if self.counters is not None:
@@ -161,7 +161,7 @@ def _checked(seconds: object, argument: str) -> float:
     if not isinstance(seconds, int | float) or isinstance(seconds, bool):
         raise TypeError(f"{argument} must be a number, not {seconds!r:.50}")
     try:
-        limits.checked_seconds(seconds)
+        time_limits.checked_seconds(seconds)
     except ValueError as error:
         raise ValueError(f"{argument}: {error}") from None
     return seconds

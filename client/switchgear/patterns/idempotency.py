@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from switchgear.patterns import attempts
-from switchgear.patterns.attempts import Attempts
+from switchgear.patterns import retried_calls
+from switchgear.patterns.retried_calls import Attempts
 
 MAX_KEY_LENGTH = 255
 
@@ -58,7 +58,7 @@ def key_of_request(*parts: bytes) -> str:
     given = _given.get()
     if given is not None:
         return given
-    key, active = idempotency_key(), attempts.active()
+    key, active = idempotency_key(), retried_calls.active()
     if key is None or active is None:
         return str(uuid.uuid4())
     digest = hashlib.sha256(key.encode())
@@ -71,7 +71,9 @@ def key_of_request(*parts: bytes) -> str:
 
 def _logical_call() -> Attempts | None:
     """Return the outermost active retry of this process."""
-    ours = [each for each in attempts.outward(attempts.innermost()) if each.owner is not None]
+    ours = [
+        each for each in retried_calls.outward(retried_calls.innermost()) if each.owner is not None
+    ]
     return ours[-1] if ours else None
 
 
@@ -80,7 +82,7 @@ def _number(attempt: Attempts, digest: str) -> int:
     repeated attempt get the same numbers as in the previous one."""
     asked = attempt.asked = Counter() if attempt.asked is None else attempt.asked
     asked[digest] += 1
-    outer = next(attempts.outward(attempt.before), None)
+    outer = next(retried_calls.outward(attempt.before), None)
     if outer is None or outer.owner is None:
         return asked[digest]
     numbers = attempt.numbers = {} if attempt.numbers is None else attempt.numbers

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from switchgear.deciding.keys import Key
 from switchgear.failing.words import is_timeout, status_of, words_of
 from switchgear.patterns.adaptive_limit import AdaptiveLimit, LimitRange
-from switchgear.patterns.places import Places
+from switchgear.patterns.permits import Places
 from switchgear.refusals import refusal_in
 
 OVERLOAD_STATUSES = (429, 503, 529)

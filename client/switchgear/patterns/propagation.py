@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType, TracebackType
 
-from switchgear.patterns import attempts, limits
+from switchgear.patterns import retried_calls, time_limits
 
 TIMEOUT_HEADER = "X-Request-Timeout-Ms"
 ATTEMPT_HEADER = "X-Retry-Attempt"
@@ -36,10 +36,10 @@ def outgoing(failure: BaseException | None = None) -> dict[str, str]:
     count. None stands for an error that every retry would retry.
     """
     headers: dict[str, str] = {}
-    left = limits.left()
+    left = time_limits.left()
     if left is not None:
         headers[TIMEOUT_HEADER] = str(int(left * 1000))
-    around = attempts.outward(attempts.innermost())
+    around = retried_calls.outward(retried_calls.innermost())
     repeating = [each for each in around if each.repeats_on(failure)]
     if repeating:  # All of these leave the failure to the outermost one.
         outermost = repeating[-1]
@@ -69,7 +69,7 @@ class Incoming:
         self.is_last = is_last
         self._clock = clock
         self._until = math.inf if seconds is None else clock() + seconds
-        self._entered: list[tuple[limits.Limit, attempts.Attempts]] = []
+        self._entered: list[tuple[time_limits.Limit, retried_calls.Attempts]] = []
 
     @property
     def is_over(self) -> bool:
@@ -77,10 +77,10 @@ class Incoming:
         return self._clock() >= self._until
 
     def __enter__(self) -> "Incoming":
-        limit = limits.begin_anew(self, self.seconds or 0.0, self._until, self._clock)
-        marker = attempts.Attempts(self.attempt)
+        limit = time_limits.begin_anew(self, self.seconds or 0.0, self._until, self._clock)
+        marker = retried_calls.Attempts(self.attempt)
         marker.is_last = self.is_last
-        attempts.begin(marker)
+        retried_calls.begin(marker)
         self._entered.append((limit, marker))
         return self
 
@@ -91,8 +91,8 @@ class Incoming:
         traceback: TracebackType | None,
     ) -> None:
         limit, marker = self._entered.pop()
-        attempts.end(marker)
-        limits.end(limit)
+        retried_calls.end(marker)
+        time_limits.end(limit)
 
 
 def incoming(

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from types import TracebackType
 
 from switchgear.failing.words import is_timeout
-from switchgear.patterns.limits import DeadlineExceeded, current
+from switchgear.patterns.time_limits import DeadlineExceeded, current
 from switchgear.patterns.timeout import CallTimeout
 
 TOLERANCE_SECONDS = 0.1

@@ -13,14 +13,14 @@ from types import CoroutineType, TracebackType
 from typing import Any, Self, TypeVar, overload
 
 from switchgear import cancellation
-from switchgear.patterns import attempts
-from switchgear.patterns.checks import check_callables, check_functions
+from switchgear.patterns import retried_calls
+from switchgear.patterns.argument_checks import check_callables, check_functions
 from switchgear.patterns.counters import Counters
-from switchgear.patterns.limits import Clock
-from switchgear.patterns.outcomes import Kinds
 from switchgear.patterns.parameters import RetryParameters
 from switchgear.patterns.retry_budget import RetryBudget
-from switchgear.patterns.rounds import RetryState, Round
+from switchgear.patterns.retry_rules import Kinds
+from switchgear.patterns.retry_state import RetryState, Round
+from switchgear.patterns.time_limits import Clock
 from switchgear.wrapping import by_kind, refuse_coroutine
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
@@ -150,7 +150,7 @@ class Retry:
         parameters, or because it is part of a call that this same retry repeats."""
         if self.parameters.attempts == 1:
             return None
-        outer = attempts.innermost()
+        outer = retried_calls.innermost()
         if outer is not None and outer.owner is self:
             return None
         return Round(self, outer)
@@ -185,7 +185,7 @@ class Retry:
             round_ = self.begin()
             if round_ is None:
                 return function(*args, **kwargs)
-            attempts.enter(round_)
+            retried_calls.enter(round_)
             cause = None
             try:
                 while True:
@@ -209,7 +209,7 @@ class Retry:
                     self.wait(wait, cause)
             finally:
                 cause = None  # The error refers to this frame.
-                attempts.end_here(round_)
+                retried_calls.end_here(round_)
 
         return call
 
@@ -218,7 +218,7 @@ class Retry:
             round_ = self.begin()
             if round_ is None:
                 return await function(*args, **kwargs)
-            attempts.enter(round_)
+            retried_calls.enter(round_)
             cause = None
             try:
                 while True:
@@ -240,7 +240,7 @@ class Retry:
                     await self.await_(wait, cause)
             finally:
                 cause = None
-                attempts.end(round_)
+                retried_calls.end(round_)
 
         return call
 

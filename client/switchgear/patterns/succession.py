@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from switchgear.patterns.course import Course, Tally
+from switchgear.patterns.fallback_plan import Course, Tally
 from switchgear.patterns.fallback_targets import FallbackTarget
 
 

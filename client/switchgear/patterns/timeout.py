@@ -5,7 +5,7 @@ from collections.abc import Callable
 from types import CoroutineType, TracebackType
 from typing import Any, TypeVar
 
-from switchgear.patterns.limits import (
+from switchgear.patterns.time_limits import (
     Clock,
     Limit,
     Steps,

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 from switchgear.cancellation import Scope, TaskCancellation, leave
 from switchgear.guards import Guard
-from switchgear.patterns import entries
+from switchgear.patterns import entered_contexts
 from switchgear.patterns.deadline import Deadline
-from switchgear.patterns.entries import Passage
-from switchgear.patterns.limits import Limit, end, held_by
+from switchgear.patterns.entered_contexts import Passage
+from switchgear.patterns.time_limits import Limit, end, held_by
 from switchgear.patterns.timeout import Timeout
 from switchgear.policies.layers import OUTER_ONLY, Layers, Sought
 
@@ -45,12 +45,12 @@ class Blocks:
 
     def _keep(self, stack: ExitStack | AsyncExitStack) -> None:
         self._entered[stack] = None
-        entries.entered(self, stack, None)
+        entered_contexts.entered(self, stack, None)
 
     def _taken(self, kind: type[Stack]) -> tuple[Stack | None, bool]:
         """A block to leave, and whether it is surely the one that ends. If it may be another's, as
         many are left in the end as were entered: that one then takes what is over."""
-        while (found := entries.left(self)) is not None:
+        while (found := entered_contexts.left(self)) is not None:
             if isinstance(found[0], kind) and self._takes(found[0]):
                 return found[0], True
         for stack in list(self._entered):

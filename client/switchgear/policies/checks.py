@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from switchgear.patterns.fallback import Fallback
-from switchgear.patterns.limits import checked_seconds
 from switchgear.patterns.parameters import (
     BreakerParameters,
     BulkheadParameters,
@@ -17,6 +16,7 @@ from switchgear.patterns.parameters import (
     SpendParameters,
     limits_of,
 )
+from switchgear.patterns.time_limits import checked_seconds
 from switchgear.policies.arguments import Arguments, BreakerArguments
 from switchgear.wrapping import is_coroutine_function
 

@@ -13,6 +13,7 @@ from switchgear.patterns import forks
 from switchgear.patterns.breaker import Breaker
 from switchgear.patterns.bulkhead import Bulkhead
 from switchgear.patterns.counters import Counters
+from switchgear.patterns.generation import Transition
 from switchgear.patterns.parameters import (
     BreakerParameters,
     BulkheadParameters,
@@ -22,7 +23,6 @@ from switchgear.patterns.parameters import (
     limits_of,
 )
 from switchgear.patterns.retry_budget import RetryBudget
-from switchgear.patterns.terms import Transition
 from switchgear.policies.arguments import BreakerArguments
 from switchgear.policies.documents import NOTHING, RESET, Override, Said
 

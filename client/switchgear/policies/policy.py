@@ -12,6 +12,7 @@ from switchgear.patterns import forks
 from switchgear.patterns.answers import Answer
 from switchgear.patterns.breaker import Breaker
 from switchgear.patterns.bulkhead import Bulkhead
+from switchgear.patterns.call_priority import checked
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.deadline import Deadline
 from switchgear.patterns.fallback import Fallback
@@ -19,7 +20,6 @@ from switchgear.patterns.hedging import hedge_of
 from switchgear.patterns.parameters import HttpTimeouts
 from switchgear.patterns.retry import Retry
 from switchgear.patterns.timeout import Timeout
-from switchgear.patterns.urgency import checked
 from switchgear.policies.answering import Answering
 from switchgear.policies.arguments import Arguments
 from switchgear.policies.attempt import PolicyAttempt

@@ -6,7 +6,7 @@ from typing import Any
 
 from switchgear.clock import ConsoleClock
 from switchgear.following.reports import moment
-from switchgear.patterns.terms import Transition
+from switchgear.patterns.generation import Transition
 from switchgear.policies.dependency import Dependency
 from switchgear.policies.registry import MAX_BREAKERS, MAX_BULKHEADS, Registry
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from switchgear import Breaker, BreakerParameters
-from switchgear.patterns.terms import State
+from switchgear.patterns.generation import State
 from tests.patterns.clocks import Clock
 
 

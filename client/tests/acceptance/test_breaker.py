@@ -5,8 +5,8 @@ import traceback
 import pytest
 
 from switchgear import Breaker, BreakerParameters, CircuitOpen, journal
-from switchgear.patterns.machine import Machine
-from switchgear.patterns.terms import IllegalTransition
+from switchgear.patterns.generation import IllegalTransition
+from switchgear.patterns.state_machine import Machine
 from tests.acceptance.callee import Callee, Driven
 from tests.patterns.clocks import Clock
 

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from switchgear import Breaker, BreakerParameters, CircuitOpen
-from switchgear.patterns.rules import open_length
+from switchgear.patterns.breaker_rules import open_length
 from tests.acceptance.callee import Callee, Driven
 
 FOUR = {

@@ -8,10 +8,10 @@ from celery.exceptions import MaxRetriesExceededError, SoftTimeLimitExceeded
 
 from switchgear.adapters.celery import RETRIES_HEADER, PolicyTask
 from switchgear.journal import Entry, add_hook
-from switchgear.patterns.attempts import active
 from switchgear.patterns.breaker import Breaker
 from switchgear.patterns.fallback import Fallback
 from switchgear.patterns.parameters import BreakerParameters, RetryParameters
+from switchgear.patterns.retried_calls import active
 from switchgear.patterns.retry import Retry
 from switchgear.policies.policy import Policy
 from switchgear.refusals import CircuitOpen

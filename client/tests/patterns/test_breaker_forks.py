@@ -10,8 +10,8 @@ from collections.abc import Callable
 import pytest
 
 from switchgear.patterns.breaker import Breaker
+from switchgear.patterns.generation import Transition
 from switchgear.patterns.parameters import BreakerParameters
-from switchgear.patterns.terms import Transition
 
 PATIENCE_SECONDS = 20
 

@@ -10,8 +10,8 @@ from contextlib import ExitStack
 import pytest
 
 from switchgear.patterns.breaker import Breaker
+from switchgear.patterns.generation import Standing
 from switchgear.patterns.parameters import BreakerParameters
-from switchgear.patterns.terms import Standing
 from switchgear.refusals import CircuitOpen
 from tests.patterns.clocks import Clock
 

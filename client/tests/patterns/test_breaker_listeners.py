@@ -6,8 +6,8 @@ import threading
 import pytest
 
 from switchgear.patterns.breaker import Breaker
+from switchgear.patterns.generation import MODES, Mode
 from switchgear.patterns.parameters import BreakerParameters
-from switchgear.patterns.terms import MODES, Mode
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -4,8 +4,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from switchgear.patterns.breaker import Breaker
+from switchgear.patterns.generation import MODES, Permit, Transition
 from switchgear.patterns.parameters import BreakerParameters
-from switchgear.patterns.terms import MODES, Permit, Transition
 from switchgear.refusals import CircuitOpen
 from tests.examples import examples
 from tests.patterns.breaker_oracle import Call, Oracle

@@ -4,8 +4,8 @@ import pytest
 
 from switchgear import journal
 from switchgear.patterns.breaker import Breaker
+from switchgear.patterns.generation import MODES, Transition
 from switchgear.patterns.parameters import BreakerParameters
-from switchgear.patterns.terms import MODES, Transition
 from switchgear.refusals import CircuitOpen
 from tests.patterns.clocks import Clock
 

@@ -6,10 +6,10 @@ import pytest
 
 from switchgear import journal
 from switchgear.patterns.breaker import Breaker
-from switchgear.patterns.machine import Machine
+from switchgear.patterns.breaker_rules import open_length
+from switchgear.patterns.generation import IllegalTransition, Transition
 from switchgear.patterns.parameters import BreakerParameters
-from switchgear.patterns.rules import open_length
-from switchgear.patterns.terms import IllegalTransition, Transition
+from switchgear.patterns.state_machine import Machine
 from switchgear.refusals import CircuitOpen
 from tests.patterns.clocks import Clock
 

@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from switchgear.patterns.breaker import Breaker
+from switchgear.patterns.generation import Transition
 from switchgear.patterns.parameters import BreakerParameters
-from switchgear.patterns.terms import Transition
 from switchgear.refusals import CircuitOpen
 from tests.patterns.clocks import Clock
 

@@ -14,7 +14,7 @@ from switchgear.patterns.adaptive_limit import LimitRange
 from switchgear.patterns.bulkhead import Bulkhead
 from switchgear.patterns.limit_controller import LimitController, is_overload_in
 from switchgear.patterns.parameters import BreakerParameters, BulkheadParameters
-from switchgear.patterns.places import Places
+from switchgear.patterns.permits import Places
 from switchgear.patterns.timeout import CallTimeout
 from switchgear.patterns.waiter import Waiter
 from switchgear.policies.policy import Policy

@@ -20,7 +20,7 @@ from switchgear.adapters.httpx import AsyncTransport, Transport
 from switchgear.adapters.requesting import Patterns
 from switchgear.patterns.bulkhead import Bulkhead
 from switchgear.patterns.parameters import BulkheadParameters
-from switchgear.patterns.places import Places
+from switchgear.patterns.permits import Places
 from switchgear.patterns.waiter import Waiter
 from switchgear.refusals import BulkheadFull
 from tests.examples import examples

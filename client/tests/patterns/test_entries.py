@@ -4,14 +4,14 @@ import contextvars
 
 import pytest
 
-from switchgear.patterns import entries
+from switchgear.patterns import entered_contexts
 from switchgear.patterns.breaker import Breaker
 from switchgear.patterns.bulkhead import Bulkhead
 from switchgear.patterns.parameters import BreakerParameters, BulkheadParameters
 
 
 def kept():
-    entry, count = entries._last.get(), 0
+    entry, count = entered_contexts._last.get(), 0
     while entry is not None:
         entry, count = entry.before, count + 1
     return count
@@ -46,17 +46,23 @@ def test_left_where_it_is_not_known_it_is_kept_within_bounds(make):
             contextvars.Context().run(pattern.__exit__, None, None, None)
         return kept()
 
-    assert contextvars.Context().run(run) <= entries.DEEPEST
+    assert contextvars.Context().run(run) <= entered_contexts.DEEPEST
 
 
 def test_what_is_nested_is_left_from_inside_out_whatever_was_left_elsewhere():
     one, two = object(), object()
 
     def run():
-        entries.entered(one, 1, None)
-        entries.entered(two, 2, None)
-        entries.entered(one, 3, None)
-        contextvars.copy_context().run(entries.left, two)
-        return entries.left(one), entries.left(two), entries.left(one), entries.left(one), kept()
+        entered_contexts.entered(one, 1, None)
+        entered_contexts.entered(two, 2, None)
+        entered_contexts.entered(one, 3, None)
+        contextvars.copy_context().run(entered_contexts.left, two)
+        return (
+            entered_contexts.left(one),
+            entered_contexts.left(two),
+            entered_contexts.left(one),
+            entered_contexts.left(one),
+            kept(),
+        )
 
     assert contextvars.Context().run(run) == ((3, None), None, (1, None), None, 0)

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from switchgear.patterns.parameters import BulkheadParameters
-from switchgear.patterns.places import Places
+from switchgear.patterns.permits import Places
 from switchgear.patterns.waiter import Waiter
 from tests.examples import examples
 

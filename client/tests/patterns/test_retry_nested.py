@@ -10,7 +10,7 @@ from switchgear.failing.classes import retried
 from switchgear.patterns.parameters import RetryParameters
 from switchgear.patterns.retry import Retry
 from switchgear.patterns.retry_budget import RetryBudget
-from switchgear.patterns.rounds import Round
+from switchgear.patterns.retry_state import Round
 
 
 class JobError(Exception):

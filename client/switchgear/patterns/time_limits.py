@@ -15,7 +15,7 @@ from typing import Any
 
 from switchgear.async_backend import trio_here
 from switchgear.clock import Alarm, alarm_setter
-from switchgear.patterns.cutoffs import Cutoff, TrioCutoff
+from switchgear.patterns.cancel_scopes import Cutoff, TrioCutoff
 from switchgear.patterns.parameters import MAX_SECONDS
 from switchgear.refusals import Refused
 

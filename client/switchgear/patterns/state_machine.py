@@ -7,9 +7,8 @@ in `news` once that is released.
 from collections import deque
 from collections.abc import Callable
 
-from switchgear.patterns.parameters import BreakerParameters
-from switchgear.patterns.rules import open_length, why_close, why_open, why_reopen
-from switchgear.patterns.terms import (
+from switchgear.patterns.breaker_rules import open_length, why_close, why_open, why_reopen
+from switchgear.patterns.generation import (
     IllegalTransition,
     Mode,
     Permit,
@@ -20,7 +19,8 @@ from switchgear.patterns.terms import (
     WouldOpen,
     shown,
 )
-from switchgear.patterns.window import Tally, window_of
+from switchgear.patterns.parameters import BreakerParameters
+from switchgear.patterns.sliding_window import Tally, window_of
 
 LEGAL = frozenset(
     {("closed", "open"), ("open", "half_open"), ("half_open", "open"), ("half_open", "closed")}

@@ -1,7 +1,7 @@
 """When a breaker opens, when it opens again, and for how long. Pure."""
 
 from switchgear.patterns.parameters import BreakerParameters
-from switchgear.patterns.window import Tally
+from switchgear.patterns.sliding_window import Tally
 
 
 def why_open(parameters: BreakerParameters, tally: Tally, consecutive: int) -> str | None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from switchgear import journal
-from switchgear.patterns.terms import State, Transition, WouldOpen
+from switchgear.patterns.generation import State, Transition, WouldOpen
 
 Watcher = Callable[[Transition], object]
 ModeListener = Callable[[], object]

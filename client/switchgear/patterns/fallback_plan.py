@@ -16,8 +16,8 @@ from switchgear.guards import SwitchEngaged
 from switchgear.journal import complain, note
 from switchgear.patterns import forks
 from switchgear.patterns.answers import Answer, told
+from switchgear.patterns.argument_checks import check_callables, check_exceptions, check_type
 from switchgear.patterns.caches import MISSING, Cache
-from switchgear.patterns.checks import check_callables, check_exceptions, check_type
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.fallback_targets import FallbackTarget
 from switchgear.refusals import within

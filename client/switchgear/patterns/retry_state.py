@@ -9,10 +9,12 @@ from typing import Any, Protocol
 from switchgear import journal
 from switchgear.failing.classes import Retried
 from switchgear.failing.words import HOPELESS, words_of
-from switchgear.patterns import attempts, limits
+from switchgear.patterns import retried_calls, time_limits
 from switchgear.patterns.backoff import pause_seconds, spread_seconds
 from switchgear.patterns.counters import Counters
-from switchgear.patterns.outcomes import (
+from switchgear.patterns.parameters import RetryParameters
+from switchgear.patterns.retry_budget import RetryBudget
+from switchgear.patterns.retry_rules import (
     Kinds,
     is_final,
     is_one_of,
@@ -21,8 +23,6 @@ from switchgear.patterns.outcomes import (
     status_error_of,
     told_by,
 )
-from switchgear.patterns.parameters import RetryParameters
-from switchgear.patterns.retry_budget import RetryBudget
 
 NOTE = "switchgear: "
 TOO_LONG = "context_length_exceeded"
@@ -60,13 +60,13 @@ class Rules(Protocol):
     exhausted_at: float | None
 
 
-def is_counted(before: attempts.Attempts | None, budget: RetryBudget) -> bool:
+def is_counted(before: retried_calls.Attempts | None, budget: RetryBudget) -> bool:
     """Return True if a retry from `before` outward has counted its call in the same budget."""
-    around = attempts.outward(before)
+    around = retried_calls.outward(before)
     return any(isinstance(each, Round) and each.rules.budget is budget for each in around)
 
 
-class Round(attempts.Attempts):
+class Round(retried_calls.Attempts):
     """The attempts of one call. `truncates` is True if the next one needs truncated arguments.
 
     Call :meth:`enter`, then one of the `after_…` methods after each attempt: they return the
@@ -78,7 +78,7 @@ class Round(attempts.Attempts):
     truncates = False
     _has_truncated = False
 
-    def __init__(self, rules: Rules, before: attempts.Attempts | None = None) -> None:
+    def __init__(self, rules: Rules, before: retried_calls.Attempts | None = None) -> None:
         self.owner = self.rules = rules
         if before is not None:
             self.before = before
@@ -104,11 +104,11 @@ class Round(attempts.Attempts):
 
     def enter(self) -> None:
         """Make this the active retry in this context."""
-        attempts.begin(self)
+        retried_calls.begin(self)
 
     def leave(self) -> None:
         """End this retry; a second call does nothing."""
-        attempts.end(self)
+        retried_calls.end(self)
 
     def after_error(self, error: BaseException) -> float | None:
         """Handle an attempt that raised `error`. If this returns None, raise it."""
@@ -116,7 +116,7 @@ class Round(attempts.Attempts):
             return None
         if not self._may(error):
             return self._given_up(error, "no use")
-        outer = attempts.retrying(self.before, error)
+        outer = retried_calls.retrying(self.before, error)
         if outer is not None:
             self._say(error, f"left to {outer.label}")
             return None
@@ -128,7 +128,7 @@ class Round(attempts.Attempts):
         self.truncates = False
         if asked is None or not is_true_of(asked, result):
             return None
-        if attempts.retrying_result(self.before, result) is not None:
+        if retried_calls.retrying_result(self.before, result) is not None:
             return None
         return self._pause(result, None, result)
 
@@ -146,9 +146,9 @@ class Round(attempts.Attempts):
             return None
         if self.before is not None:
             error = status_error_of(response)
-            if attempts.retrying_result(self.before, response) is not None:
+            if retried_calls.retrying_result(self.before, response) is not None:
                 return None
-            if error is not None and attempts.retrying(self.before, error) is not None:
+            if error is not None and retried_calls.retrying(self.before, error) is not None:
                 return None
         return self._pause(response, None, response)
 
@@ -230,7 +230,7 @@ class Round(attempts.Attempts):
             return self._given_up(error, "retry_after")
         else:
             wait = spread_seconds(told, parameters, rules.rng)
-        left = limits.left()
+        left = time_limits.left()
         if left is not None and wait >= left:
             return self._given_up(error, "deadline")
         if rules.budget is not None and not rules.budget.take():
@@ -244,7 +244,7 @@ class Round(attempts.Attempts):
         kind = type(result if error is None else error).__name__
         if rules.counters is not None:
             rules.counters.retry()
-        limits.count_retry()
+        time_limits.count_retry()
         attempt = self.tried
         journal.note(
             "call_retried", rules.name, attempt=attempt, wait_seconds=round(wait, 3), error=kind

@@ -9,7 +9,7 @@ import threading
 from switchgear import async_backend, cancellation
 from switchgear.async_backend import AsyncBell
 from switchgear.cancellation import Sources
-from switchgear.patterns.limits import Clock
+from switchgear.patterns.time_limits import Clock
 from switchgear.patterns.waiter import Waiter
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 from weakref import WeakKeyDictionary
 
-from switchgear.patterns.window import Tally, Window
+from switchgear.patterns.sliding_window import Tally, Window
 
 State = Literal["closed", "open", "half_open"]
 Mode = Literal["normal", "forced_open", "forced_closed", "disabled", "metrics_only"]
