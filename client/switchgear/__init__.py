@@ -46,7 +46,7 @@ __all__ = [
 if TYPE_CHECKING:
     from switchgear.cancellation import CancelToken, cancel_token
     from switchgear.client import Switchgear
-    from switchgear.deciding.evaluate import Decision
+    from switchgear.evaluation.decisions import Decision
     from switchgear.following.announcer import Change
     from switchgear.guards import SwitchEngaged
     from switchgear.patterns.answers import Answer
@@ -81,7 +81,7 @@ else:
         "CircuitOpen": "refusals",
         "Deadline": "patterns.deadline",
         "DeadlineExceeded": "patterns.time_limits",
-        "Decision": "deciding.evaluate",
+        "Decision": "evaluation.decisions",
         "Fallback": "patterns.fallback",
         "Hedge": "patterns.hedging",
         "Policy": "policies.policy",

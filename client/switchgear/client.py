@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 from switchgear import async_backend, lifecycle
 from switchgear.clock import ConsoleClock, SystemTime, Time
-from switchgear.deciding.evaluate import Decision
-from switchgear.deciding.keys import Key
-from switchgear.deciding.memory import Memory
+from switchgear.evaluation.decisions import Decision
+from switchgear.evaluation.keys import Key
+from switchgear.evaluation.snapshot_store import Memory
 from switchgear.guards import Guard, KeyOf, Keys, OnEngage, Unknown
 from switchgear.seed import Query, told
 from switchgear.sli import SLI, Indicators

@@ -5,9 +5,9 @@ from types import TracebackType
 from typing import Any
 
 from switchgear.cancellation import CancelSource, Scope, TaskCancellation, enter, leave
-from switchgear.deciding.evaluate import Decision
-from switchgear.deciding.memory import Memory
-from switchgear.deciding.view import View
+from switchgear.evaluation.decisions import Decision
+from switchgear.evaluation.snapshot_store import Memory
+from switchgear.evaluation.snapshot_view import View
 from switchgear.refusals import Refused
 
 NOTHING_KNOWN = "nothing is known of what is engaged, and this guard blocks then"

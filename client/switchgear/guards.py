@@ -13,9 +13,9 @@ from switchgear.cancellation import (
     enter,
     leave,
 )
-from switchgear.deciding.evaluate import Decision, several
-from switchgear.deciding.keys import KEY_TYPES, Key, key_text
-from switchgear.deciding.memory import Memory
+from switchgear.evaluation.decisions import Decision, several
+from switchgear.evaluation.keys import KEY_TYPES, Key, key_text
+from switchgear.evaluation.snapshot_store import Memory
 from switchgear.finding import Finder, finder
 from switchgear.guarded_keys import GuardedKeys, GuardedSteps, SwitchEngaged, run_cancellable
 from switchgear.stepping import stepwise

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from switchgear.deciding.memory import Memory
+    from switchgear.evaluation.snapshot_store import Memory
     from switchgear.following.announcer import Announcer
     from switchgear.following.configuring import Configurers
     from switchgear.following.courier import Courier

@@ -5,7 +5,7 @@ from functools import cached_property
 from inspect import getattr_static
 from typing import Any, Protocol
 
-from switchgear.deciding.evaluate import Decision
+from switchgear.evaluation.decisions import Decision
 
 
 class Query(Protocol):

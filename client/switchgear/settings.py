@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from switchgear.deciding.snapshot import switch_id
+from switchgear.evaluation.snapshot import switch_id
 
 MAX_NAME_LENGTH = 120
 

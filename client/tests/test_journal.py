@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pytest
 
 from switchgear import journal
-from switchgear.failing.words import said_by
+from switchgear.failures.error_labels import said_by
 from switchgear.patterns.breaker import Breaker
 from switchgear.patterns.parameters import BreakerParameters
 from switchgear.refusals import CircuitOpen

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from switchgear.clock import ConsoleClock
-from switchgear.deciding import snapshot
-from switchgear.deciding.bucketing import BUCKETS, bucket
-from switchgear.deciding.evaluate import blocks
-from switchgear.deciding.memory import Memory
+from switchgear.evaluation import snapshot
+from switchgear.evaluation.bucketing import BUCKETS, bucket
+from switchgear.evaluation.decisions import blocks
+from switchgear.evaluation.snapshot_store import Memory
 from switchgear.testing import FakeClock
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "vectors"

@@ -5,8 +5,8 @@ No retry mends a 401. It is a persistent failure: once a minute for each depende
 """
 
 from switchgear import RetryParameters, Switchgear, journal
-from switchgear.failing.classes import classify
-from switchgear.failing.responses import respond
+from switchgear.failures.classification import classify
+from switchgear.failures.responses import respond
 from switchgear.journal import Entry
 
 

@@ -6,7 +6,7 @@ has who stopped what, when and why.
 """
 
 from switchgear import Fallback, SwitchEngaged, journal
-from switchgear.failing.classes import Catastrophic
+from switchgear.failures.classification import Catastrophic
 from switchgear.journal import Entry
 from switchgear.testing import Console
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import httpx
 
-from switchgear.failing.words import phrase_of
+from switchgear.failures.error_labels import phrase_of
 from switchgear.guards import Guard
 from switchgear.patterns import retried_calls
 from switchgear.patterns.breaker import Breaker

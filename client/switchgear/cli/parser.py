@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from switchgear import __version__
 from switchgear.cli import exits
 from switchgear.cli.words import seconds_of
-from switchgear.deciding.snapshot import switch_id
+from switchgear.evaluation.snapshot import switch_id
 
 Run = Callable[[Any], int]
 Options = Callable[[argparse.ArgumentParser], None]

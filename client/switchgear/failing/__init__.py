@@ -1,1 +1,1 @@
-"""What went wrong, and what to do about it. Pure."""
+"""The previous name of :mod:`switchgear.failures`, kept for imports of services."""

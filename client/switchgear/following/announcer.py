@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Literal
 
-from switchgear.deciding.bucketing import BUCKETS
-from switchgear.deciding.memory import Memory
-from switchgear.deciding.snapshot import Entry, switch_id
-from switchgear.deciding.view import View
+from switchgear.evaluation.bucketing import BUCKETS
+from switchgear.evaluation.snapshot import Entry, switch_id
+from switchgear.evaluation.snapshot_store import Memory
+from switchgear.evaluation.snapshot_view import View
 from switchgear.lazy import asyncio
 from switchgear.wrapping import is_coroutine_function
 

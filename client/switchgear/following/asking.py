@@ -4,8 +4,8 @@ import contextlib
 import time
 from collections.abc import Iterator
 
-from switchgear.deciding.memory import Memory
-from switchgear.deciding.snapshot import InvalidSnapshot, Snapshot, read
+from switchgear.evaluation.snapshot import InvalidSnapshot, Snapshot, read
+from switchgear.evaluation.snapshot_store import Memory
 from switchgear.following.events import EndlessEvent, Parser
 from switchgear.following.failures import Failed
 from switchgear.following.patience import Patience

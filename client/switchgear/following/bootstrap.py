@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from switchgear.deciding.memory import Memory
-from switchgear.deciding.snapshot import MAX_BYTES, read
+from switchgear.evaluation.snapshot import MAX_BYTES, read
+from switchgear.evaluation.snapshot_store import Memory
 from switchgear.following.failures import Failed
 from switchgear.following.transport import Address, Connection
 

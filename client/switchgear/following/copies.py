@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from switchgear.deciding.snapshot import MAX_BYTES
+from switchgear.evaluation.snapshot import MAX_BYTES
 from switchgear.settings import Settings
 
 try:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 
-from switchgear.deciding.memory import Memory
+from switchgear.evaluation.snapshot_store import Memory
 from switchgear.following import pacing
 from switchgear.following.patience import Patience
 from switchgear.following.reports import Reports, Resilience, of_indicators, of_memory

@@ -5,8 +5,8 @@ One file for each console and service, of which all its processes write.
 
 from dataclasses import dataclass
 
-from switchgear.deciding.memory import MAX_EPOCHS, Memory
-from switchgear.deciding.snapshot import Snapshot, read
+from switchgear.evaluation.snapshot import Snapshot, read
+from switchgear.evaluation.snapshot_store import MAX_EPOCHS, Memory
 from switchgear.following.copies import AGAIN_SECONDS, Copy, Found, Unusable, copy_name
 from switchgear.settings import Settings
 

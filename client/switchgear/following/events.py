@@ -6,7 +6,7 @@ Source: the WHATWG's HTML standard, "Server-sent events".
 import re
 from dataclasses import dataclass
 
-from switchgear.deciding.snapshot import MAX_BYTES
+from switchgear.evaluation.snapshot import MAX_BYTES
 
 MAX_EVENT_BYTES = MAX_BYTES + 2**16
 LINE_BYTES = 50

@@ -8,7 +8,7 @@ import logging
 import threading
 import time
 
-from switchgear.deciding.memory import Memory
+from switchgear.evaluation.snapshot_store import Memory
 from switchgear.following.asking import Asker, Unfit
 from switchgear.following.courier import Courier
 from switchgear.following.disk import Disk

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from switchgear.clock import ConsoleClock
-from switchgear.deciding.memory import Memory
+from switchgear.evaluation.snapshot_store import Memory
 from switchgear.settings import Settings
 from switchgear.sli import Indicators
 

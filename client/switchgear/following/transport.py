@@ -17,7 +17,7 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from switchgear.clock import read_date, read_retry_after
-from switchgear.deciding.snapshot import MAX_BYTES
+from switchgear.evaluation.snapshot import MAX_BYTES
 from switchgear.following.failures import Failed, why
 from switchgear.following.wire import Wire, dial
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeGuard
 
-from switchgear.failing.words import is_timeout, status_of, words_of
+from switchgear.failures.error_labels import is_timeout, status_of, words_of
 from switchgear.journal import note
 from switchgear.patterns.caches import Cache
 from switchgear.patterns.counters import Counters

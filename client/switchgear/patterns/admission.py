@@ -3,7 +3,7 @@
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from switchgear.deciding.keys import Key
+from switchgear.evaluation.keys import Key
 from switchgear.patterns.call_priority import checked_key
 from switchgear.patterns.limit_controller import MeasuredPermit
 from switchgear.patterns.permits import Places

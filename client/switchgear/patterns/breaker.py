@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar, overload
 
 from switchgear import journal
-from switchgear.failing.words import is_timeout, said_by
+from switchgear.failures.error_labels import is_timeout, said_by
 from switchgear.patterns import forks
 from switchgear.patterns.argument_checks import check_exceptions, check_functions, check_type
 from switchgear.patterns.breaker_calls import around_coroutine, around_function

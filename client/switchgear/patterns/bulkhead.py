@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from switchgear import cancellation
 from switchgear.async_backend import AsyncBell
-from switchgear.deciding.keys import Key
+from switchgear.evaluation.keys import Key
 from switchgear.finding import Finder, finder
 from switchgear.journal import note
 from switchgear.patterns import bulkhead_queue, call_priority, deadline, entered_contexts, forks

@@ -4,7 +4,7 @@ import logging
 import operator
 from typing import Any
 
-from switchgear.deciding.keys import KEY_TYPES, key_text
+from switchgear.evaluation.keys import KEY_TYPES, key_text
 
 log = logging.getLogger("switchgear")
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from types import CoroutineType, TracebackType
 from typing import Any, TypeVar
 
-from switchgear.failing.words import is_timeout
+from switchgear.failures.error_labels import is_timeout
 from switchgear.patterns.time_limits import (
     Clock,
     DeadlineExceeded,

@@ -5,7 +5,7 @@ from types import TracebackType
 from typing import Any
 
 from switchgear.cancellation import check
-from switchgear.failing.words import said_by
+from switchgear.failures.error_labels import said_by
 from switchgear.patterns.answers import Answer, partials, told
 from switchgear.patterns.fallback_plan import Course
 

@@ -11,7 +11,7 @@ from inspect import isawaitable, iscoroutine
 from typing import Any
 
 from switchgear.cancellation import find_refusal
-from switchgear.failing.words import said_by
+from switchgear.failures.error_labels import said_by
 from switchgear.finding import Finder
 from switchgear.guarded_keys import GuardedKeys, GuardedSteps
 from switchgear.guards import Guard

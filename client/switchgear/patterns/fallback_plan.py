@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from switchgear.failing.responses import respond
-from switchgear.failing.words import is_told_to_stop
+from switchgear.failures.error_labels import is_told_to_stop
+from switchgear.failures.responses import respond
 from switchgear.guards import SwitchEngaged
 from switchgear.journal import complain, note
 from switchgear.patterns import forks

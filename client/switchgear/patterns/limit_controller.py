@@ -5,8 +5,8 @@ import threading
 import time
 from collections.abc import Callable
 
-from switchgear.deciding.keys import Key
-from switchgear.failing.words import is_timeout, status_of, words_of
+from switchgear.evaluation.keys import Key
+from switchgear.failures.error_labels import is_timeout, status_of, words_of
 from switchgear.patterns.adaptive_limit import AdaptiveLimit, LimitRange
 from switchgear.patterns.permits import Places
 from switchgear.refusals import refusal_in

@@ -4,8 +4,8 @@ import concurrent.futures
 from collections.abc import Callable
 from typing import Any, Literal
 
-from switchgear.failing.classes import is_catastrophic
-from switchgear.failing.words import is_client_error
+from switchgear.failures.classification import is_catastrophic
+from switchgear.failures.error_labels import is_client_error
 from switchgear.journal import complain
 from switchgear.refusals import refusal_in
 

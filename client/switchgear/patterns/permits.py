@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from switchgear.deciding.keys import Key, key_text
+from switchgear.evaluation.keys import Key, key_text
 from switchgear.patterns import forks
 from switchgear.patterns.parameters import BulkheadParameters
 from switchgear.patterns.waiter import Waiter, rank_of, wake

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from types import TracebackType
 
-from switchgear.failing.words import is_timeout
+from switchgear.failures.error_labels import is_timeout
 from switchgear.patterns.time_limits import DeadlineExceeded, current
 from switchgear.patterns.timeout import CallTimeout
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from switchgear import journal
 from switchgear.clock import read_date
-from switchgear.failing.classes import is_catastrophic
-from switchgear.failing.words import header_of, is_told_to_stop, retry_after_of
+from switchgear.failures.classification import is_catastrophic
+from switchgear.failures.error_labels import header_of, is_told_to_stop, retry_after_of
 from switchgear.patterns.backoff import told_seconds
 from switchgear.refusals import refusal_in
 

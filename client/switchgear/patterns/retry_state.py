@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from switchgear import journal
-from switchgear.failing.classes import Retried
-from switchgear.failing.words import HOPELESS, words_of
+from switchgear.failures.classification import Retried
+from switchgear.failures.error_labels import HOPELESS, words_of
 from switchgear.patterns import retried_calls, time_limits
 from switchgear.patterns.backoff import pause_seconds, spread_seconds
 from switchgear.patterns.counters import Counters

@@ -27,7 +27,7 @@ from switchgear.policies.arguments import BreakerArguments
 from switchgear.policies.documents import NOTHING, RESET, Override, Said
 
 if TYPE_CHECKING:
-    from switchgear.llm.spending import SpendBudget
+    from switchgear.llm.spend_budget import SpendBudget
 
 MAX_KEPT_STEPS = 100
 """As many as the console keeps of one breaker out of one report."""
@@ -148,7 +148,7 @@ class Dependency:
         Raises :class:`TypeError` for parameters of the wrong type."""
         if not isinstance(parameters, SpendParameters | None):
             raise TypeError(f"budget must be SpendParameters, not {parameters!r:.100}")
-        from switchgear.llm.spending import SpendBudget  # Needed only for calls to models.
+        from switchgear.llm.spend_budget import SpendBudget  # Needed only for calls to models.
 
         with self._lock:
             first = self._spend_parameters = self._spend_parameters or parameters

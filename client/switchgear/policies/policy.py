@@ -32,7 +32,7 @@ from switchgear.policies.streaming import Streaming
 from switchgear.wrapping import by_kind
 
 if TYPE_CHECKING:
-    from switchgear.llm.spending import SpendBudget
+    from switchgear.llm.spend_budget import SpendBudget
 
 log = logging.getLogger("switchgear")
 

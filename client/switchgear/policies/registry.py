@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from switchgear.clock import ConsoleClock
-from switchgear.deciding.memory import MAX_EPOCHS
+from switchgear.evaluation.snapshot_store import MAX_EPOCHS
 from switchgear.policies import documents
 from switchgear.policies.dependency import Dependency
 from switchgear.policies.documents import NOTHING, Document, Said

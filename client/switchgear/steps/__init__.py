@@ -40,7 +40,7 @@ from switchgear.steps.records import (
 )
 from switchgear.steps.risks import Estimate, Risk, risk_of
 from switchgear.steps.runner import Runner
-from switchgear.steps.sqlite import SQLiteStore
+from switchgear.steps.sqlite_store import SQLiteStore
 from switchgear.steps.store import Store
 
 __all__ = [

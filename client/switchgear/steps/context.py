@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 from switchgear import journal
-from switchgear.failing.words import said_by
+from switchgear.failures.error_labels import said_by
 from switchgear.lazy import asyncio
-from switchgear.steps.calling import call, call_async
+from switchgear.steps.drivers import call, call_async
 from switchgear.steps.effects import Effect, note_repeated
 from switchgear.steps.errors import LeaseLost, Paused
-from switchgear.steps.page import Page
-from switchgear.steps.plain import copied, plain, worded
+from switchgear.steps.json_values import copied, plain, worded
 from switchgear.steps.records import ApprovalRecord, ApprovalState, EffectRecord, EffectState
+from switchgear.steps.step_writer import Page
 
 LARGE_BYTES = 10_240
 """A checkpoint beyond this should hold references instead of what they lead to."""

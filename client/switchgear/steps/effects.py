@@ -6,14 +6,14 @@ from types import TracebackType
 from typing import Any
 
 from switchgear import journal
-from switchgear.failing.words import said_by
+from switchgear.failures.error_labels import said_by
 from switchgear.lazy import asyncio
 from switchgear.patterns.idempotency import MAX_KEY_LENGTH, idempotency_key_of
 from switchgear.refusals import Refused
 from switchgear.steps.errors import OURS, EffectRepeated, LeaseLost, Paused
-from switchgear.steps.page import Page
-from switchgear.steps.plain import plain
+from switchgear.steps.json_values import plain
 from switchgear.steps.records import EffectRecord, EffectState
+from switchgear.steps.step_writer import Page
 
 SETTLED_SECONDS = 60.0
 """How often a job looks whether a person has settled what another one did."""

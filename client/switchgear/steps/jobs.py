@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from switchgear.guards import Guard
 from switchgear.steps.context import Context
-from switchgear.steps.plain import worded
+from switchgear.steps.json_values import worded
 from switchgear.steps.risks import Estimate
 
 OnFailure = Literal["compensate", "hold"]

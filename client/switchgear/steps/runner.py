@@ -10,13 +10,14 @@ from dataclasses import replace
 from typing import Any
 
 from switchgear import journal
-from switchgear.failing.classes import FailureClass, classify
-from switchgear.failing.responses import respond
-from switchgear.failing.words import said_by
+from switchgear.failures.classification import FailureClass, classify
+from switchgear.failures.error_labels import said_by
+from switchgear.failures.responses import respond
 from switchgear.lazy import asyncio
 from switchgear.refusals import Refused
-from switchgear.steps.calling import Ask, Course, drive, drive_async
+from switchgear.steps.compensation import backward
 from switchgear.steps.context import Approve
+from switchgear.steps.drivers import Ask, Course, drive, drive_async
 from switchgear.steps.errors import (
     JobCompleted,
     JobTaken,
@@ -24,10 +25,11 @@ from switchgear.steps.errors import (
     NotApproved,
     PlanChanged,
 )
-from switchgear.steps.heart import Heart
+from switchgear.steps.heartbeat import Heart
+from switchgear.steps.job_run import Running, StepFailed
 from switchgear.steps.jobs import Job
-from switchgear.steps.pausing import paused, supervised
-from switchgear.steps.plain import plain, worded
+from switchgear.steps.json_values import plain, worded
+from switchgear.steps.pauses import paused, supervised
 from switchgear.steps.records import (
     ApprovalState,
     EffectState,
@@ -37,9 +39,7 @@ from switchgear.steps.records import (
     Progress,
 )
 from switchgear.steps.risks import Risk
-from switchgear.steps.running import Running, StepFailed
 from switchgear.steps.store import Store
-from switchgear.steps.undoing import backward
 
 log = logging.getLogger("switchgear")
 

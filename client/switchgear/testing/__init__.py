@@ -12,7 +12,7 @@ threads, no network, no disk.
 
 from switchgear.testing.clock import FakeClock
 from switchgear.testing.console import Console
-from switchgear.testing.engaging import engaged
-from switchgear.testing.waiting import no_wait
+from switchgear.testing.engaged_switches import engaged
+from switchgear.testing.skipped_waits import no_wait
 
 __all__ = ["Console", "FakeClock", "engaged", "no_wait"]

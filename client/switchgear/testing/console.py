@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from switchgear.client import Switchgear
 from switchgear.clock import SystemTime, Time
-from switchgear.deciding import snapshot
-from switchgear.deciding.snapshot import switch_id
+from switchgear.evaluation import snapshot
+from switchgear.evaluation.snapshot import switch_id
 from switchgear.policies import documents
 from switchgear.policies.documents import Mode
 from switchgear.policies.names import caller_of

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from switchgear.clock import ConsoleClock, SystemTime
-from switchgear.deciding.memory import Memory
+from switchgear.evaluation.snapshot_store import Memory
 from switchgear.following.courier import Courier
 from switchgear.following.disk import Disk
 from switchgear.following.follower import Follower

@@ -14,8 +14,8 @@ import pytest
 
 from switchgear import Switchgear
 from switchgear.clock import ConsoleClock, SystemTime
-from switchgear.deciding.memory import Memory
-from switchgear.deciding.snapshot import read
+from switchgear.evaluation.snapshot import read
+from switchgear.evaluation.snapshot_store import Memory
 from switchgear.following.patience import Patience
 from tests import lies
 from tests.consoles import SNAPSHOT, TOKEN, console, document, entry

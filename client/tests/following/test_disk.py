@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from switchgear.clock import ConsoleClock, SystemTime
-from switchgear.deciding.memory import Memory
-from switchgear.deciding.snapshot import read
+from switchgear.evaluation.snapshot import read
+from switchgear.evaluation.snapshot_store import Memory
 from switchgear.following.copies import checksum
 from switchgear.following.disk import Disk
 from switchgear.settings import Settings

@@ -5,7 +5,7 @@ import tracemalloc
 
 import pytest
 
-from switchgear.deciding.snapshot import MAX_BYTES
+from switchgear.evaluation.snapshot import MAX_BYTES
 from tests import lies
 from tests.consoles import STREAM, console
 from tests.following.parts import following, until

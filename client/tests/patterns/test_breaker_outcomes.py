@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from switchgear.failing.classes import Catastrophic
+from switchgear.failures.classification import Catastrophic
 from switchgear.guards import SwitchEngaged
 from switchgear.patterns.breaker import Breaker
 from switchgear.patterns.counters import Counters

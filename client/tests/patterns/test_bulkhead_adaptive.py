@@ -9,7 +9,7 @@ import pytest
 
 from switchgear.adapters.httpx import AsyncTransport, Transport
 from switchgear.adapters.requesting import Patterns
-from switchgear.failing.words import status_of
+from switchgear.failures.error_labels import status_of
 from switchgear.patterns.adaptive_limit import LimitRange
 from switchgear.patterns.bulkhead import Bulkhead
 from switchgear.patterns.limit_controller import LimitController, is_overload_in

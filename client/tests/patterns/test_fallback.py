@@ -6,7 +6,7 @@ import inspect
 import pytest
 
 from switchgear import Switchgear
-from switchgear.failing.classes import Catastrophic
+from switchgear.failures.classification import Catastrophic
 from switchgear.guards import SwitchEngaged
 from switchgear.journal import add_hook
 from switchgear.patterns.answers import Answer, latest_answer

@@ -6,7 +6,7 @@ import inspect
 import pytest
 
 from switchgear import Answer, Fallback, SwitchEngaged, cancellation
-from switchgear.failing.classes import Catastrophic
+from switchgear.failures.classification import Catastrophic
 from switchgear.patterns.answers import latest_answer
 from switchgear.patterns.caches import MemoryCache
 from switchgear.patterns.fallback_targets import FallbackTarget

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 import pytest
 
 from switchgear import journal
-from switchgear.failing.classes import Catastrophic
+from switchgear.failures.classification import Catastrophic
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.deadline import Deadline, DeadlineExceeded
 from switchgear.patterns.hedging import Hedge

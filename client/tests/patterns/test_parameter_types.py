@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from switchgear.llm.spending import SpendBudget
+from switchgear.llm.spend_budget import SpendBudget
 from switchgear.patterns.fallback import Fallback
 from switchgear.patterns.parameters import (
     BreakerParameters,

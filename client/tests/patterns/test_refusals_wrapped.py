@@ -4,7 +4,7 @@ import concurrent.futures
 
 import pytest
 
-from switchgear.failing.classes import Catastrophic, FailureClass, classify, is_catastrophic
+from switchgear.failures.classification import Catastrophic, FailureClass, classify, is_catastrophic
 from switchgear.guards import SwitchEngaged
 from switchgear.patterns.breaker import Breaker
 from switchgear.patterns.fallback import Fallback

@@ -7,7 +7,7 @@ import inspect
 import pytest
 
 from switchgear import journal
-from switchgear.failing.classes import retried
+from switchgear.failures.classification import retried
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.deadline import Deadline, DeadlineExceeded
 from switchgear.patterns.parameters import RetryParameters

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from switchgear.failing.classes import retried
+from switchgear.failures.classification import retried
 from switchgear.patterns.parameters import RetryParameters
 from switchgear.patterns.retry import Retry
 from switchgear.patterns.retry_budget import RetryBudget

@@ -8,7 +8,7 @@ import pytest
 
 from switchgear import BulkheadParameters, Policy, RetryParameters, Switchgear
 from switchgear.clock import ConsoleClock, SystemTime
-from switchgear.deciding.memory import MAX_EPOCHS
+from switchgear.evaluation.snapshot_store import MAX_EPOCHS
 from switchgear.policies.registry import MAX_DEPENDENCIES, Registry
 from switchgear.refusals import BulkheadFull
 from tests.policies.following import NAME

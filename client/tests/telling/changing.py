@@ -4,8 +4,8 @@ import json
 from datetime import UTC, datetime
 
 from switchgear.clock import ConsoleClock
-from switchgear.deciding.memory import Memory
-from switchgear.deciding.snapshot import read
+from switchgear.evaluation.snapshot import read
+from switchgear.evaluation.snapshot_store import Memory
 from switchgear.following.announcer import Announcer
 from switchgear.testing import FakeClock
 

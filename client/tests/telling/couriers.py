@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from switchgear.clock import ConsoleClock, SystemTime
-from switchgear.deciding.memory import Memory
-from switchgear.deciding.snapshot import read
+from switchgear.evaluation.snapshot import read
+from switchgear.evaluation.snapshot_store import Memory
 from switchgear.following.courier import Courier
 from switchgear.following.patience import Patience
 from switchgear.settings import Settings

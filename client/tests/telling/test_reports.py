@@ -12,7 +12,7 @@ import pytest
 
 from controlplane.dataplane.reports import parse
 from switchgear.clock import ConsoleClock
-from switchgear.deciding.counting import MAX_SWITCHES
+from switchgear.evaluation.decision_counts import MAX_SWITCHES
 from switchgear.following.reports import Reports
 from switchgear.settings import Settings
 from switchgear.sli import MAX_NAMES

@@ -10,7 +10,7 @@ from switchgear.cli.console import Document, place, switch_path
 from switchgear.cli.parser import Commands, dry_run, reason
 from switchgear.cli.views import ramps as views
 from switchgear.cli.words import Part, parse
-from switchgear.deciding.snapshot import switch_id
+from switchgear.evaluation.snapshot import switch_id
 
 MAX_LISTED = 50
 VERBS = {

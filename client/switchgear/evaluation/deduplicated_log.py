@@ -1,0 +1,86 @@
+"""Log lines about keys and snapshots: each once, and a limited number of each kind."""
+
+import logging
+from collections import defaultdict
+from collections.abc import Collection
+from typing import Literal
+
+from switchgear.evaluation.decisions import Question
+from switchgear.evaluation.keys import KEY_TYPES
+from switchgear.evaluation.snapshot import SCOPES
+
+MAX_COMPLAINTS = 20
+"""Log lines of each kind."""
+MAX_SHOWN = 5
+"""Switches named in one line."""
+
+Kind = Literal["key", "type", "epoch"]
+
+log = logging.getLogger("switchgear")
+
+
+class Complaints:
+    """The log lines of one client. Safe to use from any thread: at worst a line is logged twice."""
+
+    def __init__(self) -> None:
+        self._said: defaultdict[Kind, set[str]] = defaultdict(set)
+
+    def wrong_question(self, asked: Question) -> None:
+        """Log values that can't be a key: strings as warnings, since they may be user input, and
+        wrong types as errors, since they are bugs."""
+        for key in asked.invalid:
+            if self._is_first("key", key):
+                log.warning(
+                    "switchgear: not a valid key, so no switch can stop such calls: %s", key
+                )
+        for wrong in asked.wrong_types:
+            self._wrong_type(
+                wrong, f"no switch can stop such calls, which count as unknown: pass a {KEY_TYPES}"
+            )
+
+    def wrong_targeting_key(self, key: object, error: Exception) -> None:
+        """Log that the conversion of a targeting key to text failed."""
+        wrong = f"targeting_key of type {type(key).__name__:.100} raised {type(error).__name__}"
+        self._wrong_type(wrong, f"such calls are decided at random: pass a {KEY_TYPES}")
+
+    def released_by_epoch(
+        self, stopped: Collection[str], released: Collection[str], before: str, after: str
+    ) -> None:
+        """Log that a new epoch has `released` some or all of the `stopped` switches. `before` and
+        `after` identify the snapshots."""
+        if not released:
+            return
+        is_all = len(released) == len(stopped)
+        shown = sorted(released, key=lambda each: (SCOPES.index(each.partition(":")[0]), each))
+        more = len(shown) - MAX_SHOWN
+        log.log(
+            logging.ERROR if is_all else logging.WARNING,
+            "switchgear: a new epoch of the console releases %s switches that were engaged or"
+            " ramping: %s%s (%s before, %s now); engage again what must not run",
+            f"all {len(stopped)}" if is_all else f"{len(released)} of {len(stopped)}",
+            ", ".join(shown[:MAX_SHOWN]),
+            f" and {more} more" if more > 0 else "",
+            *(before, after),
+        )
+
+    def left_epoch(self, epoch: str, present: str | None) -> None:
+        """Log that the snapshots of an epoch are refused because it was left. `present` identifies
+        the snapshot in force."""
+        if self._is_first("epoch", epoch):
+            log.error(
+                "switchgear: a snapshot of the console is refused: its epoch %s was replaced by a"
+                " later one; %s; if this console is the right one, begin a new epoch there",
+                epoch,
+                "nothing is known" if present is None else f"{present} stays in force",
+            )
+
+    def _wrong_type(self, wrong: str, advice: str) -> None:
+        if self._is_first("type", wrong):
+            log.error("switchgear: %s; %s", wrong, advice)
+
+    def _is_first(self, kind: Kind, what: str) -> bool:
+        said = self._said[kind]
+        if what in said or len(said) >= MAX_COMPLAINTS:
+            return False
+        said.add(what)
+        return True

@@ -1,0 +1,273 @@
+"""The document that says which switches are not released: read with suspicion, never half-taken.
+
+What comes over the wire may be garbage, and what was kept on disk may be damaged. Either is refused
+whole, so that the last good snapshot stays in force.
+"""
+
+import itertools
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal, InvalidOperation
+from enum import Enum
+from types import MappingProxyType
+from typing import Any
+
+from switchgear.evaluation.bucketing import BUCKETS
+from switchgear.evaluation.keys import key_text
+
+SCHEMA = 1
+SCOPES = ("global", "segment", "feature", "experiment")
+MAX_SWITCHES = 50_000
+MAX_BYTES = 16 * 2**20
+POLL_SECONDS = 5.0
+GRACE_SECONDS = 5.0
+"""How long past its expiry an engagement goes on that ends by itself. Source: the contract."""
+
+_MAX_SIGNS = {b"{": 4 * MAX_SWITCHES, b"[": 4 * MAX_SWITCHES, b",": 16 * MAX_SWITCHES}
+"""So often each may stand in a document, reasons included: JSON of a few bytes makes an object of a
+hundred, and all of it is made before anybody can look at it."""
+_KEY = re.compile(r"[A-Za-z0-9._-]{1,120}", re.ASCII)
+
+
+class InvalidSnapshot(ValueError):
+    """A document that is no snapshot; the message says why, and quotes nothing secret."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One switch that is not released. Times are UNIX seconds by the console's clock."""
+
+    id: str
+    state: str
+    allow_points: int
+    """The share that flows, in hundredths of a percent."""
+    salt: str
+    reason: str
+    expires_at: float | None
+    on_expiry: str
+    engaged_at: float | None = None
+
+    @property
+    def lapses_at(self) -> float | None:
+        """When it ends by itself, whatever became of the console; None if it never does."""
+        if self.state != "engaged" or self.on_expiry != "release" or self.expires_at is None:
+            return None
+        return self.expires_at + GRACE_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """`entries` by switch id; `version` only grows within an `epoch`."""
+
+    epoch: str
+    version: int
+    poll_seconds: float
+    entries: Mapping[str, Entry]
+    document: bytes
+    """As it came, in JSON."""
+    published_at: float | None = None
+    """UNIX seconds by the console's clock; None if the document does not say."""
+
+    @property
+    def mark(self) -> str:
+        """What an acknowledgement names: `<epoch>.<version>`."""
+        return f"{self.epoch}.{self.version}"
+
+
+def read(document: bytes, before: Mapping[str, Entry] = MappingProxyType({})) -> Snapshot:
+    """Return the snapshot in a JSON document in UTF-8; raises :class:`InvalidSnapshot`.
+
+    Unknown fields are ignored; an unknown `schema` is refused. Entries that are unchanged from
+    `before` are the same objects, so that two large snapshots share most of their memory and are
+    quick to compare.
+    """
+    if len(document) > MAX_BYTES:
+        raise InvalidSnapshot(f"It has more than {MAX_BYTES} bytes.")
+    if any(document.count(each) > most for each, most in _MAX_SIGNS.items()):
+        raise InvalidSnapshot("It has more in it than a snapshot can have.")
+    try:
+        content = json.loads(
+            document,
+            object_hook=_rows(before),
+            parse_float=_numbers(),
+            parse_constant=_refuse,
+        )
+    except InvalidSnapshot:
+        raise
+    except (ValueError, RecursionError, InvalidOperation) as error:
+        raise InvalidSnapshot(f"It is no JSON: {type(error).__name__}.") from error
+    if not isinstance(content, dict):
+        raise InvalidSnapshot("It is no JSON object.")
+    if content.get("schema") != SCHEMA:
+        raise InvalidSnapshot(f"Its schema is not {SCHEMA}.")
+    return Snapshot(
+        epoch=_epoch(content.get("epoch")),
+        version=_version(content.get("version")),
+        poll_seconds=_poll_seconds(content.get("poll_seconds")),
+        entries=_entries(content.get("switches")),
+        document=document,
+        published_at=_published_at(content),
+    )
+
+
+def is_key(text: object) -> bool:
+    """Whether a switch could have this key."""
+    return isinstance(text, str) and _KEY.fullmatch(text) is not None
+
+
+def is_switch(text: str) -> bool:
+    """Whether this is the id of a switch: `segment:finance`, `global:all`."""
+    scope, colon, key = text.partition(":")
+    return bool(colon) and scope in SCOPES and is_key(key) and (scope != "global" or key == "all")
+
+
+def switch_id(name: str) -> str:
+    """Return the id of the switch called `name`; `global` alone means `global:all`.
+
+    Raises :class:`ValueError` for a string that is not a valid id, and :class:`TypeError` for a
+    value that is neither a string nor an enum member with one.
+    """
+    text = key_text(name) if isinstance(name, str | Enum) else None
+    if text is None:
+        raise TypeError(f"a switch is text such as segment:finance, not {type(name).__name__:.100}")
+    found = "global:all" if text == "global" else text
+    if not is_switch(found):
+        raise ValueError(f"{text!r:.200} is no switch: use segment:finance, feature:chat or global")
+    return found
+
+
+def _rows(before: Mapping[str, Entry]) -> Callable[[dict[str, Any]], "dict[str, Any] | Entry"]:
+    """Return an object hook for the JSON parser that turns each row into an entry as soon as it is
+    parsed.
+
+    Without such calls into Python the parser holds the GIL for the whole document, and the rows of
+    a large document take several times the memory of their entries.
+    """
+
+    def row_or_entry(row: dict[str, Any]) -> dict[str, Any] | Entry:
+        if "id" not in row or "schema" in row:
+            return row
+        try:
+            entry = _entry(row)
+        except InvalidSnapshot:
+            return row  # Refused later if it is among the switches; ignored elsewhere.
+        known = before.get(entry.id)
+        return known if known == entry else entry
+
+    return row_or_entry
+
+
+def _numbers() -> Callable[[str], Decimal]:
+    """Reads numbers with a point; not more than each switch and the hint may have."""
+    seen = itertools.count()
+
+    def number(text: str) -> Decimal:
+        if next(seen) > MAX_SWITCHES:
+            raise InvalidSnapshot("It has more numbers than a snapshot can have.")
+        return Decimal(text)
+
+    return number
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(constant)
+
+
+def _epoch(value: object) -> str:
+    from uuid import UUID  # Imported when a client is made, see `following.reports`.
+
+    if isinstance(value, str):
+        try:
+            return str(UUID(value))
+        except ValueError:
+            pass
+    raise _wrong("epoch")
+
+
+def _version(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**63:
+        raise _wrong("version")
+    return value
+
+
+def _number(value: object) -> Decimal | None:
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        return None
+    return Decimal(value)
+
+
+def _poll_seconds(value: object) -> float:
+    """A hint: what makes no sense is left aside."""
+    number = _number(value)
+    return POLL_SECONDS if number is None or not 1 <= number <= 300 else float(number)
+
+
+def _entries(value: object) -> dict[str, Entry]:
+    if not isinstance(value, list) or len(value) > MAX_SWITCHES:
+        raise _wrong("switches")
+    entries: dict[str, Entry] = {}
+    for row in value:
+        if not isinstance(row, dict | Entry):
+            raise _wrong("switches")
+        entry = row if isinstance(row, Entry) else _entry(row)
+        if entry.id in entries:
+            raise InvalidSnapshot("It names a switch twice.")
+        entries[entry.id] = entry
+    return entries
+
+
+def _entry(row: Mapping[str, Any]) -> Entry:
+    switch, state, salt, reason = (row.get(name) for name in ("id", "state", "salt", "reason"))
+    if not isinstance(switch, str) or not is_switch(switch):
+        raise _wrong("id")
+    ramps = state == "ramping"
+    if ramps and not isinstance(salt, str):
+        raise _wrong("salt")
+    return Entry(
+        id=switch,
+        # Any other word is of a later console; that it is listed says that it is not released.
+        state="ramping" if ramps else "engaged",
+        allow_points=_points(row.get("allow_percent")) if ramps else 0,
+        salt=salt if isinstance(salt, str) else "",
+        # Half a surrogate pair is JSON, but no Unicode: it would raise wherever it is written.
+        reason=reason.encode(errors="replace").decode() if isinstance(reason, str) else "",
+        expires_at=_moment(row, "expires_at"),
+        on_expiry=str(row.get("on_expiry")),
+        engaged_at=_moment(row, "engaged_at"),
+    )
+
+
+def _points(value: object) -> int:
+    percent = _number(value)
+    if percent is None or not 0 <= percent <= 100:
+        raise _wrong("allow_percent")
+    return int(percent * (BUCKETS // 100))
+
+
+def _moment(row: Mapping[str, Any], name: str) -> float | None:
+    value = row.get(name)
+    if value is None:
+        return None
+    if isinstance(value, str):
+        try:
+            moment = datetime.fromisoformat(value)
+            if moment.tzinfo is not None:
+                return moment.timestamp()
+        except (ValueError, OverflowError):
+            pass
+    raise _wrong(name)
+
+
+def _published_at(content: Mapping[str, Any]) -> float | None:
+    """Return the publication time. It decides nothing, so an invalid one is ignored."""
+    try:
+        return _moment(content, "published_at")
+    except InvalidSnapshot:
+        return None
+
+
+def _wrong(name: str) -> InvalidSnapshot:
+    return InvalidSnapshot(f"Its field {name} is wrong.")

@@ -1,0 +1,1 @@
+"""What went wrong, and what to do about it. Pure."""

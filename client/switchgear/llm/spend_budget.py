@@ -1,0 +1,284 @@
+"""Budgets of tokens: reserved before a call, settled once its actual usage is known."""
+
+import logging
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from switchgear.evaluation.keys import KEY_TYPES, key_text
+from switchgear.journal import note
+from switchgear.llm.spend_exceeded import SpendExceeded
+from switchgear.llm.spend_ledger import Ledger
+from switchgear.patterns import forks
+from switchgear.patterns.parameters import SpendParameters
+
+SLOTS = 20
+"""Slots of a window; spent tokens count until their slot has left it."""
+
+log = logging.getLogger("switchgear")
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """Tokens that were `spent` within the window, and that are `reserved` by calls in flight."""
+
+    spent: int = 0
+    reserved: int = 0
+
+    @property
+    def used(self) -> int:
+        return self.spent + self.reserved
+
+
+class Reservation:
+    """Tokens set aside for one call, from :meth:`SpendBudget.reserve`.
+
+    Use it with `with` or `async with`. The end of the block spends the tokens counted by
+    :meth:`add`, or the whole reservation if none were; if the block raises, only those that were
+    counted. A :meth:`settle` with the usage that the provider reports takes precedence. May be
+    passed between threads.
+    """
+
+    def __init__(self, budget: "SpendBudget", ledgers: list[Ledger], tokens: int) -> None:
+        self.reserved = tokens
+        self.counted = 0
+        """Tokens counted by :meth:`add`."""
+        self._budget = budget
+        self._ledgers = ledgers
+        self._is_settled = False
+
+    def add(self, tokens: int) -> None:
+        """Count tokens as they are streamed. Beyond the reservation they are taken from the rest of
+        the budget. Raises :class:`SpendExceeded` if nothing is left, which cuts the stream off; the
+        tokens streamed so far are still spent."""
+        self._budget._add(self, _checked("tokens", tokens))
+
+    def settle(self, tokens: int | None = None) -> None:
+        """Spend `tokens`, even if they exceed the reservation, and return the rest; without a
+        number, spend the tokens that were counted, or else the reservation. Raises
+        :class:`RuntimeError` if the reservation is settled already."""
+        spent = (self.counted or self.reserved) if tokens is None else _checked("tokens", tokens)
+        self._budget._settle(self, spent)
+
+    def refund(self) -> None:
+        """Return the whole reservation: the call has spent nothing."""
+        self._budget._settle(self, 0)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if not self._is_settled:
+            self.settle(None if error is None else self.counted)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.__exit__(kind, error, traceback)
+
+    def __del__(self) -> None:
+        if not self._is_settled:
+            # No lock here: the code that this interrupts may hold it.
+            self._budget._dropped.append((self._ledgers, self.reserved, self.counted))
+
+
+class SpendBudget:
+    """A limit of tokens in a sliding window, for all calls and for each key, by `parameters`.
+
+    A token counts from its reservation until one window after it was settled, or up to a twentieth
+    of a window longer. Keys are strings, integers, UUIDs or enum members; `key_label` is the word
+    for them in errors, such as "user". Beyond `max_keys` keys in a window, all further keys share
+    one limit. The budget is per process. Safe to use from any thread. `clock` is monotonic.
+    """
+
+    def __init__(
+        self,
+        name: str = "unnamed",
+        parameters: SpendParameters | None = None,
+        *,
+        key_label: str = "key",
+        max_keys: int = 10_000,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if max_keys < 1:
+            raise ValueError(f"max_keys must be at least 1, not {max_keys}")
+        self.name = name
+        self._key_label = key_label
+        self._max_keys = max_keys
+        self._clock = clock
+        self._has_warned = False
+        self.configure(SpendParameters() if parameters is None else parameters)
+        self.after_fork()
+        forks.register(self)
+
+    def configure(self, parameters: SpendParameters) -> None:
+        """Apply new limits from now on. Tokens already spent stay spent."""
+        if not isinstance(parameters, SpendParameters):
+            raise TypeError(f"parameters must be SpendParameters, not {parameters!r:.100}")
+        self.parameters = parameters
+
+    def reserve(self, tokens: int, key: object = None) -> Reservation:
+        """Set `tokens` aside for one call: an estimate of its prompt and its longest answer. Raises
+        :class:`SpendExceeded`, and :class:`TypeError` for a key of the wrong type."""
+        _checked("tokens", tokens)
+        text = _text(key)
+        with self._lock:
+            now = self._tidy()
+            ledgers = self._ledgers_of(text, now)
+            refusal = self._refusal(ledgers, tokens, now)
+            if refusal is None:
+                for ledger in ledgers:
+                    ledger.reserved += tokens
+                    ledger.open_count += 1
+                return Reservation(self, ledgers, tokens)
+        note("token_budget_exceeded", self.name, per=refusal.per, tokens=tokens)
+        raise refusal
+
+    def look(self, key: object = None) -> Spending:
+        """Return the tokens in use now, of all calls or of a key."""
+        text = _text(key)
+        with self._lock:
+            now = self._tidy()
+            ledger = self._total if text is None else self._keys.get(text)
+            if ledger is None:
+                return Spending()
+            ledger.forget(now - self.parameters.window_seconds)
+            return Spending(ledger.spent, ledger.reserved)
+
+    def after_fork(self) -> None:
+        """Start empty in a child process: the calls in flight are the parent's."""
+        self._lock = threading.RLock()
+        self._dropped: deque[tuple[list[Ledger], int, int]] = deque()
+        """Reservations that were garbage-collected and must be given back."""
+        self._total = Ledger(None)
+        self._keys: dict[str, Ledger] = {}
+        self._other_keys = Ledger(self._key_label)
+        self._swept_at = -math.inf
+
+    def __repr__(self) -> str:
+        return f"<SpendBudget {self.name} {self.parameters}>"
+
+    def _add(self, reservation: Reservation, tokens: int) -> None:
+        with self._lock:
+            self._refuse_settled(reservation)
+            now = self._tidy()
+            reservation.counted += tokens
+            over = reservation.counted - reservation.reserved
+            if over <= 0:
+                return
+            refusal = self._refusal(reservation._ledgers, over, now)
+            for ledger in reservation._ledgers:
+                ledger.reserved += over
+            reservation.reserved += over
+        if refusal is not None:
+            raise refusal
+
+    def _settle(self, reservation: Reservation, spent: int) -> None:
+        with self._lock:
+            self._refuse_settled(reservation)
+            reservation._is_settled = True
+            self._close(reservation._ledgers, reservation.reserved, spent, self._clock())
+
+    def _refuse_settled(self, reservation: Reservation) -> None:
+        if reservation._is_settled:
+            raise RuntimeError("this reservation is settled: reserve again for another call")
+
+    def _tidy(self) -> float:
+        """Give back dropped reservations, and return the time."""
+        now = self._clock()
+        while self._dropped:
+            ledgers, reserved, counted = self._dropped.popleft()
+            self._close(ledgers, reserved, counted, now)
+        return now
+
+    def _close(self, ledgers: list[Ledger], reserved: int, spent: int, now: float) -> None:
+        width = self.parameters.window_seconds / SLOTS
+        for ledger in ledgers:
+            ledger.reserved -= reserved
+            ledger.open_count -= 1
+            ledger.spend(spent, now, width)
+
+    def _refusal(self, ledgers: list[Ledger], tokens: int, now: float) -> SpendExceeded | None:
+        """Return the refusal that lasts longest, None if the tokens fit."""
+        window = self.parameters.window_seconds
+        found: SpendExceeded | None = None
+        for ledger in ledgers:
+            limit = self.parameters.tokens if ledger.per is None else self._per_key_tokens
+            ledger.forget(now - window)
+            if limit is None or ledger.spent + ledger.reserved + tokens <= limit:
+                continue
+            after = None if tokens > limit else ledger.seconds_until(limit - tokens, now - window)
+            if found is None or _lasts(after) > _lasts(found.retry_after):
+                found = SpendExceeded(self.name, tokens, limit, ledger.per, window, after)
+        return found
+
+    @property
+    def _per_key_tokens(self) -> int | None:
+        return self.parameters.per_key_tokens
+
+    def _ledgers_of(self, key: str | None, now: float) -> list[Ledger]:
+        if key is None or self._per_key_tokens is None:
+            return [self._total]
+        ledger = self._keys.get(key)
+        if ledger is None:
+            if len(self._keys) >= self._max_keys:
+                self._sweep(now)
+            if len(self._keys) >= self._max_keys:
+                return [self._total, self._other_keys]
+            ledger = self._keys[key] = Ledger(self._key_label)
+        return [self._total, ledger]
+
+    def _sweep(self, now: float) -> None:
+        """Forget keys without tokens in use; not at every call while there are too many keys."""
+        window = self.parameters.window_seconds
+        if now - self._swept_at < window / SLOTS:
+            return
+        self._swept_at = now
+        for key, ledger in list(self._keys.items()):
+            ledger.forget(now - window)
+            if not ledger.open_count and not ledger.spent:
+                del self._keys[key]
+        if len(self._keys) >= self._max_keys and not self._has_warned:
+            self._has_warned = True
+            log.warning(
+                "switchgear: the token budget of %.100s has more than %d keys in its window:"
+                " all further keys share one limit; raise max_keys",
+                *(self.name, self._max_keys),
+            )
+
+
+def _lasts(retry_after: float | None) -> float:
+    return math.inf if retry_after is None else retry_after
+
+
+def _checked(name: str, tokens: object) -> int:
+    if not isinstance(tokens, int) or isinstance(tokens, bool):
+        raise TypeError(f"{name} must be a whole number, not {tokens!r:.50}")
+    if tokens < 0:
+        raise ValueError(f"{name} must be at least 0, not {tokens}")
+    return tokens
+
+
+def _text(key: object) -> str | None:
+    if key is None:
+        return None
+    text = key_text(key)
+    if text is None:
+        raise TypeError(f"key must be a {KEY_TYPES}, not {type(key).__name__:.100}")
+    return text

@@ -1,0 +1,214 @@
+"""A new epoch that releases switches, and one that was left, are told of in the log."""
+
+import json
+import logging
+import threading
+import uuid
+from typing import Any
+
+import pytest
+
+from switchgear.clock import ConsoleClock
+from switchgear.evaluation import snapshot
+from switchgear.evaluation.deduplicated_log import MAX_COMPLAINTS
+from switchgear.evaluation.snapshot_store import Memory
+from switchgear.testing import FakeClock
+
+FIRST, SECOND, THIRD = (str(uuid.UUID(int=number)) for number in (1, 2, 3))
+NOW = 1_795_226_400.0  # 2026-11-21T02:00:00Z
+
+
+def memory_of(clock: FakeClock | None = None, **more: Any) -> Memory:
+    console_clock = ConsoleClock(clock or FakeClock(NOW))
+    console_clock.trust_local()
+    return Memory(console_clock, **more)
+
+
+def snapshot_of(*switches: str, epoch: str, version: int = 1, **row: Any) -> snapshot.Snapshot:
+    rows = [{"id": switch, "state": "engaged", **row} for switch in switches]
+    document = {"schema": 1, "epoch": epoch, "version": version, "switches": rows}
+    return snapshot.read(json.dumps(document).encode())
+
+
+def logged(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
+    return [(one.levelno, one.getMessage()) for one in caplog.records]
+
+
+def test_new_epoch_that_releases_everything_is_an_error(caplog: pytest.LogCaptureFixture) -> None:
+    memory = memory_of()
+    memory.accept(snapshot_of("feature:chat", "segment:finance", epoch=FIRST, version=17))
+
+    memory.accept(snapshot_of(epoch=SECOND, version=3))
+
+    [(level, message)] = logged(caplog)
+    assert level == logging.ERROR
+    assert "releases all 2 switches" in message
+    assert "segment:finance, feature:chat" in message
+    assert f"{FIRST}.17" in message
+    assert f"{SECOND}.3" in message
+
+
+def test_new_epoch_that_releases_some_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    memory = memory_of()
+    features = [f"feature:f{number}" for number in range(9)]
+    memory.accept(snapshot_of("global:all", "segment:a", *features, epoch=FIRST))
+
+    memory.accept(snapshot_of("segment:a", epoch=SECOND))
+
+    [(level, message)] = logged(caplog)
+    assert level == logging.WARNING
+    assert "releases 10 of 11 switches" in message
+    assert "global:all, feature:f0, feature:f1, feature:f2, feature:f3 and 5 more" in message
+
+
+def test_ramp_that_a_new_epoch_ends_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    memory = memory_of()
+    ramps = {"state": "ramping", "allow_percent": 5, "salt": "s"}
+    memory.accept(snapshot_of("feature:chat", epoch=FIRST, **ramps))
+
+    memory.accept(snapshot_of(epoch=SECOND))
+
+    assert len(logged(caplog)) == 1
+
+
+def test_first_answer_that_releases_what_a_bootstrap_had_engaged_is_an_error(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    memory = memory_of()
+    memory.bootstrap(snapshot_of("feature:chat", epoch=FIRST, version=17))
+
+    memory.accept(snapshot_of(epoch=SECOND, version=3))
+
+    [(level, message)] = logged(caplog)
+    assert level == logging.ERROR
+    assert "releases all 1 switches that were engaged or ramping: feature:chat" in message
+    assert f"{FIRST}.17 before, {SECOND}.3 now" in message
+
+
+def test_first_answer_in_the_epoch_of_the_bootstrap_is_not_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    memory = memory_of()
+    memory.bootstrap(snapshot_of("feature:chat", epoch=FIRST, version=17))
+
+    memory.accept(snapshot_of(epoch=FIRST, version=3))
+
+    assert logged(caplog) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ((), ("feature:chat",)),
+        (("feature:chat",), ("feature:chat", "segment:finance")),
+        (("segment:forced",), ()),
+    ],
+)
+def test_new_epoch_that_releases_nothing_is_not_told(
+    before: tuple[str, ...], after: tuple[str, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    memory = memory_of(forced={"segment:forced"})
+    memory.accept(snapshot_of(*before, epoch=FIRST))
+
+    memory.accept(snapshot_of(*after, epoch=SECOND))
+
+    assert logged(caplog) == []
+
+
+def test_release_within_an_epoch_is_not_told(caplog: pytest.LogCaptureFixture) -> None:
+    memory = memory_of()
+    memory.accept(snapshot_of("feature:chat", epoch=FIRST, version=1))
+
+    memory.accept(snapshot_of(epoch=FIRST, version=2))
+
+    assert logged(caplog) == []
+
+
+def test_engagement_that_had_ended_by_itself_was_not_released_by_the_epoch(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = FakeClock(NOW)
+    memory = memory_of(clock)
+    ends = {"expires_at": "2026-11-21T02:01:00Z", "on_expiry": "release"}
+    memory.accept(snapshot_of("feature:chat", epoch=FIRST, **ends))
+    clock.advance(66)
+
+    memory.accept(snapshot_of(epoch=SECOND))
+
+    assert logged(caplog) == []
+
+
+def test_snapshot_of_an_epoch_that_was_left_is_an_error_once_for_each(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    memory = memory_of()
+    for epoch in (FIRST, SECOND, THIRD):
+        memory.accept(snapshot_of(epoch=epoch))
+
+    for version in range(5):
+        assert not memory.accept(snapshot_of("feature:chat", epoch=FIRST, version=version))
+        assert not memory.accept(snapshot_of("feature:chat", epoch=SECOND, version=version))
+
+    assert [level for level, _ in logged(caplog)] == [logging.ERROR] * 2
+    assert [epoch in text for epoch, (_, text) in zip((FIRST, SECOND), logged(caplog), strict=True)]
+    assert all(f"{THIRD}.1 stays in force" in text for _, text in logged(caplog))
+
+
+def test_epoch_that_was_left_before_a_restart_is_told_without_a_snapshot(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    memory = memory_of()
+    memory.left_epochs = (FIRST,)
+
+    assert not memory.accept(snapshot_of("feature:chat", epoch=FIRST))
+
+    [(_, message)] = logged(caplog)
+    assert "nothing is known" in message
+
+
+def test_lower_version_of_the_epoch_is_not_told(caplog: pytest.LogCaptureFixture) -> None:
+    memory = memory_of()
+    memory.accept(snapshot_of(epoch=FIRST, version=5))
+
+    assert not memory.accept(snapshot_of("feature:chat", epoch=FIRST, version=4))
+
+    assert logged(caplog) == []
+
+
+def test_epochs_without_end_do_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    memory = memory_of()
+    epochs = [str(uuid.UUID(int=number)) for number in range(3 * MAX_COMPLAINTS)]
+    for epoch in epochs:
+        memory.accept(snapshot_of(epoch=epoch))
+
+    for epoch in epochs[:-1]:
+        memory.accept(snapshot_of(epoch=epoch))
+
+    assert len(logged(caplog)) == MAX_COMPLAINTS
+
+
+def test_handler_that_waits_for_who_asks_the_client_does_not_stop_it() -> None:
+    """Nothing is logged under the lock: a handler has one of its own."""
+    memory = memory_of()
+    memory.accept(snapshot_of("feature:chat", epoch=FIRST))
+    free: list[bool] = []
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            def ask() -> None:
+                free.append(memory._lock.acquire(timeout=5))
+                memory._lock.release()
+
+            asking = threading.Thread(target=ask)
+            asking.start()
+            asking.join()
+
+    handler = Handler()
+    logging.getLogger("switchgear").addHandler(handler)
+    try:
+        memory.accept(snapshot_of(epoch=SECOND))
+        memory.accept(snapshot_of(epoch=FIRST))
+    finally:
+        logging.getLogger("switchgear").removeHandler(handler)
+
+    assert free == [True, True]
