@@ -14,9 +14,8 @@ from django.conf import settings
 
 from controlplane.bulkhead import Caller
 from controlplane.core.errors import DomainError
-from controlplane.core.http.requests import client_address, network_of
+from controlplane.core.http.requests import client_address, network_of, session_digest
 from controlplane.core.interactions import signatures
-from controlplane.core.people.session_store import digest
 from controlplane.dataplane.call import Scope
 from controlplane.dataplane.credentials import Headers, identify, presented
 from controlplane.dataplane.state import State
@@ -49,7 +48,7 @@ class Callers:
         cookie = self._cookie.search(headers.get(b"cookie", b""))
         if cookie is None:
             return self._stranger(scope, "")
-        user, until = self._people.get(digest(cookie[1].decode()), ("", 0.0))
+        user, until = self._people.get(session_digest(cookie[1].decode()), ("", 0.0))
         if time.monotonic() >= until:
             return self._stranger(scope, "cookie")
         return Caller(("user", user), known=True)
@@ -57,7 +56,7 @@ class Callers:
     def note(self, signed_in: Mapping[str, Any]) -> None:
         """Record the user id of each session key that Django checked; None if signed out."""
         for key, user in signed_in.items():
-            name = digest(key)
+            name = session_digest(key)
             if user is None:
                 self._people.pop(name, None)
                 continue

@@ -257,10 +257,10 @@ STORAGES = {
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "controlplane.core.http.authentication.TokenAuthentication",
-        "controlplane.core.http.authentication.PersonAuthentication",
+        "controlplane.core.entry.rest.TokenAuthentication",
+        "controlplane.core.entry.rest.PersonAuthentication",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["controlplane.core.http.authentication.HasScope"],
+    "DEFAULT_PERMISSION_CLASSES": ["controlplane.core.http.permissions.HasScope"],
     "DEFAULT_RENDERER_CLASSES": ["controlplane.core.http.rendering.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["controlplane.core.http.rendering.StrictJSONParser"],
     "DEFAULT_PAGINATION_CLASS": "controlplane.core.http.pagination.CursorPages",

@@ -12,7 +12,7 @@ from controlplane.core import reasons
 from controlplane.core.admin import ReadOnly, Table, each
 from controlplane.core.clock import db_now
 from controlplane.core.errors import DomainError
-from controlplane.core.http.authentication import actor_of
+from controlplane.core.http.permissions import actor_of
 from switches import services
 from switches.drills import admin as drills_admin  # noqa: F401 - its tables join these
 from switches.models import (

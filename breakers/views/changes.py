@@ -18,7 +18,7 @@ from controlplane.core import durations
 from controlplane.core.actors import Actor
 from controlplane.core.browser import PersonRequest, show, signed_in
 from controlplane.core.changes import CarryOut, RuleForm, change, posted
-from controlplane.core.http.authentication import actor_of
+from controlplane.core.http.permissions import actor_of
 from controlplane.core.reasons import MIN_COLUMNS
 
 

@@ -26,7 +26,7 @@ from controlplane.core import canonical
 from controlplane.core.browser import PersonRequest, show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
-from controlplane.core.http.authentication import actor_of
+from controlplane.core.http.permissions import actor_of
 
 PREVIEW = "preview"
 SAVE = "save"

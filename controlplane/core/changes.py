@@ -14,7 +14,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.browser import PersonRequest, done, show
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, DomainError, InvalidInput, NotFound, Unavailable
-from controlplane.core.http.authentication import actor_of
+from controlplane.core.http.permissions import actor_of
 
 CarryOut = Callable[[Actor, datetime], str]
 """Does what the form asks, and says in a sentence what is so now."""

@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from controlplane.core import health, metrics
 from controlplane.core.errors import Unavailable
 from controlplane.core.http import problems
-from controlplane.core.http.authentication import presented_token
+from controlplane.core.http.permissions import presented_token
 from controlplane.core.http.views import ApiView
 
 UNCACHED = {"Cache-Control": "no-store"}

@@ -18,7 +18,7 @@ from controlplane.core.changes import change, posted
 from controlplane.core.clock import db_now
 from controlplane.core.escalation import hearing
 from controlplane.core.gates.models import Hold
-from controlplane.core.http.authentication import actor_of
+from controlplane.core.http.permissions import actor_of
 from controlplane.core.runbooks import rendering
 from slo.alerts import lifecycle, notifications, runbooks
 from slo.attention import WORST_FIRST

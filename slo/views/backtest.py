@@ -7,7 +7,7 @@ from controlplane.core.browser import PersonRequest, show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.durations import parse
 from controlplane.core.errors import InvalidInput
-from controlplane.core.http.authentication import actor_of
+from controlplane.core.http.permissions import actor_of
 from slo.backtests import trials
 from slo.backtests.replay import limit_backtests
 from slo.objectives import documents, services

@@ -17,7 +17,7 @@ from controlplane.core.browser import PersonRequest, show, signed_in
 from controlplane.core.changes import change, posted
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
-from controlplane.core.http.authentication import actor_of
+from controlplane.core.http.permissions import actor_of
 from controlplane.core.reasons import MAX_CHARACTERS
 from slo.models import Slo
 from slo.objectives import documents, presets, services, words

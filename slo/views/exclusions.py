@@ -14,7 +14,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.changes import RuleForm, change, posted
 from controlplane.core.clock import db_now
-from controlplane.core.http.authentication import actor_of
+from controlplane.core.http.permissions import actor_of
 from slo.arithmetic.clock import last_ended, minute_of
 from slo.evaluation import budgets
 from slo.evaluation.status import judged_at

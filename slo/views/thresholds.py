@@ -13,7 +13,7 @@ from controlplane.core.browser import PersonRequest, done, show, signed_in
 from controlplane.core.changes import change, posted
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
-from controlplane.core.http.authentication import actor_of
+from controlplane.core.http.permissions import actor_of
 from controlplane.core.measures import Measure
 from slo.models import ThresholdRule
 from slo.objectives.permission import SCOPE, is_admin, require_admin

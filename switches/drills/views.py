@@ -10,7 +10,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 from controlplane.core.browser import PersonRequest, done, show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, DomainError, InvalidInput
-from controlplane.core.http.authentication import actor_of
+from controlplane.core.http.permissions import actor_of
 from switches import polling
 from switches.drills import neglect, reach, screen, services
 from switches.drills.forms import BeginForm, CancelForm, MarkForm

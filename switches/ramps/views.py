@@ -14,7 +14,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.browser import PersonRequest, done, show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
-from controlplane.core.http.authentication import actor_of
+from controlplane.core.http.permissions import actor_of
 from controlplane.core.jobs.models import Job
 from switches import polling
 from switches.confirmation import ask_again

@@ -9,7 +9,7 @@ from controlplane.core import canonical
 from controlplane.core.browser import PersonRequest, done, show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict
-from controlplane.core.http.authentication import actor_of
+from controlplane.core.http.permissions import actor_of
 from switches.models import WeeklyReport
 from switches.report import queries, services, weeks
 from switches.report.compose import zone

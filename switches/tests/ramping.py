@@ -7,7 +7,6 @@ from controlplane.core.clock import db_now
 from controlplane.core.jobs import engine
 from controlplane.core.jobs.models import JobStep
 from controlplane.core.people.models import User
-from controlplane.core.people.services import actor_for
 from switches import services
 from switches.models import Ramp
 from switches.tests.screens import SAFE_NOW, engaged
@@ -27,7 +26,7 @@ def ramping(
     user = engaged(switch, by=by)
     scope, _, key = switch.partition(":")
     asked: dict[str, Any] = {"justification": SAFE_NOW, "now": db_now(), **more}
-    services.release(scope=scope, key=key, plan=plan, actor=actor_for(user), **asked)
+    services.release(scope=scope, key=key, plan=plan, actor=user.as_actor(), **asked)
     return Ramp.objects.get(switch_id=switch, live=True)
 
 

@@ -11,7 +11,6 @@ from controlplane.core.actors import system
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import browser_of, person
 from controlplane.core.people.models import User
-from controlplane.core.people.services import actor_for
 from switches import services
 
 REASON = "OpenAI 5xx on completions since 02:10, INC-4411"
@@ -34,7 +33,7 @@ def engaged(switch: str = "segment:finance", by: User | None = None, **more: Any
     scope, _, key = switch.partition(":")
     user = by or User.objects.filter(username="kim").first() or person("operator", "kim")
     arguments = {"reason": REASON, "expires_in": "24h", "now": db_now(), **more}
-    services.engage(scope=scope, key=key, actor=actor_for(user), **arguments)
+    services.engage(scope=scope, key=key, actor=user.as_actor(), **arguments)
     return user
 
 

@@ -18,7 +18,6 @@ from controlplane.core.clock import db_now
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.http.tests.callers import person
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.people.services import actor_for
 from controlplane.core.targets.models import OnCallMember, Target
 from switches.models import Ramp
 from switches.tests import outlet
@@ -57,7 +56,7 @@ def _quick():
 
 @pytest.fixture
 def month(db, somebody_on_call, _quick):
-    olga, ada = (actor_for(person("approver", name)) for name in ("olga", "ada"))
+    olga, ada = (person("approver", name).as_actor() for name in ("olga", "ada"))
     lived = Month(seed=20261126, olga=olga, ada=ada)
     lived.plan(SWITCHES, in_the_incident=IN_THE_INCIDENT)
     lived.run()

@@ -14,7 +14,6 @@ from controlplane.core.http.tests.callers import at_once, person, signed_in
 from controlplane.core.interactions.tests import conftest as clicks
 from controlplane.core.interactions.tests.pressing import send, signed
 from controlplane.core.outbox.tests.sending import deliver
-from controlplane.core.people.services import actor_for
 from switches.models import Episode
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -174,7 +173,7 @@ def test_review_is_acknowledged_by_its_subject(in_slack):
             reason=REASON,
             target="segment:finance",
             diff={},
-            actor=actor_for(kim),
+            actor=kim.as_actor(),
             now=db_now(),
         )
     value = {"subject": f"review:{review.pk}", "approval": review.pk}

@@ -15,7 +15,6 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Forbidden, InvalidInput
 from controlplane.core.http.tests.callers import person
-from controlplane.core.people.services import actor_for
 from controlplane.core.roles import ALL_SCOPES
 from switches import services
 from switches.models import Publication, Switch
@@ -91,7 +90,7 @@ def test_trail_says_who_why_and_from_what_to_what():
 def test_only_an_admin_may(role):
     before = head()
     with pytest.raises(Forbidden):
-        services.begin_epoch(reason=REASON, actor=actor_for(person(role)), now=db_now())
+        services.begin_epoch(reason=REASON, actor=person(role).as_actor(), now=db_now())
 
     assert (head().epoch, head().version) == (before.epoch, before.version)
     assert not AuditEntry.objects.exists()
@@ -99,7 +98,7 @@ def test_only_an_admin_may(role):
 
 def test_admin_may():
     before = head()
-    services.begin_epoch(reason=REASON, actor=actor_for(person("admin")), now=db_now())
+    services.begin_epoch(reason=REASON, actor=person("admin").as_actor(), now=db_now())
 
     assert head().epoch != before.epoch
 

@@ -13,7 +13,6 @@ from controlplane.core.clock import db_now
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.http.tests.callers import at_once, person
 from controlplane.core.outbox.models import Thread
-from controlplane.core.people.services import actor_for
 from switches import services
 from switches.models import Episode, Publication, Rule
 from switches.tests import outlet
@@ -122,20 +121,20 @@ class TestOverdue:
         assert is_quiet(episode)
 
     def test_permanent_once_approved_ends_the_escalation(self):
-        episode, now = late(actor=actor_for(person("operator", "kim")))
+        episode, now = late(actor=person("operator", "kim").as_actor())
         asked = services.extend(
             scope="segment",
             key="finance",
             expires_in="permanent",
             reason=REASON,
-            actor=actor_for(person("operator", "olga")),
+            actor=person("operator", "olga").as_actor(),
             now=now,
         ).approval
         assert not is_quiet(episode)
         services.acknowledge(scope="segment", key="finance", actor=KIM, now=now)
 
         approvals.approve(
-            approval_id=asked.pk, comment="", actor=actor_for(person("approver", "ada")), now=now
+            approval_id=asked.pk, comment="", actor=person("approver", "ada").as_actor(), now=now
         )
 
         assert is_quiet(episode)

@@ -3,7 +3,6 @@
 import pytest
 
 from controlplane.core.clock import db_now
-from controlplane.core.people.services import actor_for
 from controlplane.core.reasons import problems_with
 from switches import prepared, services
 from switches.tests.screens import browser_as, engaged, page, released
@@ -40,7 +39,7 @@ def test_busiest_come_first_then_released_ones_stopped_lately():
 
 def test_what_was_undone_is_not_likely():
     kim = engaged("segment:nl2sql")
-    services.undo(scope="segment", key="nl2sql", actor=actor_for(kim), now=db_now())
+    services.undo(scope="segment", key="nl2sql", actor=kim.as_actor(), now=db_now())
 
     assert prepared.likely(db_now()) == []
 

@@ -11,7 +11,6 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.http.tests.callers import person
-from controlplane.core.people.services import actor_for
 from switches import services
 from switches.models import Episode, Publication
 from switches.tests import outlet
@@ -39,13 +38,13 @@ def permanent(user, key="finance", now=None):
         key=key,
         reason=REASON,
         expires_in="permanent",
-        actor=actor_for(user),
+        actor=user.as_actor(),
         now=now,
     ).approval
     approvals.approve(
         approval_id=asked.pk,
         comment="",
-        actor=actor_for(person("approver", f"ada-{key}")),
+        actor=person("approver", f"ada-{key}").as_actor(),
         now=now,
     )
     return Episode.objects.get(switch=f"segment:{key}")
@@ -53,7 +52,7 @@ def permanent(user, key="finance", now=None):
 
 def reconfirm(user, now, **more):
     asked = {"scope": "segment", "key": "finance", "reason": REASON, **more}
-    return services.reconfirm(actor=actor_for(user), now=now, **asked).episode
+    return services.reconfirm(actor=user.as_actor(), now=now, **asked).episode
 
 
 class TestService:
@@ -73,7 +72,7 @@ class TestService:
 
     def test_token_never_may(self, kim):
         permanent(kim)
-        own = actor_for(kim)
+        own = kim.as_actor()
         token = Actor("token", "deploy", own.user_id, 1, own.role, own.scopes)
 
         with pytest.raises(Forbidden, match="signed-in person"):
@@ -83,7 +82,7 @@ class TestService:
 
     def test_mapped_person_on_slack_may(self, kim):
         permanent(kim)
-        own = actor_for(kim)
+        own = kim.as_actor()
         slack = Actor("slack", "kim", own.user_id, None, own.role, own.scopes)
 
         done = services.reconfirm(
@@ -104,7 +103,7 @@ class TestService:
             key="finance",
             reason=REASON,
             expires_in="1h",
-            actor=actor_for(kim),
+            actor=kim.as_actor(),
             now=db_now(),
         )
 
@@ -173,7 +172,7 @@ class TestFallingDue:
         due = episode.reconfirm_due_at
         services.call_for_reconfirmation(due)
 
-        services.acknowledge(scope="segment", key="finance", actor=actor_for(kim), now=due)
+        services.acknowledge(scope="segment", key="finance", actor=kim.as_actor(), now=due)
 
         episode.refresh_from_db()
         assert episode.reconfirm_due_at == due
@@ -188,7 +187,7 @@ class TestFallingDue:
             scope="segment",
             key="finance",
             justification="vendor is back",
-            actor=actor_for(kim),
+            actor=kim.as_actor(),
             now=db_now(),
         )
 

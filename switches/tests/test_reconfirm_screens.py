@@ -6,7 +6,6 @@ import pytest
 
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role, person, with_token
-from controlplane.core.people.services import actor_for
 from switches import services
 from switches.models import Episode
 from switches.tests.screens import DIALOG, browser, page, text
@@ -108,7 +107,7 @@ class TestPage:
             key="finance",
             reason=REASON,
             expires_in="1h",
-            actor=actor_for(kim),
+            actor=kim.as_actor(),
             now=db_now(),
         )
 

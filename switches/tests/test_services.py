@@ -13,7 +13,6 @@ from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
-from controlplane.core.people import services as people
 from controlplane.core.people.models import User
 from controlplane.core.rehearsal import rehearsal
 from controlplane.core.tokens import services as tokens
@@ -25,7 +24,7 @@ BACK = "root cause fixed in release 41, verified on staging"
 
 
 def person(name, role="operator"):
-    return people.actor_for(User.objects.create_user(name, "a long password", role=role))
+    return User.objects.create_user(name, "a long password", role=role).as_actor()
 
 
 def engage(actor, scope="segment", key="finance", **more):

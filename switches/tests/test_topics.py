@@ -10,7 +10,6 @@ from django.conf import settings
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role, person
 from controlplane.core.live import notes
-from controlplane.core.people.services import actor_for
 from controlplane.core.wire import LIVE_CHANNEL
 from switches import services, topics
 from switches.models import Ramp
@@ -53,7 +52,7 @@ def ramping(switch: str) -> Ramp:
     user = engaged(switch)
     scope, _, key = switch.partition(":")
     services.release(
-        scope=scope, key=key, justification=SAFE_NOW, actor=actor_for(user), now=db_now()
+        scope=scope, key=key, justification=SAFE_NOW, actor=user.as_actor(), now=db_now()
     )
     return Ramp.objects.get(switch_id=switch)
 
@@ -64,7 +63,7 @@ def test_engaging_a_switch_is_noted(listening):
 
 def test_describing_a_switch_is_noted_though_nothing_is_published(listening):
     def describe():
-        actor = actor_for(person("operator", "lee"))
+        actor = person("operator", "lee").as_actor()
         change = {"owner": "Payments"}
         services.describe(
             scope="segment", key="described", changes=change, actor=actor, now=db_now()
@@ -86,7 +85,7 @@ def test_beginning_a_ramp_is_noted(listening):
 
 
 def paused(ramp_id: str) -> None:
-    actor = actor_for(person("operator", "ann"))
+    actor = person("operator", "ann").as_actor()
     reason = "waiting for the vendor to confirm"
     actions.pause(ramp_id=int(ramp_id), reason=reason, actor=actor, now=db_now())
 

@@ -10,7 +10,6 @@ from django.test.utils import CaptureQueriesContext
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
-from controlplane.core.people.services import actor_for
 from switches import services
 from switches.models import Episode
 from switches.tests.many import engage_alike
@@ -46,7 +45,7 @@ def board(class_db):
         scope="feature",
         key="calm",
         changes={"owner": "growth team"},
-        actor=actor_for(person("operator", "lee")),
+        actor=person("operator", "lee").as_actor(),
         now=db_now(),
     )
 
@@ -170,7 +169,7 @@ class TestStaysCurrent:
     def test_description_alone_is_news_too(self):
         engaged()
         since = self.head()
-        actor = actor_for(person("operator", "lee"))
+        actor = person("operator", "lee").as_actor()
 
         services.describe(
             scope="segment", key="finance", changes={"owner": "x"}, actor=actor, now=db_now()

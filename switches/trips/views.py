@@ -13,7 +13,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.browser import PersonRequest, done, show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
-from controlplane.core.http.authentication import actor_of
+from controlplane.core.http.permissions import actor_of
 from controlplane.core.roles import Power
 from switches.models import Episode, Scope, Trip, TripPolicy
 from switches.trips import history, settle, table, telling

@@ -15,7 +15,7 @@ from controlplane.core.browser import PersonRequest, done, show, signed_in
 from controlplane.core.changes import CarryOut, RuleForm, change, posted
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, DomainError, InvalidInput
-from controlplane.core.http.authentication import actor_of
+from controlplane.core.http.permissions import actor_of
 from controlplane.core.reasons import MIN_COLUMNS
 from switches import board, services
 from switches.confirmation import ask_again

@@ -16,7 +16,7 @@ from controlplane.core import sections
 from controlplane.core.browser import PersonRequest, in_dialog, show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
-from controlplane.core.http.authentication import actor_of
+from controlplane.core.http.permissions import actor_of
 from controlplane.core.jobs.models import Job
 from controlplane.core.people import approvers
 from controlplane.core.reasons import MIN_COLUMNS

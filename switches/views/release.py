@@ -14,7 +14,7 @@ from controlplane.core.browser import PersonRequest, done, in_dialog, show, sign
 from controlplane.core.changes import posted
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
-from controlplane.core.http.authentication import actor_of
+from controlplane.core.http.permissions import actor_of
 from controlplane.core.people import approvers
 from switches import blast, services
 from switches.confirmation import ask_again

@@ -17,7 +17,6 @@ from controlplane.core.gates.models import Gate
 from controlplane.core.http.tests.callers import person
 from controlplane.core.jobs import control, engine, kinds
 from controlplane.core.jobs.models import Job
-from controlplane.core.people.services import actor_for
 
 pytestmark = pytest.mark.django_db
 REASON = "broker is back, 0 errors since 02:10"
@@ -395,7 +394,7 @@ def test_a_purge_waits_for_a_second_person(letters):
     approval = ask(stream, action="purge")
     letters.fill(1, start=5)
     begun_before = Job.objects.exists()
-    approver = actor_for(person("approver", "grace"))
+    approver = person("approver", "grace").as_actor()
     approvals.approve(approval_id=approval.pk, comment="seen", actor=approver, now=NOW + SECOND)
     job = Job.objects.get()
     until_over(job, NOW + SECOND)

@@ -25,7 +25,7 @@ from controlplane.core.browser import PersonRequest, show, signed_in
 from controlplane.core.changes import attempted, posted
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
-from controlplane.core.http.authentication import actor_of
+from controlplane.core.http.permissions import actor_of
 
 COUNTING_SECONDS = 3.0
 COUNT = "count"

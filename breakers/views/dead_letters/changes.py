@@ -27,7 +27,7 @@ from controlplane.core.browser import PersonRequest, in_dialog, show, signed_in
 from controlplane.core.changes import attempted, posted
 from controlplane.core.clock import db_now
 from controlplane.core.errors import DomainError, Unavailable
-from controlplane.core.http.authentication import actor_of
+from controlplane.core.http.permissions import actor_of
 from controlplane.core.problem import headers
 from controlplane.core.roles import Power
 

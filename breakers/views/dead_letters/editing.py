@@ -27,7 +27,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput, NotFound, Unavailable
-from controlplane.core.http.authentication import actor_of
+from controlplane.core.http.permissions import actor_of
 from controlplane.core.roles import Power
 
 MAX_BYTES = 40 * 1024

@@ -14,7 +14,7 @@ from breakers.views import live
 from breakers.views.dead_letters.bulk import WORDS
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
-from controlplane.core.http.authentication import actor_of
+from controlplane.core.http.permissions import actor_of
 from controlplane.core.jobs import watch
 from controlplane.core.jobs.models import Job
 

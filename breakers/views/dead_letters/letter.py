@@ -23,7 +23,7 @@ from breakers.views.dead_letters.stream import find, may_restore
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import NotFound
-from controlplane.core.http.authentication import actor_of
+from controlplane.core.http.permissions import actor_of
 
 
 @signed_in

@@ -18,7 +18,7 @@ from breakers.views.dead_letters.inbox import watched
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import NotFound
-from controlplane.core.http.authentication import actor_of
+from controlplane.core.http.permissions import actor_of
 from controlplane.core.jobs.models import Job
 
 TABS = ("groups", "messages", "archive", "gaps")

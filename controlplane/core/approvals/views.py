@@ -17,7 +17,7 @@ from controlplane.core.browser import PersonRequest, done, show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.entry.confirming import require_fresh
 from controlplane.core.errors import Conflict, DomainError, InvalidInput
-from controlplane.core.http.authentication import actor_of
+from controlplane.core.http.permissions import actor_of
 
 PENDING_SHOWN = 100
 DECIDED_SHOWN = 25

@@ -17,7 +17,7 @@ from controlplane.core.escalation import hearing, messages
 from controlplane.core.escalation import services as escalations
 from controlplane.core.escalation.hearing import Hearing
 from controlplane.core.escalation.models import Escalation
-from controlplane.core.http.authentication import actor_of
+from controlplane.core.http.permissions import actor_of
 
 SHOWN = 100
 TOLD_SHOWN = 50

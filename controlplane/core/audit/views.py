@@ -14,7 +14,7 @@ from controlplane.core.audit.differences import changes
 from controlplane.core.audit.models import AuditEntry, by_actor
 from controlplane.core.browser import PersonRequest, show, signed_in
 from controlplane.core.clock import db_now
-from controlplane.core.http.authentication import actor_of
+from controlplane.core.http.permissions import actor_of
 from controlplane.core.roles import Power
 
 PAGE_SIZE = 50

@@ -11,7 +11,7 @@ from django.shortcuts import redirect
 from controlplane.core import sealing
 from controlplane.core.clock import db_now
 from controlplane.core.entry import confirming, trail
-from controlplane.core.http.authentication import actor_of
+from controlplane.core.http.permissions import actor_of
 from controlplane.core.people import sessions
 from controlplane.core.people.models import User
 

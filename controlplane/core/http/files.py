@@ -8,7 +8,7 @@ from django.db import connection
 from django.http import HttpRequest, StreamingHttpResponse
 
 from controlplane.core.actors import Actor
-from controlplane.core.http.authentication import actor_of
+from controlplane.core.http.permissions import actor_of
 from controlplane.core.people import authority
 
 

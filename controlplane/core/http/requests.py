@@ -1,5 +1,6 @@
 """What the house asks of a request: its id, where it comes from, whether it is the API's."""
 
+import hashlib
 import ipaddress
 import uuid
 from functools import cache
@@ -35,6 +36,11 @@ def begin(request: HttpRequest) -> str:
     request_id = given if REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
     setattr(request, "request_id", request_id)  # noqa: B010 - Django's class does not declare it
     return request_id
+
+
+def session_digest(key: str) -> str:
+    """Return the SHA-256, in hex, of a session's key: the only form of it that is stored."""
+    return hashlib.sha256(key.encode()).hexdigest()
 
 
 def request_id_of(request: HttpRequest) -> str:

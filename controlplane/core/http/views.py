@@ -21,10 +21,10 @@ from controlplane.core.actors import Actor
 from controlplane.core.blockers import retry_if_ended
 from controlplane.core.clock import db_now
 from controlplane.core.http import columns, rendering
-from controlplane.core.http.authentication import actor_of
 from controlplane.core.http.fields import Filters, MutationBody
 from controlplane.core.http.pagination import CursorPages, Page
 from controlplane.core.http.parameters import refuse_unknown
+from controlplane.core.http.permissions import actor_of
 from controlplane.core.http.requests import is_api
 from controlplane.core.idempotency import services as idempotency
 

@@ -71,7 +71,7 @@ def _answer(
         log.warning("slack.not_connected", slack_user_id=pressed.slack_user_id)
         _reply(pressed, digest, NOT_CONNECTED, now)
         return None
-    actor = people.actor_for(user, kind="slack", request_id=request_id, ip=ip)
+    actor = user.as_actor(kind="slack", request_id=request_id, ip=ip)
     if factors.is_required(user) and not factors.has_any(user):
         _reply(pressed, digest, factors.SET_UP_FIRST, now)
         return actor

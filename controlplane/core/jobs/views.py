@@ -17,7 +17,7 @@ from controlplane.core.browser import PersonRequest, done, show, signed_in
 from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
-from controlplane.core.http.authentication import actor_of
+from controlplane.core.http.permissions import actor_of
 from controlplane.core.jobs import control, kinds, watch
 from controlplane.core.jobs.models import Job
 

@@ -13,10 +13,11 @@ from django.utils.crypto import constant_time_compare
 from controlplane.core.clock import db_now
 from controlplane.core.entry import factors
 from controlplane.core.errors import Forbidden, Unauthenticated
+from controlplane.core.http.requests import session_digest
 from controlplane.core.live import topics
 from controlplane.core.live.visitors import Headers, Session, Visitor
 from controlplane.core.people.models import BrowserSession, User
-from controlplane.core.people.session_store import SessionStore, digest
+from controlplane.core.people.session_store import SessionStore
 from controlplane.core.roles import SCOPES_OF, Role
 
 _KEY = re.compile(r"[a-z0-9]{32}")
@@ -39,7 +40,7 @@ def key_of(headers: Headers) -> str | None:
 def find(key: str) -> Visitor:
     """Whose session it is; raises :class:`Unauthenticated` if it is nobody's any more, and
     :class:`Forbidden` for who has yet to set up the second factor that their role asks for."""
-    row = BrowserSession.objects.open(db_now()).filter(pk=digest(key)).first()
+    row = BrowserSession.objects.open(db_now()).filter(pk=session_digest(key)).first()
     content = SessionStore().decode(row.session_data) if row else {}
     user = _user(content.get(SESSION_KEY))
     if row is None or user is None or not is_of(content, user.pk, user.password):

@@ -13,8 +13,8 @@ from rest_framework.response import Response
 from controlplane.core.actors import Actor
 from controlplane.core.canonical import timestamp
 from controlplane.core.errors import InvalidInput, NotFound
-from controlplane.core.http.authentication import actor_of
 from controlplane.core.http.fields import Filters, MutationBody, Text
+from controlplane.core.http.permissions import actor_of
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from controlplane.core.outbox import discards, naming, retries, selection, transports, wordings
 from controlplane.core.outbox.models import Attempt, OutboxMessage

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET, require_POST
 from controlplane.core.browser import PersonRequest, done, show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import DomainError
-from controlplane.core.http.authentication import actor_of
+from controlplane.core.http.permissions import actor_of
 from controlplane.core.outbox import discards, naming, retries, selection, wordings
 from controlplane.core.outbox.api import ROWS, in_order
 from controlplane.core.outbox.models import Attempt, OutboxMessage, Pace

@@ -16,7 +16,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.entry import factors, resets
 from controlplane.core.entry.confirming import require_fresh
 from controlplane.core.errors import Conflict, DomainError, InvalidInput, NotFound
-from controlplane.core.http.authentication import actor_of
+from controlplane.core.http.permissions import actor_of
 from controlplane.core.people import finding, leaving, services, session_views, sessions
 from controlplane.core.people.forms import ABOUT_ROLES, LeavingForm, NewPersonForm, PersonForm
 from controlplane.core.people.models import User

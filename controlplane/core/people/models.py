@@ -1,7 +1,7 @@
 """The user: a person with a role and a time zone; and the browsers they are signed in with."""
 
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 from zoneinfo import available_timezones
 
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
@@ -11,7 +11,8 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import Q
 
-from controlplane.core.roles import POWERS_OF, Power, Role
+from controlplane.core.actors import Actor
+from controlplane.core.roles import POWERS_OF, SCOPES_OF, Power, Role
 
 
 def known_time_zone(name: str) -> None:
@@ -82,7 +83,28 @@ class User(AbstractBaseUser):
     def may_operate(self) -> bool:
         return self.is_active and self.role != Role.VIEWER
 
-    # What Django's admin site asks of a user; only admins enter it.
+    def as_actor(
+        self,
+        *,
+        kind: Literal["user", "slack"] = "user",
+        session: str = "",
+        request_id: str = "",
+        ip: str = "",
+    ) -> Actor:
+        """Return the person as the actor of a write: signed in, or pressing a button in Slack."""
+        role = Role(self.role)
+        return Actor(
+            type=kind,
+            name=self.username,
+            user_id=self.pk,
+            role=role,
+            scopes=SCOPES_OF[role],
+            session=session,
+            request_id=request_id,
+            ip=ip,
+        )
+
+    # Django's admin site reads these; only admins enter it.
 
     @property
     def is_staff(self) -> bool:

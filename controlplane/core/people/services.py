@@ -2,7 +2,7 @@
 
 import re
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models import Q
@@ -14,35 +14,13 @@ from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.people import sessions
 from controlplane.core.people.models import User
-from controlplane.core.roles import SCOPES_OF, Role
+from controlplane.core.roles import Role
 from controlplane.core.tokens.models import Credentials
 from controlplane.core.values import require_readable
 
 CHANGEABLE = ("display_name", "email", "slack_user_id", "role", "time_zone", "is_active")
 _ADMINS = Q(role=Role.ADMIN, is_active=True)
 SLACK_USER_ID = re.compile(r"[UW][A-Z0-9]{2,30}")
-
-
-def actor_for(
-    user: User,
-    *,
-    kind: Literal["user", "slack"] = "user",
-    session: str = "",
-    request_id: str = "",
-    ip: str = "",
-) -> Actor:
-    """The person as an actor: signed in, or pressing a button in Slack."""
-    role = Role(user.role)
-    return Actor(
-        type=kind,
-        name=user.username,
-        user_id=user.pk,
-        role=role,
-        scopes=SCOPES_OF[role],
-        session=session,
-        request_id=request_id,
-        ip=ip,
-    )
 
 
 @transaction.atomic

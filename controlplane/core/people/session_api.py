@@ -15,13 +15,13 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
 from controlplane.core.entry.confirming import require_fresh
 from controlplane.core.errors import Forbidden, InvalidInput, NotFound
-from controlplane.core.http.authentication import actor_of
 from controlplane.core.http.fields import Filters, MutationBody, Text
 from controlplane.core.http.openapi import BY_SESSION
+from controlplane.core.http.permissions import actor_of
+from controlplane.core.http.requests import session_digest
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from controlplane.core.people import devices, sessions
 from controlplane.core.people.models import BrowserSession, User
-from controlplane.core.people.session_store import digest
 from controlplane.core.roles import Power
 
 
@@ -74,7 +74,7 @@ def session_resource(session: BrowserSession, request: Request) -> dict[str, Any
         "started_at": timestamp(session.started_at),
         "last_seen_at": timestamp(session.last_seen_at),
         "ends_at": timestamp(session.expire_date),
-        "is_this": session.pk == digest(_key(request) or ""),
+        "is_this": session.pk == session_digest(_key(request) or ""),
     }
 
 

@@ -4,7 +4,6 @@ A session ends `SESSION_HOURS` after it began, and `SESSION_IDLE_MINUTES` after 
 something, whichever is first. One column says when, and pages, API and sockets all go by it.
 """
 
-import hashlib
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,6 +16,7 @@ from django.db.models import F
 from django.db.models.functions import Least
 from django.utils import timezone
 
+from controlplane.core.http.requests import session_digest
 from controlplane.core.people.models import BrowserSession
 
 SEEN_EVERY = timedelta(minutes=1)
@@ -27,11 +27,6 @@ _LOAD = (
     " WHERE session_key = %s AND expire_date > %s"
 )
 KEPT_FIELDS = ("started_at", "last_seen_at", "expire_date", "ip", "user_agent", "method")
-
-
-def digest(key: str) -> str:
-    """SHA-256, in hex, of a session's key: all that is ever stored of it."""
-    return hashlib.sha256(key.encode()).hexdigest()
 
 
 class SessionStore(SessionBase):
@@ -64,7 +59,7 @@ class SessionStore(SessionBase):
 
     def load(self) -> dict[str, Any]:
         with connection.cursor() as cursor:
-            cursor.execute(_LOAD, [digest(self.session_key or ""), timezone.now()])
+            cursor.execute(_LOAD, [session_digest(self.session_key or ""), timezone.now()])
             row = cursor.fetchone()
         if row is None:
             self._session_key = None
@@ -76,7 +71,7 @@ class SessionStore(SessionBase):
         return content
 
     def exists(self, session_key: str) -> bool:
-        return BrowserSession.objects.filter(session_key=digest(session_key)).exists()
+        return BrowserSession.objects.filter(session_key=session_digest(session_key)).exists()
 
     def create(self) -> None:
         self._session_key = self._get_new_session_key()  # type: ignore[attr-defined]
@@ -92,7 +87,7 @@ class SessionStore(SessionBase):
         written = {"session_data": self.encode(data), "user_id": data.get(SESSION_KEY)}
         if must_create:
             known = {**_times(timezone.now()), **written, **self._begun}
-            BrowserSession.objects.create(session_key=digest(self.session_key), **known)
+            BrowserSession.objects.create(session_key=session_digest(self.session_key), **known)
         elif not self._rows().update(**written, **self._begun):
             raise UpdateError
         if data:
@@ -113,14 +108,14 @@ class SessionStore(SessionBase):
     def delete(self, session_key: str | None = None) -> None:
         key = session_key or self.session_key
         if key is not None:
-            BrowserSession.objects.filter(session_key=digest(key)).delete()
+            BrowserSession.objects.filter(session_key=session_digest(key)).delete()
 
     @classmethod
     def clear_expired(cls) -> None:
         BrowserSession.objects.filter(expire_date__lt=timezone.now()).delete()
 
     def _rows(self) -> Any:
-        return BrowserSession.objects.filter(session_key=digest(self.session_key or ""))
+        return BrowserSession.objects.filter(session_key=session_digest(self.session_key or ""))
 
 
 def ends_anyway(session: BrowserSession) -> bool:

@@ -9,10 +9,11 @@ from django.views.decorators.http import require_GET, require_POST
 
 from controlplane.core.browser import PersonRequest, done_at, signed_in
 from controlplane.core.clock import db_now
-from controlplane.core.http.authentication import actor_of
+from controlplane.core.http.permissions import actor_of
+from controlplane.core.http.requests import session_digest
 from controlplane.core.people import devices, sessions
 from controlplane.core.people.models import BrowserSession, User
-from controlplane.core.people.session_store import digest, ends_anyway
+from controlplane.core.people.session_store import ends_anyway
 
 PAGE = "/preferences/sessions/"
 SHOWN = 50
@@ -53,7 +54,7 @@ def end(request: PersonRequest) -> HttpResponse:
 
 def rows(user: User, request: PersonRequest, now: datetime) -> tuple[list[Row], int]:
     """A person's open sessions, the latest seen first, at most :data:`SHOWN`; and how many."""
-    here = digest(request.session.session_key or "")
+    here = session_digest(request.session.session_key or "")
     found = BrowserSession.objects.filter(user=user).open(now)
     latest = found.defer("session_data").order_by("-last_seen_at", "pk")[:SHOWN]
     shown = [

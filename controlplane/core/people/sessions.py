@@ -9,8 +9,9 @@ from django.http import HttpRequest
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import NotFound
+from controlplane.core.http.requests import session_digest
 from controlplane.core.people.models import BrowserSession, User
-from controlplane.core.people.session_store import SessionStore, digest
+from controlplane.core.people.session_store import SessionStore
 
 log = structlog.get_logger(__name__)
 
@@ -59,7 +60,7 @@ def end_all(
     """
     theirs = BrowserSession.objects.filter(user=user)
     if but:
-        theirs = theirs.exclude(pk=digest(but))
+        theirs = theirs.exclude(pk=session_digest(but))
     lock(user)
     open_ = theirs.open(now).count()
     if open_:

@@ -12,7 +12,7 @@ from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.entry import throttle
 from controlplane.core.entry.views.sign_in import note_failure
-from controlplane.core.http.authentication import actor_of
+from controlplane.core.http.permissions import actor_of
 from controlplane.core.people import services
 from controlplane.core.people.forms import PreferencesForm
 

@@ -11,9 +11,9 @@ from rest_framework.response import Response
 
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
-from controlplane.core.http.authentication import actor_of
 from controlplane.core.http.fields import Body, Filters, Flag, Instant, MutationBody, Text
 from controlplane.core.http.openapi import BY_SESSION
+from controlplane.core.http.permissions import actor_of
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from controlplane.core.roles import Power
 from controlplane.core.targets import reach, services

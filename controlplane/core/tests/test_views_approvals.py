@@ -10,7 +10,6 @@ from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role, person, signed_in
-from controlplane.core.people.services import actor_for
 
 pytestmark = pytest.mark.django_db
 REASON = "OpenAI 5xx on completions since 02:10"
@@ -206,7 +205,7 @@ def test_review_is_signed_on_the_page_by_somebody_else(kim):
         reason="both charge twice, INC-12",
         target="segment:finance",
         diff={"rules": ["payments", "banks"]},
-        actor=actor_for(kim),
+        actor=kim.as_actor(),
         now=now,
     )
     sign = f"/reviews/{review.pk}/sign/"

@@ -11,9 +11,9 @@ from controlplane.core.actors import Actor
 from controlplane.core.canonical import timestamp
 from controlplane.core.entry.confirming import require_fresh
 from controlplane.core.errors import InvalidInput, NotFound
-from controlplane.core.http.authentication import IsAdmin
 from controlplane.core.http.fields import MutationBody, Text
 from controlplane.core.http.openapi import BY_SESSION
+from controlplane.core.http.permissions import IsAdmin
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from controlplane.core.people.models import User
 from controlplane.core.roles import ALL_SCOPES

@@ -15,7 +15,6 @@ from breakers.tests.house import dependency, reports
 from controlplane.core.approvals.models import Approval
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
-from controlplane.core.people.services import actor_for
 from controlplane.core.tokens.models import Token
 from controlplane.tests.e2e.keys import Keys
 from slo.models import Exclusion
@@ -118,7 +117,7 @@ def test_override_is_removed(keys):
     reports(one, db_now(), "open", instance="a1", failure_rate=0.63)
     kim = person("operator", "kim")
     asked = {"mode": "forced_closed", "reason": REASON, "expires_in": "1h"}
-    overrides.put(caller="core", callee="oracle", **asked, actor=actor_for(kim), now=db_now())
+    overrides.put(caller="core", callee="oracle", **asked, actor=kim.as_actor(), now=db_now())
     hands = keys(kim, "/breakers/core/oracle/")
     page = hands.page
 
@@ -198,7 +197,7 @@ def test_span_is_excluded(keys):
 def test_request_is_approved_by_the_second_person(keys):
     kim = engaged("global:all")
     services.release(
-        scope="global", key="all", justification=SAFE_NOW, actor=actor_for(kim), now=db_now()
+        scope="global", key="all", justification=SAFE_NOW, actor=kim.as_actor(), now=db_now()
     )
     hands = keys(person("approver", "lee"), "/approvals/")
 
@@ -213,7 +212,7 @@ def test_report_is_signed(keys):
     now = db_now()
     week = weeks.week_of(now, zone()).later(-1)
     lee = person("approver", "lee")
-    weekly.generate(week=week, actor=actor_for(lee), now=now)
+    weekly.generate(week=week, actor=lee.as_actor(), now=now)
     hands = keys(lee, f"/reports/weekly/{week}/")
 
     hands.press(button(hands.page, "Sign").first)

@@ -16,7 +16,6 @@ from controlplane.core.http.tests.callers import person, token_text
 from controlplane.core.jobs import engine
 from controlplane.core.outbox.tests.written import hook, somebody, written
 from controlplane.core.people.models import User
-from controlplane.core.people.services import actor_for
 from slo.evaluation import tick
 from slo.models import Standing
 from slo.tests import making
@@ -41,7 +40,7 @@ def build(heap: Heap) -> User:
     """Fill the database and the given heap of letters; returns an admin who may see all of it."""
     ada = person("admin", "ada")
     kim = person("operator", "kim")
-    actor = actor_for(kim)
+    actor = kim.as_actor()
     _people(ada)
     _breakers(actor)
     _switches(kim)
@@ -78,10 +77,10 @@ def _switches(kim: User) -> None:
     in_force("at_most", "feature:*", name="Never more than five features", n=5)
     engaged("segment:emea", by=kim, break_glass=glass("결제 경로 하나는 열어 둔다"))
     services.engage(
-        scope="global", key="all", reason=REASON, expires_in="24h", actor=actor_for(kim), now=now
+        scope="global", key="all", reason=REASON, expires_in="24h", actor=kim.as_actor(), now=now
     )
     services.release(
-        scope="global", key="all", justification=SAFE_NOW, actor=actor_for(kim), now=now
+        scope="global", key="all", justification=SAFE_NOW, actor=kim.as_actor(), now=now
     )
     ask(now, switch="experiment:checkout-b")
     ask(now, switch="segment:hr", source="leak-detector")
@@ -172,4 +171,4 @@ def _report(ada: User) -> None:
     now = db_now()
     this = weeks.week_of(now, zone())
     for week in (this.later(-1), this):
-        weekly.generate(week=week, actor=actor_for(ada), now=now)
+        weekly.generate(week=week, actor=ada.as_actor(), now=now)

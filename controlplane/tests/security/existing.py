@@ -24,7 +24,6 @@ from controlplane.core.jobs import control
 from controlplane.core.jobs.models import Job
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.people.models import BrowserSession, User
-from controlplane.core.people.services import actor_for
 from controlplane.core.targets.models import Route, Target
 from controlplane.core.tokens.models import Token
 from slo.models import Alert, Exclusion, Slo, ThresholdRule
@@ -43,7 +42,7 @@ REHEARSED = "rehearsed"
 
 def more(ada: User, letters: Heap) -> None:
     """What :func:`markup.build` leaves out."""
-    now, actor = db_now(), actor_for(ada)
+    now, actor = db_now(), ada.as_actor()
     overrides.put(
         caller="core",
         callee="oracle",
@@ -94,7 +93,7 @@ def _letters_left(letters: Heap, actor: Actor, now: datetime) -> None:
 def kept_for_good(ada: User, switch: str) -> None:
     """Approve that it stays engaged, as somebody asked who is not ada."""
     waiting = Approval.objects.get(target=switch, kind=Approval.Kind.PERMANENT, state="pending")
-    approvals.approve(approval_id=waiting.pk, comment="", actor=actor_for(ada), now=db_now())
+    approvals.approve(approval_id=waiting.pk, comment="", actor=ada.as_actor(), now=db_now())
 
 
 def arguments(letters: Heap) -> dict[str, list[str]]:

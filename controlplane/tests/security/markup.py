@@ -12,7 +12,6 @@ from controlplane.core.http.tests.callers import person, token_text
 from controlplane.core.instances.models import Instance
 from controlplane.core.outbox.tests.written import hook, written
 from controlplane.core.people.models import User
-from controlplane.core.people.services import actor_for
 from slo.tests import making
 from slo.tests.month import Incident, alert, month
 from switches import services
@@ -54,7 +53,7 @@ def _people(ada: User) -> None:
 
 
 def _switches(kim: User) -> None:
-    now, actor = db_now(), actor_for(kim)
+    now, actor = db_now(), kim.as_actor()
     texts = {"owner": SHORT, "description": BREAKS_OUT}
     services.describe(scope="segment", key="finance", changes=texts, actor=actor, now=now)
     # What was stored before links were checked is no reason to follow it now.

@@ -10,7 +10,6 @@ from django.test import Client
 from breakers.tests.dead_letters.heaps import heap
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import browser_of
-from controlplane.core.people.services import actor_for
 from controlplane.tests.security import callers, existing, markup
 from controlplane.tests.security.writes import House, Write
 from switches.ramps import actions
@@ -28,7 +27,7 @@ def full_house(settings: Any) -> Iterator[tuple[House, dict[str, Client]]]:
         existing.more(ada, letters)
         existing.kept_for_good(ada, "experiment:b")
         paused = ramping("feature:paused", by=ada, plan=gated({"type": "external", "gate": "x"}))
-        why: dict[str, Any] = {"reason": existing.REASON, "actor": actor_for(ada), "now": db_now()}
+        why: dict[str, Any] = {"reason": existing.REASON, "actor": ada.as_actor(), "now": db_now()}
         actions.pause(ramp_id=paused.pk, **why)
         # Made before anybody is asked: some writes name them.
         people = {role: callers.somebody(role) for role in callers.RANKS}

@@ -22,7 +22,6 @@ from controlplane.core.http.tests.callers import (
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.transports import email
 from controlplane.core.people.models import BrowserSession, User
-from controlplane.core.people.services import actor_for
 from controlplane.core.tokens import services as tokens
 from controlplane.core.tokens.models import Token
 from switches.models import Switch
@@ -167,7 +166,7 @@ def test_a_token_that_is_handed_over_may_what_its_new_owner_may():
     api = Api(authorization=f"Bearer {text}")
     assert api.engage("segment:finance").status_code == 200
 
-    tokens.hand_over(token=token, owner=lee, actor=actor_for(ada), now=db_now())
+    tokens.hand_over(token=token, owner=lee, actor=ada.as_actor(), now=db_now())
     User.objects.filter(pk=lee.pk).update(role="viewer")
 
     assert api.engage("segment:emea").status_code == 403
@@ -362,7 +361,7 @@ def test_text_that_reads_other_than_it_is_stored_is_refused_wherever_it_would_be
     api = signed_in(ada)
     api.engage("feature:chat")
     _, text = tokens.create(
-        name="ci", owner=ada, scopes=["switches:read"], actor=actor_for(ada), now=db_now()
+        name="ci", owner=ada, scopes=["switches:read"], actor=ada.as_actor(), now=db_now()
     )
     token = Token.objects.get()
     api.engage("global:all")

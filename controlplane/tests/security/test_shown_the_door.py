@@ -12,6 +12,7 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.entry import factors
 from controlplane.core.errors import Forbidden
+from controlplane.core.http.requests import session_digest
 from controlplane.core.http.tests.callers import (
     at_once,
     browser_of,
@@ -24,7 +25,6 @@ from controlplane.core.http.tests.sessions import until_waiting
 from controlplane.core.people import leaving, sessions
 from controlplane.core.people import services as people
 from controlplane.core.people.models import BrowserSession, User
-from controlplane.core.people.session_store import digest
 from controlplane.core.tokens import services as tokens
 from controlplane.core.tokens.models import Token
 from switches import publication
@@ -181,7 +181,7 @@ def test_a_password_is_not_changed_by_the_one_that_was_just_replaced():
 def test_the_second_factor_of_a_thief_does_not_outlive_a_reset():
     olga = person("operator", "olga")
     asked_in = browser_of(olga).session.session_key
-    actor = replace(people.actor_for(olga), session=digest(asked_in))
+    actor = replace(olga.as_actor(), session=session_digest(asked_in))
     factors.remove_all(user=olga, actor=HOUSE, now=db_now())
 
     with pytest.raises(Forbidden):
@@ -202,7 +202,7 @@ def test_an_admin_who_is_being_deactivated_does_not_come_back_by_themselves():
                 connection.close()
 
         with transaction.atomic():
-            people.change_user(user=ben, actor=people.actor_for(ada), now=db_now(), is_active=False)
+            people.change_user(user=ben, actor=ada.as_actor(), now=db_now(), is_active=False)
             answer = threads.submit(asked)
             until_waiting(1)
         answer = answer.result()
@@ -235,14 +235,12 @@ def test_leaving_while_ones_tokens_are_revoked_ends_well():
 
     def revoke(some):
         for token in some:
-            tokens.revoke(token=token, actor=people.actor_for(ada), now=db_now())
+            tokens.revoke(token=token, actor=ada.as_actor(), now=db_now())
         return True
 
     results = at_once(
         lambda: (
-            leaving.deactivate(
-                user=lee, heir=heir, actor=people.actor_for(ada), now=db_now()
-            ).is_active
+            leaving.deactivate(user=lee, heir=heir, actor=ada.as_actor(), now=db_now()).is_active
         ),
         lambda: revoke(held[:4]),
         lambda: revoke(held[4:8]),

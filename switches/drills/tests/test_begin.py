@@ -6,7 +6,6 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from controlplane.core.http.tests.callers import at_once, person
 from controlplane.core.jobs.models import Job
-from controlplane.core.people.services import actor_for
 from switches import services as switches
 from switches.drills import services
 from switches.drills.tests.given import (
@@ -25,7 +24,7 @@ from switches.tests.screens import REASON
 
 
 def actor(role):
-    return actor_for(person(role, f"a-{role}"))
+    return person(role, f"a-{role}").as_actor()
 
 
 class TestBeginning:

@@ -7,7 +7,6 @@ import pytest
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.errors import Forbidden, InvalidInput, NotFound
 from controlplane.core.http.tests.callers import at_once, person
-from controlplane.core.people.services import actor_for
 from switches import services as switches
 from switches.drills import rounds, services
 from switches.drills.tests.given import CANARY, SHELL, WHY, actions, begin, mark
@@ -173,7 +172,7 @@ def test_removed_one_comes_round_no_more(now):
 
 
 def test_viewer_may_not(now):
-    viewer = actor_for(person("viewer"))
+    viewer = person("viewer").as_actor()
 
     with pytest.raises(Forbidden):
         weekly(now, actor=viewer)

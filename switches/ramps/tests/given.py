@@ -10,7 +10,6 @@ from controlplane.core.gates import services as gates
 from controlplane.core.http.tests.callers import person
 from controlplane.core.jobs import engine
 from controlplane.core.people.models import User
-from controlplane.core.people.services import actor_for
 from switches import services
 from switches.models import Episode, Ramp, Switch
 from switches.ramps import live_ramps
@@ -29,7 +28,7 @@ def seconds(count: float) -> timedelta:
 
 def somebody(role: str = "operator", name: str = "kim") -> Actor:
     """A signed-in person of this name, made on first use."""
-    return actor_for(User.objects.filter(username=name).first() or person(role, name))
+    return User.objects.filter(username=name).first() or person(role, name).as_actor()
 
 
 def engage(switch: str, now: datetime, *, by: Actor = SHELL, **more: Any) -> Episode:

@@ -7,7 +7,6 @@ import pytest
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.jobs import claims, engine, kinds
 from controlplane.core.jobs.models import Job, JobStep
-from controlplane.core.people import services as people
 from controlplane.core.people.models import User
 from switches import services
 from switches.models import Ramp, Switch
@@ -24,7 +23,7 @@ PLAN = [
 
 
 def approver():
-    return people.actor_for(User.objects.create_user("amir", "a long password", role="approver"))
+    return User.objects.create_user("amir", "a long password", role="approver").as_actor()
 
 
 def engage(actor, now, key="segment:finance", **more):

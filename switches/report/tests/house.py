@@ -11,7 +11,6 @@ from controlplane.core.audit import services as audit
 from controlplane.core.http.tests.callers import person
 from controlplane.core.jobs import engine
 from controlplane.core.people.models import User
-from controlplane.core.people.services import actor_for
 from switches import services
 from switches.models import Episode
 from switches.report import services as reports
@@ -54,7 +53,7 @@ def engage(switch: str, moment: datetime, **more: Any) -> Episode:
     """Engage a switch at a moment, for a day with a good reason, or as `more` says."""
     scope, _, key = switch.partition(":")
     arguments = {"reason": GOOD, "expires_in": "24h", "on_expiry": "hold", **more}
-    done = services.engage(scope=scope, key=key, actor=actor_for(kim()), now=moment, **arguments)
+    done = services.engage(scope=scope, key=key, actor=kim().as_actor(), now=moment, **arguments)
     return done.episode
 
 
@@ -65,7 +64,7 @@ def release(switch: str, moment: datetime) -> None:
         key=key,
         justification="5xx below 0.1 % for twenty minutes",
         mode="immediate",
-        actor=actor_for(kim()),
+        actor=kim().as_actor(),
         now=moment,
     )
 

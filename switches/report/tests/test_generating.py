@@ -16,7 +16,6 @@ from controlplane.core.http.tests.callers import at_once, person
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.tests.conftest import by_bot, slack  # noqa: F401 - fixtures
 from controlplane.core.outbox.wordings import notice
-from controlplane.core.people.services import actor_for
 from switches.models import WeeklyReport
 from switches.report import services, waiting
 from switches.report.tests.house import (
@@ -205,7 +204,7 @@ def test_after_an_hour_it_is_told_without_and_made_anew_until_somebody_signs(by_
 @pytest.mark.django_db
 def test_a_signed_one_is_never_made_again(by_bot, broken):  # noqa: F811
     services.generate(week=WEEK, actor=SHELL, now=DUE)
-    ayse = actor_for(person("approver", "ayse"))
+    ayse = person("approver", "ayse").as_actor()
     services.sign(week=WEEK, comment="one part is missing", actor=ayse, now=DUE)
     broken.clear()
 

@@ -8,7 +8,6 @@ import pytest
 from controlplane.core.gates import services as gates
 from controlplane.core.jobs import engine
 from controlplane.core.jobs.models import Job
-from controlplane.core.people.services import actor_for
 from switches import services
 from switches.models import Ramp
 from switches.ramps import actions
@@ -25,7 +24,7 @@ def ramp(switch, moment, *gates_of_first):
     engage(switch, moment, expires_in="7d")
     scope, _, key = switch.partition(":")
     plan = [{"percent": 25, "gates": list(gates_of_first)}, {"percent": 100}]
-    actor = actor_for(kim())
+    actor = kim().as_actor()
     return services.release(
         scope=scope, key=key, justification=GOOD, plan=plan, actor=actor, now=moment
     ).ramp
@@ -53,7 +52,7 @@ def test_each_outcome_is_told_the_worst_first():
     gates.report_external(name="smoke", verdict="fail", evidence={}, actor=HOUSE, now=at(2, 0, 26))
     look(at(2, 0, 26))
     stopped = ramp("feature:stopped", at(3))
-    actions.abort(ramp_id=stopped.pk, reason=GOOD, actor=actor_for(kim()), now=at(3, 0, 1))
+    actions.abort(ramp_id=stopped.pk, reason=GOOD, actor=kim().as_actor(), now=at(3, 0, 1))
     ramp("feature:again", at(4))
     engage("feature:again", at(4, 0, 1))
     ramp("feature:held", at(6), SMOKE)

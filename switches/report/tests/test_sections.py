@@ -7,7 +7,6 @@ import pytest
 
 from controlplane.core.approvals.models import Approval
 from controlplane.core.http.tests.callers import person
-from controlplane.core.people.services import actor_for
 from switches import services, waiting
 from switches.models import Episode, Switch, Trip, TripPolicy
 from switches.report import happened
@@ -41,7 +40,7 @@ def extend(switch, moment):
         key=key,
         expires_in="7d",
         reason="INC-4411 vendor fix 2.1 slips",
-        actor=actor_for(kim()),
+        actor=kim().as_actor(),
         now=moment,
     )
 
@@ -80,7 +79,7 @@ def test_each_way_of_being_forgotten_is_found_and_named():
     engage("segment:kept", at(0))
     engage("segment:fine", at(5), expires_in="7d")
     services.expire_due(at(6))
-    services.acknowledge(scope="segment", key="known", actor=actor_for(kim()), now=at(6))
+    services.acknowledge(scope="segment", key="known", actor=kim().as_actor(), now=at(6))
     for day in (3, 4, 5):
         extend("segment:often", at(day, 1))
     Episode.objects.filter(switch="segment:kept").update(
@@ -249,7 +248,7 @@ def test_rules_are_overridden_to_engage_and_to_release():
         key="on",
         justification="both paths are healthy",
         break_glass=glass("stays"),
-        actor=actor_for(person("approver", "ayse")),
+        actor=person("approver", "ayse").as_actor(),
         now=at(4),
     )
     engage("segment:d", at(-1), break_glass=glass("only one"))
@@ -276,7 +275,7 @@ def test_what_was_extended_often_is_named_so_once_it_is_left_alone():
 def test_page_of_what_waits_and_the_report_agree_on_what_is_left_alone():
     for number in range(12):
         engage(f"segment:s{number}", at(-number), expires_in="30d")
-    services.acknowledge(scope="segment", key="s9", actor=actor_for(kim()), now=at(5))
+    services.acknowledge(scope="segment", key="s9", actor=kim().as_actor(), now=at(5))
 
     reported = {row["switch"] for row in cells(written(), "forgotten")}
 

@@ -10,7 +10,6 @@ from controlplane.core.errors import Conflict, Forbidden, NotFound
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.http.tests.callers import at_once, person
 from controlplane.core.outbox.tests.conftest import by_bot, slack  # noqa: F401 - fixtures
-from controlplane.core.people.services import actor_for
 from controlplane.core.roles import ALL_SCOPES, Role
 from switches.models import WeeklyReport
 from switches.report import services
@@ -40,7 +39,7 @@ def test_while_unsigned_it_waits_for_somebody_and_is_told_further_up(final):
 
 
 def test_a_signature_is_kept_audited_and_ends_the_waiting(final):
-    ayse = actor_for(person("approver", "ayse"))
+    ayse = person("approver", "ayse").as_actor()
 
     sign(ayse, "  قرأته كله، شكراً  ")
 
@@ -55,12 +54,12 @@ def test_a_signature_is_kept_audited_and_ends_the_waiting(final):
 
 def test_signing_again_changes_nothing_wherever_the_same_person_does(final):
     user = person("approver", "ayse")
-    sign(actor_for(user), "first")
+    sign(user.as_actor(), "first")
     by_slack = Actor(
         type="slack", name="ayse", user_id=user.pk, role=Role.APPROVER, scopes=ALL_SCOPES
     )
 
-    sign(actor_for(user), "second")
+    sign(user.as_actor(), "second")
     sign(by_slack, "third")
 
     assert WeeklyReport.objects.get().comment == "first"
@@ -68,16 +67,16 @@ def test_signing_again_changes_nothing_wherever_the_same_person_does(final):
 
 
 def test_a_second_person_is_told_who_has_signed(final):
-    sign(actor_for(person("approver", "ayse")))
+    sign(person("approver", "ayse").as_actor())
 
     with pytest.raises(Conflict, match="user:ayse has signed"):
-        sign(actor_for(person("admin", "root")))
+        sign(person("admin", "root").as_actor())
 
 
 @pytest.mark.parametrize("role", ["viewer", "operator"])
 def test_who_may_not_approve_may_not_sign(final, role):
     with pytest.raises(Forbidden):
-        sign(actor_for(person(role)))
+        sign(person(role).as_actor())
 
 
 def test_the_shell_and_a_token_may_not_sign(final):
@@ -90,7 +89,7 @@ def test_the_shell_and_a_token_may_not_sign(final):
 
 def test_a_report_signed_while_its_week_runs_has_to_be_signed_again_when_it_is_final():
     services.generate(week=WEEK, actor=SHELL, now=at(3))
-    early = sign(actor_for(person("approver")))
+    early = sign(person("approver").as_actor())
     final = services.generate(week=WEEK, actor=SHELL, now=DUE)
 
     assert early.signed_by == "user:a-approver"
@@ -99,7 +98,7 @@ def test_a_report_signed_while_its_week_runs_has_to_be_signed_again_when_it_is_f
 
 def test_a_report_made_anew_while_its_week_runs_is_unsigned():
     services.generate(week=WEEK, actor=SHELL, now=at(3))
-    sign(actor_for(person("approver")))
+    sign(person("approver").as_actor())
 
     assert services.generate(week=WEEK, actor=SHELL, now=at(4)).signed_at is None
 
@@ -107,7 +106,7 @@ def test_a_report_made_anew_while_its_week_runs_is_unsigned():
 def test_a_report_made_anew_since_it_was_read_is_not_signed():
     read = services.generate(week=WEEK, actor=SHELL, now=at(3)).anchor_id
     services.generate(week=WEEK, actor=SHELL, now=at(4))
-    ayse = actor_for(person("approver", "ayse"))
+    ayse = person("approver", "ayse").as_actor()
 
     with pytest.raises(Conflict, match="made anew since you opened it"):
         services.sign(week=WEEK, comment="", anchor_id=read, actor=ayse, now=DUE)
@@ -117,12 +116,12 @@ def test_a_report_made_anew_since_it_was_read_is_not_signed():
 
 def test_a_report_that_nobody_made_is_not_signed():
     with pytest.raises(NotFound):
-        sign(actor_for(person("approver")))
+        sign(person("approver").as_actor())
 
 
 def test_a_report_signed_before_it_is_told_is_not_told_further_up(by_bot):  # noqa: F811
     services.generate(week=WEEK, actor=SHELL, now=DUE)
-    sign(actor_for(person("approver")))
+    sign(person("approver").as_actor())
 
     assert services.send(week=WEEK, actor=SHELL, now=DUE)
     assert not Escalation.objects.exists()
@@ -131,7 +130,7 @@ def test_a_report_signed_before_it_is_told_is_not_told_further_up(by_bot):  # no
 @pytest.mark.django_db(transaction=True)
 def test_of_two_who_sign_at_once_one_is_told_of_the_other():
     services.generate(week=WEEK, actor=SHELL, now=DUE)
-    actors = [actor_for(person("approver", name)) for name in ("ayse", "lee")]
+    actors = [person("approver", name).as_actor() for name in ("ayse", "lee")]
 
     def attempt(actor):
         try:

@@ -8,7 +8,6 @@ from playwright.sync_api import expect
 from controlplane.core.approvals.models import Approval
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
-from controlplane.core.people.services import actor_for
 from switches import services
 from switches.models import Episode, Switch, WeeklyReport
 from switches.report import services as reports
@@ -39,7 +38,7 @@ def test_overdue_switch_is_found_and_extended(desks):
 def test_second_person_finds_the_request_and_approves_it(desks):
     kim = engaged("global:all")
     services.release(
-        scope="global", key="all", justification=SAFE_NOW, actor=actor_for(kim), now=db_now()
+        scope="global", key="all", justification=SAFE_NOW, actor=kim.as_actor(), now=db_now()
     )
     page = desks.of(person("approver", "lee")).open("/attention/")
 
@@ -56,7 +55,7 @@ def test_report_is_read_and_signed_without_a_script(desks):
     now = db_now()
     week = weeks.week_of(now, zone()).later(-1)
     lee = person("approver", "lee")
-    reports.generate(week=week, actor=actor_for(lee), now=now)
+    reports.generate(week=week, actor=lee.as_actor(), now=now)
     page = desks.of(lee, java_script_enabled=False).open("/reports/weekly/")
 
     page.get_by_role("link", name=re.compile(f"Week {week.number}|{week}")).first.click()

@@ -4,7 +4,6 @@ import pytest
 
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
-from controlplane.core.people.services import actor_for
 from switches.report import services as reports
 from switches.report import weeks
 from switches.report.compose import zone
@@ -36,7 +35,7 @@ def paper(desks):
     now = db_now()
     week = weeks.week_of(now, zone())
     lee = person("approver", "lee")
-    reports.generate(week=week, actor=actor_for(lee), now=now)
+    reports.generate(week=week, actor=lee.as_actor(), now=now)
     page = desks.of(lee, viewport=A4, color_scheme="dark").open(f"/reports/weekly/{week}/")
     page.emulate_media(media="print", color_scheme="dark")
     return page

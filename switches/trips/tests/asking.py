@@ -6,7 +6,6 @@ from typing import Any
 from controlplane.core.actors import Actor
 from controlplane.core.http.tests.callers import person
 from controlplane.core.people.models import User
-from controlplane.core.people.services import actor_for
 from switches import services as switches
 from switches.trips import services, settle
 
@@ -50,7 +49,7 @@ def release(now: datetime, switch: str = FLAG) -> None:
         key=key,
         justification="provider recovered, error rate 0.2% for 15 min",
         mode="immediate",
-        actor=actor_for(kim()),
+        actor=kim().as_actor(),
         now=now,
     )
 
@@ -58,4 +57,4 @@ def release(now: datetime, switch: str = FLAG) -> None:
 def engage(now: datetime, switch: str = FLAG, **more: Any) -> None:
     scope, _, key = switch.partition(":")
     fields = {"reason": "payments charged twice, INC-4411", "expires_in": "24h", **more}
-    switches.engage(scope=scope, key=key, actor=actor_for(kim()), now=now, **fields)
+    switches.engage(scope=scope, key=key, actor=kim().as_actor(), now=now, **fields)

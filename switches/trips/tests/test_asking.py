@@ -6,7 +6,6 @@ import pytest
 
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.people.services import actor_for
 from switches import services as switches
 from switches.models import Episode, Trip, TripPolicy
 from switches.trips import asking, settle, telling
@@ -26,7 +25,7 @@ def questions(**more):
 
 
 def dismiss(asked, now):
-    settle.dismiss(trip_id=asked.trip.pk, reason="load test", actor=actor_for(kim()), now=now)
+    settle.dismiss(trip_id=asked.trip.pk, reason="load test", actor=kim().as_actor(), now=now)
 
 
 def messages(event):
@@ -102,7 +101,7 @@ def test_engaging_that_was_undone_or_expired_settles_nothing():
     assert settle.settle_engaged(after(minutes=1, seconds=5)) == 0
 
     switches.undo(
-        scope="segment", key="finance", actor=actor_for(kim()), now=after(minutes=1, seconds=9)
+        scope="segment", key="finance", actor=kim().as_actor(), now=after(minutes=1, seconds=9)
     )
     assert settle.settle_engaged(after(minutes=5)) == 0
     assert len(settle.waiting()) == 1

@@ -7,7 +7,6 @@ import pytest
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.people.services import actor_for
 from switches.models import Episode, Rule, Trip, TripPolicy
 from switches.trips import settle
 from switches.trips.tests.asking import FLAG, NOON, after, ask, engage, kim, release, resolve
@@ -117,7 +116,7 @@ def test_or_until_somebody_dismisses_it():
     asked = ask(source="leak-detector", switch="segment:finance")
 
     settle.dismiss(
-        trip_id=asked.trip.pk, reason="load test", actor=actor_for(kim()), now=after(minutes=2)
+        trip_id=asked.trip.pk, reason="load test", actor=kim().as_actor(), now=after(minutes=2)
     )
 
     assert settle.waiting() == []

@@ -9,7 +9,6 @@ from controlplane.core.actors import Actor
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.errors import Forbidden, InvalidInput
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.people.services import actor_for
 from switches import services as switches
 from switches.models import Episode, Publication, Trip, TripPolicy
 from switches.trips import table
@@ -126,7 +125,7 @@ def test_within_the_hour_it_stays_released_although_it_resolved():
 def test_undo_by_a_person_holds_as_a_release_does():
     engage(NOON)
     ask(after(seconds=5))
-    switches.undo(scope="feature", key="checkout", actor=actor_for(kim()), now=after(seconds=9))
+    switches.undo(scope="feature", key="checkout", actor=kim().as_actor(), now=after(seconds=9))
 
     assert not ask(after(seconds=12)).tripped
 
@@ -222,7 +221,7 @@ def test_without_the_scope_nothing_is_asked():
 
 def test_removing_a_policy_keeps_its_trips():
     ask()
-    admin = actor_for(kim().__class__.objects.create_user("root", role="admin"))
+    admin = kim().__class__.objects.create_user("root", role="admin").as_actor()
 
     table.remove_row(trigger="provider-outage", actor=admin, now=after(minutes=1))
 

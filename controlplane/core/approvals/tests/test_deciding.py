@@ -8,7 +8,6 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import Forbidden
 from controlplane.core.http.tests.callers import person, signed_in
 from controlplane.core.people.models import User
-from controlplane.core.people.services import actor_for
 
 pytestmark = pytest.mark.django_db
 RELEASE = {"justification": "duplicate charges refunded, queue empty", "mode": "immediate"}
@@ -19,7 +18,7 @@ def test_who_was_changed_since_the_request_began_approves_nothing(change):
     kim, ada = signed_in(person("operator", "kim")), person("approver", "ada")
     kim.engage("global:all")
     asked = kim.post("/switches/global/all/release", RELEASE).json()["approval"]["id"]
-    actor = actor_for(ada)
+    actor = ada.as_actor()
     User.objects.filter(pk=ada.pk).update(**change)
 
     with pytest.raises(Forbidden, match="may not do this any more"):

@@ -9,7 +9,6 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict
 from controlplane.core.http.tests.callers import Api, as_role, person, signed_in, token_text
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.people.services import actor_for
 
 pytestmark = pytest.mark.django_db
 
@@ -36,7 +35,7 @@ def ask(who, diff, **more):
         "summary": "Change the rule payments",
         "diff": diff,
         "reason": "one more may be stopped",
-        "actor": actor_for(who),
+        "actor": who.as_actor(),
         "now": db_now(),
     }
     return services.request(**{**fields, **more})

@@ -9,7 +9,6 @@ from controlplane.core.approvals.models import Approval
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict
 from controlplane.core.http.tests.callers import person
-from controlplane.core.people.services import actor_for
 
 pytestmark = pytest.mark.django_db
 
@@ -48,7 +47,7 @@ def test_kind_that_nobody_registered_is_not_approved():
     now = db_now()
     waiting = asked("purge", "data:logs", now, risk="critical")
     Approval.objects.update(expires_at=now + timedelta(hours=1), kind="of_a_gone_app")
-    actor = actor_for(person("approver", "lee"))
+    actor = person("approver", "lee").as_actor()
 
     with pytest.raises(Conflict, match="of_a_gone_app"):
         services.approve(approval_id=waiting.pk, comment="", actor=actor, now=now)

@@ -14,7 +14,6 @@ from controlplane.core.escalation import services as escalations
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.http.tests.callers import Api, as_role, person, signed_in, token_text
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.people.services import actor_for
 
 pytestmark = pytest.mark.django_db
 
@@ -40,11 +39,11 @@ def broken_by(actor, now=None, target="segment:finance"):
 
 @pytest.fixture
 def review(kim):
-    return broken_by(actor_for(kim))
+    return broken_by(kim.as_actor())
 
 
 def test_review_is_critical_loud_and_never_runs_out(by_bot, kim):
-    review = broken_by(actor_for(kim))
+    review = broken_by(kim.as_actor())
 
     assert (review.kind, review.risk, review.expires_at) == ("break_glass_review", "critical", None)
     told = OutboxMessage.objects.get(event="review.opened")
@@ -91,7 +90,7 @@ def test_who_broke_the_glass_does_not_sign(kim, review):
 
 def test_owner_of_the_token_that_broke_the_glass_does_not_sign(kim):
     token = Api(x_api_key=token_text(kim, ["switches:write"]))
-    review = broken_by(actor_for(kim))
+    review = broken_by(kim.as_actor())
 
     assert token.post(f"/reviews/{review.pk}/sign", {}).status_code == 403
     assert signed_in(kim).post(f"/reviews/{review.pk}/sign", {}).status_code == 403
@@ -128,19 +127,19 @@ def test_a_request_is_no_review():
 
 
 def test_glass_broken_twice_has_two_reviews(kim, review):
-    second = broken_by(actor_for(kim))
+    second = broken_by(kim.as_actor())
 
     assert {review.target, second.target} == {"segment:finance", "segment:finance#2"}
     as_role("approver").post(f"/reviews/{review.pk}/sign", {})
     assert Escalation.objects.get(subject=f"review:{second.pk}").closed_at is None
-    assert broken_by(actor_for(kim)).target == "segment:finance"
+    assert broken_by(kim.as_actor()).target == "segment:finance"
 
 
 def test_unsigned_review_is_opened_anew_every_week(by_bot, kim):
     now = db_now()
-    review = broken_by(actor_for(kim), now)
+    review = broken_by(kim.as_actor(), now)
     subject = f"review:{review.pk}"
-    escalations.acknowledge(subject=subject, actor=actor_for(kim), now=now)
+    escalations.acknowledge(subject=subject, actor=kim.as_actor(), now=now)
 
     assert reviews.reopen_due(now + WEEK - timedelta(seconds=1)) == 0
     assert reviews.reopen_due(now + WEEK) == 1
@@ -156,9 +155,9 @@ def test_unsigned_review_is_opened_anew_every_week(by_bot, kim):
 
 def test_acknowledgement_after_the_week_began_is_kept(kim):
     now = db_now()
-    review = broken_by(actor_for(kim), now)
+    review = broken_by(kim.as_actor(), now)
     reviews.reopen_due(now + WEEK)
-    escalations.acknowledge(subject=f"review:{review.pk}", actor=actor_for(kim), now=now + WEEK)
+    escalations.acknowledge(subject=f"review:{review.pk}", actor=kim.as_actor(), now=now + WEEK)
 
     assert reviews.reopen_due(now + WEEK + timedelta(days=6)) == 0
     assert Escalation.objects.get(closed_at=None).acknowledged_at is not None
@@ -166,7 +165,7 @@ def test_acknowledgement_after_the_week_began_is_kept(kim):
 
 def test_weeks_that_went_by_unseen_are_told_once(by_bot, kim):
     now = db_now()
-    broken_by(actor_for(kim), now)
+    broken_by(kim.as_actor(), now)
 
     assert reviews.reopen_due(now + 5 * WEEK + timedelta(days=3)) == 1
     assert reviews.reopen_due(now + 5 * WEEK + timedelta(days=3)) == 0

@@ -11,7 +11,6 @@ from controlplane.core.escalation import engine
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.http.tests.callers import as_role, person, signed_in
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.people.services import actor_for
 from controlplane.core.targets.models import Route, Target
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("by_bot")]
@@ -78,7 +77,7 @@ def test_review_is_told_by_the_scope_of_its_switch_until_signed(routed):
             reason="INC-12, nobody else awake",
             target="global:all",
             diff={},
-            actor=actor_for(person("admin", "kim")),
+            actor=person("admin", "kim").as_actor(),
             now=now,
         )
     engine.advance(now)
@@ -90,7 +89,7 @@ def test_review_is_told_by_the_scope_of_its_switch_until_signed(routed):
         event="escalation.step", destination="slack:#global"
     ).exists()
     reviews.reopen_due(now + timedelta(days=7))
-    lee = actor_for(person("approver", "lee"))
+    lee = person("approver", "lee").as_actor()
     reviews.sign(review_id=review.pk, comment="", actor=lee, now=now + timedelta(days=8))
 
     assert told("#global") == ["review.opened", "review.reopened", "review.signed"]
@@ -106,7 +105,7 @@ def test_request_about_a_rule_has_no_scope(routed):
         summary="Change the rule payments",
         diff={},
         reason="one more may be stopped",
-        actor=actor_for(person("admin", "kim")),
+        actor=person("admin", "kim").as_actor(),
         now=db_now(),
     )
 

@@ -19,7 +19,7 @@ from controlplane.core.entry import arrivals, confirming, factors, links, thrott
 from controlplane.core.entry.provider import Identity, ProviderAdapter, provider
 from controlplane.core.entry.views.sign_in import proceed, safe_next
 from controlplane.core.errors import DomainError, Forbidden
-from controlplane.core.http.authentication import actor_of
+from controlplane.core.http.permissions import actor_of
 
 SIGN_IN, CONFIRM = "sign-in", "confirm"
 CONFIRMED_WITHIN = 120  # Seconds since somebody showed the provider who they are.

@@ -11,7 +11,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.entry import confirming, factors, links, passkeys, throttle, trail
 from controlplane.core.entry.views.sign_in import note_failure, prove, safe_next
 from controlplane.core.errors import DomainError, InvalidInput, TooManyRequests
-from controlplane.core.http.authentication import actor_of
+from controlplane.core.http.permissions import actor_of
 
 
 @signed_in

@@ -21,7 +21,6 @@ from controlplane.core.entry import resets, throttle
 from controlplane.core.errors import Conflict
 from controlplane.core.http.requests import client_ip, request_id_of
 from controlplane.core.people.models import User
-from controlplane.core.people.services import actor_for
 
 KEPT = "password_reset"
 IN_SESSION = "link"
@@ -67,7 +66,7 @@ def reset(request: HttpRequest, uid: str, token: str) -> HttpResponse:
         return _stale(request)
     form = SetPasswordForm(user, request.POST if request.method == "POST" else None)
     if form.is_valid():
-        actor = actor_for(user, request_id=request_id_of(request), ip=client_ip(request))
+        actor = user.as_actor(request_id=request_id_of(request), ip=client_ip(request))
         chosen = form.cleaned_data["new_password1"]
         try:
             resets.complete(user=user, token=kept, password=chosen, actor=actor, now=db_now())

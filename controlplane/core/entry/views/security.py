@@ -16,7 +16,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.entry import codes, confirming, factors, links, passkeys, trail
 from controlplane.core.entry.adapters import SecondFactorAdapter
 from controlplane.core.errors import Conflict, InvalidInput
-from controlplane.core.http.authentication import actor_of
+from controlplane.core.http.permissions import actor_of
 
 PENDING = "totp_to_add"
 PAGE = "security_page"

@@ -23,7 +23,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from controlplane.core.clock import db_now
 from controlplane.core.entry import codes, factors, passkeys, stages, throttle
 from controlplane.core.errors import DomainError, InvalidInput, TooManyRequests
-from controlplane.core.http.authentication import actor_of
+from controlplane.core.http.permissions import actor_of
 from controlplane.core.http.requests import client_ip, request_id_of
 from controlplane.core.people import sessions
 from controlplane.core.people.forms import SignInForm

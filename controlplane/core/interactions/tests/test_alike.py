@@ -8,7 +8,6 @@ from controlplane.core.approvals.models import Approval
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import Api, person, signed_in, token_text
 from controlplane.core.interactions.tests.pressing import SlackUser
-from controlplane.core.people.services import actor_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -74,7 +73,7 @@ def _broken_glass(who):
         reason="both charge twice",
         target="segment:finance",
         diff={},
-        actor=actor_for(who),
+        actor=who.as_actor(),
         now=db_now(),
     )
 

@@ -9,7 +9,6 @@ from controlplane.core.approvals.models import Approval
 from controlplane.core.clock import db_now
 from controlplane.core.escalation.services import open_escalation
 from controlplane.core.people.models import User
-from controlplane.core.people.services import actor_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -22,7 +21,7 @@ def test_review_is_signed_in_slack_by_somebody_else(in_slack):
             reason="INC-12, nobody else awake",
             target="global:all",
             diff={},
-            actor=actor_for(User.objects.get(username="kim")),
+            actor=User.objects.get(username="kim").as_actor(),
             now=db_now(),
         )
     value = {"approval": review.pk, "subject": f"review:{review.pk}"}

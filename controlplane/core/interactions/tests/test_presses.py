@@ -19,7 +19,6 @@ from controlplane.core.interactions.tests.pressing import PATH, SlackUser, send,
 from controlplane.core.outbox import transports
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.people.models import User
-from controlplane.core.people.services import actor_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -187,7 +186,7 @@ def test_review_is_signed_by_approve_but_not_by_who_broke_the_glass(in_slack):
             reason="both charge twice, INC-12",
             target="segment:finance",
             diff={},
-            actor=actor_for(User.objects.get(username="kim")),
+            actor=User.objects.get(username="kim").as_actor(),
             now=db_now(),
         )
 

@@ -4,9 +4,9 @@ import pytest
 from django.conf import settings
 
 from controlplane.core.entry import confirming
+from controlplane.core.http.requests import session_digest
 from controlplane.core.http.tests.callers import Api, browser_of, person, with_token
 from controlplane.core.people.models import BrowserSession
-from controlplane.core.people.session_store import digest
 
 pytestmark = pytest.mark.django_db
 
@@ -17,7 +17,7 @@ def kim():
 
 
 def session_of(client):
-    return digest(client.cookies[settings.SESSION_COOKIE_NAME].value)
+    return session_digest(client.cookies[settings.SESSION_COOKIE_NAME].value)
 
 
 def listed(api, **params):

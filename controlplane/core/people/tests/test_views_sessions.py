@@ -7,9 +7,9 @@ from django.conf import settings
 from django.utils import timezone
 
 from controlplane.core.audit.models import AuditEntry
+from controlplane.core.http.requests import session_digest
 from controlplane.core.http.tests.callers import browser_of, person
 from controlplane.core.people.models import BrowserSession
-from controlplane.core.people.session_store import digest
 
 pytestmark = pytest.mark.django_db
 PAGE = "/preferences/sessions/"
@@ -35,7 +35,7 @@ def is_in(client):
 
 def test_page_shows_each_session_and_which_is_this_one(kim):
     here, phone = browser_of(kim), browser_of(kim)
-    BrowserSession.objects.filter(pk=digest(key_of(phone))).update(
+    BrowserSession.objects.filter(pk=session_digest(key_of(phone))).update(
         user_agent=PHONE, ip="203.0.113.7", method="passkey"
     )
     browser_of(person("operator", "lee"))
@@ -53,7 +53,7 @@ def test_page_shows_each_session_and_which_is_this_one(kim):
 def test_session_that_is_ended_is_out_at_once_and_this_one_stays(kim):
     here, other = browser_of(kim), browser_of(kim)
 
-    response = here.post(END, {"session": digest(key_of(other))})
+    response = here.post(END, {"session": session_digest(key_of(other))})
 
     assert response["Location"] == PAGE
     assert (is_in(here), is_in(other)) == (True, False)
@@ -74,7 +74,7 @@ def test_all_others_end_together(kim):
 def test_nobody_ends_a_session_of_somebody_else(kim):
     here, lee = browser_of(person("admin", "root")), browser_of(kim)
 
-    response = here.post(END, {"session": digest(key_of(lee))})
+    response = here.post(END, {"session": session_digest(key_of(lee))})
 
     assert response.status_code == 404
     assert is_in(lee)
@@ -90,7 +90,7 @@ def test_list_has_an_end(kim):
     row = BrowserSession.objects.get()
     BrowserSession.objects.bulk_create(
         BrowserSession(
-            session_key=digest(str(n)),
+            session_key=session_digest(str(n)),
             user=kim,
             session_data="",
             started_at=row.started_at,
@@ -110,7 +110,7 @@ def test_end_that_nothing_puts_off_is_told_as_such(kim):
     here, old = browser_of(kim), browser_of(kim)
     began = timezone.now() - timedelta(minutes=settings.ENTRY.session_minutes - 5)
     ends = began + timedelta(minutes=settings.ENTRY.session_minutes)
-    row = BrowserSession.objects.filter(pk=digest(key_of(old)))
+    row = BrowserSession.objects.filter(pk=session_digest(key_of(old)))
     row.update(started_at=began, expire_date=ends)
 
     html = here.get(PAGE).content.decode()

@@ -4,14 +4,13 @@ from typing import Any
 
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
-from controlplane.core.people import services as people
 from controlplane.core.targets import services
 from controlplane.core.targets.fields import Asked
 from controlplane.core.targets.models import Target
 
 
 def an_admin(name: str = "root") -> Any:
-    return people.actor_for(person("admin", name))
+    return person("admin", name).as_actor()
 
 
 def add(name: str, kind: str = "person", **more: Any) -> Target:

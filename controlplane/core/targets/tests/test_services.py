@@ -14,7 +14,6 @@ from controlplane.core.escalation import services as escalation
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.http.tests.callers import person
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.people import services as people
 from controlplane.core.people.models import User
 from controlplane.core.targets import reach, routing, services
 from controlplane.core.targets.fields import Asked
@@ -42,7 +41,7 @@ def wrong(asked, target=None):
 
 @pytest.mark.parametrize("role", ["viewer", "operator", "approver"])
 def test_only_an_admin_changes_anything(role, now):
-    actor = people.actor_for(person(role))
+    actor = person(role).as_actor()
     slack = Target.objects.get(name="slack")
 
     for call in (

@@ -10,7 +10,6 @@ from controlplane.core.approvals import services as approvals
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from controlplane.core.gates import services as gates
-from controlplane.core.people import services as people
 from controlplane.core.people.models import User
 from switches import services
 from switches.models import Publication
@@ -48,7 +47,7 @@ class House:
         for person in PEOPLE:
             role = "approver" if person.approves else "operator"
             user = User.objects.create(username=person.name, role=role)
-            self.actors[person.name] = people.actor_for(user)
+            self.actors[person.name] = user.as_actor()
         self.first_version = Publication.objects.get().version
         self.last_audit = max((row.id for row in reading.audit(0)), default=0)
         self.first_audit = self.last_audit
