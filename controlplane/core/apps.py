@@ -9,10 +9,14 @@ class CoreConfig(AppConfig):
 
     def ready(self) -> None:
         from controlplane.core import (
+            authority,
             blockers,
             checks,  # noqa: F401 - registers itself
         )
         from controlplane.core.entry import resets  # noqa: F401 - how links get into mails
+        from controlplane.core.people import authority as accounts
+
+        authority.register(accounts)
 
         if not settings.AS_OWNER:  # Migrations may wait, and terminate no other session.
             blockers.install()

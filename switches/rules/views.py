@@ -13,7 +13,7 @@ from controlplane.core.browser import PersonRequest, done, show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.people import approvers
+from controlplane.core.people.authority import approvers
 from controlplane.core.rehearsal import rehearsal
 from controlplane.core.roles import Role
 from switches.models import Rule
@@ -93,7 +93,7 @@ def _propose(
         "row": row,
         "stands": queries.standing([row])[0] if row else None,
         "kinds": KINDS,
-        "approvers": approvers.names(but=request.user.pk),
+        "approvers": approvers(but=request.user.pk),
         "now": now,
         **more,
     }

@@ -10,8 +10,8 @@ from django.test import Client
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
-from controlplane.core.entry import confirming
 from controlplane.core.entry.tests.people import PASSWORD, code, first_step, kim, with_app
+from controlplane.core.http import confirmation
 from controlplane.core.http.tests.callers import Api, browser_of, person, with_token
 from switches.ramps.tests.given import begin, look
 from switches.tests.screens import DIALOG, REASON, SAFE_NOW, engaged
@@ -24,7 +24,7 @@ MINUTES = 60
 def aged(client, seconds):
     """The browser of somebody who showed who they are so long ago."""
     session = client.session
-    session[confirming.KEY] -= seconds
+    session[confirmation.KEY] -= seconds
     session.save()
     return client
 
@@ -226,7 +226,7 @@ def test_nobody_is_asked_who_they_are_before_signing_in():
 @pytest.mark.parametrize("kept", ["soon", None, -1, True])
 def test_odd_marks_in_a_session_confirm_nothing(browser, kept):
     session = browser.session
-    session[confirming.KEY] = kept
+    session[confirmation.KEY] = kept
     session.save()
 
     assert browser.get(ENGAGE).status_code == 302

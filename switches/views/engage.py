@@ -18,7 +18,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.jobs.models import Job
-from controlplane.core.people import approvers
+from controlplane.core.people.authority import approvers
 from controlplane.core.reasons import MIN_COLUMNS
 from controlplane.core.rehearsal import rehearsal
 from switches import keys, prepared, services
@@ -195,7 +195,7 @@ def _engaged(request: PersonRequest, done: services.Engagement, now: datetime) -
         "approval": done.approval,
         "review": done.review,
         "notice": done.notice,
-        "approvers": approvers.names(but=request.user.pk) if done.approval else [],
+        "approvers": approvers(but=request.user.pk) if done.approval else [],
         "undo_until": undo_until(done.switch, done.episode, request.user, now),
         "now": now,
         **progress(done.switch, now, DIALOG),

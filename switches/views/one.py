@@ -12,7 +12,7 @@ from controlplane.core.audit.differences import changes
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.errors import InvalidInput
-from controlplane.core.people import approvers
+from controlplane.core.people.authority import approvers
 from switches import board, polling
 from switches.blast import blast
 from switches.drills import screen as drills
@@ -55,7 +55,7 @@ def _context(request: PersonRequest, switch: Switch, now: datetime) -> dict[str,
         "row": row,
         "episode": row.episode,
         "approval": approval,
-        "approvers": approvers.names(but=request.user.pk) if second else [],
+        "approvers": approvers(but=request.user.pk) if second else [],
         "blast": blast(switch.pk, now),
         "origin": request.build_absolute_uri("/")[:-1],
         **progress(switch, now),

@@ -15,7 +15,7 @@ from controlplane.core.changes import posted
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.people import approvers
+from controlplane.core.people.authority import approvers
 from switches import blast, services
 from switches.confirmation import ask_again
 from switches.forms import ReleaseForm
@@ -172,7 +172,7 @@ def _show(
         "ramp_asks": needs_second_person(switch, at_once=editor.is_hasty),
         "at_once_asks": at_once_asks,
         "may_at_once": at_once_asks or request.user.may_approve,
-        "approvers": approvers.names(but=request.user.pk) if at_once_asks else [],
+        "approvers": approvers(but=request.user.pk) if at_once_asks else [],
         "refusals": _in_the_way(request, switch, rules, at_once_asks=at_once_asks),
         "rules": rules,
         "wider": blast.wider(switch.pk, now) if episode else [],

@@ -10,10 +10,9 @@ from breakers.dead_letters.letters import packing
 from breakers.dead_letters.letters.entries import Entry, Pairs
 from breakers.dead_letters.letters.redaction import configured_redaction
 from breakers.models.dead_letters import MAX_ERROR_LENGTH, POSITION, Departure, LetterStream
-from controlplane.core import deadline
+from controlplane.core import authority, deadline
 from controlplane.core.actors import Actor
 from controlplane.core.jobs.models import Job
-from controlplane.core.people import authority
 
 MAX_TYPE_LENGTH = 200
 MAX_ACTOR_LENGTH = 200

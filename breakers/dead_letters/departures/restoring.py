@@ -18,12 +18,11 @@ from breakers.dead_letters.departures.carrying import Outcome
 from breakers.dead_letters.letters import ids, packing
 from breakers.dead_letters.places.servers import ServerAway, ServerRefused
 from breakers.models.dead_letters import POSITION, Departure
-from controlplane.core import deadline
+from controlplane.core import authority, deadline
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.live import notes
-from controlplane.core.people import authority
 
 MAX_RESTORED = 500
 BUDGET_SECONDS = 2.0

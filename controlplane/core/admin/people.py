@@ -12,8 +12,8 @@ from django.shortcuts import redirect
 
 from controlplane.core.admin.site import ReadOnly, Table, each
 from controlplane.core.clock import db_now
-from controlplane.core.entry.confirming import require_fresh
 from controlplane.core.errors import DomainError, InvalidInput
+from controlplane.core.http.confirmation import require_fresh
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.models import BrowserSession, Token, User
 from controlplane.core.people import services as people

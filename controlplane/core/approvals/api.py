@@ -14,7 +14,7 @@ from controlplane.core.approvals import reviews, services
 from controlplane.core.approvals.models import Approval
 from controlplane.core.approvals.risk import Risk
 from controlplane.core.canonical import timestamp
-from controlplane.core.entry.confirming import require_fresh
+from controlplane.core.http.confirmation import require_fresh
 from controlplane.core.http.fields import Filters, MutationBody, Text
 from controlplane.core.http.openapi import BY_SESSION
 from controlplane.core.http.views import ApiView, Done, ListView, mutation

@@ -15,8 +15,8 @@ from controlplane.core.approvals.differences import shown
 from controlplane.core.approvals.models import Approval
 from controlplane.core.browser import PersonRequest, done, show, signed_in
 from controlplane.core.clock import db_now
-from controlplane.core.entry.confirming import require_fresh
 from controlplane.core.errors import Conflict, DomainError, InvalidInput
+from controlplane.core.http.confirmation import require_fresh
 from controlplane.core.http.permissions import actor_of
 
 PENDING_SHOWN = 100

@@ -7,13 +7,12 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.models import QuerySet
 
-from controlplane.core import canonical, deadline
+from controlplane.core import authority, canonical, deadline
 from controlplane.core.actors import Actor
 from controlplane.core.audit import chain, search
 from controlplane.core.audit.models import AuditEntry, AuditRound
 from controlplane.core.outbox import services as outbox
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.people import authority
 
 READ_AT_ONCE = 500
 WRITTEN_AT_ONCE = 500

@@ -1,8 +1,10 @@
 """What allauth asks of us: the steps of signing in, how secrets are kept, whose account it is."""
 
+from datetime import datetime
 from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.internal.flows.login import AUTHENTICATION_METHODS_SESSION_KEY
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from django.http import HttpRequest, HttpResponse
@@ -10,7 +12,8 @@ from django.shortcuts import redirect
 
 from controlplane.core import sealing
 from controlplane.core.clock import db_now
-from controlplane.core.entry import confirming, trail
+from controlplane.core.entry import trail
+from controlplane.core.http import confirmation
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.people import sessions
 from controlplane.core.people.models import User
@@ -37,7 +40,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     ) -> HttpResponse:
         """After the last step: only now is anybody signed in, so only now is it noted."""
         now = db_now()
-        confirming.signed_in(request, now)
+        _record_sign_in(request, now)
         how = trail.how(request)
         sessions.started(actor=actor_of(request), now=now, request=request, method=how)
         return redirect(redirect_url or "/")
@@ -76,3 +79,15 @@ class ProviderCalls(DefaultSocialAccountAdapter):  # type: ignore[misc]
         session = super().get_requests_session()
         session.max_redirects = 0
         return session
+
+
+def _record_sign_in(request: HttpRequest, now: datetime) -> None:
+    """Count a sign-in as a confirmation.
+
+    By single sign-on it counts from when the provider last authenticated the person, if that is
+    known: the provider may have had an open session.
+    """
+    steps = request.session.get(AUTHENTICATION_METHODS_SESSION_KEY) or [{}]
+    at = steps[-1].get("auth_time")
+    seconds = min(at, now.timestamp()) if isinstance(at, int) else now.timestamp()
+    confirmation.record_confirmation(request, seconds)

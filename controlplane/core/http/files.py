@@ -7,9 +7,9 @@ from django.core.handlers.asgi import ASGIRequest
 from django.db import connection
 from django.http import HttpRequest, StreamingHttpResponse
 
+from controlplane.core import authority
 from controlplane.core.actors import Actor
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.people import authority
 
 
 def sent(

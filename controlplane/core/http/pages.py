@@ -13,11 +13,10 @@ from django.shortcuts import redirect
 from django.template import loader
 from django.utils.cache import add_never_cache_headers
 
-from controlplane.core import problem
+from controlplane.core import authority, problem
 from controlplane.core.errors import Broken, ConfirmFirst, DomainError, Forbidden, NotFound
 from controlplane.core.http import problems
 from controlplane.core.http.requests import is_api, request_id_of
-from controlplane.core.people import holders
 from controlplane.core.roles import Power
 
 
@@ -49,7 +48,10 @@ def _framed(request: HttpRequest, error: DomainError) -> str:
             return ""
         context = {**_said(request, error), "layout": "base.html"}
         if isinstance(error, Forbidden):
-            context |= {"admins": holders.of(Power.ADMINISTER), "able": holders.able(error.extra)}
+            context |= {
+                "admins": authority.holders_of(Power.ADMINISTER),
+                "able": authority.able(error.extra),
+            }
         return str(_template(error).render(context, request))
     except (DatabaseError, InterfaceError):
         return ""

@@ -14,8 +14,8 @@ from controlplane.core.actors import Actor
 from controlplane.core.browser import PersonRequest, done_at, show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.entry import factors, resets
-from controlplane.core.entry.confirming import require_fresh
 from controlplane.core.errors import Conflict, DomainError, InvalidInput, NotFound
+from controlplane.core.http.confirmation import require_fresh
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.people import finding, leaving, services, session_views, sessions
 from controlplane.core.people.forms import ABOUT_ROLES, LeavingForm, NewPersonForm, PersonForm

@@ -13,8 +13,8 @@ from rest_framework.views import APIView
 from controlplane.core.actors import Actor
 from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
-from controlplane.core.entry.confirming import require_fresh
 from controlplane.core.errors import Forbidden, InvalidInput, NotFound
+from controlplane.core.http.confirmation import require_fresh
 from controlplane.core.http.fields import Filters, MutationBody, Text
 from controlplane.core.http.openapi import BY_SESSION
 from controlplane.core.http.permissions import actor_of

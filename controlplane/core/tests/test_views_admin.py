@@ -8,7 +8,7 @@ from django.contrib import admin
 from django.contrib.admin.checks import check_admin_app
 
 from controlplane.core.audit.models import AuditEntry
-from controlplane.core.entry import confirming
+from controlplane.core.http import confirmation
 from controlplane.core.http.tests.callers import as_role, person, token_text
 from controlplane.core.models import Token
 from controlplane.core.people.models import User
@@ -162,7 +162,7 @@ def test_who_signed_in_long_ago_confirms_before_people_and_tokens_change():
     client, nora = as_role("admin").client, person("operator", "nora")
     token_text(nora, ["switches:read"])
     session = client.session
-    session[confirming.KEY] = 0
+    session[confirmation.KEY] = 0
     session.save()
     me = User.objects.get(username="a-admin")
     entries = AuditEntry.objects.count()

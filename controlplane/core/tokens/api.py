@@ -9,8 +9,8 @@ from rest_framework import serializers
 from controlplane.core import durations
 from controlplane.core.actors import Actor
 from controlplane.core.canonical import timestamp
-from controlplane.core.entry.confirming import require_fresh
 from controlplane.core.errors import InvalidInput, NotFound
+from controlplane.core.http.confirmation import require_fresh
 from controlplane.core.http.fields import MutationBody, Text
 from controlplane.core.http.openapi import BY_SESSION
 from controlplane.core.http.permissions import IsAdmin

@@ -15,8 +15,8 @@ from django.views.decorators.http import require_GET, require_http_methods
 from controlplane.core.actors import Actor
 from controlplane.core.browser import PersonRequest, done_at, show, signed_in
 from controlplane.core.clock import db_now
-from controlplane.core.entry.confirming import require_fresh
 from controlplane.core.errors import Conflict, InvalidInput, NotFound
+from controlplane.core.http.confirmation import require_fresh
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.people.models import User
 from controlplane.core.roles import SCOPES_OF, Power, Role

@@ -8,9 +8,10 @@ from django.test import Client, RequestFactory
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
-from controlplane.core.entry import confirming, throttle
+from controlplane.core.entry import throttle
 from controlplane.core.entry.tests.people import PASSWORD, kim
 from controlplane.core.errors import TooManyRequests
+from controlplane.core.http import confirmation
 from controlplane.core.http.requests import network_of
 from controlplane.core.http.tests.callers import (
     Api,
@@ -34,7 +35,7 @@ JUSTIFIED = {"justification": "vendor says it is mended, queue empty"}
 def stale(client):
     """Somebody who signed in long ago."""
     session = client.session
-    session[confirming.KEY] = 0
+    session[confirmation.KEY] = 0
     session.save()
     return client
 

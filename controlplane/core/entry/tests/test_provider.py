@@ -9,9 +9,9 @@ from allauth.socialaccount.models import SocialAccount
 from django.test import Client
 
 from controlplane.core.audit.models import AuditEntry
-from controlplane.core.entry import confirming
 from controlplane.core.entry.tests.fake_provider import CLIENT, SECRET, new_key
 from controlplane.core.entry.tests.people import kim, with_app
+from controlplane.core.http import confirmation
 from controlplane.core.people.models import User
 
 pytestmark = pytest.mark.django_db
@@ -264,7 +264,7 @@ def test_who_leaves_makes_the_provider_say_when_it_asked(client, provider):
 
 def long_ago(client):
     session = client.session
-    session[confirming.KEY] = 0
+    session[confirmation.KEY] = 0
     session.save()
 
 
@@ -278,7 +278,7 @@ def test_provider_can_be_asked_again(client, provider):
 
     assert (asked["prompt"], asked["max_age"]) == (["login"], ["0"])
     assert response["Location"] == "/audit/"
-    assert client.session[confirming.KEY] > 0
+    assert client.session[confirmation.KEY] > 0
 
 
 @pytest.mark.parametrize(
@@ -292,7 +292,7 @@ def test_provider_confirms_who_has_a_second_factor_only_by_one(client, provider,
     provider.claims = {"amr": amr}
 
     assert come_back(client, provider, left).status_code == status
-    assert (client.session[confirming.KEY] > 0) is (status == 302)
+    assert (client.session[confirmation.KEY] > 0) is (status == 302)
 
 
 @pytest.mark.parametrize(
@@ -309,4 +309,4 @@ def test_provider_that_did_not_ask_anew_or_asked_another_confirms_nothing(client
         provider.person["sub"] = told["sub"]
 
     assert come_back(client, provider, left).status_code == 403
-    assert client.session[confirming.KEY] == 0
+    assert client.session[confirmation.KEY] == 0

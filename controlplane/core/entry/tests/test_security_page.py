@@ -6,8 +6,9 @@ import pytest
 from allauth.mfa.models import Authenticator
 
 from controlplane.core.audit.models import AuditEntry
-from controlplane.core.entry import confirming, factors
+from controlplane.core.entry import factors
 from controlplane.core.entry.tests.people import code, first_step, kim, with_app
+from controlplane.core.http import confirmation
 from controlplane.core.http.tests.callers import browser_of
 from controlplane.core.people.models import User
 
@@ -103,7 +104,7 @@ def test_odd_factors_are_no_error_of_ours(browser, factor):
 @pytest.mark.parametrize("path", ["app/", "passkey/"])
 def test_who_signed_in_long_ago_shows_first_who_they_are(browser, path):
     session = browser.session
-    session[confirming.KEY] = 0
+    session[confirmation.KEY] = 0
     session.save()
 
     assert browser.get(f"{PAGE}{path}")["Location"].startswith("/confirm/?next=")
@@ -113,7 +114,7 @@ def test_who_signed_in_long_ago_shows_first_who_they_are(browser, path):
 def test_nothing_is_taken_away_by_who_signed_in_long_ago(browser, person, path):
     with_app(person)
     session = browser.session
-    session[confirming.KEY] = 0
+    session[confirmation.KEY] = 0
     session.save()
 
     response = browser.post(f"{PAGE}{path}", {"factor": "app"})

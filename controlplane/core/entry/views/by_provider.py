@@ -15,10 +15,11 @@ from django.views.decorators.http import require_GET, require_POST
 
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
-from controlplane.core.entry import arrivals, confirming, factors, links, throttle, trail
+from controlplane.core.entry import arrivals, factors, links, throttle, trail
 from controlplane.core.entry.provider import Identity, ProviderAdapter, provider
 from controlplane.core.entry.views.sign_in import proceed, safe_next
 from controlplane.core.errors import DomainError, Forbidden
+from controlplane.core.http import confirmation
 from controlplane.core.http.permissions import actor_of
 
 SIGN_IN, CONFIRM = "sign-in", "confirm"
@@ -113,7 +114,7 @@ def _let_in(request: HttpRequest, identity: Identity, state: dict[str, Any]) -> 
             raise Forbidden(
                 f"{settings.OIDC.name} did not ask for a second factor. Use the one you have here."
             )
-        confirming.confirmed(request, now)
+        confirmation.record_confirmation(request, now.timestamp())
         trail.note("session.confirmed", user=owner, actor=actor_of(request), now=now)
         return redirect(leads_to)
     if request.user.is_authenticated:

@@ -8,9 +8,10 @@ from django.views.decorators.http import require_http_methods
 
 from controlplane.core.browser import PersonRequest, show, signed_in
 from controlplane.core.clock import db_now
-from controlplane.core.entry import confirming, factors, links, passkeys, throttle, trail
+from controlplane.core.entry import factors, links, passkeys, throttle, trail
 from controlplane.core.entry.views.sign_in import note_failure, prove, safe_next
 from controlplane.core.errors import DomainError, InvalidInput, TooManyRequests
+from controlplane.core.http import confirmation
 from controlplane.core.http.permissions import actor_of
 
 
@@ -30,7 +31,7 @@ def confirm(request: PersonRequest) -> HttpResponse:
         if error is None:
             now = db_now()
             throttle.forget(request, name)
-            confirming.confirmed(request, now)
+            confirmation.record_confirmation(request, now.timestamp())
             trail.note("session.confirmed", user=request.user, actor=actor_of(request), now=now)
             return redirect(safe_next(request))
     context = {

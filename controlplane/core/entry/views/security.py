@@ -13,9 +13,10 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from controlplane.core import sealing
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
-from controlplane.core.entry import codes, confirming, factors, links, passkeys, trail
+from controlplane.core.entry import codes, factors, links, passkeys, trail
 from controlplane.core.entry.adapters import SecondFactorAdapter
 from controlplane.core.errors import Conflict, InvalidInput
+from controlplane.core.http import confirmation
 from controlplane.core.http.permissions import actor_of
 
 PENDING = "totp_to_add"
@@ -43,7 +44,7 @@ def security_page(request: PersonRequest) -> HttpResponse:
 def add_app(request: PersonRequest) -> HttpResponse:
     """GET makes a secret and shows it as a QR code; POST proves that the app has it."""
     now = db_now()
-    confirming.require_fresh(request, now)
+    confirmation.require_fresh(request, now)
     if factors.of(request.user).totp_since:
         return redirect(PAGE)
     kept = request.session.get(PENDING) if request.method == "POST" else None
@@ -73,7 +74,7 @@ def add_app(request: PersonRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def add_passkey(request: PersonRequest) -> HttpResponse:
     now = db_now()
-    confirming.require_fresh(request, now)
+    confirmation.require_fresh(request, now)
     wrong = ""
     if request.method == "POST":
         name = request.POST.get("name", "").replace("\x00", "").strip()[:60] or "Passkey"
@@ -97,7 +98,7 @@ def add_passkey(request: PersonRequest) -> HttpResponse:
 def remove(request: PersonRequest) -> HttpResponse:
     """Remove a passkey (`factor`: its id) or the authenticator app (`factor`: `app`)."""
     now = db_now()
-    confirming.require_fresh(request, now, next_url=PAGE_URL)
+    confirmation.require_fresh(request, now, next_url=PAGE_URL)
     chosen = request.POST.get("factor", "")
     if not (chosen == "app" or (chosen.isascii() and chosen.isdigit() and len(chosen) < 19)):
         raise InvalidInput({"factor": ["Name a passkey by its id, or app."]})
@@ -120,7 +121,7 @@ def remove(request: PersonRequest) -> HttpResponse:
 def new_codes(request: PersonRequest) -> HttpResponse:
     """Replace the recovery codes, and show the new ones: this once."""
     now = db_now()
-    confirming.require_fresh(request, now, next_url=PAGE_URL)
+    confirmation.require_fresh(request, now, next_url=PAGE_URL)
     made = factors.new_codes(user=request.user, actor=actor_of(request), now=now)
     return _show_codes(request, made)
 

@@ -14,7 +14,7 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.core.actors import system
-from controlplane.core.entry import confirming
+from controlplane.core.http import confirmation
 from controlplane.core.people.models import User
 from controlplane.core.people.session_store import SessionStore
 from controlplane.core.roles import Role
@@ -102,7 +102,7 @@ def browser_of(user: User, *, csrf: bool = False) -> Client:
     session[SESSION_KEY] = str(user.pk)
     session[BACKEND_SESSION_KEY] = MODEL_BACKEND
     session[HASH_SESSION_KEY] = user.get_session_auth_hash()
-    session[confirming.KEY] = timezone.now().timestamp()
+    session[confirmation.KEY] = timezone.now().timestamp()
     session.create()
     client.cookies[settings.SESSION_COOKIE_NAME] = session.session_key
     return client

@@ -3,7 +3,7 @@
 import pytest
 from django.conf import settings
 
-from controlplane.core.entry import confirming
+from controlplane.core.http import confirmation
 from controlplane.core.http.requests import session_digest
 from controlplane.core.http.tests.callers import Api, browser_of, person, with_token
 from controlplane.core.people.models import BrowserSession
@@ -75,7 +75,7 @@ def test_admin_who_signed_in_long_ago_confirms_before_ending_those_of_others(kim
     other, here = browser_of(kim), browser_of(kim)
     for browser in (root, here):
         session = browser.session
-        session[confirming.KEY] = 0
+        session[confirmation.KEY] = 0
         session.save()
 
     one = Api(root).send("delete", f"/sessions/{session_of(other)}/")

@@ -10,7 +10,7 @@ from controlplane.core.actors import system
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
-from controlplane.core.entry import confirming
+from controlplane.core.http import confirmation
 from controlplane.core.http.tests.callers import browser_of, person, token_text
 from controlplane.core.people import services as people
 from controlplane.core.people.models import BrowserSession, User
@@ -298,7 +298,7 @@ def test_only_admins_come_here(kim, role):
 
 def test_whoever_has_not_lately_shown_who_they_are_is_asked_first(root, kim):
     session = root.session
-    session[confirming.KEY] = 0
+    session[confirmation.KEY] = 0
     session.save()
 
     for path in POSTS:

@@ -7,7 +7,7 @@ import pytest
 
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
-from controlplane.core.entry import confirming
+from controlplane.core.http import confirmation
 from controlplane.core.http.tests.callers import Api, browser_of, person, token_text
 from controlplane.core.roles import ALL_SCOPES
 from controlplane.core.tokens import scopes, services
@@ -168,7 +168,7 @@ def test_token_is_handed_over_by_the_api(root, admin):
 
 def test_whoever_has_not_lately_shown_who_they_are_is_asked_before_the_form(root, admin):
     session = root.session
-    session[confirming.KEY] = 0
+    session[confirmation.KEY] = 0
     session.save()
 
     assert root.get("/tokens/new/")["Location"].startswith("/confirm/?next=")
@@ -186,7 +186,7 @@ def test_nobody_revokes_who_signed_in_long_ago(root, admin):
     token_text(admin, ["switches:read"])
     path = f"/tokens/{Token.objects.get().pk}/revoke/"
     session = root.session
-    session[confirming.KEY] = 0
+    session[confirmation.KEY] = 0
     session.save()
 
     for answer in (root.get(path), root.post(path, {"reason": "leaked"})):

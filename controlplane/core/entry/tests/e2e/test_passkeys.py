@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from controlplane.core.audit.models import AuditEntry
-from controlplane.core.entry import confirming
 from controlplane.core.entry.tests.people import PASSWORD, code, kim, with_app
+from controlplane.core.http import confirmation
 from controlplane.core.people.models import BrowserSession
 from controlplane.core.people.session_store import SessionStore
 
@@ -99,7 +99,7 @@ def test_passkey_is_the_second_step_after_a_password(page):
 
 def test_passkey_confirms_in_the_dialog_and_the_form_opens_there(page):
     for row in BrowserSession.objects.filter(user__username="kim"):
-        content = SessionStore().decode(row.session_data) | {confirming.KEY: 0}
+        content = SessionStore().decode(row.session_data) | {confirmation.KEY: 0}
         BrowserSession.objects.filter(pk=row.pk).update(session_data=SessionStore().encode(content))
     page.goto(f"{page.root}/switches/global/all/")
     page.locator("#do-engage").click()

@@ -1,12 +1,11 @@
-"""Showing again who one is, before what can't be taken back: kept in the person's session.
+"""Confirming one's identity before an action of high impact, kept in the person's session.
 
-Signing in counts for `CONFIRM_MINUTES`, by single sign-on since the provider asked. Tokens,
-Slack and the shell have no session to ask in and are never asked.
+Signing in counts for `CONFIRM_MINUTES`. Tokens, Slack and the shell have no session and never
+confirm.
 """
 
 from datetime import datetime, timedelta
 
-from allauth.account.internal.flows.login import AUTHENTICATION_METHODS_SESSION_KEY
 from django.conf import settings
 from django.http import HttpRequest
 from django.urls import reverse
@@ -15,17 +14,15 @@ from rest_framework.request import Request
 
 from controlplane.core.errors import ConfirmFirst
 
-__all__ = ["ConfirmFirst", "confirmed", "is_fresh", "require_fresh", "signed_in"]
-
 KEY = "confirmed_at"
 # Whoever was fresh when the form opened may take this long to fill it in.
 GRACE = timedelta(minutes=10)
 
 
 def is_fresh(request: HttpRequest | Request, now: datetime, *, grace: bool = False) -> bool:
-    """Whether this person has lately shown who they are, or is never asked (a token).
+    """Return whether the person confirmed their identity lately, or never has to (a token).
 
-    `grace` is for what a form sends: it allows for the time that filling it in took.
+    `grace` allows for the time that filling in a form took.
     """
     plain = _plain(request)
     actor = getattr(plain, "actor", None)
@@ -50,24 +47,13 @@ def require_fresh(request: HttpRequest | Request, now: datetime, *, next_url: st
         raise ConfirmFirst(f"{reverse('confirm')}?{asked}")
 
 
-def confirmed(request: HttpRequest, now: datetime) -> None:
-    """Note that the person has just shown who they are."""
-    request.session[KEY] = now.timestamp()
-
-
-def signed_in(request: HttpRequest, now: datetime) -> None:
-    """Note that the person has just signed in.
-
-    Single sign-on alone may ask nobody anything: it counts as of when the provider last did, if
-    that says so.
-    """
-    steps = request.session.get(AUTHENTICATION_METHODS_SESSION_KEY) or [{}]
-    at = steps[-1].get("auth_time")
-    request.session[KEY] = min(at, now.timestamp()) if isinstance(at, int) else now.timestamp()
+def record_confirmation(request: HttpRequest, at: float) -> None:
+    """Record that the person confirmed their identity at this moment, in seconds since 1970."""
+    request.session[KEY] = at
 
 
 def _back(request: HttpRequest) -> str:
-    """A page by its own address; a form by its action, which answers GET as well."""
+    """Return a page's own address, or a form's action, which answers GET as well."""
     return request.get_full_path() if request.method in {"GET", "HEAD"} else request.path
 
 
