@@ -11,7 +11,7 @@ import structlog
 
 from controlplane.core.degradation.levels import picture
 from controlplane.core.errors import DomainError
-from controlplane.core.live import topics
+from controlplane.core.live import sessions, topics
 from controlplane.core.live.hub import Hub
 from controlplane.core.live.visitors import Headers, Visitor
 from controlplane.dataplane.config import Config
@@ -61,6 +61,9 @@ class Beside:
             return self.holder(visitor.headers).topics >= visitor.topics
         except DomainError:
             return False
+
+    find_session = staticmethod(sessions.find)
+    ended_sessions = staticmethod(sessions.ended)
 
 
 class Web(Plane):

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db.models import Case, F, IntegerField, Q, QuerySet, Value, When
 
-from controlplane.core.people.models import User
+from controlplane.core.actors import Person
 from switches.models import Episode, Scope, State, Switch
 from switches.services import register as services
 from switches.services.undo import UNDO_WITHIN
@@ -55,7 +55,7 @@ def wanted(given: Any) -> Wanted:
     )
 
 
-def find(asked: Wanted, user: User, now: datetime) -> tuple[list[Row], bool]:
+def find(asked: Wanted, user: Person, now: datetime) -> tuple[list[Row], bool]:
     """One page of rows, global and overdue ones first, then by what expires soonest; and
     whether more follow."""
     start = (asked.page - 1) * PAGE_SIZE
@@ -70,7 +70,7 @@ def one(scope: str, key: str) -> Switch:
     return services.find(scope, key) or Switch(id=f"{scope}:{key}", scope=scope, key=key)
 
 
-def row(switch: Switch, user: User, now: datetime, ramp: Brief | None = None) -> Row:
+def row(switch: Switch, user: Person, now: datetime, ramp: Brief | None = None) -> Row:
     episode = switch.episode
     state = episode.state if episode else State.RELEASED
     return Row(
@@ -83,7 +83,7 @@ def row(switch: Switch, user: User, now: datetime, ramp: Brief | None = None) ->
 
 
 def undo_until(
-    switch: Switch, episode: Episode | None, user: User, now: datetime
+    switch: Switch, episode: Episode | None, user: Person, now: datetime
 ) -> datetime | None:
     """Until when this person can take back their own engage, as the service will see it."""
     if episode is None or episode.engaged_by_type != "user" or not user.may_operate:

@@ -1,7 +1,7 @@
 """Who acts: the one value every write carries, from the request to the audit trail."""
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Protocol
 
 from controlplane.core.errors import Forbidden
 
@@ -15,6 +15,30 @@ SHELL = "shell:"
 def label_of(type: str, name: str) -> str:
     """Return the label of an actor: `user:kim`, `token:ci`, `system:ramps`, `shell:kim`."""
     return name if type == "system" and name.startswith(SHELL) else f"{type}:{name}"
+
+
+class Person(Protocol):
+    """A signed-in person, as pages and the palette see them; `controlplane.accounts` has the model.
+
+    Read-only.
+    """
+
+    @property
+    def pk(self) -> int: ...
+    @property
+    def username(self) -> str: ...
+    @property
+    def role(self) -> str: ...
+    @property
+    def time_zone(self) -> str: ...
+    @property
+    def is_authenticated(self) -> bool: ...
+    @property
+    def is_admin(self) -> bool: ...
+    @property
+    def may_approve(self) -> bool: ...
+    @property
+    def may_operate(self) -> bool: ...
 
 
 @dataclass(frozen=True)

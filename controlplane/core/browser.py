@@ -6,7 +6,7 @@ the inside of the dialog when htmx asks for that.
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, cast
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from django.contrib import messages
 from django.contrib.auth.views import redirect_to_login
@@ -17,7 +17,7 @@ from django.views.decorators.cache import never_cache
 from django_htmx.http import HttpResponseClientRedirect, trigger_client_event
 from django_htmx.middleware import HtmxDetails
 
-from controlplane.core.people.models import User
+from controlplane.core.actors import Person
 
 P = ParamSpec("P")
 DIALOG = "dialog-body"
@@ -26,15 +26,16 @@ DIALOG = "dialog-body"
 class PersonRequest(HttpRequest):
     """A request of a signed-in person, as far as types go."""
 
-    user: User
+    user: Person  # type: ignore[assignment]
     htmx: HtmxDetails
 
 
-View = Callable[Concatenate[PersonRequest, P], HttpResponse]
+R = TypeVar("R", bound=PersonRequest)
+View = Callable[Concatenate[R, P], HttpResponse]
 Guarded = Callable[Concatenate[HttpRequest, P], HttpResponse]
 
 
-def signed_in(view: View[P]) -> Guarded[P]:
+def signed_in(view: View[R, P]) -> Guarded[P]:
     """Send others to sign in, and keep what signed-in people see out of every cache.
 
     htmx gets a bare 401, or the sign-in form would land inside a part; the script then leads there,

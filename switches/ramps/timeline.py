@@ -7,10 +7,10 @@ from typing import Any
 
 from django.db.models import F
 
+from controlplane.core.actors import Person
 from controlplane.core.approvals.models import Approval
 from controlplane.core.jobs import watch
 from controlplane.core.jobs.models import Job, JobStep
-from controlplane.core.people.models import User
 from switches.models import Episode, Ramp, Switch
 
 from . import descriptions, live_ramps
@@ -164,7 +164,7 @@ def briefs(switch_ids: Sequence[str]) -> dict[str, Brief]:
     }
 
 
-def may_decide(approval: Approval | None, user: User) -> bool:
+def may_decide(approval: Approval | None, user: Person) -> bool:
     """Whether the timeline offers this person to approve or deny."""
     return approval is not None and user.may_approve and approval.requester_id != user.pk
 

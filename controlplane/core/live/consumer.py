@@ -24,11 +24,17 @@ from controlplane.core.errors import (
     Unavailable,
 )
 from controlplane.core.hosts import AllowedHosts
-from controlplane.core.live import sessions, stream
+from controlplane.core.live import stream
 from controlplane.core.live.asking import AWAY
 from controlplane.core.live.hub import Hub
 from controlplane.core.live.sockets import Socket
-from controlplane.core.live.visitors import Visitor, carries_token, headers_of, is_own_page
+from controlplane.core.live.visitors import (
+    Visitor,
+    carries_token,
+    headers_of,
+    is_own_page,
+    session_key_of,
+)
 
 MAX_MESSAGE_BYTES = 4096  # bytes
 SESSION_SECONDS = 3.0
@@ -121,7 +127,7 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]
         if carries_token(headers):
             return self._hub.around.holder(headers)
         AllowedHosts(settings.ALLOWED_HOSTS).require(headers)
-        key = sessions.key_of(headers)
+        key = session_key_of(headers, settings.SESSION_COOKIE_NAME)
         if key is None:
             raise Unauthenticated("Sign in first, or send `Authorization: Bearer sg_…`.")
         if not is_own_page(headers, _trusted(), https_only=bool(settings.SESSION_COOKIE_SECURE)):
@@ -129,7 +135,8 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]
         if not self._hub.around.database_reachable():
             raise Unavailable("Sessions can't be checked: the database does not answer.")
         try:
-            return await self._hub.door.ask(partial(sessions.find, key), SESSION_SECONDS)
+            find = partial(self._hub.around.find_session, key)
+            return await self._hub.door.ask(find, SESSION_SECONDS)
         except AWAY as error:
             said = "Sessions can't be checked: the database does not answer."
             raise Unavailable(said) from error

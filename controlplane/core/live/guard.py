@@ -2,15 +2,15 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 
 import structlog
 
-from controlplane.core.live import connections, sessions
+from controlplane.core.live import connections
 from controlplane.core.live.asking import AWAY, Desk
 from controlplane.core.live.sockets import Socket, Sockets
-from controlplane.core.live.visitors import Visitor
+from controlplane.core.live.visitors import Session, Visitor
 
 EVERY_SECONDS = 2.0
 TRAFFIC_SECONDS = 0.25
@@ -24,19 +24,24 @@ log = structlog.get_logger(__name__)
 
 
 class Guard:
-    """`token_stands` says whether a visitor's token is good, without any I/O; `heartbeat` is what
-    to say where nothing else is said."""
+    """Closes sockets whose credential has ended, and those that nobody reads.
+
+    `token_stands` returns whether a visitor's token is valid, without I/O; `ended_sessions` the
+    given sessions that are over, by one query; `heartbeat` the text for quiet sockets.
+    """
 
     def __init__(
         self,
         sockets: Sockets,
         desk: Desk,
         token_stands: Callable[[Visitor], bool],
+        ended_sessions: Callable[[Collection[Session]], set[Session]],
         heartbeat: Callable[[], str],
     ) -> None:
         self._sockets = sockets
         self._desk = desk
         self._token_stands = token_stands
+        self._ended_sessions = ended_sessions
         self._heartbeat = heartbeat
 
     async def run(self) -> None:
@@ -100,7 +105,7 @@ class Guard:
         asked = {one.visitor.session for one in self._sockets if one.visitor.session}
         if not asked:
             return
-        over = await self._desk.ask(partial(sessions.ended, asked), ANSWER_SECONDS)
+        over = await self._desk.ask(partial(self._ended_sessions, asked), ANSWER_SECONDS)
         for socket in self._sockets:
             if socket.visitor.session in over:
                 _close(socket)

@@ -22,7 +22,7 @@ from controlplane.core.live.lane import Lane
 from controlplane.core.live.sockets import Socket, Sockets
 from controlplane.core.live.stream import Stream
 from controlplane.core.live.topics import DEGRADATION
-from controlplane.core.live.visitors import Headers, Visitor
+from controlplane.core.live.visitors import Headers, Session, Visitor
 from controlplane.core.wire import LIVE_CHANNEL, MISSED_NOTE
 
 PACE = Pace(connect_seconds=1.0, silence_seconds=1.0, longest_pause_seconds=2.0)
@@ -51,6 +51,16 @@ class Surroundings(Protocol):
 
     def token_stands(self, visitor: Visitor) -> bool:
         """Whether the token that a visitor came with is still good."""
+
+    def find_session(self, key: str) -> Visitor:
+        """Return the visitor of a session key, by the database.
+
+        Raises :class:`Unauthenticated` if the session is over, :class:`Forbidden` if its person
+        has yet to set up a second factor.
+        """
+
+    def ended_sessions(self, sessions: Collection[Session]) -> set[Session]:
+        """Return those of the sessions that are over, by one query."""
 
 
 class Hub:
@@ -87,7 +97,13 @@ class Hub:
             on_begin=self._begin,
             on_lost=self._lose,
         )
-        guard = Guard(self.sockets, self.desk, around.token_stands, self._heartbeat)
+        guard = Guard(
+            self.sockets,
+            self.desk,
+            around.token_stands,
+            around.ended_sessions,
+            self._heartbeat,
+        )
         work = [ear.run(), guard.run(), self._watch(), *(one.run() for one in self._lanes.values())]
         self._tasks = [asyncio.create_task(each) for each in work]
 

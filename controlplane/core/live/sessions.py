@@ -1,13 +1,11 @@
 """The sessions behind sockets, in the database: found at the beginning, looked after meanwhile."""
 
-import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.db import connection
-from django.http import parse_cookie
 from django.utils.crypto import constant_time_compare
 
 from controlplane.core.clock import db_now
@@ -15,26 +13,17 @@ from controlplane.core.entry import factors
 from controlplane.core.errors import Forbidden, Unauthenticated
 from controlplane.core.http.requests import session_digest
 from controlplane.core.live import topics
-from controlplane.core.live.visitors import Headers, Session, Visitor
+from controlplane.core.live.visitors import Session, Visitor
 from controlplane.core.people.models import BrowserSession, User
 from controlplane.core.people.session_store import SessionStore
 from controlplane.core.roles import SCOPES_OF, Role
 
-_KEY = re.compile(r"[a-z0-9]{32}")
 _STANDING = """
     SELECT asked.key, s.session_data, u.password, u.role
     FROM unnest(%s::text[], %s::bigint[]) AS asked (key, user_id)
     JOIN core_browsersession s ON s.session_key = asked.key AND s.expire_date > clock_timestamp()
     JOIN core_user u ON u.id = asked.user_id AND u.is_active
 """
-
-
-def key_of(headers: Headers) -> str | None:
-    """The key of the session that the cookies name, if any; what can't be one is none, and the
-    database is not asked about it."""
-    cookies = parse_cookie(headers.get(b"cookie", b"").decode("latin-1"))
-    key = cookies.get(settings.SESSION_COOKIE_NAME, "")
-    return key if _KEY.fullmatch(key) else None
 
 
 def find(key: str) -> Visitor:

@@ -1,12 +1,16 @@
 """Who listens, and whether the page that opened a socket is one of ours. Pure."""
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
+from django.http import parse_cookie
+
 Headers = Mapping[bytes, bytes]
 DEFAULT_PORTS = {"http": 80, "https": 443}
+_SESSION_KEY = re.compile(r"[a-z0-9]{32}")
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,13 @@ def carries_token(headers: Headers) -> bool:
     """Whether it names a token: `Authorization: Bearer`, or `X-API-Key`."""
     kind, _, token = headers.get(b"authorization", b"").partition(b" ")
     return (kind.lower() == b"bearer" and token.strip() != b"") or b"x-api-key" in headers
+
+
+def session_key_of(headers: Headers, cookie_name: str) -> str | None:
+    """Return the session key in the cookies; None without one, or if it can't be one."""
+    cookies = parse_cookie(headers.get(b"cookie", b"").decode("latin-1"))
+    key = cookies.get(cookie_name, "")
+    return key if _SESSION_KEY.fullmatch(key) else None
 
 
 def is_own_page(headers: Headers, trusted: Collection[str], *, https_only: bool) -> bool:

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 import structlog
 from django.db import connection, transaction
 
+from controlplane.core.actors import Person
 from controlplane.core.palette import matching, sources
 from controlplane.core.palette.sources import ACTION, Asked, Command, Entry, ThingSource
-from controlplane.core.people.models import User
 from controlplane.core.roles import SCOPES_OF, Role
 
 log = structlog.get_logger(__name__)
@@ -33,7 +33,7 @@ def find(asked: Asked) -> list[tuple[str, list[Entry]]]:
     return _grouped(sorted(found, key=lambda one: -one.weight)[:SHOWN])
 
 
-def allowed(command: Command, user: User) -> bool:
+def allowed(command: Command, user: Person) -> bool:
     """Whether this person may carry a command out. Pages that everybody sees need nothing."""
     if command.scope == "admin":
         return user.is_admin

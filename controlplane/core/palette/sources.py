@@ -8,7 +8,7 @@ from datetime import datetime
 from django.urls import reverse
 from django.utils.module_loading import autodiscover_modules
 
-from controlplane.core.people.models import User
+from controlplane.core.actors import Person
 
 PAGE, ACTION = "Page", "Action"
 
@@ -67,7 +67,7 @@ class Asked:
     """What somebody typed, without spaces around it, and who."""
 
     text: str
-    user: User
+    user: Person
     now: datetime
 
     @property

@@ -11,7 +11,7 @@ from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from controlplane.core.actors import Actor
-from controlplane.core.browser import PersonRequest, done_at, show, signed_in
+from controlplane.core.browser import done_at, show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.entry import factors, resets
 from controlplane.core.errors import Conflict, DomainError, InvalidInput, NotFound
@@ -20,6 +20,7 @@ from controlplane.core.http.permissions import actor_of
 from controlplane.core.people import finding, leaving, services, session_views, sessions
 from controlplane.core.people.forms import ABOUT_ROLES, LeavingForm, NewPersonForm, PersonForm
 from controlplane.core.people.models import User
+from controlplane.core.people.requests import UserRequest
 from controlplane.core.roles import Power
 from controlplane.core.tokens.models import Token
 
@@ -28,7 +29,7 @@ TOKENS_SHOWN = 20
 
 @signed_in
 @require_GET
-def people_page(request: PersonRequest) -> HttpResponse:
+def people_page(request: UserRequest) -> HttpResponse:
     actor_of(request).require_power(Power.ADMINISTER)
     now = db_now()
     return render(request, "core/people.html", {"now": now, **finding.page(request.GET, now)})
@@ -36,7 +37,7 @@ def people_page(request: PersonRequest) -> HttpResponse:
 
 @signed_in
 @require_GET
-def person_page(request: PersonRequest, user_id: int) -> HttpResponse:
+def person_page(request: UserRequest, user_id: int) -> HttpResponse:
     actor_of(request).require_power(Power.ADMINISTER)
     person, now = _person(user_id), db_now()
     rows, total = session_views.rows(person, request, now)
@@ -58,7 +59,7 @@ def person_page(request: PersonRequest, user_id: int) -> HttpResponse:
 @signed_in
 @sensitive_variables("password")
 @require_http_methods(["GET", "POST"])
-def new(request: PersonRequest) -> HttpResponse:
+def new(request: UserRequest) -> HttpResponse:
     """Make a person. Their first password is in this answer and nowhere else."""
     actor, now = _admin(request)
     start = {"time_zone": request.user.time_zone, "role": "viewer"}
@@ -78,7 +79,7 @@ def new(request: PersonRequest) -> HttpResponse:
 
 @signed_in
 @require_http_methods(["GET", "POST"])
-def change(request: PersonRequest, user_id: int) -> HttpResponse:
+def change(request: UserRequest, user_id: int) -> HttpResponse:
     actor, now = _admin(request)
     person = _person(user_id)
     start = {name: getattr(person, name) for name in PersonForm.base_fields}
@@ -98,7 +99,7 @@ def change(request: PersonRequest, user_id: int) -> HttpResponse:
 
 @signed_in
 @require_http_methods(["GET", "POST"])
-def deactivate(request: PersonRequest, user_id: int) -> HttpResponse:
+def deactivate(request: UserRequest, user_id: int) -> HttpResponse:
     """Say first what stops; then stop it, in one go."""
     actor, now = _admin(request)
     person = _person(user_id)
@@ -118,7 +119,7 @@ def deactivate(request: PersonRequest, user_id: int) -> HttpResponse:
 
 @signed_in
 @require_POST
-def activate(request: PersonRequest, user_id: int) -> HttpResponse:
+def activate(request: UserRequest, user_id: int) -> HttpResponse:
     actor, now = _admin(request, user_id)
     person = services.change_user(user=_person(user_id), actor=actor, now=now, is_active=True)
     return done_at(request, f"{person.username} may sign in again.", _page(person))
@@ -126,7 +127,7 @@ def activate(request: PersonRequest, user_id: int) -> HttpResponse:
 
 @signed_in
 @require_POST
-def end_sessions(request: PersonRequest, user_id: int) -> HttpResponse:
+def end_sessions(request: UserRequest, user_id: int) -> HttpResponse:
     """One session of a person, or all of them."""
     actor, now = _admin(request, user_id)
     person = _person(user_id)
@@ -141,7 +142,7 @@ def end_sessions(request: PersonRequest, user_id: int) -> HttpResponse:
 
 @signed_in
 @require_http_methods(["GET", "POST"])
-def reset_factors(request: PersonRequest, user_id: int) -> HttpResponse:
+def reset_factors(request: UserRequest, user_id: int) -> HttpResponse:
     """Take the second factors from somebody who lost theirs; all their sessions end with it."""
     actor, now = _admin(request)
     person = _person(user_id)
@@ -154,7 +155,7 @@ def reset_factors(request: PersonRequest, user_id: int) -> HttpResponse:
 
 @signed_in
 @require_POST
-def reset_link(request: PersonRequest, user_id: int) -> HttpResponse:
+def reset_link(request: UserRequest, user_id: int) -> HttpResponse:
     actor, now = _admin(request, user_id)
     person = _person(user_id)
     try:
@@ -164,7 +165,7 @@ def reset_link(request: PersonRequest, user_id: int) -> HttpResponse:
     return _once(request, person, f"A link for {person.username}", request.build_absolute_uri(link))
 
 
-def _admin(request: PersonRequest, user_id: int | None = None) -> tuple[Actor, datetime]:
+def _admin(request: UserRequest, user_id: int | None = None) -> tuple[Actor, datetime]:
     """Whoever administers has lately shown who they are; a button leads back to its page."""
     actor, now = actor_of(request), db_now()
     actor.require_power(Power.ADMINISTER)
@@ -184,12 +185,12 @@ def _page(person: User) -> str:
     return reverse("person_page", args=[person.pk])
 
 
-def _form(request: PersonRequest, form: PersonForm, person: User | None) -> HttpResponse:
+def _form(request: UserRequest, form: PersonForm, person: User | None) -> HttpResponse:
     context = {"form": form, "person": person, "roles": ABOUT_ROLES.items()}
     return show(request, "core/person_form.html", context, status=422 if form.is_bound else 200)
 
 
-def _once(request: PersonRequest, person: User, heading: str, secret: str) -> HttpResponse:
+def _once(request: UserRequest, person: User, heading: str, secret: str) -> HttpResponse:
     context = {"person": person, "heading": heading, "secret": secret}
     return show(request, "core/person_once.html", context)
 
@@ -198,7 +199,7 @@ def _complaints(error: InvalidInput | ValidationError) -> dict[str, list[str]]:
     return error.message_dict if isinstance(error, ValidationError) else error.errors
 
 
-def _refused(request: PersonRequest, heading: str, error: DomainError) -> HttpResponse:
+def _refused(request: UserRequest, heading: str, error: DomainError) -> HttpResponse:
     errors = getattr(error, "errors", {})
     said = " ".join(text for texts in errors.values() for text in texts) or error.detail
     context = {"heading": heading, "detail": said, "back": "people_page"}

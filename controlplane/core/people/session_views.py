@@ -7,12 +7,13 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET, require_POST
 
-from controlplane.core.browser import PersonRequest, done_at, signed_in
+from controlplane.core.browser import done_at, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.http.requests import session_digest
 from controlplane.core.people import devices, sessions
 from controlplane.core.people.models import BrowserSession, User
+from controlplane.core.people.requests import UserRequest
 from controlplane.core.people.session_store import ends_anyway
 
 PAGE = "/preferences/sessions/"
@@ -30,7 +31,7 @@ class Row:
 
 @signed_in
 @require_GET
-def sessions_page(request: PersonRequest) -> HttpResponse:
+def sessions_page(request: UserRequest) -> HttpResponse:
     now = db_now()
     shown, total = rows(request.user, request, now)
     context = {"now": now, "rows": shown, "total": total}
@@ -39,7 +40,7 @@ def sessions_page(request: PersonRequest) -> HttpResponse:
 
 @signed_in
 @require_POST
-def end(request: PersonRequest) -> HttpResponse:
+def end(request: UserRequest) -> HttpResponse:
     """End one session, or with `others` all but this one."""
     actor, now = actor_of(request), db_now()
     if "others" in request.POST:
@@ -52,7 +53,7 @@ def end(request: PersonRequest) -> HttpResponse:
     return done_at(request, "That session has ended; its pages close within seconds.", PAGE)
 
 
-def rows(user: User, request: PersonRequest, now: datetime) -> tuple[list[Row], int]:
+def rows(user: User, request: UserRequest, now: datetime) -> tuple[list[Row], int]:
     """A person's open sessions, the latest seen first, at most :data:`SHOWN`; and how many."""
     here = session_digest(request.session.session_key or "")
     found = BrowserSession.objects.filter(user=user).open(now)

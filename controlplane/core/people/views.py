@@ -8,13 +8,14 @@ from django.shortcuts import redirect, render
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods, require_POST
 
-from controlplane.core.browser import PersonRequest, signed_in
+from controlplane.core.browser import signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.entry import throttle
 from controlplane.core.entry.views.sign_in import note_failure
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.people import services
 from controlplane.core.people.forms import PreferencesForm
+from controlplane.core.people.requests import UserRequest
 
 THEMES = {"light", "dark"}
 A_YEAR = 365 * 24 * 3600
@@ -22,7 +23,7 @@ A_YEAR = 365 * 24 * 3600
 
 @signed_in
 @require_http_methods(["GET", "POST"])
-def preferences(request: PersonRequest) -> HttpResponse:
+def preferences(request: UserRequest) -> HttpResponse:
     """A person's own name, time zone and password: two forms, told apart by their button."""
     user = request.user
     now = db_now()

@@ -13,12 +13,13 @@ from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_GET, require_http_methods
 
 from controlplane.core.actors import Actor
-from controlplane.core.browser import PersonRequest, done_at, show, signed_in
+from controlplane.core.browser import done_at, show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput, NotFound
 from controlplane.core.http.confirmation import require_fresh
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.people.models import User
+from controlplane.core.people.requests import UserRequest
 from controlplane.core.roles import SCOPES_OF, Power, Role
 from controlplane.core.tokens import services
 from controlplane.core.tokens.forms import HandOverForm, NewTokenForm, RevokeForm
@@ -54,7 +55,7 @@ class Row:
 
 @signed_in
 @require_GET
-def tokens_page(request: PersonRequest) -> HttpResponse:
+def tokens_page(request: UserRequest) -> HttpResponse:
     """All of them for an admin, their own for everybody else; the newest first."""
     actor, now = actor_of(request), db_now()
     q, owner = _text(request.GET, "q"), _text(request.GET, "owner")
@@ -77,7 +78,7 @@ def tokens_page(request: PersonRequest) -> HttpResponse:
 @signed_in
 @sensitive_variables("text")
 @require_http_methods(["GET", "POST"])
-def new(request: PersonRequest) -> HttpResponse:
+def new(request: UserRequest) -> HttpResponse:
     """Make a token. Its text is in this answer and nowhere else."""
     actor, now = _admin(request)
     start = {"owner": request.user.pk, "days": USUAL_DAYS}
@@ -112,7 +113,7 @@ def new(request: PersonRequest) -> HttpResponse:
 
 @signed_in
 @require_http_methods(["GET", "POST"])
-def revoke(request: PersonRequest, token_id: int) -> HttpResponse:
+def revoke(request: UserRequest, token_id: int) -> HttpResponse:
     """End a token, for a reason: an admin any, everybody else their own."""
     actor, now = actor_of(request), db_now()
     token = _token(_seen_by(request.user), token_id)
@@ -129,7 +130,7 @@ def revoke(request: PersonRequest, token_id: int) -> HttpResponse:
 
 @signed_in
 @require_http_methods(["GET", "POST"])
-def hand_over(request: PersonRequest, token_id: int) -> HttpResponse:
+def hand_over(request: UserRequest, token_id: int) -> HttpResponse:
     actor, now = _admin(request)
     token = _token(Token.objects.select_related("owner"), token_id)
     roles = [role for role in Role if set(token.scopes) <= SCOPES_OF[role]]
@@ -151,7 +152,7 @@ def hand_over(request: PersonRequest, token_id: int) -> HttpResponse:
     return show(request, "core/token_hand_over.html", context, status=422 if form.is_bound else 200)
 
 
-def _admin(request: PersonRequest) -> tuple[Actor, datetime]:
+def _admin(request: UserRequest) -> tuple[Actor, datetime]:
     actor, now = actor_of(request), db_now()
     actor.require_power(Power.ADMINISTER)
     require_fresh(request, now)

@@ -13,7 +13,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
-from controlplane.core.browser import PersonRequest, signed_in
+from controlplane.core.browser import signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.entry import arrivals, factors, links, throttle, trail
 from controlplane.core.entry.provider import Identity, ProviderAdapter, provider
@@ -21,6 +21,7 @@ from controlplane.core.entry.views.sign_in import proceed, safe_next
 from controlplane.core.errors import DomainError, Forbidden
 from controlplane.core.http import confirmation
 from controlplane.core.http.permissions import actor_of
+from controlplane.core.people.requests import UserRequest
 
 SIGN_IN, CONFIRM = "sign-in", "confirm"
 CONFIRMED_WITHIN = 120  # Seconds since somebody showed the provider who they are.
@@ -46,7 +47,7 @@ def leave(request: HttpRequest) -> HttpResponse:
 
 @signed_in
 @require_POST
-def leave_to_confirm(request: PersonRequest) -> HttpResponse:
+def leave_to_confirm(request: UserRequest) -> HttpResponse:
     return _leave(request, CONFIRM, prompt="login", max_age="0")
 
 

@@ -6,19 +6,20 @@ from django.shortcuts import redirect
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
-from controlplane.core.browser import PersonRequest, show, signed_in
+from controlplane.core.browser import show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.entry import factors, links, passkeys, throttle, trail
 from controlplane.core.entry.views.sign_in import note_failure, prove, safe_next
 from controlplane.core.errors import DomainError, InvalidInput, TooManyRequests
 from controlplane.core.http import confirmation
 from controlplane.core.http.permissions import actor_of
+from controlplane.core.people.requests import UserRequest
 
 
 @signed_in
 @sensitive_post_parameters("password", "code", "credential")
 @require_http_methods(["GET", "POST"])
-def confirm(request: PersonRequest) -> HttpResponse:
+def confirm(request: UserRequest) -> HttpResponse:
     """By a second factor for who has one, else by password; by the provider for those who came from
     there. A password alone may be known to whoever sits at an open browser."""
     error: DomainError | None = None
@@ -46,7 +47,7 @@ def confirm(request: PersonRequest) -> HttpResponse:
     return show(request, "core/confirm.html", context, status=status)
 
 
-def _proved(request: PersonRequest, have: factors.Factors, name: str) -> DomainError | None:
+def _proved(request: UserRequest, have: factors.Factors, name: str) -> DomainError | None:
     if have.any or "password" not in request.POST:
         return prove(request, request.user, name)
     if request.user.check_password(request.POST["password"]):

@@ -11,13 +11,14 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from controlplane.core import sealing
-from controlplane.core.browser import PersonRequest, signed_in
+from controlplane.core.browser import signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.entry import codes, factors, links, passkeys, trail
 from controlplane.core.entry.adapters import SecondFactorAdapter
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http import confirmation
 from controlplane.core.http.permissions import actor_of
+from controlplane.core.people.requests import UserRequest
 
 PENDING = "totp_to_add"
 PAGE = "security_page"
@@ -26,7 +27,7 @@ PAGE_URL = "/preferences/security/"
 
 @signed_in
 @require_GET
-def security_page(request: PersonRequest) -> HttpResponse:
+def security_page(request: UserRequest) -> HttpResponse:
     have = factors.of(request.user)
     context = {
         "now": db_now(),
@@ -41,7 +42,7 @@ def security_page(request: PersonRequest) -> HttpResponse:
 @signed_in
 @sensitive_post_parameters("code")
 @require_http_methods(["GET", "POST"])
-def add_app(request: PersonRequest) -> HttpResponse:
+def add_app(request: UserRequest) -> HttpResponse:
     """GET makes a secret and shows it as a QR code; POST proves that the app has it."""
     now = db_now()
     confirmation.require_fresh(request, now)
@@ -72,7 +73,7 @@ def add_app(request: PersonRequest) -> HttpResponse:
 
 @signed_in
 @require_http_methods(["GET", "POST"])
-def add_passkey(request: PersonRequest) -> HttpResponse:
+def add_passkey(request: UserRequest) -> HttpResponse:
     now = db_now()
     confirmation.require_fresh(request, now)
     wrong = ""
@@ -95,7 +96,7 @@ def add_passkey(request: PersonRequest) -> HttpResponse:
 
 @signed_in
 @require_POST
-def remove(request: PersonRequest) -> HttpResponse:
+def remove(request: UserRequest) -> HttpResponse:
     """Remove a passkey (`factor`: its id) or the authenticator app (`factor`: `app`)."""
     now = db_now()
     confirmation.require_fresh(request, now, next_url=PAGE_URL)
@@ -118,7 +119,7 @@ def remove(request: PersonRequest) -> HttpResponse:
 
 @signed_in
 @require_POST
-def new_codes(request: PersonRequest) -> HttpResponse:
+def new_codes(request: UserRequest) -> HttpResponse:
     """Replace the recovery codes, and show the new ones: this once."""
     now = db_now()
     confirmation.require_fresh(request, now, next_url=PAGE_URL)
@@ -126,12 +127,12 @@ def new_codes(request: PersonRequest) -> HttpResponse:
     return _show_codes(request, made)
 
 
-def _added(request: PersonRequest, said: str, made: list[str]) -> HttpResponse:
+def _added(request: UserRequest, said: str, made: list[str]) -> HttpResponse:
     messages.success(request, said)
     return _show_codes(request, made) if made else redirect(PAGE)
 
 
-def _show_codes(request: PersonRequest, made: list[str]) -> HttpResponse:
+def _show_codes(request: UserRequest, made: list[str]) -> HttpResponse:
     shown = [f"{code[:4]} {code[4:]}" for code in made]
     lines = [f"{trail.issuer()}: recovery codes of {request.user.username}", "", *shown, ""]
     text = base64.b64encode("\n".join(lines).encode()).decode()

@@ -1,16 +1,16 @@
 """What the hub of a process tells its sockets, without a server around it."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 import orjson
 import pytest
 
-from controlplane.core.errors import Unavailable
+from controlplane.core.errors import Unauthenticated, Unavailable
 from controlplane.core.live.hub import Hub
-from controlplane.core.live.visitors import Visitor
+from controlplane.core.live.visitors import Session, Visitor
 from controlplane.core.wire import MISSED_NOTE
 
 TOPICS = frozenset({"degradation", "slo"})
@@ -33,6 +33,12 @@ class Around:
 
     def token_stands(self, visitor: Visitor) -> bool:
         return True
+
+    def find_session(self, key: str) -> Visitor:
+        raise Unauthenticated("There are no sessions here.")
+
+    def ended_sessions(self, sessions: Collection[Session]) -> set[Session]:
+        return set()
 
 
 def entered(hub: Hub):

@@ -13,6 +13,7 @@ from controlplane.core.entry.tests.people import with_app
 from controlplane.core.errors import Forbidden, Unauthenticated
 from controlplane.core.http.tests.callers import MODEL_BACKEND, person
 from controlplane.core.live import sessions
+from controlplane.core.live.visitors import session_key_of
 from controlplane.core.people import services as people
 from controlplane.core.people.models import BrowserSession
 
@@ -63,13 +64,13 @@ def test_unknown_session_is_nobodys(key):
     ],
 )
 def test_what_can_not_be_a_key_is_none(cookie, key):
-    assert sessions.key_of({b"cookie": cookie.encode()}) == key
+    assert session_key_of({b"cookie": cookie.encode()}, "sessionid") == key
 
 
 def test_key_of_somebody_who_signed_in_is_one():
     _, key = signed_in(person())
 
-    assert sessions.key_of({b"cookie": f"sessionid={key}".encode()}) == key
+    assert session_key_of({b"cookie": f"sessionid={key}".encode()}, "sessionid") == key
 
 
 def test_session_of_somebody_deactivated_is_nobodys():

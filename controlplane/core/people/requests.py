@@ -1,0 +1,10 @@
+"""The request of a signed-in user, for the pages of their own account."""
+
+from controlplane.core.browser import PersonRequest
+from controlplane.core.people.models import User
+
+
+class UserRequest(PersonRequest):
+    """A request of a signed-in user, as far as types go."""
+
+    user: User
