@@ -15,8 +15,11 @@ class CoreConfig(AppConfig):
         )
         from controlplane.core.entry import resets  # noqa: F401 - how links get into mails
         from controlplane.core.people import authority as accounts
+        from controlplane.core.people import leaving
+        from controlplane.core.targets import usage
 
         authority.register(accounts)
+        leaving.register_duties(usage.duties_of)
 
         if not settings.AS_OWNER:  # Migrations may wait, and terminate no other session.
             blockers.install()

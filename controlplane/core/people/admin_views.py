@@ -112,7 +112,7 @@ def deactivate(request: UserRequest, user_id: int) -> HttpResponse:
         except (Conflict, InvalidInput) as error:
             return _refused(request, "Not deactivated", error)
         return done_at(request, f"{person.username} is deactivated.", _page(person))
-    context = {"person": person, "now": now, "heirs": heirs, "stops": leaving.of(person, now)}
+    context = {"person": person, "now": now, "heirs": heirs, "stops": leaving.preview(person, now)}
     status = 422 if form.is_bound else 200
     return show(request, "core/person_leave.html", {"form": form, **context}, status=status)
 

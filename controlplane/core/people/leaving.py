@@ -1,10 +1,11 @@
-"""What stops when somebody is deactivated, told before; and who takes over their tokens."""
+"""Deactivating a person: a preview of what stops, and handing over their tokens."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import F
 
 from controlplane.core.actors import Actor
 from controlplane.core.approvals.models import Approval
@@ -12,8 +13,6 @@ from controlplane.core.errors import InvalidInput
 from controlplane.core.people import services, sessions
 from controlplane.core.people.models import User
 from controlplane.core.roles import SCOPES_OF, Role
-from controlplane.core.targets import usage
-from controlplane.core.targets.models import Target
 from controlplane.core.tokens import services as tokens
 from controlplane.core.tokens.models import Token
 
@@ -21,52 +20,59 @@ SHOWN = 50
 
 
 @dataclass(frozen=True)
-class Leaving:
-    """`duties` are rotations, steps and routes that name the person, in words. `addressed` are
-    targets that carry the person's own address without being theirs: those go on being told.
-    Lists hold at most :data:`SHOWN`; `token_count` and `session_count` count all."""
+class Duties:
+    """Notifications that depend on a person.
+
+    `duties` are the rotations, steps and routes that name the person, in words. `addressed` are
+    the names of targets with the person's own address that aren't the person's: they stay active.
+    """
+
+    duties: list[str]
+    addressed: list[str]
+
+
+@dataclass(frozen=True)
+class Leaving(Duties):
+    """All that stops or loses its owner with a person.
+
+    Lists hold at most :data:`SHOWN`; `token_count` and `session_count` count all.
+    """
 
     tokens: list[Token]
     token_count: int
     session_count: int
     approvals: list[Approval]
-    duties: list[str]
-    addressed: list[Target]
 
 
-def of(user: User, now: datetime) -> Leaving:
-    """What would stop or stay without an owner if this person were deactivated at `now`."""
+_sources: list[Callable[[User, int], Duties]] = []
+
+
+def register_duties(source: Callable[[User, int], Duties]) -> None:
+    """Have `source` say which notifications depend on a person: user, largest list → duties."""
+    _sources.append(source)
+
+
+def preview(user: User, now: datetime) -> Leaving:
+    """Return what would stop or lose its owner if this person were deactivated at `now`."""
     theirs = Token.objects.usable(now).filter(owner=user)
-    named = list(Target.objects.filter(kind=Target.Kind.PERSON, user=user)[:SHOWN])
-    leads = usage.used_by(named)
     asked = Approval.objects.filter(requester=user, state=Approval.State.PENDING)
+    found = [source(user, SHOWN) for source in _sources]
     return Leaving(
         tokens=list(theirs.order_by(F("last_used_at").desc(nulls_last=True), "-id")[:SHOWN]),
         token_count=theirs.count(),
         session_count=user.browser_sessions.open(now).count(),
         approvals=list(asked.order_by("id")[:SHOWN]),
-        duties=list(dict.fromkeys(words for target in named for words in leads[target.pk])),
-        addressed=list(_addressed(user).order_by("name")[:SHOWN]),
+        duties=[words for one in found for words in one.duties],
+        addressed=[name for one in found for name in one.addressed],
     )
 
 
 def heirs(user: User) -> list[User]:
-    """Who could own this person's tokens: the active people who may do all that those may."""
+    """Return at most 200 active people whose roles cover all scopes of this person's tokens."""
     scopes = {scope for token in user.tokens.filter(revoked_at=None) for scope in token.scopes}
     roles = [role for role in Role if scopes <= SCOPES_OF[role]]
     others = User.objects.filter(is_active=True, role__in=roles).exclude(pk=user.pk)
     return list(others.order_by("username")[:200])
-
-
-def _addressed(user: User) -> QuerySet[Target]:
-    """Targets that lead to this person's Slack or e-mail by an address of their own."""
-    theirs = Q(pk__in=())
-    if user.email:
-        theirs |= Q(email__iexact=user.email) | Q(address__iexact=f"email:{user.email}")
-    if user.slack_user_id:
-        theirs |= Q(slack_user_id=user.slack_user_id) | Q(address=f"slack:{user.slack_user_id}")
-    # What belongs to the account falls silent with it.
-    return Target.objects.filter(theirs).exclude(user=user)
 
 
 @transaction.atomic

@@ -1,8 +1,12 @@
-"""What leads to a target: steps, rotations and routes, in words."""
+"""Steps, rotations and routes that lead to a target, in words."""
 
 from collections import defaultdict
 from collections.abc import Sequence
 
+from django.db.models import Q, QuerySet
+
+from controlplane.core.people.leaving import Duties
+from controlplane.core.people.models import User
 from controlplane.core.targets.models import EscalationStep, OnCallMember, Route, Target
 
 
@@ -18,3 +22,26 @@ def used_by(targets: Sequence[Target]) -> dict[int, list[str]]:
     for route in Route.objects.filter(target__in=targets).order_by("id"):
         found[route.target_id][f"the route for {route.event}"] = None
     return {target.pk: list(found[target.pk]) for target in targets}
+
+
+def duties_of(user: User, most: int) -> Duties:
+    """Return the notifications that depend on a person, at most `most` targets of each sort."""
+    named = list(Target.objects.filter(kind=Target.Kind.PERSON, user=user)[:most])
+    leads = used_by(named)
+    return Duties(
+        duties=list(dict.fromkeys(words for target in named for words in leads[target.pk])),
+        addressed=list(_addressed(user).order_by("name").values_list("name", flat=True)[:most]),
+    )
+
+
+def _addressed(user: User) -> QuerySet[Target]:
+    """Return the targets with this person's Slack or e-mail address that aren't the person's own.
+
+    Targets of the account itself fall silent with it.
+    """
+    theirs = Q(pk__in=())
+    if user.email:
+        theirs |= Q(email__iexact=user.email) | Q(address__iexact=f"email:{user.email}")
+    if user.slack_user_id:
+        theirs |= Q(slack_user_id=user.slack_user_id) | Q(address=f"slack:{user.slack_user_id}")
+    return Target.objects.filter(theirs).exclude(user=user)
