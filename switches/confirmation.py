@@ -5,7 +5,7 @@ from datetime import datetime
 from django.http import HttpRequest
 from rest_framework.request import Request
 
-from controlplane.core.entry.confirming import require_fresh
+from controlplane.core.http.confirmation import require_fresh
 
 from .models import Scope
 
