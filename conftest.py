@@ -16,9 +16,9 @@ from django.test.signals import setting_changed
 from psycopg.conninfo import conninfo_to_dict
 from pytest_django import DjangoDbBlocker
 
+from controlplane.accounts.authentication import throttle
 from controlplane.core import metrics
 from controlplane.core.attention import services as attention
-from controlplane.core.entry import throttle
 from controlplane.tests.database import InitialState, arranged_once, make_template
 
 pytest_plugins = ["controlplane.tests.browser", "controlplane.tests.selection"]

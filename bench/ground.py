@@ -60,10 +60,10 @@ def prepare() -> None:
 
 def make_token(*scopes: str) -> str:
     """A token that may read switches, or what `scopes` say, owned by the first admin."""
+    from controlplane.accounts.people.services import first_admin
+    from controlplane.accounts.tokens import services
     from controlplane.core.actors import system
     from controlplane.core.clock import db_now
-    from controlplane.core.people.services import first_admin
-    from controlplane.core.tokens import services
 
     owner = first_admin()
     if owner is None:

@@ -28,8 +28,6 @@ from controlplane.beside import Web  # noqa: E402
 from controlplane.core import health, metrics  # noqa: E402
 from controlplane.core.errors import Busy, DomainError, Unavailable  # noqa: E402
 from controlplane.core.live import consumer  # noqa: E402
-from controlplane.core.tokens import lookup  # noqa: E402
-from controlplane.core.tokens.lookup import KnownToken  # noqa: E402
 from controlplane.dataplane import answers, figures, handover  # noqa: E402
 from controlplane.dataplane.application import Application  # noqa: E402
 from controlplane.dataplane.call import ASGIApplication, Call  # noqa: E402
@@ -37,6 +35,8 @@ from controlplane.dataplane.credentials import authenticate, identify  # noqa: E
 from controlplane.gate import Gate  # noqa: E402
 from controlplane.token_reads import TokenReads  # noqa: E402
 
+from .accounts.tokens import lookup  # noqa: E402
+from .accounts.tokens.lookup import KnownToken  # noqa: E402
 from .core.roles import Role  # noqa: E402
 
 MAX_TOKEN_AGE_SECONDS = 3.0

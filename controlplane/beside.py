@@ -11,13 +11,15 @@ import structlog
 
 from controlplane.core.degradation.levels import picture
 from controlplane.core.errors import DomainError
-from controlplane.core.live import sessions, topics
 from controlplane.core.live.hub import Hub
 from controlplane.core.live.visitors import Headers, Visitor
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.credentials import authenticate
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.state import State
+
+from .accounts.people import socket_sessions as sessions
+from .core.live import topics
 
 GOODBYE_SECONDS = 1.5
 """A part of what the server has before it is killed (`serving.GRACE_SECONDS`)."""

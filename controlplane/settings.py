@@ -34,6 +34,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 INSTALLED_APPS = [
     "controlplane.core",
+    "controlplane.accounts",
     "controlplane.dataplane",
     "controlplane.processes",
     "switches",
@@ -49,7 +50,7 @@ INSTALLED_APPS = [
     "allauth",
     "allauth.account",
     "allauth.mfa",
-    "controlplane.core.entry.apps.LazySocialAccountConfig",
+    "controlplane.accounts.authentication.apps.LazySocialAccountConfig",
     "allauth.socialaccount.providers.openid_connect",
     "axes",
     "csp",
@@ -74,7 +75,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "allauth.account.middleware.AccountMiddleware",
-    "controlplane.core.entry.middleware.SecondFactorMiddleware",
+    "controlplane.accounts.authentication.middleware.SecondFactorMiddleware",
     "controlplane.core.http.middleware.PersonTimeZoneMiddleware",
     "controlplane.core.http.middleware.DomainErrorMiddleware",
     "axes.middleware.AxesMiddleware",
@@ -182,26 +183,26 @@ AXES_FAILURE_LIMIT = 8
 AXES_COOLOFF_TIME = 0.25  # hours
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True
-AXES_LOCKOUT_CALLABLE = "controlplane.core.entry.throttle.locked_out"
+AXES_LOCKOUT_CALLABLE = "controlplane.accounts.authentication.throttle.locked_out"
 AXES_VERBOSE = False
 AXES_ENABLE_ADMIN = False  # Its own page would lift a lock-out without a trace.
 AXES_DISABLE_ACCESS_LOG = True
 AXES_CLIENT_IP_CALLABLE = "controlplane.core.http.requests.client_ip"
 
-ACCOUNT_ADAPTER = "controlplane.core.entry.adapters.AccountAdapter"
+ACCOUNT_ADAPTER = "controlplane.accounts.authentication.adapters.AccountAdapter"
 ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_LOGIN_TIMEOUT = 600  # Seconds between the first step of signing in and the last.
-MFA_ADAPTER = "controlplane.core.entry.adapters.SecondFactorAdapter"
+MFA_ADAPTER = "controlplane.accounts.authentication.adapters.SecondFactorAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
-SOCIALACCOUNT_ADAPTER = "controlplane.core.entry.adapters.ProviderCalls"
+SOCIALACCOUNT_ADAPTER = "controlplane.accounts.authentication.adapters.ProviderCalls"
 SOCIALACCOUNT_STORE_TOKENS = False
 SOCIALACCOUNT_REQUESTS_TIMEOUT = 5
 PASSWORD_RESET_TIMEOUT = 3600  # Seconds.
 
-SESSION_ENGINE = "controlplane.core.people.session_store"
+SESSION_ENGINE = "controlplane.accounts.people.session_store"
 SESSION_COOKIE_AGE = ENV.entry.session_minutes * 60
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
@@ -257,8 +258,8 @@ STORAGES = {
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "controlplane.core.entry.rest.TokenAuthentication",
-        "controlplane.core.entry.rest.PersonAuthentication",
+        "controlplane.accounts.authentication.rest.TokenAuthentication",
+        "controlplane.accounts.authentication.rest.PersonAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["controlplane.core.http.permissions.HasScope"],
     "DEFAULT_RENDERER_CLASSES": ["controlplane.core.http.rendering.JSONRenderer"],

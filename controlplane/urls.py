@@ -4,9 +4,10 @@ from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
 
 from breakers.urls import api_urlpatterns as breakers_api
+from controlplane.accounts.urls import api_urlpatterns as accounts_api
 from controlplane.core.http.docs import DocsView, SchemaView
 from controlplane.core.urls import api_urlpatterns as core_api
-from slo.urls import api_urlpatterns
+from slo.urls import api_urlpatterns as slo_api
 from switches.urls import api_urlpatterns as switches_api
 
 handler400 = "controlplane.core.http.pages.bad_request"
@@ -17,11 +18,15 @@ handler500 = "controlplane.core.http.pages.server_error"
 admin.autodiscover()
 
 urlpatterns: list[URLPattern | URLResolver] = [
-    path("api/v1/", include([*switches_api, *breakers_api, *api_urlpatterns, *core_api])),
+    path(
+        "api/v1/",
+        include([*switches_api, *breakers_api, *slo_api, *core_api, *accounts_api]),
+    ),
     path("api/schema/", SchemaView.as_view(), name="schema"),
     path("api/docs/", DocsView.as_view(), name="docs"),
     path("admin/", admin.site.urls),
     path("", include("controlplane.core.ops_urls")),
+    path("", include("controlplane.accounts.pages_urls")),
     path("", include("controlplane.core.pages_urls")),
     path("", include("breakers.pages_urls")),
     path("", include("slo.pages_urls")),

@@ -12,9 +12,7 @@ from controlplane.core.instances.models import Acknowledgement, Instance
 from controlplane.core.interactions.models import AnsweredRequest
 from controlplane.core.jobs.models import Job, JobEffect, JobStep
 from controlplane.core.outbox.models import Attempt, OutboxMessage, Pace, Thread
-from controlplane.core.people.models import BrowserSession, User
 from controlplane.core.targets.models import EscalationStep, OnCallMember, Route, Target
-from controlplane.core.tokens.models import Credentials, Token
 from controlplane.core.trip_requests.models import TripRequest
 
 __all__ = [
@@ -24,8 +22,6 @@ __all__ = [
     "Attempt",
     "AuditEntry",
     "AuditRound",
-    "BrowserSession",
-    "Credentials",
     "Degradation",
     "Escalation",
     "EscalationStep",
@@ -46,9 +42,7 @@ __all__ = [
     "Target",
     "Thread",
     "Tick",
-    "Token",
     "TripRequest",
-    "User",
 ]
 
 

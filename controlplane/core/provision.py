@@ -1,11 +1,9 @@
-"""What an installation needs beside its schema: rights for the running application, and an admin.
+"""Provision an installation beside its schema: rights of the application, and apps' first data.
 
 Runs as the owner of the tables, at every start; a second run changes nothing.
 """
 
-import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -14,14 +12,8 @@ from django.utils.module_loading import autodiscover_modules
 from psycopg import sql
 
 from controlplane.core.actors import system
-from controlplane.core.audit.models import AuditEntry
 from controlplane.core.errors import Conflict
-from controlplane.core.people import services as people
-from controlplane.core.people.models import User
 
-from .roles import Role
-
-ADMIN = "admin"
 ACTOR = system("provision")
 LOCK = 0x5317C5  # PostgreSQL refuses to grant on one table twice at once.
 
@@ -37,22 +29,13 @@ FirstStep = Callable[[datetime], None]
 _first_steps: list[FirstStep] = []
 
 
-@dataclass(frozen=True)
-class Admin:
-    """Who signs in first. `password` is None unless it was made up just now."""
-
-    user: str
-    password: str | None
-    note: str
-
-
 @transaction.atomic
 def grant_rights(role: str) -> None:
     """Let `role` use every table of ours, and not own, empty or rewrite any of them.
 
     Raises :class:`Conflict` if `role` is the owner itself.
     """
-    _lock()
+    lock()
     owner, schema = _one("SELECT current_user, current_schema()")
     if role == owner:
         raise Conflict(
@@ -75,7 +58,7 @@ def grant_rights(role: str) -> None:
 @transaction.atomic
 def make_role(role: str) -> None:
     """For one login that serves both: make the role it steps down to, and let it do so."""
-    _lock()
+    lock()
     name = sql.Identifier(role)
     if not _one("SELECT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = %s)", role)[0]:
         _run("CREATE ROLE {role} NOLOGIN", role=name)
@@ -83,30 +66,6 @@ def make_role(role: str) -> None:
     usable = "SET" if version >= 160000 else "MEMBER"
     if not _one("SELECT pg_has_role(current_user, %s, %s)", role, usable)[0]:
         _run("GRANT {role} TO CURRENT_USER", role=name)
-
-
-@transaction.atomic
-def ensure_admin(chosen_password: str, now: datetime) -> Admin:
-    """Make sure that somebody can sign in: the user `admin`.
-
-    While that user never has, and nobody chose a password, each run makes a new one: the print of
-    an earlier run may be lost. What somebody set since, by a page or the shell, stays: a variable
-    that was left behind must not bring an old password back at the next release.
-    """
-    _lock()
-    admin = User.objects.filter(username=ADMIN).first()
-    if chosen_password and _chose_their_own():
-        return Admin(ADMIN, None, "the password is the one that somebody set since the first start")
-    if chosen_password:
-        _give_password(admin, chosen_password, now)
-        return Admin(ADMIN, None, "the password is the one in SWITCHGEAR_ADMIN_PASSWORD")
-    if admin is not None and admin.last_login is not None:
-        return Admin(ADMIN, None, "the password is the one chosen earlier")
-    if admin is None and people.first_admin() is not None:
-        return Admin(ADMIN, None, "there is no such user; other admins are there")
-    password = secrets.token_urlsafe(15)
-    _give_password(admin, password, now)
-    return Admin(ADMIN, password, "new at each start until the first sign-in; shown only now")
 
 
 def at_first(step: FirstStep) -> FirstStep:
@@ -121,21 +80,8 @@ def begin(now: datetime) -> None:
     autodiscover_modules("provision")
     for step in _first_steps:
         with transaction.atomic():
-            _lock()
+            lock()
             step(now)
-
-
-def _give_password(admin: User | None, password: str, now: datetime) -> None:
-    if admin is None:
-        people.create_user(username=ADMIN, password=password, role=Role.ADMIN, actor=ACTOR, now=now)
-    elif not admin.check_password(password):
-        people.set_password(user=admin, password=password, actor=ACTOR, now=now)
-
-
-def _chose_their_own() -> bool:
-    about = AuditEntry.objects.filter(target=f"user:{ADMIN}", action="user.password_set")
-    last = about.order_by("-id").first()
-    return last is not None and (last.actor_type, last.actor_name) != (ACTOR.type, ACTOR.name)
 
 
 def _tables(schema: str) -> list[str]:
@@ -149,7 +95,7 @@ def _tables(schema: str) -> list[str]:
         return [name for (name,) in cursor.fetchall()]
 
 
-def _lock() -> None:
+def lock() -> None:
     _one("SELECT pg_advisory_xact_lock(%s)", LOCK)
 
 

@@ -13,7 +13,7 @@ from django.db import models
 from django.utils.crypto import salted_hmac
 
 # What keys are derived with: another salt, or other words for a purpose, would open nothing.
-SALT = "controlplane.core.entry.sealing"
+SALT = "controlplane.accounts.authentication.sealing"
 SECOND_FACTORS = "second factors"
 WEBHOOKS = "webhooks"
 WEBHOOK_URLS = "webhooks' URLs"

@@ -10,9 +10,7 @@ from controlplane.core.gates import urls as gates
 from controlplane.core.http.routes import both_forms
 from controlplane.core.jobs import urls as jobs
 from controlplane.core.outbox import urls as outbox
-from controlplane.core.people import urls as people
 from controlplane.core.targets import urls as targets
-from controlplane.core.tokens import urls as tokens
 
 api_urlpatterns: list[URLPattern] = [
     *approvals.api_urlpatterns,
@@ -24,6 +22,4 @@ api_urlpatterns: list[URLPattern] = [
     *outbox.api_urlpatterns,
     *targets.api_urlpatterns,
     *both_forms("degradation", ops_api.DegradationView.as_view(), name="api-degradation"),
-    *people.api_urlpatterns,
-    *tokens.api_urlpatterns,
 ]

@@ -1,11 +1,11 @@
 """What core itself has to say on the pages that gather: attention, the report, the preview."""
 
+from controlplane.accounts.tokens import contested_instances as instances
 from controlplane.core import sections
 from controlplane.core.approvals import attention as approvals
 from controlplane.core.attention import rows
 from controlplane.core.audit import rounds
 from controlplane.core.escalation import attention as escalation
-from controlplane.core.instances import attention as instances
 from controlplane.core.jobs import attention as jobs
 from controlplane.core.outbox import attention as outbox
 from controlplane.core.outbox import report as outbox_report

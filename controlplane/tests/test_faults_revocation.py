@@ -6,12 +6,12 @@ from datetime import timedelta
 import httpx
 import pytest
 
+from controlplane.accounts.people import services as people
+from controlplane.accounts.tokens import services as tokens
+from controlplane.accounts.tokens.models import Token
 from controlplane.core.actors import system
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person, token_text
-from controlplane.core.people import services as people
-from controlplane.core.tokens import services as tokens
-from controlplane.core.tokens.models import Token
 from controlplane.tests.installation import until
 
 pytestmark = [

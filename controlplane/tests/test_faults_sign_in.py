@@ -6,12 +6,13 @@ import httpx
 import pytest
 from django.conf import settings
 
-from controlplane.core.entry.tests.people import PASSWORD
+from controlplane.accounts.authentication.tests.people import PASSWORD
 from controlplane.tests.installation import running, until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
 MAKE_KIM = (
-    "from controlplane.core.entry.tests.people import kim, with_app; print(with_app(kim())[0])"
+    "from controlplane.accounts.authentication.tests.people import kim, with_app; "
+    "print(with_app(kim())[0])"
 )
 MAX_SECONDS = 8
 """Of one answer, on a machine that does other things as well."""

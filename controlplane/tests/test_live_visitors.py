@@ -12,13 +12,13 @@ import pytest
 from django.conf import settings
 from django.db import connection
 
+from controlplane.accounts.people import services as people
+from controlplane.accounts.people import sessions
+from controlplane.accounts.tokens import services as tokens
+from controlplane.accounts.tokens.models import Token
 from controlplane.core.actors import system
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person, token_text
-from controlplane.core.people import services as people
-from controlplane.core.people import sessions
-from controlplane.core.tokens import services as tokens
-from controlplane.core.tokens.models import Token
 from controlplane.tests.installation import until
 from controlplane.tests.listening import Console, ends_with, heard, hears, refusal
 from switches.tests.screens import browser, engaged

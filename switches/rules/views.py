@@ -8,12 +8,12 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
+from controlplane.accounts.people.authority import approvers
 from controlplane.core.actors import Actor
 from controlplane.core.browser import PersonRequest, done, show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.people.authority import approvers
 from controlplane.core.rehearsal import rehearsal
 from controlplane.core.roles import Role
 from switches.models import Rule

@@ -3,10 +3,10 @@
 from datetime import timedelta
 from typing import Any
 
+from controlplane.accounts.people.models import User
 from controlplane.core.clock import db_now
 from controlplane.core.jobs import engine
 from controlplane.core.jobs.models import JobStep
-from controlplane.core.people.models import User
 from switches import services
 from switches.models import Ramp
 from switches.tests.screens import SAFE_NOW, engaged

@@ -7,10 +7,10 @@ from typing import Any
 
 from django.test import Client
 
+from controlplane.accounts.people.models import User
 from controlplane.core.actors import system
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import browser_of, person
-from controlplane.core.people.models import User
 from switches import services
 
 REASON = "OpenAI 5xx on completions since 02:10, INC-4411"

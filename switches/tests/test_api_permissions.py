@@ -2,10 +2,10 @@
 
 import pytest
 
+from controlplane.accounts.people.models import User
+from controlplane.accounts.tokens.models import Token
 from controlplane.core.http.tests.callers import Api, as_role, person, token_text
-from controlplane.core.people.models import User
 from controlplane.core.roles import ALL_SCOPES
-from controlplane.core.tokens.models import Token
 
 pytestmark = pytest.mark.django_db
 ROLES = ("viewer", "operator", "approver", "admin")

@@ -6,6 +6,8 @@ from datetime import timedelta
 import pytest
 from django.db import IntegrityError, connection, transaction
 
+from controlplane.accounts.people.models import User
+from controlplane.accounts.tokens import services as tokens
 from controlplane.core.actors import Actor, system
 from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval
@@ -13,9 +15,7 @@ from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
-from controlplane.core.people.models import User
 from controlplane.core.rehearsal import rehearsal
-from controlplane.core.tokens import services as tokens
 from switches import services
 from switches.models import Episode, Publication, Switch
 

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
+from controlplane.accounts.people.models import User
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
-from controlplane.core.people.models import User
 from switches.tests.screens import DIALOG, REASON, Tags, browser, browser_as, engaged, page, text
 from switches.tests.there import checks
 

@@ -7,10 +7,16 @@ from django.conf import settings
 from django.core.management import call_command
 from django.test import Client
 
+from controlplane.accounts.authentication.tests.people import (
+    PASSWORD,
+    code,
+    first_step,
+    kim,
+    with_app,
+)
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
-from controlplane.core.entry.tests.people import PASSWORD, code, first_step, kim, with_app
 from controlplane.core.http import confirmation
 from controlplane.core.http.tests.callers import Api, browser_of, person, with_token
 from switches.ramps.tests.given import begin, look

@@ -7,11 +7,11 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import resolve
 
+from controlplane.accounts.people.models import User
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from controlplane.core.palette import sources
 from controlplane.core.palette.sources import ACTION
-from controlplane.core.people.models import User
 from switches.models import Switch
 from switches.tests.ramping import ramping
 from switches.tests.screens import browser, browser_as, engaged, page, released

@@ -12,13 +12,13 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST
 from django_htmx.http import trigger_client_event
 
+from controlplane.accounts.people.authority import approvers
 from controlplane.core import sections
 from controlplane.core.browser import PersonRequest, in_dialog, show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.jobs.models import Job
-from controlplane.core.people.authority import approvers
 from controlplane.core.reasons import MIN_COLUMNS
 from controlplane.core.rehearsal import rehearsal
 from switches import keys, prepared, services

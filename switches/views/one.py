@@ -7,12 +7,12 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
+from controlplane.accounts.people.authority import approvers
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.differences import changes
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.errors import InvalidInput
-from controlplane.core.people.authority import approvers
 from switches import board, polling
 from switches.blast import blast
 from switches.drills import screen as drills

@@ -9,13 +9,13 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
+from controlplane.accounts.people.authority import approvers
 from controlplane.core.actors import Actor
 from controlplane.core.browser import PersonRequest, done, in_dialog, show, signed_in
 from controlplane.core.changes import posted
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.people.authority import approvers
 from switches import blast, services
 from switches.confirmation import ask_again
 from switches.forms import ReleaseForm

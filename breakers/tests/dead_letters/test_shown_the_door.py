@@ -12,6 +12,7 @@ from breakers.dead_letters.finding import indexing
 from breakers.models import Departure
 from breakers.tests.dead_letters.departing import KIM, REASON, dead, origin
 from breakers.tests.dead_letters.heaps import heap
+from controlplane.accounts.people import services as people
 from controlplane.core import deadline
 from controlplane.core.actors import system
 from controlplane.core.audit.models import AuditEntry
@@ -19,7 +20,6 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import Unavailable
 from controlplane.core.http.tests.callers import person, signed_in
 from controlplane.core.http.tests.sessions import another_session, until_waiting
-from controlplane.core.people import services as people
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -12,9 +12,9 @@ from breakers.dead_letters.finding import alarms, indexing
 from breakers.models.dead_letters import Gap, LetterServer, LetterStream
 from breakers.tests.dead_letters.departing import KIM, REASON
 from breakers.tests.dead_letters.heaps import heap
+from controlplane.accounts.people.models import User
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
-from controlplane.core.people.models import User
 from switches.tests.screens import PART, browser, page, text
 
 pytestmark = pytest.mark.django_db

@@ -10,10 +10,10 @@ from breakers.dead_letters.letters import packing
 from breakers.models.dead_letters import Departure, LetterStream, Replay
 from breakers.tests.dead_letters.departing import REASON
 from breakers.tests.dead_letters.heaps import heap
+from controlplane.accounts.people.models import User
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.http.tests.callers import person
-from controlplane.core.people.models import User
 from switches.tests.screens import DIALOG, Tags, browser, page, text
 
 pytestmark = pytest.mark.django_db

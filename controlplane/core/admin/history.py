@@ -2,13 +2,13 @@
 
 from django.contrib import admin
 
+from controlplane.accounts.models import Credentials
 from controlplane.core.admin.site import ReadOnly
 from controlplane.core.models import (
     Acknowledgement,
     Approval,
     AuditEntry,
     AuditRound,
-    Credentials,
     Heartbeat,
     IdempotencyKey,
     Instance,

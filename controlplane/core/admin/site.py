@@ -23,7 +23,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.cache import never_cache
 
-from controlplane.core.entry.views.sign_in import sign_out
 from controlplane.core.errors import DomainError
 
 
@@ -39,10 +38,6 @@ def _password(request: HttpRequest, extra_context: object = None) -> HttpRespons
     return redirect("preferences")
 
 
-def _sign_out(request: HttpRequest, extra_context: object = None) -> HttpResponse:
-    return sign_out(request)
-
-
 admin.site.unregister(Group)  # What a person may do follows from the role alone.
 # Second factors and who is whom at the provider are no tables to edit; they hold what is sealed.
 admin.site.unregister([Authenticator, EmailAddress, SocialAccount, SocialApp, SocialToken])
@@ -50,7 +45,6 @@ admin.site.site_header = "Switchgear administration"
 admin.site.site_title = "Switchgear"
 admin.site.index_title = "Tables"
 admin.site.login = _sign_in  # type: ignore[method-assign]
-admin.site.logout = _sign_out  # type: ignore[method-assign, assignment]
 admin.site.password_change = _password  # type: ignore[method-assign, assignment]
 admin.site.password_change_done = _password  # type: ignore[method-assign, assignment]
 

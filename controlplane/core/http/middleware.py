@@ -12,11 +12,11 @@ from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 from django.middleware.common import CommonMiddleware
 from django.utils import timezone
 
+from controlplane.accounts.people.session_store import SessionStore
 from controlplane.core import deadline
 from controlplane.core.clock import zone
 from controlplane.core.errors import DomainError
 from controlplane.core.http import pages, problems, requests
-from controlplane.core.people.session_store import SessionStore
 
 BACKGROUND = "Switchgear-Background"
 """The header of what a page asks by itself, such as a part that is shown anew every minute."""

@@ -45,7 +45,7 @@ class ApiSchema(AutoSchema):
 
 
 class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    target_class = "controlplane.core.entry.rest.TokenAuthentication"
+    target_class = "controlplane.accounts.authentication.rest.TokenAuthentication"
     name = ["token", "apiKey"]
 
     def get_security_requirement(self, auto_schema: AutoSchema) -> list[dict[str, list[Any]]]:
@@ -60,7 +60,7 @@ class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
 
 
 class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    target_class = "controlplane.core.entry.rest.PersonAuthentication"
+    target_class = "controlplane.accounts.authentication.rest.PersonAuthentication"
     name = "session"
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:

@@ -5,19 +5,19 @@ from datetime import datetime, timedelta
 import structlog
 from django.db import connection, transaction
 
+from controlplane.accounts.authentication import factors
+from controlplane.accounts.people import services as people
+from controlplane.accounts.people.models import User
 from controlplane.core import retention
 from controlplane.core.actors import Actor
 from controlplane.core.blockers import retry_if_ended
 from controlplane.core.clock import db_now
-from controlplane.core.entry import factors
 from controlplane.core.errors import DomainError, InvalidInput, Unavailable
 from controlplane.core.interactions import actions, hurry
 from controlplane.core.interactions.actions import Press
 from controlplane.core.interactions.payloads import Pressed
 from controlplane.core.outbox import services as outbox
 from controlplane.core.outbox.transports import slack_reply
-from controlplane.core.people import services as people
-from controlplane.core.people.models import User
 
 KEPT = retention.rule(
     retention.Rule(

@@ -10,8 +10,8 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
+from controlplane.accounts.people.models import User, known_time_zone
 from controlplane.core.errors import InvalidInput
-from controlplane.core.people.models import User, known_time_zone
 from controlplane.core.targets import duty
 from controlplane.core.targets.addresses import SLACK_PLACE, SLACK_USER
 from controlplane.core.targets.directory import MAX_DESTINATION_LENGTH

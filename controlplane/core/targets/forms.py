@@ -7,11 +7,11 @@ from typing import Any, cast
 from django import forms
 from django.utils import timezone
 
+from controlplane.accounts.people.forms import zone_choices
+from controlplane.accounts.people.models import User
 from controlplane.core import clock
 from controlplane.core.changes import RuleForm
 from controlplane.core.outbox import wordings
-from controlplane.core.people.forms import zone_choices
-from controlplane.core.people.models import User
 from controlplane.core.targets.fields import MAX_MEMBERS, MAX_STEPS, Asked
 from controlplane.core.targets.models import Target
 from controlplane.core.targets.reach import SEVERITIES

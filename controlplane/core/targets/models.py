@@ -3,8 +3,8 @@
 from django.db import models
 from django.db.models import Q
 
+from controlplane.accounts.people.models import known_time_zone
 from controlplane.core import sealing
-from controlplane.core.people.models import known_time_zone
 
 SECRET_PREFIX = "whsec_"  # noqa: S105 - what a secret begins with
 

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from controlplane.accounts.people.models import User
 from controlplane.core.approvals import services
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
@@ -19,7 +20,6 @@ from controlplane.core.http.tests.callers import (
 )
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.tests import conftest as outbox_fixtures
-from controlplane.core.people.models import User
 from controlplane.core.targets.models import Target
 
 slack, by_bot = outbox_fixtures.slack, outbox_fixtures.by_bot

@@ -9,6 +9,9 @@ from datetime import UTC, datetime
 import pytest
 from django.db import connection
 
+from controlplane.accounts.people import services as people
+from controlplane.accounts.tokens import services as tokens
+from controlplane.accounts.tokens.models import Token
 from controlplane.core.actors import Actor, system
 from controlplane.core.audit import api, chain
 from controlplane.core.audit import services as audit
@@ -16,9 +19,6 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import Forbidden
 from controlplane.core.http.tests.callers import Api, as_role, person, token_text, with_token
 from controlplane.core.http.tests.over_asgi import ask
-from controlplane.core.people import services as people
-from controlplane.core.tokens import services as tokens
-from controlplane.core.tokens.models import Token
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 FIELDS = {"id", "at", "actor", "action", "target", "reason", "before", "after", "request_id"}

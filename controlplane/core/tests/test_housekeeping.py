@@ -6,11 +6,11 @@ from datetime import timedelta
 
 import pytest
 
+from controlplane.accounts.people import services as people
 from controlplane.core import kept
 from controlplane.core.actors import system
 from controlplane.core.clock import db_now
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.people import services as people
 from controlplane.core.shell import shell_actor
 from controlplane.core.tasks import purge_outbox
 

@@ -7,11 +7,11 @@ from django.apps import apps
 from django.contrib import admin
 from django.contrib.admin.checks import check_admin_app
 
+from controlplane.accounts.models import Token
+from controlplane.accounts.people.models import User
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.http import confirmation
 from controlplane.core.http.tests.callers import as_role, person, token_text
-from controlplane.core.models import Token
-from controlplane.core.people.models import User
 
 import_module("controlplane.urls")  # Loads all admin pages.
 pytestmark = pytest.mark.django_db

@@ -13,12 +13,12 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
 
+from controlplane.accounts.people.models import User
+from controlplane.accounts.tokens import services as tokens
+from controlplane.accounts.tokens.models import Token
 from controlplane.core import wake
 from controlplane.core.actors import system
-from controlplane.core.people.models import User
 from controlplane.core.roles import Role
-from controlplane.core.tokens import services as tokens
-from controlplane.core.tokens.models import Token
 from controlplane.core.wire import WAKE_CHANNEL
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.tests.conftest import POLL_SECONDS, Following

@@ -3,8 +3,8 @@
 from django.db import connection, transaction
 from django.utils import timezone
 
+from controlplane.accounts.tokens.models import Token
 from controlplane.core.actors import system
-from controlplane.core.tokens.models import Token
 from controlplane.dataplane.tests.conftest import POLL_SECONDS, Following
 from controlplane.dataplane.tests.lines import until
 from controlplane.dataplane.tests.test_following import engage, has, known, make_token

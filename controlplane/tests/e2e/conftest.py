@@ -8,8 +8,8 @@ from django.urls import resolve
 from playwright.sync_api import Browser
 
 from breakers.tests.dead_letters.heaps import heap
+from controlplane.accounts.people.models import User
 from controlplane.core.http.tests.callers import person
-from controlplane.core.people.models import User
 from controlplane.tests.browser import Desks
 from controlplane.tests.e2e import world
 

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 from django.urls import Resolver404, resolve, reverse
 
 from breakers.models.dead_letters import Departure
+from controlplane.accounts.people.models import User
 from controlplane.core.jobs.models import Job
-from controlplane.core.people.models import User
 from switches.models import Ramp
 from switches.tests.screens import browser
 

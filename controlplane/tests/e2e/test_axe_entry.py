@@ -7,8 +7,8 @@ import pytest
 from django.test import Client
 from playwright.sync_api import Page, expect
 
-from controlplane.core.entry import resets
-from controlplane.core.entry.tests.people import PASSWORD, code, kim, with_app
+from controlplane.accounts.authentication import resets
+from controlplane.accounts.authentication.tests.people import PASSWORD, code, kim, with_app
 from controlplane.core.http.tests.callers import person
 from controlplane.tests.e2e import axe
 

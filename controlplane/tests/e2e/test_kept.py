@@ -3,8 +3,8 @@
 import pytest
 from playwright.sync_api import expect
 
+from controlplane.accounts.people.models import User
 from controlplane.core.http.tests.callers import person
-from controlplane.core.people.models import User
 from slo.models import Slo
 from switches.models import Episode
 from switches.tests.screens import REASON

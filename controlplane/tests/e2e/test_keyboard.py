@@ -12,10 +12,10 @@ from breakers.models.dead_letters import Departure
 from breakers.services import overrides
 from breakers.tests.dead_letters.heaps import heap
 from breakers.tests.house import dependency, reports
+from controlplane.accounts.tokens.models import Token
 from controlplane.core.approvals.models import Approval
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
-from controlplane.core.tokens.models import Token
 from controlplane.tests.e2e.keys import Keys
 from slo.models import Exclusion
 from slo.tests import making

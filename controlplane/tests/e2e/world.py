@@ -10,12 +10,12 @@ from breakers.dead_letters.letters.filters import Chosen
 from breakers.services import overrides
 from breakers.tests.dead_letters.heaps import Heap
 from breakers.tests.house import dependency, minute, reports
+from controlplane.accounts.people.models import User
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person, token_text
 from controlplane.core.jobs import engine
 from controlplane.core.outbox.tests.written import hook, somebody, written
-from controlplane.core.people.models import User
 from slo.evaluation import tick
 from slo.models import Standing
 from slo.tests import making

@@ -12,6 +12,8 @@ from breakers.models import Service
 from breakers.models.dead_letters import Departure
 from breakers.services import overrides
 from breakers.tests.dead_letters.heaps import Heap
+from controlplane.accounts.people.models import BrowserSession, User
+from controlplane.accounts.tokens.models import Token
 from controlplane.core.actors import Actor
 from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval
@@ -23,9 +25,7 @@ from controlplane.core.http.tests.callers import browser_of
 from controlplane.core.jobs import control
 from controlplane.core.jobs.models import Job
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.people.models import BrowserSession, User
 from controlplane.core.targets.models import Route, Target
-from controlplane.core.tokens.models import Token
 from slo.models import Alert, Exclusion, Slo, ThresholdRule
 from slo.objectives import exclusions
 from slo.tests.month import alert

@@ -6,12 +6,12 @@ from uuid import uuid4
 
 from breakers.tests.dead_letters.heaps import Heap
 from breakers.tests.house import dependency, reports
+from controlplane.accounts.people.models import User
 from controlplane.core.actors import system
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person, token_text
 from controlplane.core.instances.models import Instance
 from controlplane.core.outbox.tests.written import hook, written
-from controlplane.core.people.models import User
 from slo.tests import making
 from slo.tests.month import Incident, alert, month
 from switches import services

@@ -5,11 +5,14 @@ from contextlib import ExitStack, suppress
 import pytest
 from django.test import Client, RequestFactory
 
+from controlplane.accounts.authentication import throttle
+from controlplane.accounts.authentication.tests.people import PASSWORD, kim
+from controlplane.accounts.people.models import BrowserSession, User
+from controlplane.accounts.tokens import services as tokens
+from controlplane.accounts.tokens.models import Token
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
-from controlplane.core.entry import throttle
-from controlplane.core.entry.tests.people import PASSWORD, kim
 from controlplane.core.errors import TooManyRequests
 from controlplane.core.http import confirmation
 from controlplane.core.http.requests import network_of
@@ -22,9 +25,6 @@ from controlplane.core.http.tests.callers import (
 )
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.transports import email
-from controlplane.core.people.models import BrowserSession, User
-from controlplane.core.tokens import services as tokens
-from controlplane.core.tokens.models import Token
 from switches.models import Switch
 from switches.tests.screens import engaged
 

@@ -19,11 +19,13 @@ HARMLESS = {
     "controlplane/supervisor/layout.py": {"secret"},  # A file of ours, at the start.
     "controlplane/core/audit/chain.py": {"digest"},  # The chain, which anybody may read.
     "controlplane/core/idempotency/services.py": {"request_digest", "digest"},  # Of a body.
-    "controlplane/core/people/session_api.py": {"session_digest"},  # The caller's own, hashed here.
+    "controlplane/accounts/people/session_api.py": {"session_digest"},  # Hashed here.
     "breakers/dead_letters/letters/filters.py": {"digest"},  # Of an error's wording.
-    "controlplane/core/entry/views/resetting.py": {"token"},  # With a word that is no token.
+    "controlplane/accounts/authentication/views/resetting.py": {
+        "token"
+    },  # With a word that is no token.
     "controlplane/dataplane/contests.py": {"token_id"},  # The number of a row.
-    "controlplane/core/live/sessions.py": {"password"},  # Two rows of the database.
+    "controlplane/accounts/people/socket_sessions.py": {"password"},  # Two rows of the database.
 }
 
 
@@ -95,12 +97,12 @@ def test_no_secret_is_compared_with_an_equals_sign():
 @pytest.mark.parametrize(
     "place",
     [
-        "controlplane/core/tokens/services.py",
+        "controlplane/accounts/tokens/services.py",
         "controlplane/dataplane/credentials.py",
-        "controlplane/core/entry/codes.py",
-        "controlplane/core/entry/provider.py",
+        "controlplane/accounts/authentication/codes.py",
+        "controlplane/accounts/authentication/provider.py",
         "controlplane/core/interactions/signatures.py",
-        "controlplane/core/live/sessions.py",
+        "controlplane/accounts/people/socket_sessions.py",
         "controlplane/dataplane/signed.py",
     ],
 )

@@ -4,13 +4,13 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from controlplane.core.entry.tests.conftest import provider, server  # noqa: F401
-from controlplane.core.entry.tests.fake_provider import SECRET
-from controlplane.core.entry.tests.people import code, first_step, kim
-from controlplane.core.entry.tests.test_provider import sign_in
+from controlplane.accounts.authentication.tests.conftest import provider, server  # noqa: F401
+from controlplane.accounts.authentication.tests.fake_provider import SECRET
+from controlplane.accounts.authentication.tests.people import code, first_step, kim
+from controlplane.accounts.authentication.tests.test_provider import sign_in
+from controlplane.accounts.people.models import BrowserSession
+from controlplane.accounts.people.session_store import SessionStore
 from controlplane.core.http.tests.callers import browser_of, person, signed_in, token_text
-from controlplane.core.people.models import BrowserSession
-from controlplane.core.people.session_store import SessionStore
 from controlplane.core.targets.models import Target
 
 pytestmark = [pytest.mark.django_db, pytest.mark.timeout(300)]

@@ -13,10 +13,10 @@ import schemathesis
 
 from breakers.tests.dead_letters.heaps import heap
 from breakers.tests.house import dependency
+from controlplane.accounts.people.models import User
 from controlplane.core.clock import db_now
 from controlplane.core.http.document import representation
 from controlplane.core.http.tests.callers import person, token_text
-from controlplane.core.people.models import User
 from controlplane.dataplane.tests.conftest import idle  # noqa: F401 - a fixture
 from controlplane.dataplane.tests.lines import until
 from controlplane.tests.security import asking, callers, markup

@@ -7,10 +7,15 @@ from dataclasses import replace
 import pytest
 from django.db import connection, transaction
 
+from controlplane.accounts.authentication import factors
+from controlplane.accounts.people import leaving, sessions
+from controlplane.accounts.people import services as people
+from controlplane.accounts.people.models import BrowserSession, User
+from controlplane.accounts.tokens import services as tokens
+from controlplane.accounts.tokens.models import Token
 from controlplane.core.actors import system
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
-from controlplane.core.entry import factors
 from controlplane.core.errors import Forbidden
 from controlplane.core.http.requests import session_digest
 from controlplane.core.http.tests.callers import (
@@ -22,11 +27,6 @@ from controlplane.core.http.tests.callers import (
     with_token,
 )
 from controlplane.core.http.tests.sessions import until_waiting
-from controlplane.core.people import leaving, sessions
-from controlplane.core.people import services as people
-from controlplane.core.people.models import BrowserSession, User
-from controlplane.core.tokens import services as tokens
-from controlplane.core.tokens.models import Token
 from switches import publication
 from switches.models import Episode
 

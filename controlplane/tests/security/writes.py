@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 from django.test import Client
 
 from breakers.tests.dead_letters.heaps import Heap
+from controlplane.accounts.people.models import BrowserSession, User
 from controlplane.core.approvals.models import Approval
 from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
 from controlplane.core.jobs.models import Job
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.people.models import BrowserSession, User
 from controlplane.core.targets.models import Target
 from controlplane.tests.security import existing
 from controlplane.tests.security.asking import WORDS

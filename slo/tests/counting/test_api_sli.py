@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from controlplane.accounts.tokens import services as tokens
 from controlplane.core.actors import system
 from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
 from controlplane.core.gates.models import EventCount
 from controlplane.core.http.tests.callers import Api, as_role, person, with_token
-from controlplane.core.tokens import services as tokens
 from slo.arithmetic.clock import minute_of
 from slo.counters import reading
 from slo.models import Batch, Minute, Series, Sli

@@ -6,11 +6,11 @@ from uuid import uuid4
 
 import pytest
 
+from controlplane.accounts.tokens.services import create as create_token
 from controlplane.core.actors import system
 from controlplane.core.gates.models import EventCount
 from controlplane.core.http.tests.callers import person
 from controlplane.core.models import Instance
-from controlplane.core.tokens.services import create as create_token
 from slo.ingest import deltas, reported
 from slo.ingest.bodies import Delta
 from slo.models import Reported, Sli

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from controlplane.accounts.people.models import User
 from controlplane.core.actors import Actor, system
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.gates import services as gates
 from controlplane.core.http.tests.callers import person
 from controlplane.core.jobs import engine
-from controlplane.core.people.models import User
 from switches import services
 from switches.models import Episode, Ramp, Switch
 from switches.ramps import live_ramps

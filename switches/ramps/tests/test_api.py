@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pytest
 
+from controlplane.accounts.people.models import User
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role, person, signed_in, with_token
 from controlplane.core.outbox.models import Attempt, OutboxMessage
-from controlplane.core.people.models import User
 from switches.models import Publication, Ramp
 from switches.ramps.tests.given import CHAT, SMOKE, begin, engage, flows, look, release, seconds
 from switches.tests import outlet

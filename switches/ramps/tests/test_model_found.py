@@ -4,10 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from controlplane.accounts.people.models import User
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.jobs import claims, engine, kinds
 from controlplane.core.jobs.models import Job, JobStep
-from controlplane.core.people.models import User
 from switches import services
 from switches.models import Ramp, Switch
 from switches.ramps import actions

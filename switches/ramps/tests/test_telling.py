@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from controlplane.accounts.people.models import User
 from controlplane.core.actors import system
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
@@ -15,7 +16,6 @@ from controlplane.core.interactions.tests import conftest as clicks
 from controlplane.core.jobs import engine
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.tests.sending import deliver
-from controlplane.core.people.models import User
 from switches import services
 from switches.models import Episode, Ramp
 from switches.ramps import actions

@@ -5,12 +5,12 @@ from typing import Any
 
 from django.db import transaction
 
+from controlplane.accounts.people.models import User
 from controlplane.core import sections
 from controlplane.core.actors import system
 from controlplane.core.audit import services as audit
 from controlplane.core.http.tests.callers import person
 from controlplane.core.jobs import engine
-from controlplane.core.people.models import User
 from switches import services
 from switches.models import Episode
 from switches.report import services as reports

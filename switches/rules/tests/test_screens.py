@@ -2,9 +2,9 @@
 
 import pytest
 
+from controlplane.accounts.people.models import User
 from controlplane.core.approvals.models import Approval
 from controlplane.core.http.tests.callers import person
-from controlplane.core.people.models import User
 from switches.models import Episode, Rule
 from switches.rules.tests.given import WHY, glass, in_force
 from switches.tests.screens import (

@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 from playwright.sync_api import expect
 
+from controlplane.accounts.people.models import User
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
-from controlplane.core.people.models import User
 from switches.models import Episode
 from switches.tests.screens import REASON, engaged, overdue
 from switches.tests.there import checks

@@ -3,9 +3,9 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from controlplane.accounts.people.models import User
 from controlplane.core.actors import Actor
 from controlplane.core.http.tests.callers import person
-from controlplane.core.people.models import User
 from switches import services as switches
 from switches.trips import services, settle
 

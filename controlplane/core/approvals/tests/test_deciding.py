@@ -2,12 +2,12 @@
 
 import pytest
 
+from controlplane.accounts.people.models import User
 from controlplane.core.approvals import services
 from controlplane.core.approvals.models import Approval
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Forbidden
 from controlplane.core.http.tests.callers import person, signed_in
-from controlplane.core.people.models import User
 
 pytestmark = pytest.mark.django_db
 RELEASE = {"justification": "duplicate charges refunded, queue empty", "mode": "immediate"}

@@ -9,11 +9,12 @@ import pytest
 from django.conf import settings
 from django.db import connections
 
+from controlplane.accounts.models import BrowserSession
+from controlplane.accounts.people.session_store import SessionStore
 from controlplane.core.backup import database, file, making, programs
 from controlplane.core.backup.tests import places
 from controlplane.core.errors import Unavailable
-from controlplane.core.models import AuditEntry, BrowserSession
-from controlplane.core.people.session_store import SessionStore
+from controlplane.core.models import AuditEntry
 from controlplane.core.threads import OWNER_NAME
 
 # Several processes each, one after the other, which take long on a busy machine.

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from controlplane.accounts.people.models import User
 from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
 from controlplane.core.gates.models import ExternalVerdict
 from controlplane.core.http.tests.callers import Api, as_role, person, with_token
 from controlplane.core.idempotency.models import IdempotencyKey
-from controlplane.core.people.models import User
 
 pytestmark = pytest.mark.django_db
 

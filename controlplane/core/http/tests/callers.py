@@ -13,12 +13,12 @@ from django.http import HttpResponse
 from django.test import Client
 from django.utils import timezone
 
+from controlplane.accounts.people.models import User
+from controlplane.accounts.people.session_store import SessionStore
+from controlplane.accounts.tokens import services as tokens
 from controlplane.core.actors import system
 from controlplane.core.http import confirmation
-from controlplane.core.people.models import User
-from controlplane.core.people.session_store import SessionStore
 from controlplane.core.roles import Role
-from controlplane.core.tokens import services as tokens
 
 MODEL_BACKEND = "django.contrib.auth.backends.ModelBackend"
 

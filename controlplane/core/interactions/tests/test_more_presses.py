@@ -4,11 +4,11 @@ import pytest
 import structlog
 from django.db import transaction
 
+from controlplane.accounts.people.models import User
 from controlplane.core.approvals import reviews
 from controlplane.core.approvals.models import Approval
 from controlplane.core.clock import db_now
 from controlplane.core.escalation.services import open_escalation
-from controlplane.core.people.models import User
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

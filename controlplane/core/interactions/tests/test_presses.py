@@ -8,6 +8,7 @@ import pytest
 import structlog
 from django.db import transaction
 
+from controlplane.accounts.people.models import User
 from controlplane.core.approvals import reviews
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
@@ -18,7 +19,6 @@ from controlplane.core.interactions.models import AnsweredRequest
 from controlplane.core.interactions.tests.pressing import PATH, SlackUser, send, signed
 from controlplane.core.outbox import transports
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.people.models import User
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -6,6 +6,7 @@ from functools import partial
 
 import pytest
 
+from controlplane.accounts.people.models import User
 from controlplane.core.actors import system
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
@@ -14,7 +15,6 @@ from controlplane.core.escalation import services as escalation
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.http.tests.callers import person
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.people.models import User
 from controlplane.core.targets import reach, routing, services
 from controlplane.core.targets.fields import Asked
 from controlplane.core.targets.models import Target

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from controlplane.accounts.people.models import User
 from controlplane.core.actors import system
 from controlplane.core.approvals import services as approvals
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from controlplane.core.gates import services as gates
-from controlplane.core.people.models import User
 from switches import services
 from switches.models import Publication
 from switches.ramps import actions

@@ -1,0 +1,183 @@
+"""Django's admin over people, tokens and browser sessions."""
+
+from typing import Any, ClassVar
+
+from axes.models import AccessAttempt
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.auth.password_validation import validate_password
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+
+from controlplane.accounts.authentication.views.sign_in import sign_out
+from controlplane.accounts.models import BrowserSession, Token, User
+from controlplane.core.admin.site import ReadOnly, Table, each
+from controlplane.core.clock import db_now
+from controlplane.core.errors import DomainError, InvalidInput
+from controlplane.core.http.confirmation import require_fresh
+from controlplane.core.http.permissions import actor_of
+
+from .people import services as people
+from .people.forms import remember_opened
+from .tokens import services as tokens
+
+
+def _sign_out(request: HttpRequest, extra_context: object = None) -> HttpResponse:
+    return sign_out(request)
+
+
+admin.site.logout = _sign_out  # type: ignore[method-assign, assignment]
+
+
+@admin.register(Token)
+class TokenAdmin(ReadOnly):
+    """Tokens are made by `manage.py token create`, which prints them once; here they end."""
+
+    list_display = (
+        "name", "prefix", "owner", "scopes", "created_at", "expires_at", "revoked_at",
+        "last_used_at",
+    )  # fmt: skip
+    list_select_related = ("owner",)
+    exclude = ("digest",)
+    search_fields = ("name", "=prefix", "owner__username")
+    ordering = ("-id",)
+    actions = ("revoke",)
+
+    @admin.action(description="Revoke the chosen tokens", permissions=["view"])
+    def revoke(self, request: HttpRequest, chosen: QuerySet[Token]) -> None:
+        actor, now = actor_of(request), db_now()
+        require_fresh(request, now, next_url=request.get_full_path())
+        each(
+            self,
+            request,
+            chosen,
+            lambda token: tokens.revoke(
+                token=token, actor=actor, now=now, reason="Revoked in the administration."
+            ),
+            "revoked; programs that use them are refused within a second.",
+        )
+
+
+@admin.register(BrowserSession)
+class BrowserSessionAdmin(ReadOnly):
+    """Who is signed in where; a person's own page ends their sessions."""
+
+    list_display = ("user", "ip", "method", "started_at", "last_seen_at", "expire_date")
+    list_select_related = ("user",)
+    exclude = ("session_key", "session_data")
+    search_fields = ("user__username", "=ip")
+    ordering = ("-last_seen_at",)
+
+
+@admin.register(AccessAttempt)
+class AccessAttemptAdmin(ReadOnly):
+    """Failures at signing in that count; `manage.py person unlock` forgets them, and says so."""
+
+    list_display = ("username", "ip_address", "failures_since_start", "attempt_time")
+    exclude = ("get_data", "post_data", "user_agent", "http_accept", "path_info")
+    search_fields = ("username", "=ip_address")
+    ordering = ("-attempt_time",)
+
+
+class UserForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A person; the password is only ever written, never shown."""
+
+    new_password = forms.CharField(
+        required=False,
+        strip=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+        help_text="Needed for a new person; empty leaves a present one's password as it is.",
+    )
+
+    class Meta:
+        model = User
+        fields = (
+            "username", "display_name", "email", "slack_user_id", "role", "time_zone", "is_active",
+        )  # fmt: skip
+        help_texts: ClassVar[dict[str, str]] = {
+            "slack_user_id": "Their member ID in Slack (profile, ⋮, Copy member ID). "
+            "What is pressed in Slack under it counts as done by this person.",
+            "email": "Where messages meant for them go.",
+        }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        remember_opened(self)
+
+    def clean_slack_user_id(self) -> str:
+        try:
+            return people.slack_user_id(
+                self.cleaned_data["slack_user_id"],
+                of=None if self.instance._state.adding else self.instance,
+            )
+        except InvalidInput as error:
+            raise forms.ValidationError(error.errors["slack_user_id"]) from error
+
+    def clean_new_password(self) -> str:
+        given: str = self.cleaned_data["new_password"]
+        if given:
+            validate_password(given, self.instance)
+        elif self.instance._state.adding:
+            raise forms.ValidationError("Give a first password.")
+        return given
+
+
+@admin.register(User)
+class UserAdmin(Table):
+    form = UserForm
+    list_display = (
+        "username", "display_name", "role", "email", "slack_user_id", "time_zone", "is_active",
+        "last_login",
+    )  # fmt: skip
+    list_filter = ("role", "is_active")
+    search_fields = ("username", "display_name", "email", "=slack_user_id")
+    ordering = ("username",)
+    actions = ("deactivate",)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Who did something stays known: people are deactivated, never deleted."""
+        return False
+
+    def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> tuple[str, ...]:
+        return ("username", "last_login", "created_at") if obj else ()
+
+    def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
+        actor, now = actor_of(request), db_now()
+        given = dict(form.cleaned_data)
+        password = given.pop("new_password")
+        if not change:
+            active = given.pop("is_active")
+            made = people.create_user(password=password, actor=actor, now=now, **given)
+            obj.pk = made.pk
+            obj._state.adding = False
+            if not active:
+                people.change_user(user=made, actor=actor, now=now, is_active=False)
+            return
+        changes = {name: given[name] for name in form.changed_data if name in given}
+        if changes:
+            people.change_user(user=obj, actor=actor, now=now, **changes)
+        if password:
+            people.set_password(user=obj, password=password, actor=actor, now=now)
+
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        """A rule that refuses, such as the last admin's, is told on the form's own page."""
+        # Else an open browser could make an admin, or a password to confirm everything with.
+        require_fresh(request, db_now())
+        try:
+            return super().changeform_view(request, *args, **kwargs)
+        except DomainError as error:
+            self.message_user(request, error.detail, messages.ERROR)
+            return redirect(request.path)
+
+    @admin.action(description="Deactivate the chosen people")
+    def deactivate(self, request: HttpRequest, chosen: QuerySet[User]) -> None:
+        actor, now = actor_of(request), db_now()
+        require_fresh(request, now, next_url=request.get_full_path())
+        each(
+            self,
+            request,
+            chosen,
+            lambda user: people.change_user(user=user, actor=actor, now=now, is_active=False),
+            "deactivated; they and their tokens are refused from now on.",
+        )

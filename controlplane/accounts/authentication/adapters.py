@@ -1,0 +1,94 @@
+"""What allauth asks of us: the steps of signing in, how secrets are kept, whose account it is."""
+
+from datetime import datetime
+from typing import Any
+
+from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.internal.flows.login import AUTHENTICATION_METHODS_SESSION_KEY
+from allauth.mfa.adapter import DefaultMFAAdapter
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+
+from controlplane.accounts.people import sessions
+from controlplane.accounts.people.models import User
+from controlplane.core import sealing
+from controlplane.core.clock import db_now
+from controlplane.core.http import confirmation
+from controlplane.core.http.permissions import actor_of
+
+from . import trail
+
+BACKEND = "django.contrib.auth.backends.ModelBackend"
+STAGES = ("controlplane.accounts.authentication.stages.SecondFactorStage",)
+
+
+class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
+    """Nobody signs up and nothing is mailed: admins make people, or they come by the provider."""
+
+    def is_open_for_signup(self, request: HttpRequest) -> bool:
+        return False
+
+    def get_login_stages(self) -> list[str]:
+        return list(STAGES)
+
+    def login(self, request: HttpRequest, user: User) -> None:
+        user.backend = BACKEND
+        super().login(request, user)
+
+    def post_login(
+        self, request: HttpRequest, user: User, *, redirect_url: str | None, **_more: Any
+    ) -> HttpResponse:
+        """After the last step: only now is anybody signed in, so only now is it noted."""
+        now = db_now()
+        _record_sign_in(request, now)
+        how = trail.how(request)
+        sessions.started(actor=actor_of(request), now=now, request=request, method=how)
+        return redirect(redirect_url or "/")
+
+    def respond_user_inactive(self, request: HttpRequest, user: User) -> HttpResponse:
+        return redirect("login")
+
+    def add_message(self, *_args: Any, **_more: Any) -> None:
+        """Our own views say what happened."""
+
+    def send_notification_mail(self, *_args: Any, **_more: Any) -> None:
+        """The audit trail has it, and people are told through the outbox."""
+
+
+class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
+    def encrypt(self, text: str) -> str:
+        return sealing.sealed(text, sealing.SECOND_FACTORS)
+
+    def decrypt(self, encrypted_text: str) -> str:
+        return sealing.opened(encrypted_text, sealing.SECOND_FACTORS)
+
+    def get_totp_label(self, user: User) -> str:
+        return user.username
+
+    def get_totp_issuer(self) -> str:
+        return trail.issuer()
+
+    def _get_site_name(self) -> str:
+        return trail.issuer()
+
+
+class ProviderCalls(DefaultSocialAccountAdapter):  # type: ignore[misc]
+    """Calls to the provider: each with a time-out, none led elsewhere by a redirect."""
+
+    def get_requests_session(self) -> Any:
+        session = super().get_requests_session()
+        session.max_redirects = 0
+        return session
+
+
+def _record_sign_in(request: HttpRequest, now: datetime) -> None:
+    """Count a sign-in as a confirmation.
+
+    By single sign-on it counts from when the provider last authenticated the person, if that is
+    known: the provider may have had an open session.
+    """
+    steps = request.session.get(AUTHENTICATION_METHODS_SESSION_KEY) or [{}]
+    at = steps[-1].get("auth_time")
+    seconds = min(at, now.timestamp()) if isinstance(at, int) else now.timestamp()
+    confirmation.record_confirmation(request, seconds)

@@ -1,0 +1,124 @@
+"""Who somebody from the provider is here: linked, found by address, or made; with today's role."""
+
+import re
+from datetime import datetime
+
+import structlog
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db import transaction
+
+from controlplane.accounts.people import services as people
+from controlplane.accounts.people.models import User
+from controlplane.core.actors import system
+from controlplane.core.errors import Conflict, Forbidden
+from controlplane.core.roles import Role
+
+from . import links, trail
+from .provider import Identity
+
+ACTOR = system("single-sign-on")
+STRENGTH = list(Role)
+"""Roles, the weakest first."""
+
+log = structlog.get_logger(__name__)
+
+
+def role_of(groups: frozenset[str]) -> Role | None:
+    """The strongest role that somebody's groups give; None if they give none."""
+    given = [Role(role) for group, role in settings.OIDC.roles if group in groups]
+    return max(given, key=STRENGTH.index) if given else None
+
+
+@transaction.atomic
+def arrive(identity: Identity, now: datetime) -> User:
+    """The person, with the role their groups give today. Raises :class:`Forbidden` for who gets
+    none, is deactivated, or can't be told apart."""
+    role = role_of(identity.groups)
+    if role is None:
+        raise Forbidden(
+            f"{settings.OIDC.name} knows you, but none of your groups may use this console. Ask "
+            "whoever runs it which group to join."
+        )
+    user = links.owner(identity.issuer, identity.subject) or _known(identity, now)
+    if user is None:
+        user = _made(identity, role, now)
+    if not user.is_active:
+        raise Forbidden("Your account here is deactivated. An admin can change that.")
+    if user.role != role:
+        try:
+            return people.change_user(user=user, actor=ACTOR, now=now, role=role.value)
+        except Conflict:
+            # The last admin stays one, or nobody could make another.
+            log.warning("single_sign_on.role_kept", user=user.username, role=user.role)
+    return user
+
+
+def _known(identity: Identity, now: datetime) -> User | None:
+    """Whoever an admin gave this address, if the provider has checked that it is theirs."""
+    if not (identity.email and identity.email_verified):
+        return None
+    found = [
+        user
+        for user in User.objects.filter(email__iexact=identity.email)
+        if _is_same(user.email, identity.email)
+    ][:2]
+    if not found:
+        return None
+    if len(found) > 1:
+        raise Forbidden(
+            f"Several accounts here have the address {identity.email}; an admin has to mend that."
+        )
+    if not links.is_linked(found[0]):
+        return _linked(found[0], identity, now)
+    raise Forbidden(
+        f"The account {found[0].username} belongs to somebody else of {settings.OIDC.name}; an "
+        "admin has to mend that."
+    )
+
+
+def _is_same(ours: str, theirs: str) -> bool:
+    """Whether two addresses differ in the case of ASCII letters at most. The database also takes
+    `ı` for `i` and `ſ` for `s`, whose mailboxes are other people's."""
+    return ours.encode().lower() == theirs.encode().lower()
+
+
+def _made(identity: Identity, role: Role, now: datetime) -> User:
+    user = people.create_user(
+        username=_free_name(identity),
+        password=None,
+        role=role.value,
+        actor=ACTOR,
+        now=now,
+        display_name=identity.name[:150],
+        email=identity.email if identity.email_verified and _is_address(identity.email) else "",
+    )
+    return _linked(user, identity, now)
+
+
+def _is_address(text: str) -> bool:
+    """Whether messages could be sent there; a provider inside a company may know shorter ones."""
+    try:
+        validate_email(text)
+    except ValidationError:
+        return False
+    return True
+
+
+def _linked(user: User, identity: Identity, now: datetime) -> User:
+    links.link(user, identity.issuer, identity.subject)
+    trail.note("user.linked", user=user, actor=ACTOR, now=now, issuer=identity.issuer)
+    return user
+
+
+def _free_name(identity: Identity) -> str:
+    """A name nobody has: a stranger of the same name never becomes that person."""
+    wanted = identity.username or identity.email.partition("@")[0]
+    # Normalised first: that may bring characters which no name may have.
+    name = re.sub(r"[^\w.@+-]", "", User.normalize_username(wanted))[:140] or "person"
+    for number in range(1, 1000):
+        candidate = name if number == 1 else f"{name}-{number}"
+        if not User.objects.filter(username__iexact=candidate).exists():
+            return candidate
+    raise Forbidden("There is no free user name for you; an admin has to make your account.")

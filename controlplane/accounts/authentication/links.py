@@ -1,0 +1,46 @@
+"""Who of our people is whom at the provider: by its issuer and the subject it names, never by name.
+
+An account is linked once, at the first sign-in, by an e-mail address that the provider has checked
+and an admin has entered here.
+"""
+
+import hashlib
+
+from allauth.socialaccount.models import SocialAccount
+from django.conf import settings
+
+from controlplane.accounts.people.models import User
+
+MAX_SUBJECT_LENGTH = 191  # What the column takes; OpenID allows 255.
+
+
+def provider_id(issuer: str) -> str:
+    """The name of an issuer in the table: another issuer's subjects are other people."""
+    return f"oidc:{hashlib.sha256(issuer.encode()).hexdigest()[:32]}"
+
+
+def uid(subject: str) -> str:
+    digest = hashlib.sha256(subject.encode("utf-8", "surrogatepass")).hexdigest()
+    return (
+        subject
+        if len(subject) <= MAX_SUBJECT_LENGTH and subject.isprintable()
+        else f"sha256:{digest}"
+    )
+
+
+def owner(issuer: str, subject: str) -> User | None:
+    found = SocialAccount.objects.filter(provider=provider_id(issuer), uid=uid(subject))
+    account = found.select_related("user").first()
+    return account.user if account else None
+
+
+def link(user: User, issuer: str, subject: str) -> None:
+    SocialAccount.objects.create(user=user, provider=provider_id(issuer), uid=uid(subject))
+
+
+def is_linked(user: User) -> bool:
+    """Whether this person can come by the provider that is configured now."""
+    issuer = settings.OIDC.issuer
+    if not issuer:
+        return False
+    return bool(SocialAccount.objects.filter(user=user, provider=provider_id(issuer)).exists())

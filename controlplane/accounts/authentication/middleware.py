@@ -1,0 +1,41 @@
+"""Keeps people whose role asks for a second factor from everything else until they have one."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+
+from controlplane.accounts.people.models import User
+from controlplane.core.errors import Forbidden
+from controlplane.core.http import pages
+from controlplane.core.http.requests import is_api
+
+from . import factors
+
+OPEN = ("/preferences/security/", "/confirm/", "/sign-out/", "/sign-in/", "/theme/", "/static/",
+        "/health/", "/metrics")  # fmt: skip
+
+
+class SecondFactorMiddleware:
+    """Costs nothing for others: whose role asks for none, and programs with a token."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if not settings.ENTRY.second_factor_roles or request.path.startswith(OPEN):
+            return self.get_response(request)
+        if settings.SESSION_COOKIE_NAME not in request.COOKIES or not _lacks(request):
+            return self.get_response(request)
+        if is_api(request):
+            return pages.answer(request, Forbidden(factors.SET_UP_FIRST))
+        if request.headers.get("HX-Request"):
+            return HttpResponse(status=204, headers={"HX-Redirect": "/preferences/security/"})
+        return redirect("security_page")
+
+
+def _lacks(request: HttpRequest) -> bool:
+    user: Any = request.user
+    return isinstance(user, User) and factors.is_required(user) and not factors.has_any(user)

@@ -1,0 +1,89 @@
+"""Passkeys: the question a browser is asked, and whether its answer is right.
+
+A question is kept in the session and answered once.
+"""
+
+import json
+from typing import Any
+
+from allauth.mfa.models import Authenticator
+from allauth.mfa.webauthn.internal import auth
+from django.core.exceptions import ValidationError
+from fido2.utils import websafe_encode
+from fido2.webauthn import RegistrationResponse
+
+from controlplane.accounts.people.models import User
+from controlplane.core.errors import InvalidInput
+
+MAX_ANSWER_LENGTH = 20_000  # Characters of a browser's answer.
+REFUSED = "That passkey was not accepted. Try again, or use another way."
+
+
+def to_register(user: User) -> str:
+    """The question to make a passkey, as JSON."""
+    return _as_json(auth.begin_registration(user, True))
+
+
+def registered(text: str) -> dict[str, Any]:
+    """The answer, checked, as it is stored; raises :class:`InvalidInput`."""
+    answer = _read(text)
+    try:
+        read = auth.parse_registration_response(answer)
+        data = auth.complete_registration(answer)
+    except (ValidationError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise InvalidInput({"credential": [REFUSED]}) from error
+    if not data.is_user_verified():
+        raise InvalidInput({"credential": ["The passkey has to ask who you are: PIN or touch."]})
+    return _kept(read)
+
+
+def to_show(user: User | None) -> str:
+    """The question to show a passkey: one of `user`'s, or whoever has one here."""
+    return _as_json(auth.begin_authentication(user))
+
+
+def shown(text: str, user: User | None) -> Authenticator:
+    """Whose passkey answered; `user` is who it has to be. Raises :class:`InvalidInput`."""
+    answer = _read(text)
+    try:
+        read = auth.parse_authentication_response(answer)
+        whose = user or auth.extract_user_from_response(answer)
+        found = auth.complete_authentication(whose, answer)
+        # Alone it stands for both steps. The question may have been one of a second step, which
+        # asks for less.
+        if user is None and not read.response.authenticator_data.is_user_verified():
+            raise ValueError("the passkey did not ask who holds it")
+        return found
+    except (ValidationError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise InvalidInput({"credential": [REFUSED]}) from error
+    finally:
+        auth.clear_state()  # A question is asked once, also if the answer was wrong.
+
+
+def _kept(read: RegistrationResponse) -> dict[str, Any]:
+    """What is looked at again later, written by us: a browser may send anything besides."""
+    name = websafe_encode(read.raw_id)
+    return {
+        "id": name,
+        "rawId": name,
+        "type": "public-key",
+        "clientExtensionResults": {},
+        "response": {
+            "clientDataJSON": websafe_encode(read.response.client_data),
+            "attestationObject": websafe_encode(read.response.attestation_object),
+        },
+    }
+
+
+def _as_json(options: dict[str, Any]) -> str:
+    return json.dumps(options, default=dict)
+
+
+def _read(text: str) -> dict[str, Any]:
+    try:
+        answer = json.loads(text) if len(text) <= MAX_ANSWER_LENGTH else None
+    except (ValueError, RecursionError):
+        answer = None
+    if not isinstance(answer, dict):
+        raise InvalidInput({"credential": [REFUSED]})
+    return answer

@@ -1,0 +1,172 @@
+"""The OpenID provider: who it says somebody is, believed only as far as it can be checked.
+
+allauth leads there and back (state, PKCE, the code for a token). What it brings back is checked
+here: signature by the provider's own keys, issuer, audience, times and the nonce that we sent.
+"""
+
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+import jwt
+from allauth.socialaccount.adapter import get_adapter
+from allauth.socialaccount.models import SocialApp
+from allauth.socialaccount.providers import registry
+from allauth.socialaccount.providers.oauth2.client import OAuth2Error
+from allauth.socialaccount.providers.openid_connect.provider import OpenIDConnectProvider
+from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOAuth2Adapter
+from django.conf import settings
+from django.http import HttpRequest
+from django.urls import reverse
+
+from . import links
+
+registry.load()
+
+ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA")
+"""What a token may be signed with: never with a shared secret, never not at all."""
+
+SKEW = 60  # Seconds by which the provider's clock may differ.
+ENDPOINTS = ("authorization_endpoint", "token_endpoint", "jwks_uri")
+NEEDED = ["exp", "iat", "iss", "aud", "sub"]
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What the provider says of a person, checked; `groups` are the values of the roles' claim."""
+
+    issuer: str
+    subject: str
+    username: str
+    name: str
+    email: str
+    email_verified: bool
+    groups: frozenset[str]
+    auth_time: int | None
+    with_second_factor: bool
+
+
+class Provider(OpenIDConnectProvider):  # type: ignore[misc]
+    pkce_enabled_default = True
+
+    def get_callback_url(self) -> str:
+        return reverse("provider_callback")
+
+    def get_oauth2_adapter(self, request: HttpRequest) -> "ProviderAdapter":
+        return ProviderAdapter(request)
+
+
+def provider(request: HttpRequest) -> Provider:
+    """The provider that the environment names."""
+    app = SocialApp(
+        provider="openid_connect",
+        provider_id=links.provider_id(settings.OIDC.issuer),
+        name=settings.OIDC.name,
+        client_id=settings.OIDC.client_id,
+        secret=settings.OIDC.client_secret,
+        settings={"server_url": settings.OIDC.issuer, "oauth_pkce_enabled": True},
+    )
+    return Provider(request, app=app)
+
+
+class ProviderAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
+    """Talks to the provider. Its words are taken only from :meth:`identity`."""
+
+    def __init__(self, request: HttpRequest) -> None:
+        super().__init__(request, links.provider_id(settings.OIDC.issuer))
+
+    def get_provider(self) -> Provider:
+        return provider(self.request)
+
+    def get_callback_url(self, request: HttpRequest, app: SocialApp) -> str:
+        path = reverse("provider_callback")
+        return f"{settings.PUBLIC_URL}{path}" if settings.PUBLIC_URL else self._absolute(path)
+
+    def _absolute(self, path: str) -> str:
+        return str(self.request.build_absolute_uri(path))
+
+    @property
+    def openid_config(self) -> dict[str, Any]:
+        config: Any = super().openid_config
+        if not isinstance(config, dict) or any(
+            not isinstance(config.get(name), str) for name in ENDPOINTS
+        ):
+            raise OAuth2Error("the provider's description of itself is incomplete")
+        if str(config.get("issuer", "")).rstrip("/") != settings.OIDC.issuer:
+            raise OAuth2Error("the provider says that it is another one")
+        return config
+
+    def identity(self, answer: dict[str, Any], nonce: str) -> Identity:
+        """Whom a token's answer is about. Raises OAuth2Error for what can't be believed."""
+        claims = self._claims(answer.get("id_token"), nonce)
+        more = claims
+        if self.openid_config.get("userinfo_endpoint"):
+            said = self._fetch_user_info(str(answer.get("access_token", "")))
+            if not isinstance(said, dict) or said.get("sub") != claims["sub"]:
+                raise OAuth2Error("the provider tells of somebody else than its token does")
+            more = {**claims, **said}
+        return _identity(claims, more)
+
+    def _claims(self, token: Any, nonce: str) -> dict[str, Any]:
+        if not isinstance(token, str):
+            raise OAuth2Error("the provider sent no ID token")
+        try:
+            claims: dict[str, Any] = jwt.decode(
+                token,
+                self._key_of(token),
+                algorithms=list(ALGORITHMS),
+                audience=settings.OIDC.client_id,
+                issuer=self.openid_config["issuer"],
+                leeway=SKEW,
+                options={"require": NEEDED},
+            )
+        except (jwt.PyJWTError, TypeError, ValueError) as error:
+            raise OAuth2Error(f"the ID token can't be believed: {error}") from error
+        if not nonce or not secrets.compare_digest(str(claims.get("nonce", "")), nonce):
+            raise OAuth2Error("the ID token answers another question")
+        for_several = isinstance(claims["aud"], list) and len(claims["aud"]) > 1
+        if for_several and claims.get("azp") != settings.OIDC.client_id:
+            raise OAuth2Error("the ID token is for another client")
+        if not isinstance(claims["sub"], str) or not claims["sub"]:
+            raise OAuth2Error("the ID token names nobody")
+        return claims
+
+    def _key_of(self, token: str) -> Any:
+        """The provider's key that a token names; of a single key the name may be missing."""
+        header = jwt.get_unverified_header(token)
+        with get_adapter(self.request).get_requests_session() as session:
+            answer = session.get(self.openid_config["jwks_uri"])
+            answer.raise_for_status()
+            keys = jwt.PyJWKSet.from_dict(answer.json()).keys
+        fitting = [key for key in keys if key.public_key_use in {None, "sig"}]
+        if "kid" in header:
+            fitting = [key for key in fitting if key.key_id == header["kid"]]
+        if len(fitting) != 1:
+            raise jwt.InvalidKeyError("no key of the provider fits")
+        return fitting[0].key
+
+
+def _identity(claims: dict[str, Any], more: dict[str, Any]) -> Identity:
+    said = more.get(settings.OIDC.claim)
+    groups = said if isinstance(said, list) else [said] if isinstance(said, str) else []
+    at = claims.get("auth_time")
+    methods = claims.get("amr")
+    return Identity(
+        issuer=settings.OIDC.issuer,
+        subject=claims["sub"],
+        username=_text(more, "preferred_username"),
+        name=_text(more, "name"),
+        email=_text(more, "email"),
+        email_verified=more.get("email_verified") is True,
+        groups=frozenset(group for group in groups if isinstance(group, str)),
+        auth_time=at if isinstance(at, int) else None,
+        with_second_factor=isinstance(methods, list) and "mfa" in methods,
+    )
+
+
+def _text(claims: dict[str, Any], name: str) -> str:
+    """A claim as the database can keep it: no null character, no half of a pair."""
+    value = claims.get(name)
+    if not isinstance(value, str):
+        return ""
+    return value.encode(errors="ignore").decode().replace("\x00", "").strip()[:254]

@@ -1,0 +1,100 @@
+"""Links by which a person sets a new password: good for an hour, and used once.
+
+A link follows from the password and the last sign-in of its person, so that both end it, and it is
+stored nowhere: a mail's is made while the mail goes out.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.tokens import PasswordResetTokenGenerator
+from django.db import transaction
+from django.urls import reverse
+from django.utils.encoding import force_bytes
+from django.utils.http import urlsafe_base64_encode
+
+from controlplane.accounts.people import services as people
+from controlplane.accounts.people.models import User
+from controlplane.core.actors import Actor
+from controlplane.core.errors import Conflict
+from controlplane.core.outbox import late
+from controlplane.core.outbox import services as outbox
+
+from . import trail
+
+EVENT = "user.reset_asked"
+AT_MOST_EVERY = 300  # Seconds between two mails to one person.
+MAX_ADDRESSEES = 5
+
+
+class _Tokens(PasswordResetTokenGenerator):
+    key_salt = "controlplane.core.entry.resets"  # Signed into links that are in mails.
+
+
+tokens = _Tokens()
+
+
+def issue(user: User, actor: Actor, now: datetime) -> str:
+    """The address of a page on which `user` sets a new password; shown once, stored nowhere.
+
+    Whole if `PUBLIC_URL` is set, else a path. Good for an hour, once, and until they sign in or
+    their password or e-mail address changes. Writes `user.reset_issued` to the audit trail, without
+    the link. For an admin: the caller checks that. Raises :class:`Conflict` for who is deactivated.
+    """
+    if not user.is_active:
+        raise Conflict(f"{user.username} is deactivated; activate them first.")
+    trail.note("user.reset_issued", user=user, actor=actor, now=now)
+    return f"{settings.PUBLIC_URL}{path_for(user)}"
+
+
+def path_for(user: User) -> str:
+    uid = urlsafe_base64_encode(force_bytes(user.pk))
+    return reverse("password_reset", args=[uid, tokens.make_token(user)])
+
+
+@transaction.atomic
+def ask(typed: str, actor: Actor, now: datetime) -> None:
+    """Mail a link to whoever has this name or address, if they have a password to forget.
+
+    Says nothing about whether there is anybody. Mails at most once in five minutes to each.
+    """
+    wanted = User.objects.filter(is_active=True).exclude(email="")
+    by_name = wanted.filter(username=User.normalize_username(typed))
+    for user in [*by_name, *wanted.filter(email__iexact=typed)[:MAX_ADDRESSEES]]:
+        if not user.has_usable_password():
+            continue
+        told = outbox.announce(
+            event=EVENT,
+            event_key=f"reset:{user.pk}:{int(now.timestamp()) // AT_MOST_EVERY}",
+            facts={
+                "user": user.pk,
+                "username": user.username,
+                "ip": actor.ip,
+                "said": "Set one by the link below. It works once, for an hour.",
+                "otherwise": "Do nothing: without the link nothing changes.",
+            },
+            to=[f"email:{user.email}"],
+            now=now,
+        )
+        if told:
+            trail.note("user.reset_asked", user=user, actor=actor, now=now)
+
+
+@late.made_late(EVENT)
+def _with_link(facts: Mapping[str, Any]) -> Mapping[str, Any]:
+    user = User.objects.filter(pk=int(facts["user"]), is_active=True).first()
+    return {"path": path_for(user) if user else "/"}
+
+
+@transaction.atomic
+def complete(*, user: User, token: str, password: str, actor: Actor, now: datetime) -> None:
+    """Set the password that a link allows; all sessions end. Of two at once only one does.
+
+    Raises :class:`Conflict` if the link was used or has expired.
+    """
+    locked = User.objects.select_for_update(no_key=True).get(pk=user.pk)
+    if not (locked.is_active and tokens.check_token(locked, token)):
+        raise Conflict("This link was used already, or its hour is over. Ask for another one.")
+    people.set_password(user=locked, password=password, actor=actor, now=now)

@@ -1,0 +1,79 @@
+"""DRF authentication classes: a program by its token, a person by their session."""
+
+from functools import partial
+from typing import Any
+
+from django.utils.functional import SimpleLazyObject
+from rest_framework.authentication import BaseAuthentication, CSRFCheck
+from rest_framework.permissions import SAFE_METHODS
+from rest_framework.request import Request
+
+from controlplane.accounts.people.models import User
+from controlplane.accounts.tokens import lookup
+from controlplane.accounts.tokens import services as tokens
+from controlplane.accounts.tokens.lookup import KnownToken
+from controlplane.core.actors import Actor
+from controlplane.core.errors import Forbidden
+from controlplane.core.http.permissions import actor_of, presented_token, remember_actor
+from controlplane.core.http.requests import client_ip, request_id_of
+
+
+class TokenAuthentication(BaseAuthentication):
+    """`Authorization: Bearer sg_…`, else `X-API-Key`. A wrong token never falls back to a session.
+
+    Another scheme in `Authorization`, such as a proxy's own, is ignored. Reads use the token table
+    in memory if the process has one; writes query the database.
+    """
+
+    def authenticate(self, request: Request) -> tuple[User, KnownToken] | None:
+        text = presented_token(request)
+        if text is None:
+            return None
+        token = lookup.find(text) if request.method in SAFE_METHODS else None
+        owner: Any = None
+        if token is None:
+            row = tokens.authenticate(text)
+            token, owner = tokens.to_known_token(row), row.owner
+        actor = Actor(
+            type="token",
+            name=token.name,
+            user_id=token.owner_id,
+            token_id=token.token_id,
+            role=token.role,
+            scopes=token.scopes,
+            services=token.services,
+            request_id=request_id_of(request._request),
+            ip=client_ip(request._request),
+        )
+        remember_actor(request._request, actor)
+        if owner is None:
+            owner = SimpleLazyObject(partial(User.objects.get, pk=token.owner_id))
+        return owner, token
+
+    def authenticate_header(self, request: Request) -> str:
+        return 'Bearer realm="switchgear"'
+
+
+class PersonAuthentication(BaseAuthentication):
+    """The browser's session; whatever changes something has to carry the CSRF token as well."""
+
+    def authenticate(self, request: Request) -> tuple[User, None] | None:
+        user = request._request.user
+        if not user.is_authenticated:
+            return None
+        self._check_csrf(request)
+        actor_of(request)
+        return user, None
+
+    def _check_csrf(self, request: Request) -> None:
+        check = CSRFCheck(_no_response)
+        check.process_request(request._request)
+        refusal = check.process_view(request._request, _no_response, (), {})
+        if refusal:
+            raise Forbidden(
+                f"{refusal} A signed-in browser sends the cookie csrftoken back as X-CSRFToken."
+            )
+
+
+def _no_response(_request: Any, *_args: Any) -> Any:
+    """CSRFCheck takes the next handler; there is none."""

@@ -1,0 +1,36 @@
+"""The steps between the first proof and being signed in."""
+
+from typing import Any
+
+from allauth.account.stages import LoginStage
+from allauth.mfa.webauthn.internal.flows import did_use_passwordless_login
+from django.http import HttpResponse
+from django.shortcuts import redirect
+from django.utils.crypto import constant_time_compare
+
+from . import factors
+
+SECOND_FACTOR = "second-factor"
+KNOWN = "known"
+
+
+class SecondFactorStage(LoginStage):  # type: ignore[misc]
+    """Asks for a code or a passkey, from those who have one and did not come by it."""
+
+    key = SECOND_FACTOR
+    urlname = "second_factor"
+
+    def is_open(self) -> bool:
+        """Whether who took the first step may take this one: not with a password that was changed
+        meanwhile, nor if they were deactivated."""
+        user: Any = self.login.user
+        if user is None or not user.is_active:
+            return False
+        return constant_time_compare(self.state.get(KNOWN, ""), user.get_session_auth_hash())
+
+    def handle(self) -> tuple[HttpResponse | None, bool]:
+        user: Any = self.login.user
+        if not factors.has_any(user) or did_use_passwordless_login(self.request, user):
+            return None, True
+        self.state[KNOWN] = user.get_session_auth_hash()
+        return redirect("second_factor"), True

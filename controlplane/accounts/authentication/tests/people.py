@@ -1,0 +1,32 @@
+"""Somebody with a second factor, and their browser, in the tests of entry."""
+
+from allauth.mfa.totp.internal.auth import format_hotp_value, generate_totp_secret, hotp_value
+from django.test import Client
+from django.utils import timezone
+
+from controlplane.accounts.authentication import factors
+from controlplane.accounts.people.models import User
+from controlplane.core.actors import system
+
+PASSWORD = "correct-horse-9"
+WORLD = system("test")
+
+
+def kim(role: str = "operator", **more: str) -> User:
+    return User.objects.create_user("kim", PASSWORD, role=role, **more)
+
+
+def with_app(user: User) -> tuple[str, list[str]]:
+    """Give them an authenticator app; its secret, and their recovery codes."""
+    secret = generate_totp_secret()
+    made = factors.add_totp(user=user, secret=secret, actor=WORLD, now=timezone.now())
+    return secret, made
+
+
+def code(secret: str, periods: int = 0) -> str:
+    """What the app shows now, or so many half minutes later."""
+    return format_hotp_value(hotp_value(secret, int(timezone.now().timestamp()) // 30 + periods))
+
+
+def first_step(client: Client, **more: str):
+    return client.post("/sign-in/", {"username": "kim", "password": PASSWORD, **more})

@@ -1,0 +1,40 @@
+"""What the audit trail keeps of how people show who they are; never a secret, code or link."""
+
+from datetime import datetime
+
+from allauth.account.internal.flows.login import AUTHENTICATION_METHODS_SESSION_KEY
+from django.conf import settings
+from django.db import transaction
+from django.http import HttpRequest
+
+from controlplane.accounts.people.models import User
+from controlplane.core.actors import Actor
+from controlplane.core.audit import services as audit
+
+_WORDS = {
+    "password": "password",
+    "socialaccount": "single sign-on",
+    "totp": "code",
+    "recovery_codes": "recovery code",
+    "webauthn": "passkey",
+}
+
+
+@transaction.atomic
+def note(action: str, *, user: User, actor: Actor, now: datetime, **after: object) -> None:
+    """A row about `user`: `session.confirmed`, `factor.added`, `factor.removed`, and the like."""
+    audit.record(
+        actor=actor, action=action, target=f"user:{user.username}", after=after or None, now=now
+    )
+
+
+def how(request: HttpRequest) -> str:
+    """By what somebody has come in: `password`, `password + code`, `passkey`, `single sign-on`."""
+    steps = request.session.get(AUTHENTICATION_METHODS_SESSION_KEY, [])
+    words = dict.fromkeys(_WORDS.get(str(step.get("type") or step["method"]), "") for step in steps)
+    return " + ".join(word for word in words if word)
+
+
+def issuer() -> str:
+    """How an authenticator names this installation: several on one phone are told apart."""
+    return f"Switchgear ({settings.ENVIRONMENT_NAME})"

@@ -1,0 +1,153 @@
+"""To the provider and back: to sign in, or to show again who one is."""
+
+import secrets
+from typing import Any
+
+import requests
+import structlog
+from allauth.socialaccount.internal import statekit
+from allauth.socialaccount.providers.oauth2.client import OAuth2Error
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_POST
+
+from controlplane.accounts.authentication import arrivals, factors, links, throttle, trail
+from controlplane.accounts.authentication.provider import Identity, ProviderAdapter, provider
+from controlplane.accounts.people.requests import UserRequest
+from controlplane.core.browser import signed_in
+from controlplane.core.clock import db_now
+from controlplane.core.errors import DomainError, Forbidden
+from controlplane.core.http import confirmation
+from controlplane.core.http.permissions import actor_of
+
+from .sign_in import proceed, safe_next
+
+SIGN_IN, CONFIRM = "sign-in", "confirm"
+CONFIRMED_WITHIN = 120  # Seconds since somebody showed the provider who they are.
+ANY_AGE = "31536000"
+"""Seconds, a year: a provider that is asked for a `max_age` has to say when it asked somebody."""
+
+log = structlog.get_logger(__name__)
+
+
+class NotAnswering(DomainError):
+    status = 502
+    slug = "provider-failed"
+    title = "Single sign-on did not work"
+
+
+@never_cache
+@require_POST
+def leave(request: HttpRequest) -> HttpResponse:
+    """To the provider, to sign in. A form: no other site's link begins it."""
+    throttle.begin_as_stranger(request, db_now())
+    return _leave(request, SIGN_IN, max_age=ANY_AGE)
+
+
+@signed_in
+@require_POST
+def leave_to_confirm(request: UserRequest) -> HttpResponse:
+    return _leave(request, CONFIRM, prompt="login", max_age="0")
+
+
+def _leave(request: HttpRequest, process: str, **more: str) -> HttpResponse:
+    if not settings.OIDC.issuer:
+        raise Http404
+    nonce = secrets.token_urlsafe(32)
+    try:
+        response: HttpResponse = provider(request).redirect(
+            request, process, next_url=safe_next(request), auth_params={"nonce": nonce, **more},
+            nonce=nonce,
+        )  # fmt: skip
+    except (OAuth2Error, requests.RequestException, KeyError, ValueError) as error:
+        return _failed(request, error)
+    return response
+
+
+@never_cache
+@require_GET
+def arrive(request: HttpRequest) -> HttpResponse:
+    """Back from the provider, with a code that opens once, for the browser that left."""
+    if not settings.OIDC.issuer:
+        raise Http404
+    state = statekit.unstash_state(
+        request,
+        provider_id=provider(request).sub_id,
+        state_id=request.GET.get("state", ""),
+    )
+    if state is None:
+        return _failed(request, OAuth2Error("nobody left from this browser lately"))
+    if request.GET.get("error") or "code" not in request.GET:
+        return _failed(request, OAuth2Error("the provider sent no code"))
+    try:
+        identity = _identity(request, state)
+    except (OAuth2Error, requests.RequestException, KeyError, ValueError, TypeError) as error:
+        return _failed(request, error)
+    try:
+        return _let_in(request, identity, state)
+    except Forbidden as error:
+        return _refused(request, error)
+
+
+def _identity(request: HttpRequest, state: dict[str, Any]) -> Identity:
+    adapter = ProviderAdapter(request)
+    app = adapter.get_provider().app
+    answer = adapter.get_access_token_data(
+        request,
+        app,
+        adapter.get_client(request, app),
+        pkce_code_verifier=state.get("pkce_code_verifier"),
+    )
+    return adapter.identity(answer, str(state.get("nonce", "")))
+
+
+def _let_in(request: HttpRequest, identity: Identity, state: dict[str, Any]) -> HttpResponse:
+    now = db_now()
+    leads_to = str(state.get("next") or "/")
+    if state.get("process") == CONFIRM:
+        owner = links.owner(identity.issuer, identity.subject)
+        if owner is None or owner.pk != request.user.pk:
+            raise Forbidden("That was somebody else than who is signed in here.")
+        if identity.auth_time is None or now.timestamp() - identity.auth_time > CONFIRMED_WITHIN:
+            raise Forbidden(f"{settings.OIDC.name} did not ask you anew. Use another way.")
+        if factors.has_any(owner) and not identity.with_second_factor:
+            raise Forbidden(
+                f"{settings.OIDC.name} did not ask for a second factor. Use the one you have here."
+            )
+        confirmation.record_confirmation(request, now.timestamp())
+        trail.note("session.confirmed", user=owner, actor=actor_of(request), now=now)
+        return redirect(leads_to)
+    if request.user.is_authenticated:
+        return redirect("/")
+    user = arrivals.arrive(identity, now)
+    method = {
+        "provider": settings.OIDC.issuer,
+        "mfa": identity.with_second_factor or None,
+        "auth_time": identity.auth_time,
+    }
+    return proceed(request, user, method="socialaccount", next_url=leads_to, **method)
+
+
+def _failed(request: HttpRequest, error: Exception) -> HttpResponse:
+    log.warning("single_sign_on.failed", cause=type(error).__name__, said=_harmless(error))
+    return _refused(
+        request,
+        NotAnswering(
+            f"{settings.OIDC.name} did not confirm who you are. Try again; if it stays so, sign "
+            "in with a password or tell an admin."
+        ),
+    )
+
+
+def _harmless(error: Exception) -> str:
+    """Our own sentences; what others say may quote tokens, codes or secrets."""
+    said = str(error)
+    ours = isinstance(error, OAuth2Error) and not said.startswith("Error retrieving")
+    return said[:200] if ours else ""
+
+
+def _refused(request: HttpRequest, error: DomainError) -> HttpResponse:
+    context = {"error": error, "user_is_here": request.user.is_authenticated}
+    return render(request, "registration/refused.html", context, status=error.status)

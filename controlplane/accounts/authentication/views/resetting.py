@@ -1,0 +1,95 @@
+"""A forgotten password: asked for, and set anew by a link."""
+
+import time
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.forms import SetPasswordForm
+from django.core.exceptions import ValidationError
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.encoding import DjangoUnicodeDecodeError
+from django.utils.http import urlsafe_base64_decode
+from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_protect
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods
+
+from controlplane.accounts.authentication import resets, throttle
+from controlplane.accounts.people.models import User
+from controlplane.core.actors import Actor
+from controlplane.core.clock import db_now
+from controlplane.core.errors import Conflict
+from controlplane.core.http.requests import client_ip, request_id_of
+
+KEPT = "password_reset"
+IN_SESSION = "link"
+"""What stands in the address in place of the token: no history, log or referrer keeps that."""
+
+ANSWER_SECONDS = 0.4
+"""How long an answer takes, whoever was asked for: longer than looking and writing do."""
+
+
+@never_cache
+@csrf_protect
+@require_http_methods(["GET", "POST"])
+def forgotten(request: HttpRequest) -> HttpResponse:
+    """Ask for a link. One answer, after one time, whether there is such a person or not."""
+    if not settings.EMAIL.host:
+        raise Http404
+    began = time.monotonic()
+    typed = request.POST.get("who", "").replace("\x00", "").strip()[:254]
+    if typed:
+        actor = Actor(
+            type="system", name="sign-in", request_id=request_id_of(request), ip=client_ip(request)
+        )
+        resets.ask(typed, actor, db_now())
+        time.sleep(max(0.0, ANSWER_SECONDS - (time.monotonic() - began)))
+    return render(request, "registration/password_forgotten.html", {"asked": bool(typed)})
+
+
+@never_cache
+@sensitive_post_parameters("new_password1", "new_password2")
+@csrf_protect
+@require_http_methods(["GET", "POST"])
+def reset(request: HttpRequest, uid: str, token: str) -> HttpResponse:
+    """Set a new password. The link moves its token into the session, and out of the address."""
+    user = _of(uid)
+    if token != IN_SESSION:
+        if user is None or not resets.tokens.check_token(user, token):
+            return _stale(request)
+        request.session.cycle_key()
+        request.session[KEPT] = token
+        return redirect("password_reset", uid, IN_SESSION)
+    kept = str(request.session.get(KEPT, ""))
+    if user is None or not resets.tokens.check_token(user, kept):
+        return _stale(request)
+    form = SetPasswordForm(user, request.POST if request.method == "POST" else None)
+    if form.is_valid():
+        actor = user.as_actor(request_id=request_id_of(request), ip=client_ip(request))
+        chosen = form.cleaned_data["new_password1"]
+        try:
+            resets.complete(user=user, token=kept, password=chosen, actor=actor, now=db_now())
+        except Conflict:
+            return _stale(request)
+        # Who tried the forgotten one too often waits no longer.
+        throttle.forget(request, user.username)
+        request.session.flush()
+        messages.success(request, "Your password is set. Sign in with it.")
+        return redirect("login")
+    context = {"form": form, "person": user}
+    status = 422 if form.is_bound else 200
+    return render(request, "registration/password_reset.html", context, status=status)
+
+
+def _of(uid: str) -> User | None:
+    try:
+        key = urlsafe_base64_decode(uid).decode()
+        return User.objects.filter(pk=key, is_active=True).first()
+    except (ValueError, OverflowError, ValidationError, DjangoUnicodeDecodeError):
+        return None
+
+
+def _stale(request: HttpRequest) -> HttpResponse:
+    request.session.pop(KEPT, None)
+    return render(request, "registration/password_stale.html", status=410)

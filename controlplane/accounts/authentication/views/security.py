@@ -1,0 +1,139 @@
+"""A person's own second factors: a page, and what can be changed there."""
+
+import base64
+
+from allauth.mfa.totp.internal.auth import generate_totp_secret
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from controlplane.accounts.authentication import codes, factors, links, passkeys, trail
+from controlplane.accounts.authentication.adapters import SecondFactorAdapter
+from controlplane.accounts.people.requests import UserRequest
+from controlplane.core import sealing
+from controlplane.core.browser import signed_in
+from controlplane.core.clock import db_now
+from controlplane.core.errors import Conflict, InvalidInput
+from controlplane.core.http import confirmation
+from controlplane.core.http.permissions import actor_of
+
+PENDING = "totp_to_add"
+PAGE = "security_page"
+PAGE_URL = "/preferences/security/"
+
+
+@signed_in
+@require_GET
+def security_page(request: UserRequest) -> HttpResponse:
+    have = factors.of(request.user)
+    context = {
+        "now": db_now(),
+        "factors": have,
+        "required": factors.is_required(request.user),
+        "by_password": request.user.has_usable_password(),
+        "linked": links.is_linked(request.user),
+    }
+    return render(request, "core/security.html", context)
+
+
+@signed_in
+@sensitive_post_parameters("code")
+@require_http_methods(["GET", "POST"])
+def add_app(request: UserRequest) -> HttpResponse:
+    """GET makes a secret and shows it as a QR code; POST proves that the app has it."""
+    now = db_now()
+    confirmation.require_fresh(request, now)
+    if factors.of(request.user).totp_since:
+        return redirect(PAGE)
+    kept = request.session.get(PENDING) if request.method == "POST" else None
+    secret = sealing.opened(kept, sealing.SECOND_FACTORS) if kept else generate_totp_secret()
+    wrong = ""
+    typed, at = request.POST.get("code", ""), timezone.now()
+    if kept and codes.is_code_of(secret, typed, at):
+        made = factors.add_totp(user=request.user, secret=secret, actor=actor_of(request), now=now)
+        codes.check(request.user, typed, at)  # Used now: it opens nothing else.
+        request.session.pop(PENDING)
+        return _added(request, "The authenticator app is added.", made)
+    if request.method == "POST":
+        wrong = "That code does not fit. Check the clock of your phone, and try the next one."
+    request.session[PENDING] = sealing.sealed(secret, sealing.SECOND_FACTORS)
+    adapter = SecondFactorAdapter()
+    picture = adapter.build_totp_svg(adapter.build_totp_url(request.user, secret))
+    context = {
+        "secret": " ".join(secret[at : at + 4] for at in range(0, len(secret), 4)),
+        "picture": base64.b64encode(picture.encode()).decode(),
+        "issuer": trail.issuer(),
+        "wrong": wrong,
+    }
+    return render(request, "core/security_app.html", context, status=422 if wrong else 200)
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def add_passkey(request: UserRequest) -> HttpResponse:
+    now = db_now()
+    confirmation.require_fresh(request, now)
+    wrong = ""
+    if request.method == "POST":
+        name = request.POST.get("name", "").replace("\x00", "").strip()[:60] or "Passkey"
+        try:
+            made = factors.add_passkey(
+                user=request.user,
+                name=name,
+                credential=passkeys.registered(request.POST.get("credential", "")),
+                actor=actor_of(request),
+                now=now,
+            )
+            return _added(request, f"The passkey {name} is added.", made)
+        except (InvalidInput, Conflict) as error:
+            wrong = error.detail
+    context = {"options": passkeys.to_register(request.user), "wrong": wrong}
+    return render(request, "core/security_passkey.html", context, status=422 if wrong else 200)
+
+
+@signed_in
+@require_POST
+def remove(request: UserRequest) -> HttpResponse:
+    """Remove a passkey (`factor`: its id) or the authenticator app (`factor`: `app`)."""
+    now = db_now()
+    confirmation.require_fresh(request, now, next_url=PAGE_URL)
+    chosen = request.POST.get("factor", "")
+    if not (chosen == "app" or (chosen.isascii() and chosen.isdigit() and len(chosen) < 19)):
+        raise InvalidInput({"factor": ["Name a passkey by its id, or app."]})
+    try:
+        factors.remove(
+            user=request.user,
+            factor_id=None if chosen == "app" else int(chosen),
+            actor=actor_of(request),
+            now=now,
+        )
+    except Conflict as conflict:
+        messages.error(request, conflict.detail)
+    else:
+        messages.success(request, "The second factor is removed.")
+    return redirect(PAGE)
+
+
+@signed_in
+@require_POST
+def new_codes(request: UserRequest) -> HttpResponse:
+    """Replace the recovery codes, and show the new ones: this once."""
+    now = db_now()
+    confirmation.require_fresh(request, now, next_url=PAGE_URL)
+    made = factors.new_codes(user=request.user, actor=actor_of(request), now=now)
+    return _show_codes(request, made)
+
+
+def _added(request: UserRequest, said: str, made: list[str]) -> HttpResponse:
+    messages.success(request, said)
+    return _show_codes(request, made) if made else redirect(PAGE)
+
+
+def _show_codes(request: UserRequest, made: list[str]) -> HttpResponse:
+    shown = [f"{code[:4]} {code[4:]}" for code in made]
+    lines = [f"{trail.issuer()}: recovery codes of {request.user.username}", "", *shown, ""]
+    text = base64.b64encode("\n".join(lines).encode()).decode()
+    return render(request, "core/security_codes.html", {"codes": shown, "text": text})

@@ -1,0 +1,201 @@
+"""Signing in, step by step, and out."""
+
+from typing import Any
+
+from allauth.account.internal.flows.login import perform_login, record_authentication
+from allauth.account.internal.stagekit import clear_login
+from allauth.account.models import Login
+from allauth.account.stages import LoginStageController
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth import logout
+from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.auth.views import LoginView
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_protect
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from controlplane.accounts.authentication import codes, factors, passkeys, stages, throttle
+from controlplane.accounts.people import sessions
+from controlplane.accounts.people.forms import SignInForm
+from controlplane.accounts.people.models import User
+from controlplane.core.clock import db_now
+from controlplane.core.errors import DomainError, InvalidInput, TooManyRequests
+from controlplane.core.http.permissions import actor_of
+from controlplane.core.http.requests import client_ip, request_id_of
+
+
+class SignIn(LoginView):
+    """The first step: name and password."""
+
+    template_name = "registration/sign_in.html"
+    authentication_form = SignInForm
+    redirect_authenticated_user = True
+    http_method_names = ["get", "head", "post", "options"]
+
+    def get_context_data(self, **more: Any) -> dict[str, Any]:
+        return super().get_context_data(
+            provider=settings.OIDC.name if settings.OIDC.issuer else "",
+            resets=bool(settings.EMAIL.host),
+            **more,
+        )
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        name = throttle.typed_name(request)
+        throttle.count_attempt(request, name)
+        with throttle.hashing():
+            # Checked first, so that an attempt while locked out does not prolong the lockout.
+            if not throttle.is_allowed(request, name):
+                return throttle.locked_out(request)
+            return super().post(request, *args, **kwargs)
+
+    def form_valid(self, form: AuthenticationForm) -> HttpResponse:
+        user = form.get_user()
+        return proceed(self.request, user, method="password", next_url=self.get_success_url())
+
+    def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
+        if form.non_field_errors():
+            note_failure(self.request, form.cleaned_data.get("username", ""))
+        response = super().form_invalid(form)
+        response.status_code = 422
+        return response
+
+
+def proceed(
+    request: HttpRequest, user: User, *, method: str, next_url: str, **more: Any
+) -> HttpResponse:
+    """After a step that showed who it is: on to the next one, or in. Each step has a new key, so
+    that a session somebody planted leads nowhere."""
+    request.session.cycle_key()
+    record_authentication(request, user, method, **more)
+    response: HttpResponse = perform_login(request, Login(user=user, redirect_url=next_url))
+    return response
+
+
+@never_cache
+@sensitive_post_parameters("code", "credential")
+@csrf_protect
+@require_http_methods(["GET", "POST"])
+def second_factor(request: HttpRequest) -> HttpResponse:
+    """The second step, for those who have a second factor: a code, or a passkey."""
+    stage = LoginStageController.enter(request, stages.SECOND_FACTOR)
+    if not isinstance(stage, stages.SecondFactorStage) or not stage.is_open():
+        clear_login(request)
+        return redirect("login")
+    user: User = stage.login.user
+    error: DomainError | None = None
+    if request.method == "POST":
+        if not throttle.is_allowed(request, user.username):
+            clear_login(request)
+            return throttle.locked_out(request, credentials={"username": user.username})
+        error = prove(request, user, user.username)
+        if error is None:
+            request.session.cycle_key()
+            response: HttpResponse = stage.exit()
+            return response
+    return _ask_second(request, user, error)
+
+
+def prove(request: HttpRequest, user: User, name: str) -> DomainError | None:
+    """Check the code or passkey that was sent; return what is wrong with it, or None.
+
+    A failure counts for `name` and the address, and is noted.
+    """
+    try:
+        if "credential" in request.POST:
+            found = passkeys.shown(request.POST["credential"], user)
+            found.record_usage()
+            record_authentication(request, user, "mfa", id=found.pk, type=found.type)
+            return None
+        kind = codes.check(user, request.POST.get("code", ""), timezone.now())
+        if kind:
+            record_authentication(request, user, "mfa", type=kind)
+            return None
+    except TooManyRequests as error:
+        return error
+    except InvalidInput:
+        pass
+    throttle.failed(request, name)
+    note_failure(request, user.username)
+    said = passkeys.REFUSED if "credential" in request.POST else "That code opens nothing."
+    return InvalidInput({"code": [said]})
+
+
+def _ask_second(request: HttpRequest, user: User, error: DomainError | None) -> HttpResponse:
+    have = factors.of(user)
+    context = {
+        "person": user,
+        "factors": have,
+        "error": error,
+        "options": passkeys.to_show(user) if have.passkeys else "",
+    }
+    status = error.status if isinstance(error, TooManyRequests) else 422 if error else 200
+    return render(request, "registration/second_factor.html", context, status=status)
+
+
+@never_cache
+@csrf_protect
+@require_http_methods(["GET", "POST"])
+def sign_in_by_passkey(request: HttpRequest) -> HttpResponse:
+    """Both steps at once. GET: the question, for the script; POST: the answer."""
+    if request.user.is_authenticated:
+        return redirect("/")
+    if request.method == "GET":
+        throttle.begin_as_stranger(request, timezone.now())
+        return HttpResponse(passkeys.to_show(None), content_type="application/json")
+    throttle.count_attempt(request)
+    try:
+        found = passkeys.shown(request.POST.get("credential", ""), None)
+    except InvalidInput:
+        return _passkey_refused(request)
+    user: User = found.user
+    if not user.is_active:
+        return _passkey_refused(request)
+    found.record_usage()
+    given = {"id": found.pk, "type": found.type, "passwordless": True}
+    return proceed(request, user, method="mfa", next_url=safe_next(request), **given)
+
+
+def _passkey_refused(request: HttpRequest) -> HttpResponse:
+    note_failure(request, "")
+    messages.error(request, passkeys.REFUSED)
+    return redirect("login")
+
+
+@never_cache
+@require_GET
+def cancel(request: HttpRequest) -> HttpResponse:
+    """Back to the first step."""
+    clear_login(request)
+    return redirect("login")
+
+
+@require_POST
+def sign_out(request: HttpRequest) -> HttpResponse:
+    """End the session; signing out twice is no error."""
+    if request.user.is_authenticated:
+        sessions.ended(actor=actor_of(request), now=db_now())
+    logout(request)
+    messages.success(request, "You are signed out.")
+    return redirect(settings.LOGOUT_REDIRECT_URL)
+
+
+def note_failure(request: HttpRequest, username: str) -> None:
+    sessions.failed(
+        username=username,
+        request_id=request_id_of(request),
+        ip=client_ip(request),
+        now=db_now(),
+    )
+
+
+def safe_next(request: HttpRequest) -> str:
+    """Where `next` leads, if that is a page of ours; else the first page."""
+    asked = request.POST.get("next") or request.GET.get("next") or ""
+    ours = url_has_allowed_host_and_scheme(asked, {request.get_host()}, request.is_secure())
+    return asked if ours else "/"

@@ -1,0 +1,61 @@
+"""Make sure that somebody can sign in to a new installation."""
+
+import secrets
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import transaction
+
+from controlplane.accounts.people import services as people
+from controlplane.accounts.people.models import User
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.provision import ACTOR, lock
+from controlplane.core.roles import Role
+
+ADMIN = "admin"
+
+
+@dataclass(frozen=True)
+class Admin:
+    """Who signs in first. `password` is None unless it was made up just now."""
+
+    user: str
+    password: str | None
+    note: str
+
+
+@transaction.atomic
+def ensure_admin(chosen_password: str, now: datetime) -> Admin:
+    """Make sure that somebody can sign in: the user `admin`.
+
+    While that user never has, and nobody chose a password, each run makes a new one: the print of
+    an earlier run may be lost. What somebody set since, by a page or the shell, stays: a variable
+    that was left behind must not bring an old password back at the next release.
+    """
+    lock()
+    admin = User.objects.filter(username=ADMIN).first()
+    if chosen_password and _chose_their_own():
+        return Admin(ADMIN, None, "the password is the one that somebody set since the first start")
+    if chosen_password:
+        _give_password(admin, chosen_password, now)
+        return Admin(ADMIN, None, "the password is the one in SWITCHGEAR_ADMIN_PASSWORD")
+    if admin is not None and admin.last_login is not None:
+        return Admin(ADMIN, None, "the password is the one chosen earlier")
+    if admin is None and people.first_admin() is not None:
+        return Admin(ADMIN, None, "there is no such user; other admins are there")
+    password = secrets.token_urlsafe(15)
+    _give_password(admin, password, now)
+    return Admin(ADMIN, password, "new at each start until the first sign-in; shown only now")
+
+
+def _give_password(admin: User | None, password: str, now: datetime) -> None:
+    if admin is None:
+        people.create_user(username=ADMIN, password=password, role=Role.ADMIN, actor=ACTOR, now=now)
+    elif not admin.check_password(password):
+        people.set_password(user=admin, password=password, actor=ACTOR, now=now)
+
+
+def _chose_their_own() -> bool:
+    about = AuditEntry.objects.filter(target=f"user:{ADMIN}", action="user.password_set")
+    last = about.order_by("-id").first()
+    return last is not None and (last.actor_type, last.actor_name) != (ACTOR.type, ACTOR.name)

@@ -1,0 +1,112 @@
+"""`manage.py person`: the way in when nobody can sign in, and out for somebody at once."""
+
+import secrets
+from argparse import ArgumentParser
+from typing import Any
+
+from axes.utils import reset
+from django.core.exceptions import ValidationError
+from django.core.management.base import CommandError
+from django.db import transaction
+from django.db.models import Case, When
+
+from controlplane.accounts.authentication import codes, factors, throttle
+from controlplane.accounts.people import leaving
+from controlplane.accounts.people import services as people
+from controlplane.accounts.people.models import User
+from controlplane.core.audit import services as audit
+from controlplane.core.clock import db_now
+from controlplane.core.errors import NotFound
+from controlplane.core.roles import Role
+from controlplane.core.shell import ShellCommand, shell_actor
+
+MAX_LISTED = 500
+
+
+class Command(ShellCommand):
+    help = "Make and list people, and help those who can't sign in. All of it is audited."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        commands = parser.add_subparsers(dest="command", required=True)
+        commands.add_parser("list", help="show people, admins first")
+        create = commands.add_parser("create", help="make one; prints the first password")
+        create.add_argument("name")
+        create.add_argument("--role", choices=[role.value for role in Role], default="viewer")
+        for command, does in (
+            ("password", "print a new password; their sessions end"),
+            ("unlock", "forget their wrong passwords and codes"),
+            ("reset-factors", "take all second factors from them; their sessions end"),
+            ("deactivate", "sign them out everywhere and stop their tokens"),
+            ("activate", "let them sign in again"),
+        ):
+            commands.add_parser(command, help=does).add_argument("name")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            getattr(self, options["command"].replace("-", "_"))(options)
+        except ValidationError as error:
+            raise CommandError(" ".join(error.messages)) from error
+
+    def list(self, options: dict[str, Any]) -> None:
+        strength = Case(*(When(role=role, then=place) for place, role in enumerate(Role)))
+        found = list(
+            User.objects.order_by("-is_active", strength.desc(), "username")[: MAX_LISTED + 1]
+        )
+        for user in found[:MAX_LISTED]:
+            state = "active" if user.is_active else "deactivated"
+            self.line(f"{user.username:24} {user.role:9} {state:12} {user.display_name}".rstrip())
+        if len(found) > MAX_LISTED:
+            self.stderr.write(f"These are the first {MAX_LISTED}; the page People has all.")
+
+    def create(self, options: dict[str, Any]) -> None:
+        password = secrets.token_urlsafe(15)
+        made = people.create_user(
+            username=options["name"],
+            password=password,
+            role=options["role"],
+            actor=shell_actor(),
+            now=db_now(),
+        )
+        self._tell(made.username, password, "first password")
+
+    def password(self, options: dict[str, Any]) -> None:
+        user, password = _user(options), secrets.token_urlsafe(15)
+        people.set_password(user=user, password=password, actor=shell_actor(), now=db_now())
+        self._tell(user.username, password, "new password")
+
+    @transaction.atomic
+    def unlock(self, options: dict[str, Any]) -> None:
+        user = _user(options)
+        count = reset(username=user.username) + reset(username=throttle.confirming_name(user))
+        count += codes.forgive(user)
+        target = f"user:{user.username}"
+        audit.record(actor=shell_actor(), action="user.unlocked", target=target, now=db_now())
+        self.line(f"{user.username} may try again ({count} forgotten)")
+
+    def reset_factors(self, options: dict[str, Any]) -> None:
+        user = _user(options)
+        factors.remove_all(user=user, actor=shell_actor(), now=db_now())
+        self.line(f"{user.username} has no second factor now, and is signed out everywhere")
+
+    def deactivate(self, options: dict[str, Any]) -> None:
+        user = _user(options)
+        leaving.deactivate(user=user, heir=None, actor=shell_actor(), now=db_now())
+        self.line(f"{user.username} is out: sessions have ended, tokens have stopped")
+
+    def activate(self, options: dict[str, Any]) -> None:
+        user = _user(options)
+        people.change_user(user=user, actor=shell_actor(), now=db_now(), is_active=True)
+        self.line(f"{user.username} may sign in")
+
+    def _tell(self, username: str, password: str, what: str) -> None:
+        """The password alone on the last line of stdout, for a program to take it."""
+        self.stderr.write(f"{username}: the {what}, shown only now:")
+        self.line(password)
+
+
+def _user(options: dict[str, Any]) -> User:
+    name = User.normalize_username(options["name"])
+    user = User.objects.filter(username=name).first()
+    if user is None:
+        raise NotFound(f"There is no person {name}. `manage.py person list` has them all.")
+    return user

@@ -1,0 +1,80 @@
+"""`manage.py token`: make, list and revoke API tokens."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from controlplane.accounts.people import services as people
+from controlplane.accounts.people.models import User
+from controlplane.accounts.tokens import services as tokens
+from controlplane.accounts.tokens.models import Token
+from controlplane.core import durations
+from controlplane.core.clock import db_now
+from controlplane.core.errors import InvalidInput, NotFound
+from controlplane.core.shell import ShellCommand, shell_actor
+
+
+class Command(ShellCommand):
+    help = "Make, list and revoke API tokens. A token's text is printed once and never stored."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        commands = parser.add_subparsers(dest="command", required=True)
+        create = commands.add_parser("create", help="print a new token, alone on the last line")
+        create.add_argument("name")
+        create.add_argument(
+            "--scopes", required=True, help="for example switches:read,report:write"
+        )
+        create.add_argument("--expires", help="a duration: 90d, 24h; never if absent")
+        create.add_argument(
+            "--services", default="", help="report and poll only as these: core,gateway"
+        )
+        create.add_argument("--owner", help="a user name; the first admin if absent")
+        commands.add_parser("list", help="show tokens, newest first")
+        revoke = commands.add_parser("revoke", help="end a token now")
+        revoke.add_argument("prefix", help="the part after sg_")
+        revoke.add_argument("--reason", default="")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        getattr(self, options["command"])(options)
+
+    def create(self, options: dict[str, Any]) -> None:
+        try:
+            lifetime = durations.parse(options["expires"]) if options["expires"] else None
+        except ValueError as error:
+            raise InvalidInput({"--expires": [str(error)]}) from error
+        token, text = tokens.create(
+            name=options["name"],
+            owner=_owner(options["owner"]),
+            scopes=[scope.strip() for scope in options["scopes"].split(",") if scope.strip()],
+            lifetime=lifetime,
+            limit_to=[name.strip() for name in options["services"].split(",") if name.strip()],
+            actor=shell_actor(),
+            now=db_now(),
+        )
+        ends = f"expires {token.expires_at:%Y-%m-%d %H:%M} UTC" if token.expires_at else "no expiry"
+        for warning in tokens.admin_powers(token):
+            self.stderr.write(f"Warning: {warning}")
+        self.stderr.write(f"{token.name}: owner {token.owner.username}, {ends}. Shown only now:")
+        self.line(text)
+
+    def list(self, options: dict[str, Any]) -> None:
+        for token in Token.objects.select_related("owner").order_by("-id")[:500]:
+            state = "revoked" if token.revoked_at else "active"
+            scopes = ",".join(token.scopes)
+            limit = f"  only as {','.join(token.services)}" if token.services else ""
+            self.line(
+                f"{token.prefix}  {state:8} {token.owner.username:16} {token.name}  {scopes}{limit}"
+            )
+
+    def revoke(self, options: dict[str, Any]) -> None:
+        token = Token.objects.filter(prefix=options["prefix"]).first()
+        if token is None:
+            raise NotFound(f"No token has the prefix {options['prefix']}.")
+        tokens.revoke(token=token, actor=shell_actor(), now=db_now(), reason=options["reason"])
+        self.line(f"revoked {token.prefix} ({token.name})")
+
+
+def _owner(username: str | None) -> User:
+    owner = User.objects.filter(username=username).first() if username else people.first_admin()
+    if owner is None:
+        raise NotFound(f"There is no user {username}." if username else "There is no admin yet.")
+    return owner

@@ -1,0 +1,75 @@
+"""The answers of the accounts to :mod:`controlplane.core.authority`."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from django.db.models import Exists
+
+from controlplane.accounts.tokens.models import Token
+from controlplane.core.actors import Actor
+from controlplane.core.errors import Forbidden
+from controlplane.core.roles import POWERS_OF, SCOPES_OF, Power, Role
+
+from .models import BrowserSession, User
+
+MAX_HOLDERS = 5
+MAX_APPROVERS = 10
+
+
+def require_still(actors: Iterable[Actor]) -> None:
+    """Raise :class:`Forbidden` unless each actor may still do what they could when they came in.
+
+    An actor without a role did not sign in: it is the system itself, or a name in a record.
+    """
+    for actor in set(actors):
+        if actor.role is None or actor.user_id is None:
+            continue
+        role = _present_role(actor)
+        if (
+            role is None
+            or not actor.scopes <= SCOPES_OF[role]
+            or not POWERS_OF[actor.role] <= POWERS_OF[role]
+        ):
+            raise Forbidden(
+                "Your account, session or token was changed just now: it may not do this any more. "
+                "Nothing was done."
+            )
+
+
+def holders_of(power: str, *, but: int = 0, most: int = MAX_HOLDERS) -> list[str]:
+    """Return the user names of at most `most` active people with the power, except user `but`."""
+    return _names((role for role, powers in POWERS_OF.items() if power in powers), but, most)
+
+
+def able(refused: Mapping[str, Any]) -> list[str]:
+    """Return who may do what was refused for lack of its `power` or `scope`, if it has one."""
+    if "power" in refused:
+        return holders_of(refused["power"])
+    if "scope" in refused:
+        return _names(role for role, scopes in SCOPES_OF.items() if refused["scope"] in scopes)
+    return []
+
+
+def approvers(*, but: int) -> list[str]:
+    """Return the user names of at most ten people who could approve a request of user `but`."""
+    return holders_of(Power.APPROVE, but=but, most=MAX_APPROVERS)
+
+
+def _names(roles: Iterable[Role], but: int = 0, most: int = MAX_HOLDERS) -> list[str]:
+    people = User.objects.filter(role__in=list(roles), is_active=True).exclude(pk=but)
+    return list(people.order_by("username").values_list("username", flat=True)[:most])
+
+
+def _present_role(actor: Actor) -> Role | None:
+    """Return the role of an active person with an open session, or of a valid token's owner."""
+    if actor.type == "token":
+        tokens = Token.objects.filter(
+            pk=actor.token_id or 0, revoked_at=None, owner__is_active=True
+        )
+        found = tokens.values_list("owner__role", flat=True).first()
+    else:
+        people = User.objects.filter(pk=actor.user_id or 0, is_active=True)
+        if actor.session:
+            people = people.filter(Exists(BrowserSession.objects.filter(pk=actor.session)))
+        found = people.values_list("role", flat=True).first()
+    return Role(found) if found is not None else None

@@ -1,0 +1,103 @@
+"""What a person types to sign in, and may change about themselves."""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, cast
+from zoneinfo import available_timezones
+
+from django import forms
+from django.contrib.auth.forms import AuthenticationForm, UsernameField
+
+from controlplane.core.changes import RuleForm
+from controlplane.core.roles import Role
+
+from .models import User
+
+# Aliases such as `US/Pacific` or `GB` stay valid, but nobody has to scroll past them.
+REGIONS = (
+    "Africa/", "America/", "Antarctica/", "Arctic/", "Asia/", "Atlantic/", "Australia/", "Europe/",
+    "Indian/", "Pacific/",
+)  # fmt: skip
+
+
+class SignInForm(AuthenticationForm):
+    """Django's own, but a name that is too long for any column never reaches one."""
+
+    username = UsernameField(max_length=150)
+
+
+class PreferencesForm(forms.Form):
+    """Name and time zone. The form only checks; the service writes."""
+
+    display_name = forms.CharField(max_length=150, required=False)
+    time_zone = forms.ChoiceField()
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = cast(forms.ChoiceField, self.fields["time_zone"])
+        field.choices = zone_choices(self.initial.get("time_zone", "UTC"))
+
+
+ABOUT_ROLES = {
+    Role.VIEWER: "sees everything, changes nothing",
+    Role.OPERATOR: "engages, releases, ramps and works on dead letters",
+    Role.APPROVER: "all of that, and is the second person who approves",
+    Role.ADMIN: "all of that, and looks after people, tokens and rules",
+}
+
+
+class PersonForm(RuleForm):
+    """What an admin says of a person. The service has the last word.
+
+    It carries what it was opened with: `changed_data` is what this admin changed, not what another
+    one changed meanwhile.
+    """
+
+    display_name = forms.CharField(max_length=150, required=False)
+    email = forms.EmailField(required=False)
+    slack_user_id = forms.CharField(max_length=40, required=False)
+    role = forms.ChoiceField(choices=[(role.value, words) for role, words in ABOUT_ROLES.items()])
+    time_zone = forms.ChoiceField()
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = cast(forms.ChoiceField, self.fields["time_zone"])
+        field.choices = zone_choices(self.initial.get("time_zone", "UTC"))
+        remember_opened(self)
+
+    def opened_with(self) -> list[tuple[str, Any]]:
+        """The hidden fields for it, (name, value) each; a form that was refused keeps them."""
+        names = [(field.html_initial_name, field.initial) for field in self]
+        return [(name, self.data.get(name, initial)) for name, initial in names]
+
+
+class NewPersonForm(PersonForm):
+    username = UsernameField(max_length=150)
+
+
+class LeavingForm(forms.Form):
+    """Who takes over the tokens, if anybody."""
+
+    heir = forms.ModelChoiceField(User.objects.none(), required=False)
+
+    def __init__(self, heirs: Sequence[User], *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = cast("forms.ModelChoiceField[User]", self.fields["heir"])
+        field.queryset = User.objects.filter(pk__in=[each.pk for each in heirs])
+
+
+def remember_opened(form: forms.BaseForm) -> None:
+    """Have each field of a form compared with what the form was opened with, by a hidden twin."""
+    for field in form.fields.values():
+        field.show_hidden_initial = True
+
+
+def zone_choices(present: str) -> list[tuple[str, str]]:
+    """The time zones to choose from, and the one that is chosen already."""
+    return [(zone, zone.replace("_", " ")) for zone in sorted(_regional_zones() | {"UTC", present})]
+
+
+@cache
+def _regional_zones() -> frozenset[str]:
+    """Return the zones named after a place; cached, as each is read from a file of its own."""
+    return frozenset(zone for zone in available_timezones() if zone.startswith(REGIONS))

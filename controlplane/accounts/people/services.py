@@ -1,0 +1,158 @@
+"""Making people, changing what they may do, and turning them into actors."""
+
+import re
+from datetime import datetime
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import Q
+from django.utils.crypto import constant_time_compare
+
+from controlplane.accounts.tokens.models import Credentials
+from controlplane.core import wake
+from controlplane.core.actors import Actor
+from controlplane.core.audit import services as audit
+from controlplane.core.errors import Conflict, InvalidInput
+from controlplane.core.roles import Role
+from controlplane.core.values import require_readable
+
+from . import sessions
+from .models import User
+
+CHANGEABLE = ("display_name", "email", "slack_user_id", "role", "time_zone", "is_active")
+_ADMINS = Q(role=Role.ADMIN, is_active=True)
+SLACK_USER_ID = re.compile(r"[UW][A-Z0-9]{2,30}")
+
+
+@transaction.atomic
+def create_user(
+    *, username: str, password: str | None, role: str, actor: Actor, now: datetime, **more: Any
+) -> User:
+    """Make a person who can sign in; raises :class:`InvalidInput` if the name is taken, Django's
+    ValidationError for what can't be."""
+    username = User.normalize_username(username)  # As signing in does: NFKC.
+    # In the trail nobody could tell Kim from kim.
+    if taken := User.objects.filter(username__iexact=username).first():
+        raise InvalidInput({"username": [f"{taken.username} exists already."]})
+    require_readable(display_name=str(more.get("display_name", "")))
+    if "slack_user_id" in more:
+        more["slack_user_id"] = slack_user_id(more["slack_user_id"], of=None)
+    user = User(username=username, role=role, **more)
+    user.set_password(password)
+    user.full_clean(exclude=["password"])
+    try:
+        with transaction.atomic():
+            user.save()
+    except IntegrityError as error:  # Of two who make the same person at once, one comes too late.
+        field = "slack_user_id" if "slack" in str(error) else "username"
+        raise InvalidInput({field: ["Somebody else was just given this one."]}) from error
+    audit.record(
+        actor=actor,
+        action="user.created",
+        target=f"user:{user.username}",
+        after=_picture(user),
+        now=now,
+    )
+    return user
+
+
+@transaction.atomic
+def change_user(*, user: User, actor: Actor, now: datetime, **changes: Any) -> User:
+    """Change role, names, addresses, time zone or activity. The last active admin can't be lost.
+
+    All of it counts from the next request on. Whoever is deactivated is signed out everywhere, and
+    coming back means signing in again.
+    """
+    require_readable(display_name=str(changes.get("display_name", "")))
+    user = locked(user)
+    before, was_admin, was_active = _picture(user), user.is_admin, user.is_active
+    for field, value in changes.items():
+        if field not in CHANGEABLE:
+            raise InvalidInput({field: ["can't be changed here."]})
+        if field == "slack_user_id":
+            value = slack_user_id(value, of=user)
+        setattr(user, field, value)
+    # Only what changes: an address that was good once must keep nobody from being deactivated.
+    user.full_clean(exclude={field.name for field in User._meta.fields} - set(changes))
+    if was_admin and not user.is_admin and not _other_admins(user):
+        raise Conflict("This is the last active admin; make another one first.")
+    sessions.lock(user)
+    Credentials.objects.select_for_update().get()  # Which a trigger changes when `user` is saved.
+    audit.record(
+        actor=actor,
+        action="user.changed",
+        target=f"user:{user.username}",
+        before=before,
+        after=_picture(user),
+        now=now,
+    )
+    if user.is_active != was_active:
+        sessions.end_all(user=user, actor=actor, now=now)
+    # Last, though locked at first: the trail asks whether whoever acts may do so, and that may be
+    # this very person.
+    user.save(update_fields=list(changes))
+    wake.wake("credentials")
+    return user
+
+
+def slack_user_id(text: str, *, of: User | None) -> str:
+    """A Slack member ID as it is stored; empty for none. `of` is whose it is to be, if they exist.
+
+    What is pressed in Slack under it counts as done by that person. Raises :class:`InvalidInput`
+    if it can't be one, or is somebody else's.
+    """
+    found = text.strip().upper()
+    if found and not SLACK_USER_ID.fullmatch(found):
+        raise InvalidInput(
+            {"slack_user_id": ["A Slack member ID looks like U024BE7LH: no name, no e-mail."]}
+        )
+    others = User.objects.exclude(pk=of.pk) if of is not None else User.objects.all()
+    owner = others.filter(slack_user_id=found).first() if found else None
+    if owner is not None:
+        raise InvalidInput({"slack_user_id": [f"{owner.username} is connected with it already."]})
+    return found
+
+
+@transaction.atomic
+def set_password(
+    *, user: User, password: str, actor: Actor, now: datetime, keep: str | None = None
+) -> None:
+    """Give a person a new password; the password itself goes nowhere else.
+
+    All their sessions end but the one with the key `keep`, in which they changed it themselves.
+    Raises :class:`Conflict` if theirs is another than that of `user` by now: who proved who they
+    are by the old one, or chose the new one without knowing, is too late.
+    """
+    kept = User.objects.select_for_update(no_key=True).get(pk=user.pk)
+    if not constant_time_compare(kept.password, user.password):
+        raise Conflict("Somebody else changed this password just now; nothing was changed.")
+    user.set_password(password)
+    user.save(update_fields=["password"])
+    sessions.lock(user)
+    audit.record(actor=actor, action="user.password_set", target=f"user:{user.username}", now=now)
+    sessions.end_all(user=user, actor=actor, now=now, but=keep)
+
+
+def locked(user: User, *others: User) -> User:
+    """The person as they are now, for this transaction alone, with `others` and every active admin.
+
+    All in one order, so that two admins who change each other at once wait instead of failing.
+    Never `FOR UPDATE`: it would block the commit of every change made by these people, which holds
+    the audit lock while its foreign keys are checked.
+    """
+    wanted = Q(pk__in=[each.pk for each in (user, *others)]) | _ADMINS
+    people = User.objects.select_for_update(no_key=True).filter(wanted).order_by("pk")
+    return {row.pk: row for row in people}[user.pk]
+
+
+def first_admin() -> User | None:
+    """The admin who has been here longest: who owns what nobody else was named for."""
+    return User.objects.filter(_ADMINS).order_by("pk").first()
+
+
+def _other_admins(user: User) -> bool:
+    return User.objects.filter(_ADMINS).exclude(pk=user.pk).exists()
+
+
+def _picture(user: User) -> dict[str, Any]:
+    return {field: getattr(user, field) for field in CHANGEABLE}

@@ -1,0 +1,65 @@
+"""A person's own sessions: where they are signed in, and ending what is not them any more."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET, require_POST
+
+from controlplane.core.browser import done_at, signed_in
+from controlplane.core.clock import db_now
+from controlplane.core.http.permissions import actor_of
+from controlplane.core.http.requests import session_digest
+
+from . import devices, sessions
+from .models import BrowserSession, User
+from .requests import UserRequest
+from .session_store import ends_anyway
+
+PAGE = "/preferences/sessions/"
+SHOWN = 50
+NO_OTHERS = "There was no other session."
+
+
+@dataclass(frozen=True)
+class Row:
+    session: BrowserSession
+    device: str
+    is_this: bool
+    ends_anyway: bool
+
+
+@signed_in
+@require_GET
+def sessions_page(request: UserRequest) -> HttpResponse:
+    now = db_now()
+    shown, total = rows(request.user, request, now)
+    context = {"now": now, "rows": shown, "total": total}
+    return render(request, "core/sessions.html", context)
+
+
+@signed_in
+@require_POST
+def end(request: UserRequest) -> HttpResponse:
+    """End one session, or with `others` all but this one."""
+    actor, now = actor_of(request), db_now()
+    if "others" in request.POST:
+        here = request.session.session_key
+        ended = sessions.end_all(user=request.user, actor=actor, now=now, but=here)
+        said = f"{ended} other session{'' if ended == 1 else 's'} ended." if ended else NO_OTHERS
+        return done_at(request, said, PAGE)
+    which = request.POST.get("session", "").replace("\x00", "")
+    sessions.end(user=request.user, session_id=which, actor=actor, now=now)
+    return done_at(request, "That session has ended; its pages close within seconds.", PAGE)
+
+
+def rows(user: User, request: UserRequest, now: datetime) -> tuple[list[Row], int]:
+    """A person's open sessions, the latest seen first, at most :data:`SHOWN`; and how many."""
+    here = session_digest(request.session.session_key or "")
+    found = BrowserSession.objects.filter(user=user).open(now)
+    latest = found.defer("session_data").order_by("-last_seen_at", "pk")[:SHOWN]
+    shown = [
+        Row(one, devices.named(one.user_agent), one.pk == here, ends_anyway(one)) for one in latest
+    ]
+    return shown, found.count()

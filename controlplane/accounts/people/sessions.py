@@ -1,0 +1,99 @@
+"""Browser sessions: begun, ended, refused, with what the audit trail keeps of each."""
+
+from datetime import datetime
+
+import structlog
+from django.db import transaction
+from django.http import HttpRequest
+
+from controlplane.core.actors import Actor
+from controlplane.core.audit import services as audit
+from controlplane.core.errors import NotFound
+from controlplane.core.http.requests import session_digest
+
+from .models import BrowserSession, User
+from .session_store import SessionStore
+
+log = structlog.get_logger(__name__)
+
+
+@transaction.atomic
+def started(
+    *, actor: Actor, now: datetime, request: HttpRequest | None = None, method: str = ""
+) -> None:
+    """Somebody has come in, by the last step of signing in. `request` is the one that did it: its
+    session's time begins, and its browser is noted. `method` is how: `password`, `passkey`, `sso`.
+    """
+    if request is not None and isinstance(request.session, SessionStore):
+        agent = request.headers.get("User-Agent", "")
+        request.session.begin(ip=actor.ip, user_agent=agent, method=method, now=now)
+    audit.record(actor=actor, action="session.started", target=f"user:{actor.name}", now=now)
+
+
+@transaction.atomic
+def ended(*, actor: Actor, now: datetime) -> None:
+    audit.record(actor=actor, action="session.ended", target=f"user:{actor.name}", now=now)
+
+
+def lock(user: User) -> None:
+    """Hold this person's sessions until the transaction ends. Whoever is going to end them after
+    other rows of the trail does so first: rows before the trail, as whoever ends a single one."""
+    list(BrowserSession.objects.select_for_update().filter(user=user).order_by("pk"))
+
+
+@transaction.atomic
+def end(*, user: User, session_id: str, actor: Actor, now: datetime) -> None:
+    """End one session of this person; raises :class:`NotFound` if they have no such one."""
+    theirs = BrowserSession.objects.filter(user=user, pk=session_id)
+    if not theirs.select_for_update().exists():
+        raise NotFound("That session has ended already.")
+    _note_ended(user, 1, actor, now, "")
+    theirs.delete()
+
+
+@transaction.atomic
+def end_all(
+    *, user: User, actor: Actor, now: datetime, but: str | None = None, reason: str = ""
+) -> int:
+    """End all sessions of this person, except the one with the key `but`; returns how many.
+
+    Their sockets close within seconds. Where none is open nothing is noted.
+    """
+    theirs = BrowserSession.objects.filter(user=user)
+    if but:
+        theirs = theirs.exclude(pk=session_digest(but))
+    lock(user)
+    open_ = theirs.open(now).count()
+    if open_:
+        _note_ended(user, open_, actor, now, reason)
+    theirs.delete()  # Last: it may be the one in which this was asked.
+    return open_
+
+
+@transaction.atomic
+def failed(*, username: str, request_id: str, ip: str, now: datetime) -> None:
+    """Somebody tried to sign in as `username`, and failed.
+
+    A name nobody has is not kept: it may well be a password, typed into the wrong field, and the
+    trail never forgets. Nor may a stranger make it grow with invented names: the log has those.
+    """
+    if not User.objects.filter(username=username).exists():
+        log.warning("session.failed", username="?", ip=ip)
+        return
+    audit.record(
+        actor=Actor(type="system", name="sign-in", request_id=request_id, ip=ip),
+        action="session.failed",
+        target=f"user:{username}",
+        now=now,
+    )
+
+
+def _note_ended(user: User, count: int, actor: Actor, now: datetime, reason: str) -> None:
+    audit.record(
+        actor=actor,
+        action="session.revoked",
+        target=f"user:{user.username}",
+        reason=reason,
+        before={"sessions": count},
+        now=now,
+    )

@@ -1,0 +1,83 @@
+"""The sessions behind sockets, in the database: found at the beginning, looked after meanwhile."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
+from django.db import connection
+from django.utils.crypto import constant_time_compare
+
+from controlplane.accounts.authentication import factors
+from controlplane.core.clock import db_now
+from controlplane.core.errors import Forbidden, Unauthenticated
+from controlplane.core.http.requests import session_digest
+from controlplane.core.live import topics
+from controlplane.core.live.visitors import Session, Visitor
+from controlplane.core.roles import SCOPES_OF, Role
+
+from .models import BrowserSession, User
+from .session_store import SessionStore
+
+_STANDING = """
+    SELECT asked.key, s.session_data, u.password, u.role
+    FROM unnest(%s::text[], %s::bigint[]) AS asked (key, user_id)
+    JOIN core_browsersession s ON s.session_key = asked.key AND s.expire_date > clock_timestamp()
+    JOIN core_user u ON u.id = asked.user_id AND u.is_active
+"""
+
+
+def find(key: str) -> Visitor:
+    """Whose session it is; raises :class:`Unauthenticated` if it is nobody's any more, and
+    :class:`Forbidden` for who has yet to set up the second factor that their role asks for."""
+    row = BrowserSession.objects.open(db_now()).filter(pk=session_digest(key)).first()
+    content = SessionStore().decode(row.session_data) if row else {}
+    user = _user(content.get(SESSION_KEY))
+    if row is None or user is None or not is_of(content, user.pk, user.password):
+        raise Unauthenticated("Sign in first: this session has ended.")
+    if factors.is_required(user) and not factors.has_any(user):
+        raise Forbidden(factors.SET_UP_FIRST)
+    found = Session(row.pk, user.pk, user.role, row.session_data, user.password)
+    topics_ = topics.allowed(SCOPES_OF[Role(user.role)])
+    return Visitor(name=f"user:{user.pk}", topics=topics_, session=found)
+
+
+def ended(sessions: Collection[Session]) -> set[Session]:
+    """Those of them that are over: signed out, expired, with another password or role, or of
+    somebody who was deactivated. One query for any number."""
+    asked = list(set(sessions))
+    if not asked:
+        return set()
+    with connection.cursor() as cursor:
+        cursor.execute(_STANDING, [[one.key for one in asked], [one.user_id for one in asked]])
+        standing = {row[0]: row[1:] for row in cursor.fetchall()}
+    return {one for one in asked if not _stands(one, standing.get(one.key))}
+
+
+def is_of(content: Mapping[str, Any], user_id: int, password: str) -> bool:
+    """Whether a session's content says that this person signed in, with their present password."""
+    user = User(pk=user_id, password=password)
+    known = [user.get_session_auth_hash(), *user.get_session_auth_fallback_hash()]
+    said = str(content.get(HASH_SESSION_KEY, ""))
+    return (
+        str(content.get(SESSION_KEY)) == str(user_id)
+        and content.get(BACKEND_SESSION_KEY) in settings.AUTHENTICATION_BACKENDS
+        and any(constant_time_compare(said, each) for each in known)
+    )
+
+
+def _stands(session: Session, row: tuple[str, str, str] | None) -> bool:
+    if row is None:
+        return False
+    data, password, role = row
+    if role != session.role:
+        return False  # What they may listen to is looked up when they come back.
+    if (data, password) == (session.data, session.password):
+        return True
+    return is_of(SessionStore().decode(data), session.user_id, password)
+
+
+def _user(said: Any) -> User | None:
+    if not str(said).isdigit():
+        return None
+    return User.objects.filter(pk=int(said), is_active=True).first()

@@ -1,0 +1,50 @@
+"""Tokens and people in a real browser: made, shown once, deactivated with somebody to take over."""
+
+import pytest
+from playwright.sync_api import expect
+
+from controlplane.accounts.people.models import User
+from controlplane.accounts.tokens import services as tokens
+from controlplane.accounts.tokens.models import Token
+from controlplane.core.http.tests.callers import person, token_text
+
+pytestmark = [pytest.mark.e2e, pytest.mark.django_db(transaction=True)]
+
+
+def test_token_is_made_in_the_dialog_and_shown_once(desks):
+    page = desks.of(person("admin", "root")).open("/tokens/")
+
+    page.get_by_role("link", name="Make a token").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Name").fill("billing")
+    dialog.get_by_role("button", name="Make it").click()
+    expect(dialog.get_by_text("Choose at least one")).to_be_visible()
+    dialog.get_by_label("switches:read").check()
+    dialog.get_by_role("button", name="Make it").click()
+
+    expect(dialog.get_by_role("button", name="Copy the token")).to_be_visible()
+    text = dialog.locator("#token-text").inner_text()
+    assert Token.objects.get().prefix == tokens.split(text)[0]
+    dialog.get_by_role("link", name="I have kept it").click()
+    expect(page.get_by_text("billing")).to_be_visible()
+    assert text not in page.content()
+
+
+def test_leaver_is_out_and_their_token_goes_on(desks):
+    kim, lee = person("operator", "kim"), person("operator", "lee")
+    token_text(kim, ["switches:read"], "billing")
+    kims = desks.of(kim).open("/preferences/")
+    page = desks.of(person("admin", "root")).open("/people/")
+
+    page.get_by_role("link", name="kim").click()
+    page.get_by_role("link", name="Deactivate…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_text("This token stops")).to_be_visible()
+    dialog.get_by_label("Hand the tokens over to").select_option("lee (operator)")
+    dialog.get_by_role("button", name="Deactivate").click()
+
+    expect(page.get_by_text("Deactivated.", exact=True)).to_be_visible()
+    assert Token.objects.get().owner == lee
+    assert not User.objects.get(username="kim").is_active
+    kims.reload()
+    expect(kims.get_by_role("heading", name="Sign in")).to_be_visible()

@@ -1,0 +1,79 @@
+"""A person's own preferences."""
+
+from django.contrib import messages
+from django.contrib.auth import update_session_auth_hash
+from django.contrib.auth.forms import PasswordChangeForm
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_http_methods, require_POST
+
+from controlplane.accounts.authentication import throttle
+from controlplane.accounts.authentication.views.sign_in import note_failure
+from controlplane.core.browser import signed_in
+from controlplane.core.clock import db_now
+from controlplane.core.http.permissions import actor_of
+
+from . import services
+from .forms import PreferencesForm
+from .requests import UserRequest
+
+THEMES = {"light", "dark"}
+A_YEAR = 365 * 24 * 3600
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def preferences(request: UserRequest) -> HttpResponse:
+    """A person's own name, time zone and password: two forms, told apart by their button."""
+    user = request.user
+    now = db_now()
+    about = PreferencesForm(
+        initial={"display_name": user.display_name, "time_zone": user.time_zone}
+    )
+    password = PasswordChangeForm(user)
+    if request.method == "POST" and "old_password" in request.POST:
+        if not throttle.is_allowed(request, user.username):
+            return throttle.locked_out(request, credentials={"username": user.username})
+        password = PasswordChangeForm(user, request.POST)
+        if "old_password" in password.errors:
+            # Whoever sits at somebody's open browser may not guess their password here either.
+            throttle.failed(request, user.username)
+            note_failure(request, user.username)
+        elif password.is_valid():
+            services.set_password(
+                user=user,
+                password=password.cleaned_data["new_password1"],
+                actor=actor_of(request),
+                now=now,
+                keep=request.session.session_key,
+            )
+            update_session_auth_hash(request, user)
+            messages.success(request, "Your password is changed; other sessions have ended.")
+            return redirect("preferences")
+    elif request.method == "POST":
+        about = PreferencesForm(request.POST, initial={"time_zone": user.time_zone})
+        if about.is_valid():
+            services.change_user(user=user, actor=actor_of(request), now=now, **about.cleaned_data)
+            messages.success(request, "Your preferences are saved.")
+            return redirect("preferences")
+    wrong = about.errors or password.errors
+    context = {"about": about, "password": password, "now": now}
+    return render(request, "core/preferences.html", context, status=422 if wrong else 200)
+
+
+@require_POST
+def theme(request: HttpRequest) -> HttpResponse:
+    """Remember light or dark in a cookie, so that the first paint is right without a script."""
+    back = request.POST.get("next", "")
+    if not url_has_allowed_host_and_scheme(back, {request.get_host()}, request.is_secure()):
+        back = "/"
+    response = redirect(back)
+    chosen = request.POST.get("theme", "")
+    if chosen in THEMES:
+        response.set_cookie(
+            "theme", chosen, max_age=A_YEAR, samesite="Lax", secure=request.is_secure()
+        )
+    else:
+        response.delete_cookie("theme", samesite="Lax")
+    return response

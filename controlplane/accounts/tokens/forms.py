@@ -1,0 +1,54 @@
+"""What is said of a token that is made, ended or handed over."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from django import forms
+
+from controlplane.accounts.people.models import User
+from controlplane.core.changes import RuleForm
+
+from .scopes import AREAS
+
+LIFETIMES = (
+    ("30", "30 days"),
+    ("90", "90 days"),
+    ("180", "180 days"),
+    ("365", "a year"),
+    ("", "never: somebody has to remember it"),
+)
+
+
+class NewTokenForm(RuleForm):
+    name = forms.CharField(max_length=120)
+    owner = forms.ModelChoiceField(User.objects.filter(is_active=True))
+    scopes = forms.MultipleChoiceField(
+        choices=[scope for _, scopes in AREAS for scope in scopes],
+        error_messages={"required": "Choose at least one."},
+    )
+    services = forms.CharField(max_length=2000, required=False)
+    days = forms.ChoiceField(choices=LIFETIMES, required=False)
+
+    def limit_to(self) -> list[str]:
+        """Return the services in the input, split at commas and spaces."""
+        named: str = self.cleaned_data["services"]
+        return named.replace(",", " ").split()
+
+    def lifetime(self) -> timedelta | None:
+        days: str = self.cleaned_data["days"]
+        return timedelta(days=int(days)) if days else None
+
+
+class RevokeForm(forms.Form):
+    reason = forms.CharField(max_length=2000)
+
+
+class HandOverForm(RuleForm):
+    owner = forms.ModelChoiceField(User.objects.none())
+
+    def __init__(self, owners: Sequence[User], *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["owner"] = forms.ModelChoiceField(
+            User.objects.filter(pk__in=[each.pk for each in owners])
+        )

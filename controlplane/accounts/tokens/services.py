@@ -1,0 +1,223 @@
+"""Making, checking and revoking API tokens."""
+
+import hashlib
+import hmac
+import re
+import secrets
+import string
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.db.models.functions import Now
+
+from controlplane.accounts.people.models import User
+from controlplane.core import wake
+from controlplane.core.actors import Actor
+from controlplane.core.audit import services as audit
+from controlplane.core.errors import Conflict, InvalidInput, Unauthenticated
+from controlplane.core.roles import ALL_SCOPES, SCOPES_OF, Role
+from controlplane.core.values import require_readable
+
+from .lookup import KnownToken
+from .models import Token
+
+PREFIX_ALPHABET = string.ascii_lowercase + string.digits
+PREFIX_LENGTH = 10
+FORM = re.compile(r"sg_(?P<prefix>[a-z0-9]{1,16})_(?P<secret>[A-Za-z0-9_-]{1,128})")
+MAX_SERVICES = 100
+# The rule for service names in reports.
+SERVICE = re.compile(r"(?!token:)[^\s/]{1,120}")
+USE_NOTED_EVERY = timedelta(minutes=1)
+ADMIN_POWERS = {
+    "dlq:write": "Because its owner is an admin, it can also read unredacted dead letters.",
+    "slo:write": "Because its owner is an admin, it can also register Prometheus servers, at any"
+    " address that PROMETHEUS_ALLOW allows.",
+    "breakers:write": "Because its owner is an admin, it can change the policies of every service.",
+}
+
+
+def digest(secret: str) -> str:
+    """SHA-256, in hex, of a token's secret part: all that is ever stored of it."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def split(text: str) -> tuple[str, str]:
+    """`sg_<prefix>_<secret>` → (prefix, secret); raises :class:`Unauthenticated`."""
+    parts = FORM.fullmatch(text)
+    if parts is None:
+        raise Unauthenticated("The token does not look like sg_<prefix>_<secret>.")
+    return parts["prefix"], parts["secret"]
+
+
+def admin_powers(token: Token) -> list[str]:
+    """Return one sentence for each power that a token has only because its owner is an admin."""
+    if token.owner.role != Role.ADMIN:
+        return []
+    return [text for scope, text in ADMIN_POWERS.items() if scope in token.scopes]
+
+
+@transaction.atomic
+def create(
+    *,
+    name: str,
+    owner: User,
+    scopes: Iterable[str],
+    actor: Actor,
+    now: datetime,
+    lifetime: timedelta | None = None,
+    limit_to: Iterable[str] = (),
+) -> tuple[Token, str]:
+    """Create a token and return it with its text, which is not stored.
+
+    With `limit_to` it may report and poll only as one of these services.
+
+    Raises :class:`InvalidInput` for an empty name, no scope, an unknown scope or one that the
+    owner's role does not allow, and an invalid service name.
+    """
+    require_readable(name=name)
+    wanted, owner = sorted(set(scopes)), _present(owner)
+    allowed_services = sorted(set(limit_to))
+    _check(name, owner, wanted, allowed_services)
+    prefix = "".join(secrets.choice(PREFIX_ALPHABET) for _ in range(PREFIX_LENGTH))
+    secret = secrets.token_urlsafe(32)
+    token = Token.objects.create(
+        name=name.strip(),
+        owner=owner,
+        prefix=prefix,
+        digest=digest(secret),
+        scopes=wanted,
+        services=allowed_services,
+        created_at=now,
+        expires_at=now + lifetime if lifetime else None,
+    )
+    audit.record(
+        actor=actor,
+        action="token.created",
+        target=f"token:{prefix}",
+        after={
+            "name": token.name,
+            "owner": owner.username,
+            "scopes": wanted,
+            "services": allowed_services,
+            "expires_at": token.expires_at,
+        },
+        now=now,
+    )
+    wake.wake("credentials")
+    return token, f"sg_{prefix}_{secret}"
+
+
+@transaction.atomic
+def revoke(*, token: Token, actor: Actor, now: datetime, reason: str = "") -> Token:
+    """End a token now; revoking it again changes nothing."""
+    require_readable(reason=reason)
+    token = Token.objects.select_for_update().get(pk=token.pk)
+    if token.revoked_at is not None:
+        return token
+    token.revoked_at = now
+    token.save(update_fields=["revoked_at"])
+    audit.record(
+        actor=actor,
+        action="token.revoked",
+        target=f"token:{token.prefix}",
+        reason=reason,
+        before={"name": token.name},
+        now=now,
+    )
+    wake.wake("credentials")
+    return token
+
+
+@transaction.atomic
+def hand_over(*, token: Token, owner: User, actor: Actor, now: datetime) -> Token:
+    """Give a token to another owner, whose role it then obeys; its text stays the same.
+
+    Raises :class:`Conflict` if it has ended, :class:`InvalidInput` if the owner is deactivated or
+    may not do what the token is for.
+    """
+    owner = _present(owner)
+    token = Token.objects.select_for_update(of=("self",)).select_related("owner").get(pk=token.pk)
+    if token.owner_id == owner.pk:
+        return token
+    if token.revoked_at is not None or (token.expires_at and token.expires_at <= now):
+        raise Conflict(f"{token.name} has ended; nobody needs to own it.")
+    _check(token.name, owner, token.scopes)
+    before = token.owner.username
+    token.owner = owner
+    token.save(update_fields=["owner"])
+    audit.record(
+        actor=actor,
+        action="token.handed_over",
+        target=f"token:{token.prefix}",
+        before={"name": token.name, "owner": before},
+        after={"name": token.name, "owner": owner.username},
+        now=now,
+    )
+    wake.wake("credentials")
+    return token
+
+
+def _present(owner: User) -> User:
+    """The owner as they are now, until this transaction ends: in this moment somebody may be
+    deactivating them. People are locked before tokens, as when somebody leaves."""
+    return User.objects.select_for_update(no_key=True).get(pk=owner.pk)
+
+
+def authenticate(text: str) -> Token:
+    """Return the usable token of a credential; raise :class:`Unauthenticated` otherwise.
+
+    It expires by the database's clock. The comparison takes the same time wherever the digests
+    differ.
+    """
+    prefix, secret = split(text)
+    rows = Token.objects.select_related("owner").usable(Now()).annotate(checked_at=Now())
+    token = rows.filter(prefix=prefix).first()
+    expected = token.digest if token else "0" * 64
+    if not hmac.compare_digest(digest(secret), expected) or token is None:
+        raise Unauthenticated("The token is unknown, expired or revoked.")
+    now: datetime = token.checked_at  # type: ignore[attr-defined]  # annotated above
+    if token.last_used_at is None or now - token.last_used_at > USE_NOTED_EVERY:
+        Token.objects.filter(pk=token.pk).update(last_used_at=now)
+    return token
+
+
+def allowed_scopes(token: Token) -> frozenset[str]:
+    """What the token may do: its own scopes, as far as its owner's role allows them."""
+    return frozenset(token.scopes) & SCOPES_OF[Role(token.owner.role)]
+
+
+def to_known_token(token: Token) -> KnownToken:
+    """Return the data of a token that requests need."""
+    return KnownToken(
+        token_id=token.pk,
+        name=token.name,
+        owner_id=token.owner_id,
+        role=Role(token.owner.role),
+        scopes=allowed_scopes(token),
+        services=frozenset(token.services),
+    )
+
+
+def _check(name: str, owner: User, scopes: list[str], limit_to: Sequence[str] = ()) -> None:
+    errors: dict[str, list[str]] = {}
+    if not name.strip() or len(name) > 120:
+        errors["name"] = ["Give the token a name of 1 to 120 characters."]
+    unknown = [scope for scope in scopes if scope not in ALL_SCOPES]
+    beyond = sorted(set(scopes) - set(unknown) - SCOPES_OF[Role(owner.role)])
+    if not scopes:
+        errors["scopes"] = [f"Name at least one of: {', '.join(sorted(ALL_SCOPES))}."]
+    elif unknown:
+        known = ", ".join(sorted(ALL_SCOPES))
+        errors["scopes"] = [f"Unknown: {', '.join(unknown)}. Known: {known}."]
+    elif beyond:
+        errors["scopes"] = [f"{owner.username} ({owner.role}) may not: {', '.join(beyond)}."]
+    wrong = [each for each in limit_to if not (SERVICE.fullmatch(each) and each.isprintable())]
+    if wrong:
+        errors["services"] = [f"No service can be named {', '.join(wrong)}: no spaces, no slashes."]
+    elif len(limit_to) > MAX_SERVICES:
+        errors["services"] = [f"At most {MAX_SERVICES} services."]
+    if not owner.is_active:
+        errors["owner"] = [f"{owner.username} is deactivated."]
+    if errors:
+        raise InvalidInput(errors)

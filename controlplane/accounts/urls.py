@@ -1,0 +1,8 @@
+"""The accounts' part of the API."""
+
+from django.urls import URLPattern
+
+from controlplane.accounts.people import urls as people
+from controlplane.accounts.tokens import urls as tokens
+
+api_urlpatterns: list[URLPattern] = [*people.api_urlpatterns, *tokens.api_urlpatterns]

@@ -1,1 +1,0 @@
-"""The people who use the console, and what each role may do."""

@@ -1,1 +1,0 @@
-"""API tokens: hashed, scoped, owned by a person, expiring."""
