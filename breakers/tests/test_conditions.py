@@ -22,7 +22,7 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.degradation import services
 from controlplane.core.degradation.models import Degradation
 from controlplane.core.http.tests.callers import at_once
-from controlplane.core.outbox import wordings
+from controlplane.core.outbox import rendering
 
 pytestmark = pytest.mark.django_db
 
@@ -201,7 +201,7 @@ def test_a_change_of_the_level_is_told_once_and_audited(settings):
     conditions.look(NOW + SECOND)
 
     (message,) = told("degradation.changed")
-    notice = wordings.notice(message.event, message.payload)
+    notice = rendering.render(message.event, message.payload)
     assert notice.title == "Degradation: level 1, DEGRADED"
     assert ("Gone meanwhile", "NL2SQL") in notice.lines
     assert message.severity == "warning"

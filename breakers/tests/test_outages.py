@@ -15,7 +15,7 @@ from breakers.tests.fleet import MINUTE, NOW, ORACLE, SECOND, dependency, reacha
 from controlplane.core.actors import system
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.http.tests.callers import at_once
-from controlplane.core.outbox import wordings
+from controlplane.core.outbox import rendering
 from controlplane.core.trip_requests.models import TripRequest
 
 TRIP = {"action": "trip", "switch": "segment:nl2sql", "open_share": 0.5, "for_seconds": 30}
@@ -207,7 +207,7 @@ def test_a_policy_that_is_taken_away_says_so_and_not_that_it_is_over():
     look(NOW + 32 * SECOND)
 
     (message,) = told("outage.over")
-    notice = wordings.notice(message.event, message.payload)
+    notice = rendering.render(message.event, message.payload)
     assert notice.title == "The outage that core->oracle reported is watched no more"
     assert notice.lines[0][1].startswith("Its policy for outages was taken away")
     assert TripRequest.objects.order_by("pk").last().is_over

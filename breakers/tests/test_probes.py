@@ -17,7 +17,7 @@ from breakers.probes.services import turn
 from breakers.tests.fleet import NOW, SECOND, reachable, service, told
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.http.tests.callers import at_once
-from controlplane.core.outbox import wordings
+from controlplane.core.outbox import rendering
 
 LOCAL = ("127.0.0.0/8",)
 TURN = 10 * SECOND
@@ -222,7 +222,7 @@ def test_a_service_that_falls_silent_is_told_once_and_when_it_is_back(settings):
     assert changes == [0, 0, 1, 0, 0, 1]
     (away,) = told("probe.away")
     assert away.severity == "critical"
-    assert wordings.notice(away.event, away.payload).title == "Redis does not answer"
+    assert rendering.render(away.event, away.payload).title == "Redis does not answer"
     assert len(told("probe.back")) == 1
     probe = Probe.objects.get()
     assert (probe.is_away, probe.failures, probe.error) == (False, 0, "")

@@ -9,7 +9,7 @@ from controlplane.core import exposing, metrics
 from controlplane.core.audit import rounds
 from controlplane.core.clock import db_now
 from controlplane.core.loops import Loop
-from controlplane.core.outbox.wordings import WORDINGS
+from controlplane.core.message_templates import MESSAGE_TEMPLATES
 from controlplane.dataplane import figures
 from controlplane.dataplane.state import State
 from controlplane.gate import Gate
@@ -43,7 +43,7 @@ async def nothing(*_: object) -> None:
 
 
 def test_events() -> None:
-    told = {(event, wording.severity) for event, wording in WORDINGS.items()}
+    told = {(event, template.severity) for event, template in MESSAGE_TEMPLATES.items()}
 
     assert _rows(_EVENT, "events.md") == told
 

@@ -13,7 +13,8 @@ from typing import Any
 from controlplane.core.actors import Actor
 from controlplane.core.canonical import timestamp
 from controlplane.core.jobs.models import Job
-from controlplane.core.outbox import collecting, wordings
+from controlplane.core.message_templates import severity_of
+from controlplane.core.outbox import collecting
 from controlplane.core.outbox import services as outbox
 from controlplane.core.targets import routing
 from switches import facts
@@ -73,7 +74,7 @@ def way(
         return None
     if together is not None:
         scope = ramp.switch_id.partition(":")[0]
-        severity = severity or wordings.severity_of(event)
+        severity = severity or severity_of(event)
         collecting.add(
             ramp.switch_id,
             said,

@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from django.db.models.expressions import Combinable
 
 from controlplane.core.actors import system
-from controlplane.core.outbox import wordings
+from controlplane.core.message_templates import severity_of
 from switches import facts, publication, reminders
 from switches.models import Episode, OnExpiry, Ramp, State, Switch
 from switches.ramps import creation, live_ramps
@@ -78,7 +78,7 @@ def _forecast(due: Sequence[Episode]) -> Mapping[int, str]:
 def _single(episode: Episode, forecast: Mapping[int, str]) -> tuple[str, str]:
     event = forecast.get(episode.pk)
     if event is not None:
-        return event, wordings.severity_of(event)
+        return event, severity_of(event)
     return OVERDUE, reminders.severity(digests.scope_of(episode))
 
 

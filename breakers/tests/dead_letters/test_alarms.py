@@ -9,7 +9,7 @@ from breakers.dead_letters.finding import alarms, sampling
 from breakers.models.dead_letters import LetterStream
 from breakers.tests.dead_letters.heaps import heap
 from breakers.tests.fleet import MINUTE, NOW, reachable, told
-from controlplane.core.outbox import wordings
+from controlplane.core.outbox import rendering
 
 pytestmark = pytest.mark.django_db
 LATER = NOW + timedelta(minutes=10)
@@ -82,7 +82,7 @@ def test_the_message_says_how_many_since_when_and_what_they_failed_of(letters):
     sampling.turn(LATER)
     (message,) = told("dlq.backlog")
 
-    notice = wordings.notice(message.event, message.payload)
+    notice = rendering.render(message.event, message.payload)
 
     lines = dict(notice.lines)
     assert notice.title.startswith(f"101 dead letters in default/{letters.prefix}")
@@ -112,5 +112,5 @@ def test_an_alarm_ends_when_the_stream_is_not_watched_any_more(letters, settings
     sampling.turn(LATER + MINUTE)
 
     (message,) = told("dlq.recovered")
-    assert dict(wordings.notice(message.event, message.payload).lines)["Why"] == alarms.UNWATCHED
+    assert dict(rendering.render(message.event, message.payload).lines)["Why"] == alarms.UNWATCHED
     assert stream(letters).alarmed_at is None

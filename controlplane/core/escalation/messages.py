@@ -7,7 +7,8 @@ from typing import Any
 from controlplane.core.canonical import timestamp
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.escalation.schedule import Verdict
-from controlplane.core.outbox import wordings
+from controlplane.core.message_templates import format_time
+from controlplane.core.outbox import rendering
 from controlplane.core.targets.reach import Rung
 
 TOLD = "told"  # The fact that keeps who was told, and when.
@@ -55,12 +56,12 @@ def listing(escalations: Sequence[Escalation]) -> dict[str, Any]:
 
 def title(escalation: Escalation) -> str:
     """The escalation in a line, as its event is worded."""
-    return wordings.notice(escalation.event, escalation.facts).title
+    return rendering.render(escalation.event, escalation.facts).title
 
 
 def about(escalation: Escalation) -> str:
     """The rest of its wording, in one line."""
-    lines = wordings.notice(escalation.event, escalation.facts).lines
+    lines = rendering.render(escalation.event, escalation.facts).lines
     return " · ".join(f"{label}: {text}" for label, text in lines)
 
 
@@ -78,7 +79,7 @@ def told_before(escalation: Escalation) -> str:
     """`on-call (kim) at 02:11 UTC, team-lead at 02:26 UTC`: the latest few, oldest first."""
     entries = escalation.facts.get(TOLD, [])
     said = [
-        f"{', '.join(entry['who'])} at {wordings.moment(entry['at'])}"
+        f"{', '.join(entry['who'])} at {format_time(entry['at'])}"
         for entry in entries[-TOLD_SHOWN:]
     ]
     return "; ".join(said) or "nobody"
@@ -93,7 +94,7 @@ def not_reached(rungs: Sequence[Rung]) -> str:
 def _acknowledged(escalation: Escalation) -> str | None:
     if escalation.acknowledged_at is None:
         return None
-    at = wordings.moment(timestamp(escalation.acknowledged_at))
+    at = format_time(timestamp(escalation.acknowledged_at))
     return f"by {escalation.acknowledged_by} at {at}; it is still open"
 
 

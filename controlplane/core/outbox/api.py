@@ -16,7 +16,7 @@ from controlplane.core.errors import InvalidInput, NotFound
 from controlplane.core.http.fields import Filters, MutationBody, Text
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
-from controlplane.core.outbox import discards, naming, retries, selection, transports, wordings
+from controlplane.core.outbox import discards, naming, rendering, retries, selection, transports
 from controlplane.core.outbox.models import Attempt, OutboxMessage
 from controlplane.core.outbox.naming import HIDDEN, Named
 
@@ -175,7 +175,7 @@ def resource(message: OutboxMessage, name: Named, actor: Actor) -> dict[str, Any
         "event": message.event,
         "severity": message.severity,
         "subject": message.subject,
-        "title": wordings.notice(message.event, message.payload).title,
+        "title": rendering.render(message.event, message.payload).title,
         "destination": told(message.destination),
         "destination_name": name.label,
         "state": message.state,

@@ -14,7 +14,8 @@ from django.db.models import Case, F, Min, Q, QuerySet, When
 from django.db.models.expressions import Combinable
 
 from controlplane.core.clock import db_now
-from controlplane.core.outbox import digests, pacing, superseding, wordings
+from controlplane.core.message_templates import MESSAGE_TEMPLATES, events_where
+from controlplane.core.outbox import digests, pacing, superseding
 from controlplane.core.outbox.models import Attempt, OutboxMessage, Pace
 
 LEASE_SECONDS = 30.0
@@ -23,11 +24,7 @@ LOOK_AFTER_SECONDS = 3.0
 AHEAD = timedelta(seconds=5)
 """A message created later than this from now is from before the clock was set back."""
 
-URGENT = Q(event__startswith="escalation.") | Q(event="episode.overdue") | Q(event="ramp.failed")
-URGENT |= Q(payload__switch__startswith="global:")
 CRITICAL = Q(severity="critical")
-"""Urgent messages call people, or tell of what stops everything: in a storm every engagement is
-critical, and these must not wait behind thousands of them."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +42,8 @@ class Claim:
     @property
     def is_fleeting(self) -> bool:
         """Whether nobody misses it once it is given up."""
-        return self.message.event.startswith(wordings.FLEETING)
+        template = MESSAGE_TEMPLATES.get(self.message.event)
+        return template is not None and template.is_ephemeral
 
 
 @dataclass(frozen=True)
@@ -235,12 +233,22 @@ def _longest_waiting(destination: str, now: datetime) -> OutboxMessage | None:
     waiting = due(now, destination).select_for_update(skip_locked=True)
     pending = OutboxMessage.objects.filter(destination=destination, state="pending")
     subjects = pending.exclude(subject="").values("subject")
+    urgent = _urgent()
     urgency = Case(
-        When(URGENT | Q(subject__in=subjects.filter(URGENT)), then=0),
+        When(urgent | Q(subject__in=subjects.filter(urgent)), then=0),
         When(CRITICAL | Q(subject__in=subjects.filter(CRITICAL)), then=1),
         default=2,
     )
     return waiting.order_by(urgency, "next_attempt_at", "id").first()
+
+
+def _urgent() -> Q:
+    """Match messages that call people, or report that everything is stopped.
+
+    In a storm every engagement is critical; urgent messages don't wait behind thousands of them.
+    """
+    called = events_where(lambda template: template.is_urgent)
+    return Q(event__in=called) | Q(payload__switch__startswith="global:")
 
 
 def _lease(message: OutboxMessage, now: datetime) -> Claim:

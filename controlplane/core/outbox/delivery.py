@@ -15,7 +15,7 @@ import structlog
 from django.db import InterfaceError, OperationalError
 
 from controlplane.core import threads
-from controlplane.core.outbox import claims, transports, wordings
+from controlplane.core.outbox import claims, rendering, transports
 from controlplane.core.outbox.claims import LEASE_SECONDS, MAX_ATTEMPTS, Claim, Outcome
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.senders import Senders
@@ -100,7 +100,7 @@ def _send(claimed: Claim) -> Outcome:
             return Outcome(note="found there: an earlier attempt had arrived")
         if found is None:
             note = "sent again without a way to look: it may be a repeat"
-            message.payload = {**message.payload, wordings.REPEAT: True}  # In this attempt only.
+            message.payload = {**message.payload, rendering.REPEAT: True}  # In this attempt only.
     transports.send(message)
     return Outcome(note=note)
 

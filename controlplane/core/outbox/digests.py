@@ -10,7 +10,8 @@ from itertools import islice
 
 from django.db.models import Exists, F, Min, OuterRef, Q, QuerySet
 
-from controlplane.core.outbox import wordings
+from controlplane.core.message_templates import events_where
+from controlplane.core.outbox import rendering
 from controlplane.core.outbox.models import Attempt, OutboxMessage
 
 EVENT = "outbox.digest"
@@ -94,9 +95,7 @@ def _locked(rows: QuerySet[OutboxMessage]) -> list[int]:
 
 
 def _fresh() -> QuerySet[OutboxMessage]:
-    named = Q(pk__in=[])
-    for beginning in wordings.DIGESTIBLE:
-        named |= Q(event__startswith=beginning)
+    named = Q(event__in=events_where(lambda template: template.is_digestible))
     tried = Attempt.objects.filter(message=OuterRef("pk"))
     return OutboxMessage.objects.filter(named, ~Exists(tried), state="pending", attempts=0)
 
@@ -121,7 +120,7 @@ def _worst(members: Sequence[OutboxMessage]) -> str:
 
 
 def _facts(members: Sequence[OutboxMessage]) -> dict[str, object]:
-    notices = [wordings.notice(one.event, one.payload) for one in members[: wordings.MAX_LISTED]]
+    notices = [rendering.render(one.event, one.payload) for one in members[: rendering.MAX_LISTED]]
     listed = {
         f"told_{number}": f"{notice.icon} {notice.title}" for number, notice in enumerate(notices)
     }

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from controlplane.core.outbox import transports, wordings
+from controlplane.core.message_templates import severity_of
+from controlplane.core.outbox import transports
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.targets import reach, routing
 from controlplane.core.wake import wake
@@ -33,7 +34,7 @@ def announce(
     any length. Returns how many destinations there were.
     """
     event_key = _short(event_key)
-    severity = severity or wordings.severity_of(event)
+    severity = severity or severity_of(event)
     wanted = routing.routed(event, scope, severity, now) if to is None else to
     reaches = reach.configured if to is None else transports.reaches
     destinations = [destination for destination in wanted if reaches(destination)]

@@ -10,7 +10,8 @@ from datetime import datetime, timedelta
 
 from django.db.models import Exists, F, OuterRef
 
-from controlplane.core.outbox import wordings
+from controlplane.core.message_templates import MESSAGE_TEMPLATES
+from controlplane.core.outbox import rendering
 from controlplane.core.outbox.models import Attempt, OutboxMessage
 
 MIN_WAIT = timedelta(minutes=1)
@@ -46,8 +47,8 @@ def supersede(message: OutboxMessage, now: datetime) -> bool:
             fence=F("fence") + 1,
             last_error=f"left out: message {newer.pk} tells the newer state",
         )
-        earlier = [one.payload.get(wordings.LEFT_OUT, 0) for one in (newer, *left_out)]
-        newer.payload = {**newer.payload, wordings.LEFT_OUT: len(left_out) + sum(earlier)}
+        earlier = [one.payload.get(rendering.LEFT_OUT, 0) for one in (newer, *left_out)]
+        newer.payload = {**newer.payload, rendering.LEFT_OUT: len(left_out) + sum(earlier)}
         newer.save(update_fields=["payload"])
     return any(message in left_out for left_out in found.values())
 
@@ -60,7 +61,7 @@ def superseded(
     kept: list[OutboxMessage] = []
     found = defaultdict[OutboxMessage, list[OutboxMessage]](list)
     for message in reversed(waiting):
-        by = wordings.SUPERSEDED_BY.get(message.event, frozenset())
+        by = _superseded_by(message)
         newer = next((one for one in reversed(kept) if one.event in by), None)
         if newer is not None and _may_be_superseded(message):
             found[newer].append(message)
@@ -69,9 +70,14 @@ def superseded(
     return found
 
 
+def _superseded_by(message: OutboxMessage) -> frozenset[str]:
+    template = MESSAGE_TEMPLATES.get(message.event)
+    return template.superseded_by if template else frozenset()
+
+
 def _may_be_superseded(message: OutboxMessage) -> bool:
     return (
-        message.event in wordings.SUPERSEDED_BY
+        bool(_superseded_by(message))
         and bool(message.subject)
         and message.severity != "critical"
         and not message.destination.startswith(_PROGRAMS)

@@ -14,12 +14,13 @@ from controlplane.core.browser import PersonRequest, done, show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import DomainError
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.outbox import discards, naming, retries, selection, wordings
+from controlplane.core.message_templates import MESSAGE_TEMPLATES
+from controlplane.core.outbox import discards, naming, rendering, retries, selection
 from controlplane.core.outbox.api import ROWS, in_order
 from controlplane.core.outbox.models import Attempt, OutboxMessage, Pace
 from controlplane.core.outbox.naming import Named
+from controlplane.core.outbox.rendering import RenderedMessage
 from controlplane.core.outbox.transports.identity import inside
-from controlplane.core.outbox.wordings import Notice
 
 PAGE_SIZE = 50
 MAX_SUGGESTED = 200
@@ -62,7 +63,7 @@ class Row:
 
     message: OutboxMessage
     to: Named
-    notice: Notice
+    notice: RenderedMessage
     tries: list[Tried]
 
     @property
@@ -166,7 +167,7 @@ def _rows(messages: Iterable[OutboxMessage]) -> list[Row]:
         Row(
             row,
             names[row.destination],
-            wordings.notice(row.event, row.payload),
+            rendering.render(row.event, row.payload),
             [Tried(one, _took(one)) for one in in_order(row)],
         )
         for row in rows
@@ -192,4 +193,4 @@ def _suggested() -> dict[str, list[str]]:
     used = Pace.objects.order_by("destination").values_list("destination", flat=True)
     names = naming.named(used[:MAX_SUGGESTED])
     places = {one.name or one.destination for one in names.values()}
-    return {"destinations": sorted(places), "events": sorted(wordings.WORDINGS)}
+    return {"destinations": sorted(places), "events": sorted(MESSAGE_TEMPLATES)}

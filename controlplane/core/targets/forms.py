@@ -11,7 +11,7 @@ from controlplane.accounts.people.forms import zone_choices
 from controlplane.accounts.people.models import User
 from controlplane.core import clock
 from controlplane.core.changes import RuleForm
-from controlplane.core.outbox import wordings
+from controlplane.core.message_templates import MESSAGE_TEMPLATES
 from controlplane.core.targets.fields import MAX_MEMBERS, MAX_STEPS, Asked
 from controlplane.core.targets.models import Target
 from controlplane.core.targets.reach import SEVERITIES
@@ -173,8 +173,8 @@ class RouteForm(RuleForm):
     @property
     def events(self) -> list[str]:
         """What there is to choose from today, with the pattern of each family."""
-        families = {f"{event.partition('.')[0]}.*" for event in wordings.WORDINGS}
-        return ["*", *sorted({*families, *wordings.WORDINGS})]
+        families = {f"{event.partition('.')[0]}.*" for event in MESSAGE_TEMPLATES}
+        return ["*", *sorted({*families, *MESSAGE_TEMPLATES})]
 
 
 FORMS: Mapping[str, type[TargetForm]] = {

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.paginator import Paginator
 
-from controlplane.core.outbox import wordings
+from controlplane.core.message_templates import MESSAGE_TEMPLATES
 from controlplane.core.targets import directory, reach, usage
 from controlplane.core.targets.directory import Directory
 from controlplane.core.targets.duty import Turn
@@ -115,5 +115,5 @@ def _rotation(row: Row, known: Directory, now: datetime) -> Rotation:
 
 
 def _way(route: Route, known: Directory, now: datetime) -> Way:
-    matches = sum(fnmatchcase(event, route.event) for event in wordings.WORDINGS)
+    matches = sum(fnmatchcase(event, route.event) for event in MESSAGE_TEMPLATES)
     return Way(route, reach.reached(route.target, known, now), matches)

@@ -9,7 +9,7 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.errors import Conflict
 from controlplane.core.jobs import control
 from controlplane.core.jobs.models import Job, JobStep
-from controlplane.core.outbox import wordings
+from controlplane.core.outbox import rendering
 from switches import publication, services
 from switches.drills import live
 from switches.drills import services as drills
@@ -417,7 +417,7 @@ class TestCancelling:
 
 class TestWords:
     def test_messages_say_what_came_of_it(self):
-        told = wordings.notice(
+        told = rendering.render(
             "drill.failed", {"switch": "segment:finance", "said": "1 of 2", "reason": WHY}
         )
 

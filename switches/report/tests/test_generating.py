@@ -14,8 +14,8 @@ from controlplane.core.errors import NotFound
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.http.tests.callers import at_once, person
 from controlplane.core.outbox.models import OutboxMessage
+from controlplane.core.outbox.rendering import render
 from controlplane.core.outbox.tests.conftest import by_bot, slack  # noqa: F401 - fixtures
-from controlplane.core.outbox.wordings import notice
 from switches.models import WeeklyReport
 from switches.report import services, waiting
 from switches.report.tests.house import (
@@ -257,7 +257,7 @@ def test_the_digest_names_the_worst_first_and_leads_to_the_page(by_bot):  # noqa
 
     beat(DUE)
 
-    said = notice("report.ready", told()[0].payload)
+    said = render("report.ready", told()[0].payload)
     labels = dict(said.lines)
     assert said.title == "Weekly report 2026-W47: 1 to settle"
     assert labels["First"].startswith("Forgotten switches: 1 switch stopped")
@@ -272,5 +272,5 @@ def test_every_message_of_a_report_has_words_of_its_own():
     facts = {"week": "2026-W47", "headline": "all calm", "kind": "", "by": "user:kim"}
 
     for event in ("report.ready", "report.unsigned", "report.signed"):
-        assert "2026-W47" in notice(event, facts).title
-        assert "?" not in notice(event, facts).title
+        assert "2026-W47" in render(event, facts).title
+        assert "?" not in render(event, facts).title

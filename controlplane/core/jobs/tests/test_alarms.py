@@ -8,7 +8,7 @@ from controlplane.core.jobs import alarms, figures
 from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.jobs.stepwise import Passed, StepKind
 from controlplane.core.jobs.tests.house import DAY, NOW, SECOND, begin, ended, told
-from controlplane.core.outbox import wordings
+from controlplane.core.outbox import rendering
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("somewhere")]
 LAST_WEEKS = NOW - 10 * DAY
@@ -46,7 +46,7 @@ def test_a_step_that_fails_more_than_three_times_in_ten_is_told():
 
     (call,) = Escalation.objects.all()
     assert (call.subject, call.severity) == ("jobs:failures:test:make", "warning")
-    notice = wordings.notice(call.event, call.facts)
+    notice = rendering.render(call.event, call.facts)
     assert notice.title == ("The step make of Test job failed 4 of 11 times in 24 h (30 % at most)")
     assert notice.path == "/jobs/?kind=test"
     assert alarms.look(NOW) == 0
@@ -80,7 +80,7 @@ def test_it_is_over_well_below_the_limit_and_not_just_below():
     assert ringing() == set()
     (message,) = told("jobs.alarm_over")
     assert message.subject == "jobs:failures:test:make"
-    assert wordings.notice(message.event, message.payload).title.startswith("Over: The step make")
+    assert rendering.render(message.event, message.payload).title.startswith("Over: The step make")
 
 
 def test_it_is_over_when_nothing_ended_for_a_day():

@@ -19,7 +19,7 @@ from controlplane.core.jobs.tests.house import (
     told,
     turn,
 )
-from controlplane.core.outbox import wordings
+from controlplane.core.outbox import rendering
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("somewhere")]
 HALF_A_MINUTE = timedelta(seconds=30)
@@ -64,7 +64,7 @@ def test_a_job_that_fails_takes_back_what_it_did_the_last_first(given, undone):
     assert (job.state, job.compensated_at, job.next_at) == ("failed", NOW, None)
     assert audited() == ["job.failed"]
     (message,) = told("job.failed")
-    notice = wordings.notice(message.event, message.payload)
+    notice = rendering.render(message.event, message.payload)
     assert notice.title == f"Test job {job.pk} has failed; what it did is taken back"
     assert ("Why", "ValueError: three went wrong") in notice.lines
     assert turn(NOW + MINUTE) == 0

@@ -26,7 +26,7 @@ from controlplane.core.jobs.tests.house import (
     turn,
 )
 from controlplane.core.models import Tick
-from controlplane.core.outbox import wordings
+from controlplane.core.outbox import rendering
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("somewhere")]
 LATER = NOW + 5 * MINUTE + SECOND
@@ -60,7 +60,7 @@ def test_it_is_told_once_with_where_it_stood():
         watch.look(LATER + count * 15 * SECOND)
 
     (message,) = told("job.stuck")
-    notice = wordings.notice(message.event, message.payload)
+    notice = rendering.render(message.event, message.payload)
     assert (message.severity, message.subject) == ("critical", f"job:{job.pk}")
     assert notice.title == f"Test job {job.pk} is stuck: nobody works on it"
     assert ("Last sign of life", "2026-11-21 02:11:00 UTC") in notice.lines

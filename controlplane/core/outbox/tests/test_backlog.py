@@ -9,7 +9,7 @@ from controlplane.core.actors import system
 from controlplane.core.attention import services as overview
 from controlplane.core.escalation import services as escalation
 from controlplane.core.escalation.models import Escalation
-from controlplane.core.outbox import attention, backlog, report, wordings
+from controlplane.core.outbox import attention, backlog, rendering, report
 from controlplane.core.outbox.models import OutboxMessage, Pace
 from controlplane.core.outbox.tests.written import hook, somebody, written
 
@@ -48,7 +48,7 @@ def test_a_thousand_is_not_too_many_and_one_more_is():
 
     alarm = Escalation.objects.get()
     assert (alarm.severity, alarm.event) == ("critical", "outbox.backlog")
-    notice = wordings.notice(alarm.event, alarm.facts)
+    notice = rendering.render(alarm.event, alarm.facts)
     assert "1001 messages" in notice.title
     assert notice.path == "/deliveries/?state=pending"
     assert any("2026-11-21 02:10:00 UTC" in text for _, text in notice.lines)

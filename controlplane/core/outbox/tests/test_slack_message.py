@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from controlplane.core.outbox import wordings
+from controlplane.core.message_templates import MESSAGE_TEMPLATES
+from controlplane.core.outbox import rendering
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.transports import slack
 from controlplane.core.outbox.transports.slack.blocks import head, reply
@@ -95,7 +96,7 @@ def test_an_event_without_wording_is_told_plainly_with_its_facts():
 
 
 def test_odd_facts_break_nothing():
-    for event in wordings.WORDINGS:
+    for event in MESSAGE_TEMPLATES:
         assert render(event, {})["text"]
         odd = {"switch": "{by}", "reason": "x" * 100_000, "expires_at": "soon", "by": ["a"]}
         said = render(event, odd)
@@ -115,7 +116,7 @@ def test_no_block_is_longer_than_slack_takes_it(settings):
         "source": "<" * 3000,
         **{f"{'key ' * 1000}{number}": "&" * 3000 for number in range(60)},
     }
-    for event in [*wordings.WORDINGS, "an.event_of_tomorrow"]:
+    for event in [*MESSAGE_TEMPLATES, "an.event_of_tomorrow"]:
         message = OutboxMessage(pk=7, event=event, payload=long, created_at=AT)
         for said in (head(message, message), reply(message)):
             assert len(said["blocks"]) <= 50
@@ -148,7 +149,7 @@ def test_what_is_cut_off_is_no_half_of_an_escaped_letter():
 def test_a_fact_is_taken_for_a_time_by_its_name_only():
     facts = {"format": "20261121", "chat": "2026-11-21", "since_at": "2026-11-21T02:11:00Z"}
 
-    lines = dict(wordings.notice("an.event_of_tomorrow", facts).lines)
+    lines = dict(rendering.render("an.event_of_tomorrow", facts).lines)
 
     assert lines["format"] == "20261121"
     assert lines["chat"] == "2026-11-21"

@@ -59,7 +59,7 @@ def test_an_episode_is_one_message_with_a_thread(by_bot):
     ("event", "severity", "loud"),
     [
         ("episode.overdue", "", True),
-        ("escalation.advanced", "warning", True),
+        ("escalation.step", "warning", True),
         ("switch.tripped", "critical", True),
         ("switch.released", "", False),
         ("switch.engaged", "", False),

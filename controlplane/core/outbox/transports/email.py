@@ -15,12 +15,12 @@ from email.utils import format_datetime, parseaddr
 from django.conf import settings
 from django.utils.html import format_html, format_html_join
 
-from controlplane.core.outbox import late, wordings
+from controlplane.core.outbox import late, rendering
 from controlplane.core.outbox.models import OutboxMessage
+from controlplane.core.outbox.rendering import RenderedMessage
 from controlplane.core.outbox.transports import smtp
 from controlplane.core.outbox.transports.failures import PermanentFailure
 from controlplane.core.outbox.transports.identity import console_url, stable_id, subject_id
-from controlplane.core.outbox.wordings import Notice
 
 MAX_SUBJECT_LENGTH = 150
 MAX_ADDRESS_LENGTH = 254
@@ -62,7 +62,7 @@ def as_bytes(message: OutboxMessage, envelope: smtp.Envelope) -> bytes:
 
 def written(message: OutboxMessage, recipient: str) -> EmailMessage:
     """The mail: plain text, and the same as simple HTML."""
-    notice = wordings.notice(message.event, late.facts(message))
+    notice = rendering.render(message.event, late.facts(message))
     name, sender = parseaddr(settings.EMAIL.sender)
     host = _idna(sender).rpartition("@")[2]
     mail = EmailMessage(policy=policy.SMTP)
@@ -80,7 +80,7 @@ def written(message: OutboxMessage, recipient: str) -> EmailMessage:
     return mail
 
 
-def _plain(notice: Notice, small: str, link: tuple[str, str]) -> str:
+def _plain(notice: RenderedMessage, small: str, link: tuple[str, str]) -> str:
     lines = [f"{notice.icon} {notice.title}", ""]
     lines += [f"{label}: {text}" for label, text in notice.lines]
     label, url = link
@@ -89,7 +89,7 @@ def _plain(notice: Notice, small: str, link: tuple[str, str]) -> str:
     return "\n".join([*lines, "", "-- ", small, ""])
 
 
-def _html(notice: Notice, small: str, link: tuple[str, str]) -> str:
+def _html(notice: RenderedMessage, small: str, link: tuple[str, str]) -> str:
     rows = format_html_join(
         "",
         '<tr><th align="left" valign="top" style="padding:4px 16px 4px 0">{}</th>'
@@ -115,9 +115,9 @@ def _who(name: str, address: str) -> Address:
     return Address(name, local, domain)
 
 
-def _link(message: OutboxMessage, notice: Notice) -> tuple[str, str]:
-    wording = wordings.WORDINGS.get(message.event)
-    decides = wording is not None and not {"approve", "sign"}.isdisjoint(wording.buttons)
+def _link(message: OutboxMessage, notice: RenderedMessage) -> tuple[str, str]:
+    buttons = rendering.buttons_for(message.event, message.payload)
+    decides = not {"approve", "sign"}.isdisjoint(buttons)
     return TO_DECIDE if decides else TO_OPEN, console_url(notice.path)
 
 

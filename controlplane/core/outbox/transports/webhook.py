@@ -16,7 +16,7 @@ import orjson
 from django.conf import settings
 
 from controlplane.core.canonical import timestamp
-from controlplane.core.outbox import wordings
+from controlplane.core.outbox import rendering
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.transports.failures import PermanentFailure, TransientFailure
 from controlplane.core.outbox.transports.identity import console_url, stable_id
@@ -56,7 +56,7 @@ def send(message: OutboxMessage, *, transport: httpx.AsyncBaseTransport | None =
 
 def content(message: OutboxMessage) -> dict[str, Any]:
     """What a receiver gets: the notice in words, and the facts it was made from."""
-    notice = wordings.notice(message.event, message.payload)
+    notice = rendering.render(message.event, message.payload)
     return {
         "id": stable_id(message),
         "event": message.event,

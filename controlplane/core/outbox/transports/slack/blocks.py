@@ -7,8 +7,9 @@ from typing import Any
 
 from django.conf import settings
 
-from controlplane.core.outbox import wordings
+from controlplane.core.outbox import rendering
 from controlplane.core.outbox.models import OutboxMessage
+from controlplane.core.outbox.rendering import RenderedMessage
 
 MAX_HEADER_LENGTH = 150
 MAX_TEXT_LENGTH = 3000
@@ -54,7 +55,7 @@ BUTTONS = {
 
 def render(message: OutboxMessage) -> dict[str, Any]:
     """A message of its own, or at the head of a thread: all there is to know."""
-    notice = wordings.notice(message.event, message.payload)
+    notice = rendering.render(message.event, message.payload)
     title = f"{notice.icon} [{_environment()}] {notice.title}"
     lines = _lines(notice)
     blocks: list[dict[str, Any]] = [{"type": "header", "text": _plain_text(title)}]
@@ -71,7 +72,7 @@ def head(message: OutboxMessage, latest: OutboxMessage) -> dict[str, Any]:
     """
     said = render(message)
     if latest is not message:
-        notice = wordings.notice(latest.event, latest.payload)
+        notice = rendering.render(latest.event, latest.payload)
         line = escape(f"{notice.icon} {notice.title}")
         said["blocks"].insert(-1, {"type": "context", "elements": [_marked(line)]})
     if buttons := _buttons(message):
@@ -82,7 +83,7 @@ def head(message: OutboxMessage, latest: OutboxMessage) -> dict[str, Any]:
 
 def reply(message: OutboxMessage) -> dict[str, Any]:
     """What is said in a thread: short, the head above it has the rest."""
-    notice = wordings.notice(message.event, message.payload)
+    notice = rendering.render(message.event, message.payload)
     text = "\n".join([f"*{escape(f'{notice.icon} {notice.title}')}*", *_lines(notice)])
     small = _small(message, notice.path)
     return {
@@ -91,7 +92,7 @@ def reply(message: OutboxMessage) -> dict[str, Any]:
             {"type": "section", "text": _marked(text)},
             {"type": "context", "elements": [_marked(small)]},
         ],
-        "reply_broadcast": wordings.is_loud(message.event, message.severity),
+        "reply_broadcast": rendering.is_broadcast(message.event, message.severity),
     }
 
 
@@ -106,7 +107,7 @@ def _environment() -> str:
     return name.upper() if name == "production" else name
 
 
-def _lines(notice: wordings.Notice) -> list[str]:
+def _lines(notice: RenderedMessage) -> list[str]:
     return [f"*{escape(label)}:* {escape(text)}" for label, text in notice.lines]
 
 
@@ -128,7 +129,7 @@ def _buttons(message: OutboxMessage) -> list[dict[str, Any]]:
     """Those that can act on what the message is about; none if clicks can't be verified."""
     if not settings.SLACK.signing_secret:
         return []
-    names = wordings.buttons_of(message.event, message.payload)
+    names = rendering.buttons_for(message.event, message.payload)
     known = [name for name in names if name in BUTTONS]
     shown = [_button(name, message) for name in known if _is_whole(BUTTONS[name], message)]
     return [button for button in shown if len(button["value"]) <= MAX_VALUE_LENGTH]

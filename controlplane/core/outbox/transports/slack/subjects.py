@@ -5,7 +5,7 @@ from typing import Any
 
 from django.conf import settings
 
-from controlplane.core.outbox import wordings
+from controlplane.core.message_templates import events_where
 from controlplane.core.outbox.models import OutboxMessage, Thread
 from controlplane.core.outbox.transports.identity import stable_id
 from controlplane.core.outbox.transports.slack import blocks
@@ -89,10 +89,9 @@ def _head(message: OutboxMessage) -> dict[str, Any]:
         destination=message.destination, subject=message.subject, state=OutboxMessage.State.SENT
     )
     latest = told.filter(id__gt=message.pk).order_by("-id").first() or message
-    if not latest.event.startswith(wordings.ASIDES):
+    stateless = events_where(lambda template: not template.changes_state)
+    if latest.event not in stateless:
         return blocks.head(latest, latest)
-    for beginning in wordings.ASIDES:
-        told = told.exclude(event__startswith=beginning)
-    states = [message, *told.order_by("-id")[:1]]
-    states = [one for one in states if not one.event.startswith(wordings.ASIDES)]
+    states = [message, *told.exclude(event__in=stateless).order_by("-id")[:1]]
+    states = [one for one in states if one.event not in stateless]
     return blocks.head(max(states, key=lambda one: one.pk, default=latest), latest)

@@ -1,11 +1,10 @@
-"""What is told of long work: jobs that stand still, fail, or fare worse than they should."""
+"""Message templates of jobs: stuck, failed, or slower and less reliable than they should be."""
 
-from collections.abc import Mapping
+from controlplane.core.message_templates import MESSAGE_TEMPLATES, MessageTemplate
 
-from controlplane.core.outbox.wordings.shape import Wording
-
-JOBS: Mapping[str, Wording] = {
-    "job.stuck": Wording(
+MESSAGE_TEMPLATES.register(
+    MessageTemplate(
+        "job.stuck",
         "🧊",
         "{title} {job} is stuck: nobody works on it",
         (
@@ -18,18 +17,21 @@ JOBS: Mapping[str, Wording] = {
         severity="critical",
         buttons=("acknowledge",),
     ),
-    "job.recovered": Wording(
+    MessageTemplate(
+        "job.recovered",
         "🌤️",
         "{title} {job} goes on",
         (("About", "about"), ("It was stuck since", "since_at"), ("Step", "step")),
     ),
-    "job.failed": Wording(
+    MessageTemplate(
+        "job.failed",
         "🧯",
         "{title} {job} has failed; what it did is taken back",
         (("About", "about"), ("Why", "error"), ("Step", "step"), ("Begun by", "by")),
         severity="warning",
     ),
-    "job.compensation_failed": Wording(
+    MessageTemplate(
+        "job.compensation_failed",
         "🚨",
         "{title} {job} has failed, and what it did could not be taken back",
         (
@@ -42,16 +44,18 @@ JOBS: Mapping[str, Wording] = {
         severity="critical",
         buttons=("acknowledge",),
     ),
-    "jobs.alarm": Wording(
+    MessageTemplate(
+        "jobs.alarm",
         "⏱️",
         "{said}",
         (("What to do", "to_do"),),
         severity="warning",
         buttons=("acknowledge",),
     ),
-    "jobs.alarm_over": Wording(
+    MessageTemplate(
+        "jobs.alarm_over",
         "🌤️",
         "Over: {said}",
         (("It was so since", "since_at"),),
     ),
-}
+)

@@ -1,42 +1,51 @@
-"""What is told of machines that stop traffic, or ask for it."""
+"""Message templates of trips: programs that stop traffic, or ask a person to."""
 
-from collections.abc import Mapping
+from controlplane.core.message_templates import MESSAGE_TEMPLATES, MessageTemplate
 
-from controlplane.core.outbox.wordings.shape import Wording
-
-MACHINES: Mapping[str, Wording] = {
-    "trip.tripped": Wording(
+MESSAGE_TEMPLATES.register(
+    MessageTemplate(
+        "trip.tripped",
         "🤖",
         "{source} stopped {switch}",
         (("By", "by"), ("Reason", "reason"), ("Allowed", "why")),
+        changes_state=False,
     ),
-    "trip.engaged": Wording(
+    MessageTemplate(
+        "trip.engaged",
         "🤖",
         "{source} asks to stop {switch} too",
         (("By", "by"), ("Reason", "reason"), ("But", "why")),
+        changes_state=False,
     ),
-    "trip.resolved": Wording(
+    MessageTemplate(
+        "trip.resolved",
         "🌤️",
         "The alert has resolved; {switch} stays engaged until somebody releases it",
         (("Alert", "source"), ("Was", "reason")),
+        changes_state=False,
     ),
-    "trip.waits": Wording(
+    MessageTemplate(
+        "trip.waits",
         "🙋",
         "{source} asks to stop {switch}: a person decides",
         (("Reason", "reason"), ("Why a person", "why"), ("By", "by")),
         severity="critical",
         buttons=("acknowledge",),
+        changes_state=False,
     ),
-    "trip.refused": Wording(
+    MessageTemplate(
+        "trip.refused",
         "✋",
         "{source} was not allowed to stop {switch}",
         (("Why not", "why"), ("Reason", "reason"), ("By", "by")),
         severity="warning",
+        changes_state=False,
     ),
-    "trip_policy.changed": Wording(
+    MessageTemplate(
+        "trip_policy.changed",
         "📐",
         "What machines may stop was changed",
         (("Policies", "said"), ("By", "by")),
         severity="warning",
     ),
-}
+)

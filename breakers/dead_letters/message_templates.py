@@ -1,16 +1,15 @@
-"""What is told of dead letters: streams that fill up, and letters that left by the hundred.
+"""Message templates of dead letters: streams that fill up, and bulk jobs.
 
 Facts: `stream` (`server/name`), `depth`, `limit`, `since_at`, `growth` (letters a minute), `worst`
-(what most of them failed of), `origin`; of a bulk job `done`, `gone`, `skipped`, `why` (words),
-`chosen` (words), `by`, `approved_by`, `reason`; and `path` of the page.
+(the most frequent error), `origin`; of a bulk job `did` (`retried` or `discarded`), `done`, `gone`,
+`skipped`, `why` (words), `chosen` (words), `by`, `approved_by`, `reason`; and `path` of the page.
 """
 
-from collections.abc import Mapping
+from controlplane.core.message_templates import MESSAGE_TEMPLATES, MessageTemplate
 
-from controlplane.core.outbox.wordings.shape import Wording
-
-DEAD_LETTERS: Mapping[str, Wording] = {
-    "dlq.backlog": Wording(
+MESSAGE_TEMPLATES.register(
+    MessageTemplate(
+        "dlq.backlog",
         "📮",
         "{depth} dead letters in {stream}",
         (
@@ -23,12 +22,14 @@ DEAD_LETTERS: Mapping[str, Wording] = {
         ),
         severity="warning",
     ),
-    "dlq.recovered": Wording(
+    MessageTemplate(
+        "dlq.recovered",
         "🌤️",
         "Dead letters left in {stream}: {depth}",
         (("It was more than", "limit"), ("Since", "since_at"), ("Why", "why")),
     ),
-    "dlq.replayed": Wording(
+    MessageTemplate(
+        "dlq.replayed",
         "📬",
         "{stream}: {done} dead letters {did}",
         (
@@ -40,7 +41,8 @@ DEAD_LETTERS: Mapping[str, Wording] = {
             ("Reason", "reason"),
         ),
     ),
-    "dlq.purged": Wording(
+    MessageTemplate(
+        "dlq.purged",
         "🗑️",
         "{stream} purged: {done} dead letters, kept in the archive",
         (
@@ -53,5 +55,4 @@ DEAD_LETTERS: Mapping[str, Wording] = {
         ),
         severity="warning",
     ),
-}
-"""`did` of `dlq.replayed` is `retried` or `discarded`."""
+)

@@ -1,12 +1,10 @@
-"""What is told of breakers and dependencies, of services that are away, and of how far the
-installation has degraded."""
+"""Message templates of overrides, outages and probes."""
 
-from collections.abc import Mapping
+from controlplane.core.message_templates import MESSAGE_TEMPLATES, MessageTemplate
 
-from controlplane.core.outbox.wordings.shape import Wording
-
-BREAKERS: Mapping[str, Wording] = {
-    "override.set": Wording(
+MESSAGE_TEMPLATES.register(
+    MessageTemplate(
+        "override.set",
         "🎛️",
         "{dependency} is overridden: {mode}",
         (
@@ -17,7 +15,8 @@ BREAKERS: Mapping[str, Wording] = {
             ("In place of", "replaces"),
         ),
     ),
-    "override.ended": Wording(
+    MessageTemplate(
+        "override.ended",
         "🎛️",
         "{dependency} is no longer overridden ({mode}: {why})",
         (
@@ -27,18 +26,21 @@ BREAKERS: Mapping[str, Wording] = {
             ("It was set because", "reason"),
         ),
     ),
-    "outage.acted": Wording(
+    MessageTemplate(
+        "outage.acted",
         "🔌",
         "Outage of {dependency}: {done}",
         (("What was seen", "said"), ("The policy", "policy"), ("But", "why")),
         severity="warning",
     ),
-    "outage.over": Wording(
+    MessageTemplate(
+        "outage.over",
         "🌤️",
         "The outage that {dependency} reported {how}",
         (("Why", "why"), ("It lasted since", "since_at"), ("What still stands", "said")),
     ),
-    "probe.away": Wording(
+    MessageTemplate(
+        "probe.away",
         "📡",
         "{name} does not answer",
         (
@@ -50,15 +52,7 @@ BREAKERS: Mapping[str, Wording] = {
         ),
         severity="warning",
     ),
-    "probe.back": Wording("🌤️", "{name} answers again", (("It was away since", "since_at"),)),
-    "degradation.changed": Wording(
-        "📉",
-        "Degradation: level {level}, {name}",
-        (
-            ("Why", "causes"),
-            ("Gone meanwhile", "fails"),
-            ("Still works", "works"),
-            ("Before", "was"),
-        ),
+    MessageTemplate(
+        "probe.back", "🌤️", "{name} answers again", (("It was away since", "since_at"),)
     ),
-}
+)

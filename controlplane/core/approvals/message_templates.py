@@ -1,18 +1,18 @@
-"""What is told to people who have to decide, to sign or to look."""
+"""Message templates of approvals and reviews."""
 
-from collections.abc import Mapping
+from controlplane.core.message_templates import MESSAGE_TEMPLATES, MessageTemplate
 
-from controlplane.core.outbox.wordings.shape import Wording
-
-DECISIONS: Mapping[str, Wording] = {
-    "approval.requested": Wording(
+MESSAGE_TEMPLATES.register(
+    MessageTemplate(
+        "approval.requested",
         "✋",
         "Approval wanted: {summary}",
         (("Asked by", "by"), ("Reason", "reason"), ("Risk", "risk"), ("Lapses", "lapses_at")),
         severity="warning",
         buttons=("approve", "deny"),
     ),
-    "approval.decided": Wording(
+    MessageTemplate(
+        "approval.decided",
         "☑️",
         "{outcome}: {summary}",
         (
@@ -23,28 +23,32 @@ DECISIONS: Mapping[str, Wording] = {
             ("Replaced by approval", "replaced_by"),
         ),
     ),
-    "review.opened": Wording(
+    MessageTemplate(
+        "review.opened",
         "🔨",
         "GLASS BROKEN, a review waits for a second person: {summary}",
         (("By", "by"), ("Rule overridden", "rule"), ("Reason", "reason")),
         severity="critical",
         buttons=("sign",),
     ),
-    "review.waiting": Wording(
+    MessageTemplate(
+        "review.waiting",
         "🔨",
         "Unsigned review: {summary}",
         (("By", "by"), ("Rule overridden", "rule"), ("Reason", "reason"), ("Since", "said")),
         severity="warning",
         buttons=("sign", "acknowledge"),
     ),
-    "review.reopened": Wording(
+    MessageTemplate(
+        "review.reopened",
         "🔨",
         "Review opened again, still unsigned: {summary}",
         (("By", "by"), ("Rule overridden", "rule"), ("Reason", "reason"), ("Since", "said")),
         severity="critical",
         buttons=("sign",),
     ),
-    "review.signed": Wording(
+    MessageTemplate(
+        "review.signed",
         "☑️",
         "Review signed: {summary}",
         (
@@ -54,30 +58,4 @@ DECISIONS: Mapping[str, Wording] = {
             ("Reason", "reason"),
         ),
     ),
-    "interaction.answered": Wording("💬", "{said}", ()),
-    "escalation.step": Wording(
-        "📣",
-        "{title}",
-        (
-            ("Told now", "now_told"),
-            ("Told before", "told_before"),
-            ("Reaches nobody", "not_reached"),
-            ("Acknowledged", "acknowledged"),
-            ("About it", "about"),
-            ("Waiting since", "opened_at"),
-        ),
-        severity="warning",
-        buttons=("acknowledge",),
-    ),
-    "escalation.listing": Wording(
-        "📣",
-        "{count} things wait for somebody to acknowledge them",
-        (("They are", "list"), ("The first since", "opened_at")),
-        severity="warning",
-    ),
-    "target.test": Wording(
-        "🔔",
-        "A test for {target}: if you read this, it works",
-        (("Sent by", "by"), ("To do", "said")),
-    ),
-}
+)

@@ -6,7 +6,7 @@ from breakers.outages.services import look
 from breakers.services import overrides
 from breakers.tests.fleet import NOW, SECOND, dependency, reachable, reports, told
 from controlplane.core.actors import system
-from controlplane.core.outbox import wordings
+from controlplane.core.outbox import rendering
 
 pytestmark = pytest.mark.django_db
 KIM = system("kim")
@@ -19,7 +19,7 @@ def _somewhere(settings):
 
 def read(event):
     (message,) = told(event)
-    notice = wordings.notice(message.event, message.payload)
+    notice = rendering.render(message.event, message.payload)
     return message.severity, notice.title, dict(notice.lines), notice.path
 
 

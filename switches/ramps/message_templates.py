@@ -1,52 +1,67 @@
-"""What is told of ramps: how far they have come, and why they hold or were taken back."""
+"""Message templates of ramps."""
 
-from collections.abc import Mapping
+from controlplane.core.message_templates import MESSAGE_TEMPLATES, MessageTemplate
+from switches.message_templates import engaged_buttons, format_expiry
 
-from controlplane.core.outbox.wordings.shape import Wording
-
-OF_RAMPING = ("abort_ramp",)
-"""The button of every state of a switch that lets a share flow."""
-
-OF_ENGAGED_AGAIN = ("acknowledge", "extend")
+ABORT_BUTTON = ("abort_ramp",)
 
 _WHERE = "{switch} RAMPING {percent} %, step {step}"
 _WHY_ENGAGED = ("Engaged because", "reason")
 _GATES = ("Gates", "gates")
+_EXPIRES = ("Expires", format_expiry)
+_LATER_STATES = frozenset(
+    {
+        "ramp.advanced",
+        "ramp.held",
+        "ramp.paused",
+        "ramp.compensated",
+        "ramp.aborted",
+        "switch.released",
+    }
+)
 
-RAMPS: Mapping[str, Wording] = {
-    "ramp.started": Wording(
+MESSAGE_TEMPLATES.register(
+    MessageTemplate(
+        "ramp.started",
         "▶️",
         f"{_WHERE}: its ramp has begun",
         (("By", "by"), ("Why", "said"), ("Plan", "plan"), _WHY_ENGAGED),
-        buttons=OF_RAMPING,
+        buttons=ABORT_BUTTON,
     ),
-    "ramp.advanced": Wording(
+    MessageTemplate(
+        "ramp.advanced",
         "⏩",
         _WHERE,
         (("By", "by"), ("Why", "said"), ("Plan", "plan"), _WHY_ENGAGED),
-        buttons=OF_RAMPING,
+        buttons=ABORT_BUTTON,
+        superseded_by=_LATER_STATES,
     ),
-    "ramp.held": Wording(
+    MessageTemplate(
+        "ramp.held",
         "✋",
         f"{_WHERE}: it HOLDS",
         (("Why", "said"), ("Taken back unless it goes on by", "held_until_at"), _WHY_ENGAGED),
         severity="warning",
-        buttons=OF_RAMPING,
+        buttons=ABORT_BUTTON,
     ),
-    "ramp.paused": Wording(
+    MessageTemplate(
+        "ramp.paused",
         "⏸️",
         f"{_WHERE}: PAUSED",
         (("By", "by"), ("Why", "said"), _WHY_ENGAGED),
         severity="warning",
-        buttons=OF_RAMPING,
+        buttons=ABORT_BUTTON,
     ),
-    "ramp.resumed": Wording(
+    MessageTemplate(
+        "ramp.resumed",
         "▶️",
         f"{_WHERE}: it goes on",
         (("By", "by"), ("Why", "said"), _WHY_ENGAGED),
-        buttons=OF_RAMPING,
+        buttons=ABORT_BUTTON,
+        superseded_by=_LATER_STATES,
     ),
-    "ramp.compensated": Wording(
+    MessageTemplate(
+        "ramp.compensated",
         "⏪",
         "{switch} ENGAGED again: its ramp was taken back at step {step}",
         (
@@ -54,12 +69,13 @@ RAMPS: Mapping[str, Wording] = {
             _GATES,
             ("What to do", "to_do"),
             _WHY_ENGAGED,
-            ("Expires", "expires_at"),
+            _EXPIRES,
         ),
         severity="critical",
-        buttons=OF_ENGAGED_AGAIN,
+        buttons=engaged_buttons,
     ),
-    "ramp.aborted": Wording(
+    MessageTemplate(
+        "ramp.aborted",
         "⏹️",
         "{switch} ENGAGED: its ramp was aborted",
         (
@@ -67,38 +83,44 @@ RAMPS: Mapping[str, Wording] = {
             ("Why", "said"),
             ("What to do", "to_do"),
             _WHY_ENGAGED,
-            ("Expires", "expires_at"),
+            _EXPIRES,
         ),
         severity="critical",
-        buttons=OF_ENGAGED_AGAIN,
+        buttons=engaged_buttons,
     ),
-    "ramp.failed": Wording(
+    MessageTemplate(
+        "ramp.failed",
         "🚨",
         "{switch} still lets {percent} % flow: its ramp FAILED and could not be taken back",
         (("Why", "said"), ("What to do", "to_do"), _WHY_ENGAGED),
         severity="critical",
-        buttons=OF_RAMPING,
+        buttons=ABORT_BUTTON,
+        is_urgent=True,
     ),
-    "ramps.started": Wording(
+    MessageTemplate(
+        "ramps.started",
         "▶️",
         "Ramps that have begun by themselves: {count}",
         (("Of", "list"), ("Why", "first_said")),
     ),
-    "ramps.released": Wording(
+    MessageTemplate(
+        "ramps.released",
         "✅",
         "Switches released at the end of their ramps: {count}",
         (("They are", "list"),),
     ),
-    "ramps.held": Wording(
+    MessageTemplate(
+        "ramps.held",
         "✋",
         "More ramps that HOLD: {count}",
         (("Of", "list"), ("Why, the first of them", "first_said")),
         severity="warning",
     ),
-    "ramps.compensated": Wording(
+    MessageTemplate(
+        "ramps.compensated",
         "⏪",
         "More switches ENGAGED again, their ramps taken back: {count}",
         (("They are", "list"), ("Why, the first of them", "first_said")),
         severity="critical",
     ),
-}
+)

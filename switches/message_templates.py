@@ -1,92 +1,139 @@
-"""What is told of switches and of the time that they are engaged."""
+"""Message templates of switches and their episodes."""
 
 from collections.abc import Mapping
 
-from controlplane.core.outbox.wordings.shape import Wording
+from controlplane.core.message_templates import (
+    MESSAGE_TEMPLATES,
+    Facts,
+    MessageTemplate,
+    format_time,
+)
+from switches.models import OnExpiry
 
-OF_ENGAGED = ("acknowledge", "extend")
-"""The buttons of every state of a switch that is engaged until some time."""
+_EXPIRY_POLICIES: Mapping[str, str] = {
+    OnExpiry.HOLD: "then it holds and is OVERDUE",
+    OnExpiry.RAMP: "then it ramps",
+    OnExpiry.RELEASE: "then it is released",
+}
+_LATER_ENDS = frozenset({"switch.extended", "switch.released", "switch.undone"})
 
-OF_PERMANENT = ("acknowledge",)
 
-SWITCHES: Mapping[str, Wording] = {
-    "switch.engaged": Wording(
+def format_expiry(facts: Facts) -> str:
+    """Return the time an episode expires at, and what happens then."""
+    if "expires_at" not in facts:
+        return ""
+    if facts["expires_at"] is None:
+        return "never (permanent)"
+    policy = _EXPIRY_POLICIES.get(str(facts.get("on_expiry")))
+    expires_at = format_time(facts["expires_at"])
+    return f"{expires_at}, {policy}" if policy else expires_at
+
+
+def engaged_buttons(facts: Facts) -> tuple[str, ...]:
+    """Return the buttons of an engaged switch; a permanent one can't be extended."""
+    if facts.get("did") == "release":
+        return ()
+    is_permanent = "expires_at" in facts and facts["expires_at"] is None
+    return ("acknowledge",) if is_permanent else ("acknowledge", "extend")
+
+
+_EXPIRES = ("Expires", format_expiry)
+_PERMANENT_BUTTONS = ("acknowledge",)
+
+
+MESSAGE_TEMPLATES.register(
+    MessageTemplate(
+        "switch.engaged",
         "🛑",
         "{switch} ENGAGED: services are told to block its traffic",
-        (("By", "by"), ("Reason", "reason"), ("Expires", "expires_at")),
+        (("By", "by"), ("Reason", "reason"), _EXPIRES),
         severity="critical",
-        buttons=OF_ENGAGED,
+        buttons=engaged_buttons,
+        starts_thread=True,
     ),
-    "switch.broke_glass": Wording(
+    MessageTemplate(
+        "switch.broke_glass",
         "🚨",
         "GLASS BROKEN: {switch}, {did} against the rule “{rule}”",
         (
             ("By", "by"),
             ("Why the rule had to yield", "said"),
             ("Engaged because", "reason"),
-            ("Expires", "expires_at"),
+            _EXPIRES,
         ),
         severity="critical",
-        buttons=OF_ENGAGED,
+        buttons=engaged_buttons,
     ),
-    "switch.held": Wording(
+    MessageTemplate(
+        "switch.held",
         "🔒",
         "{switch} will be held at its expiry",
-        (("Why", "said"), ("By", "by"), ("Engaged because", "reason"), ("Expires", "expires_at")),
-        buttons=OF_ENGAGED,
+        (("Why", "said"), ("By", "by"), ("Engaged because", "reason"), _EXPIRES),
+        buttons=engaged_buttons,
     ),
-    "switch.extended": Wording(
+    MessageTemplate(
+        "switch.extended",
         "⏳",
         "{switch} stays ENGAGED for longer",
         (
             ("By", "by"),
             ("Why longer", "said"),
             ("Engaged because", "reason"),
-            ("Expires", "expires_at"),
+            _EXPIRES,
             ("Re-confirm by", "reconfirm_due_at"),
         ),
-        buttons=OF_ENGAGED,
+        buttons=engaged_buttons,
+        superseded_by=_LATER_ENDS,
     ),
-    "switch.released": Wording(
+    MessageTemplate(
+        "switch.released",
         "✅",
         "{switch} released: services are told to let its traffic flow",
         (("By", "by"), ("Why", "said"), ("Was engaged because", "reason")),
     ),
-    "switch.undone": Wording(
+    MessageTemplate(
+        "switch.undone",
         "↩️",
         "{switch} engage undone: services are told to let its traffic flow",
         (("By", "by"), ("Was engaged because", "reason")),
     ),
-    "episode.overdue": Wording(
+    MessageTemplate(
+        "episode.overdue",
         "⏰",
         "{switch} is OVERDUE: past its expiry and still engaged",
         (
             ("What to do", "said"),
             ("Engaged by", "engaged_by"),
             ("Engaged because", "reason"),
-            ("Expired", "expires_at"),
+            ("Expired", format_expiry),
         ),
         severity="critical",
-        buttons=OF_ENGAGED,
+        buttons=engaged_buttons,
+        is_urgent=True,
     ),
-    "episode.expires_soon": Wording(
+    MessageTemplate(
+        "episode.expires_soon",
         "⏳",
         "{switch} expires in {left}",
         (
             ("What happens", "said"),
-            ("Expires", "expires_at"),
+            _EXPIRES,
             ("Engaged by", "engaged_by"),
             ("Engaged because", "reason"),
         ),
         severity="warning",
-        buttons=OF_ENGAGED,
+        buttons=engaged_buttons,
+        is_digestible=True,
     ),
-    "episode.acknowledged": Wording(
+    MessageTemplate(
+        "episode.acknowledged",
         "👀",
         "{switch} acknowledged: somebody is on it",
         (("By", "by"), ("Comment", "said")),
+        changes_state=False,
     ),
-    "episode.reconfirm_soon": Wording(
+    MessageTemplate(
+        "episode.reconfirm_soon",
         "📌",
         "{switch} is permanent and has to be re-confirmed within {left}",
         (
@@ -96,9 +143,10 @@ SWITCHES: Mapping[str, Wording] = {
             ("Engaged because", "reason"),
         ),
         severity="warning",
-        buttons=OF_PERMANENT,
+        buttons=_PERMANENT_BUTTONS,
     ),
-    "episode.reconfirm_due": Wording(
+    MessageTemplate(
+        "episode.reconfirm_due",
         "📌",
         "{switch} is permanent and was NOT re-confirmed this week",
         (
@@ -108,15 +156,17 @@ SWITCHES: Mapping[str, Wording] = {
             ("Engaged because", "reason"),
         ),
         severity="warning",
-        buttons=OF_PERMANENT,
+        buttons=_PERMANENT_BUTTONS,
     ),
-    "episode.reconfirmed": Wording(
+    MessageTemplate(
+        "episode.reconfirmed",
         "📌",
         "{switch} re-confirmed: it stays ENGAGED for good",
         (("By", "by"), ("Why it has to stay", "said"), ("Re-confirm again by", "reconfirm_due_at")),
-        buttons=OF_PERMANENT,
+        buttons=_PERMANENT_BUTTONS,
     ),
-    "episodes.expire_soon": Wording(
+    MessageTemplate(
+        "episodes.expire_soon",
         "⏳",
         "{count} switches are near their expiry",
         (
@@ -127,7 +177,8 @@ SWITCHES: Mapping[str, Wording] = {
         ),
         severity="warning",
     ),
-    "episodes.expired": Wording(
+    MessageTemplate(
+        "episodes.expired",
         "⏰",
         "{count} switches have reached their expiry",
         (
@@ -137,10 +188,11 @@ SWITCHES: Mapping[str, Wording] = {
         ),
         severity="critical",
     ),
-    "episodes.reconfirm_due": Wording(
+    MessageTemplate(
+        "episodes.reconfirm_due",
         "📌",
         "{count} permanent switches were NOT re-confirmed this week",
         (("Re-confirm or release", "permanent"),),
         severity="warning",
     ),
-}
+)

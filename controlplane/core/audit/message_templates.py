@@ -1,0 +1,12 @@
+"""The message template of the audit trail's anchor."""
+
+from controlplane.core.message_templates import MESSAGE_TEMPLATES, MessageTemplate
+
+MESSAGE_TEMPLATES.register(
+    MessageTemplate(
+        "audit.anchored",
+        "⚓",
+        "Audit trail anchored at row {id}",
+        (("Hash", "hash"), ("At", "at")),
+    ),
+)

@@ -1,0 +1,17 @@
+"""The message template of the degradation level."""
+
+from controlplane.core.message_templates import MESSAGE_TEMPLATES, MessageTemplate
+
+MESSAGE_TEMPLATES.register(
+    MessageTemplate(
+        "degradation.changed",
+        "📉",
+        "Degradation: level {level}, {name}",
+        (
+            ("Why", "causes"),
+            ("Gone meanwhile", "fails"),
+            ("Still works", "works"),
+            ("Before", "was"),
+        ),
+    ),
+)

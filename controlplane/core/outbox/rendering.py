@@ -1,0 +1,104 @@
+"""Rendering of messages: an event and its facts become a title, lines and a link.
+
+Each transport lays out and escapes the result in its own way.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from controlplane.core.message_templates import (
+    MESSAGE_TEMPLATES,
+    Facts,
+    MessageTemplate,
+    format_time,
+)
+
+MAX_LINE_LENGTH = 500
+MAX_LINES = 10
+MAX_LISTED = 20
+"""Items that a message lists by name; then it says how many more there are."""
+
+LEFT_OUT = "left_out"
+"""The fact that counts the superseded updates a message stands for."""
+REPEAT = "may_be_repeat"
+"""The fact that an earlier attempt may have been delivered, which can't be checked."""
+
+
+@dataclass(frozen=True)
+class RenderedMessage:
+    """A title, (label, text) lines, and the path of the console's page about it."""
+
+    icon: str
+    title: str
+    lines: tuple[tuple[str, str], ...]
+    path: str
+
+
+def render(event: str, facts: Facts) -> RenderedMessage:
+    """Return the message of an event; one without a template lists its facts."""
+    template = MESSAGE_TEMPLATES.get(event) or _default_template(event, facts)
+    lines = [
+        (label, _clip(fact(facts)) if callable(fact) else _text(fact, facts))
+        for label, fact in template.fields
+    ]
+    if left_out := facts.get(LEFT_OUT):
+        updates = "1 earlier update" if left_out == 1 else f"{left_out:,} earlier updates"
+        lines.append(("Note", f"{updates} left out"))
+    if facts.get(REPEAT):
+        lines.append(("Note", "may be a repeat: nobody knows whether it arrived before"))
+    return RenderedMessage(
+        icon=template.icon,
+        title=_clip(template.title.format_map(_KnownFacts(_whole_numbers(facts)))),
+        lines=tuple((label, text) for label, text in lines if text),
+        path=str(facts.get("path") or "/"),
+    )
+
+
+def buttons_for(event: str, facts: Facts) -> tuple[str, ...]:
+    """Return the names of an event's buttons."""
+    template = MESSAGE_TEMPLATES.get(event)
+    return template.buttons_for(facts) if template else ()
+
+
+def is_broadcast(event: str, severity: str) -> bool:
+    """Return whether a message in a thread is shown in the whole channel as well."""
+    template = MESSAGE_TEMPLATES.get(event)
+    if template is not None and template.is_broadcast:
+        return True
+    return severity == "critical" and not (template is not None and template.starts_thread)
+
+
+class _KnownFacts(dict[str, Any]):
+    def __missing__(self, key: str) -> str:
+        return "?"
+
+
+def _whole_numbers(facts: Facts) -> Mapping[str, Any]:
+    """Return the facts, whole numbers without a fraction: 25 %, but 12.5 %."""
+    return {
+        key: int(fact) if isinstance(fact, float) and fact.is_integer() else fact
+        for key, fact in facts.items()
+    }
+
+
+def _default_template(event: str, facts: Facts) -> MessageTemplate:
+    shown = [
+        key
+        for key, value in facts.items()
+        if key != REPEAT and isinstance(value, str | int | float)
+    ]
+    fields = tuple((key.replace("_", " "), key) for key in shown[:MAX_LINES])
+    return MessageTemplate(event, "ℹ️", event.replace("{", "{{").replace("}", "}}"), fields)
+
+
+def _text(fact: str, facts: Facts) -> str:
+    value = facts.get(fact)
+    if value is None:
+        return ""
+    is_time = fact == "at" or fact.endswith("_at")
+    return _clip(format_time(value) if is_time else str(value))
+
+
+def _clip(text: str) -> str:
+    return text if len(text) <= MAX_LINE_LENGTH else f"{text[: MAX_LINE_LENGTH - 1]}…"

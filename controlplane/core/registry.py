@@ -1,0 +1,94 @@
+"""Registries: the objects of one kind, each registered once from the folder of its owner."""
+
+import functools
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from django.apps import apps
+from django.conf import settings
+
+T = TypeVar("T")
+_SKIPPED_FOLDERS = {"__pycache__", "management", "migrations", "templatetags", "tests"}
+
+
+class KindRegistry(Mapping[str, T], Generic[T]):
+    """A mapping of name to object, in the order of `order`.
+
+    On first use it imports every module called `module` (`retention_rules`) in any folder of this
+    project's installed apps; each of them calls :meth:`register`. So a new kind is a new file in
+    its owner's folder, and nothing else.
+    """
+
+    def __init__(
+        self,
+        module: str,
+        *,
+        name: Callable[[T], str] = attrgetter("name"),
+        order: Callable[[T], Any] | None = None,
+    ) -> None:
+        self._module = module
+        self._name = name
+        self._order = order
+        self._items: dict[str, T] = {}
+        self._is_discovered = False
+
+    def register(self, *items: T) -> None:
+        """Add items; raises :class:`ValueError` if one of their names is taken."""
+        for item in items:
+            name = self._name(item)
+            if name in self._items:
+                raise ValueError(f"{name} is registered twice in {self._module}.")
+            self._replace_items({**self._items, name: item})
+
+    def unregister(self, *names: str) -> None:
+        """Remove items by name; for tests that add a throw-away kind."""
+        self._replace_items({name: self._items[name] for name in self._items if name not in names})
+
+    def __getitem__(self, name: str) -> T:
+        self._discover()
+        return self._items[name]
+
+    def __iter__(self) -> Iterator[str]:
+        self._discover()
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        self._discover()
+        return len(self._items)
+
+    def _replace_items(self, items: dict[str, T]) -> None:
+        # A new dict each time: another thread may iterate over the one before.
+        order = self._order
+        if order is not None:
+            items = dict(sorted(items.items(), key=lambda entry: order(entry[1])))
+        self._items = items
+
+    def _discover(self) -> None:
+        if self._is_discovered:
+            return
+        for module in _modules_by_name().get(self._module, ()):
+            import_module(module)
+        self._is_discovered = True
+
+
+@functools.cache
+def _modules_by_name() -> Mapping[str, Sequence[str]]:
+    """Return the dotted paths of the modules of this project's apps by their last part."""
+    base = Path(settings.BASE_DIR)
+    found = defaultdict[str, set[str]](set)
+    for config in apps.get_app_configs():
+        if Path(config.path) != base.joinpath(*config.name.split(".")):
+            continue  # A third party's app.
+        for folder, folders, files in os.walk(config.path):
+            folders[:] = [name for name in folders if name not in _SKIPPED_FOLDERS]
+            package = ".".join(Path(folder).relative_to(base).parts)
+            for file in files:
+                stem, extension = os.path.splitext(file)
+                if extension == ".py":
+                    found[stem].add(f"{package}.{stem}")
+    return {stem: sorted(modules) for stem, modules in found.items()}

@@ -1,0 +1,33 @@
+"""Message templates of the weekly report."""
+
+from controlplane.core.message_templates import MESSAGE_TEMPLATES, MessageTemplate
+
+MESSAGE_TEMPLATES.register(
+    MessageTemplate(
+        "report.ready",
+        "📋",
+        "Weekly report {week}{kind}: {headline}",
+        (
+            ("First", "line_1"),
+            ("Then", "line_2"),
+            ("And", "line_3"),
+            ("Also", "line_4"),
+            ("In numbers", "counts"),
+            ("Environment", "environment"),
+            ("Audit anchor", "anchor"),
+        ),
+    ),
+    MessageTemplate(
+        "report.unsigned",
+        "🖊️",
+        "Weekly report {week} is not signed off yet: {headline}",
+        (("First", "line_1"), ("Then", "line_2"), ("In numbers", "counts")),
+        severity="warning",
+    ),
+    MessageTemplate(
+        "report.signed",
+        "🖋️",
+        "Weekly report {week} signed off",
+        (("By", "by"), ("Comment", "comment")),
+    ),
+)
