@@ -150,9 +150,7 @@ REDIS_URL = ENV.redis_url
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}
 
 DEAD_LETTERS = ENV.dead_letters
-SLACK = ENV.slack
-EMAIL = ENV.email
-WEBHOOK_ALLOW = ENV.webhook_allow
+globals().update(ENV.transport_settings)  # SLACK, EMAIL, …: each declared by its transport.
 PROBE_ALLOW = ENV.probe_allow
 PROMETHEUS_ALLOW = ENV.prometheus_allow
 PUBLIC_URL = ENV.public_url

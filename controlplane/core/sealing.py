@@ -17,12 +17,14 @@ SALT = "controlplane.accounts.authentication.sealing"
 SECOND_FACTORS = "second factors"
 WEBHOOKS = "webhooks"
 WEBHOOK_URLS = "webhooks' URLs"
+TRANSPORT_SETTINGS = "transports' settings"
 SEALED_PREFIX = "gAAAAA"
 """Prefix of all sealed texts: Fernet's version and a timestamp before the year 4000."""
 
 __all__ = [
     "SEALED_PREFIX",
     "SECOND_FACTORS",
+    "TRANSPORT_SETTINGS",
     "WEBHOOKS",
     "WEBHOOK_URLS",
     "InvalidToken",

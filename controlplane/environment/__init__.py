@@ -9,13 +9,9 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from controlplane.environment.databases import RUNTIME_ROLE, Database, database, embedded_services
-from controlplane.environment.entries import Entry, Oidc, entry, oidc
-from controlplane.environment.letters import DeadLetters, dead_letters
-from controlplane.environment.secret_key import kept_secret
-from controlplane.environment.transports import Email, Slack, email, slack
-from controlplane.environment.values import (
+from controlplane.core.environment_variables import (
     REDIS_SCHEMES,
     WrongVariable,
     checked_url,
@@ -27,15 +23,18 @@ from controlplane.environment.values import (
     public_url,
     time_zone,
 )
+from controlplane.core.outbox.transports import environment as transports
+from controlplane.environment.databases import RUNTIME_ROLE, Database, database, embedded_services
+from controlplane.environment.entries import Entry, Oidc, entry, oidc
+from controlplane.environment.letters import DeadLetters, dead_letters
+from controlplane.environment.secret_key import kept_secret
 
 __all__ = [
     "ROOT",
     "RUNTIME_ROLE",
     "DeadLetters",
-    "Email",
     "Environment",
     "Oidc",
-    "Slack",
     "WrongVariable",
     "read",
 ]
@@ -58,13 +57,11 @@ class Environment:
     redis_url: str
     dead_letters: DeadLetters
     most_held: int
-    slack: Slack
-    email: Email
+    transport_settings: Mapping[str, Any]
     entry: Entry
     oidc: Oidc
     trusted_proxies: tuple[str, ...]
     kept_days: Mapping[str, int]
-    webhook_allow: tuple[str, ...]
     probe_allow: tuple[str, ...]
     prometheus_allow: tuple[str, ...]
     allowed_hosts: list[str]
@@ -103,13 +100,11 @@ def read(variables: Mapping[str, str] = os.environ) -> Environment:
         redis_url=redis_url,
         dead_letters=dead_letters(variables, redis_url),
         most_held=number(variables, "MAX_HELD", default=8000, low=0, high=1_000_000),
-        slack=slack(variables),
-        email=email(variables),
+        transport_settings=transports.read(variables),
         entry=entry(variables),
         oidc=oidc(variables),
         trusted_proxies=networks(variables, "TRUSTED_PROXIES"),
         kept_days=_kept_days(variables),
-        webhook_allow=networks(variables, "WEBHOOK_ALLOW"),
         probe_allow=networks(variables, "PROBE_ALLOW"),
         prometheus_allow=networks(variables, "PROMETHEUS_ALLOW", usual=OWN_NETWORKS),
         allowed_hosts=host_names(variables),

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from controlplane.environment.values import WrongVariable
+from controlplane.core.environment_variables import WrongVariable
 
 RUNTIME_ROLE = "switchgear_runtime"
 DEFAULT_URL = "postgresql://switchgear@127.0.0.1:5432/switchgear"

@@ -3,7 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from controlplane.environment.values import WrongVariable, checked_url, known_role, number, roles
+from controlplane.core.environment_variables import (
+    WrongVariable,
+    checked_url,
+    known_role,
+    number,
+    roles,
+)
 
 
 @dataclass(frozen=True)

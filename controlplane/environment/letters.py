@@ -4,7 +4,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from controlplane.environment.values import REDIS_SCHEMES, WrongVariable, checked_url, number
+from controlplane.core.environment_variables import (
+    REDIS_SCHEMES,
+    WrongVariable,
+    checked_url,
+    number,
+)
 
 SERVER_NAME = re.compile(r"[A-Za-z0-9._-]{1,60}")
 HIDDEN_KEYS = (

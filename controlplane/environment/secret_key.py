@@ -6,7 +6,7 @@ import secrets
 import stat
 from pathlib import Path
 
-from controlplane.environment.values import WrongVariable
+from controlplane.core.environment_variables import WrongVariable
 
 
 def kept_secret(folder: Path) -> str:

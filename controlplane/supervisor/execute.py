@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from controlplane.core.outbox.transports import environment as transports
 from controlplane.supervisor import embedded, identity, layout
 from controlplane.supervisor.child import Child, ChildSpec
 from controlplane.supervisor.embedded import Services
@@ -23,9 +24,8 @@ _STOP_SECONDS = 5
 _NOT_FOR_TESTS = {
     *("DATABASE_OWNER_URL", "DATABASE_POOL", "PORT", "ALLOWED_HOSTS", "ENVIRONMENT_NAME"),
     *("SECRET_KEY", "SECRET_KEY_FALLBACKS", "SWITCHGEAR_ADMIN_PASSWORD"),
-    *("HTTPS_ONLY", "TIME_ZONE", "EMAIL_URL"),
-    *("SLACK_BOT_TOKEN", "SLACK_CHANNEL", "SLACK_WEBHOOK_URL", "SLACK_SIGNING_SECRET"),
-    *("SLACK_API_URL", "PUBLIC_URL", "WEBHOOK_ALLOW", "PROBE_ALLOW", "PROMETHEUS_ALLOW"),
+    *("HTTPS_ONLY", "TIME_ZONE", "PUBLIC_URL", "PROBE_ALLOW", "PROMETHEUS_ALLOW"),
+    *transports.variable_names(),
     *("MAKEFLAGS", "MFLAGS", "MAKELEVEL"),
     # Without this, every process that a test starts would compile all modules again.
     "PYTHONDONTWRITEBYTECODE",

@@ -71,7 +71,7 @@ def test_a_prometheus_may_stand_in_a_network_of_ones_own_unless_others_are_named
 
 
 def test_without_a_mail_server_there_is_no_host(tmp_path):
-    assert read(tmp_path).email.host == ""
+    assert read(tmp_path).transport_settings["EMAIL"].host == ""
 
 
 @pytest.mark.parametrize(
@@ -84,13 +84,15 @@ def test_without_a_mail_server_there_is_no_host(tmp_path):
     ],
 )
 def test_a_mail_url_says_how_to_connect(tmp_path, url, port, security, user, sender):
-    email = read(tmp_path, EMAIL_URL=url).email
+    email = read(tmp_path, EMAIL_URL=url).transport_settings["EMAIL"]
 
     assert (email.port, email.security, email.user, email.sender) == (port, security, user, sender)
 
 
 def test_networks_for_webhooks_are_a_list(tmp_path):
-    allowed = read(tmp_path, WEBHOOK_ALLOW="10.0.0.0/8, fd00::/8,").webhook_allow
+    allowed = read(tmp_path, WEBHOOK_ALLOW="10.0.0.0/8, fd00::/8,").transport_settings[
+        "WEBHOOK_ALLOW"
+    ]
 
     assert allowed == ("10.0.0.0/8", "fd00::/8")
 

@@ -55,7 +55,7 @@ class TargetAdmin(ReadOnly):
     """Edited on the targets page; secrets are shown nowhere."""
 
     list_display = ("id", "name", "kind", "user", "email", "slack_user_id", "address")
-    exclude = ("webhook_secret", "webhook_url")
+    exclude = ("webhook_secret", "webhook_url", "transport_settings")
     list_filter = ("kind",)
     list_select_related = ("user",)
     ordering = ("name",)

@@ -17,7 +17,7 @@ from controlplane.core.interactions import actions, hurry
 from controlplane.core.interactions.actions import Press
 from controlplane.core.interactions.payloads import Pressed
 from controlplane.core.outbox import services as outbox
-from controlplane.core.outbox.transports import slack_reply
+from controlplane.core.outbox.transports.slack_reply import transport as slack_reply
 
 KEPT = retention.rule(
     retention.Rule(
@@ -116,6 +116,6 @@ def _reply(pressed: Pressed, digest: str, said: str, now: datetime) -> None:
         event=slack_reply.EVENT,
         event_key=f"slack:{digest}",
         facts={"said": said, slack_reply.ADDRESS: pressed.response_url, "path": "/"},
-        to=[f"{slack_reply.DESTINATION}:{pressed.slack_user_id}"],
+        to=[f"{slack_reply.KEY}:{pressed.slack_user_id}"],
         now=now,
     )

@@ -16,9 +16,10 @@ from controlplane.core.errors import InvalidInput, NotFound
 from controlplane.core.http.fields import Filters, MutationBody, Text
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
-from controlplane.core.outbox import discards, naming, rendering, retries, selection, transports
+from controlplane.core.outbox import discards, naming, rendering, retries, selection
 from controlplane.core.outbox.models import Attempt, OutboxMessage
 from controlplane.core.outbox.naming import HIDDEN, Named
+from controlplane.core.outbox.transports import registry
 
 ROWS = OutboxMessage.objects.prefetch_related("tries")
 
@@ -210,7 +211,7 @@ def _attempt(attempt: Attempt, told: Any) -> Mapping[str, Any]:
 
 def _told_to(name: Named, actor: Actor) -> Any:
     def told(text: str) -> str:
-        return transports.redact(text if actor.is_person else name.for_programs(text))
+        return registry.redact(text if actor.is_person else name.for_programs(text))
 
     return told
 

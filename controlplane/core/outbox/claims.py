@@ -17,6 +17,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.message_templates import MESSAGE_TEMPLATES, events_where
 from controlplane.core.outbox import digests, pacing, superseding
 from controlplane.core.outbox.models import Attempt, OutboxMessage, Pace
+from controlplane.core.outbox.transports import registry
 
 LEASE_SECONDS = 30.0
 MAX_ATTEMPTS = 8
@@ -140,7 +141,7 @@ def claim(destination: str) -> Claim | float | None:
     now = db_now()
     if not due(now, destination).exists():
         return None
-    limit = pacing.limit_of(destination)
+    limit = registry.limit_for(destination)
     wait = pacing.wait_seconds(limit, pace.paced_until, now)
     if (until := pacing.keep_away_until(pace.keep_away_until, now)) is not None:
         wait = max(wait, (until - now).total_seconds())

@@ -15,10 +15,11 @@ import structlog
 from django.db import InterfaceError, OperationalError
 
 from controlplane.core import threads
-from controlplane.core.outbox import claims, rendering, transports
+from controlplane.core.outbox import claims, rendering
 from controlplane.core.outbox.claims import LEASE_SECONDS, MAX_ATTEMPTS, Claim, Outcome
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.senders import Senders
+from controlplane.core.outbox.transports import registry
 from controlplane.core.outbox.transports.failures import PermanentFailure, TransientFailure
 
 FIRST_PAUSE_SECONDS = 2.0
@@ -74,7 +75,7 @@ def _attempt(claimed: Claim) -> Outcome:
     try:
         return _send(claimed)
     except PermanentFailure as failure:
-        return Outcome(transports.redact(failure.reason))
+        return Outcome(registry.redact(failure.reason))
     except TransientFailure as failure:
         return _again(claimed, failure)
     except (OperationalError, InterfaceError):
@@ -85,7 +86,7 @@ def _attempt(claimed: Claim) -> Outcome:
         log.error(
             "outbox.transport_broke",
             destination=message.destination,
-            traceback=transports.redact(traceback.format_exc()),
+            traceback=registry.redact(traceback.format_exc()),
         )
         reason = f"the transport broke ({type(error).__name__})"
         return _again(claimed, TransientFailure(reason, in_doubt=True))
@@ -95,13 +96,13 @@ def _send(claimed: Claim) -> Outcome:
     """Send it, unless an earlier attempt turns out to have arrived."""
     message, note = claimed.message, ""
     if claimed.doubtful_since is not None:
-        found = transports.arrived(message, claimed.doubtful_since)
+        found = registry.find_sent(message, claimed.doubtful_since)
         if found:
             return Outcome(note="found there: an earlier attempt had arrived")
         if found is None:
             note = "sent again without a way to look: it may be a repeat"
             message.payload = {**message.payload, rendering.REPEAT: True}  # In this attempt only.
-    transports.send(message)
+    registry.send(message)
     return Outcome(note=note)
 
 
@@ -112,7 +113,7 @@ def _again(claimed: Claim, failure: TransientFailure) -> Outcome:
     `PATIENCE` that counts as none of the attempts, though the pauses grow as ever.
     """
     message, doubt = claimed.message, failure.in_doubt
-    reason, asked = transports.redact(failure.reason), failure.retry_after_seconds
+    reason, asked = registry.redact(failure.reason), failure.retry_after_seconds
     keep_away = 0.0 if asked is None else max(asked, MIN_KEEP_AWAY_SECONDS)
     counts = asked is None or doubt or claimed.waited > PATIENCE
     if counts and message.attempts >= MAX_ATTEMPTS:

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 
 from django.db.models import Q
 
+from controlplane.core.outbox.transports import registry
 from controlplane.core.targets.models import Target
 
-WAYS = {"slack": "Slack", "email": "e-mail", "webhook": "webhook", "slack_reply": "Slack reply"}
 HIDDEN = "[hidden]"
-_SLACKS = ("slack", "slack_reply")
-_PEOPLE_OF_SLACK = ("U", "W", "D", "@")
 
 
 @dataclass(frozen=True)
@@ -29,13 +27,20 @@ class Named:
     is_personal: bool
 
     @property
-    def kind(self) -> str:
-        return self.destination.partition(":")[0]
+    def icon(self) -> str:
+        """The icon of its transport."""
+        transport = registry.transport_for(self.destination)
+        return transport.icon if transport else "delivery"
 
     @property
     def address(self) -> str:
-        """What tells it from others of its kind; nothing of a webhook's URL."""
-        return "" if self.kind == "webhook" else self.destination.partition(":")[2]
+        """What tells it from others of its kind; nothing of a channel's own settings."""
+        return "" if self._is_stored else self.destination.partition(":")[2]
+
+    @property
+    def _is_stored(self) -> bool:
+        transport = registry.transport_for(self.destination)
+        return transport is not None and transport.settings is not None
 
     @property
     def label(self) -> str:
@@ -44,8 +49,8 @@ class Named:
             return (
                 self.name if self.name.lower() == self.way.lower() else f"{self.name} ({self.way})"
             )
-        if self.kind == "webhook":
-            return "a removed webhook"
+        if self._is_stored:
+            return f"a removed {self.way}"
         if self.is_personal:
             return f"somebody ({self.way})"
         return f"{self.way} {self.address}".strip()
@@ -63,11 +68,9 @@ def named(destinations: Iterable[str]) -> dict[str, Named]:
 
 
 def is_personal(destination: str) -> bool:
-    """Whether its address is that of a person."""
-    kind, _, address = destination.partition(":")
-    if kind in _SLACKS:
-        return address.startswith(_PEOPLE_OF_SLACK)
-    return kind == "email"
+    """Return whether a destination's address is that of a person."""
+    transport = registry.transport_for(destination)
+    return transport is not None and transport.is_personal(destination.partition(":")[2])
 
 
 def hidden(destination: str) -> str:
@@ -82,23 +85,23 @@ def named_like(name: str) -> list[str]:
 
 
 def _named(destination: str, name: str) -> Named:
-    kind = destination.partition(":")[0]
-    return Named(destination, WAYS.get(kind, kind), name, is_personal(destination))
+    (way,) = registry.describe([destination.partition(":")[0]])
+    return Named(destination, way, name, is_personal(destination))
 
 
 def _names(destinations: list[str]) -> dict[str, str]:
-    parts = [one.partition(":") for one in destinations]
-    mails = [address for kind, _, address in parts if kind == "email"]
-    slacks = [address for kind, _, address in parts if kind in _SLACKS and address]
-    hooks = [address for kind, _, address in parts if kind == "webhook"]
-    having = (
-        Q(address__in=destinations)
-        | Q(email__in=mails)
-        | Q(user__email__in=mails)
-        | Q(slack_user_id__in=slacks)
-        | Q(user__slack_user_id__in=slacks)
-        | Q(pk__in=[int(one) for one in hooks if one.isascii() and one.isdigit() and len(one) < 19])
-    )
+    having = Q(address__in=destinations)
+    for transport in registry.transports():
+        prefix = f"{transport.key}:"
+        own = [
+            one.removeprefix(prefix)
+            for one in destinations
+            if one.startswith(prefix) and one != prefix
+        ]
+        if transport.settings:
+            having |= Q(pk__in=[int(one) for one in own if _is_id(one)])
+        elif column := transport.person_column:
+            having |= Q(**{f"{column}__in": own}) | Q(**{f"user__{column}__in": own})
     found: dict[str, str] = {}
     for target in Target.objects.select_related("user").filter(having).order_by("id"):
         for destination in _of(target):
@@ -106,13 +109,18 @@ def _names(destinations: list[str]) -> dict[str, str]:
     return found
 
 
+def _is_id(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 19
+
+
 def _of(target: Target) -> list[str]:
-    """Every destination that is this target's, at any time."""
-    if target.address == "webhook":
-        return [f"webhook:{target.pk}"]
-    account = target.user
-    mails = {target.email, account.email if account else ""} - {""}
-    slacks = {target.slack_user_id, account.slack_user_id if account else ""} - {""}
-    own = [target.address] if target.address else []
-    own += [f"email:{one}" for one in mails]
-    return own + [f"{kind}:{one}" for kind in _SLACKS for one in slacks]
+    """Return every destination that is this target's, at any time."""
+    own = registry.transport_of(target)
+    if own is not None and own.settings:
+        return [f"{own.key}:{target.pk}"]
+    found = [target.address] if target.address else []
+    for transport in registry.transports():
+        if column := transport.person_column:
+            addresses = (getattr(target, column), getattr(target.user, column, ""))
+            found += [f"{transport.key}:{one}" for one in dict.fromkeys(addresses) if one]
+    return found

@@ -1,4 +1,4 @@
-"""How fast a destination is sent to: a table by kind, and the arithmetic of its pace.
+"""The arithmetic of a destination's pace.
 
 The generic cell rate algorithm (ITU-T I.371): one moment a destination says it all, the
 theoretical arrival time of the next message. A burst is let through as long as that moment is not
@@ -17,20 +17,10 @@ class Limit:
     burst: int
 
 
+DEFAULT_LIMIT = Limit(0.2, 20)
 ROUNDING_SECONDS = 1.0
 MAX_KEEP_AWAY = timedelta(hours=24)
 """Longest time that a destination is left alone, whatever its `Retry-After` asks for."""
-LIMITS = {
-    "slack": Limit(1.0, 10),  # Slack: one message a second and channel, short bursts allowed.
-    "email": Limit(1.0, 20),
-    "webhook": Limit(0.2, 20),
-}
-OTHERS = Limit(0.2, 20)
-
-
-def limit_of(destination: str) -> Limit:
-    """The limit of a destination, by its kind (what stands before the colon)."""
-    return LIMITS.get(destination.partition(":")[0], OTHERS)
 
 
 def wait_seconds(limit: Limit, paced_until: datetime, now: datetime) -> float:

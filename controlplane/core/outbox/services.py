@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from controlplane.core.message_templates import severity_of
-from controlplane.core.outbox import transports
 from controlplane.core.outbox.models import OutboxMessage
+from controlplane.core.outbox.transports import registry
 from controlplane.core.targets import reach, routing
 from controlplane.core.wake import wake
 
@@ -36,7 +36,7 @@ def announce(
     event_key = _short(event_key)
     severity = severity or severity_of(event)
     wanted = routing.routed(event, scope, severity, now) if to is None else to
-    reaches = reach.configured if to is None else transports.reaches
+    reaches = reach.configured if to is None else registry.reaches
     destinations = [destination for destination in wanted if reaches(destination)]
     OutboxMessage.objects.bulk_create(
         [

@@ -13,11 +13,11 @@ from django.db.models import Exists, F, OuterRef
 from controlplane.core.message_templates import MESSAGE_TEMPLATES
 from controlplane.core.outbox import rendering
 from controlplane.core.outbox.models import Attempt, OutboxMessage
+from controlplane.core.outbox.transports import registry
 
 MIN_WAIT = timedelta(minutes=1)
 """Messages sent within this time are never left out."""
 MAX_AT_ONCE = 1000
-_PROGRAMS = "webhook:"
 
 
 def supersede(message: OutboxMessage, now: datetime) -> bool:
@@ -80,5 +80,10 @@ def _may_be_superseded(message: OutboxMessage) -> bool:
         bool(_superseded_by(message))
         and bool(message.subject)
         and message.severity != "critical"
-        and not message.destination.startswith(_PROGRAMS)
+        and not _takes_every_event(message.destination)
     )
+
+
+def _takes_every_event(destination: str) -> bool:
+    transport = registry.transport_for(destination)
+    return transport is not None and transport.takes_every_event

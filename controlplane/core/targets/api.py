@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -15,12 +15,17 @@ from controlplane.core.http.fields import Body, Filters, Flag, Instant, Mutation
 from controlplane.core.http.openapi import BY_SESSION
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
+from controlplane.core.outbox.transports import registry
+from controlplane.core.outbox.transports.channel_settings import Field
 from controlplane.core.roles import Power
-from controlplane.core.targets import reach, services
+from controlplane.core.targets import services
 from controlplane.core.targets.fields import Asked, Reference
 from controlplane.core.targets.models import Route, Target
 from controlplane.core.targets.resources import route_resource, target_resource, target_resources
+from controlplane.core.targets.services import NewSecret
 
+MASKED = "As much as may be shown; the rest may be a secret."
+ONCE = "Shown once: only if it is new, and null in a repeated answer and in a dry run."
 HIDDEN_FROM_PROGRAMS = "A person's address is shown to signed-in people only."
 
 
@@ -41,6 +46,14 @@ class DutyShape(serializers.Serializer[Any]):
     until = serializers.DateTimeField(help_text="The next hand-over.")
 
 
+class TransportKey(serializers.ChoiceField):
+    """The key of a transport that channels may have."""
+
+    def __init__(self, **options: Any) -> None:
+        keys = [one.key for one in registry.channel_transports()]
+        super().__init__(choices=keys, **options)
+
+
 class TargetRows(serializers.ListSerializer[Any]):
     """Knows whom all the targets of a page reach, asked for once."""
 
@@ -58,9 +71,7 @@ class TargetShape(serializers.Serializer[Target]):
     email = serializers.CharField(required=False, help_text=HIDDEN_FROM_PROGRAMS)
     slack_user_id = serializers.CharField(required=False, help_text=HIDDEN_FROM_PROGRAMS)
     address = serializers.CharField(required=False, help_text=HIDDEN_FROM_PROGRAMS)
-    webhook_url = serializers.CharField(
-        required=False, allow_null=True, help_text="Only whose it is; the rest may be a secret."
-    )
+    transport = TransportKey(required=False, allow_null=True, help_text="How a channel is sent to.")
     members = serializers.ListField(child=serializers.CharField(), required=False)
     rotation_days = serializers.IntegerField(required=False, allow_null=True)
     rotation_starts_at = serializers.DateTimeField(required=False, allow_null=True)
@@ -72,12 +83,16 @@ class TargetShape(serializers.Serializer[Target]):
     class Meta:
         list_serializer_class = TargetRows
 
+    def get_fields(self) -> dict[str, Any]:
+        """Return the fields, with the settings of all transports."""
+        return {**super().get_fields(), **_shown_settings()}
+
 
 class WrittenTargetShape(TargetShape):
-    webhook_secret = serializers.CharField(
-        allow_null=True,
-        help_text="Shown once: only if it is new, and null in a repeated answer and in a dry run.",
-    )
+    def get_fields(self) -> dict[str, Any]:
+        """Return the fields, with the secrets that transports make."""
+        made = {name: serializers.CharField(allow_null=True, help_text=ONCE) for name in _secrets()}
+        return {**super().get_fields(), **made}
 
 
 class TestShape(serializers.Serializer[Any]):
@@ -136,16 +151,18 @@ class TargetBody(MutationBody):
     user = Text(required=False, help_text="A person's account: its e-mail and Slack are used.")
     email = Text(required=False)
     slack_user_id = Text(required=False)
-    address = Text(
-        required=False, help_text="slack, slack:#ops, slack:C024BE91L, email:…, or webhook."
-    )
-    webhook_url = Text(required=False, help_text="Left out in a PUT, it stays as it is.")
-    new_secret = Flag(required=False, help_text="Sign with another secret from now on.")
+    address = Text(required=False, help_text="Where a channel is reached.")
     members = serializers.ListField(child=TargetReference(), required=False)
     rotation_days = WholeNumber(required=False)
     rotation_starts_at = Instant(required=False)
     time_zone = Text(required=False)
     steps = StepBody(many=True, required=False)
+
+    def get_fields(self) -> dict[str, Any]:
+        """Return the fields, with the settings of all transports."""
+        fields = super().get_fields()
+        fields["address"].help_text = f"{registry.address_forms()}."
+        return {**fields, **{one.name: _body_field(one) for one in _settings()}}
 
 
 class RouteBody(MutationBody):
@@ -157,19 +174,19 @@ class RouteBody(MutationBody):
 
 class TargetFilters(Filters):
     kind = serializers.ChoiceField(Target.Kind.values, required=False)
+    transport = TransportKey(required=False)
 
 
-class WebhookView(ApiView):
-    """Looks up the host of a webhook before the transaction: nobody should wait for DNS there."""
+class TargetWriteView(ApiView):
+    """Checks a channel's settings before the transaction as far as that takes time, such as DNS."""
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
         if request.method in ("POST", "PUT") and actor_of(request).has(Power.ADMINISTER):
-            url = dict(request.data).get("webhook_url")
-            services.look_up(url.strip() if isinstance(url, str) else "")
+            services.look_up(dict(request.data))
 
 
-class TargetList(WebhookView, ListView[Target]):
+class TargetList(TargetWriteView, ListView[Target]):
     """Everybody and everything that can be told, and whether they are reached."""
 
     queryset = Target.objects.select_related("user")
@@ -180,17 +197,21 @@ class TargetList(WebhookView, ListView[Target]):
     write_scope = "switches:write"
 
     def chosen(self, rows: QuerySet[Target], filters: dict[str, Any]) -> QuerySet[Target]:
+        key = filters.pop("transport", None)
+        if key is not None:
+            own = Q(address=key) | Q(address__startswith=f"{key}:")
+            rows = rows.filter(own, kind=Target.Kind.CHANNEL)
         return rows.filter(**filters)
 
     @extend_schema(request=TargetBody, responses={201: WrittenTargetShape}, auth=BY_SESSION)
     @mutation(TargetBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
-        """Make a target. A webhook's secret is in this answer and nowhere else."""
+        """Make a target. A secret that is made for it is in this answer and nowhere else."""
         target, secret = services.create(asked=_asked(body), actor=actor, now=now)
         return _written(target, secret, now, status=201)
 
 
-class TargetView(WebhookView):
+class TargetView(TargetWriteView):
     read_scope = "switches:read"
     write_scope = "switches:write"
 
@@ -204,7 +225,7 @@ class TargetView(WebhookView):
     @extend_schema(request=TargetBody, responses=WrittenTargetShape, auth=BY_SESSION)
     @mutation(TargetBody)
     def put(self, *, body: dict[str, Any], actor: Actor, now: datetime, target_id: int) -> Done:
-        """Make it what is sent; what is left out is emptied, except a webhook's URL."""
+        """Make it what is sent; what is left out is emptied, except a channel's secrets."""
         target, secret = services.change(
             target_id=target_id, asked=_asked(body), actor=actor, now=now
         )
@@ -226,7 +247,7 @@ class TestTargetView(ApiView):
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, target_id: int) -> Done:
         """Send it a message that says it is a test."""
         target, reached = services.test(target_id=target_id, actor=actor, now=now)
-        return Done({"target": target.name, "to": reach.masked(reached.to)})
+        return Done({"target": target.name, "to": registry.describe(reached.to)})
 
 
 class RouteList(ListView[Route]):
@@ -266,11 +287,41 @@ class RouteView(ApiView):
 
 def _asked(body: dict[str, Any]) -> Asked:
     steps = [(step["after_minutes"], step["target"]) for step in body.pop("steps", [])]
-    return Asked(**body, steps=steps)
+    settings = {one.name: body.pop(one.name) for one in _settings() if one.name in body}
+    return Asked(**body, steps=steps, settings=settings)
 
 
-def _written(target: Target, secret: str | None, now: datetime, *, status: int = 200) -> Done:
+def _written(target: Target, secret: NewSecret | None, now: datetime, *, status: int = 200) -> Done:
     shown = target_resource(target, now, addresses=True)
     # A repeat can't have it again, and the one of a dry run signs nothing.
-    without = {**shown, "webhook_secret": None}
-    return Done({**shown, "webhook_secret": secret}, status=status, kept=without, would_be=without)
+    without = {**shown, **dict.fromkeys(_secrets())}
+    full = {**without, secret.name: secret.text} if secret else without
+    return Done(full, status=status, kept=without, would_be=without)
+
+
+def _settings() -> list[Field]:
+    return [
+        field
+        for transport in registry.channel_transports()
+        for field in (transport.settings.fields if transport.settings else ())
+    ]
+
+
+def _secrets() -> list[str]:
+    all_settings = (one.settings for one in registry.channel_transports())
+    return [one.shown_once for one in all_settings if one and one.shown_once]
+
+
+def _shown_settings() -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+    return {
+        one.name: serializers.CharField(
+            required=False, allow_null=True, help_text=MASKED if one.is_secret else ""
+        )
+        for one in _settings()
+        if not one.is_flag
+    }
+
+
+def _body_field(field: Field) -> serializers.Field[Any, Any, Any, Any]:
+    kind = Flag if field.is_flag else Text
+    return kind(required=False, help_text=field.help_text)

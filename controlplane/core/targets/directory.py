@@ -7,6 +7,7 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from controlplane.core.clock import zone
+from controlplane.core.outbox.transports import registry
 from controlplane.core.targets import duty
 from controlplane.core.targets.models import EscalationStep, OnCallMember, Target
 
@@ -97,18 +98,25 @@ def _members(rotations: set[int]) -> dict[int, list[Target]]:
 
 
 def _channel(channel: Target) -> list[str]:
-    if channel.address == "webhook":
-        return [f"webhook:{channel.pk}"] if channel.webhook_url else []
-    return [channel.address] if channel.address else []
+    transport = registry.transport_of(channel)
+    destination = transport.destination_of(channel) if transport else ""
+    return [destination] if destination else []
 
 
 def _person(person: Target) -> list[str]:
-    """Slack and e-mail: the target's own, else its account's; none if that is closed."""
+    """Return a person's destinations, by the target's own addresses or else the account's.
+
+    There are none if the account is closed.
+    """
     account = person.user
     if account is not None and not account.is_active:
         return []
-    slack = person.slack_user_id or (account.slack_user_id if account else "")
-    email = person.email or (account.email if account else "")
-    found = [f"slack:{slack}"] if slack else []
-    found += [f"email:{email}"] if email else []
+    found = []
+    for transport in registry.transports():
+        if transport.check_person is None:
+            continue
+        column = transport.person_column
+        address = getattr(person, column) or (getattr(account, column) if account else "")
+        if address:
+            found.append(f"{transport.key}:{address}")
     return [destination for destination in found if len(destination) <= MAX_DESTINATION_LENGTH]

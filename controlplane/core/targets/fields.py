@@ -1,27 +1,26 @@
 """What a target is asked to be, checked field by field."""
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
 from django.core.exceptions import ValidationError
-from django.core.validators import validate_email
 
 from controlplane.accounts.people.models import User, known_time_zone
 from controlplane.core.errors import InvalidInput
+from controlplane.core.outbox.transports import registry
+from controlplane.core.outbox.transports.base import Transport
 from controlplane.core.targets import duty
-from controlplane.core.targets.addresses import SLACK_PLACE, SLACK_USER
 from controlplane.core.targets.directory import MAX_DESTINATION_LENGTH
 from controlplane.core.targets.models import Target
 from controlplane.core.targets.reach import SEVERITIES
 
-MAX_NAME_LENGTH, MAX_DESCRIPTION_LENGTH, MAX_URL_LENGTH = 80, 300, 500
+MAX_NAME_LENGTH, MAX_DESCRIPTION_LENGTH = 80, 300
 MAX_MEMBERS, MAX_STEPS = 30, 12
 MAX_MINUTES = 7 * 24 * 60
-ADDRESSES = "slack, slack:#name, slack:C024BE91L, email:ops@example.org or webhook"
 
 Reference = int | str
 """A target by its id (a number) or its name (a text)."""
@@ -29,7 +28,7 @@ Reference = int | str
 
 @dataclass(frozen=True)
 class Asked:
-    """A target as somebody wants it. `webhook_url` None leaves the present one."""
+    """A target as somebody wants it; `settings` are the fields of the channel's transport."""
 
     name: str
     kind: str
@@ -38,8 +37,7 @@ class Asked:
     email: str = ""
     slack_user_id: str = ""
     address: str = ""
-    webhook_url: str | None = None
-    new_secret: bool = False
+    settings: Mapping[str, Any] = field(default_factory=dict)
     members: Sequence[Reference] = ()
     rotation_days: int | None = None
     rotation_starts_at: datetime | None = None
@@ -144,44 +142,64 @@ def _person(asked: Asked, errors: Errors) -> dict[str, Any]:
         account = User.objects.filter(username=asked.user.strip().replace("\x00", "")).first()
         if account is None:
             errors.add("user", f"There is nobody named {asked.user.strip()}.")
-    slack = asked.slack_user_id.strip()
-    if slack and not SLACK_USER.fullmatch(slack):
-        errors.add("slack_user_id", "A Slack member id, as U024BE7LH; their profile has it.")
-    email = _email("email", asked.email.strip(), errors)
-    return {"user": account, "email": email, "slack_user_id": slack}
+    reachable = [one for one in registry.transports() if one.check_person]
+    ways = {one.person_column: _person_address(one, asked, errors) for one in reachable}
+    return {"user": account, **ways}
 
 
-def _email(name: str, email: str, errors: Errors) -> str:
-    if not email:
+def _person_address(transport: Transport, asked: Asked, errors: Errors) -> str:
+    column = transport.person_column
+    address: str = getattr(asked, column).strip()
+    if not address or transport.check_person is None:
         return ""
     try:
-        validate_email(email)
-    except ValidationError:
-        errors.add(name, "Not an e-mail address.")
-    if len(f"email:{email}") > MAX_DESTINATION_LENGTH:
-        errors.add(name, f"At most {MAX_DESTINATION_LENGTH - len('email:')} characters.")
-    return email
+        transport.check_person(address)
+    except ValueError as error:
+        errors.add(column, str(error))
+    _check_length(column, f"{transport.key}:{address}", errors)
+    return address
+
+
+def _check_length(name: str, destination: str, errors: Errors) -> None:
+    if len(destination) > MAX_DESTINATION_LENGTH:
+        prefix_length = len(destination.partition(":")[0]) + 1
+        errors.add(name, f"At most {MAX_DESTINATION_LENGTH - prefix_length} characters.")
 
 
 def _channel(asked: Asked, present: Target | None, errors: Errors) -> dict[str, Any]:
     address = asked.address.strip()
-    has_url = bool(asked.webhook_url or (asked.webhook_url is None and _url_of(present)))
-    if address == "webhook":
-        if not has_url:
-            errors.add("webhook_url", "Where to send to: an https:// address.")
-        return {"address": address}
-    if asked.webhook_url:
-        errors.add("webhook_url", "Only an address of webhook has a URL.")
-    kind, _, place = address.partition(":")
-    if kind == "email" and place:
-        return {"address": f"email:{_email('address', place, errors)}"}
-    if address and address != "slack" and not SLACK_PLACE.fullmatch(address):
-        errors.add("address", f"Write {ADDRESSES}.")
+    transport = registry.transport_for(address)
+    _refuse_misplaced_settings(transport, asked.settings, errors)
+    try:
+        if address:
+            address = _channel_address(transport, address)
+    except ValueError as error:
+        errors.add("address", str(error) or f"Write {registry.address_forms()}.")
+    else:
+        _check_length("address", address, errors)
+        if transport and transport.settings:
+            for name, texts in transport.settings.check(asked.settings, present).items():
+                errors.setdefault(name, []).extend(texts)
     return {"address": address}
 
 
-def _url_of(present: Target | None) -> str:
-    return present.webhook_url if present is not None else ""
+def _channel_address(transport: Transport | None, address: str) -> str:
+    if transport is None or not transport.address_examples:
+        raise ValueError
+    if transport.check_address:
+        return transport.check_address(address)
+    if address != transport.key:
+        raise ValueError
+    return address
+
+
+def _refuse_misplaced_settings(
+    transport: Transport | None, given: Mapping[str, Any], errors: Errors
+) -> None:
+    for other in registry.channel_transports():
+        for one in other.settings.fields if other.settings and other != transport else ():
+            if given.get(one.name) and not (one.is_flag or one.choices):
+                errors.add(one.name, f"Only an address of {other.key} has {one.noun}.")
 
 
 def _rotation(asked: Asked, present: Target | None, errors: Errors) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """What the Targets page asks. The rules are the services'; here a form becomes :class:`Asked`."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
 
@@ -12,6 +13,8 @@ from controlplane.accounts.people.models import User
 from controlplane.core import clock
 from controlplane.core.changes import RuleForm
 from controlplane.core.message_templates import MESSAGE_TEMPLATES
+from controlplane.core.outbox.transports import registry
+from controlplane.core.outbox.transports.channel_settings import Field
 from controlplane.core.targets.fields import MAX_MEMBERS, MAX_STEPS, Asked
 from controlplane.core.targets.models import Target
 from controlplane.core.targets.reach import SEVERITIES
@@ -20,6 +23,15 @@ from controlplane.core.targets.services import SCOPES
 
 BLANK_ROWS = 2
 Choices = list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class SettingField:
+    """A transport's field on the screen, with what may be shown of its present value."""
+
+    bound: forms.BoundField
+    field: Field
+    present: str
 
 
 class TargetForm(RuleForm):
@@ -55,9 +67,32 @@ class PersonForm(TargetForm):
 
 
 class ChannelForm(TargetForm):
+    """An address, and the fields of all transports that have settings of their own."""
+
     address = forms.CharField(max_length=200, required=False)
-    webhook_url = forms.CharField(max_length=2000, required=False)
-    new_secret = forms.BooleanField(required=False)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for transport in registry.channel_transports():
+            for field in transport.settings.fields if transport.settings else ():
+                self.fields[field.name] = _form_field(field)
+
+    @property
+    def address_examples(self) -> list[str]:
+        """The forms in which an address may be written."""
+        return [form for one in registry.channel_transports() for form in one.address_examples]
+
+    @property
+    def setting_fields(self) -> list[SettingField]:
+        """The transports' fields; a flag needs a present channel of its transport."""
+        own = registry.transport_for(str(self.initial.get("address", "")))
+        masked = self.initial.get("masked_settings", {})
+        return [
+            SettingField(self[field.name], field, masked.get(field.name) or "")
+            for transport in registry.channel_transports()
+            for field in (transport.settings.fields if transport.settings else ())
+            if not field.is_flag or transport == own
+        ]
 
     def asked(self, kind: str) -> Asked:
         return Asked(
@@ -65,8 +100,11 @@ class ChannelForm(TargetForm):
             kind=kind,
             description=self.given("description"),
             address=self.given("address"),
-            webhook_url=self.given("webhook_url") or None,
-            new_secret=bool(self.cleaned_data.get("new_secret")),
+            settings={
+                one.field.name: value
+                for one in self.setting_fields
+                if (value := self.cleaned_data.get(one.field.name))
+            },
         )
 
 
@@ -195,6 +233,8 @@ def initial(target: Target) -> dict[str, Any]:
         "email": target.email,
         "slack_user_id": target.slack_user_id,
         "address": target.address,
+        **registry.visible_settings(target),
+        "masked_settings": registry.masked_settings(target),
         "rotation_days": target.rotation_days or 7,
         "time_zone": target.time_zone,
         "member_ids": [row.person_id for row in target.members.order_by("position")],
@@ -206,6 +246,14 @@ def initial(target: Target) -> dict[str, Any]:
         local = timezone.localtime(target.rotation_starts_at, clock.zone(target.time_zone))
         known["rotation_starts_at"] = f"{local:%Y-%m-%dT%H:%M}"
     return known
+
+
+def _form_field(field: Field) -> forms.Field:
+    if field.is_flag:
+        return forms.BooleanField(required=False)
+    if field.choices:
+        return forms.ChoiceField(required=False, choices=field.choices)
+    return forms.CharField(max_length=2000, required=False)
 
 
 def _same(names: Sequence[str]) -> Choices:

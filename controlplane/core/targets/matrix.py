@@ -9,12 +9,12 @@ from typing import Any
 from django.core.paginator import Paginator
 
 from controlplane.core.message_templates import MESSAGE_TEMPLATES
+from controlplane.core.outbox.transports import registry
 from controlplane.core.targets import directory, reach, usage
 from controlplane.core.targets.directory import Directory
 from controlplane.core.targets.duty import Turn
 from controlplane.core.targets.models import Route, Target
 from controlplane.core.targets.reach import Reach, Rung
-from controlplane.core.targets.resources import masked_url
 
 SHOWN = 200
 
@@ -33,13 +33,16 @@ class Severity:
 
 @dataclass(frozen=True)
 class Row:
-    """A target with whom it reaches; `where` are the ways in words, `used_by` what leads to it."""
+    """A target with whom it reaches; `where` are the ways in words, `used_by` what leads to it.
+
+    `address` is a channel's, without secrets.
+    """
 
     target: Target
     reach: Reach
     where: list[str]
     used_by: list[str]
-    url: str = ""
+    address: str = ""
 
 
 @dataclass(frozen=True)
@@ -102,8 +105,10 @@ def _rows(targets: Sequence[Target], known: Directory, now: datetime) -> list[Ro
     found = []
     for target in targets:
         reached = reach.reached(target, known, now)
-        where, url = reach.masked(reached.to), masked_url(target.webhook_url)
-        found.append(Row(target, reached, where, users[target.pk], url))
+        transport = registry.transport_of(target)
+        address = transport.shown_address(target) if transport else target.address
+        where = registry.describe(reached.to)
+        found.append(Row(target, reached, where, users[target.pk], address))
     return found
 
 

@@ -12,9 +12,10 @@ SECRET_PREFIX = "whsec_"  # noqa: S105 - what a secret begins with
 class Target(models.Model):
     """Somebody or something that can be told.
 
-    A `person` is reached by Slack and e-mail, a `channel` at its `address` (`slack`, `slack:#ops`,
-    `email:ops@example.org`, `webhook`), an `on_call` target is whoever of its members is on duty,
-    and an `escalation` is a series of steps to other targets, named as the severity it serves.
+    A `person` is reached by Slack and e-mail, and a `channel` at its `address`: the key of a
+    transport, and what else that needs (`slack:#ops`, `webhook`). An `on_call` target is whoever
+    of its members is on duty, and an `escalation` is a series of steps to other targets, named as
+    the severity it serves. `transport_settings` are JSON, and secret.
     """
 
     class Kind(models.TextChoices):
@@ -34,6 +35,9 @@ class Target(models.Model):
     address = models.CharField(max_length=200, blank=True)
     webhook_url = sealing.SealedField(max_length=4000, blank=True, purpose=sealing.WEBHOOK_URLS)
     webhook_secret = models.CharField(max_length=200, blank=True)
+    transport_settings = sealing.SealedField(
+        max_length=4000, blank=True, default="", db_default="", purpose=sealing.TRANSPORT_SETTINGS
+    )
     rotation_days = models.PositiveSmallIntegerField(null=True, blank=True)
     rotation_starts_at = models.DateTimeField(null=True, blank=True)
     time_zone = models.CharField(max_length=64, default="UTC", validators=[known_time_zone])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from controlplane.core import durations
-from controlplane.core.outbox import transports
+from controlplane.core.outbox.transports import registry
 from controlplane.core.targets import directory
 from controlplane.core.targets.directory import Directory
 from controlplane.core.targets.models import EscalationStep, Target
@@ -60,11 +60,14 @@ def reached(target: Target, known: Directory, now: datetime) -> Reach:
 
 
 def configured(destination: str) -> bool:
-    """Whether some transport is configured to send where a target has just been said to be.
+    """Return whether some transport is configured to send to the destination of a target.
 
-    What a webhook needs is its URL, without which it would have no destination.
+    A channel with settings of its own has a destination only if they are complete.
     """
-    return destination.startswith("webhook:") or transports.reaches(destination)
+    transport = registry.transport_for(destination)
+    if transport is None:
+        return False
+    return transport.settings is not None or transport.reaches(destination)
 
 
 def ladders(severities: Sequence[str], now: datetime) -> dict[str, list[Rung]]:
@@ -93,22 +96,10 @@ def group(
     return {severity: found[severity] for severity in severities}
 
 
-def masked(destinations: Iterable[str]) -> list[str]:
-    """Destinations in words: `e-mail kim@example.org`, `Slack #ops`, `webhook`."""
-    said = []
-    for destination in destinations:
-        kind, _, name = destination.partition(":")
-        words = {"slack": "Slack", "email": "e-mail", "webhook": "webhook"}.get(kind, kind)
-        said.append(words if kind == "webhook" or not name else f"{words} {name}")
-    return said
-
-
 def _why_not(found: Target, wanted: list[str]) -> str:
     if found.user is not None and not found.user.is_active:
         return f"the account {found.user.username} is closed"
     if not wanted:
         return "nobody configured"
     kinds = {destination.partition(":")[0] for destination in wanted}
-    names = {"slack": "Slack", "email": "e-mail", "webhook": "the webhook"}
-    ways = " and ".join(sorted(names.get(kind, kind) for kind in kinds))
-    return f"{ways} not configured on this server"
+    return f"{' and '.join(sorted(registry.describe(kinds)))} not configured on this server"

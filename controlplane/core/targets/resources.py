@@ -3,26 +3,14 @@
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
-from urllib.parse import urlsplit
 
 from controlplane.core import canonical
 from controlplane.core.canonical import timestamp
 from controlplane.core.outbox import naming
+from controlplane.core.outbox.transports import registry
 from controlplane.core.targets import directory, reach
 from controlplane.core.targets.directory import Directory
 from controlplane.core.targets.models import Route, Target
-
-
-def masked_url(url: str) -> str:
-    """`https://hooks.example.org/…`: whose it is; the rest may be a secret."""
-    if not url:
-        return ""
-    try:
-        parts = urlsplit(url)
-        port = f":{parts.port}" if parts.port else ""
-    except ValueError:
-        return "…"
-    return f"{parts.scheme}://{parts.hostname or ''}{port}/…"
 
 
 def target_settings(target: Target, known: Directory | None = None) -> dict[str, Any]:
@@ -38,12 +26,10 @@ def target_settings(target: Target, known: Directory | None = None) -> dict[str,
             return {
                 **common,
                 "user": target.user.username if target.user else None,
-                "email": target.email,
-                "slack_user_id": target.slack_user_id,
+                **{column: getattr(target, column) for column in _person_columns()},
             }
         case Target.Kind.CHANNEL:
-            url = masked_url(target.webhook_url) if target.address == "webhook" else None
-            return {**common, "address": target.address, "webhook_url": url}
+            return {**common, "address": target.address, **registry.masked_settings(target)}
         case Target.Kind.ON_CALL:
             return {**common, **_rotation(target, known)}
     steps = [
@@ -105,15 +91,29 @@ def _resource(
     resource = {
         "id": target.pk,
         **(settings if addresses else _hidden(settings)),
+        **(_channel(target, settings) if target.kind == Target.Kind.CHANNEL else {}),
         "reaches": {
             "who": reached.who or None,
-            "to": reach.masked(reached.to if addresses else map(naming.hidden, reached.to)),
+            "to": registry.describe(reached.to if addresses else map(naming.hidden, reached.to)),
             "why_not": reached.why or None,
         },
     }
     if target.kind == Target.Kind.ON_CALL:
         resource["on_duty"] = _on_duty(target, known, now)
     return resource
+
+
+def _channel(target: Target, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return a channel's transport, and null for the settings of all others."""
+    transport = registry.transport_of(target)
+    others = (one.settings for one in registry.channel_transports() if one.settings)
+    names = [field.name for one in others for field in one.fields if not field.is_flag]
+    absent = [name for name in names if name not in settings]
+    return {"transport": transport.key if transport else None, **dict.fromkeys(absent)}
+
+
+def _person_columns() -> list[str]:
+    return [one.person_column for one in registry.transports() if one.check_person]
 
 
 def _on_duty(target: Target, known: Directory, now: datetime) -> dict[str, Any] | None:
@@ -126,7 +126,7 @@ def _on_duty(target: Target, known: Directory, now: datetime) -> dict[str, Any] 
 
 def _hidden(settings: dict[str, Any]) -> dict[str, Any]:
     """The same without people's addresses: that there is one, but not which."""
-    own = [name for name in ("email", "slack_user_id") if settings.get(name)]
+    own = [name for name in _person_columns() if settings.get(name)]
     shown = {**settings, **dict.fromkeys(own, naming.HIDDEN)}
     if "address" in shown:
         shown["address"] = naming.hidden(shown["address"])

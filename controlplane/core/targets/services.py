@@ -1,12 +1,11 @@
 """Every write to targets and routes. Admins only; all of it audited, without the secrets."""
 
-import base64
 import re
-import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-import httpx
 from django.db import connection, transaction
 from django.db.migrations.recorder import MigrationRecorder
 
@@ -16,13 +15,11 @@ from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput, NotFound
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.outbox import services as outbox
-from controlplane.core.outside import guard, names
-from controlplane.core.outside.allowance import WEBHOOKS
+from controlplane.core.outbox.transports import registry
 from controlplane.core.roles import Power
-from controlplane.core.targets import addresses, fields, reach, usage
+from controlplane.core.targets import fields, reach, usage
 from controlplane.core.targets.fields import Asked
 from controlplane.core.targets.models import (
-    SECRET_PREFIX,
     EscalationStep,
     OnCallMember,
     Route,
@@ -42,25 +39,33 @@ SEALING_DELAY = timedelta(hours=1)
 """Processes of the release before, which can't read sealed URLs, have ended by then."""
 
 
-def look_up(url: str) -> None:
-    """Raise :class:`InvalidInput` for a webhook's URL whose host is somewhere nobody may send to.
+@dataclass(frozen=True)
+class NewSecret:
+    """A secret that was made for a channel, under its name in the API; shown once."""
 
-    It asks DNS, so it comes before the transaction that writes the target. Whatever DNS says
-    later, each message is checked again on its way.
+    name: str
+    text: str
+    help_text: str
+
+
+def look_up(settings: Mapping[str, Any]) -> None:
+    """Check a channel's settings as far as that takes time, before the transaction that writes it.
+
+    Raises :class:`InvalidInput`, for example for a URL whose host nobody may send to.
     """
-    if 0 < len(url) <= fields.MAX_URL_LENGTH:
-        _check_url(url, names.resolve)
+    for transport in registry.channel_transports():
+        if transport.settings:
+            transport.settings.look_up(settings)
 
 
 @transaction.atomic
-def create(*, asked: Asked, actor: Actor, now: datetime) -> tuple[Target, str | None]:
-    """Make a target; returns it with its webhook's secret, which can't be had again.
+def create(*, asked: Asked, actor: Actor, now: datetime) -> tuple[Target, NewSecret | None]:
+    """Make a target; returns it with a secret made for it, if any, which can't be had again.
 
     Raises :class:`InvalidInput` with all that is wrong, :class:`Forbidden` for anybody but an
     admin who is signed in.
     """
     _lock(actor)
-    _check_asked(asked)
     checked = fields.check(asked, None)
     target = Target(created_at=now)
     secret = _write(target, checked, asked)
@@ -71,28 +76,26 @@ def create(*, asked: Asked, actor: Actor, now: datetime) -> tuple[Target, str | 
 @transaction.atomic
 def change(
     *, target_id: int, asked: Asked, seen: str = "", actor: Actor, now: datetime
-) -> tuple[Target, str | None]:
-    """Make a target what is asked; what was left out is emptied, but a webhook keeps its URL.
+) -> tuple[Target, NewSecret | None]:
+    """Make a target what is asked; what was left out is emptied, except a channel's secrets.
 
     Whoever is being told by it already is judged anew at the next turn. The secret is returned
     only if there is a new one. `seen` is the :func:`settings_digest` of the target that was
     changed: raises :class:`Conflict` if somebody else changed it since.
     """
     _lock(actor)
-    _check_asked(asked)
     target = one(target_id)
-    before, url = target_settings(target), target.webhook_url
+    before, values_before = target_settings(target), _stored_values(target)
     if seen not in ("", settings_digest(target)):
         raise Conflict("Somebody else changed this target meanwhile. Open it anew.")
     checked = fields.check(asked, target)
     secret = _write(target, checked, asked)
-    after = target_settings(target)
-    if before == after and url == target.webhook_url and secret is None:
+    after, values = target_settings(target), _stored_values(target)
+    if before == after and values_before == values and secret is None:
         return target, None
-    if url != target.webhook_url:
-        after["webhook_url_changed"] = True
+    after |= _changed_secrets(values_before, values)
     if secret is not None:
-        after["webhook_secret_changed"] = True
+        after[f"{secret.name}_changed"] = True
     Escalation.objects.filter(closed_at=None, acknowledged_at=None).update(next_at=now)
     _note("target.changed", target, actor, now, before=before, after=after)
     return target, secret
@@ -123,7 +126,7 @@ def test(*, target_id: int, actor: Actor, now: datetime) -> tuple[Target, reach.
     reached = reach.reach(target, now)
     if not reached.to:
         raise Conflict(f"{target.name} reaches nobody: {reached.why}.")
-    entry = _note("target.tested", target, actor, now, after={"to": reach.masked(reached.to)})
+    entry = _note("target.tested", target, actor, now, after={"to": registry.describe(reached.to)})
     outbox.announce(
         event="target.test",
         event_key=f"audit:{entry.pk}",
@@ -207,10 +210,10 @@ def _lock(actor: Actor) -> None:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [TARGETS_LOCK])
 
 
-def _write(target: Target, checked: fields.Checked, asked: Asked) -> str | None:
+def _write(target: Target, checked: fields.Checked, asked: Asked) -> NewSecret | None:
     for name, value in checked.columns.items():
         setattr(target, name, value)
-    secret = _webhook(target, asked)
+    secret = _write_settings(target, asked)
     target.save()
     OnCallMember.objects.filter(rotation=target).delete()
     OnCallMember.objects.bulk_create(
@@ -225,43 +228,35 @@ def _write(target: Target, checked: fields.Checked, asked: Asked) -> str | None:
     return secret
 
 
-def _webhook(target: Target, asked: Asked) -> str | None:
-    """Set its URL and its secret; returns the secret if there is a new one."""
-    if target.address != "webhook":
-        target.webhook_url = target.webhook_secret = ""
+def _write_settings(target: Target, asked: Asked) -> NewSecret | None:
+    """Set the columns of the channel's transport, and empty those of all others."""
+    own = registry.transport_of(target)
+    for transport in registry.channel_transports():
+        if transport.settings and transport != own:
+            transport.settings.clear(target)
+    if own is None or own.settings is None:
         return None
-    if asked.webhook_url:
-        target.webhook_url = asked.webhook_url.strip()
-    if target.webhook_secret and not asked.new_secret:
-        if target.webhook_secret.startswith(SECRET_PREFIX):
-            target.sign_with(target.webhook_secret)
-        return None
-    secret = f"{SECRET_PREFIX}{base64.b64encode(secrets.token_bytes(32)).decode()}"
-    target.sign_with(secret)
-    return secret
+    text = own.settings.write(target, asked.settings)
+    return NewSecret(own.settings.shown_once, text, own.settings.shown_once_help) if text else None
 
 
-def _check_asked(asked: Asked) -> None:
-    """Raise :class:`InvalidInput` for a URL that can be refused without asking DNS."""
-    url = (asked.webhook_url or "").strip()
-    if not url or asked.address.strip() != "webhook":
-        return
-    if len(url) > fields.MAX_URL_LENGTH:
-        raise InvalidInput({"webhook_url": [f"At most {fields.MAX_URL_LENGTH} characters."]})
-    _check_url(url, _nobody_asked)
+def _stored_values(target: Target) -> dict[str, str]:
+    transport = registry.transport_of(target)
+    return transport.settings.values(target) if transport and transport.settings else {}
 
 
-def _check_url(url: str, resolver: names.Resolve) -> None:
-    try:
-        guard.check_url(url, WEBHOOKS, resolver=resolver)
-    except ValueError as error:
-        raise InvalidInput({"webhook_url": [str(error)]}) from error
-    if not addresses.is_host(httpx.URL(url).raw_host.decode()):
-        raise InvalidInput({"webhook_url": ["There can be no host of that name."]})
-
-
-def _nobody_asked(host: str, port: int) -> list[str]:
-    raise OSError(f"{host} is not looked up here")
+def _changed_secrets(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, bool]:
+    """Return `NAME_changed` for each secret that is another one now; secrets are not shown."""
+    fields = [
+        one
+        for transport in registry.channel_transports()
+        for one in (transport.settings.fields if transport.settings else ())
+    ]
+    return {
+        f"{one.name}_changed": True
+        for one in fields
+        if one.is_secret and before.get(one.name, "") != after.get(one.name, "")
+    }
 
 
 def _note(action: str, target: Target, actor: Actor, now: datetime, **changed: Any) -> Any:

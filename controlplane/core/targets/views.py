@@ -10,11 +10,12 @@ from controlplane.core.browser import PersonRequest, done, show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
+from controlplane.core.outbox.transports import registry
 from controlplane.core.roles import Power
-from controlplane.core.targets import matrix, reach, services
+from controlplane.core.targets import matrix, services
 from controlplane.core.targets.forms import FORMS, RouteForm, TargetForm, initial
 from controlplane.core.targets.models import Route, Target
-from controlplane.core.targets.resources import masked_url
+from controlplane.core.targets.services import NewSecret
 
 PAGE = "/targets/"
 TITLES = {
@@ -47,7 +48,7 @@ def new(request: PersonRequest, kind: str) -> HttpResponse:
     if form.is_valid():
         asked = form.asked(kind)
         try:
-            services.look_up(asked.webhook_url or "")
+            services.look_up(asked.settings)
             target, secret = services.create(asked=asked, actor=actor, now=db_now())
         except InvalidInput as error:
             form.take(error.errors)
@@ -70,7 +71,7 @@ def change(request: PersonRequest, target_id: int) -> HttpResponse:
     if form.is_valid():
         asked = form.asked(kind)
         try:
-            services.look_up(asked.webhook_url or "")
+            services.look_up(asked.settings)
             changed, secret = services.change(
                 target_id=target_id,
                 asked=asked,
@@ -89,7 +90,6 @@ def change(request: PersonRequest, target_id: int) -> HttpResponse:
         "kind": kind,
         "kinds": _other_kinds(target),
         "heading": f"Change {target.name}",
-        "masked_url": masked_url(target.webhook_url),
     }
     return _form(request, form, context)
 
@@ -117,7 +117,7 @@ def test(request: PersonRequest, target_id: int) -> HttpResponse:
         target, reached = services.test(target_id=target_id, actor=actor_of(request), now=db_now())
     except Conflict as conflict:
         return _refused(request, "Nothing was sent", conflict)
-    to = ", ".join(reach.masked(reached.to))
+    to = ", ".join(registry.describe(reached.to))
     return done(request, f"A test for {target.name} is on its way to {to}.", PAGE)
 
 
@@ -162,9 +162,9 @@ def remove_route(request: PersonRequest, route_id: int) -> HttpResponse:
 
 
 def _saved(
-    request: PersonRequest, target: Target, secret: str | None, message: str
+    request: PersonRequest, target: Target, secret: NewSecret | None, message: str
 ) -> HttpResponse:
-    """A webhook's secret is shown in this answer and never again."""
+    """Show a new secret in this answer and never again."""
     if secret is None:
         return done(request, message, PAGE)
     return show(request, "core/targets_secret.html", {"target": target, "secret": secret})

@@ -17,8 +17,8 @@ from controlplane.core.http.tests.callers import Api, at_once, person, signed_in
 from controlplane.core.interactions import services
 from controlplane.core.interactions.models import AnsweredRequest
 from controlplane.core.interactions.tests.pressing import PATH, SlackUser, send, signed
-from controlplane.core.outbox import transports
 from controlplane.core.outbox.models import OutboxMessage
+from controlplane.core.outbox.transports import registry
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -291,7 +291,7 @@ def test_without_a_signing_secret_no_reply_goes_out(settings, in_slack, waiting)
     lee.press("deny", {"approval": waiting})
     settings.SLACK = replace(settings.SLACK, signing_secret="")
 
-    assert not transports.reaches(f"slack_reply:{lee.id}")
+    assert not registry.reaches(f"slack_reply:{lee.id}")
 
 
 def _payload_of(body):

@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from controlplane.core.outbox import pacing
+from controlplane.core.outbox.pacing import Limit
 from controlplane.core.outbox.tests.fake_slack import fake_slack
 from controlplane.core.outbox.tests.sending import nobody_sends, until
-from controlplane.core.outbox.transports import outbound
+from controlplane.core.outbox.transports import outbound, registry
+from controlplane.core.outbox.transports.base import Transport
 
 TOKEN = "xoxb-1234-secret"
 
@@ -51,9 +52,30 @@ def ended():
 
 
 @pytest.fixture
+def registered():
+    """Register transports by a key and an object that reaches and sends; they go with the test."""
+    keys = []
+
+    def register(key, sender):
+        registry.register(
+            Transport(
+                key=key,
+                label=key,
+                reaches=sender.reaches,
+                send=sender.send,
+                secrets=sender.secrets,
+            )
+        )
+        keys.append(key)
+
+    yield register
+    for key in keys:
+        registry.unregister(key)
+
+
+@pytest.fixture
 def no_pace(monkeypatch):
-    monkeypatch.setattr(pacing, "LIMITS", {})
-    monkeypatch.setattr(pacing, "OTHERS", pacing.Limit(0.001, 1000))
+    monkeypatch.setattr(registry, "limit_for", lambda _: Limit(0.001, 1000))
 
 
 @pytest.fixture

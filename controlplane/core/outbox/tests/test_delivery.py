@@ -9,7 +9,7 @@ import pytest
 from django.db import OperationalError
 
 from controlplane.core.clock import db_now
-from controlplane.core.outbox import delivery, transports
+from controlplane.core.outbox import delivery
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.tests.conftest import TOKEN
 from controlplane.core.outbox.tests.fake_slack import fake_slack
@@ -101,8 +101,8 @@ def test_a_hopeless_failure_is_final_at_once(by_bot, caplog, step):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_database_that_is_away_while_sending_is_nobodys_mistake(monkeypatch, caplog):
-    monkeypatch.setitem(transports.BY_KIND, "hook", WithoutDatabase(""))
+def test_a_database_that_is_away_while_sending_is_nobodys_mistake(registered, caplog):
+    registered("hook", WithoutDatabase(""))
     announce(to=["hook:1"])
 
     sweep()
@@ -170,9 +170,9 @@ def test_a_sweep_leaves_a_destination_to_its_sender(by_bot):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_destination_that_hangs_delays_no_other(by_bot, monkeypatch):
+def test_a_destination_that_hangs_delays_no_other(by_bot, registered):
     with fake_slack() as other:
-        monkeypatch.setitem(transports.BY_KIND, "hook", Hook(other.url))
+        registered("hook", Hook(other.url))
         by_bot.always = "hang"
         announce(5, to=["slack", "hook:1"])
         started = time.monotonic()
@@ -232,9 +232,9 @@ def test_a_sender_that_lost_its_lease_records_nothing(by_bot):
 
 
 def test_a_broken_transport_ends_as_a_failed_message_and_not_as_a_dead_sender(
-    by_bot, monkeypatch, caplog
+    by_bot, registered, caplog
 ):
-    monkeypatch.setitem(transports.BY_KIND, "hook", Broken())
+    registered("hook", Broken())
     announce(to=["slack", "hook:1"])
 
     for attempt in range(1, 9):
@@ -249,8 +249,8 @@ def test_a_broken_transport_ends_as_a_failed_message_and_not_as_a_dead_sender(
 
 
 @pytest.mark.parametrize("step", ["500", "ok:false invalid_auth", "reset", f"text 400 {TOKEN}"])
-def test_no_secret_is_stored_or_logged(by_bot, monkeypatch, caplog, step):
-    monkeypatch.setitem(transports.BY_KIND, "hook", Broken())
+def test_no_secret_is_stored_or_logged(by_bot, registered, caplog, step):
+    registered("hook", Broken())
     by_bot.always = step
     announce(to=["slack", "hook:1"])
 

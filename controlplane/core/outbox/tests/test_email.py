@@ -5,10 +5,10 @@ from email import message_from_bytes, policy
 
 import pytest
 
-from controlplane.core.outbox import transports
 from controlplane.core.outbox.tests.fake_smtp import fake_smtp
 from controlplane.core.outbox.tests.messages import message
-from controlplane.core.outbox.transports import email
+from controlplane.core.outbox.transports import registry
+from controlplane.core.outbox.transports.email import transport as email
 from controlplane.core.outbox.transports.failures import PermanentFailure
 
 OPS = "email:ops@example.org"
@@ -136,7 +136,7 @@ def test_what_is_no_plain_address_is_not_reached(server, address):
 def test_without_a_mail_server_nobody_is_reached(settings):
     settings.EMAIL = replace(settings.EMAIL, host="")
 
-    assert not transports.reaches(OPS)
+    assert not registry.reaches(OPS)
 
 
 def test_markup_in_a_reason_stays_text(server):

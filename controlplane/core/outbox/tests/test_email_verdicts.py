@@ -8,10 +8,10 @@ from socket import create_server
 
 import pytest
 
-from controlplane.core.outbox import transports
 from controlplane.core.outbox.tests.certificate import certificate
 from controlplane.core.outbox.tests.fake_smtp import fake_smtp
-from controlplane.core.outbox.transports import smtp
+from controlplane.core.outbox.transports import registry
+from controlplane.core.outbox.transports.email import smtp
 from controlplane.core.outbox.transports.failures import PermanentFailure, TransientFailure
 
 ENVELOPE = smtp.Envelope("switchgear@example.org", "ops@example.org", False)
@@ -179,7 +179,7 @@ def test_a_refused_password_is_told_by_its_code_and_never_shown(server, reply, k
 
     refused = failure(server, kind, user="sg", password="hush-hush")
 
-    assert "hush-hush" not in transports.redact(refused.reason)
+    assert "hush-hush" not in registry.redact(refused.reason)
 
 
 def test_a_drip_during_the_handshake_ends_in_time():

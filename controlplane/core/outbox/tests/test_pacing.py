@@ -14,6 +14,7 @@ from controlplane.core.outbox.claims import Claim
 from controlplane.core.outbox.models import Attempt, OutboxMessage, Pace
 from controlplane.core.outbox.pacing import Limit
 from controlplane.core.outbox.tests.sending import announce, nobody_sends, states, sweep, until
+from controlplane.core.outbox.transports import registry
 
 AT = datetime(2026, 11, 21, tzinfo=UTC)
 
@@ -52,7 +53,7 @@ def test_who_waits_as_long_as_told_may_go(seconds, burst, already):
 
 @pytest.fixture
 def slowly(monkeypatch):
-    monkeypatch.setattr(pacing, "LIMITS", {"slack": Limit(0.2, 3)})
+    monkeypatch.setattr(registry, "limit_for", lambda _: Limit(0.2, 3))
 
 
 @pytest.mark.django_db(transaction=True)
@@ -73,7 +74,7 @@ def test_after_a_burst_one_message_an_interval_across_senders(by_bot):
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("slowly", "ended")
 def test_a_paced_destination_delays_no_other(by_bot, monkeypatch):
-    monkeypatch.setattr(pacing, "LIMITS", {"slack": Limit(60, 1)})
+    monkeypatch.setattr(registry, "limit_for", lambda _: Limit(60, 1))
     announce(5)
     announce(to=["slack:C0000LEAD"], first=6)
 
@@ -103,7 +104,7 @@ def test_a_destination_that_asked_to_be_left_alone_is_not_swept(by_bot):
 
 @pytest.mark.django_db(transaction=True)
 def test_claims_at_once_take_each_message_once_and_number_its_attempts(by_bot, monkeypatch):
-    monkeypatch.setattr(pacing, "LIMITS", {"slack": Limit(0.001, 1000)})
+    monkeypatch.setattr(registry, "limit_for", lambda _: Limit(0.001, 1000))
     announce(40)
     taken, lock = [], threading.Lock()
 

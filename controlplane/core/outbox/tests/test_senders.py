@@ -11,7 +11,7 @@ import pytest
 from django.db import connection
 
 from controlplane.core.clock import db_now
-from controlplane.core.outbox import claims, connections, senders, transports
+from controlplane.core.outbox import claims, connections, senders
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.senders import MAX_FOR_SLOW, MAX_THREADS, Senders
 from controlplane.core.outbox.tests.sending import announce, nobody_sends, sweep, until
@@ -151,9 +151,9 @@ def test_who_ends_begins_nothing_more():
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("no_pace", "ended")
-def test_while_receivers_hang_nobody_holds_a_connection(monkeypatch):
+def test_while_receivers_hang_nobody_holds_a_connection(registered):
     hook = Hanging()
-    monkeypatch.setitem(transports.BY_KIND, "hook", hook)
+    registered("hook", hook)
     announce(to=[f"hook:{number}" for number in range(30)])
     before = connected()
 

@@ -6,10 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from controlplane.core.outbox import transports
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.tests.conftest import TOKEN
-from controlplane.core.outbox.transports import outbound
+from controlplane.core.outbox.transports import outbound, registry
 from controlplane.core.outbox.transports.failures import (
     DeliveryFailure,
     PermanentFailure,
@@ -20,7 +19,7 @@ from controlplane.core.outbox.transports.failures import (
 def send():
     now = datetime(2026, 11, 21, tzinfo=UTC)
     facts = {"switch": "segment:finance", "reason": "provider outage"}
-    transports.send(
+    registry.send(
         OutboxMessage(
             event="switch.engaged",
             destination="slack",

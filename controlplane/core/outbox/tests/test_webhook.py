@@ -9,12 +9,13 @@ import orjson
 import pytest
 
 from controlplane.core.clock import db_now
-from controlplane.core.outbox import delivery, services, transports
+from controlplane.core.outbox import delivery, services
 from controlplane.core.outbox.models import Attempt, OutboxMessage
 from controlplane.core.outbox.tests.fake_receiver import fake_receiver, verified
 from controlplane.core.outbox.tests.messages import message
-from controlplane.core.outbox.transports import outbound, webhook
+from controlplane.core.outbox.transports import outbound, registry
 from controlplane.core.outbox.transports.failures import PermanentFailure, TransientFailure
+from controlplane.core.outbox.transports.webhook import transport as webhook
 from controlplane.core.targets.models import Target
 
 pytestmark = pytest.mark.django_db
@@ -193,30 +194,30 @@ def test_nothing_is_sent_without_a_secret_to_sign_with(receiver, secret):
 
 @pytest.mark.parametrize("name", ["", ":", ":x", ":-1", ":٣", ":99999999999999999999"])
 def test_what_names_no_target_is_not_reached(name):
-    assert not transports.reaches(f"webhook{name}")
+    assert not registry.reaches(f"webhook{name}")
 
 
 def test_a_target_that_is_gone_or_no_webhook_is_not_reached(receiver):
     gone = target(receiver)
     destination = f"webhook:{gone.pk}"
-    assert transports.reaches(destination)
+    assert registry.reaches(destination)
 
     gone.address = "slack"
     gone.save()
 
-    assert not transports.reaches(destination)
-    assert not transports.reaches("webhook:999999")
+    assert not registry.reaches(destination)
+    assert not registry.reaches("webhook:999999")
     with pytest.raises(PermanentFailure):
-        transports.send(message(destination))
+        registry.send(message(destination))
 
 
 def test_url_and_secret_never_come_out(receiver):
     destination = to(receiver)
-    transports.reaches(destination)
+    registry.reaches(destination)
     url = Target.objects.get(name="pager").webhook_url
     path = url.partition("127.0.0.1")[2].partition("/")[2]
 
-    said = transports.redact(f"{url} | /{path} | {SECRET} | {SECRET.removeprefix('whsec_')}")
+    said = registry.redact(f"{url} | /{path} | {SECRET} | {SECRET.removeprefix('whsec_')}")
 
     assert "S3CRET" not in said
     assert "MfKQ9r8" not in said

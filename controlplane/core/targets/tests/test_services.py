@@ -83,17 +83,33 @@ def test_names_of_any_script_are_kept_and_are_one_however_typed(now):
         (Asked("a", "channel", address="slack:ops"), {"address"}),
         (Asked("a", "channel", address="email:no"), {"address"}),
         (Asked("a", "channel", address="webhook"), {"webhook_url"}),
-        (Asked("a", "channel", address="slack", webhook_url=HOOK), {"webhook_url"}),
+        (Asked("a", "channel", address="slack", settings={"webhook_url": HOOK}), {"webhook_url"}),
         (
-            Asked("a", "channel", address="webhook", webhook_url="http://169.254.169.254/"),
+            Asked(
+                "a",
+                "channel",
+                address="webhook",
+                settings={"webhook_url": "http://169.254.169.254/"},
+            ),
             {"webhook_url"},
         ),
         (Asked("a", "channel", address="slack:#a|b"), {"address"}),
         (Asked("a", "channel", address="slack:#a&b"), {"address"}),
-        (Asked("a", "channel", address="webhook", webhook_url="https://."), {"webhook_url"}),
-        (Asked("a", "channel", address="webhook", webhook_url="https://a..b/"), {"webhook_url"}),
         (
-            Asked("a", "channel", address="webhook", webhook_url=f"https://{'a' * 64}.org/"),
+            Asked("a", "channel", address="webhook", settings={"webhook_url": "https://."}),
+            {"webhook_url"},
+        ),
+        (
+            Asked("a", "channel", address="webhook", settings={"webhook_url": "https://a..b/"}),
+            {"webhook_url"},
+        ),
+        (
+            Asked(
+                "a",
+                "channel",
+                address="webhook",
+                settings={"webhook_url": f"https://{'a' * 64}.org/"},
+            ),
             {"webhook_url"},
         ),
         (Asked("a", "on_call", rotation_days=0), {"rotation_days"}),
@@ -112,7 +128,7 @@ def test_wrong_field_is_named(asked, fields):
 
 def test_webhook_secret_is_returned_once_and_never_told_again(now):
     admin = an_admin()
-    asked = Asked("receiver", "channel", address="webhook", webhook_url=HOOK)
+    asked = Asked("receiver", "channel", address="webhook", settings={"webhook_url": HOOK})
 
     target, secret = services.create(asked=asked, actor=admin, now=now)
     kept, none = services.change(
@@ -123,48 +139,48 @@ def test_webhook_secret_is_returned_once_and_never_told_again(now):
     )
     _, another = services.change(
         target_id=target.pk,
-        asked=Asked("receiver", "channel", address="webhook", new_secret=True),
+        asked=Asked("receiver", "channel", address="webhook", settings={"new_secret": True}),
         actor=admin,
         now=now,
     )
 
-    assert secret.startswith("whsec_")
+    assert secret.text.startswith("whsec_")
     assert none is None
     assert kept.webhook_url == HOOK
     assert another not in (None, secret)
     kept.refresh_from_db()
-    assert kept.signing_secret == another
-    assert another.removeprefix("whsec_") not in kept.webhook_secret
+    assert kept.signing_secret == another.text
+    assert another.text.removeprefix("whsec_") not in kept.webhook_secret
     trail = json.dumps(list(AuditEntry.objects.values("action", "before", "after")))
     assert "secretpath" not in trail
     assert "alsosecret" not in trail
-    assert secret not in trail
-    assert another not in trail
+    assert secret.text not in trail
+    assert another.text not in trail
     assert "https://1.1.1.1/" in trail
 
 
 def test_webhook_secret_of_before_they_were_sealed_is_sealed_by_the_next_change(now):
     admin = an_admin()
-    asked = Asked("receiver", "channel", address="webhook", webhook_url=HOOK)
+    asked = Asked("receiver", "channel", address="webhook", settings={"webhook_url": HOOK})
     target, secret = services.create(asked=asked, actor=admin, now=now)
-    Target.objects.filter(pk=target.pk).update(webhook_secret=secret)
+    Target.objects.filter(pk=target.pk).update(webhook_secret=secret.text)
 
     changed, _ = services.change(target_id=target.pk, asked=asked, actor=admin, now=now)
 
     changed.refresh_from_db()
-    assert changed.signing_secret == secret
+    assert changed.signing_secret == secret.text
     assert not changed.webhook_secret.startswith("whsec_")
 
 
 def test_webhook_secret_sealed_by_a_key_that_is_gone_can_not_be_read(now, settings):
-    asked = Asked("receiver", "channel", address="webhook", webhook_url=HOOK)
+    asked = Asked("receiver", "channel", address="webhook", settings={"webhook_url": HOOK})
     target, secret = services.create(asked=asked, actor=an_admin(), now=now)
 
     before, settings.SECRET_KEY = settings.SECRET_KEY, "another"
     assert target.signing_secret == ""
 
     settings.SECRET_KEY_FALLBACKS = [before]
-    assert target.signing_secret == secret
+    assert target.signing_secret == secret.text
 
 
 @pytest.mark.parametrize(
@@ -175,12 +191,14 @@ def test_channel_of_any_script_is_an_address(address, now):
 
 
 def test_host_is_looked_up_before_the_transaction_and_not_in_it(now):
-    asked = Asked("a", "channel", address="webhook", webhook_url="https://localhost/hook")
+    asked = Asked(
+        "a", "channel", address="webhook", settings={"webhook_url": "https://localhost/hook"}
+    )
 
     # Nothing but a look-up tells where a name leads: in the transaction there is none.
     assert services.create(asked=asked, actor=an_admin(), now=now)[0].webhook_url
     with pytest.raises(InvalidInput) as refused:
-        services.look_up("https://localhost/hook")
+        services.look_up({"webhook_url": "https://localhost/hook"})
     assert set(refused.value.errors) == {"webhook_url"}
 
 

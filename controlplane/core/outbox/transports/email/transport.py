@@ -1,4 +1,4 @@
-"""E-mail, through the mail server that the environment names.
+"""The e-mail transport.
 
 Nothing can be done from a mail but open a page behind the sign-in. Every attempt at a message has
 the same Message-ID, so that a repeat can be dropped, and all messages about one subject refer to
@@ -13,12 +13,16 @@ from email.message import EmailMessage
 from email.utils import format_datetime, parseaddr
 
 from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
 from django.utils.html import format_html, format_html_join
 
 from controlplane.core.outbox import late, rendering
 from controlplane.core.outbox.models import OutboxMessage
+from controlplane.core.outbox.pacing import Limit
 from controlplane.core.outbox.rendering import RenderedMessage
-from controlplane.core.outbox.transports import smtp
+from controlplane.core.outbox.transports.base import DocsRow, Transport
+from controlplane.core.outbox.transports.email import smtp
 from controlplane.core.outbox.transports.failures import PermanentFailure
 from controlplane.core.outbox.transports.identity import console_url, stable_id, subject_id
 
@@ -31,16 +35,22 @@ _ADDRESS = re.compile(r"[^\s@<>\",;:\\()\[\]]{1,64}@[^\s@<>\",;:\\()\[\]]{1,190}
 
 
 def reaches(destination: str) -> bool:
-    """Whether there is a mail server, and this is an address."""
-    return bool(settings.EMAIL.host) and _address(destination) is not None
+    """Return whether there is a mail server, and the destination has a valid address."""
+    return is_configured() and _address(destination) is not None
+
+
+def is_configured() -> bool:
+    """Return whether the environment names a mail server."""
+    return bool(settings.EMAIL.host)
 
 
 def secrets() -> list[str]:
+    """Return the mail server's password, if there is one."""
     return [settings.EMAIL.password] if settings.EMAIL.password else []
 
 
 def send(message: OutboxMessage) -> None:
-    """Hand in one mail. Raises a failure that says whether a repeat can help."""
+    """Hand in one mail; raises a `DeliveryFailure`."""
     recipient = _address(message.destination)
     if recipient is None:
         raise PermanentFailure("that is not an e-mail address")
@@ -151,3 +161,45 @@ def _idna(address: str) -> str:
         return f"{local}@{domain.encode('idna').decode()}" if not domain.isascii() else address
     except UnicodeError:
         return address
+
+
+def check_address(address: str) -> str:
+    """Return the address of a channel; raises :class:`ValueError` with a sentence."""
+    given = address.removeprefix("email:")
+    if given == address or not given:
+        raise ValueError
+    check_person(given)
+    return address
+
+
+def check_person(address: str) -> str:
+    """Return an e-mail address; raises :class:`ValueError` with a sentence."""
+    try:
+        validate_email(address)
+    except ValidationError as error:
+        raise ValueError("Not an e-mail address.") from error
+    return address
+
+
+TRANSPORT = Transport(
+    key="email",
+    label="e-mail",
+    reaches=reaches,
+    send=send,
+    secrets=secrets,
+    is_configured=is_configured,
+    limit=Limit(1.0, 20),
+    address_examples=("email:ops@example.org",),
+    check_address=check_address,
+    person_column="email",
+    check_person=check_person,
+    is_personal=lambda _: True,
+    docs=(
+        DocsRow(
+            "e-mail",
+            "`EMAIL_URL`",
+            "threaded by the mail program",
+            "is sent again with the same Message-ID",
+        ),
+    ),
+)

@@ -1,4 +1,4 @@
-"""Webhooks: JSON to a target's URL, signed after Standard Webhooks.
+"""The webhook transport: JSON to a target's URL, signed after Standard Webhooks.
 
 The receiver verifies `webhook-signature`, refuses an old `webhook-timestamp` and drops what it has
 seen by `webhook-id`, which is the same at every attempt. https://www.standardwebhooks.com
@@ -18,14 +18,16 @@ from django.conf import settings
 from controlplane.core.canonical import timestamp
 from controlplane.core.outbox import rendering
 from controlplane.core.outbox.models import OutboxMessage
+from controlplane.core.outbox.transports.base import DocsRow, Transport
 from controlplane.core.outbox.transports.failures import PermanentFailure, TransientFailure
 from controlplane.core.outbox.transports.identity import console_url, stable_id
 from controlplane.core.outbox.transports.outbound import Answer, post
+from controlplane.core.outbox.transports.webhook.settings import WebhookSettings
 from controlplane.core.outside.allowance import WEBHOOKS
 from controlplane.core.outside.guard import GuardedTransport
 from controlplane.core.targets.models import SECRET_PREFIX, Target
 
-ADDRESS = "webhook"
+KEY = "webhook"
 MIN_SECRET_BYTES = 16
 
 _TRANSIENT_STATUSES = {408, 425, 429}
@@ -34,16 +36,17 @@ _read: set[str] = set()
 
 
 def reaches(destination: str) -> bool:
-    """Whether it names a target that still is a webhook."""
+    """Return whether the destination names a target that still is a webhook."""
     return _target(destination) is not None
 
 
 def secrets() -> list[str]:
+    """Return the URLs and secrets that this process has read, the longest first."""
     return sorted(_read, key=len, reverse=True)
 
 
 def send(message: OutboxMessage, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
-    """Post one message. Raises a failure that says whether a repeat can help."""
+    """Post one message; raises a `DeliveryFailure`."""
     target = _target(message.destination)
     if target is None:
         raise PermanentFailure(f"{message.destination} is not a webhook any more")
@@ -55,7 +58,7 @@ def send(message: OutboxMessage, *, transport: httpx.AsyncBaseTransport | None =
 
 
 def content(message: OutboxMessage) -> dict[str, Any]:
-    """What a receiver gets: the notice in words, and the facts it was made from."""
+    """Return the body: the notice in words, and the facts it was made from."""
     notice = rendering.render(message.event, message.payload)
     return {
         "id": stable_id(message),
@@ -72,7 +75,7 @@ def content(message: OutboxMessage) -> dict[str, Any]:
 
 
 def signed(message_id: str, at: int, body: bytes, secret: str) -> dict[str, str]:
-    """The headers of a request at `at` (seconds since 1970); raises for a secret that is none."""
+    """Return the headers of a request at `at` (Unix time); raises for an unusable secret."""
     key = _key(secret)
     if key is None:
         raise PermanentFailure("the target has no usable secret; give it a new one")
@@ -101,7 +104,7 @@ def _target(destination: str) -> Target | None:
     _, _, number = destination.partition(":")
     if not (number.isascii() and number.isdigit() and len(number) < 19):
         return None
-    target = Target.objects.filter(pk=int(number), address=ADDRESS).first()
+    target = Target.objects.filter(pk=int(number), address=KEY).first()
     if target is None or not target.webhook_url:
         return None
     _remember(target)
@@ -134,3 +137,19 @@ def _judge(answer: Answer) -> None:
     if answer.status == 410:
         raise PermanentFailure("HTTP 410 from the receiver: it wants no more; remove the target")
     raise PermanentFailure(f"HTTP {answer.status} from the receiver")
+
+
+TRANSPORT = Transport(
+    key=KEY,
+    label="webhook",
+    icon="link",
+    reaches=reaches,
+    send=send,
+    secrets=secrets,
+    address_examples=(KEY,),
+    settings=WebhookSettings(),
+    takes_every_event=True,  # Programs may count them.
+    docs=(
+        DocsRow("webhook", "a target with a URL", "no", "is sent again with the same `webhook-id`"),
+    ),
+)

@@ -1,6 +1,6 @@
-"""Answering whoever pressed a button in Slack, at the address that came with the press.
+"""The transport of replies to whoever pressed a button in Slack, at the address of the press.
 
-Only they see it. The address is a secret that works for half an hour: it is in the message's
+Only they see the reply. The address is a secret that works for half an hour: it is in the message's
 payload, but in no log, error or page.
 """
 
@@ -11,6 +11,7 @@ from django.conf import settings
 
 from controlplane.core.clock import db_now
 from controlplane.core.outbox.models import OutboxMessage
+from controlplane.core.outbox.transports.base import Transport
 from controlplane.core.outbox.transports.failures import (
     DeliveryFailure,
     PermanentFailure,
@@ -18,8 +19,9 @@ from controlplane.core.outbox.transports.failures import (
 )
 from controlplane.core.outbox.transports.outbound import Answer, post
 from controlplane.core.outbox.transports.slack.blocks import escape
+from controlplane.core.outbox.transports.slack.transport import is_personal
 
-DESTINATION = "slack_reply"
+KEY = "slack_reply"
 EVENT = "interaction.answered"
 ADDRESS = "response_url"
 """The payload's field with the secret address."""
@@ -30,24 +32,19 @@ _TRANSIENT_STATUSES = {408, 425, 429}
 
 
 def reaches(destination: str) -> bool:
-    """Clicks are taken only with a signing secret, so there is nobody to answer without one."""
+    """Return whether clicks are taken, which needs a signing secret."""
     return bool(settings.SLACK.signing_secret)
 
 
-def secrets() -> list[str]:
-    """None of its own: addresses are never part of a reason."""
-    return []
-
-
 def send(message: OutboxMessage) -> None:
-    """Post one reply. Raises a failure that says whether a repeat can help."""
+    """Post one reply; raises a `DeliveryFailure`."""
     if db_now() - message.created_at > GOOD_FOR:
         raise PermanentFailure("too late: Slack takes an answer for half an hour")
     _judge(_say(str(message.payload.get(ADDRESS, "")), str(message.payload.get("said", ""))))
 
 
 def try_once(address: str, text: str) -> None:
-    """Say it at once and only once; whether it arrives is not known."""
+    """Post a text once, whether it arrives or not."""
     try:
         _say(address, text)
     except DeliveryFailure:
@@ -55,7 +52,7 @@ def try_once(address: str, text: str) -> None:
 
 
 def is_slacks(address: str) -> bool:
-    """Whether it leads to Slack, or to what the settings say is Slack's API: nowhere else."""
+    """Return whether an address leads to Slack, or to what the settings say is Slack's API."""
     try:
         parts, api = urlsplit(address), urlsplit(settings.SLACK.api_url)
         port, api_port = parts.port, api.port
@@ -86,3 +83,14 @@ def _judge(answer: Answer) -> None:
     if answer.status in _TRANSIENT_STATUSES or answer.status >= 500:
         raise TransientFailure(reason, retry_after_seconds=answer.retry_after_seconds)
     raise PermanentFailure(reason)
+
+
+TRANSPORT = Transport(
+    key=KEY,
+    label="Slack reply",
+    icon="slack",
+    reaches=reaches,
+    send=send,
+    person_column="slack_user_id",
+    is_personal=is_personal,
+)

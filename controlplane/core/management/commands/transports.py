@@ -1,0 +1,26 @@
+"""`manage.py transports`: the kinds of destination, what each needs, and which are configured."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from controlplane.core.outbox.transports import registry
+from controlplane.core.shell import ShellCommand
+
+
+class Command(ShellCommand):
+    help = "List the kinds of destination that messages can be sent to."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--markdown", action="store_true", help="print the table of docs/notifications.md"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["markdown"]:
+            for row in registry.docs_table().splitlines():
+                self.line(row)
+            return
+        for transport in registry.channel_transports():
+            needs = "; or ".join(row.needs for row in transport.docs).replace("`", "")
+            state = "configured" if transport.is_configured() else "not configured"
+            self.line(f"{transport.key:<12} {state:<14} {needs}")

@@ -1,0 +1,80 @@
+"""The shape of a transport: one object with everything the product needs to know about a kind."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from controlplane.core.outbox.models import OutboxMessage
+from controlplane.core.outbox.pacing import DEFAULT_LIMIT, Limit
+from controlplane.core.outbox.transports.channel_settings import ChannelSettings
+from controlplane.core.targets.models import Target
+
+
+@dataclass(frozen=True)
+class DocsRow:
+    """A row of the destinations' table in docs/notifications.md: cells in Markdown.
+
+    `in_doubt` says what happens to a message that may have arrived already.
+    """
+
+    name: str
+    needs: str
+    threads: str
+    in_doubt: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transport:
+    """A kind of destination, and how messages are sent there.
+
+    A destination is a text: the `key` alone, `key:address`, or `key:id` of the target whose row
+    holds the `settings`. `label` names the kind within a sentence, `icon` on the screen.
+
+    `is_configured` returns whether the environment has what all destinations of the kind need,
+    `reaches` whether one of them can be sent to. `send` raises a `DeliveryFailure` unless the
+    message was taken. `find_sent` returns whether a message that may have been sent since a time
+    did arrive (None if that can't be told), or raises a `TransientFailure`. `secrets` returns texts
+    that must never be logged or stored.
+
+    `address_examples` are the forms in which a channel's address may be written; without any, no
+    channel has this kind. `check_address` returns the normalized address or raises `ValueError`,
+    with a sentence if it has more to say than the forms. `person_column` is the column of targets
+    and of users that holds a person's address, which `check_person` checks in the same way; without
+    it, people are not sent to there. `is_personal` returns whether an address is a person's.
+
+    `takes_every_event` keeps updates that a later message makes obsolete; `tracks_incidents` adds
+    a message when an escalation that was sent there is acknowledged or closed.
+    """
+
+    key: str
+    label: str
+    reaches: Callable[[str], bool]
+    send: Callable[[OutboxMessage], None]
+    find_sent: Callable[[OutboxMessage, datetime], bool | None] | None = None
+    secrets: Callable[[], Sequence[str]] = tuple
+    is_configured: Callable[[], bool] = lambda: True
+    icon: str = "delivery"
+    limit: Limit = DEFAULT_LIMIT
+    address_examples: tuple[str, ...] = ()
+    check_address: Callable[[str], str] | None = None
+    settings: ChannelSettings | None = None
+    person_column: str = ""
+    check_person: Callable[[str], str] | None = None
+    is_personal: Callable[[str], bool] = lambda _: False
+    takes_every_event: bool = False
+    tracks_incidents: bool = False
+    docs: tuple[DocsRow, ...] = ()
+
+    def destination_of(self, channel: Target) -> str:
+        """Return the destination of a channel of this kind; empty if it can't be sent to."""
+        if self.settings is None:
+            return channel.address
+        return f"{self.key}:{channel.pk}" if self.settings.is_complete(channel) else ""
+
+    def shown_address(self, channel: Target) -> str:
+        """Return a channel's address for the screen: nothing of a secret."""
+        return self.settings.summary(channel) if self.settings else channel.address
+
+    def describe(self, address: str) -> str:
+        """Return the kind with an address in words: `Slack #ops`, `webhook`."""
+        return f"{self.label} {address}" if address and self.settings is None else self.label

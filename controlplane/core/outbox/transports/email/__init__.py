@@ -1,0 +1,1 @@
+"""E-mail, through the mail server that the environment names."""

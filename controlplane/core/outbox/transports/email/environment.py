@@ -1,0 +1,49 @@
+"""The e-mail transport's environment variable."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from controlplane.core.environment_variables import WrongVariable, checked_url
+
+VARIABLES = ("EMAIL_URL",)
+
+
+@dataclass(frozen=True)
+class EmailSettings:
+    """The mail server; `host` is empty if there is none. `sender` is the From address."""
+
+    host: str
+    port: int
+    user: str
+    password: str
+    security: str  # "", "starttls" or "tls"
+    sender: str
+
+
+def read(variables: Mapping[str, str]) -> dict[str, Any]:
+    """Return the setting `EMAIL`; raises :class:`WrongVariable`."""
+    return {"EMAIL": _mail_server(variables)}
+
+
+def _mail_server(variables: Mapping[str, str]) -> EmailSettings:
+    """Parse `smtp://user:password@host:587?from=switchgear@example.org`; `smtps://` is TLS at once.
+
+    Plain `smtp://` upgrades by STARTTLS unless the host is this machine or `?tls=off` says not to.
+    """
+    given = variables.get("EMAIL_URL", "")
+    if not given:
+        return EmailSettings("", 0, "", "", "", "")
+    parts = urlsplit(checked_url(given, "EMAIL_URL", {"smtp", "smtps"}))
+    host, options = parts.hostname or "", dict(parse_qsl(parts.query))
+    if not host:
+        raise WrongVariable("EMAIL_URL", "names no host")
+    sender = options.get("from", f"switchgear@{host}")
+    if not (sender.isprintable() and "@" in sender):
+        raise WrongVariable("EMAIL_URL", "from= is not an e-mail address")
+    plain = host in {"localhost", "127.0.0.1", "::1"} or options.get("tls") == "off"
+    security = "tls" if parts.scheme == "smtps" else "" if plain else "starttls"
+    default_port = {"tls": 465, "starttls": 587, "": 25}[security]
+    user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    return EmailSettings(host, parts.port or default_port, user, password, security, sender)

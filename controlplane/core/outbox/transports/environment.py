@@ -1,0 +1,30 @@
+"""Environment variables of all transports, read into Django settings.
+
+Imported before Django is configured, so nothing here may import models or settings.
+"""
+
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+from controlplane.core.outbox.transports import KINDS
+
+
+def variable_names() -> tuple[str, ...]:
+    """Return the names of all environment variables that transports read."""
+    return tuple(name for module in _modules() for name in module.VARIABLES)
+
+
+def read(variables: Mapping[str, str]) -> dict[str, Any]:
+    """Return the transports' Django settings by name; raises `WrongVariable`."""
+    found: dict[str, Any] = {}
+    for module in _modules():
+        found |= module.read(variables)
+    return found
+
+
+def _modules() -> list[ModuleType]:
+    names = [f"{__package__}.{kind}.environment" for kind in KINDS]
+    return [import_module(name) for name in names if find_spec(name)]

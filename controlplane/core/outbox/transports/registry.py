@@ -1,0 +1,143 @@
+"""The registry of transports, and what is done with any of them by a destination."""
+
+from collections.abc import Iterable
+from dataclasses import astuple
+from datetime import datetime
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from controlplane.core.outbox.models import OutboxMessage
+from controlplane.core.outbox.pacing import DEFAULT_LIMIT, Limit
+from controlplane.core.outbox.transports import KINDS
+from controlplane.core.outbox.transports.base import Transport
+from controlplane.core.outbox.transports.failures import PermanentFailure
+from controlplane.core.targets.models import Target
+
+DOCS_COLUMNS = ("destination", "needs", "one message per episode", "a doubtful send")
+
+_transports: dict[str, Transport] = {}
+
+
+def register(transport: Transport) -> None:
+    """Add a transport; raises :class:`ValueError` for a key that is taken."""
+    if find(transport.key) is not None:
+        raise ValueError(f"there is a transport {transport.key} already")
+    _transports[transport.key] = transport
+
+
+def unregister(key: str) -> None:
+    """Remove a transport."""
+    del _transports[key]
+
+
+def transports() -> tuple[Transport, ...]:
+    """Return all transports, in the order in which people list them."""
+    _load()
+    return tuple(_transports.values())
+
+
+def channel_transports() -> tuple[Transport, ...]:
+    """Return the transports that a channel may have."""
+    return tuple(one for one in transports() if one.address_examples)
+
+
+def find(key: str) -> Transport | None:
+    """Return the transport with a key."""
+    _load()
+    return _transports.get(key)
+
+
+def transport_for(destination: str) -> Transport | None:
+    """Return the transport of a destination, or of a channel's address."""
+    return find(destination.partition(":")[0])
+
+
+def transport_of(channel: Target) -> Transport | None:
+    """Return the transport of a channel; None without an address, or if it has none any more."""
+    found = transport_for(channel.address)
+    return found if found is not None and found.address_examples else None
+
+
+def reaches(destination: str) -> bool:
+    """Return whether some transport is configured to send there."""
+    transport = transport_for(destination)
+    return transport is not None and transport.reaches(destination)
+
+
+def send(message: OutboxMessage) -> None:
+    """Send a message by the transport of its destination; raises a `DeliveryFailure`."""
+    transport = transport_for(message.destination)
+    if transport is None or not transport.reaches(message.destination):
+        raise PermanentFailure(f"{message.destination} is not configured any more")
+    transport.send(message)
+
+
+def find_sent(message: OutboxMessage, since: datetime) -> bool | None:
+    """Return whether a message that may have been sent did arrive; None if that can't be told."""
+    transport = transport_for(message.destination)
+    if transport is None or transport.find_sent is None:
+        return None
+    if not transport.reaches(message.destination):
+        return None
+    return transport.find_sent(message, since)
+
+
+def redact(text: str) -> str:
+    """Return the text without any secret of any transport."""
+    for transport in transports():
+        for secret in transport.secrets():
+            text = text.replace(secret, "[redacted]")
+    return text
+
+
+def limit_for(destination: str) -> Limit:
+    """Return the rate limit of a destination."""
+    transport = transport_for(destination)
+    return transport.limit if transport else DEFAULT_LIMIT
+
+
+def describe(destinations: Iterable[str]) -> list[str]:
+    """Return destinations in words: `e-mail kim@example.org`, `Slack #ops`, `webhook`."""
+    described = []
+    for destination in destinations:
+        key, _, address = destination.partition(":")
+        transport = find(key)
+        described.append(transport.describe(address) if transport else f"{key} {address}".strip())
+    return described
+
+
+def masked_settings(channel: Target) -> dict[str, Any]:
+    """Return what may be shown of a channel's own settings, by field name."""
+    transport = transport_of(channel)
+    return dict(transport.settings.masked(channel)) if transport and transport.settings else {}
+
+
+def visible_settings(channel: Target) -> dict[str, str]:
+    """Return the values of a channel's own settings that are not secret, by field name."""
+    transport = transport_of(channel)
+    if transport is None or transport.settings is None:
+        return {}
+    secret = {field.name for field in transport.settings.fields if field.is_secret}
+    values = transport.settings.values(channel)
+    return {name: value for name, value in values.items() if name not in secret}
+
+
+def address_forms() -> str:
+    """Return all forms of a channel's address, as a sentence lists them."""
+    *forms, last = [form for one in channel_transports() for form in one.address_examples]
+    return f"{', '.join(forms)} or {last}"
+
+
+def docs_table() -> str:
+    """Return the table of destinations in Markdown, as the docs have it."""
+    rows = [DOCS_COLUMNS, *(astuple(row) for one in transports() for row in one.docs)]
+    head, *lines = [f"| {' | '.join(cells)} |" for cells in rows]
+    return "\n".join([head, "|---" * len(DOCS_COLUMNS) + "|", *lines])
+
+
+@cache
+def _load() -> None:
+    for kind in KINDS:
+        transport: Transport = import_module(f"{__package__}.{kind}.transport").TRANSPORT
+        _transports[transport.key] = transport

@@ -1,0 +1,107 @@
+"""The Slack transport: the bot if the environment names one, else the incoming webhook."""
+
+import re
+from datetime import datetime
+
+from django.conf import settings
+
+from controlplane.core.outbox.models import OutboxMessage
+from controlplane.core.outbox.pacing import Limit
+from controlplane.core.outbox.transports.base import DocsRow, Transport
+from controlplane.core.outbox.transports.slack import history, subjects
+from controlplane.core.outbox.transports.slack.blocks import render
+from controlplane.core.outbox.transports.slack.calls import Calls, by_webhook
+
+KEY = "slack"
+LOOK_SECONDS = 8.0
+SAY_SECONDS = 13.0
+"""Together shorter than a sender's lease, with room to write down how it went."""
+
+# A channel's name is in any script; of ASCII's signs it has only these three.
+_CHANNEL_NAME = r"#[^\x00-,/:-@\[-^`{-\x7f\s]{1,80}"
+_ADDRESS = re.compile(rf"slack(?::(?:{_CHANNEL_NAME}|[CGDUW][A-Z0-9]{{2,38}}))?")
+_MEMBER_ID = re.compile(r"[UW][A-Z0-9]{2,38}")
+_PEOPLE = ("U", "W", "D", "@")
+"""First letters of addresses that lead to a person and not to a channel."""
+
+
+def reaches(destination: str) -> bool:
+    """Return whether the environment names a bot, or a webhook for the plain destination."""
+    return is_configured() if destination == KEY else bool(settings.SLACK.bot_token)
+
+
+def is_configured() -> bool:
+    """Return whether the environment names a bot or a webhook."""
+    return bool(settings.SLACK.bot_token or settings.SLACK.webhook_url)
+
+
+def secrets() -> list[str]:
+    """Return the token, the webhook's URL and the signing secret, as far as there are any."""
+    slack = settings.SLACK
+    return [text for text in (slack.bot_token, slack.webhook_url, slack.signing_secret) if text]
+
+
+def send(message: OutboxMessage) -> None:
+    """Post one message; raises a `DeliveryFailure`."""
+    if settings.SLACK.bot_token:
+        subjects.say(message, Calls(SAY_SECONDS))
+    else:
+        by_webhook(render(message))
+
+
+def find_sent(message: OutboxMessage, since: datetime) -> bool | None:
+    """Return whether a message was posted since then; None by webhook, or if Slack can't tell."""
+    if not settings.SLACK.bot_token:
+        return None
+    return history.arrived(message, since, Calls(LOOK_SECONDS))
+
+
+def check_address(address: str) -> str:
+    """Return the address of a channel; raises :class:`ValueError`."""
+    if not _ADDRESS.fullmatch(address):
+        raise ValueError
+    return address
+
+
+def check_person(address: str) -> str:
+    """Return a person's member ID; raises :class:`ValueError` with a sentence."""
+    if not _MEMBER_ID.fullmatch(address):
+        raise ValueError("A Slack member id, as U024BE7LH; their profile has it.")
+    return address
+
+
+def is_personal(address: str) -> bool:
+    """Return whether an address is a person's member ID or direct messages."""
+    return address.startswith(_PEOPLE)
+
+
+TRANSPORT = Transport(
+    key=KEY,
+    label="Slack",
+    icon="slack",
+    reaches=reaches,
+    send=send,
+    find_sent=find_sent,
+    secrets=secrets,
+    is_configured=is_configured,
+    limit=Limit(1.0, 10),  # Slack takes one message a second and channel, and short bursts.
+    address_examples=("slack", "slack:#name", "slack:C024BE91L"),
+    check_address=check_address,
+    person_column="slack_user_id",
+    check_person=check_person,
+    is_personal=is_personal,
+    docs=(
+        DocsRow(
+            "Slack by bot",
+            "`SLACK_BOT_TOKEN`, `SLACK_CHANNEL`",
+            "yes: updated in place, the rest in its thread",
+            "is looked for in the channel first, and sent again only if it is not there",
+        ),
+        DocsRow(
+            "Slack by incoming webhook",
+            "`SLACK_WEBHOOK_URL`",
+            "no: each event is a message",
+            "is sent again, and may be there twice",
+        ),
+    ),
+)

@@ -1,0 +1,1 @@
+"""Replies to whoever pressed a button in Slack."""

@@ -1,0 +1,1 @@
+"""Webhooks: signed JSON to the URL of a target."""

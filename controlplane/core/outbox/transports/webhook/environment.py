@@ -1,0 +1,13 @@
+"""The webhook transport's environment variable."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from controlplane.core.environment_variables import networks
+
+VARIABLES = ("WEBHOOK_ALLOW",)
+
+
+def read(variables: Mapping[str, str]) -> dict[str, Any]:
+    """Return the setting `WEBHOOK_ALLOW`: own networks that webhooks may be sent to as well."""
+    return {"WEBHOOK_ALLOW": networks(variables, "WEBHOOK_ALLOW")}

@@ -1,0 +1,132 @@
+"""A webhook's URL and signing secret, in columns of their own."""
+
+import base64
+import re
+import secrets
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from controlplane.core.errors import InvalidInput
+from controlplane.core.outbox.transports.channel_settings import (
+    MAX_VALUE_LENGTH,
+    ChannelSettings,
+    Field,
+    given_text,
+)
+from controlplane.core.outside import guard, names
+from controlplane.core.outside.allowance import WEBHOOKS
+from controlplane.core.targets.models import SECRET_PREFIX, Target
+
+MAX_HOST_LENGTH = 253
+
+_HOST_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
+
+
+def masked_url(url: str) -> str:
+    """Return `https://hooks.example.org/…`: the rest of a URL may be a secret."""
+    if not url:
+        return ""
+    try:
+        parts = urlsplit(url)
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return "…"
+    return f"{parts.scheme}://{parts.hostname or ''}{port}/…"
+
+
+URL = Field(
+    name="webhook_url",
+    label="URL of the webhook",
+    noun="a URL",
+    help_text="Left out in a PUT, it stays as it is.",
+    placeholder="https://…",
+    is_secret=True,
+    is_url=True,
+    mask=masked_url,
+)
+NEW_SECRET = Field(
+    name="new_secret",
+    label="Sign with a new secret; the present one ends at once",
+    noun="a secret",
+    help_text="Sign with another secret from now on.",
+    is_flag=True,
+)
+
+
+class WebhookSettings(ChannelSettings):
+    """The URL, checked against the networks that may be called, and a secret that is made here."""
+
+    shown_once = "webhook_secret"
+    shown_once_help = "Whoever receives the webhook checks each signature with it."
+
+    def __init__(self) -> None:
+        super().__init__(URL, NEW_SECRET)
+
+    def values(self, target: Target) -> dict[str, str]:
+        return {URL.name: target.webhook_url}
+
+    def summary(self, target: Target) -> str:
+        return masked_url(target.webhook_url)
+
+    def is_complete(self, target: Target) -> bool:
+        return bool(target.webhook_url)
+
+    def look_up(self, given: Mapping[str, Any]) -> None:
+        """Refuse a URL whose host is somewhere nobody may send to; raises :class:`InvalidInput`.
+
+        Each message is checked again on its way, whatever DNS says later.
+        """
+        url = given_text(URL, given)
+        if 0 < len(url) <= MAX_VALUE_LENGTH and (mistake := _mistake(url, names.resolve)):
+            raise InvalidInput({URL.name: [mistake]})
+
+    def check(self, given: Mapping[str, Any], present: Target | None) -> dict[str, list[str]]:
+        url = given_text(URL, given)
+        if not url:
+            has_url = present is not None and bool(present.webhook_url)
+            return (
+                {}
+                if has_url and given.get(URL.name) is None
+                else {URL.name: ["Where to send to: an https:// address."]}
+            )
+        if len(url) > MAX_VALUE_LENGTH:
+            return {URL.name: [f"At most {MAX_VALUE_LENGTH} characters."]}
+        mistake = _mistake(url, _look_up_nothing)
+        return {URL.name: [mistake]} if mistake else {}
+
+    def write(self, target: Target, given: Mapping[str, Any]) -> str | None:
+        if url := given_text(URL, given):
+            target.webhook_url = url
+        if target.webhook_secret and not given.get(NEW_SECRET.name):
+            if target.webhook_secret.startswith(SECRET_PREFIX):
+                target.sign_with(target.webhook_secret)
+            return None
+        secret = f"{SECRET_PREFIX}{base64.b64encode(secrets.token_bytes(32)).decode()}"
+        target.sign_with(secret)
+        return secret
+
+    def clear(self, target: Target) -> None:
+        target.webhook_url = target.webhook_secret = ""
+
+
+def _mistake(url: str, resolver: names.Resolve) -> str:
+    try:
+        guard.check_url(url, WEBHOOKS, resolver=resolver)
+    except ValueError as error:
+        return str(error)
+    return "" if is_host(httpx.URL(url).raw_host.decode()) else "There can be no host of that name."
+
+
+def _look_up_nothing(host: str, port: int) -> list[str]:
+    raise OSError(f"{host} is not looked up here")
+
+
+def is_host(host: str) -> bool:
+    """Return whether an ASCII host is an IPv6 address, or a name or IPv4 address fit for DNS."""
+    if ":" in host:
+        return True
+    name = host.removesuffix(".").lower()
+    return len(name) <= MAX_HOST_LENGTH and all(map(_HOST_LABEL.fullmatch, name.split(".")))
