@@ -67,7 +67,7 @@ MIDDLEWARE = [
     "controlplane.core.http.compression.CompressionMiddleware",
     "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
-    "controlplane.core.http.middleware.PresenceMiddleware",
+    "controlplane.accounts.people.middleware.PresenceMiddleware",
     "controlplane.core.http.middleware.NamedHostMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
 from controlplane.accounts.authentication.views.sign_in import sign_out
-from controlplane.accounts.models import BrowserSession, Token, User
+from controlplane.accounts.models import BrowserSession, Credentials, Token, User
 from controlplane.core.admin.site import ReadOnly, Table, each
 from controlplane.core.clock import db_now
 from controlplane.core.errors import DomainError, InvalidInput
@@ -57,6 +57,11 @@ class TokenAdmin(ReadOnly):
             ),
             "revoked; programs that use them are refused within a second.",
         )
+
+
+@admin.register(Credentials)
+class CredentialsAdmin(ReadOnly):
+    list_display = ("id", "revision")
 
 
 @admin.register(BrowserSession)

@@ -12,8 +12,8 @@ from django.conf import settings
 from django.db import models
 from django.utils.crypto import salted_hmac
 
-# What keys are derived with: another salt, or other words for a purpose, would open nothing.
-SALT = "controlplane.accounts.authentication.sealing"
+# Keys are derived from these texts: whoever changes one makes every sealed secret unreadable.
+SALT = "controlplane.core.entry.sealing"
 SECOND_FACTORS = "second factors"
 WEBHOOKS = "webhooks"
 WEBHOOK_URLS = "webhooks' URLs"

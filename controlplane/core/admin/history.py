@@ -2,7 +2,6 @@
 
 from django.contrib import admin
 
-from controlplane.accounts.models import Credentials
 from controlplane.core.admin.site import ReadOnly
 from controlplane.core.models import (
     Acknowledgement,
@@ -60,11 +59,6 @@ class AcknowledgementAdmin(ReadOnly):
     list_display = ("id", "acknowledged_at", "instance", "epoch", "version")
     search_fields = ("=instance",)
     ordering = ("-id",)
-
-
-@admin.register(Credentials)
-class CredentialsAdmin(ReadOnly):
-    list_display = ("id", "revision")
 
 
 @admin.register(Tick)

@@ -2,17 +2,14 @@
 
 import time
 from collections.abc import Callable
-from typing import cast
 from urllib.parse import quote
 
 import structlog
 from django.conf import settings
-from django.contrib.auth import SESSION_KEY
 from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 from django.middleware.common import CommonMiddleware
 from django.utils import timezone
 
-from controlplane.accounts.people.session_store import SessionStore
 from controlplane.core import deadline
 from controlplane.core.clock import zone
 from controlplane.core.errors import DomainError
@@ -84,22 +81,6 @@ class PersonTimeZoneMiddleware:
             return self.get_response(request)
 
 
-class PresenceMiddleware:
-    """Keeps the session of whoever does something; what a page asks by itself does not count."""
-
-    def __init__(self, get_response: GetResponse) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        response = self.get_response(request)
-        session = request.session
-        if session.accessed and BACKGROUND not in request.headers:
-            cast(SessionStore, session).seen(timezone.now())
-        if session.accessed:
-            _note_person(request)
-        return response
-
-
 class DomainErrorMiddleware:
     """Answers what a page's view raises; the API's views have their own hook, to the same end."""
 
@@ -112,13 +93,6 @@ class DomainErrorMiddleware:
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         error = problems.as_domain_error(exception)
         return None if error is None else pages.answer(request, error)
-
-
-def _note_person(request: HttpRequest) -> None:
-    """Record the session's user in the ASGI scope, so that later requests count for that user."""
-    noted = getattr(request, "scope", {}).get(requests.SIGNED_IN)
-    if noted is not None and request.session.session_key:
-        noted[request.session.session_key] = request.session.get(SESSION_KEY)
 
 
 def _note(request: HttpRequest, response: HttpResponse, seconds: float) -> None:
