@@ -11,13 +11,14 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from breakers.dead_letters import sources
 from breakers.dead_letters.finding import streams
 from breakers.models import Alarm, Override, Probe
-from breakers.models.dead_letters import LetterServer, LetterStream
 from breakers.outages import services as outages
 from breakers.states.standing import CLOSED, HALF_OPEN, OPEN, UNKNOWN
 from controlplane.core import exposing, metrics
 from controlplane.core.compiled_query import fetch_rows
 from controlplane.core.degradation import services as degradation
 from controlplane.core.instances.queries import HEARD_WITHIN
+
+from .dead_letters.models import LetterServer, LetterStream
 
 PAIR = ("caller", "callee")
 CODES = {CLOSED: 0, OPEN: 1, HALF_OPEN: 2}

@@ -11,8 +11,9 @@ from breakers.dead_letters.letters import ids, showing
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.dead_letters.letters.redaction import Redaction
-from breakers.models.dead_letters import LetterStream
 from controlplane.core.audit.export import FORMULA_STARTS
+
+from .models import LetterStream
 
 COLUMNS = (
     "id", "failed_at", "added_at", "error_type", "error", "fingerprint", "attempts", "group",

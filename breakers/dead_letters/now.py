@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from breakers.dead_letters.finding import alarms
-from breakers.models.dead_letters import LetterStream
 from breakers.states import board
 from controlplane.core.runbooks.standing import Line
+
+from .models import LetterStream
 
 SHOWN = 5
 

@@ -8,8 +8,9 @@ from django.db.models import Count, Max, Q, Sum
 
 from breakers.dead_letters.finding import alarms, streams, weekly
 from breakers.dead_letters.finding.weekly import Failed
-from breakers.models.dead_letters import Departure, DepthMinute, Gap, LetterStream
 from controlplane.core.sections import Chart, ReportRow, ReportSection
+
+from .models import Departure, DepthMinute, Gap, LetterStream
 
 MAX_ROWS = 50
 MAX_GROUPS = 8

@@ -11,8 +11,9 @@ from breakers.dead_letters.letters import ids, packing, showing
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.letters.redaction import Redaction
 from breakers.dead_letters.letters.showing import Measure
-from breakers.models.dead_letters import Departure, LetterStream
 from controlplane.core.canonical import timestamp
+
+from .models import Departure, LetterStream
 
 
 def streams(rows: Sequence[LetterStream], growth: dict[int, float]) -> list[dict[str, Any]]:

@@ -19,9 +19,10 @@ from breakers.dead_letters.departures.carrying import LOOK, Outcome, answers
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.places import reading
 from breakers.dead_letters.places.servers import ServerAway, ServerRefused
-from breakers.models.dead_letters import Departure, LetterStream
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import NotFound
+
+from .models import Departure, LetterStream
 
 LEFT_ALONE = timedelta(seconds=30)
 """For so long an intent is its maker's."""

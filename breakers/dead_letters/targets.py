@@ -2,7 +2,7 @@
 
 import hashlib
 
-from breakers.models.dead_letters import LetterStream
+from .models import LetterStream
 
 MAX_TARGET_LENGTH = 200
 MAX_SUBJECT_LENGTH = 120

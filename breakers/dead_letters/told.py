@@ -9,9 +9,10 @@ from django.db.models import Q
 from breakers.dead_letters import configured, resources
 from breakers.dead_letters.bulk import replays
 from breakers.dead_letters.finding import streams
-from breakers.models.dead_letters import LetterServer, LetterStream
 from controlplane.core.canonical import timestamp
 from controlplane.core.jobs.models import Job
+
+from .models import LetterServer, LetterStream
 
 JOB, SERVER = "job:", "server:"
 MAX_PK = 2**63 - 1

@@ -1,7 +1,6 @@
 """The tables of this app, gathered for Django from the rooms they live in."""
 
-from breakers.models.alarm import Alarm, Probe
-from breakers.models.dead_letters import (
+from breakers.dead_letters.models import (
     Departure,
     DepthMinute,
     Gap,
@@ -12,6 +11,7 @@ from breakers.models.dead_letters import (
     LetterStream,
     Replay,
 )
+from breakers.models.alarm import Alarm, Probe
 from breakers.models.override import Override
 from breakers.models.registry import Channel, Dependency, Registry, Service
 from breakers.models.reported import BreakerState, Minute, Transition

@@ -10,7 +10,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from breakers.dead_letters.letters import ids, redaction
-from breakers.models.dead_letters import LetterStream
+from breakers.dead_letters.models import LetterStream
 from breakers.views.dead_letters import addresses, payload
 from controlplane.core.templatetags.screen import icon
 

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import httpx
 import pytest
 
-from breakers.models.dead_letters import LetterStream
+from breakers.dead_letters.models import LetterStream
 from breakers.tests.fleet import dependency
 from controlplane.core import health, heartbeats, metrics
 from controlplane.core.clock import db_now

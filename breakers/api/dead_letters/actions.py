@@ -17,7 +17,7 @@ from breakers.api.dead_letters.shapes import (
 from breakers.dead_letters.departures import acting, revealing
 from breakers.dead_letters.letters import showing
 from breakers.dead_letters.letters.redaction import configured_redaction
-from breakers.models.dead_letters import LetterStream
+from breakers.dead_letters.models import LetterStream
 from controlplane.core.actors import Actor
 from controlplane.core.errors import InvalidInput
 from controlplane.core.http.views import Done, mutation

@@ -21,8 +21,8 @@ from breakers.dead_letters import resources
 from breakers.dead_letters.departures import archive, restoring
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.letters.redaction import configured_redaction
+from breakers.dead_letters.models import Departure
 from breakers.dead_letters.sources import DEFAULT
-from breakers.models.dead_letters import Departure
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.errors import InvalidInput, NotFound

@@ -6,8 +6,8 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from breakers.dead_letters import exporting, listing
+from breakers.dead_letters.models import Departure
 from breakers.dead_letters.sources import DEFAULT
-from breakers.models.dead_letters import Departure
 from controlplane.core.http.fields import Filters, Moment, MutationBody, Text
 from controlplane.core.jobs.models import Job
 

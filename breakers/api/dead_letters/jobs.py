@@ -19,7 +19,7 @@ from breakers.api.dead_letters.shapes import (
 )
 from breakers.dead_letters.bulk import planning, replays
 from breakers.dead_letters.letters.filters import Chosen
-from breakers.models.dead_letters import LetterStream
+from breakers.dead_letters.models import LetterStream
 from controlplane.core.actors import Actor
 from controlplane.core.approvals.api import approval_resource
 from controlplane.core.approvals.models import Approval

@@ -6,7 +6,7 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema_field
 from rest_framework import serializers
 
 from breakers.api.dead_letters.bodies import ACTIONS
-from breakers.models.dead_letters import Departure, LetterStream
+from breakers.dead_letters.models import Departure, LetterStream
 from controlplane.core.approvals.api import ApprovalShape
 from controlplane.core.jobs.api import JobShape
 from controlplane.core.outbox.api import DeliveryShape

@@ -17,9 +17,9 @@ from breakers.dead_letters.departures.carrying import Outcome
 from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.letters import edits, ids, packing
 from breakers.dead_letters.letters.entries import Entry, Pairs
+from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.places import reading
 from breakers.dead_letters.places.servers import ServerAway, ServerRefused
-from breakers.models.dead_letters import Departure, LetterStream
 from controlplane.core.actors import Actor
 from controlplane.core.errors import Conflict, NotFound
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.db.models import Count
 
-from breakers.models.dead_letters import Departure, LetterStream
+from breakers.dead_letters.models import Departure, LetterStream
 from controlplane.core import retention
 from controlplane.core.actors import system
 from controlplane.core.audit import services as audit

@@ -9,7 +9,7 @@ from django.db.models import Q
 from breakers.dead_letters.letters import packing
 from breakers.dead_letters.letters.entries import Entry, Pairs
 from breakers.dead_letters.letters.redaction import configured_redaction
-from breakers.models.dead_letters import MAX_ERROR_LENGTH, POSITION, Departure, LetterStream
+from breakers.dead_letters.models import MAX_ERROR_LENGTH, POSITION, Departure, LetterStream
 from controlplane.core import authority, deadline
 from controlplane.core.actors import Actor
 from controlplane.core.jobs.models import Job

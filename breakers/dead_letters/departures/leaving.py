@@ -16,13 +16,7 @@ from django.db.models.functions import Greatest
 from breakers.dead_letters.departures.carrying import Outcome, carry_out, delivery_of
 from breakers.dead_letters.departures.declaring import declare
 from breakers.dead_letters.letters import ids
-from breakers.models.dead_letters import (
-    POSITION,
-    Departure,
-    Gap,
-    Letter,
-    LetterStream,
-)
+from breakers.dead_letters.models import POSITION, Departure, Gap, Letter, LetterStream
 from controlplane.core import reasons
 from controlplane.core.errors import InvalidInput
 from controlplane.core.live import notes

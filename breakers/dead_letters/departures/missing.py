@@ -1,8 +1,8 @@
 """What to answer when a dead letter is asked for that is not in its stream (any more)."""
 
 from breakers.dead_letters.letters import ids
+from breakers.dead_letters.models import Departure, Gap, Letter, LetterStream
 from breakers.dead_letters.places import samples
-from breakers.models.dead_letters import Departure, Gap, Letter, LetterStream
 from controlplane.core.errors import Conflict, DomainError, NotFound
 
 _LEFT = {

@@ -16,8 +16,8 @@ from breakers.dead_letters import targets
 from breakers.dead_letters.departures import archive, carrying, leaving, telling
 from breakers.dead_letters.departures.carrying import Outcome
 from breakers.dead_letters.letters import ids, packing
+from breakers.dead_letters.models import POSITION, Departure
 from breakers.dead_letters.places.servers import ServerAway, ServerRefused
-from breakers.models.dead_letters import POSITION, Departure
 from controlplane.core import authority, deadline
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit

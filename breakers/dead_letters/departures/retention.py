@@ -18,10 +18,10 @@ from breakers.dead_letters.departures.archive import RETENTION
 from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.letters.entries import Entry
+from breakers.dead_letters.models import Departure, Letter, LetterStream, Replay
 from breakers.dead_letters.places import reading, samples
 from breakers.dead_letters.places.reading import Limits
 from breakers.dead_letters.places.servers import ServerAway, ServerRefused
-from breakers.models.dead_letters import Departure, Letter, LetterStream, Replay
 from controlplane.core.errors import Conflict
 from controlplane.core.jobs.models import Job
 

@@ -8,8 +8,8 @@ from breakers.dead_letters import targets
 from breakers.dead_letters.departures import archive, leaving, missing
 from breakers.dead_letters.letters import ids, packing
 from breakers.dead_letters.letters.entries import Entry, Pairs
+from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.places import reading
-from breakers.models.dead_letters import Departure, LetterStream
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Forbidden, NotFound

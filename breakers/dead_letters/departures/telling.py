@@ -7,7 +7,7 @@ from typing import cast
 
 from breakers.dead_letters import targets
 from breakers.dead_letters.letters import ids
-from breakers.models.dead_letters import Departure, LetterStream
+from breakers.dead_letters.models import Departure, LetterStream
 from controlplane.core.actors import Actor, ActorType, system
 from controlplane.core.audit import services as audit
 

@@ -8,7 +8,7 @@ from django.db import transaction
 
 from breakers import telling
 from breakers.dead_letters.finding import groups, standing, streams
-from breakers.models.dead_letters import LetterStream
+from breakers.dead_letters.models import LetterStream
 from controlplane.core.canonical import timestamp
 from controlplane.core.live import notes as live
 from controlplane.core.outbox import services as outbox

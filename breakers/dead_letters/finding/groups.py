@@ -5,7 +5,7 @@ from datetime import datetime
 
 from django.db import connection
 
-from breakers.models.dead_letters import LetterStream
+from breakers.dead_letters.models import LetterStream
 
 MAX_GROUPS = 500
 

@@ -9,8 +9,8 @@ from django.db import connection, transaction
 from breakers.dead_letters import configured
 from breakers.dead_letters.finding import streams
 from breakers.dead_letters.letters import ids
+from breakers.dead_letters.models import MAX_NAME_LENGTH, LetterStream
 from breakers.dead_letters.places.samples import Sample
-from breakers.models.dead_letters import MAX_NAME_LENGTH, LetterStream
 from controlplane.core.live import notes as live
 
 LIMIT = 100

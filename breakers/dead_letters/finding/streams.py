@@ -7,9 +7,9 @@ from typing import Any
 from django.db import connection
 
 from breakers.dead_letters import configured
+from breakers.dead_letters.models import MAX_NAME_LENGTH, LetterStream
 from breakers.dead_letters.places import samples
 from breakers.dead_letters.sources import DEFAULT, OUTBOX
-from breakers.models.dead_letters import MAX_NAME_LENGTH, LetterStream
 from controlplane.core.errors import NotFound
 
 GONE_SHOWN = timedelta(days=30)

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 from django.db.models import Sum
 
 from breakers.dead_letters import configured
-from breakers.models.dead_letters import GroupDay, LetterGroup
+from breakers.dead_letters.models import GroupDay, LetterGroup
 
 
 @dataclass(frozen=True)

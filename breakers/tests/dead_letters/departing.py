@@ -4,8 +4,8 @@ from typing import Any
 
 from breakers.dead_letters.departures import leaving
 from breakers.dead_letters.letters.entries import Entry
+from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.places import reading
-from breakers.models.dead_letters import Departure, LetterStream
 from breakers.tests.dead_letters.heaps import Heap
 from breakers.tests.fleet import NOW
 from controlplane.core.actors import Actor

@@ -7,8 +7,8 @@ from typing import Any
 from uuid import uuid4
 
 from breakers.dead_letters.finding import streams
+from breakers.dead_letters.models import LetterStream
 from breakers.dead_letters.places import servers
-from breakers.models.dead_letters import LetterStream
 from breakers.tests.fleet import NOW
 
 Fields = dict[str, Any]

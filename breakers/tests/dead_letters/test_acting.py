@@ -8,7 +8,7 @@ from django.db import transaction
 from breakers.dead_letters.departures import acting, leaving
 from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.letters import packing
-from breakers.models.dead_letters import Departure, LetterStream
+from breakers.dead_letters.models import Departure, LetterStream
 from breakers.tests.dead_letters.departing import (
     KIM,
     LEE,

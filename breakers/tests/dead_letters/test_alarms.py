@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from breakers.dead_letters.finding import alarms, sampling
-from breakers.models.dead_letters import LetterStream
+from breakers.dead_letters.models import LetterStream
 from breakers.tests.dead_letters.heaps import heap
 from breakers.tests.fleet import MINUTE, NOW, reachable, told
 from controlplane.core.outbox import rendering

@@ -7,7 +7,7 @@ import pytest
 
 from breakers.dead_letters import settling
 from breakers.dead_letters.departures import acting, archive, restoring, revealing
-from breakers.models.dead_letters import Departure, LetterStream
+from breakers.dead_letters.models import Departure, LetterStream
 from breakers.tests.dead_letters.departing import (
     KIM,
     LEE,

@@ -3,8 +3,8 @@
 import pytest
 
 from breakers.dead_letters.finding import discovery
+from breakers.dead_letters.models import MAX_NAME_LENGTH
 from breakers.dead_letters.places import servers
-from breakers.models.dead_letters import MAX_NAME_LENGTH
 from breakers.tests.dead_letters.heaps import heap
 
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from breakers.dead_letters.finding import forgetting
-from breakers.models.dead_letters import (
+from breakers.dead_letters.models import (
     DepthMinute,
     Gap,
     GroupDay,

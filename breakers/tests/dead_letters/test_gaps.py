@@ -4,8 +4,8 @@ import pytest
 
 from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.letters import ids
+from breakers.dead_letters.models import Departure, Gap, Letter, LetterStream
 from breakers.dead_letters.places import samples
-from breakers.models.dead_letters import Departure, Gap, Letter, LetterStream
 from breakers.tests.dead_letters.heaps import heap
 from breakers.tests.fleet import HOUR, MINUTE, NOW, SECOND
 

@@ -6,7 +6,7 @@ import pytest
 
 from breakers.dead_letters.finding import groups, indexing, weekly
 from breakers.dead_letters.letters import fingerprints
-from breakers.models.dead_letters import Departure, GroupDay, Letter
+from breakers.dead_letters.models import Departure, GroupDay, Letter
 from breakers.tests.dead_letters.departing import entry
 from breakers.tests.dead_letters.heaps import heap
 from breakers.tests.fleet import HOUR, MINUTE, NOW, SECOND

@@ -8,7 +8,7 @@ from django.db import connection, transaction
 from django.db.models import Sum
 
 from breakers.dead_letters.finding import indexing, sampling, streams
-from breakers.models.dead_letters import GroupDay, Letter, LetterStream
+from breakers.dead_letters.models import GroupDay, Letter, LetterStream
 from breakers.tests.dead_letters.heaps import heap
 from breakers.tests.fleet import NOW, SECOND
 

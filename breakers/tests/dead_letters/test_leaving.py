@@ -10,7 +10,7 @@ from breakers.dead_letters.departures import carrying, leaving
 from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.letters import packing
 from breakers.dead_letters.letters.entries import Entry
-from breakers.models.dead_letters import Departure, Gap, Letter
+from breakers.dead_letters.models import Departure, Gap, Letter
 from breakers.tests.dead_letters.departing import (
     KIM,
     LEE,

@@ -15,7 +15,7 @@ from django.db import connection
 
 from breakers.dead_letters import settling
 from breakers.dead_letters.letters import ids
-from breakers.models.dead_letters import Departure, Letter
+from breakers.dead_letters.models import Departure, Letter
 from breakers.tests.dead_letters.departing import audited, dead, origin
 from breakers.tests.dead_letters.heaps import heap
 from controlplane.core.clock import db_now

@@ -7,8 +7,8 @@ import redis
 
 from breakers.dead_letters import settling
 from breakers.dead_letters.departures import acting, restoring
+from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.places import servers
-from breakers.models.dead_letters import Departure, LetterStream
 from breakers.tests.dead_letters.departing import KIM, REASON, audited, departures
 from breakers.tests.dead_letters.own_redis import own_redis, way_to
 from breakers.tests.fleet import MINUTE, NOW

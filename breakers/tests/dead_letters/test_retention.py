@@ -9,8 +9,8 @@ import pytest
 
 from breakers.dead_letters.departures import acting, retention
 from breakers.dead_letters.finding import indexing
+from breakers.dead_letters.models import Departure, LetterStream, Replay
 from breakers.dead_letters.places import servers
-from breakers.models.dead_letters import Departure, LetterStream, Replay
 from breakers.tests.dead_letters.departing import KIM, REASON, audited, dead, declare, departures
 from breakers.tests.dead_letters.heaps import heap
 from breakers.tests.dead_letters.own_redis import stopped_redis

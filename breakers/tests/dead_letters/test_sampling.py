@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from breakers.dead_letters.finding import sampling, streams
+from breakers.dead_letters.models import DepthMinute, LetterServer, LetterStream
 from breakers.dead_letters.places import servers
-from breakers.models.dead_letters import DepthMinute, LetterServer, LetterStream
 from breakers.tests.dead_letters.heaps import heap
 from breakers.tests.fleet import MINUTE, NOW, SECOND
 from controlplane.core.errors import NotFound

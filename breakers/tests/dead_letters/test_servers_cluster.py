@@ -13,9 +13,9 @@ from redis.crc import key_slot
 
 from breakers.dead_letters.departures import acting, leaving, restoring
 from breakers.dead_letters.finding import groups, sampling, streams
+from breakers.dead_letters.models import Departure, LetterServer
 from breakers.dead_letters.places import reading, samples, servers
 from breakers.dead_letters.places.servers import ServerAway
-from breakers.models.dead_letters import Departure, LetterServer
 from breakers.tests.dead_letters.own_redis import own_redis
 from breakers.tests.fleet import NOW, SECOND
 from controlplane.core.actors import system

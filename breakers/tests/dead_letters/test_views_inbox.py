@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from breakers.dead_letters.departures import acting
 from breakers.dead_letters.finding import alarms, indexing
-from breakers.models.dead_letters import Gap, LetterServer, LetterStream
+from breakers.dead_letters.models import Gap, LetterServer, LetterStream
 from breakers.tests.dead_letters.departing import KIM, REASON
 from breakers.tests.dead_letters.heaps import heap
 from controlplane.accounts.people.models import User

@@ -7,7 +7,7 @@ import pytest
 from django.urls import reverse
 
 from breakers.dead_letters.letters import packing
-from breakers.models.dead_letters import Departure, LetterStream, Replay
+from breakers.dead_letters.models import Departure, LetterStream, Replay
 from breakers.tests.dead_letters.departing import REASON
 from breakers.tests.dead_letters.heaps import heap
 from controlplane.accounts.people.models import User

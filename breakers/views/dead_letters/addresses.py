@@ -3,7 +3,7 @@ last in an address, and what is about one entry stands before it, behind a dash.
 
 from django.urls import reverse
 
-from breakers.models.dead_letters import LetterStream
+from breakers.dead_letters.models import LetterStream
 
 
 def of_stream(stream: LetterStream) -> str:

@@ -14,8 +14,8 @@ from breakers.dead_letters.bulk import holding, planning, replays
 from breakers.dead_letters.departures import leaving
 from breakers.dead_letters.letters import fingerprints
 from breakers.dead_letters.letters.filters import Chosen
+from breakers.dead_letters.models import LetterGroup, LetterStream
 from breakers.dead_letters.places.servers import ServerAway, ServerRefused
-from breakers.models.dead_letters import LetterGroup, LetterStream
 from breakers.views.dead_letters import addresses, messages
 from breakers.views.dead_letters.changes import moved_on, refused, troubled
 from breakers.views.dead_letters.forms import BulkForm

@@ -15,8 +15,8 @@ from django_htmx.http import HttpResponseClientRedirect
 from breakers.dead_letters.bulk import holding
 from breakers.dead_letters.departures import acting, leaving, restoring, revealing
 from breakers.dead_letters.letters import ids
+from breakers.dead_letters.models import Departure, LetterStream
 from breakers.models import Dependency
-from breakers.models.dead_letters import Departure, LetterStream
 from breakers.states import standing
 from breakers.states.standing import Standing
 from breakers.views.dead_letters import addresses, letter, payload

@@ -17,8 +17,8 @@ from django.views.decorators.http import require_http_methods
 from breakers.dead_letters.departures import acting, leaving, revealing
 from breakers.dead_letters.letters import redaction, showing
 from breakers.dead_letters.letters.entries import Entry, text
+from breakers.dead_letters.models import LetterStream
 from breakers.dead_letters.places.reading import Limits
-from breakers.models.dead_letters import LetterStream
 from breakers.views.dead_letters import letter, payload
 from breakers.views.dead_letters.changes import moved_on, page_of, refused, troubled
 from breakers.views.dead_letters.hiding import put_back

@@ -13,7 +13,7 @@ from breakers.dead_letters import configured
 from breakers.dead_letters.bulk.replays import KIND
 from breakers.dead_letters.finding import streams, weekly
 from breakers.dead_letters.finding.weekly import Failed
-from breakers.models.dead_letters import LetterServer, LetterStream, Replay
+from breakers.dead_letters.models import LetterServer, LetterStream, Replay
 from breakers.views import live
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_GET
 from breakers import names
 from breakers.dead_letters.bulk import replays
 from breakers.dead_letters.departures import leaving
-from breakers.models.dead_letters import Departure, Replay
+from breakers.dead_letters.models import Departure, Replay
 from breakers.views import live
 from breakers.views.dead_letters.bulk import WORDS
 from controlplane.core.browser import PersonRequest, signed_in

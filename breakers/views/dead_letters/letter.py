@@ -14,10 +14,10 @@ from breakers.dead_letters import history
 from breakers.dead_letters.departures import leaving
 from breakers.dead_letters.letters import ids, packing, redaction, showing
 from breakers.dead_letters.letters.entries import Entry
+from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.places import reading
 from breakers.dead_letters.places.reading import Limits
 from breakers.dead_letters.places.servers import ServerAway, ServerRefused
-from breakers.models.dead_letters import Departure, LetterStream
 from breakers.views.dead_letters import payload
 from breakers.views.dead_letters.stream import find, may_restore
 from controlplane.core.browser import PersonRequest, signed_in

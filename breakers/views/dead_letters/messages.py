@@ -13,8 +13,8 @@ from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.letters import redaction
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.letters.filters import MOMENTS, TEXTS, Chosen
+from breakers.dead_letters.models import LetterGroup, LetterStream
 from breakers.dead_letters.places.servers import ServerAway, ServerRefused
-from breakers.models.dead_letters import LetterGroup, LetterStream
 from breakers.views.dead_letters import addresses, payload
 from controlplane.core.browser import PersonRequest
 from controlplane.core.errors import InvalidInput

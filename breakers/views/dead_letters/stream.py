@@ -10,8 +10,8 @@ from django.views.decorators.http import require_GET
 
 from breakers.dead_letters.departures import archive
 from breakers.dead_letters.finding import groups, indexing, streams
+from breakers.dead_letters.models import Departure, Gap, LetterStream, Replay
 from breakers.dead_letters.places.servers import ServerAway, ServerRefused
-from breakers.models.dead_letters import Departure, Gap, LetterStream, Replay
 from breakers.views import live
 from breakers.views.dead_letters import addresses, messages
 from breakers.views.dead_letters.inbox import watched

@@ -7,8 +7,8 @@ import pytest
 from playwright.sync_api import expect
 
 from breakers.dead_letters.finding import indexing
+from breakers.dead_letters.models import Departure
 from breakers.models import Override
-from breakers.models.dead_letters import Departure
 from breakers.services import overrides
 from breakers.tests.dead_letters.heaps import heap
 from breakers.tests.house import dependency, reports

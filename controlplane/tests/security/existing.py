@@ -8,8 +8,8 @@ from typing import Any
 from breakers.dead_letters.bulk import replays
 from breakers.dead_letters.departures import acting
 from breakers.dead_letters.letters.filters import Chosen
+from breakers.dead_letters.models import Departure
 from breakers.models import Service
-from breakers.models.dead_letters import Departure
 from breakers.services import overrides
 from breakers.tests.dead_letters.heaps import Heap
 from controlplane.accounts.people.models import BrowserSession, User
