@@ -3,8 +3,9 @@
 from django.urls import URLPattern
 
 from breakers.api import board, catalogue, registry
-from breakers.api.dead_letters import urls as dead_letters
 from controlplane.core.http.routes import both_forms
+
+from .dead_letters import urls as dead_letters
 
 ONE = "<str:caller>/<str:callee>"
 

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from breakers.converters import STREAM_NAME
+from breakers.dead_letters.converters import STREAM_NAME
 from breakers.views.dead_letters import (
     bulk,
     changes,

@@ -9,14 +9,6 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from breakers.api.dead_letters.bodies import ArchiveFilters, ReasonBody
-from breakers.api.dead_letters.messages import READ, WRITE
-from breakers.api.dead_letters.shapes import (
-    ANY_SERVER,
-    DepartureShape,
-    RestoredShape,
-    WholeDepartureShape,
-)
 from breakers.dead_letters import resources
 from breakers.dead_letters.departures import archive, restoring
 from breakers.dead_letters.letters import ids
@@ -27,6 +19,10 @@ from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.errors import InvalidInput, NotFound
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
+
+from .bodies import ArchiveFilters, ReasonBody
+from .messages import READ, WRITE
+from .shapes import ANY_SERVER, DepartureShape, RestoredShape, WholeDepartureShape
 
 _COLUMNS = {
     "server": "stream__server",

@@ -7,8 +7,6 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.request import Request
 
-from breakers.api.dead_letters.bodies import ChoiceFilters, ExportFilters
-from breakers.api.dead_letters.messages import DeadLetterView, of_letters
 from breakers.dead_letters import exporting, listing
 from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.letters.filters import Chosen
@@ -16,6 +14,9 @@ from breakers.dead_letters.letters.redaction import configured_redaction
 from breakers.dead_letters.places import samples
 from controlplane.core.clock import db_now
 from controlplane.core.http import files
+
+from .bodies import ChoiceFilters, ExportFilters
+from .messages import DeadLetterView, of_letters
 
 SENT_AT_ONCE = 64 * 1024  # bytes, and one letter at least
 

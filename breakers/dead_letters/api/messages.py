@@ -9,20 +9,6 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from breakers.api.dead_letters.bodies import (
-    ChoiceFilters,
-    InboxFilters,
-    MessageFilters,
-    ServerFilter,
-)
-from breakers.api.dead_letters.shapes import (
-    ONE_MESSAGE,
-    ONE_STREAM,
-    GroupsShape,
-    MessageShape,
-    PageShape,
-    StreamShape,
-)
 from breakers.dead_letters import history, listing, resources
 from breakers.dead_letters.departures import missing
 from breakers.dead_letters.finding import groups, indexing, streams
@@ -36,6 +22,9 @@ from breakers.dead_letters.places import reading, servers
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.http.views import ApiView
+
+from .bodies import ChoiceFilters, InboxFilters, MessageFilters, ServerFilter
+from .shapes import ONE_MESSAGE, ONE_STREAM, GroupsShape, MessageShape, PageShape, StreamShape
 
 READ, WRITE = "dlq:read", "dlq:write"
 INDEXING_SECONDS = 1.4

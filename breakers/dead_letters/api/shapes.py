@@ -5,11 +5,12 @@ from typing import Any
 from drf_spectacular.utils import OpenApiParameter, extend_schema_field
 from rest_framework import serializers
 
-from breakers.api.dead_letters.bodies import ACTIONS
 from breakers.dead_letters.models import Departure, LetterStream
 from controlplane.core.approvals.api import ApprovalShape
 from controlplane.core.jobs.api import JobShape
 from controlplane.core.outbox.api import DeliveryShape
+
+from .bodies import ACTIONS
 
 SERVER = OpenApiParameter(
     "server", str, OpenApiParameter.QUERY, description="Name of a Redis server; `default`."

@@ -5,15 +5,16 @@ from typing import Any
 
 from drf_spectacular.utils import extend_schema
 
-from breakers.api.dead_letters.bodies import ReasonBody
-from breakers.api.dead_letters.messages import READ, WRITE
-from breakers.api.dead_letters.shapes import ANY_SERVER, FailedDeliveryShape
 from controlplane.core.actors import Actor
 from controlplane.core.http.fields import MutationBody, Text
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from controlplane.core.outbox import discards, naming, retries, selection
 from controlplane.core.outbox.api import ROWS, ListedShape, resource
 from controlplane.core.outbox.models import OutboxMessage
+
+from .bodies import ReasonBody
+from .messages import READ, WRITE
+from .shapes import ANY_SERVER, FailedDeliveryShape
 
 
 class OutboxRetryBody(MutationBody):

@@ -2,9 +2,10 @@
 
 from django.urls import URLPattern
 
-from breakers.api.dead_letters import actions, archive, export, jobs, messages, outbox
-from breakers.converters import STREAM_NAME
 from controlplane.core.http.routes import both_forms
+
+from .api import actions, archive, export, jobs, messages, outbox
+from .converters import STREAM_NAME
 
 # A stream's name may have any characters, so that what follows it is looked for from the end.
 STREAM = f"dlq/streams/{STREAM_NAME}"

@@ -8,15 +8,6 @@ from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from breakers.api.dead_letters.bodies import LIVE, JobBody, JobFilters, ReplayVerbBody, ServerFilter
-from breakers.api.dead_letters.messages import READ, WRITE, of_letters
-from breakers.api.dead_letters.shapes import (
-    ANY_SERVER,
-    SERVER,
-    PlanShape,
-    PurgeAskedShape,
-    ReplayShape,
-)
 from breakers.dead_letters.bulk import planning, replays
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.dead_letters.models import LetterStream
@@ -28,6 +19,10 @@ from controlplane.core.errors import InvalidInput, NotFound
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from controlplane.core.jobs import control
 from controlplane.core.jobs.models import Job
+
+from .bodies import LIVE, JobBody, JobFilters, ReplayVerbBody, ServerFilter
+from .messages import READ, WRITE, of_letters
+from .shapes import ANY_SERVER, SERVER, PlanShape, PurgeAskedShape, ReplayShape
 
 ROWS = Job.objects.filter(kind=replays.KIND).select_related("replay__stream")
 ROWS = ROWS.prefetch_related("steps")

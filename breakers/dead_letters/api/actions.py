@@ -5,15 +5,6 @@ from typing import Any
 
 from drf_spectacular.utils import extend_schema
 
-from breakers.api.dead_letters.bodies import ReasonBody, RetryBody, RevealBody, ServerFilter
-from breakers.api.dead_letters.messages import DeadLetterView, checked_id, of_letters, shown
-from breakers.api.dead_letters.shapes import (
-    ONE_MESSAGE,
-    SERVER,
-    DiscardedShape,
-    RetriedShape,
-    RevealedShape,
-)
 from breakers.dead_letters.departures import acting, revealing
 from breakers.dead_letters.letters import showing
 from breakers.dead_letters.letters.redaction import configured_redaction
@@ -21,6 +12,10 @@ from breakers.dead_letters.models import LetterStream
 from controlplane.core.actors import Actor
 from controlplane.core.errors import InvalidInput
 from controlplane.core.http.views import Done, mutation
+
+from .bodies import ReasonBody, RetryBody, RevealBody, ServerFilter
+from .messages import DeadLetterView, checked_id, of_letters, shown
+from .shapes import ONE_MESSAGE, SERVER, DiscardedShape, RetriedShape, RevealedShape
 
 UNSAID = "Asked for over the API, without saying why."
 
