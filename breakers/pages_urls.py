@@ -3,7 +3,8 @@
 from django.urls import path
 
 from breakers.views import board, changes, coverage, infrastructure, live, map, one, policy
-from breakers.views.dead_letters import urls as dead_letters
+
+from .dead_letters import pages_urls as dead_letters
 
 ONE = "breakers/<slug:caller>/<slug:callee>/"
 

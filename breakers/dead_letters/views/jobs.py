@@ -11,12 +11,13 @@ from breakers.dead_letters.bulk import replays
 from breakers.dead_letters.departures import leaving
 from breakers.dead_letters.models import Departure, Replay
 from breakers.views import live
-from breakers.views.dead_letters.bulk import WORDS
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.jobs import watch
 from controlplane.core.jobs.models import Job
+
+from .bulk import WORDS
 
 LATEST = 8
 VERBS = {

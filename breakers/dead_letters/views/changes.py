@@ -19,9 +19,6 @@ from breakers.dead_letters.models import Departure, LetterStream
 from breakers.models import Dependency
 from breakers.states import standing
 from breakers.states.standing import Standing
-from breakers.views.dead_letters import addresses, letter, payload
-from breakers.views.dead_letters.forms import WhyForm
-from breakers.views.dead_letters.stream import find
 from controlplane.core.actors import Actor
 from controlplane.core.browser import PersonRequest, in_dialog, show, signed_in
 from controlplane.core.changes import attempted, posted
@@ -30,6 +27,11 @@ from controlplane.core.errors import DomainError, Unavailable
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.problem import headers
 from controlplane.core.roles import Power
+
+from . import letter, payload
+from . import links as addresses
+from .forms import WhyForm
+from .stream import find
 
 OFTEN = 3
 """Retries after which another one is probably as good."""

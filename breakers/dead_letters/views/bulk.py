@@ -16,16 +16,18 @@ from breakers.dead_letters.letters import fingerprints
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.dead_letters.models import LetterGroup, LetterStream
 from breakers.dead_letters.places.servers import ServerAway, ServerRefused
-from breakers.views.dead_letters import addresses, messages
-from breakers.views.dead_letters.changes import moved_on, refused, troubled
-from breakers.views.dead_letters.forms import BulkForm
-from breakers.views.dead_letters.stream import find
 from controlplane.core.approvals.models import Approval
 from controlplane.core.browser import PersonRequest, show, signed_in
 from controlplane.core.changes import attempted, posted
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
+
+from . import links as addresses
+from . import messages
+from .changes import moved_on, refused, troubled
+from .forms import BulkForm
+from .stream import find
 
 COUNTING_SECONDS = 3.0
 COUNT = "count"

@@ -2,16 +2,9 @@
 
 from django.urls import path
 
-from breakers.dead_letters.converters import STREAM_NAME
-from breakers.views.dead_letters import (
-    bulk,
-    changes,
-    editing,
-    inbox,
-    jobs,
-    letter,
-    stream,
-)
+from .converters import STREAM_NAME
+from .views import bulk, changes, inbox, jobs, letter, stream
+from .views import edit as editing
 
 ROOT = "dead-letters/"
 # A dash is no part of a name that comes out of a pattern by accident.

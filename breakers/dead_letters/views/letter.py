@@ -18,12 +18,13 @@ from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.places import reading
 from breakers.dead_letters.places.reading import Limits
 from breakers.dead_letters.places.servers import ServerAway, ServerRefused
-from breakers.views.dead_letters import payload
-from breakers.views.dead_letters.stream import find, may_restore
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import NotFound
 from controlplane.core.http.permissions import actor_of
+
+from . import payload
+from .stream import find, may_restore
 
 
 @signed_in

@@ -13,13 +13,15 @@ from breakers.dead_letters.finding import groups, indexing, streams
 from breakers.dead_letters.models import Departure, Gap, LetterStream, Replay
 from breakers.dead_letters.places.servers import ServerAway, ServerRefused
 from breakers.views import live
-from breakers.views.dead_letters import addresses, messages
-from breakers.views.dead_letters.inbox import watched
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import NotFound
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.jobs.models import Job
+
+from . import links as addresses
+from . import messages
+from .inbox import watched
 
 TABS = ("groups", "messages", "archive", "gaps")
 GROUPS_SHOWN = 50

@@ -11,7 +11,8 @@ from django.utils.safestring import SafeString
 
 from breakers.dead_letters.letters import ids, redaction
 from breakers.dead_letters.models import LetterStream
-from breakers.views.dead_letters import addresses, payload
+from breakers.dead_letters.views import links as addresses
+from breakers.dead_letters.views import payload
 from controlplane.core.templatetags.screen import icon
 
 register = template.Library()

@@ -15,9 +15,11 @@ from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.letters.filters import MOMENTS, TEXTS, Chosen
 from breakers.dead_letters.models import LetterGroup, LetterStream
 from breakers.dead_letters.places.servers import ServerAway, ServerRefused
-from breakers.views.dead_letters import addresses, payload
 from controlplane.core.browser import PersonRequest
 from controlplane.core.errors import InvalidInput
+
+from . import links as addresses
+from . import payload
 
 PAGE_SIZE = 50
 SECONDS = 1.5

@@ -4,7 +4,8 @@ was, and nowhere else. Pure."""
 from typing import Any
 
 from breakers.dead_letters.letters.redaction import REDACTED
-from breakers.views.dead_letters import payload
+
+from . import payload
 
 MOVED = "What is hidden has to stay where it was, and so has what lies beside it in a list."
 

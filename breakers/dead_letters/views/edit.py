@@ -19,16 +19,17 @@ from breakers.dead_letters.letters import redaction, showing
 from breakers.dead_letters.letters.entries import Entry, text
 from breakers.dead_letters.models import LetterStream
 from breakers.dead_letters.places.reading import Limits
-from breakers.views.dead_letters import letter, payload
-from breakers.views.dead_letters.changes import moved_on, page_of, refused, troubled
-from breakers.views.dead_letters.hiding import put_back
-from breakers.views.dead_letters.stream import find
 from controlplane.core.actors import Actor
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput, NotFound, Unavailable
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.roles import Power
+
+from . import letter, payload
+from .changes import moved_on, page_of, refused, troubled
+from .redacted_edits import put_back
+from .stream import find
 
 MAX_BYTES = 40 * 1024
 """Of a message that a form can bring back in one request."""
