@@ -23,7 +23,7 @@ from django.apps import apps
 from django.conf import settings
 from django.db import DatabaseError, models, transaction
 
-from breakers.tests.dead_letters.heaps import Heap
+from breakers.dead_letters.tests.heaps import Heap
 from controlplane.core.actors import system
 from controlplane.core.audit import services as audit
 from controlplane.core.clock import db_now

@@ -7,7 +7,7 @@ import pytest
 from django.urls import resolve
 from playwright.sync_api import Browser
 
-from breakers.tests.dead_letters.heaps import heap
+from breakers.dead_letters.tests.heaps import heap
 from controlplane.accounts.people.models import User
 from controlplane.core.http.tests.callers import person
 from controlplane.tests.browser import Desks

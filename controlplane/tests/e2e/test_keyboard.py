@@ -8,9 +8,9 @@ from playwright.sync_api import expect
 
 from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.models import Departure
+from breakers.dead_letters.tests.heaps import heap
 from breakers.models import Override
 from breakers.services import overrides
-from breakers.tests.dead_letters.heaps import heap
 from breakers.tests.house import dependency, reports
 from controlplane.accounts.tokens.models import Token
 from controlplane.core.approvals.models import Approval

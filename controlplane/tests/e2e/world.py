@@ -7,8 +7,8 @@ from breakers.dead_letters.bulk import replays
 from breakers.dead_letters.departures import acting
 from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.letters.filters import Chosen
+from breakers.dead_letters.tests.heaps import Heap
 from breakers.services import overrides
-from breakers.tests.dead_letters.heaps import Heap
 from breakers.tests.house import dependency, minute, reports
 from controlplane.accounts.people.models import User
 from controlplane.core.actors import Actor

@@ -9,9 +9,9 @@ from breakers.dead_letters.bulk import replays
 from breakers.dead_letters.departures import acting
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.dead_letters.models import Departure
+from breakers.dead_letters.tests.heaps import Heap
 from breakers.models import Service
 from breakers.services import overrides
-from breakers.tests.dead_letters.heaps import Heap
 from controlplane.accounts.people.models import BrowserSession, User
 from controlplane.accounts.tokens.models import Token
 from controlplane.core.actors import Actor

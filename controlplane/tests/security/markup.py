@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
-from breakers.tests.dead_letters.heaps import Heap
+from breakers.dead_letters.tests.heaps import Heap
 from breakers.tests.house import dependency, reports
 from controlplane.accounts.people.models import User
 from controlplane.core.actors import system

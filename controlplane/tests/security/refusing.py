@@ -7,7 +7,7 @@ from typing import Any
 from django.db import connection
 from django.test import Client
 
-from breakers.tests.dead_letters.heaps import heap
+from breakers.dead_letters.tests.heaps import heap
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import browser_of
 from controlplane.tests.security import callers, existing, markup

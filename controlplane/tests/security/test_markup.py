@@ -4,7 +4,7 @@ from html import unescape
 
 import pytest
 
-from breakers.tests.dead_letters.heaps import heap
+from breakers.dead_letters.tests.heaps import heap
 from controlplane.tests.e2e import pages
 from controlplane.tests.security import markup, urls
 from controlplane.tests.security.callers import browser_of, undone

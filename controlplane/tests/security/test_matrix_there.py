@@ -3,7 +3,7 @@ that it is not for them, not that it is not there."""
 
 import pytest
 
-from breakers.tests.dead_letters.heaps import heap
+from breakers.dead_letters.tests.heaps import heap
 from controlplane.core.roles import SCOPES_OF, Role
 from controlplane.tests.security import callers, existing, markup, matrix, urls
 

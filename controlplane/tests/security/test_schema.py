@@ -11,7 +11,7 @@ import orjson
 import pytest
 import schemathesis
 
-from breakers.tests.dead_letters.heaps import heap
+from breakers.dead_letters.tests.heaps import heap
 from breakers.tests.house import dependency
 from controlplane.accounts.people.models import User
 from controlplane.core.clock import db_now

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from django.test import Client
 
-from breakers.tests.dead_letters.heaps import Heap
+from breakers.dead_letters.tests.heaps import Heap
 from controlplane.accounts.people.models import BrowserSession, User
 from controlplane.core.approvals.models import Approval
 from controlplane.core.canonical import timestamp

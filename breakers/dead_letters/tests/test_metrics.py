@@ -5,9 +5,10 @@ import pytest
 from breakers import metrics
 from breakers.dead_letters.finding import sampling
 from breakers.dead_letters.models import LetterServer, LetterStream
-from breakers.tests.dead_letters.heaps import heap
 from breakers.tests.fleet import NOW
 from breakers.tests.test_metrics import said
+
+from .heaps import heap
 
 pytestmark = pytest.mark.django_db
 

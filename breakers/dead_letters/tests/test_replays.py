@@ -7,7 +7,6 @@ from breakers.dead_letters.bulk import planning, replaying, replays
 from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.models import Channel, Departure, LetterStream, Replay
-from breakers.tests.dead_letters.heaps import heap
 from breakers.tests.fleet import MINUTE, NOW, SECOND, dependency, reports
 from breakers.tests.registered import OPERATOR, VIEWER
 from controlplane.core.approvals import services as approvals
@@ -17,6 +16,8 @@ from controlplane.core.gates.models import Gate
 from controlplane.core.http.tests.callers import person
 from controlplane.core.jobs import control, engine, kinds
 from controlplane.core.jobs.models import Job
+
+from .heaps import heap
 
 pytestmark = pytest.mark.django_db
 REASON = "broker is back, 0 errors since 02:10"

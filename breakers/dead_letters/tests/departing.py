@@ -6,11 +6,12 @@ from breakers.dead_letters.departures import leaving
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.places import reading
-from breakers.tests.dead_letters.heaps import Heap
 from breakers.tests.fleet import NOW
 from controlplane.core.actors import Actor
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.roles import SCOPES_OF, Role
+
+from .heaps import Heap
 
 REASON = "INC-4411 fixed in 2.14.1"
 

@@ -6,7 +6,6 @@ from urllib.parse import quote
 import pytest
 
 from breakers.models import LetterStream
-from breakers.tests.dead_letters.heaps import heap
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role, with_token
@@ -14,6 +13,8 @@ from controlplane.core.http.tests.documents import api_document
 from controlplane.core.http.tests.test_openapi import complaints
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.supervisor import ports
+
+from .heaps import heap
 
 pytestmark = pytest.mark.django_db
 REASON = "broker is back, 0 errors since 02:10"

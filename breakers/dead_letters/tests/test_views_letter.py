@@ -8,13 +8,14 @@ from django.urls import reverse
 
 from breakers.dead_letters.letters import packing
 from breakers.dead_letters.models import Departure, LetterStream, Replay
-from breakers.tests.dead_letters.departing import REASON
-from breakers.tests.dead_letters.heaps import heap
 from controlplane.accounts.people.models import User
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.http.tests.callers import person
 from switches.tests.screens import DIALOG, Tags, browser, page, text
+
+from .departing import REASON
+from .heaps import heap
 
 pytestmark = pytest.mark.django_db
 ORDER = {"order": {"id": 17, "items": [{"sku": "A"}]}, "api_key": "sk-1"}

@@ -4,10 +4,11 @@ import pytest
 from playwright.sync_api import expect
 
 from breakers.dead_letters.finding import indexing
-from breakers.tests.dead_letters.heaps import heap
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from controlplane.core.jobs import engine
+
+from .heaps import heap
 
 pytestmark = pytest.mark.e2e
 

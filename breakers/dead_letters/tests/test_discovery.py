@@ -5,7 +5,8 @@ import pytest
 from breakers.dead_letters.finding import discovery
 from breakers.dead_letters.models import MAX_NAME_LENGTH
 from breakers.dead_letters.places import servers
-from breakers.tests.dead_letters.heaps import heap
+
+from .heaps import heap
 
 
 @pytest.fixture

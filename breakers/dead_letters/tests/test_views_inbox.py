@@ -10,12 +10,13 @@ from django.urls import reverse
 from breakers.dead_letters.departures import acting
 from breakers.dead_letters.finding import alarms, indexing
 from breakers.dead_letters.models import Gap, LetterServer, LetterStream
-from breakers.tests.dead_letters.departing import KIM, REASON
-from breakers.tests.dead_letters.heaps import heap
 from controlplane.accounts.people.models import User
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from switches.tests.screens import PART, browser, page, text
+
+from .departing import KIM, REASON
+from .heaps import heap
 
 pytestmark = pytest.mark.django_db
 

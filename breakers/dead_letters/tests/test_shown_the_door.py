@@ -10,8 +10,6 @@ from django.db import connection
 from breakers.dead_letters.departures import acting
 from breakers.dead_letters.finding import indexing
 from breakers.models import Departure
-from breakers.tests.dead_letters.departing import KIM, REASON, dead, origin
-from breakers.tests.dead_letters.heaps import heap
 from controlplane.accounts.people import services as people
 from controlplane.core import deadline
 from controlplane.core.actors import system
@@ -20,6 +18,9 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import Unavailable
 from controlplane.core.http.tests.callers import person, signed_in
 from controlplane.core.http.tests.sessions import another_session, until_waiting
+
+from .departing import KIM, REASON, dead, origin
+from .heaps import heap
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

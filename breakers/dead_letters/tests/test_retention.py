@@ -11,11 +11,12 @@ from breakers.dead_letters.departures import acting, retention
 from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.models import Departure, LetterStream, Replay
 from breakers.dead_letters.places import servers
-from breakers.tests.dead_letters.departing import KIM, REASON, audited, dead, declare, departures
-from breakers.tests.dead_letters.heaps import heap
-from breakers.tests.dead_letters.own_redis import stopped_redis
 from breakers.tests.fleet import NOW
 from controlplane.core.jobs.models import Job
+
+from .departing import KIM, REASON, audited, dead, declare, departures
+from .heaps import heap
+from .own_redis import stopped_redis
 
 pytestmark = pytest.mark.django_db
 DAY = timedelta(days=1)

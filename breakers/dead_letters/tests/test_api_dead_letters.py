@@ -11,8 +11,9 @@ import pytest
 from breakers.dead_letters import listing
 from breakers.dead_letters.templatetags.letters import letter_url
 from breakers.models import LetterStream
-from breakers.tests.dead_letters.heaps import heap
 from controlplane.core.http.tests.callers import as_role
+
+from .heaps import heap
 
 pytestmark = pytest.mark.django_db
 REASON = "broker is back, 0 errors since 02:10"

@@ -5,10 +5,11 @@ from urllib.parse import quote
 import pytest
 
 from breakers.models import Departure
-from breakers.tests.dead_letters.heaps import heap
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.http.tests.callers import Api, as_role, with_token
 from controlplane.core.jobs.models import Job
+
+from .heaps import heap
 
 pytestmark = pytest.mark.django_db
 REASON = "broker is back, 0 errors since 02:10"

@@ -7,9 +7,10 @@ import pytest
 
 from breakers.dead_letters.finding import alarms, sampling
 from breakers.dead_letters.models import LetterStream
-from breakers.tests.dead_letters.heaps import heap
 from breakers.tests.fleet import MINUTE, NOW, reachable, told
 from controlplane.core.outbox import rendering
+
+from .heaps import heap
 
 pytestmark = pytest.mark.django_db
 LATER = NOW + timedelta(minutes=10)

@@ -11,12 +11,13 @@ from breakers.dead_letters.bulk import replays, turns
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.dead_letters.places import servers
 from breakers.models import Departure, LetterStream, Replay
-from breakers.tests.dead_letters.heaps import heap
-from breakers.tests.dead_letters.own_redis import own_redis, stopped_redis, way_to
 from breakers.tests.fleet import MINUTE, NOW, SECOND
 from breakers.tests.registered import OPERATOR
 from controlplane.core.jobs import engine
 from controlplane.core.jobs.models import Job
+
+from .heaps import heap
+from .own_redis import own_redis, stopped_redis, way_to
 
 pytestmark = pytest.mark.django_db
 HEAVY = b"7f1d" * 500_000

@@ -16,9 +16,10 @@ from django.db import connection
 from breakers.dead_letters import settling
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.models import Departure, Letter
-from breakers.tests.dead_letters.departing import audited, dead, origin
-from breakers.tests.dead_letters.heaps import heap
 from controlplane.core.clock import db_now
+
+from .departing import audited, dead, origin
+from .heaps import heap
 
 pytestmark = [pytest.mark.faults, pytest.mark.django_db(transaction=True)]
 LETTERS, LIVES = 600, 8
@@ -42,7 +43,7 @@ def environment(heap_):
 
 
 def operator(heap_, entry_ids):
-    code = [sys.executable, "-m", "breakers.tests.dead_letters.an_operator"]
+    code = [sys.executable, "-m", "breakers.dead_letters.tests.an_operator"]
     process = subprocess.Popen(
         [*code, heap_.name(), *entry_ids],
         env=environment(heap_),

@@ -7,7 +7,6 @@ import pytest
 from breakers.dead_letters.bulk import replays
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.models import Departure, Letter, Replay
-from breakers.tests.dead_letters.heaps import heap
 from breakers.tests.fleet import NOW, SECOND
 from breakers.tests.registered import OPERATOR
 from controlplane.core.audit.models import AuditEntry
@@ -15,6 +14,8 @@ from controlplane.core.jobs import control, engine, kinds
 from controlplane.core.jobs.claims import LEASE
 from controlplane.core.jobs.models import Job
 from controlplane.core.jobs.tests.house import Died, Dying
+
+from .heaps import heap
 
 pytestmark = pytest.mark.django_db
 LEASE_OVER = LEASE + SECOND

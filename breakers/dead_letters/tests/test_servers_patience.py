@@ -7,7 +7,8 @@ import pytest
 
 from breakers.dead_letters.places import servers
 from breakers.dead_letters.places.servers import LARGE, Call, ServerAway
-from breakers.tests.dead_letters.own_redis import own_redis
+
+from .own_redis import own_redis
 
 
 @pytest.fixture

@@ -11,20 +11,11 @@ from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.letters import packing
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.models import Departure, Gap, Letter
-from breakers.tests.dead_letters.departing import (
-    KIM,
-    LEE,
-    REASON,
-    audited,
-    dead,
-    declare,
-    departures,
-    entry,
-    origin,
-)
-from breakers.tests.dead_letters.heaps import heap
 from breakers.tests.fleet import HOUR, MINUTE, NOW, SECOND
 from controlplane.core.http.tests.callers import at_once
+
+from .departing import KIM, LEE, REASON, audited, dead, declare, departures, entry, origin
+from .heaps import heap
 
 pytestmark = pytest.mark.django_db
 LATER = NOW + 31 * SECOND

@@ -9,23 +9,13 @@ from breakers.dead_letters.departures import acting, leaving
 from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.letters import packing
 from breakers.dead_letters.models import Departure, LetterStream
-from breakers.tests.dead_letters.departing import (
-    KIM,
-    LEE,
-    REASON,
-    actor,
-    audited,
-    dead,
-    declare,
-    departures,
-    entry,
-    origin,
-)
-from breakers.tests.dead_letters.heaps import heap
 from breakers.tests.fleet import NOW
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from controlplane.core.http.tests.callers import at_once
 from controlplane.core.roles import Role
+
+from .departing import KIM, LEE, REASON, actor, audited, dead, declare, departures, entry, origin
+from .heaps import heap
 
 pytestmark = pytest.mark.django_db
 

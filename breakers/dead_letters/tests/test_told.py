@@ -8,9 +8,10 @@ from breakers import topics
 from breakers.dead_letters import told
 from breakers.dead_letters.finding import sampling
 from breakers.dead_letters.models import LetterServer
-from breakers.tests.dead_letters.heaps import heap
 from breakers.tests.fleet import NOW
 from controlplane.core.live.topics import allowed
+
+from .heaps import heap
 
 pytestmark = pytest.mark.django_db
 

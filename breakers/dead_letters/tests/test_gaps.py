@@ -6,8 +6,9 @@ from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.models import Departure, Gap, Letter, LetterStream
 from breakers.dead_letters.places import samples
-from breakers.tests.dead_letters.heaps import heap
 from breakers.tests.fleet import HOUR, MINUTE, NOW, SECOND
+
+from .heaps import heap
 
 pytestmark = pytest.mark.django_db
 

@@ -4,10 +4,11 @@ import pytest
 
 from breakers.dead_letters.departures import acting
 from breakers.dead_letters.places import reading, servers
-from breakers.tests.dead_letters.heaps import heap
 from breakers.tests.fleet import NOW, SECOND
 from controlplane.core.actors import system
 from switchgear.dlq import Consumer, Names
+
+from .heaps import heap
 
 pytestmark = pytest.mark.django_db
 ADA = system("shell:ada")

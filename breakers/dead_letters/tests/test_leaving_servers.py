@@ -9,10 +9,11 @@ from breakers.dead_letters import settling
 from breakers.dead_letters.departures import acting, restoring
 from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.places import servers
-from breakers.tests.dead_letters.departing import KIM, REASON, audited, departures
-from breakers.tests.dead_letters.own_redis import own_redis, way_to
 from breakers.tests.fleet import MINUTE, NOW
 from controlplane.core.errors import Conflict, Unavailable
+
+from .departing import KIM, REASON, audited, departures
+from .own_redis import own_redis, way_to
 
 pytestmark = pytest.mark.django_db
 NAME, ORIGIN = "axiom:dlq:events", "axiom:events"

@@ -7,10 +7,11 @@ import pytest
 from breakers.dead_letters.finding import sampling, streams
 from breakers.dead_letters.models import DepthMinute, LetterServer, LetterStream
 from breakers.dead_letters.places import servers
-from breakers.tests.dead_letters.heaps import heap
 from breakers.tests.fleet import MINUTE, NOW, SECOND
 from controlplane.core.errors import NotFound
 from controlplane.core.outbox.models import OutboxMessage
+
+from .heaps import heap
 
 pytestmark = pytest.mark.django_db
 NOBODY = "redis://127.0.0.1:1/0"

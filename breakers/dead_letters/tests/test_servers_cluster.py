@@ -16,9 +16,10 @@ from breakers.dead_letters.finding import groups, sampling, streams
 from breakers.dead_letters.models import Departure, LetterServer
 from breakers.dead_letters.places import reading, samples, servers
 from breakers.dead_letters.places.servers import ServerAway
-from breakers.tests.dead_letters.own_redis import own_redis
 from breakers.tests.fleet import NOW, SECOND
 from controlplane.core.actors import system
+
+from .own_redis import own_redis
 
 pytestmark = pytest.mark.django_db
 ADA = system("shell:ada")

@@ -9,8 +9,9 @@ from django.db.models import Sum
 
 from breakers.dead_letters.finding import indexing, sampling, streams
 from breakers.dead_letters.models import GroupDay, Letter, LetterStream
-from breakers.tests.dead_letters.heaps import heap
 from breakers.tests.fleet import NOW, SECOND
+
+from .heaps import heap
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

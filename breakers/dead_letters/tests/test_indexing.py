@@ -7,9 +7,10 @@ import pytest
 from breakers.dead_letters.finding import groups, indexing, weekly
 from breakers.dead_letters.letters import fingerprints
 from breakers.dead_letters.models import Departure, GroupDay, Letter
-from breakers.tests.dead_letters.departing import entry
-from breakers.tests.dead_letters.heaps import heap
 from breakers.tests.fleet import HOUR, MINUTE, NOW, SECOND
+
+from .departing import entry
+from .heaps import heap
 
 pytestmark = pytest.mark.django_db
 MS = int(NOW.timestamp() * 1000)

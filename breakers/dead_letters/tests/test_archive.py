@@ -8,23 +8,14 @@ import pytest
 from breakers.dead_letters import settling
 from breakers.dead_letters.departures import acting, archive, restoring, revealing
 from breakers.dead_letters.models import Departure, LetterStream
-from breakers.tests.dead_letters.departing import (
-    KIM,
-    LEE,
-    REASON,
-    actor,
-    audited,
-    dead,
-    declare,
-    departures,
-    origin,
-)
-from breakers.tests.dead_letters.heaps import heap
 from breakers.tests.fleet import MINUTE, NOW
 from controlplane.core.actors import Actor
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from controlplane.core.http.tests.callers import at_once
 from controlplane.core.roles import Role
+
+from .departing import KIM, LEE, REASON, actor, audited, dead, declare, departures, origin
+from .heaps import heap
 
 pytestmark = pytest.mark.django_db
 DAY = timedelta(days=1)
