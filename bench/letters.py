@@ -113,7 +113,7 @@ def _fields(n: int) -> Mapping[str, str]:
 def _read_all() -> tuple[float, float]:
     """Read into the index what the first question left: wall and CPU seconds for all of it."""
     from breakers.dead_letters.finding import indexing, streams
-    from breakers.models import Letter
+    from breakers.dead_letters.models import Letter
     from controlplane.core.clock import db_now
 
     stream = streams.find("default", NAME, db_now())
@@ -153,7 +153,7 @@ def _all(server: Server, token: str, person: console.Browser) -> Iterator[Asked]
 def _deep(server: Server, token: str, messages: str) -> str:
     """The id of a letter in the middle of the stream."""
     from breakers.dead_letters.letters import ids
-    from breakers.models import Letter
+    from breakers.dead_letters.models import Letter
 
     _api(server, token, messages)
     rows = Letter.objects.order_by("position").values_list("position", flat=True)

@@ -2,8 +2,6 @@
 lasts."""
 
 # Each of these registers rules beside what it does.
-from breakers.dead_letters.departures import archive as _archive  # noqa: F401
-from breakers.dead_letters.finding import forgetting as _forgetting  # noqa: F401
 from breakers.services import reported
 from breakers.states import minutes as _minutes  # noqa: F401
 from controlplane.core.retention import Rule, lasting, rule
@@ -35,10 +33,3 @@ lasting(
     "breakers.Channel",
 )
 lasting("One row for each thing that is watched; it goes with it.", "breakers.Probe")
-lasting(
-    "A mirror of what lies in Redis: it goes with it. DLQ_KEPT_DAYS says how long letters lie.",
-    "breakers.Letter",
-    "breakers.LetterStream",
-    "breakers.LetterServer",
-)
-lasting("Who retried what in bulk belongs to the proof; jobs of that kind stay.", "breakers.Replay")

@@ -8,8 +8,6 @@ from django.db import connection
 from django.db.models import Count, QuerySet
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from breakers.dead_letters import sources
-from breakers.dead_letters.finding import streams
 from breakers.models import Alarm, Override, Probe
 from breakers.outages import services as outages
 from breakers.states.standing import CLOSED, HALF_OPEN, OPEN, UNKNOWN
@@ -17,8 +15,6 @@ from controlplane.core import exposing, metrics
 from controlplane.core.compiled_query import fetch_rows
 from controlplane.core.degradation import services as degradation
 from controlplane.core.instances.queries import HEARD_WITHIN
-
-from .dead_letters.models import LetterServer, LetterStream
 
 PAIR = ("caller", "callee")
 CODES = {CLOSED: 0, OPEN: 1, HALF_OPEN: 2}
@@ -110,41 +106,6 @@ def standing(now: datetime) -> Iterator[Metric]:
     yield _by("switchgear_probe_up", "1 while the service answers its probe.", "service", there)
 
 
-@metrics.from_database
-def dead_letters(now: datetime) -> Iterator[Metric]:
-    """A stream's label is its name, with the server before it unless that is the default one."""
-    depth = GaugeMetricFamily(
-        "switchgear_dlq_depth", "Dead letters that lie in a stream.", labels=["stream"]
-    )
-    alerting = GaugeMetricFamily(
-        "switchgear_dlq_alerting", "1 while a stream is too deep for long.", labels=["stream"]
-    )
-    arrived = CounterMetricFamily(
-        "switchgear_dlq_messages", "Dead letters that arrived.", labels=["stream"]
-    )
-    retried = CounterMetricFamily(
-        "switchgear_dlq_reprocessed", "Dead letters that went back.", labels=["stream"]
-    )
-    vanished = CounterMetricFamily(
-        "switchgear_dlq_vanished", "Dead letters gone, and not through us.", labels=["stream"]
-    )
-    for one in streams.listed(now):
-        label = [_label(one)]
-        depth.add_metric(label, one.depth)
-        alerting.add_metric(label, int(one.alarmed_at is not None))
-        arrived.add_metric(label, one.arrived_total)
-        retried.add_metric(label, one.retried_total)
-        vanished.add_metric(label, one.vanished_total)
-    yield from (depth, alerting, arrived, retried, vanished)
-    there = {name: int(not is_away) for name, is_away in fetch_rows(_servers)}
-    yield _by("switchgear_dlq_server_up", "1 while the Redis server answers.", "server", there)
-
-
-def _label(stream: LetterStream) -> str:
-    is_default = stream.server == sources.DEFAULT
-    return stream.name if is_default else f"{stream.server}/{stream.name}"
-
-
 def _overrides() -> QuerySet[Override, tuple[Any, ...]]:
     live = Override.objects.filter(ended_at__isnull=True).order_by()
     return live.values_list("mode").annotate(Count("pk"))
@@ -157,10 +118,6 @@ def _alarms() -> QuerySet[Alarm, tuple[Any, ...]]:
 
 def _probes() -> QuerySet[Probe, tuple[Any, ...]]:
     return Probe.objects.filter(since__isnull=False).order_by("pk").values_list("pk", "is_away")
-
-
-def _servers() -> QuerySet[LetterServer, tuple[Any, ...]]:
-    return LetterServer.objects.order_by("pk").values_list("pk", "is_away")
 
 
 def _by(name: str, help_text: str, label: str, values: dict[str, int]) -> Metric:

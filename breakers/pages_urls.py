@@ -4,8 +4,6 @@ from django.urls import path
 
 from breakers.views import board, changes, coverage, infrastructure, live, map, one, policy
 
-from .dead_letters import pages_urls as dead_letters
-
 ONE = "breakers/<slug:caller>/<slug:callee>/"
 
 urlpatterns = [
@@ -21,5 +19,4 @@ urlpatterns = [
     path(f"{ONE}override/remove/", changes.remove_override, name="override_remove"),
     path(f"{ONE}remove/", changes.remove, name="dependency_remove"),
     path(f"{ONE}edit/", policy.edit, name="dependency_edit"),
-    *dead_letters.urlpatterns,
 ]

@@ -1,4 +1,4 @@
-"""What breakers put into the palette: their pages, forcing, dependencies and dead letters."""
+"""What breakers put into the palette: their pages, forcing, dependencies."""
 
 import re
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from django.db.models import Q
 from django.urls import reverse
 
-from breakers.models import Dependency, LetterStream
+from breakers.models import Dependency
 from controlplane.core.palette import matching
 from controlplane.core.palette.sources import ACTION, FEW, Asked, Command, Entry, commands, things
 
@@ -44,7 +44,6 @@ commands(
     Command("Dependency map", "map", "map_page", keys="g m", words="graph who calls"),
     Command("Fallbacks", "fallback", "fallbacks_page", words="coverage gaps matrix"),
     Command("Infrastructure", "store", "infrastructure_page", words="redis postgres probes"),
-    Command("Dead letters", "letters", "dead_letters_page", keys="g d", words="dlq retry queue"),
 )
 
 
@@ -82,23 +81,3 @@ def _of(one: Dependency, words: Sequence[str], forces: bool) -> Sequence[Entry]:
         ACTION, title, "override", path, "opens the form", in_dialog=True, weight=weight + 100
     )
     return [force, page]
-
-
-@things(40)
-def letter_streams(asked: Asked) -> Sequence[Entry]:
-    """Streams of dead letters, by name and origin."""
-    found = LetterStream.objects.filter(gone_at__isnull=True)
-    for word in asked.words[:6]:
-        found = found.filter(Q(name__icontains=word) | Q(origin__icontains=word))
-    return [
-        Entry(
-            "Dead letters",
-            one.name,
-            "letters",
-            reverse("letter_stream_page", args=[one.server, one.name]),
-            f"{one.depth:,} on {one.server}",
-            weight=matching.weight(asked.words, one.name, one.origin),
-            keeps=True,
-        )
-        for one in found.order_by("-depth", "name")[:FEW]
-    ]

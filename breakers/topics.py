@@ -1,11 +1,10 @@
-"""What open pages and programs may listen to of this app: how breakers stand, and dead letters."""
+"""What open pages and programs may listen to of this app: how breakers stand."""
 
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from breakers import resources
-from breakers.dead_letters import told
 from breakers.states import standing
 from controlplane.core.live import topics
 
@@ -17,4 +16,3 @@ def read(ids: Sequence[str], now: datetime) -> dict[str, dict[str, Any]]:
 
 
 topics.register("breakers", scope="breakers:read", event="breaker.changed", read=read)
-topics.register("dlq", scope="dlq:read", event="dlq.changed", read=told.read)

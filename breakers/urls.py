@@ -5,8 +5,6 @@ from django.urls import URLPattern
 from breakers.api import board, catalogue, registry
 from controlplane.core.http.routes import both_forms
 
-from .dead_letters import urls as dead_letters
-
 ONE = "<str:caller>/<str:callee>"
 
 api_urlpatterns: list[URLPattern] = [
@@ -20,5 +18,4 @@ api_urlpatterns: list[URLPattern] = [
     *both_forms("services/", catalogue.ServiceList.as_view(), name="api-services"),
     *both_forms("services/<str:slug>/", catalogue.ServiceDetail.as_view(), name="api-service"),
     *both_forms("channels/", catalogue.ChannelList.as_view(), name="api-channels"),
-    *dead_letters.api_urlpatterns,
 ]

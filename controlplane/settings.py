@@ -39,6 +39,7 @@ INSTALLED_APPS = [
     "controlplane.processes",
     "switches",
     "breakers",
+    "breakers.dead_letters",
     "slo",
     "django.contrib.admin.apps.SimpleAdminConfig",  # Only the URLs load the admin's modules.
     "django.contrib.auth",

@@ -3,6 +3,7 @@
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
 
+from breakers.dead_letters.urls import api_urlpatterns as dead_letters_api
 from breakers.urls import api_urlpatterns as breakers_api
 from controlplane.accounts.urls import api_urlpatterns as accounts_api
 from controlplane.core.http.docs import DocsView, SchemaView
@@ -20,7 +21,16 @@ admin.autodiscover()
 urlpatterns: list[URLPattern | URLResolver] = [
     path(
         "api/v1/",
-        include([*switches_api, *breakers_api, *slo_api, *core_api, *accounts_api]),
+        include(
+            [
+                *switches_api,
+                *breakers_api,
+                *dead_letters_api,
+                *slo_api,
+                *core_api,
+                *accounts_api,
+            ]
+        ),
     ),
     path("api/schema/", SchemaView.as_view(), name="schema"),
     path("api/docs/", DocsView.as_view(), name="docs"),
@@ -29,6 +39,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("controlplane.accounts.pages_urls")),
     path("", include("controlplane.core.pages_urls")),
     path("", include("breakers.pages_urls")),
+    path("", include("breakers.dead_letters.pages_urls")),
     path("", include("slo.pages_urls")),
     path("", include("switches.pages_urls")),
 ]

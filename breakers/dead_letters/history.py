@@ -24,7 +24,7 @@ from breakers.dead_letters.letters.entries import (
     Pairs,
 )
 from breakers.dead_letters.letters.redaction import Redaction
-from breakers.models import Departure, LetterStream
+from breakers.dead_letters.models import Departure, LetterStream
 from controlplane.core.canonical import timestamp
 from controlplane.core.errors import NotFound
 

@@ -14,9 +14,9 @@ from breakers.dead_letters.bulk import selecting
 from breakers.dead_letters.letters import ids, showing
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.letters.filters import Chosen
+from breakers.dead_letters.models import LetterStream
 from breakers.dead_letters.places import reading
 from breakers.dead_letters.places.reading import Limits
-from breakers.models import LetterStream
 from controlplane.core.errors import InvalidInput, NotFound
 
 DEFAULT_PAGE, MAX_PAGE = 50, 200

@@ -51,6 +51,7 @@ class LetterStream(models.Model):
     gone_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
+        app_label = "breakers"
         constraints = [
             models.UniqueConstraint(fields=["server", "name"], name="letter_stream_once"),
             models.CheckConstraint(
@@ -75,6 +76,9 @@ class LetterServer(models.Model):
     asked_at = models.DateTimeField(null=True, blank=True)
     error = models.CharField(max_length=MAX_ERROR_LENGTH, blank=True)
 
+    class Meta:
+        app_label = "breakers"
+
     def __str__(self) -> str:
         return self.name
 
@@ -94,6 +98,7 @@ class LetterGroup(models.Model):
     last_at = models.DateTimeField()
 
     class Meta:
+        app_label = "breakers"
         constraints = [
             models.UniqueConstraint(fields=["stream", "fingerprint"], name="letter_group_once"),
         ]
@@ -110,6 +115,7 @@ class GroupDay(models.Model):
     arrived = models.BigIntegerField(default=0)
 
     class Meta:
+        app_label = "breakers"
         constraints = [
             models.UniqueConstraint(fields=["group", "day"], name="letter_group_day_once"),
         ]
@@ -137,6 +143,7 @@ class Letter(models.Model):
     size_bytes = models.BigIntegerField(default=0)
 
     class Meta:
+        app_label = "breakers"
         constraints = [
             models.UniqueConstraint(fields=["stream", "position"], name="letter_once"),
         ]
@@ -156,6 +163,7 @@ class Gap(models.Model):
     noticed_at = models.DateTimeField()
 
     class Meta:
+        app_label = "breakers"
         indexes = [models.Index(fields=["stream", "-noticed_at"], name="letter_gap_by_stream")]
 
     def __str__(self) -> str:
@@ -173,6 +181,7 @@ class DepthMinute(models.Model):
     arrived = models.BigIntegerField(default=0)
 
     class Meta:
+        app_label = "breakers"
         constraints = [
             models.UniqueConstraint(fields=["stream", "minute"], name="letter_depth_minute_once"),
         ]
@@ -203,6 +212,7 @@ class Replay(models.Model):
     approval_id = models.BigIntegerField(null=True, blank=True)
 
     class Meta:
+        app_label = "breakers"
         constraints = [
             models.CheckConstraint(
                 condition=Q(action__in=["retry", "discard", "purge"]), name="replay_action_known"
@@ -269,6 +279,7 @@ class Departure(models.Model):
     objects: ClassVar[DepartureQuerySet] = DepartureQuerySet.as_manager()  # type: ignore[assignment]
 
     class Meta:
+        app_label = "breakers"
         constraints = [
             models.UniqueConstraint(
                 fields=["stream", "position"],

@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from breakers import names
-from breakers.models import Channel, Dependency, Letter, LetterStream, Replay
+from breakers.dead_letters.models import Letter, LetterStream, Replay
+from breakers.models import Channel, Dependency
 from controlplane.core.errors import InvalidInput
 from controlplane.core.gates import services as gates
 from controlplane.core.gates.questions import FAIL, Answer, Question

@@ -14,7 +14,7 @@ from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.letters.filters import Chosen
-from breakers.models import Departure, Letter, LetterStream
+from breakers.dead_letters.models import Departure, Letter, LetterStream
 
 TOO_OFTEN, IN_FLIGHT = "retried_too_often", "in_flight"
 TOO_MANY_FIELDS, TOO_LARGE = "too_many_fields", "too_large"

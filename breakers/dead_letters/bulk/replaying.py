@@ -22,7 +22,7 @@ from breakers.dead_letters.departures import leaving
 from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.letters.filters import Chosen
-from breakers.models import Departure, Replay
+from breakers.dead_letters.models import Departure, Replay
 from controlplane.core import canonical
 from controlplane.core.actors import Actor, ActorType
 from controlplane.core.jobs.claims import LeaseLost, Turn

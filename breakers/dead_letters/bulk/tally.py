@@ -10,7 +10,7 @@ from django.db.models import Count
 
 from breakers.dead_letters.bulk import planning
 from breakers.dead_letters.letters.entries import Entry
-from breakers.models import Departure, Replay
+from breakers.dead_letters.models import Departure, Replay
 
 LEFT = (Departure.State.DONE, Departure.State.RESTORING, Departure.State.RESTORED)
 

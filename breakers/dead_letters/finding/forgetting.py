@@ -14,7 +14,7 @@ RULES = (
             since="minute",
             order="minute",
             bounds=(3, 90),
-            tick="breakers.purge",
+            tick="dlq.purge",
             why="How many dead letters lay where, by the minute.",
         )
     ),
@@ -26,7 +26,7 @@ RULES = (
             where="noticed_at < %(before)s",
             since="noticed_at",
             bounds=(8, 3650),
-            tick="breakers.purge",
+            tick="dlq.purge",
             why="How many letters vanished without us, and when that was noticed.",
         )
     ),
@@ -39,7 +39,7 @@ RULES = (
             since="day",
             order="day",
             bounds=(8, 3650),
-            tick="breakers.purge",
+            tick="dlq.purge",
             why="How many letters failed alike on a day.",
         )
     ),
@@ -54,7 +54,7 @@ RULES = (
             " AND NOT EXISTS (SELECT FROM breakers_groupday WHERE group_id = it.id)",
             since="last_at",
             bounds=(8, 3650),
-            tick="breakers.purge",
+            tick="dlq.purge",
             why="What failed alike.",
             but="Those with letters, or with days that are kept.",
         )

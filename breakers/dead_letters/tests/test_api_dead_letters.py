@@ -9,8 +9,8 @@ from urllib.parse import quote
 import pytest
 
 from breakers.dead_letters import listing
+from breakers.dead_letters.models import LetterStream
 from breakers.dead_letters.templatetags.letters import letter_url
-from breakers.models import LetterStream
 from controlplane.core.http.tests.callers import as_role
 
 from .heaps import heap

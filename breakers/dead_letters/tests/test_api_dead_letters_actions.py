@@ -4,7 +4,7 @@ from urllib.parse import quote
 
 import pytest
 
-from breakers.models import Departure
+from breakers.dead_letters.models import Departure
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.http.tests.callers import Api, as_role, with_token
 from controlplane.core.jobs.models import Job

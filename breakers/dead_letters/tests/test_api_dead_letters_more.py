@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import pytest
 
-from breakers.models import LetterStream
+from breakers.dead_letters.models import LetterStream
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role, with_token

@@ -8,8 +8,8 @@ from breakers.dead_letters import history
 from breakers.dead_letters.letters import ids, packing
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.letters.redaction import Redaction
+from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.sources import hiding
-from breakers.models import Departure, LetterStream
 from breakers.tests.fleet import NOW
 
 pytestmark = pytest.mark.django_db

@@ -6,8 +6,16 @@ from datetime import timedelta
 import pytest
 
 from breakers.dead_letters import attention, report
-from breakers.dead_letters.models import DepthMinute, GroupDay, LetterGroup
-from breakers.models import Departure, Gap, LetterServer, LetterStream, Replay
+from breakers.dead_letters.models import (
+    Departure,
+    DepthMinute,
+    Gap,
+    GroupDay,
+    LetterGroup,
+    LetterServer,
+    LetterStream,
+    Replay,
+)
 from breakers.tests.fleet import MINUTE, NOW
 from controlplane.core import sections
 from controlplane.core.jobs.models import Job

@@ -2,7 +2,7 @@
 
 import pytest
 
-from breakers import metrics
+from breakers.dead_letters import metrics
 from breakers.dead_letters.finding import sampling
 from breakers.dead_letters.models import LetterServer, LetterStream
 from breakers.tests.fleet import NOW

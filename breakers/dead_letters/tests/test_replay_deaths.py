@@ -6,7 +6,7 @@ import pytest
 
 from breakers.dead_letters.bulk import replays
 from breakers.dead_letters.letters.filters import Chosen
-from breakers.models import Departure, Letter, Replay
+from breakers.dead_letters.models import Departure, Letter, Replay
 from breakers.tests.fleet import NOW, SECOND
 from breakers.tests.registered import OPERATOR
 from controlplane.core.audit.models import AuditEntry

@@ -6,7 +6,8 @@ from breakers import gates as answering
 from breakers.dead_letters.bulk import planning, replaying, replays
 from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.letters.filters import Chosen
-from breakers.models import Channel, Departure, LetterStream, Replay
+from breakers.dead_letters.models import Departure, LetterStream, Replay
+from breakers.models import Channel
 from breakers.tests.fleet import MINUTE, NOW, SECOND, dependency, reports
 from breakers.tests.registered import OPERATOR, VIEWER
 from controlplane.core.approvals import services as approvals

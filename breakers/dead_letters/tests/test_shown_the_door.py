@@ -9,7 +9,7 @@ from django.db import connection
 
 from breakers.dead_letters.departures import acting
 from breakers.dead_letters.finding import indexing
-from breakers.models import Departure
+from breakers.dead_letters.models import Departure
 from controlplane.accounts.people import services as people
 from controlplane.core import deadline
 from controlplane.core.actors import system

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from breakers import topics
-from breakers.dead_letters import told
+from breakers.dead_letters import topics
 from breakers.dead_letters.finding import sampling
 from breakers.dead_letters.models import LetterServer
 from breakers.tests.fleet import NOW
@@ -22,7 +21,7 @@ def test_streams_and_servers_are_told_as_they_stand_and_others_are_left_out(sett
         sampling.turn(NOW)
         one = f"default/{letters.name()}"
 
-        found = told.read([one, "server:default", "job:17", "job:x", "default/no", "x", ""], NOW)
+        found = topics.read([one, "server:default", "job:17", "job:x", "default/no", "x", ""], NOW)
 
     assert found.keys() == {one, "server:default"}
     assert (found[one]["depth"], found[one]["name"]) == (3, letters.name())
@@ -35,7 +34,7 @@ def test_a_stream_that_no_pattern_matches_any_more_is_not_told(settings):
         sampling.turn(NOW)
         settings.DEAD_LETTERS = replace(settings.DEAD_LETTERS, patterns=())
 
-        found = told.read([f"default/{letters.name()}"], NOW)
+        found = topics.read([f"default/{letters.name()}"], NOW)
 
     assert found == {}
 
@@ -43,7 +42,7 @@ def test_a_stream_that_no_pattern_matches_any_more_is_not_told(settings):
 def test_a_server_that_is_away_is_told_since_when():
     LetterServer.objects.create(name="billing", is_away=True, since=NOW)
 
-    found = told.read(["server:billing"], NOW)
+    found = topics.read(["server:billing"], NOW)
 
     assert found["server:billing"]["since"] == "2026-11-21T02:11:30.000000Z"
 

@@ -1,17 +1,26 @@
-"""How dead letters stand, for the runbook about them."""
+"""Sections that dead letters add to shared pages: attention, the weekly report, their runbook."""
 
 from collections.abc import Sequence
 from datetime import datetime
 
+from breakers.dead_letters import attention, report
 from breakers.dead_letters.finding import alarms
+from breakers.dead_letters.models import LetterStream
 from breakers.states import board
+from controlplane.core import sections
+from controlplane.core.runbooks import standing
 from controlplane.core.runbooks.standing import Line
-
-from .models import LetterStream
 
 SHOWN = 5
 
+sections.attention(38, only_if=attention.alarmed)(attention.backlogs)
+sections.attention(39, only_if=attention.unfinished)(attention.stalled)
+sections.attention(40, only_if=attention.silent_servers)(attention.away)
+sections.attention(62, only_if=attention.deep)(attention.overfull)
+sections.report(68)(report.dead_letters)
 
+
+@standing.of("dead-letters")
 def deepest(now: datetime) -> Sequence[Line]:
     """The deepest streams, and the oldest letter of each."""
     deep = LetterStream.objects.filter(gone_at__isnull=True, depth__gt=0)
@@ -27,6 +36,7 @@ def deepest(now: datetime) -> Sequence[Line]:
     return lines or [Line("No dead letter waits anywhere", tone="good", path=alarms.PAGES)]
 
 
+@standing.of("dead-letters")
 def breakers(now: datetime) -> Sequence[Line]:
     """Breakers that are not closed: letters may come from the calls that they stop."""
     tally = board.tally(now)

@@ -1,4 +1,4 @@
-"""The kinds of jobs of this app."""
+"""The kinds of jobs of dead letters."""
 
 from breakers.dead_letters.bulk import job
 

@@ -11,6 +11,7 @@ from breakers.dead_letters.bulk import replays
 from breakers.dead_letters.finding import streams
 from controlplane.core.canonical import timestamp
 from controlplane.core.jobs.models import Job
+from controlplane.core.live import topics
 
 from .models import LetterServer, LetterStream
 
@@ -64,3 +65,6 @@ def server(row: LetterServer) -> dict[str, Any]:
         "since": timestamp(row.since) if row.since else None,
         "asked_at": timestamp(row.asked_at) if row.asked_at else None,
     }
+
+
+topics.register("dlq", scope="dlq:read", event="dlq.changed", read=read)

@@ -1,0 +1,43 @@
+"""The ticks of dead letters."""
+
+from datetime import datetime
+
+from breakers.dead_letters import settling
+from breakers.dead_letters.bulk import turns
+from breakers.dead_letters.bulk.replays import TICK
+from breakers.dead_letters.departures import retention
+from breakers.dead_letters.finding import forgetting, sampling
+from controlplane.core import ticks
+from controlplane.core.jobs import engine
+
+AT_ONCE = 5000
+MAX_PURGED = 1_000_000
+
+
+@ticks.tick("dlq.sample", seconds=5, queue="housekeeping")
+def sample_dead_letters(now: datetime) -> int:
+    """It waits for Redis servers that may be away: no place in a queue that others wait in."""
+    return sampling.turn(now)
+
+
+@ticks.tick("dlq.settle", seconds=10, queue="dead-letters")
+def settle_departures(now: datetime) -> int:
+    """What was to leave, and whoever was at it died."""
+    return settling.turn(now)
+
+
+@ticks.tick("dlq.retention", seconds=60, queue="housekeeping")
+def retain_dead_letters(now: datetime) -> int:
+    return retention.turn(now)
+
+
+@ticks.tick(
+    "dlq.jobs", seconds=1, queue="dead-letters", pending=lambda now: [engine.due(TICK, now)]
+)
+def go_on_with_replays(now: datetime) -> int:
+    return turns.turn(now)
+
+
+@ticks.tick("dlq.purge", seconds=3600, queue="housekeeping")
+def purge_history(now: datetime) -> int:
+    return forgetting.purge(now, at_once=AT_ONCE, most=MAX_PURGED)
