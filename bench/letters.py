@@ -58,7 +58,7 @@ class Letters:
 
 def fill(count: int) -> None:
     """Put the letters there: a payload of nested JSON each, three errors in turn."""
-    from breakers.dead_letters.places import servers
+    from breakers.dead_letters.redis_servers import servers
 
     client = servers.of("default").client
     for start in range(0, count, AT_ONCE):
@@ -69,7 +69,7 @@ def fill(count: int) -> None:
 
 
 def clear() -> None:
-    from breakers.dead_letters.places import servers
+    from breakers.dead_letters.redis_servers import servers
 
     servers.of("default").client.delete(NAME)
 

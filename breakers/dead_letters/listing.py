@@ -15,9 +15,10 @@ from breakers.dead_letters.letters import ids, showing
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.dead_letters.models import LetterStream
-from breakers.dead_letters.places import reading
-from breakers.dead_letters.places.reading import Limits
 from controlplane.core.errors import InvalidInput, NotFound
+
+from .redis_servers import reader as reading
+from .redis_servers.reader import Limits
 
 DEFAULT_PAGE, MAX_PAGE = 50, 200
 SECONDS = 2.0

@@ -17,12 +17,12 @@ from breakers.dead_letters.bulk import tally
 from breakers.dead_letters.departures import leaving, restoring, telling
 from breakers.dead_letters.departures.carrying import LOOK, Outcome, answers
 from breakers.dead_letters.letters import ids
-from breakers.dead_letters.places import reading
-from breakers.dead_letters.places.servers import ServerAway, ServerRefused
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import NotFound
 
 from .models import Departure, LetterStream
+from .redis_servers import reader as reading
+from .redis_servers.servers import ServerAway, ServerRefused
 
 LEFT_ALONE = timedelta(seconds=30)
 """For so long an intent is its maker's."""

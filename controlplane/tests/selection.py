@@ -31,7 +31,7 @@ SERVICE_MARKS = {"django_db", "faults", "e2e", "services", "slow"}
 # be it one of its own.
 SERVICE_MODULES = {
     *("subprocess", "multiprocessing", "psycopg", "redis", "socket", "socketserver"),
-    *("http.server", "websockets", "breakers.dead_letters.places.servers"),
+    *("http.server", "websockets", "breakers.dead_letters.redis_servers.servers"),
 }
 SERVICE_EVENTS = {
     *("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"),

@@ -11,7 +11,7 @@ from breakers.dead_letters import exporting, listing
 from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.dead_letters.letters.redaction import configured_redaction
-from breakers.dead_letters.places import samples
+from breakers.dead_letters.redis_servers import samples
 from controlplane.core.clock import db_now
 from controlplane.core.http import files
 

@@ -18,7 +18,8 @@ from breakers.dead_letters.letters.filters import Chosen
 from breakers.dead_letters.letters.redaction import Redaction, configured_redaction
 from breakers.dead_letters.letters.showing import Measure
 from breakers.dead_letters.models import LetterStream
-from breakers.dead_letters.places import reading, servers
+from breakers.dead_letters.redis_servers import reader as reading
+from breakers.dead_letters.redis_servers import servers
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.http.views import ApiView

@@ -17,8 +17,8 @@ from breakers.dead_letters.bulk.replays import KIND, PURGE, RETRY, SCOPE, TICK
 from breakers.dead_letters.bulk.selecting import AT_ONCE
 from breakers.dead_letters.departures import carrying
 from breakers.dead_letters.models import Replay
-from breakers.dead_letters.places import servers
-from breakers.dead_letters.places.servers import Server, ServerAway, ServerRefused
+from breakers.dead_letters.redis_servers import servers
+from breakers.dead_letters.redis_servers.servers import Server, ServerAway, ServerRefused
 from controlplane.core.actors import Actor, system
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit import services as audit

@@ -11,7 +11,7 @@ from breakers.dead_letters.bulk.tally import recount
 from breakers.dead_letters.departures import leaving
 from breakers.dead_letters.departures.leaving import Outcome
 from breakers.dead_letters.models import Departure, Replay
-from breakers.dead_letters.places.reading import BUDGET
+from breakers.dead_letters.redis_servers.reader import BUDGET
 from controlplane.core.jobs.kinds import Probe, no_probe
 
 

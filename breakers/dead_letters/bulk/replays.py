@@ -15,7 +15,7 @@ from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.dead_letters.models import LetterStream, Replay
-from breakers.dead_letters.places import samples
+from breakers.dead_letters.redis_servers import samples
 from controlplane.core import reasons
 from controlplane.core.actors import Actor
 from controlplane.core.approvals import services as approvals

@@ -10,8 +10,8 @@ from breakers.dead_letters.letters import ids
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.dead_letters.models import Letter, LetterGroup, LetterStream
-from breakers.dead_letters.places import reading
-from breakers.dead_letters.places.reading import BUDGET, Limits
+from breakers.dead_letters.redis_servers import reader as reading
+from breakers.dead_letters.redis_servers.reader import BUDGET, Limits
 
 AT_ONCE = 50
 LIMITS = Limits(value_bytes=MAX_BYTES + 1, fields=MAX_FIELDS + 1, entries=AT_ONCE)

@@ -16,8 +16,9 @@ from redis.crc import key_slot
 from breakers.dead_letters.letters import ids, packing
 from breakers.dead_letters.letters.entries import METADATA, RETRY_COUNT, RETRY_OF, Entry
 from breakers.dead_letters.models import Departure, LetterStream
-from breakers.dead_letters.places import reading, samples, servers
-from breakers.dead_letters.places.servers import Call, Server, ServerRefused
+from breakers.dead_letters.redis_servers import reader as reading
+from breakers.dead_letters.redis_servers import samples, servers
+from breakers.dead_letters.redis_servers.servers import Call, Server, ServerRefused
 from controlplane.core.errors import NotFound
 
 NOTED_FOR = timedelta(days=7)

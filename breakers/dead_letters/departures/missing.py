@@ -2,7 +2,7 @@
 
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.models import Departure, Gap, Letter, LetterStream
-from breakers.dead_letters.places import samples
+from breakers.dead_letters.redis_servers import samples
 from controlplane.core.errors import Conflict, DomainError, NotFound
 
 _LEFT = {

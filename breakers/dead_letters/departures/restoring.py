@@ -17,7 +17,7 @@ from breakers.dead_letters.departures import archive, carrying, leaving, telling
 from breakers.dead_letters.departures.carrying import Outcome
 from breakers.dead_letters.letters import ids, packing
 from breakers.dead_letters.models import POSITION, Departure
-from breakers.dead_letters.places.servers import ServerAway, ServerRefused
+from breakers.dead_letters.redis_servers.servers import ServerAway, ServerRefused
 from controlplane.core import authority, deadline
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit

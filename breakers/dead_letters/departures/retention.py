@@ -19,9 +19,10 @@ from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.models import Departure, Letter, LetterStream, Replay
-from breakers.dead_letters.places import reading, samples
-from breakers.dead_letters.places.reading import Limits
-from breakers.dead_letters.places.servers import ServerAway, ServerRefused
+from breakers.dead_letters.redis_servers import reader as reading
+from breakers.dead_letters.redis_servers import samples
+from breakers.dead_letters.redis_servers.reader import Limits
+from breakers.dead_letters.redis_servers.servers import ServerAway, ServerRefused
 from controlplane.core.errors import Conflict
 from controlplane.core.jobs.models import Job
 

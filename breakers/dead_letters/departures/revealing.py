@@ -9,7 +9,7 @@ from breakers.dead_letters.departures import archive, leaving, missing
 from breakers.dead_letters.letters import ids, packing
 from breakers.dead_letters.letters.entries import Entry, Pairs
 from breakers.dead_letters.models import Departure, LetterStream
-from breakers.dead_letters.places import reading
+from breakers.dead_letters.redis_servers import reader as reading
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Forbidden, NotFound

@@ -10,8 +10,8 @@ import structlog
 
 from breakers.dead_letters import configured
 from breakers.dead_letters.finding import streams
-from breakers.dead_letters.places import servers
-from breakers.dead_letters.places.servers import Server
+from breakers.dead_letters.redis_servers import servers
+from breakers.dead_letters.redis_servers.servers import Server
 
 MAX_CALLS = 20
 KEYS_AT_ONCE = 1000

@@ -18,9 +18,9 @@ from django.db.models import Count, Max, Min
 from breakers.dead_letters.finding import standing
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.models import Departure, Gap, Letter, LetterStream
-from breakers.dead_letters.places import samples, servers
-from breakers.dead_letters.places.samples import Sample
-from breakers.dead_letters.places.servers import Call
+from breakers.dead_letters.redis_servers import samples, servers
+from breakers.dead_letters.redis_servers.samples import Sample
+from breakers.dead_letters.redis_servers.servers import Call
 from controlplane.core.live import notes as live
 
 AT_ONCE = 5000

@@ -19,9 +19,9 @@ from breakers.dead_letters.letters import entries, fingerprints, ids, redaction
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.letters.redaction import Redaction
 from breakers.dead_letters.models import LetterStream
-from breakers.dead_letters.places import samples, servers
-from breakers.dead_letters.places.samples import Sample
-from breakers.dead_letters.places.servers import Call
+from breakers.dead_letters.redis_servers import samples, servers
+from breakers.dead_letters.redis_servers.samples import Sample
+from breakers.dead_letters.redis_servers.servers import Call
 
 AT_ONCE = 1000
 BUDGET = 8 * 1024 * 1024  # bytes of payload that one look goes through

@@ -19,9 +19,9 @@ from django.db.models import Count, Max, Min
 from breakers.dead_letters import configured
 from breakers.dead_letters.finding import alarms, discovery, gaps, indexing, standing, streams
 from breakers.dead_letters.models import LetterServer, LetterStream
-from breakers.dead_letters.places import samples, servers
-from breakers.dead_letters.places.samples import Sample
-from breakers.dead_letters.places.servers import ServerAway, ServerRefused
+from breakers.dead_letters.redis_servers import samples, servers
+from breakers.dead_letters.redis_servers.samples import Sample
+from breakers.dead_letters.redis_servers.servers import ServerAway, ServerRefused
 from controlplane.core.errors import DomainError
 from controlplane.core.live import notes as live
 from controlplane.core.outbox.models import OutboxMessage

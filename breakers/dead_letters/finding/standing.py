@@ -10,7 +10,7 @@ from breakers.dead_letters import configured
 from breakers.dead_letters.finding import streams
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.models import MAX_NAME_LENGTH, LetterStream
-from breakers.dead_letters.places.samples import Sample
+from breakers.dead_letters.redis_servers.samples import Sample
 from controlplane.core.live import notes as live
 
 LIMIT = 100

@@ -8,7 +8,7 @@ from django.db import connection
 
 from breakers.dead_letters import configured
 from breakers.dead_letters.models import MAX_NAME_LENGTH, LetterStream
-from breakers.dead_letters.places import samples
+from breakers.dead_letters.redis_servers import samples
 from breakers.dead_letters.sources import DEFAULT, OUTBOX
 from controlplane.core.errors import NotFound
 

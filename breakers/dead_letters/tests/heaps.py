@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from breakers.dead_letters.finding import streams
 from breakers.dead_letters.models import LetterStream
-from breakers.dead_letters.places import servers
+from breakers.dead_letters.redis_servers import servers
 from breakers.tests.fleet import NOW
 
 Fields = dict[str, Any]

@@ -5,7 +5,7 @@ import pytest
 from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.models import Departure, Gap, Letter, LetterStream
-from breakers.dead_letters.places import samples
+from breakers.dead_letters.redis_servers import samples
 from breakers.tests.fleet import HOUR, MINUTE, NOW, SECOND
 
 from .heaps import heap

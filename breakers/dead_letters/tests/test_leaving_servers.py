@@ -8,7 +8,7 @@ import redis
 from breakers.dead_letters import settling
 from breakers.dead_letters.departures import acting, restoring
 from breakers.dead_letters.models import Departure, LetterStream
-from breakers.dead_letters.places import servers
+from breakers.dead_letters.redis_servers import servers
 from breakers.tests.fleet import MINUTE, NOW
 from controlplane.core.errors import Conflict, Unavailable
 

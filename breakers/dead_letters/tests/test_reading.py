@@ -4,8 +4,9 @@ import uuid
 
 import pytest
 
-from breakers.dead_letters.places import reading, servers
-from breakers.dead_letters.places.reading import Limits
+from breakers.dead_letters.redis_servers import reader as reading
+from breakers.dead_letters.redis_servers import servers
+from breakers.dead_letters.redis_servers.reader import Limits
 
 MAX_ID = "18446744073709551615-18446744073709551615"
 IDS = ("0-1", "1-1", "5-0", MAX_ID)

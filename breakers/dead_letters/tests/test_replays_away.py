@@ -10,7 +10,7 @@ from breakers.dead_letters import settling
 from breakers.dead_letters.bulk import replays, turns
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.dead_letters.models import Departure, LetterStream, Replay
-from breakers.dead_letters.places import servers
+from breakers.dead_letters.redis_servers import servers
 from breakers.tests.fleet import MINUTE, NOW, SECOND
 from breakers.tests.registered import OPERATOR
 from controlplane.core.jobs import engine

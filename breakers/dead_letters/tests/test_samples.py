@@ -5,8 +5,8 @@ import uuid
 import pytest
 
 from breakers.dead_letters.letters import ids
-from breakers.dead_letters.places import samples, servers
-from breakers.dead_letters.places.samples import NOT_LOOKED_AT, NOTHING
+from breakers.dead_letters.redis_servers import samples, servers
+from breakers.dead_letters.redis_servers.samples import NOT_LOOKED_AT, NOTHING
 
 MAX_ID = "18446744073709551615-18446744073709551615"
 

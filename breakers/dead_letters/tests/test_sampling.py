@@ -6,7 +6,7 @@ import pytest
 
 from breakers.dead_letters.finding import sampling, streams
 from breakers.dead_letters.models import DepthMinute, LetterServer, LetterStream
-from breakers.dead_letters.places import servers
+from breakers.dead_letters.redis_servers import servers
 from breakers.tests.fleet import MINUTE, NOW, SECOND
 from controlplane.core.errors import NotFound
 from controlplane.core.outbox.models import OutboxMessage

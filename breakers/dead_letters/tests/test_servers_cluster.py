@@ -14,8 +14,9 @@ from redis.crc import key_slot
 from breakers.dead_letters.departures import acting, leaving, restoring
 from breakers.dead_letters.finding import groups, sampling, streams
 from breakers.dead_letters.models import Departure, LetterServer
-from breakers.dead_letters.places import reading, samples, servers
-from breakers.dead_letters.places.servers import ServerAway
+from breakers.dead_letters.redis_servers import reader as reading
+from breakers.dead_letters.redis_servers import samples, servers
+from breakers.dead_letters.redis_servers.servers import ServerAway
 from breakers.tests.fleet import NOW, SECOND
 from controlplane.core.actors import system
 

@@ -5,8 +5,8 @@ from uuid import uuid4
 
 import pytest
 
-from breakers.dead_letters.places import servers
-from breakers.dead_letters.places.servers import LARGE, Call, ServerAway
+from breakers.dead_letters.redis_servers import servers
+from breakers.dead_letters.redis_servers.servers import LARGE, Call, ServerAway
 
 from .own_redis import own_redis
 

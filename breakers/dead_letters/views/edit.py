@@ -18,7 +18,7 @@ from breakers.dead_letters.departures import acting, leaving, revealing
 from breakers.dead_letters.letters import redaction, showing
 from breakers.dead_letters.letters.entries import Entry, text
 from breakers.dead_letters.models import LetterStream
-from breakers.dead_letters.places.reading import Limits
+from breakers.dead_letters.redis_servers.reader import Limits
 from controlplane.core.actors import Actor
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now

@@ -15,9 +15,9 @@ from breakers.dead_letters.departures import leaving
 from breakers.dead_letters.letters import ids, packing, redaction, showing
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.models import Departure, LetterStream
-from breakers.dead_letters.places import reading
-from breakers.dead_letters.places.reading import Limits
-from breakers.dead_letters.places.servers import ServerAway, ServerRefused
+from breakers.dead_letters.redis_servers import reader as reading
+from breakers.dead_letters.redis_servers.reader import Limits
+from breakers.dead_letters.redis_servers.servers import ServerAway, ServerRefused
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import NotFound

@@ -14,7 +14,7 @@ from breakers.dead_letters.letters import redaction
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.letters.filters import MOMENTS, TEXTS, Chosen
 from breakers.dead_letters.models import LetterGroup, LetterStream
-from breakers.dead_letters.places.servers import ServerAway, ServerRefused
+from breakers.dead_letters.redis_servers.servers import ServerAway, ServerRefused
 from controlplane.core.browser import PersonRequest
 from controlplane.core.errors import InvalidInput
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from breakers.dead_letters.letters import redaction, showing
 from breakers.dead_letters.letters.entries import METADATA, RETRY_COUNT, RETRY_OF, Entry, text
-from breakers.dead_letters.places.reading import Limits
+from breakers.dead_letters.redis_servers.reader import Limits
 
 SHOWN = Limits(value_bytes=64 * 1024, fields=200, entries=1)
 """Of one letter on its page; the rest is told by its size, and whole in the export."""

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_GET
 from breakers.dead_letters.departures import archive
 from breakers.dead_letters.finding import groups, indexing, streams
 from breakers.dead_letters.models import Departure, Gap, LetterStream, Replay
-from breakers.dead_letters.places.servers import ServerAway, ServerRefused
+from breakers.dead_letters.redis_servers.servers import ServerAway, ServerRefused
 from breakers.views import live
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now

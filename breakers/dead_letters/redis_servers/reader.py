@@ -6,8 +6,9 @@ from typing import Any
 
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.letters.entries import Entry
-from breakers.dead_letters.places import servers
-from breakers.dead_letters.places.servers import Call
+
+from . import servers
+from .servers import Call
 
 MAX_STREAM_ID = f"{ids.MAX_PART}-{ids.MAX_PART}"
 WHOLE = 64 * 1024 * 1024 + 1024  # bytes; what is larger never leaves, and no page shows it

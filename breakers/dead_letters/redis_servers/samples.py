@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from breakers.dead_letters.letters import ids
-from breakers.dead_letters.places import servers
-from breakers.dead_letters.places.servers import Call, ServerRefused
+
+from . import servers
+from .servers import Call, ServerRefused
 
 AT_ONCE = 200
 BELIEVED_SECONDS = 60.0
