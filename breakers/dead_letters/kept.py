@@ -1,9 +1,10 @@
 """Retention of the tables of dead letters: the rules registered elsewhere, and lasting tables."""
 
 # Each of these registers rules beside what it does.
-from breakers.dead_letters.departures import archive as _archive  # noqa: F401
 from breakers.dead_letters.finding import forgetting as _forgetting  # noqa: F401
 from controlplane.core.retention import lasting
+
+from .removals import archive as _archive  # noqa: F401
 
 lasting(
     "A mirror of what lies in Redis: it goes with it. DLQ_KEPT_DAYS says how long letters lie.",

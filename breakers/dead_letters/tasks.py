@@ -2,13 +2,14 @@
 
 from datetime import datetime
 
-from breakers.dead_letters import settling
 from breakers.dead_letters.bulk import turns
 from breakers.dead_letters.bulk.replays import TICK
-from breakers.dead_letters.departures import retention
 from breakers.dead_letters.finding import forgetting, sampling
 from controlplane.core import ticks
 from controlplane.core.jobs import engine
+
+from . import intent_sweeper as settling
+from .removals import retention
 
 AT_ONCE = 5000
 MAX_PURGED = 1_000_000

@@ -5,10 +5,11 @@ from typing import Any
 
 from drf_spectacular.utils import extend_schema
 
-from breakers.dead_letters.departures import acting, revealing
 from breakers.dead_letters.letters import showing
 from breakers.dead_letters.letters.redaction import configured_redaction
 from breakers.dead_letters.models import LetterStream
+from breakers.dead_letters.removals import actions as acting
+from breakers.dead_letters.removals import reveal as revealing
 from controlplane.core.actors import Actor
 from controlplane.core.errors import InvalidInput
 from controlplane.core.http.views import Done, mutation

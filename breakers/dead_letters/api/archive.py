@@ -10,10 +10,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from breakers.dead_letters import resources
-from breakers.dead_letters.departures import archive, restoring
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.letters.redaction import configured_redaction
 from breakers.dead_letters.models import Departure
+from breakers.dead_letters.removals import archive
+from breakers.dead_letters.removals import restoration as restoring
 from breakers.dead_letters.sources import DEFAULT
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now

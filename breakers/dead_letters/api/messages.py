@@ -10,7 +10,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from breakers.dead_letters import history, listing, resources
-from breakers.dead_letters.departures import missing
 from breakers.dead_letters.finding import groups, indexing, streams
 from breakers.dead_letters.letters import ids, showing
 from breakers.dead_letters.letters.entries import Entry
@@ -20,6 +19,7 @@ from breakers.dead_letters.letters.showing import Measure
 from breakers.dead_letters.models import LetterStream
 from breakers.dead_letters.redis_servers import reader as reading
 from breakers.dead_letters.redis_servers import servers
+from breakers.dead_letters.removals import missing_letters as missing
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.http.views import ApiView

@@ -15,10 +15,10 @@ from breakers.dead_letters.bulk.own import Held, settle_own
 from breakers.dead_letters.bulk.replaying import Slice
 from breakers.dead_letters.bulk.replays import KIND, PURGE, RETRY, SCOPE, TICK
 from breakers.dead_letters.bulk.selecting import AT_ONCE
-from breakers.dead_letters.departures import carrying
 from breakers.dead_letters.models import Replay
 from breakers.dead_letters.redis_servers import servers
 from breakers.dead_letters.redis_servers.servers import Server, ServerAway, ServerRefused
+from breakers.dead_letters.removals import execution as carrying
 from controlplane.core.actors import Actor, system
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit import services as audit

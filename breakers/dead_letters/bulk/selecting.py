@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 
 from django.db.models import Q, QuerySet
 
-from breakers.dead_letters.departures.leaving import MAX_BYTES, MAX_FIELDS
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.dead_letters.models import Letter, LetterGroup, LetterStream
 from breakers.dead_letters.redis_servers import reader as reading
 from breakers.dead_letters.redis_servers.reader import BUDGET, Limits
+from breakers.dead_letters.removals.settlement import MAX_BYTES, MAX_FIELDS
 
 AT_ONCE = 50
 LIMITS = Limits(value_bytes=MAX_BYTES + 1, fields=MAX_FIELDS + 1, entries=AT_ONCE)

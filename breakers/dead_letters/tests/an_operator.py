@@ -6,8 +6,8 @@ import django
 
 django.setup()
 
-from breakers.dead_letters.departures import acting  # noqa: E402
 from breakers.dead_letters.finding import streams  # noqa: E402
+from breakers.dead_letters.removals import actions as acting  # noqa: E402
 from controlplane.core.actors import system  # noqa: E402
 from controlplane.core.clock import db_now  # noqa: E402
 from controlplane.core.errors import Conflict  # noqa: E402

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from breakers.dead_letters.departures import leaving
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.redis_servers import reader as reading
+from breakers.dead_letters.removals import settlement as leaving
 from breakers.tests.fleet import NOW
 from controlplane.core.actors import Actor
 from controlplane.core.audit.models import AuditEntry

@@ -5,10 +5,11 @@ import json
 import pytest
 from django.db import transaction
 
-from breakers.dead_letters.departures import acting, leaving
 from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.letters import packing
 from breakers.dead_letters.models import Departure, LetterStream
+from breakers.dead_letters.removals import actions as acting
+from breakers.dead_letters.removals import settlement as leaving
 from breakers.tests.fleet import NOW
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from controlplane.core.http.tests.callers import at_once

@@ -5,9 +5,20 @@ from datetime import timedelta
 
 import pytest
 
-from breakers.dead_letters import settling
-from breakers.dead_letters.departures import acting, archive, restoring, revealing
+from breakers.dead_letters import intent_sweeper as settling
 from breakers.dead_letters.models import Departure, LetterStream
+from breakers.dead_letters.removals import (
+    actions as acting,
+)
+from breakers.dead_letters.removals import (
+    archive,
+)
+from breakers.dead_letters.removals import (
+    restoration as restoring,
+)
+from breakers.dead_letters.removals import (
+    reveal as revealing,
+)
 from breakers.tests.fleet import MINUTE, NOW
 from controlplane.core.actors import Actor
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound

@@ -5,12 +5,13 @@ import json
 import pytest
 from django.db import transaction
 
-from breakers.dead_letters import settling
-from breakers.dead_letters.departures import carrying, leaving
+from breakers.dead_letters import intent_sweeper as settling
 from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.letters import packing
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.models import Departure, Gap, Letter
+from breakers.dead_letters.removals import execution as carrying
+from breakers.dead_letters.removals import settlement as leaving
 from breakers.tests.fleet import HOUR, MINUTE, NOW, SECOND
 from controlplane.core.http.tests.callers import at_once
 

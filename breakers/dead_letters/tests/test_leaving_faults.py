@@ -13,7 +13,7 @@ import pytest
 from django.conf import settings as given
 from django.db import connection
 
-from breakers.dead_letters import settling
+from breakers.dead_letters import intent_sweeper as settling
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.models import Departure, Letter
 from controlplane.core.clock import db_now

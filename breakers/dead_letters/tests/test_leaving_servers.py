@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 import redis
 
-from breakers.dead_letters import settling
-from breakers.dead_letters.departures import acting, restoring
+from breakers.dead_letters import intent_sweeper as settling
 from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.redis_servers import servers
+from breakers.dead_letters.removals import actions as acting
+from breakers.dead_letters.removals import restoration as restoring
 from breakers.tests.fleet import MINUTE, NOW
 from controlplane.core.errors import Conflict, Unavailable
 

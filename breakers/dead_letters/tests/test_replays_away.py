@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import redis
 
-from breakers.dead_letters import settling
+from breakers.dead_letters import intent_sweeper as settling
 from breakers.dead_letters.bulk import replays, turns
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.dead_letters.models import Departure, LetterStream, Replay

@@ -7,10 +7,11 @@ from datetime import timedelta
 
 import pytest
 
-from breakers.dead_letters.departures import acting, retention
 from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.models import Departure, LetterStream, Replay
 from breakers.dead_letters.redis_servers import servers
+from breakers.dead_letters.removals import actions as acting
+from breakers.dead_letters.removals import retention
 from breakers.tests.fleet import NOW
 from controlplane.core.jobs.models import Job
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from breakers.dead_letters.departures import acting
 from breakers.dead_letters.redis_servers import reader as reading
 from breakers.dead_letters.redis_servers import servers
+from breakers.dead_letters.removals import actions as acting
 from breakers.tests.fleet import NOW, SECOND
 from controlplane.core.actors import system
 from switchgear.dlq import Consumer, Names

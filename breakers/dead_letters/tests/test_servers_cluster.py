@@ -11,12 +11,20 @@ import pytest
 import redis
 from redis.crc import key_slot
 
-from breakers.dead_letters.departures import acting, leaving, restoring
 from breakers.dead_letters.finding import groups, sampling, streams
 from breakers.dead_letters.models import Departure, LetterServer
 from breakers.dead_letters.redis_servers import reader as reading
 from breakers.dead_letters.redis_servers import samples, servers
 from breakers.dead_letters.redis_servers.servers import ServerAway
+from breakers.dead_letters.removals import (
+    actions as acting,
+)
+from breakers.dead_letters.removals import (
+    restoration as restoring,
+)
+from breakers.dead_letters.removals import (
+    settlement as leaving,
+)
 from breakers.tests.fleet import NOW, SECOND
 from controlplane.core.actors import system
 

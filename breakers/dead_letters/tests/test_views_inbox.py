@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 from django.urls import reverse
 
-from breakers.dead_letters.departures import acting
 from breakers.dead_letters.finding import alarms, indexing
 from breakers.dead_letters.models import Gap, LetterServer, LetterStream
+from breakers.dead_letters.removals import actions as acting
 from controlplane.accounts.people.models import User
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person

@@ -11,11 +11,11 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from breakers.dead_letters.bulk import holding, planning, replays
-from breakers.dead_letters.departures import leaving
 from breakers.dead_letters.letters import fingerprints
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.dead_letters.models import LetterGroup, LetterStream
 from breakers.dead_letters.redis_servers.servers import ServerAway, ServerRefused
+from breakers.dead_letters.removals import settlement as leaving
 from controlplane.core.approvals.models import Approval
 from controlplane.core.browser import PersonRequest, show, signed_in
 from controlplane.core.changes import attempted, posted

@@ -13,9 +13,20 @@ from django.views.decorators.http import require_http_methods
 from django_htmx.http import HttpResponseClientRedirect
 
 from breakers.dead_letters.bulk import holding
-from breakers.dead_letters.departures import acting, leaving, restoring, revealing
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.models import Departure, LetterStream
+from breakers.dead_letters.removals import (
+    actions as acting,
+)
+from breakers.dead_letters.removals import (
+    restoration as restoring,
+)
+from breakers.dead_letters.removals import (
+    reveal as revealing,
+)
+from breakers.dead_letters.removals import (
+    settlement as leaving,
+)
 from breakers.models import Dependency
 from breakers.states import standing
 from breakers.states.standing import Standing

@@ -14,11 +14,19 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_http_methods
 
-from breakers.dead_letters.departures import acting, leaving, revealing
 from breakers.dead_letters.letters import redaction, showing
 from breakers.dead_letters.letters.entries import Entry, text
 from breakers.dead_letters.models import LetterStream
 from breakers.dead_letters.redis_servers.reader import Limits
+from breakers.dead_letters.removals import (
+    actions as acting,
+)
+from breakers.dead_letters.removals import (
+    reveal as revealing,
+)
+from breakers.dead_letters.removals import (
+    settlement as leaving,
+)
 from controlplane.core.actors import Actor
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now

@@ -8,8 +8,8 @@ from django.views.decorators.http import require_GET
 
 from breakers import names
 from breakers.dead_letters.bulk import replays
-from breakers.dead_letters.departures import leaving
 from breakers.dead_letters.models import Departure, Replay
+from breakers.dead_letters.removals import settlement as leaving
 from breakers.views import live
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now

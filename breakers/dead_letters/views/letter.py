@@ -11,13 +11,13 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from breakers.dead_letters import history
-from breakers.dead_letters.departures import leaving
 from breakers.dead_letters.letters import ids, packing, redaction, showing
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.redis_servers import reader as reading
 from breakers.dead_letters.redis_servers.reader import Limits
 from breakers.dead_letters.redis_servers.servers import ServerAway, ServerRefused
+from breakers.dead_letters.removals import settlement as leaving
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import NotFound

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from breakers.dead_letters.bulk import replays
-from breakers.dead_letters.departures import acting
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.dead_letters.models import Departure
+from breakers.dead_letters.removals import actions as acting
 from breakers.dead_letters.tests.heaps import Heap
 from breakers.models import Service
 from breakers.services import overrides

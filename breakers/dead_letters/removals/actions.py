@@ -2,7 +2,7 @@
 
 What goes through Redis happens first, in transactions of its own, and is safe to repeat; writing
 down what came of it, with the audit row, is the caller's transaction. If that never comes, the
-clockwork settles it (see `breakers.dead_letters.settling`).
+clockwork settles it (see `breakers.dead_letters.intent_sweeper`).
 """
 
 from collections.abc import Mapping
@@ -12,8 +12,6 @@ from typing import Any
 
 from django.db import transaction
 
-from breakers.dead_letters.departures import leaving, missing, telling
-from breakers.dead_letters.departures.carrying import Outcome
 from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.letters import edits, ids, packing
 from breakers.dead_letters.letters.entries import Entry, Pairs
@@ -22,6 +20,11 @@ from breakers.dead_letters.redis_servers import reader as reading
 from breakers.dead_letters.redis_servers.servers import ServerAway, ServerRefused
 from controlplane.core.actors import Actor
 from controlplane.core.errors import Conflict, NotFound
+
+from . import audit_rows as telling
+from . import missing_letters as missing
+from . import settlement as leaving
+from .execution import Outcome
 
 RETRY, DISCARD = Departure.Action.RETRY, Departure.Action.DISCARD
 

@@ -13,8 +13,6 @@ from django.db import transaction
 from django.db.models import F
 
 from breakers.dead_letters import targets
-from breakers.dead_letters.departures import archive, carrying, leaving, telling
-from breakers.dead_letters.departures.carrying import Outcome
 from breakers.dead_letters.letters import ids, packing
 from breakers.dead_letters.models import POSITION, Departure
 from breakers.dead_letters.redis_servers.servers import ServerAway, ServerRefused
@@ -23,6 +21,12 @@ from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.live import notes
+
+from . import archive
+from . import audit_rows as telling
+from . import execution as carrying
+from . import settlement as leaving
+from .execution import Outcome
 
 MAX_RESTORED = 500
 BUDGET_SECONDS = 2.0

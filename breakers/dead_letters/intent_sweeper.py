@@ -12,17 +12,19 @@ from datetime import datetime, timedelta
 import structlog
 from django.db import transaction
 
-from breakers.dead_letters import targets
-from breakers.dead_letters.bulk import tally
-from breakers.dead_letters.departures import leaving, restoring, telling
-from breakers.dead_letters.departures.carrying import LOOK, Outcome, answers
-from breakers.dead_letters.letters import ids
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import NotFound
 
+from . import targets
+from .bulk import tally
+from .letters import ids
 from .models import Departure, LetterStream
 from .redis_servers import reader as reading
 from .redis_servers.servers import ServerAway, ServerRefused
+from .removals import audit_rows as telling
+from .removals import restoration as restoring
+from .removals import settlement as leaving
+from .removals.execution import LOOK, Outcome, answers
 
 LEFT_ALONE = timedelta(seconds=30)
 """For so long an intent is its maker's."""

@@ -5,7 +5,6 @@ from datetime import datetime
 from django.db import transaction
 
 from breakers.dead_letters import targets
-from breakers.dead_letters.departures import archive, leaving, missing
 from breakers.dead_letters.letters import ids, packing
 from breakers.dead_letters.letters.entries import Entry, Pairs
 from breakers.dead_letters.models import Departure, LetterStream
@@ -14,6 +13,10 @@ from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Forbidden, NotFound
 from controlplane.core.roles import Power, Role
+
+from . import archive
+from . import missing_letters as missing
+from . import settlement as leaving
 
 REVEALED = "dead_letter.revealed"
 

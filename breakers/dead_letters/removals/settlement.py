@@ -2,7 +2,7 @@
 
 :func:`declare` commits the intents with all that the letters are; :func:`carry_out` does in Redis
 what they say, and may be repeated; :func:`settle` writes down what came of it. Whoever dies in
-between leaves intents that anybody can carry out and settle: `breakers.dead_letters.settling`.
+between leaves intents that anybody can carry out and settle: `breakers.dead_letters.intent_sweeper`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,13 +13,14 @@ from django.db import connection, transaction
 from django.db.models import F, Value
 from django.db.models.functions import Greatest
 
-from breakers.dead_letters.departures.carrying import Outcome, carry_out, delivery_of
-from breakers.dead_letters.departures.declaring import declare
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.models import POSITION, Departure, Gap, Letter, LetterStream
 from controlplane.core import reasons
 from controlplane.core.errors import InvalidInput
 from controlplane.core.live import notes
+
+from .execution import Outcome, carry_out, delivery_of
+from .intents import declare
 
 __all__ = ["Outcome", "carry_out", "declare", "delivery_of", "settle"]
 

@@ -13,8 +13,6 @@ from django.db import transaction
 from django.db.models import Q
 
 from breakers.dead_letters import configured
-from breakers.dead_letters.departures import acting, archive, leaving, telling
-from breakers.dead_letters.departures.archive import RETENTION
 from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.letters.entries import Entry
@@ -25,6 +23,12 @@ from breakers.dead_letters.redis_servers.reader import Limits
 from breakers.dead_letters.redis_servers.servers import ServerAway, ServerRefused
 from controlplane.core.errors import Conflict
 from controlplane.core.jobs.models import Job
+
+from . import actions as acting
+from . import archive
+from . import audit_rows as telling
+from . import settlement as leaving
+from .archive import RETENTION
 
 BUDGET_SECONDS = 10.0
 MIN_SECONDS = 0.5
