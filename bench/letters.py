@@ -112,8 +112,9 @@ def _fields(n: int) -> Mapping[str, str]:
 
 def _read_all() -> tuple[float, float]:
     """Read into the index what the first question left: wall and CPU seconds for all of it."""
-    from breakers.dead_letters.finding import indexing, streams
     from breakers.dead_letters.models import Letter
+    from breakers.dead_letters.monitoring import indexer as indexing
+    from breakers.dead_letters.monitoring import streams
     from controlplane.core.clock import db_now
 
     stream = streams.find("default", NAME, db_now())

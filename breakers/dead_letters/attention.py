@@ -7,12 +7,12 @@ from django.db.models import Min, Q, QuerySet
 
 from breakers.dead_letters import configured
 from breakers.dead_letters.bulk import replays
-from breakers.dead_letters.finding import alarms, streams
 from controlplane.core.durations import readable
 from controlplane.core.jobs.models import Job
 from controlplane.core.sections import Waiting
 
 from .models import Departure, LetterServer, LetterStream
+from .monitoring import alarms, streams
 
 MAX_ITEMS = 100
 HELD_LONG = timedelta(minutes=10)

@@ -1,9 +1,9 @@
 """Retention of the tables of dead letters: the rules registered elsewhere, and lasting tables."""
 
 # Each of these registers rules beside what it does.
-from breakers.dead_letters.finding import forgetting as _forgetting  # noqa: F401
 from controlplane.core.retention import lasting
 
+from .monitoring import retention as _forgetting  # noqa: F401
 from .removals import archive as _archive  # noqa: F401
 
 lasting(

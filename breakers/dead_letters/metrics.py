@@ -8,10 +8,11 @@ from django.db.models import QuerySet
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from breakers.dead_letters import sources
-from breakers.dead_letters.finding import streams
 from breakers.dead_letters.models import LetterServer, LetterStream
 from controlplane.core import metrics
 from controlplane.core.compiled_query import fetch_rows
+
+from .monitoring import streams
 
 
 @metrics.from_database

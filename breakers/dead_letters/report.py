@@ -6,11 +6,12 @@ from datetime import datetime
 
 from django.db.models import Count, Max, Q, Sum
 
-from breakers.dead_letters.finding import alarms, streams, weekly
-from breakers.dead_letters.finding.weekly import Failed
 from controlplane.core.sections import Chart, ReportRow, ReportSection
 
 from .models import Departure, DepthMinute, Gap, LetterStream
+from .monitoring import alarms, streams
+from .monitoring import weekly_failures as weekly
+from .monitoring.weekly_failures import Failed
 
 MAX_ROWS = 50
 MAX_GROUPS = 8

@@ -5,7 +5,6 @@ from datetime import datetime
 from typing import Any
 
 from breakers.dead_letters import history
-from breakers.dead_letters.finding.groups import Group
 from breakers.dead_letters.letters import ids, packing, showing
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.letters.redaction import Redaction
@@ -13,6 +12,7 @@ from breakers.dead_letters.letters.showing import Measure
 from controlplane.core.canonical import timestamp
 
 from .models import Departure, LetterStream
+from .monitoring.groups import Group
 from .removals import archive
 
 

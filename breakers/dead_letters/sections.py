@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from breakers.dead_letters import attention, report
-from breakers.dead_letters.finding import alarms
 from breakers.dead_letters.models import LetterStream
 from breakers.states import board
 from controlplane.core import sections
 from controlplane.core.runbooks import standing
 from controlplane.core.runbooks.standing import Line
+
+from .monitoring import alarms
 
 SHOWN = 5
 

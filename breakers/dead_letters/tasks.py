@@ -4,11 +4,12 @@ from datetime import datetime
 
 from breakers.dead_letters.bulk import turns
 from breakers.dead_letters.bulk.replays import TICK
-from breakers.dead_letters.finding import forgetting, sampling
 from controlplane.core import ticks
 from controlplane.core.jobs import engine
 
 from . import intent_sweeper as settling
+from .monitoring import retention as forgetting
+from .monitoring import sampler as sampling
 from .removals import retention
 
 AT_ONCE = 5000

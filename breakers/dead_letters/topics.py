@@ -8,12 +8,12 @@ from django.db.models import Q
 
 from breakers.dead_letters import configured, resources
 from breakers.dead_letters.bulk import replays
-from breakers.dead_letters.finding import streams
 from controlplane.core.canonical import timestamp
 from controlplane.core.jobs.models import Job
 from controlplane.core.live import topics
 
 from .models import LetterServer, LetterStream
+from .monitoring import streams
 
 JOB, SERVER = "job:", "server:"
 MAX_PK = 2**63 - 1

@@ -8,9 +8,9 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.request import Request
 
 from breakers.dead_letters import exporting, listing
-from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.dead_letters.letters.redaction import configured_redaction
+from breakers.dead_letters.monitoring import indexer as indexing
 from breakers.dead_letters.redis_servers import samples
 from controlplane.core.clock import db_now
 from controlplane.core.http import files

@@ -10,13 +10,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from breakers.dead_letters import history, listing, resources
-from breakers.dead_letters.finding import groups, indexing, streams
 from breakers.dead_letters.letters import ids, showing
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.dead_letters.letters.redaction import Redaction, configured_redaction
 from breakers.dead_letters.letters.showing import Measure
 from breakers.dead_letters.models import LetterStream
+from breakers.dead_letters.monitoring import groups, streams
+from breakers.dead_letters.monitoring import indexer as indexing
 from breakers.dead_letters.redis_servers import reader as reading
 from breakers.dead_letters.redis_servers import servers
 from breakers.dead_letters.removals import missing_letters as missing

@@ -18,10 +18,10 @@ from breakers.dead_letters.bulk.own import Held, refuse, settle_own
 from breakers.dead_letters.bulk.pace import Pace
 from breakers.dead_letters.bulk.selecting import AT_ONCE, Looked
 from breakers.dead_letters.bulk.tally import Chunk, Tally, recount
-from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.dead_letters.models import Departure, Replay
+from breakers.dead_letters.monitoring import indexer as indexing
 from breakers.dead_letters.removals import settlement as leaving
 from controlplane.core import canonical
 from controlplane.core.actors import Actor, ActorType

@@ -10,10 +10,10 @@ from django.db import transaction
 from breakers.dead_letters import targets
 from breakers.dead_letters.bulk import holding, selecting
 from breakers.dead_letters.bulk.tally import Tally
-from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.dead_letters.models import LetterStream, Replay
+from breakers.dead_letters.monitoring import indexer as indexing
 from breakers.dead_letters.redis_servers import samples
 from breakers.dead_letters.removals import settlement as leaving
 from controlplane.core import reasons

@@ -12,10 +12,10 @@ from typing import Any
 
 from django.db import transaction
 
-from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.letters import edits, ids, packing
 from breakers.dead_letters.letters.entries import Entry, Pairs
 from breakers.dead_letters.models import Departure, LetterStream
+from breakers.dead_letters.monitoring import indexer as indexing
 from breakers.dead_letters.redis_servers import reader as reading
 from breakers.dead_letters.redis_servers.servers import ServerAway, ServerRefused
 from controlplane.core.actors import Actor

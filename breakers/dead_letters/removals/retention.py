@@ -13,10 +13,10 @@ from django.db import transaction
 from django.db.models import Q
 
 from breakers.dead_letters import configured
-from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.models import Departure, Letter, LetterStream, Replay
+from breakers.dead_letters.monitoring import indexer as indexing
 from breakers.dead_letters.redis_servers import reader as reading
 from breakers.dead_letters.redis_servers import samples
 from breakers.dead_letters.redis_servers.reader import Limits

@@ -6,7 +6,7 @@ import django
 
 django.setup()
 
-from breakers.dead_letters.finding import streams  # noqa: E402
+from breakers.dead_letters.monitoring import streams  # noqa: E402
 from breakers.dead_letters.removals import actions as acting  # noqa: E402
 from controlplane.core.actors import system  # noqa: E402
 from controlplane.core.clock import db_now  # noqa: E402

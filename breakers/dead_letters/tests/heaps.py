@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
-from breakers.dead_letters.finding import streams
 from breakers.dead_letters.models import LetterStream
+from breakers.dead_letters.monitoring import streams
 from breakers.dead_letters.redis_servers import servers
 from breakers.tests.fleet import NOW
 

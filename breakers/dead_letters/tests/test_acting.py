@@ -5,9 +5,9 @@ import json
 import pytest
 from django.db import transaction
 
-from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.letters import packing
 from breakers.dead_letters.models import Departure, LetterStream
+from breakers.dead_letters.monitoring import indexer as indexing
 from breakers.dead_letters.removals import actions as acting
 from breakers.dead_letters.removals import settlement as leaving
 from breakers.tests.fleet import NOW

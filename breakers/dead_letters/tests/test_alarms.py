@@ -5,8 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from breakers.dead_letters.finding import alarms, sampling
 from breakers.dead_letters.models import LetterStream
+from breakers.dead_letters.monitoring import alarms
+from breakers.dead_letters.monitoring import sampler as sampling
 from breakers.tests.fleet import MINUTE, NOW, reachable, told
 from controlplane.core.outbox import rendering
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from breakers.dead_letters.finding import discovery
 from breakers.dead_letters.models import MAX_NAME_LENGTH
+from breakers.dead_letters.monitoring import discovery
 from breakers.dead_letters.redis_servers import servers
 
 from .heaps import heap

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from breakers.dead_letters.finding import indexing
+from breakers.dead_letters.monitoring import indexer as indexing
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from controlplane.core.jobs import engine

@@ -4,7 +4,6 @@ from datetime import timedelta
 
 import pytest
 
-from breakers.dead_letters.finding import forgetting
 from breakers.dead_letters.models import (
     DepthMinute,
     Gap,
@@ -13,6 +12,7 @@ from breakers.dead_letters.models import (
     LetterGroup,
     LetterStream,
 )
+from breakers.dead_letters.monitoring import retention as forgetting
 from breakers.tests.fleet import NOW
 
 pytestmark = pytest.mark.django_db

@@ -2,9 +2,9 @@
 
 import pytest
 
-from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.models import Departure, Gap, Letter, LetterStream
+from breakers.dead_letters.monitoring import indexer as indexing
 from breakers.dead_letters.redis_servers import samples
 from breakers.tests.fleet import HOUR, MINUTE, NOW, SECOND
 

@@ -4,9 +4,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from breakers.dead_letters.finding import groups, indexing, weekly
 from breakers.dead_letters.letters import fingerprints
 from breakers.dead_letters.models import Departure, GroupDay, Letter
+from breakers.dead_letters.monitoring import groups
+from breakers.dead_letters.monitoring import indexer as indexing
+from breakers.dead_letters.monitoring import weekly_failures as weekly
 from breakers.tests.fleet import HOUR, MINUTE, NOW, SECOND
 
 from .departing import entry

@@ -7,8 +7,10 @@ import pytest
 from django.db import connection, transaction
 from django.db.models import Sum
 
-from breakers.dead_letters.finding import indexing, sampling, streams
 from breakers.dead_letters.models import GroupDay, Letter, LetterStream
+from breakers.dead_letters.monitoring import indexer as indexing
+from breakers.dead_letters.monitoring import sampler as sampling
+from breakers.dead_letters.monitoring import streams
 from breakers.tests.fleet import NOW, SECOND
 
 from .heaps import heap

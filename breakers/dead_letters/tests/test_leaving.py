@@ -6,10 +6,10 @@ import pytest
 from django.db import transaction
 
 from breakers.dead_letters import intent_sweeper as settling
-from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.letters import packing
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.models import Departure, Gap, Letter
+from breakers.dead_letters.monitoring import indexer as indexing
 from breakers.dead_letters.removals import execution as carrying
 from breakers.dead_letters.removals import settlement as leaving
 from breakers.tests.fleet import HOUR, MINUTE, NOW, SECOND

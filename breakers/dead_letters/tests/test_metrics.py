@@ -3,8 +3,8 @@
 import pytest
 
 from breakers.dead_letters import metrics
-from breakers.dead_letters.finding import sampling
 from breakers.dead_letters.models import LetterServer, LetterStream
+from breakers.dead_letters.monitoring import sampler as sampling
 from breakers.tests.fleet import NOW
 from breakers.tests.test_metrics import said
 

@@ -4,9 +4,9 @@ import pytest
 
 from breakers import gates as answering
 from breakers.dead_letters.bulk import planning, replaying, replays
-from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.dead_letters.models import Departure, LetterStream, Replay
+from breakers.dead_letters.monitoring import indexer as indexing
 from breakers.models import Channel
 from breakers.tests.fleet import MINUTE, NOW, SECOND, dependency, reports
 from breakers.tests.registered import OPERATOR, VIEWER

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.models import Departure, LetterStream, Replay
+from breakers.dead_letters.monitoring import indexer as indexing
 from breakers.dead_letters.redis_servers import servers
 from breakers.dead_letters.removals import actions as acting
 from breakers.dead_letters.removals import retention

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from breakers.dead_letters.finding import sampling, streams
 from breakers.dead_letters.models import DepthMinute, LetterServer, LetterStream
+from breakers.dead_letters.monitoring import sampler as sampling
+from breakers.dead_letters.monitoring import streams
 from breakers.dead_letters.redis_servers import servers
 from breakers.tests.fleet import MINUTE, NOW, SECOND
 from controlplane.core.errors import NotFound

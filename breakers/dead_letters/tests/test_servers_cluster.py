@@ -11,8 +11,9 @@ import pytest
 import redis
 from redis.crc import key_slot
 
-from breakers.dead_letters.finding import groups, sampling, streams
 from breakers.dead_letters.models import Departure, LetterServer
+from breakers.dead_letters.monitoring import groups, streams
+from breakers.dead_letters.monitoring import sampler as sampling
 from breakers.dead_letters.redis_servers import reader as reading
 from breakers.dead_letters.redis_servers import samples, servers
 from breakers.dead_letters.redis_servers.servers import ServerAway

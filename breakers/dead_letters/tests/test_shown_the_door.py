@@ -7,8 +7,8 @@ from urllib.parse import quote
 import pytest
 from django.db import connection
 
-from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.models import Departure
+from breakers.dead_letters.monitoring import indexer as indexing
 from breakers.dead_letters.removals import actions as acting
 from controlplane.accounts.people import services as people
 from controlplane.core import deadline

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from breakers.dead_letters import topics
-from breakers.dead_letters.finding import sampling
 from breakers.dead_letters.models import LetterServer
+from breakers.dead_letters.monitoring import sampler as sampling
 from breakers.tests.fleet import NOW
 from controlplane.core.live.topics import allowed
 

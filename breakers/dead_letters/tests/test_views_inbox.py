@@ -7,8 +7,9 @@ from datetime import timedelta
 import pytest
 from django.urls import reverse
 
-from breakers.dead_letters.finding import alarms, indexing
 from breakers.dead_letters.models import Gap, LetterServer, LetterStream
+from breakers.dead_letters.monitoring import alarms
+from breakers.dead_letters.monitoring import indexer as indexing
 from breakers.dead_letters.removals import actions as acting
 from controlplane.accounts.people.models import User
 from controlplane.core.clock import db_now

@@ -11,9 +11,10 @@ from django.views.decorators.http import require_GET
 
 from breakers.dead_letters import configured
 from breakers.dead_letters.bulk.replays import KIND
-from breakers.dead_letters.finding import streams, weekly
-from breakers.dead_letters.finding.weekly import Failed
 from breakers.dead_letters.models import LetterServer, LetterStream, Replay
+from breakers.dead_letters.monitoring import streams
+from breakers.dead_letters.monitoring import weekly_failures as weekly
+from breakers.dead_letters.monitoring.weekly_failures import Failed
 from breakers.views import live
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now

@@ -9,11 +9,11 @@ from urllib.parse import urlencode
 from django.utils import timezone
 
 from breakers.dead_letters import listing
-from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.letters import redaction
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.letters.filters import MOMENTS, TEXTS, Chosen
 from breakers.dead_letters.models import LetterGroup, LetterStream
+from breakers.dead_letters.monitoring import indexer as indexing
 from breakers.dead_letters.redis_servers.servers import ServerAway, ServerRefused
 from controlplane.core.browser import PersonRequest
 from controlplane.core.errors import InvalidInput

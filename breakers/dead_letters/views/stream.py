@@ -8,8 +8,9 @@ from django.db.models import Q
 from django.http import Http404, HttpResponse, HttpResponseRedirect
 from django.views.decorators.http import require_GET
 
-from breakers.dead_letters.finding import groups, indexing, streams
 from breakers.dead_letters.models import Departure, Gap, LetterStream, Replay
+from breakers.dead_letters.monitoring import groups, streams
+from breakers.dead_letters.monitoring import indexer as indexing
 from breakers.dead_letters.redis_servers.servers import ServerAway, ServerRefused
 from breakers.dead_letters.removals import archive
 from breakers.views import live

@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 from playwright.sync_api import expect
 
-from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.models import Departure
+from breakers.dead_letters.monitoring import indexer as indexing
 from breakers.dead_letters.tests.heaps import heap
 from breakers.models import Override
 from breakers.services import overrides

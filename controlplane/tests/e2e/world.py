@@ -4,8 +4,8 @@ from datetime import timedelta
 from typing import Any
 
 from breakers.dead_letters.bulk import replays
-from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.letters.filters import Chosen
+from breakers.dead_letters.monitoring import indexer as indexing
 from breakers.dead_letters.removals import actions as acting
 from breakers.dead_letters.tests.heaps import Heap
 from breakers.services import overrides

@@ -9,9 +9,10 @@ import redis
 import structlog
 
 from breakers.dead_letters import configured
-from breakers.dead_letters.finding import streams
 from breakers.dead_letters.redis_servers import servers
 from breakers.dead_letters.redis_servers.servers import Server
+
+from . import streams
 
 MAX_CALLS = 20
 KEYS_AT_ONCE = 1000

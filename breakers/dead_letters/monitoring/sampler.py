@@ -17,7 +17,6 @@ from django.db import transaction
 from django.db.models import Count, Max, Min
 
 from breakers.dead_letters import configured
-from breakers.dead_letters.finding import alarms, discovery, gaps, indexing, standing, streams
 from breakers.dead_letters.models import LetterServer, LetterStream
 from breakers.dead_letters.redis_servers import samples, servers
 from breakers.dead_letters.redis_servers.samples import Sample
@@ -25,6 +24,10 @@ from breakers.dead_letters.redis_servers.servers import ServerAway, ServerRefuse
 from controlplane.core.errors import DomainError
 from controlplane.core.live import notes as live
 from controlplane.core.outbox.models import OutboxMessage
+
+from . import alarms, discovery, gaps, streams
+from . import indexer as indexing
+from . import stream_state as standing
 
 READING_SECONDS = 1.5  # of a turn, for all streams
 LOOKING_SECONDS = 0.5  # for what vanished, besides

@@ -7,11 +7,12 @@ from typing import Any
 from django.db import connection, transaction
 
 from breakers.dead_letters import configured
-from breakers.dead_letters.finding import streams
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.models import MAX_NAME_LENGTH, LetterStream
 from breakers.dead_letters.redis_servers.samples import Sample
 from controlplane.core.live import notes as live
+
+from . import streams
 
 LIMIT = 100
 """Letters; a stream that is deeper for long is alarmed about."""

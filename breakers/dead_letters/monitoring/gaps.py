@@ -15,13 +15,14 @@ import structlog
 from django.db import connection, transaction
 from django.db.models import Count, Max, Min
 
-from breakers.dead_letters.finding import standing
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.models import Departure, Gap, Letter, LetterStream
 from breakers.dead_letters.redis_servers import samples, servers
 from breakers.dead_letters.redis_servers.samples import Sample
 from breakers.dead_letters.redis_servers.servers import Call
 from controlplane.core.live import notes as live
+
+from . import stream_state as standing
 
 AT_ONCE = 5000
 BUDGET = 32 * 1024 * 1024  # bytes of payload that one look goes through

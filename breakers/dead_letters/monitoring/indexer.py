@@ -14,7 +14,6 @@ from typing import Any
 import orjson
 from django.db import connection, transaction
 
-from breakers.dead_letters.finding import gaps, standing
 from breakers.dead_letters.letters import entries, fingerprints, ids, redaction
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.letters.redaction import Redaction
@@ -22,6 +21,9 @@ from breakers.dead_letters.models import LetterStream
 from breakers.dead_letters.redis_servers import samples, servers
 from breakers.dead_letters.redis_servers.samples import Sample
 from breakers.dead_letters.redis_servers.servers import Call
+
+from . import gaps
+from . import stream_state as standing
 
 AT_ONCE = 1000
 BUDGET = 8 * 1024 * 1024  # bytes of payload that one look goes through

@@ -7,11 +7,13 @@ from urllib.parse import quote
 from django.db import transaction
 
 from breakers import telling
-from breakers.dead_letters.finding import groups, standing, streams
 from breakers.dead_letters.models import LetterStream
 from controlplane.core.canonical import timestamp
 from controlplane.core.live import notes as live
 from controlplane.core.outbox import services as outbox
+
+from . import groups, streams
+from . import stream_state as standing
 
 AFTER = timedelta(minutes=10)
 BACKLOG, RECOVERED = "dlq.backlog", "dlq.recovered"
