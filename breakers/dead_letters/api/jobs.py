@@ -8,7 +8,8 @@ from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from breakers.dead_letters.bulk import planning, replays
+from breakers.dead_letters.bulk import eligibility as planning
+from breakers.dead_letters.bulk import replays
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.dead_letters.models import LetterStream
 from controlplane.core.actors import Actor

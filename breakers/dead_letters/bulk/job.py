@@ -10,11 +10,7 @@ from typing import Any
 from django.db import transaction
 
 from breakers.dead_letters import targets
-from breakers.dead_letters.bulk import holding, obstacles, replaying, tally
-from breakers.dead_letters.bulk.own import Held, settle_own
-from breakers.dead_letters.bulk.replaying import Slice
 from breakers.dead_letters.bulk.replays import KIND, PURGE, RETRY, SCOPE, TICK
-from breakers.dead_letters.bulk.selecting import AT_ONCE
 from breakers.dead_letters.models import Replay
 from breakers.dead_letters.redis_servers import servers
 from breakers.dead_letters.redis_servers.servers import Server, ServerAway, ServerRefused
@@ -30,6 +26,13 @@ from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.jobs.stepwise import Again, Passed, StepKind
 from controlplane.core.live import notes
 from controlplane.core.outbox import services as outbox
+
+from . import breaker_gates as holding
+from . import obstacles, tally
+from . import worker as replaying
+from .open_intents import Held, settle_own
+from .selection import AT_ONCE
+from .worker import Slice
 
 ACTOR = system("dead-letters")
 LOOK_AGAIN = timedelta(seconds=2)

@@ -4,9 +4,12 @@ It is tried a few times, then alone, and passed over at last: a job must not sta
 ever. An intent that is open of it is the clockwork's to end.
 """
 
-from breakers.dead_letters.bulk import planning, replaying, selecting
-from breakers.dead_letters.bulk.replaying import HEAVY, MAX_TRIES, Slice
 from breakers.dead_letters.bulk.tally import Tally
+
+from . import eligibility as planning
+from . import selection as selecting
+from . import worker as replaying
+from .worker import HEAVY, MAX_TRIES, Slice
 
 
 def met(work: Slice) -> None:

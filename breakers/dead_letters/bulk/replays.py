@@ -8,7 +8,6 @@ from typing import Any
 from django.db import transaction
 
 from breakers.dead_letters import targets
-from breakers.dead_letters.bulk import holding, selecting
 from breakers.dead_letters.bulk.tally import Tally
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.letters.filters import Chosen
@@ -26,6 +25,9 @@ from controlplane.core.jobs import control
 from controlplane.core.jobs.models import Job
 from controlplane.core.jobs.resources import job_resource
 from controlplane.core.live import notes
+
+from . import breaker_gates as holding
+from . import selection as selecting
 
 KIND = "dead_letters"
 TICK = "dlq.jobs"

@@ -8,9 +8,10 @@ from typing import Any, Self
 from django.db import transaction
 from django.db.models import Count
 
-from breakers.dead_letters.bulk import planning
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.models import Departure, Replay
+
+from . import eligibility as planning
 
 LEFT = (Departure.State.DONE, Departure.State.RESTORING, Departure.State.RESTORED)
 

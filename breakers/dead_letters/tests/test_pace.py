@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from breakers.dead_letters.bulk.pace import MADE_UP_SECONDS, Pace
+from breakers.dead_letters.bulk.rate_limiter import MADE_UP_SECONDS, Pace
 
 AT_ONCE = 50
 

@@ -3,7 +3,9 @@
 import pytest
 
 from breakers import gates as answering
-from breakers.dead_letters.bulk import planning, replaying, replays
+from breakers.dead_letters.bulk import eligibility as planning
+from breakers.dead_letters.bulk import replays
+from breakers.dead_letters.bulk import worker as replaying
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.dead_letters.models import Departure, LetterStream, Replay
 from breakers.dead_letters.monitoring import indexer as indexing

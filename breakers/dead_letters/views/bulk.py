@@ -10,7 +10,9 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from breakers.dead_letters.bulk import holding, planning, replays
+from breakers.dead_letters.bulk import breaker_gates as holding
+from breakers.dead_letters.bulk import eligibility as planning
+from breakers.dead_letters.bulk import replays
 from breakers.dead_letters.letters import fingerprints
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.dead_letters.models import LetterGroup, LetterStream

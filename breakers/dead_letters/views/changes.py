@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 from django_htmx.http import HttpResponseClientRedirect
 
-from breakers.dead_letters.bulk import holding
+from breakers.dead_letters.bulk import breaker_gates as holding
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.removals import (

@@ -6,13 +6,14 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import QuerySet
 
-from breakers.dead_letters.bulk.selecting import AT_ONCE
-from breakers.dead_letters.bulk.tally import recount
 from breakers.dead_letters.models import Departure, Replay
 from breakers.dead_letters.redis_servers.reader import BUDGET
 from breakers.dead_letters.removals import settlement as leaving
 from breakers.dead_letters.removals.settlement import Outcome
 from controlplane.core.jobs.kinds import Probe, no_probe
+
+from .selection import AT_ONCE
+from .tally import recount
 
 
 class Held(Exception):

@@ -13,11 +13,6 @@ from typing import cast
 
 from django.db import transaction
 
-from breakers.dead_letters.bulk import holding, planning, selecting
-from breakers.dead_letters.bulk.own import Held, refuse, settle_own
-from breakers.dead_letters.bulk.pace import Pace
-from breakers.dead_letters.bulk.selecting import AT_ONCE, Looked
-from breakers.dead_letters.bulk.tally import Chunk, Tally, recount
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.dead_letters.models import Departure, Replay
@@ -29,6 +24,14 @@ from controlplane.core.jobs.claims import LeaseLost, Turn
 from controlplane.core.jobs.kinds import Probe
 from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.live import notes
+
+from . import breaker_gates as holding
+from . import eligibility as planning
+from . import selection as selecting
+from .open_intents import Held, refuse, settle_own
+from .rate_limiter import Pace
+from .selection import AT_ONCE, Looked
+from .tally import Chunk, Tally, recount
 
 SLICE_SECONDS = 3.0
 SHORT_SLICE_SECONDS = 1.0

@@ -8,13 +8,14 @@ from datetime import datetime
 
 from django.db.models import Exists, OuterRef, QuerySet
 
-from breakers.dead_letters.bulk import selecting
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.dead_letters.models import Departure, Letter, LetterStream
 from breakers.dead_letters.monitoring import indexer as indexing
 from breakers.dead_letters.removals.settlement import MAX_BYTES, MAX_FIELDS
+
+from . import selection as selecting
 
 TOO_OFTEN, IN_FLIGHT = "retried_too_often", "in_flight"
 TOO_MANY_FIELDS, TOO_LARGE = "too_many_fields", "too_large"
