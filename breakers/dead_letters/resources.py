@@ -5,12 +5,13 @@ from datetime import datetime
 from typing import Any
 
 from breakers.dead_letters import history
-from breakers.dead_letters.letters import ids, packing, showing
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.letters.redaction import Redaction
-from breakers.dead_letters.letters.showing import Measure
 from controlplane.core.canonical import timestamp
 
+from .letters import ids, packing
+from .letters import presentation as showing
+from .letters.presentation import Measure
 from .models import Departure, LetterStream
 from .monitoring.groups import Group
 from .removals import archive

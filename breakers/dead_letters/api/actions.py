@@ -5,7 +5,7 @@ from typing import Any
 
 from drf_spectacular.utils import extend_schema
 
-from breakers.dead_letters.letters import showing
+from breakers.dead_letters.letters import presentation as showing
 from breakers.dead_letters.letters.redaction import configured_redaction
 from breakers.dead_letters.models import LetterStream
 from breakers.dead_letters.removals import actions as acting

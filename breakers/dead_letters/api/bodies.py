@@ -5,7 +5,8 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from breakers.dead_letters import exporting, listing
+from breakers.dead_letters import export as exporting
+from breakers.dead_letters import letter_list as listing
 from breakers.dead_letters.models import Departure
 from breakers.dead_letters.sources import DEFAULT
 from controlplane.core.http.fields import Filters, Moment, MutationBody, Text

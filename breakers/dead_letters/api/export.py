@@ -7,7 +7,8 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.request import Request
 
-from breakers.dead_letters import exporting, listing
+from breakers.dead_letters import export as exporting
+from breakers.dead_letters import letter_list as listing
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.dead_letters.letters.redaction import configured_redaction
 from breakers.dead_letters.monitoring import indexer as indexing

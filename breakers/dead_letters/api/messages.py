@@ -9,12 +9,14 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from breakers.dead_letters import history, listing, resources
-from breakers.dead_letters.letters import ids, showing
+from breakers.dead_letters import history, resources
+from breakers.dead_letters import letter_list as listing
+from breakers.dead_letters.letters import ids
+from breakers.dead_letters.letters import presentation as showing
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.letters.filters import Chosen
+from breakers.dead_letters.letters.presentation import Measure
 from breakers.dead_letters.letters.redaction import Redaction, configured_redaction
-from breakers.dead_letters.letters.showing import Measure
 from breakers.dead_letters.models import LetterStream
 from breakers.dead_letters.monitoring import groups, streams
 from breakers.dead_letters.monitoring import indexer as indexing

@@ -82,7 +82,7 @@ VALUE: dict[str, Any] = {
     }
 )
 class FieldsShape(serializers.JSONField):
-    """As `breakers.dead_letters.letters.showing` shows them."""
+    """As `breakers.dead_letters.letters.presentation` shows them."""
 
 
 class LetterShape(serializers.Serializer[Any]):

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from breakers.dead_letters.letters import showing
 from breakers.dead_letters.letters.entries import Pairs, text
 from breakers.dead_letters.letters.redaction import REDACTED, Redaction
+
+from . import presentation as showing
 
 MAX_DIFFERENCES = 200
 DEEPEST = 50
@@ -19,7 +20,7 @@ SHOWN_BYTES = 2048
 @dataclass(frozen=True)
 class Change:
     """What one field, or one value in it (`payload.order.items.0.sku`), was and is; None: it is
-    not there. Values are as :mod:`breakers.dead_letters.letters.showing` shows them."""
+    not there. Values are as :mod:`breakers.dead_letters.letters.presentation` shows them."""
 
     path: str
     before: showing.Shown | None

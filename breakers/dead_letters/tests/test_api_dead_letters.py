@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from breakers.dead_letters import listing
+from breakers.dead_letters import letter_list as listing
 from breakers.dead_letters.models import LetterStream
 from breakers.dead_letters.templatetags.letters import letter_url
 from controlplane.core.http.tests.callers import as_role

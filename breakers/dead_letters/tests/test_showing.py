@@ -4,9 +4,9 @@ import base64
 
 import orjson
 
-from breakers.dead_letters.letters import showing
+from breakers.dead_letters.letters import presentation as showing
 from breakers.dead_letters.letters.entries import Entry
-from breakers.dead_letters.letters.showing import Measure
+from breakers.dead_letters.letters.presentation import Measure
 
 
 def letter(*pairs, **options):

@@ -14,7 +14,8 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_http_methods
 
-from breakers.dead_letters.letters import redaction, showing
+from breakers.dead_letters.letters import presentation as showing
+from breakers.dead_letters.letters import redaction
 from breakers.dead_letters.letters.entries import Entry, text
 from breakers.dead_letters.models import LetterStream
 from breakers.dead_letters.redis_servers.reader import Limits

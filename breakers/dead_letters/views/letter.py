@@ -11,7 +11,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from breakers.dead_letters import history
-from breakers.dead_letters.letters import ids, packing, redaction, showing
+from breakers.dead_letters.letters import ids, packing, redaction
+from breakers.dead_letters.letters import presentation as showing
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.redis_servers import reader as reading

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from django.utils import timezone
 
-from breakers.dead_letters import listing
+from breakers.dead_letters import letter_list as listing
 from breakers.dead_letters.letters import redaction
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.letters.filters import MOMENTS, TEXTS, Chosen

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from breakers.dead_letters.letters import redaction, showing
+from breakers.dead_letters.letters import presentation as showing
+from breakers.dead_letters.letters import redaction
 from breakers.dead_letters.letters.entries import METADATA, RETRY_COUNT, RETRY_OF, Entry, text
 from breakers.dead_letters.redis_servers.reader import Limits
 

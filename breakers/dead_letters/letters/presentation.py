@@ -10,17 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from breakers.dead_letters.letters import entries, ids
-from breakers.dead_letters.letters.entries import (
-    METADATA,
-    RETRY_COUNT,
-    RETRY_OF,
-    Entry,
-    Pairs,
-    text,
-)
-from breakers.dead_letters.letters.redaction import Redaction
 from controlplane.core.canonical import timestamp
+
+from . import entries, ids
+from .entries import METADATA, RETRY_COUNT, RETRY_OF, Entry, Pairs, text
+from .redaction import Redaction
 
 Shown = str | dict[str, Any]
 _OURS = METADATA | {RETRY_OF, RETRY_COUNT}

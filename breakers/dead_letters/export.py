@@ -6,13 +6,14 @@ from typing import Any
 
 import orjson
 
-from breakers.dead_letters import listing
-from breakers.dead_letters.letters import ids, showing
-from breakers.dead_letters.letters.entries import Entry
-from breakers.dead_letters.letters.filters import Chosen
-from breakers.dead_letters.letters.redaction import Redaction
 from controlplane.core.audit.export import FORMULA_STARTS
 
+from . import letter_list as listing
+from .letters import ids
+from .letters import presentation as showing
+from .letters.entries import Entry
+from .letters.filters import Chosen
+from .letters.redaction import Redaction
 from .models import LetterStream
 
 COLUMNS = (

@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from breakers.dead_letters.letters import ids, showing
-from breakers.dead_letters.letters.entries import Entry
-from breakers.dead_letters.letters.filters import Chosen
-from breakers.dead_letters.models import LetterStream
 from controlplane.core.errors import InvalidInput, NotFound
 
 from .bulk import selection as selecting
+from .letters import ids
+from .letters import presentation as showing
+from .letters.entries import Entry
+from .letters.filters import Chosen
+from .models import LetterStream
 from .redis_servers import reader as reading
 from .redis_servers.reader import Limits
 
