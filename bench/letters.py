@@ -113,8 +113,7 @@ def _fields(n: int) -> Mapping[str, str]:
 def _read_all() -> tuple[float, float]:
     """Read into the index what the first question left: wall and CPU seconds for all of it."""
     from breakers.dead_letters.models import Letter
-    from breakers.dead_letters.monitoring import indexer as indexing
-    from breakers.dead_letters.monitoring import streams
+    from breakers.dead_letters.monitoring import indexer, streams
     from controlplane.core.clock import db_now
 
     stream = streams.find("default", NAME, db_now())
@@ -122,7 +121,7 @@ def _read_all() -> tuple[float, float]:
     stream.indexed_to = ""
     stream.save(update_fields=["indexed_to"])
     wall, cpu = time.monotonic(), time.process_time()
-    while not indexing.catch_up(stream, db_now(), seconds=1.0):
+    while not indexer.catch_up(stream, db_now(), seconds=1.0):
         pass
     return time.monotonic() - wall, time.process_time() - cpu
 

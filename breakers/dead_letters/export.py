@@ -8,9 +8,8 @@ import orjson
 
 from controlplane.core.audit.export import FORMULA_STARTS
 
-from . import letter_list as listing
-from .letters import ids
-from .letters import presentation as showing
+from . import letter_list
+from .letters import ids, presentation
 from .letters.entries import Entry
 from .letters.filters import Chosen
 from .letters.redaction import Redaction
@@ -33,11 +32,11 @@ def letters(
     last = ids.position(until) if until else ""
     cursor = ""
     while last:
-        page = listing.page(
+        page = letter_list.page(
             stream,
             chosen,
             cursor=cursor,
-            limit=listing.MAX_PAGE,
+            limit=letter_list.MAX_PAGE,
             newest_first=False,
             whole=True,
         )
@@ -52,7 +51,9 @@ def letters(
 
 def letter(entry: Entry, redaction: Redaction) -> dict[str, Any]:
     digest = redaction.fingerprint(entry).digest
-    return showing.letter(entry, redaction=redaction, fingerprint=digest, measure=showing.WHOLLY)
+    return presentation.letter(
+        entry, redaction=redaction, fingerprint=digest, measure=presentation.WHOLLY
+    )
 
 
 def lines(rows: Iterable[dict[str, Any]], format: str) -> Iterator[bytes]:

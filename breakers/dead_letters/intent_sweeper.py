@@ -19,11 +19,9 @@ from . import targets
 from .bulk import tally
 from .letters import ids
 from .models import Departure, LetterStream
-from .redis_servers import reader as reading
+from .redis_servers import reader
 from .redis_servers.servers import ServerAway, ServerRefused
-from .removals import audit_rows as telling
-from .removals import restoration as restoring
-from .removals import settlement as leaving
+from .removals import audit_rows, restoration, settlement
 from .removals.execution import LOOK, Outcome, answers
 
 LEFT_ALONE = timedelta(seconds=30)
@@ -45,7 +43,7 @@ def turn(now: datetime) -> int:
     overdue = Departure.objects.filter(intended_at__lt=now - LEFT_ALONE, state="intended")
     streams = LetterStream.objects.filter(pk__in=overdue.values("stream")).order_by("pk")
     away: set[str] = set()
-    done = restoring.settle_overdue(now - LEFT_ALONE, now)
+    done = restoration.settle_overdue(now - LEFT_ALONE, now)
     for stream in streams:
         after = 0
         while stream.server not in away and time.monotonic() < deadline:
@@ -71,14 +69,14 @@ def settle(stream: LetterStream, departures: Sequence[Departure], now: datetime)
     One that is refused for the time being stays open; one that was refused for good is taken back,
     if its letter is there still. Raises :class:`ServerAway`.
     """
-    outcomes = leaving.carry_out(stream, departures)
+    outcomes = settlement.carry_out(stream, departures)
     final = {
         one.pk: outcomes[one.pk]
         for one in departures
         if outcomes[one.pk].kind != "refused" or _is_for_good(stream, one, outcomes[one.pk])
     }
     with transaction.atomic():
-        found = leaving.settled(stream, departures, final, now)
+        found = settlement.settled(stream, departures, final, now)
         _tell(stream, found, outcomes, now)
     for job_id in {one.job_id for rows in found.values() for one in rows if one.job_id}:
         tally.recount(job_id)
@@ -112,22 +110,22 @@ def _tell(
     for one in single:
         if one.action in BY_RETENTION:
             counts[one.action] += 1
-    telling.of_singles([one for one in single if one.action not in BY_RETENTION], now)
+    audit_rows.of_singles([one for one in single if one.action not in BY_RETENTION], now)
     for one in found["refused"]:
         why = outcomes[one.pk].why
         log.warning("dead_letters.intent_refused", stream=str(stream), action=one.action, why=why)
         if one.job_id is None and one.action not in BY_RETENTION:
             after = {"id": ids.entry_id(one.position), "action": one.action, "why": why}
             audit.record(
-                actor=telling.SETTLE,
-                action=telling.WITHDRAWN,
+                actor=audit_rows.SETTLE,
+                action=audit_rows.WITHDRAWN,
                 target=targets.of(stream),
                 reason="The server refused it; the letter is where it was.",
                 after=after,
                 now=now,
             )
     if counts:
-        telling.of_many(stream, telling.SETTLE, counts, now)
+        audit_rows.of_many(stream, audit_rows.SETTLE, counts, now)
 
 
 def _is_for_good(stream: LetterStream, departure: Departure, refused: Outcome) -> bool:
@@ -136,6 +134,6 @@ def _is_for_good(stream: LetterStream, departure: Departure, refused: Outcome) -
         return False
     entry_id = ids.entry_id(departure.position)
     try:
-        return reading.one(stream.server, stream.name, entry_id, limits=LOOK) is not None
+        return reader.one(stream.server, stream.name, entry_id, limits=LOOK) is not None
     except ServerRefused:
         return False

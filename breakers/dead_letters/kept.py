@@ -3,8 +3,8 @@
 # Each of these registers rules beside what it does.
 from controlplane.core.retention import lasting
 
-from .monitoring import retention as _forgetting  # noqa: F401
-from .removals import archive as _archive  # noqa: F401
+from .monitoring import retention_rules  # noqa: F401
+from .removals import archive  # noqa: F401
 
 lasting(
     "A mirror of what lies in Redis: it goes with it. DLQ_KEPT_DAYS says how long letters lie.",

@@ -12,21 +12,20 @@ from typing import TypeVar
 
 from controlplane.core.errors import InvalidInput, NotFound
 
-from .bulk import selection as selecting
-from .letters import ids
-from .letters import presentation as showing
+from .bulk import selection
+from .letters import ids, presentation
 from .letters.entries import Entry
 from .letters.filters import Chosen
 from .models import LetterStream
-from .redis_servers import reader as reading
+from .redis_servers import reader
 from .redis_servers.reader import Limits
 
 DEFAULT_PAGE, MAX_PAGE = 50, 200
 SECONDS = 2.0
 """So long a page is worked on, however little was found by then."""
-BRIEF = Limits(value_bytes=reading.SHOWN_BYTES, fields=5000, total_bytes=reading.SHOWN_IN_ALL)
+BRIEF = Limits(value_bytes=reader.SHOWN_BYTES, fields=5000, total_bytes=reader.SHOWN_IN_ALL)
 """Enough fields for those that failing added, which come last."""
-WHOLE = reading.WHOLLY
+WHOLE = reader.WHOLLY
 FETCHED_AT_ONCE = 50
 FETCHED_BYTES = 1024 * 1024
 """Of letters that are read whole, so many at a time by what the index says of their size."""
@@ -74,9 +73,9 @@ def page(
         looked_at += 1
         after = entry.id
         if chosen.matches(entry):
-            found.append(entry if whole else showing.cut(entry, showing.BRIEFLY))
+            found.append(entry if whole else presentation.cut(entry, presentation.BRIEFLY))
             spent += sum(len(value) for _, value in found[-1].pairs)
-        is_enough = len(found) >= limit or spent >= reading.BUDGET
+        is_enough = len(found) >= limit or spent >= reader.BUDGET
         if more and (is_enough or time.monotonic() > deadline):
             return Page(found, after, looked_at, after)
         if is_enough:
@@ -118,10 +117,10 @@ def _by_walking(
     limits: Limits,
     limit: int,
 ) -> _Looked:
-    at_once = reading.AT_ONCE if chosen.needs_payload else limit
+    at_once = reader.AT_ONCE if chosen.needs_payload else limit
     narrowed = replace(limits, entries=at_once)
     while True:
-        looked = reading.page(
+        looked = reader.page(
             stream.server, stream.name, after=after, newest_first=newest_first, limits=narrowed
         )
         last = len(looked.entries) - 1
@@ -145,7 +144,7 @@ def _by_index(
         rows = _rows(stream, chosen, at, newest_first)
         last = ids.entry_id(rows[-1][0]) if rows else ""
         for some in _together(rows):
-            for entry in reading.some(stream.server, stream.name, some, limits):
+            for entry in reader.some(stream.server, stream.name, some, limits):
                 yield entry, entry.id != last or len(rows) == FETCHED_AT_ONCE
         if len(rows) < FETCHED_AT_ONCE:
             return
@@ -170,7 +169,7 @@ def _rows(
     stream: LetterStream, chosen: Chosen, at: str, newest_first: bool
 ) -> list[tuple[str, int]]:
     """Positions and sizes."""
-    wanted = selecting.indexed(stream, chosen)
+    wanted = selection.indexed(stream, chosen)
     if at:
         wanted = wanted.filter(**{f"position__{'lt' if newest_first else 'gt'}": at})
     ordered = wanted.order_by("-position" if newest_first else "position")

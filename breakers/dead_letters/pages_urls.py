@@ -3,8 +3,7 @@
 from django.urls import path
 
 from .converters import STREAM_NAME
-from .views import bulk, changes, inbox, jobs, letter, stream
-from .views import edit as editing
+from .views import bulk, changes, edit, inbox, jobs, letter, stream
 
 ROOT = "dead-letters/"
 # A dash is no part of a name that comes out of a pattern by accident.
@@ -28,7 +27,7 @@ urlpatterns = [
     ),
     path(f"{ONE}/letter/{LETTER}", letter.letter_page, name="letter_page"),
     path(f"{ONE}/retry/{LETTER}", changes.retry, name="letter_retry"),
-    path(f"{ONE}/edit/{LETTER}", editing.edit, name="letter_edit"),
+    path(f"{ONE}/edit/{LETTER}", edit.edit, name="letter_edit"),
     path(f"{ONE}/discard/{LETTER}", changes.discard, name="letter_discard"),
     path(f"{ONE}/reveal/{LETTER}", changes.reveal, name="letter_reveal"),
     path(f"{ONE}/bulk/{STREAM_NAME}/", bulk.bulk, name="letters_bulk"),

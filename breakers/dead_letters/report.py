@@ -9,8 +9,7 @@ from django.db.models import Count, Max, Q, Sum
 from controlplane.core.sections import Chart, ReportRow, ReportSection
 
 from .models import Departure, DepthMinute, Gap, LetterStream
-from .monitoring import alarms, streams
-from .monitoring import weekly_failures as weekly
+from .monitoring import alarms, streams, weekly_failures
 from .monitoring.weekly_failures import Failed
 
 MAX_ROWS = 50
@@ -44,7 +43,7 @@ def dead_letters(start: datetime, end: datetime, now: datetime) -> ReportSection
     """The streams of which the most letters arrived in the week, and the groups."""
     weeks = [one for one in _weeks(start, min(end, now), now) if not one.is_empty]
     weeks.sort(key=lambda one: (-one.arrived, -one.deepest, str(one.stream)))
-    failed = weekly.most_failed(start, end, MAX_GROUPS) if weeks else []
+    failed = weekly_failures.most_failed(start, end, MAX_GROUPS) if weeks else []
     return ReportSection(
         slug="dead-letters",
         title="Dead letters",

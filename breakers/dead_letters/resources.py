@@ -9,8 +9,7 @@ from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.letters.redaction import Redaction
 from controlplane.core.canonical import timestamp
 
-from .letters import ids, packing
-from .letters import presentation as showing
+from .letters import ids, packing, presentation
 from .letters.presentation import Measure
 from .models import Departure, LetterStream
 from .monitoring.groups import Group
@@ -91,16 +90,16 @@ def departure(row: Departure, redaction: Redaction, now: datetime) -> dict[str, 
 
 
 def whole_departure(
-    row: Departure, redaction: Redaction, now: datetime, measure: Measure = showing.FULLY
+    row: Departure, redaction: Redaction, now: datetime, measure: Measure = presentation.FULLY
 ) -> dict[str, Any]:
     """The same with its fields, those that went out instead if it was edited, and its history."""
     entry = Entry(ids.entry_id(row.position), packing.unpack(row.fields))
     edited = None
     if row.edited is not None:
-        sent = showing.cut(Entry(entry.id, packing.unpack(row.edited)), measure)
+        sent = presentation.cut(Entry(entry.id, packing.unpack(row.edited)), measure)
         sent = redaction.entry(sent)
-        edited, _ = showing.fields(sent.pairs, sizes=sent.sizes, measure=measure)
-    letter = showing.letter(
+        edited, _ = presentation.fields(sent.pairs, sizes=sent.sizes, measure=measure)
+    letter = presentation.letter(
         entry, redaction=redaction, fingerprint=row.fingerprint, measure=measure
     )
     return {

@@ -7,9 +7,8 @@ from breakers.dead_letters.bulk.replays import TICK
 from controlplane.core import ticks
 from controlplane.core.jobs import engine
 
-from . import intent_sweeper as settling
-from .monitoring import retention as forgetting
-from .monitoring import sampler as sampling
+from . import intent_sweeper
+from .monitoring import retention_rules, sampler
 from .removals import retention
 
 AT_ONCE = 5000
@@ -19,13 +18,13 @@ MAX_PURGED = 1_000_000
 @ticks.tick("dlq.sample", seconds=5, queue="housekeeping")
 def sample_dead_letters(now: datetime) -> int:
     """It waits for Redis servers that may be away: no place in a queue that others wait in."""
-    return sampling.turn(now)
+    return sampler.turn(now)
 
 
 @ticks.tick("dlq.settle", seconds=10, queue="dead-letters")
 def settle_departures(now: datetime) -> int:
     """What was to leave, and whoever was at it died."""
-    return settling.turn(now)
+    return intent_sweeper.turn(now)
 
 
 @ticks.tick("dlq.retention", seconds=60, queue="housekeeping")
@@ -42,4 +41,4 @@ def go_on_with_replays(now: datetime) -> int:
 
 @ticks.tick("dlq.purge", seconds=3600, queue="housekeeping")
 def purge_history(now: datetime) -> int:
-    return forgetting.purge(now, at_once=AT_ONCE, most=MAX_PURGED)
+    return retention_rules.purge(now, at_once=AT_ONCE, most=MAX_PURGED)

@@ -5,11 +5,10 @@ from typing import Any
 
 from drf_spectacular.utils import extend_schema
 
-from breakers.dead_letters.letters import presentation as showing
+from breakers.dead_letters.letters import presentation
 from breakers.dead_letters.letters.redaction import configured_redaction
 from breakers.dead_letters.models import LetterStream
-from breakers.dead_letters.removals import actions as acting
-from breakers.dead_letters.removals import reveal as revealing
+from breakers.dead_letters.removals import actions, reveal
 from controlplane.core.actors import Actor
 from controlplane.core.errors import InvalidInput
 from controlplane.core.http.views import Done, mutation
@@ -34,11 +33,11 @@ class LetterAction(DeadLetterView):
 class RetryView(LetterAction):
     def first(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str, entry_id: str
-    ) -> acting.Prepared:
+    ) -> actions.Prepared:
         edited = body.get("edited_fields")
         if edited is not None and not isinstance(edited, dict):
             raise InvalidInput({"edited_fields": ["Must be an object: names and new values."]})
-        return acting.retry_first(
+        return actions.retry_first(
             stream=self.stream(name, now),
             entry_id=checked_id(entry_id),
             reason=body["reason"],
@@ -58,18 +57,18 @@ class RetryView(LetterAction):
         now: datetime,
         name: str,
         entry_id: str,
-        prepared: acting.Prepared,
+        prepared: actions.Prepared,
     ) -> Done:
         """Put the message back into its origin, as it was or edited. A repeat answers the same."""
-        said = acting.retried(prepared, now=now)
+        said = actions.retried(prepared, now=now)
         return Done({"id": prepared.entry_id, **said})
 
 
 class DiscardView(LetterAction):
     def first(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str, entry_id: str
-    ) -> acting.Prepared:
-        return acting.discard_first(
+    ) -> actions.Prepared:
+        return actions.discard_first(
             stream=self.stream(name, now),
             entry_id=checked_id(entry_id),
             reason=body["reason"],
@@ -88,10 +87,10 @@ class DiscardView(LetterAction):
         now: datetime,
         name: str,
         entry_id: str,
-        prepared: acting.Prepared,
+        prepared: actions.Prepared,
     ) -> Done:
         """Take the letter away. The archive has it, and can put it back for 30 days."""
-        said = acting.discarded(prepared, now=now)
+        said = actions.discarded(prepared, now=now)
         return Done({"id": prepared.entry_id, **said})
 
 
@@ -115,11 +114,17 @@ class RevealView(LetterAction):
         theirs. A repeat with the same key, and a dry run, show it redacted."""
         stream = self.stream(name, now)
         reason = body.get("reason") or UNSAID
-        entry = revealing.reveal(
+        entry = reveal.reveal(
             stream=stream, entry_id=checked_id(entry_id), actor=actor, now=now, reason=reason
         )
         place = {"server": stream.server, "stream": stream.name}
-        hidden = {**place, **shown(entry, configured_redaction(), showing.FULLY), "revealed": False}
+        hidden = {
+            **place,
+            **shown(entry, configured_redaction(), presentation.FULLY),
+            "revealed": False,
+        }
         if prepared:
             return Done(hidden)
-        return Done({**place, **shown(entry, None, showing.WHOLLY), "revealed": True}, kept=hidden)
+        return Done(
+            {**place, **shown(entry, None, presentation.WHOLLY), "revealed": True}, kept=hidden
+        )

@@ -13,8 +13,7 @@ from breakers.dead_letters import resources
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.letters.redaction import configured_redaction
 from breakers.dead_letters.models import Departure
-from breakers.dead_letters.removals import archive
-from breakers.dead_letters.removals import restoration as restoring
+from breakers.dead_letters.removals import archive, restoration
 from breakers.dead_letters.sources import DEFAULT
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
@@ -89,8 +88,8 @@ class RestoreView(ApiView):
 
     def first(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, departure_id: int
-    ) -> restoring.Prepared:
-        return restoring.restore_first(
+    ) -> restoration.Prepared:
+        return restoration.restore_first(
             departure_id=departure_id,
             reason=body["reason"],
             actor=actor,
@@ -107,9 +106,9 @@ class RestoreView(ApiView):
         actor: Actor,
         now: datetime,
         departure_id: int,
-        prepared: restoring.Prepared,
+        prepared: restoration.Prepared,
     ) -> Done:
         """Put it back among the dead letters, as it was, under a new id."""
-        said = restoring.restored(prepared, now=now)
+        said = restoration.restored(prepared, now=now)
         row = archive.find(departure_id)
         return Done({**resources.departure(row, configured_redaction(), now), **said})

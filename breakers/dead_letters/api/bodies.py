@@ -5,8 +5,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from breakers.dead_letters import export as exporting
-from breakers.dead_letters import letter_list as listing
+from breakers.dead_letters import export, letter_list
 from breakers.dead_letters.models import Departure
 from breakers.dead_letters.sources import DEFAULT
 from controlplane.core.http.fields import Filters, Moment, MutationBody, Text
@@ -59,14 +58,14 @@ class ChoiceFilters(ServerFilter):
 class MessageFilters(ChoiceFilters):
     cursor = serializers.CharField(required=False, help_text="Where to go on, from `next`.")
     limit = serializers.IntegerField(
-        default=listing.DEFAULT_PAGE,
+        default=letter_list.DEFAULT_PAGE,
         min_value=1,
-        help_text=f"Letters in a page; more than {listing.MAX_PAGE} count as that.",
+        help_text=f"Letters in a page; more than {letter_list.MAX_PAGE} count as that.",
     )
 
 
 class ExportFilters(ChoiceFilters):
-    format = serializers.ChoiceField(tuple(exporting.FORMATS), default="jsonl")
+    format = serializers.ChoiceField(tuple(export.FORMATS), default="jsonl")
 
 
 class ArchiveFilters(Filters):

@@ -7,11 +7,10 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.request import Request
 
-from breakers.dead_letters import export as exporting
-from breakers.dead_letters import letter_list as listing
+from breakers.dead_letters import export, letter_list
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.dead_letters.letters.redaction import configured_redaction
-from breakers.dead_letters.monitoring import indexer as indexing
+from breakers.dead_letters.monitoring import indexer
 from breakers.dead_letters.redis_servers import samples
 from controlplane.core.clock import db_now
 from controlplane.core.http import files
@@ -46,14 +45,14 @@ class ExportView(DeadLetterView):
         stream = of_letters(given["server"], name, now)
         chosen = Chosen.of(ChoiceFilters.chosen(given))
         if chosen.uses_index:
-            indexing.catch_up(stream, now, seconds=listing.SECONDS)
+            indexer.catch_up(stream, now, seconds=letter_list.SECONDS)
         until = samples.one(stream.server, stream.name).last
-        rows = exporting.letters(stream, chosen, until=until, redaction=configured_redaction())
-        chunks = _chunks(exporting.lines(rows, given["format"]))
+        rows = export.letters(stream, chosen, until=until, redaction=configured_redaction())
+        chunks = _chunks(export.lines(rows, given["format"]))
         return files.sent(
             request._request,
             chunks,
-            content_type=exporting.FORMATS[given["format"]],
+            content_type=export.FORMATS[given["format"]],
             name=f"dead-letters.{given['format']}",
         )
 

@@ -8,8 +8,7 @@ from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from breakers.dead_letters.bulk import eligibility as planning
-from breakers.dead_letters.bulk import replays
+from breakers.dead_letters.bulk import eligibility, replays
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.dead_letters.models import LetterStream
 from controlplane.core.actors import Actor
@@ -76,7 +75,7 @@ class JobList(ListView[Job]):
         most_retries = given.get("most_retries", replays.MAX_RETRIES)
         rate = given.get("rate_per_second", replays.RATE_PER_SECOND)
         replays.check(stream, given["action"], rate, most_retries)
-        counts = planning.count(stream, given["chosen"], given["action"], most_retries, now)
+        counts = eligibility.count(stream, given["chosen"], given["action"], most_retries, now)
         return {
             "eligible": counts.eligible,
             "ineligible": counts.ineligible,

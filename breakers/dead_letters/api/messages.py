@@ -9,20 +9,16 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from breakers.dead_letters import history, resources
-from breakers.dead_letters import letter_list as listing
-from breakers.dead_letters.letters import ids
-from breakers.dead_letters.letters import presentation as showing
+from breakers.dead_letters import history, letter_list, resources
+from breakers.dead_letters.letters import ids, presentation
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.dead_letters.letters.presentation import Measure
 from breakers.dead_letters.letters.redaction import Redaction, configured_redaction
 from breakers.dead_letters.models import LetterStream
-from breakers.dead_letters.monitoring import groups, streams
-from breakers.dead_letters.monitoring import indexer as indexing
-from breakers.dead_letters.redis_servers import reader as reading
-from breakers.dead_letters.redis_servers import servers
-from breakers.dead_letters.removals import missing_letters as missing
+from breakers.dead_letters.monitoring import groups, indexer, streams
+from breakers.dead_letters.redis_servers import reader, servers
+from breakers.dead_letters.removals import missing_letters
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.http.views import ApiView
@@ -33,11 +29,11 @@ from .shapes import ONE_MESSAGE, ONE_STREAM, GroupsShape, MessageShape, PageShap
 READ, WRITE = "dlq:read", "dlq:write"
 INDEXING_SECONDS = 1.4
 """Of reading on before groups are counted; sampling goes on with it all the time."""
-ONE = reading.Limits(
-    value_bytes=showing.FULLY.value_bytes,
-    fields=showing.FULLY.fields,
+ONE = reader.Limits(
+    value_bytes=presentation.FULLY.value_bytes,
+    fields=presentation.FULLY.fields,
     entries=1,
-    total_bytes=2 * showing.FULLY.total_bytes,
+    total_bytes=2 * presentation.FULLY.total_bytes,
 )
 
 
@@ -78,16 +74,18 @@ class MessageList(DeadLetterView):
         now = db_now()
         stream = of_letters(given["server"], name, now)
         chosen = Chosen.of(ChoiceFilters.chosen(given))
-        until = time.monotonic() + listing.SECONDS * 1.5
-        known = not chosen.uses_index or indexing.catch_up(stream, now, seconds=listing.SECONDS / 2)
-        page = listing.page(
+        until = time.monotonic() + letter_list.SECONDS * 1.5
+        known = not chosen.uses_index or indexer.catch_up(
+            stream, now, seconds=letter_list.SECONDS / 2
+        )
+        page = letter_list.page(
             stream,
             chosen,
             cursor=given.get("cursor", ""),
-            limit=min(given["limit"], listing.MAX_PAGE),
+            limit=min(given["limit"], letter_list.MAX_PAGE),
         )
         redaction = configured_redaction()
-        page, results = listing.told(page, lambda one: shown(one, redaction), until=until)
+        page, results = letter_list.told(page, lambda one: shown(one, redaction), until=until)
         return Response(
             {
                 "next": _link(request, page.next),
@@ -109,7 +107,7 @@ class MessageDetail(DeadLetterView):
     def get(self, request: Request, name: str, entry_id: str) -> Response:
         """One letter, with what it went through so far."""
         stream = of_letters(self.filters.of(request.query_params)["server"], name, db_now())
-        entry = reading.one(stream.server, stream.name, checked_id(entry_id), limits=ONE)
+        entry = reader.one(stream.server, stream.name, checked_id(entry_id), limits=ONE)
         if entry is None:
             raise _not_there(stream, entry_id)
         redaction = configured_redaction()
@@ -118,7 +116,7 @@ class MessageDetail(DeadLetterView):
             {
                 "server": stream.server,
                 "stream": stream.name,
-                **shown(entry, redaction, showing.FULLY),
+                **shown(entry, redaction, presentation.FULLY),
                 "history": [history.resource(one) for one in events],
             }
         )
@@ -133,7 +131,7 @@ class GroupList(DeadLetterView):
         """A stream's letters by what they failed of, the largest groups first."""
         now = db_now()
         stream = of_letters(self.filters.of(request.query_params)["server"], name, now)
-        complete = indexing.catch_up(stream, now, seconds=INDEXING_SECONDS)
+        complete = indexer.catch_up(stream, now, seconds=INDEXING_SECONDS)
         redaction = configured_redaction()
         found = [resources.group(one, redaction) for one in groups.of(stream)]
         return Response({"results": found, "complete": complete})
@@ -155,16 +153,16 @@ def checked_id(entry_id: str) -> str:
 
 
 def shown(
-    entry: Entry, redaction: Redaction | None, measure: Measure = showing.BRIEFLY
+    entry: Entry, redaction: Redaction | None, measure: Measure = presentation.BRIEFLY
 ) -> dict[str, Any]:
     """A letter as the contract shows it."""
     digest = configured_redaction().fingerprint(entry).digest
-    return showing.letter(entry, redaction=redaction, fingerprint=digest, measure=measure)
+    return presentation.letter(entry, redaction=redaction, fingerprint=digest, measure=measure)
 
 
 def _not_there(stream: LetterStream, entry_id: str) -> NotFound:
     """To somebody who only looks, what has left is not there; the answer says where it went."""
-    error = missing.error(stream, entry_id)
+    error = missing_letters.error(stream, entry_id)
     known = error.extra if isinstance(error, Conflict) else {}
     return NotFound(error.detail, **known)
 

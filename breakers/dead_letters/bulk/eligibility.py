@@ -12,10 +12,10 @@ from breakers.dead_letters.letters import ids
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.dead_letters.models import Departure, Letter, LetterStream
-from breakers.dead_letters.monitoring import indexer as indexing
+from breakers.dead_letters.monitoring import indexer
 from breakers.dead_letters.removals.settlement import MAX_BYTES, MAX_FIELDS
 
-from . import selection as selecting
+from . import selection
 
 TOO_OFTEN, IN_FLIGHT = "retried_too_often", "in_flight"
 TOO_MANY_FIELDS, TOO_LARGE = "too_many_fields", "too_large"
@@ -56,7 +56,7 @@ def count(
     Raises :class:`servers.ServerAway` and :class:`servers.ServerRefused`.
     """
     deadline = time.monotonic() + seconds
-    known = indexing.catch_up(stream, now, seconds=seconds / 2)
+    known = indexer.catch_up(stream, now, seconds=seconds / 2)
     look = _by_reading if chosen.needs_payload else _by_index
     found, looked_at, complete = look(stream, chosen, action, most_retries, deadline)
     eligible = found.pop("", 0)
@@ -72,7 +72,7 @@ def _by_reading(
     found: Counter[str] = Counter()
     looked_at, after, more = 0, "", True
     while more and time.monotonic() < deadline:
-        looked = selecting.look(stream, chosen, after=after, until=END)
+        looked = selection.look(stream, chosen, after=after, until=END)
         for entry in looked.entries:
             if chosen.matches(entry):
                 flies = entry.position in in_flight
@@ -86,7 +86,7 @@ def _by_index(
 ) -> tuple[Counter[str], int, bool]:
     """The same without reading letters, but for those that may have too many fields: how many one
     has only the letter tells, and each takes a byte at least."""
-    meant = selecting.indexed(stream, chosen)
+    meant = selection.indexed(stream, chosen)
     flies = Exists(_open(stream).filter(position=OuterRef("position")))
     free = meant.exclude(flies)
     found = Counter({IN_FLIGHT: meant.filter(flies).count()})
@@ -109,7 +109,7 @@ def _of_large(
     stream: LetterStream, rows: list[Letter], action: str, most_retries: int
 ) -> Counter[str]:
     by_id = {ids.entry_id(row.position): row for row in rows}
-    outlines = selecting.fetch(stream, by_id, selecting.OUTLINE)
+    outlines = selection.fetch(stream, by_id, selection.OUTLINE)
     known = [(by_id[entry.id], entry.fields_total) for entry in outlines]
     return Counter(
         _why_not(fields, row.size_bytes, row.retries, action, most_retries) for row, fields in known

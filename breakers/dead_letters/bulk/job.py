@@ -14,7 +14,7 @@ from breakers.dead_letters.bulk.replays import KIND, PURGE, RETRY, SCOPE, TICK
 from breakers.dead_letters.models import Replay
 from breakers.dead_letters.redis_servers import servers
 from breakers.dead_letters.redis_servers.servers import Server, ServerAway, ServerRefused
-from breakers.dead_letters.removals import execution as carrying
+from breakers.dead_letters.removals import execution
 from controlplane.core.actors import Actor, system
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit import services as audit
@@ -27,9 +27,7 @@ from controlplane.core.jobs.stepwise import Again, Passed, StepKind
 from controlplane.core.live import notes
 from controlplane.core.outbox import services as outbox
 
-from . import breaker_gates as holding
-from . import obstacles, tally
-from . import worker as replaying
+from . import breaker_gates, obstacles, tally, worker
 from .open_intents import Held, settle_own
 from .selection import AT_ONCE
 from .worker import Slice
@@ -55,11 +53,11 @@ _away: dict[Server, tuple[datetime, str]] = {}
 
 
 def _replay(turn: Turn, step: JobStep, now: datetime, probe: Probe) -> Passed | Again:
-    work = replaying.begin(turn, step, now, probe)
+    work = worker.begin(turn, step, now, probe)
     if said := _known_away(work):
         return Again(now + AWAY_AGAIN, holding=said)
     try:
-        if replaying.go_on(work):
+        if worker.go_on(work):
             return Passed()
     except ServerAway as error:
         return _unanswered(work, error)
@@ -72,7 +70,7 @@ def _replay(turn: Turn, step: JobStep, now: datetime, probe: Probe) -> Passed | 
 def _unanswered(work: Slice, error: ServerAway) -> Again:
     stream = work.replay.stream
     try:
-        if carrying.answers(stream):
+        if execution.answers(stream):
             obstacles.met(work)
             return _held(work, LOOK_AGAIN, str(error))
     except (ServerAway, ServerRefused):
@@ -100,7 +98,7 @@ def _record(turn: Turn, _step: JobStep, now: datetime, probe: Probe) -> Passed:
         effects.had(job, "record", now=now)
         replay = tally.recount(job.pk)
         turn.change(outcome=_outcome(replay), heartbeat_at=now)
-        holding.end(replay)
+        breaker_gates.end(replay)
         _announce(replay, job, now)
         notes.changed("dlq", f"job:{job.pk}", str(replay.stream))
         audit.record(
@@ -120,7 +118,7 @@ def _give_up(turn: Turn, _step: JobStep, now: datetime) -> None:
     with turn.together():
         turn.heartbeat(now)
         replay = tally.recount(turn.job.pk)
-        holding.end(replay)
+        breaker_gates.end(replay)
         notes.changed("dlq", f"job:{turn.job.pk}", str(replay.stream))
 
 
@@ -143,7 +141,7 @@ def _cancel(job: Job, reason: str, actor: Actor, now: datetime) -> None:
     outcome = f"Cancelled by {actor.label}: {reason.rstrip('.')}. {_outcome(replay)}"
     over = {"state": Job.State.CANCELLED, "finished_at": now, "next_at": None}
     control.seize(row, now, **over, outcome=outcome)
-    holding.end(replay)
+    breaker_gates.end(replay)
     escalation.close(subject=endings.subject(row), now=now)
     notes.changed("dlq", f"job:{row.pk}")
     audit.record(

@@ -6,9 +6,7 @@ ever. An intent that is open of it is the clockwork's to end.
 
 from breakers.dead_letters.bulk.tally import Tally
 
-from . import eligibility as planning
-from . import selection as selecting
-from . import worker as replaying
+from . import eligibility, selection, worker
 from .worker import HEAVY, MAX_TRIES, Slice
 
 
@@ -20,12 +18,12 @@ def met(work: Slice) -> None:
     work.tries += 1
     replay = work.replay
     if work.tries > MAX_TRIES:
-        found = selecting.next_one(
+        found = selection.next_one(
             replay.stream, work.chosen, after=replay.position, until=replay.until
         )
         if found is not None and found[1] > HEAVY:
             counts = Tally.of(replay.counts)
-            counts.why[planning.TOO_SLOW] += 1
+            counts.why[eligibility.TOO_SLOW] += 1
             replay.counts, replay.position = counts.as_dict(), found[0]
             work.tries = 0
-    replaying.checkpoint(work)
+    worker.checkpoint(work)

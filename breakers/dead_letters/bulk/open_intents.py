@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 
 from breakers.dead_letters.models import Departure, Replay
 from breakers.dead_letters.redis_servers.reader import BUDGET
-from breakers.dead_letters.removals import settlement as leaving
+from breakers.dead_letters.removals import settlement
 from breakers.dead_letters.removals.settlement import Outcome
 from controlplane.core.jobs.kinds import Probe, no_probe
 
@@ -42,9 +42,9 @@ def settle_own(
     try:
         for departures in _batches(own):
             is_doubtful = True
-            outcomes = leaving.carry_out(replay.stream, departures)
+            outcomes = settlement.carry_out(replay.stream, departures)
             with transaction.atomic():
-                leaving.settle(replay.stream, departures, outcomes, now)
+                settlement.settle(replay.stream, departures, outcomes, now)
             probe("replay.resumed")
             refuse(outcomes)
     finally:

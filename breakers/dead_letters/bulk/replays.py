@@ -12,9 +12,9 @@ from breakers.dead_letters.bulk.tally import Tally
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.dead_letters.models import LetterStream, Replay
-from breakers.dead_letters.monitoring import indexer as indexing
+from breakers.dead_letters.monitoring import indexer
 from breakers.dead_letters.redis_servers import samples
-from breakers.dead_letters.removals import settlement as leaving
+from breakers.dead_letters.removals import settlement
 from controlplane.core import reasons
 from controlplane.core.actors import Actor
 from controlplane.core.approvals import services as approvals
@@ -26,12 +26,11 @@ from controlplane.core.jobs.models import Job
 from controlplane.core.jobs.resources import job_resource
 from controlplane.core.live import notes
 
-from . import breaker_gates as holding
-from . import selection as selecting
+from . import breaker_gates, selection
 
 KIND = "dead_letters"
 TICK = "dlq.jobs"
-SCOPE = leaving.SCOPE
+SCOPE = settlement.SCOPE
 RETRY, DISCARD, PURGE = ACTIONS = ("retry", "discard", "purge")
 STEPS = (control.PlannedStep("replay"), control.PlannedStep("record"))
 RATE_PER_SECOND = 50.0
@@ -77,17 +76,17 @@ def ask(
     """
     actor.require(SCOPE)
     check(stream, action, rate_per_second, most_retries)
-    reason = leaving.checked_reason(reason)
+    reason = settlement.checked_reason(reason)
     if action != RETRY:
         waiting: list[str] = []
     elif waits_for is None:
-        waiting = holding.by_registry(stream)
+        waiting = breaker_gates.by_registry(stream)
     else:
-        waiting = holding.checked(waits_for)
+        waiting = breaker_gates.checked(waits_for)
     last = samples.one(stream.server, stream.name).last
     if not last:
         raise Conflict(f"There are no dead letters in {stream}.", depth=0)
-    is_counted = indexing.catch_up(stream, now, seconds=COUNTED_WITHIN)
+    is_counted = indexer.catch_up(stream, now, seconds=COUNTED_WITHIN)
     wish = Wish(stream, action, chosen, last, rate_per_second, most_retries, waiting)
     with transaction.atomic():
         if action == PURGE:
@@ -160,7 +159,7 @@ def _begin(
         counts=NOTHING,
         approval_id=approval.pk if approval else None,
     )
-    holding.begin(replay, now)
+    breaker_gates.begin(replay, now)
     notes.changed("dlq", f"job:{job.pk}")
     audit.record(
         actor=actor,
@@ -175,7 +174,7 @@ def _begin(
 
 def _meant(wish: Wish) -> int:
     """How many there may be, as far as the index knows by now."""
-    return selecting.indexed(wish.stream, wish.chosen).filter(position__lte=wish.until).count()
+    return selection.indexed(wish.stream, wish.chosen).filter(position__lte=wish.until).count()
 
 
 def _refuse_twice(wish: Wish) -> None:

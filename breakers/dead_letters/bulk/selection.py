@@ -9,7 +9,7 @@ from breakers.dead_letters.letters import ids
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.dead_letters.models import Letter, LetterGroup, LetterStream
-from breakers.dead_letters.redis_servers import reader as reading
+from breakers.dead_letters.redis_servers import reader
 from breakers.dead_letters.redis_servers.reader import BUDGET, Limits
 from breakers.dead_letters.removals.settlement import MAX_BYTES, MAX_FIELDS
 
@@ -70,7 +70,7 @@ def look(
         return _by_index(stream, chosen, after, until, most)
     begin, end = (ids.entry_id(one) if one else "" for one in (after, until))
     limits = replace(LIMITS, entries=most)
-    page = reading.page(stream.server, stream.name, after=begin, last=end or "+", limits=limits)
+    page = reader.page(stream.server, stream.name, after=begin, last=end or "+", limits=limits)
     at = page.entries[-1].position if page.entries else until
     return Looked(page.entries, at if page.more else until, len(page.entries), page.more)
 
@@ -83,7 +83,7 @@ def next_one(
         found = indexed(stream, chosen).filter(position__gt=after, position__lte=until)
         return found.order_by("position").values_list("position", "size_bytes").first()
     begin, end = (ids.entry_id(one) if one else "" for one in (after, until))
-    page = reading.page(stream.server, stream.name, after=begin, last=end or "+", limits=OUTLINE)
+    page = reader.page(stream.server, stream.name, after=begin, last=end or "+", limits=OUTLINE)
     return next(((one.position, one.size_bytes) for one in page.entries), None)
 
 
@@ -98,7 +98,7 @@ def _by_index(stream: LetterStream, chosen: Chosen, after: str, until: str, most
 
 def fetch(stream: LetterStream, entry_ids: Iterable[str], limits: Limits = LIMITS) -> list[Entry]:
     """The entries of these ids that are still there, in their order."""
-    return reading.some(stream.server, stream.name, list(entry_ids), limits)
+    return reader.some(stream.server, stream.name, list(entry_ids), limits)
 
 
 def _within_budget(rows: list[tuple[str, int]]) -> list[str]:

@@ -11,7 +11,7 @@ from django.db.models import Count
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.models import Departure, Replay
 
-from . import eligibility as planning
+from . import eligibility
 
 LEFT = (Departure.State.DONE, Departure.State.RESTORING, Departure.State.RESTORED)
 
@@ -64,7 +64,7 @@ class Tally:
         """What came of a chunk; `others` were about to leave by somebody else."""
         self.done += settled.get("done", 0)
         self.gone += settled.get("gone", 0)
-        self.why[planning.IN_FLIGHT] += others + settled.get("repeated", 0)
+        self.why[eligibility.IN_FLIGHT] += others + settled.get("repeated", 0)
 
     def as_dict(self) -> dict[str, Any]:
         why = {name: number for name, number in sorted(self.why.items()) if number}

@@ -16,8 +16,8 @@ from django.db import transaction
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.dead_letters.models import Departure, Replay
-from breakers.dead_letters.monitoring import indexer as indexing
-from breakers.dead_letters.removals import settlement as leaving
+from breakers.dead_letters.monitoring import indexer
+from breakers.dead_letters.removals import settlement
 from controlplane.core import canonical
 from controlplane.core.actors import Actor, ActorType
 from controlplane.core.jobs.claims import LeaseLost, Turn
@@ -25,9 +25,7 @@ from controlplane.core.jobs.kinds import Probe
 from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.live import notes
 
-from . import breaker_gates as holding
-from . import eligibility as planning
-from . import selection as selecting
+from . import breaker_gates, eligibility, selection
 from .open_intents import Held, refuse, settle_own
 from .rate_limiter import Pace
 from .selection import AT_ONCE, Looked
@@ -109,7 +107,7 @@ def go_on(work: Slice) -> bool:
         is_doubtful=work.step.attempts > 1,
         most_bytes=HEAVY if work.tries > MAX_TRIES else None,
     )
-    if why := holding.why(work.replay, work.now):
+    if why := breaker_gates.why(work.replay, work.now):
         raise Held(why)
     if work.turn.job.state == Job.State.HOLDING:
         work.turn.change(state=Job.State.RUNNING, hold_reason="")
@@ -119,11 +117,11 @@ def go_on(work: Slice) -> bool:
     while work.seconds_left > 0:
         if work.now - looked_for_holds > timedelta(seconds=1):
             looked_for_holds = work.now
-            if why := holding.why(work.replay, work.now):
+            if why := breaker_gates.why(work.replay, work.now):
                 raise Held(why)
         work.turn.heartbeat(work.now)
         replay = work.replay
-        looked = selecting.look(
+        looked = selection.look(
             replay.stream,
             work.chosen,
             after=replay.position,
@@ -148,13 +146,13 @@ def _is_indexed(work: Slice) -> bool:
     replay = work.replay
     is_new = not work.turn.job.checkpoint
     if (work.chosen.uses_index or is_new) and replay.stream.indexed_to < replay.until:
-        is_all = indexing.catch_up(replay.stream, work.now, seconds=SHORT_SLICE_SECONDS)
+        is_all = indexer.catch_up(replay.stream, work.now, seconds=SHORT_SLICE_SECONDS)
         replay.stream.refresh_from_db()
         end = min(replay.until, replay.stream.last)
         if not is_all and replay.stream.indexed_to < end:
             return False
     if is_new:
-        meant = selecting.indexed(replay.stream, work.chosen)
+        meant = selection.indexed(replay.stream, work.chosen)
         checkpoint(work, total=meant.filter(position__lte=replay.until).count())
     return True
 
@@ -177,7 +175,7 @@ def _why_not(work: Slice, entry: Entry) -> str | None:
     """Why it stays; empty if it leaves, None if it is not meant."""
     if not work.chosen.matches(entry):
         return None
-    return planning.why_not(entry, work.replay.action, work.replay.most_retries)
+    return eligibility.why_not(entry, work.replay.action, work.replay.most_retries)
 
 
 def _wait(work: Slice, chunk: Chunk) -> bool:
@@ -199,10 +197,10 @@ def _leave(work: Slice, chunk: Chunk) -> None:
     if chunk.entries:
         departures = _declare(work, chunk)
         work.probe("replay.declared")
-        outcomes = leaving.carry_out(work.replay.stream, departures)
+        outcomes = settlement.carry_out(work.replay.stream, departures)
         work.probe("replay.carried_out")
         with transaction.atomic():
-            settled = leaving.settle(work.replay.stream, departures, outcomes, work.now)
+            settled = settlement.settle(work.replay.stream, departures, outcomes, work.now)
         work.probe("replay.settled")
         if any(one.kind == "refused" for one in outcomes.values()):
             recount(work.replay.pk)
@@ -218,7 +216,7 @@ def _leave(work: Slice, chunk: Chunk) -> None:
 def _declare(work: Slice, chunk: Chunk) -> list[Departure]:
     """Nothing, if somebody has intervened or works on the job by now."""
     job = work.turn.job
-    return leaving.declare(
+    return settlement.declare(
         stream=work.replay.stream,
         entries=chunk.entries,
         action=work.replay.action,

@@ -10,7 +10,7 @@ import orjson
 from breakers.dead_letters.letters.entries import Pairs, text
 from breakers.dead_letters.letters.redaction import REDACTED, Redaction
 
-from . import presentation as showing
+from . import presentation
 
 MAX_DIFFERENCES = 200
 DEEPEST = 50
@@ -23,8 +23,8 @@ class Change:
     not there. Values are as :mod:`breakers.dead_letters.letters.presentation` shows them."""
 
     path: str
-    before: showing.Shown | None
-    after: showing.Shown | None
+    before: presentation.Shown | None
+    after: presentation.Shown | None
 
 
 def between(before: Pairs, after: Pairs, redaction: Redaction | None) -> list[Change]:
@@ -58,17 +58,19 @@ def _of_field(
             yield Change(each, _leaf_shown(one, redaction), _leaf_shown(other, redaction))
 
 
-def _leaf_shown(leaf: "_Leaf | None", redaction: Redaction | None) -> showing.Shown | None:
+def _leaf_shown(leaf: "_Leaf | None", redaction: Redaction | None) -> presentation.Shown | None:
     return None if leaf is None else _shown(leaf.said, leaf.hidden, redaction)
 
 
-def _shown(given: bytes | None, hidden: bool, redaction: Redaction | None) -> showing.Shown | None:
+def _shown(
+    given: bytes | None, hidden: bool, redaction: Redaction | None
+) -> presentation.Shown | None:
     if given is None:
         return None
     if hidden:
         return REDACTED
     seen = given if redaction is None else redaction.within(given)
-    return showing.value(seen, most=SHOWN_BYTES)
+    return presentation.value(seen, most=SHOWN_BYTES)
 
 
 class _Leaf(NamedTuple):

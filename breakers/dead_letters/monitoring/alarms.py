@@ -12,8 +12,7 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.live import notes as live
 from controlplane.core.outbox import services as outbox
 
-from . import groups, streams
-from . import stream_state as standing
+from . import groups, stream_state, streams
 
 AFTER = timedelta(minutes=10)
 BACKLOG, RECOVERED = "dlq.backlog", "dlq.recovered"
@@ -48,7 +47,7 @@ def path(stream: LetterStream) -> str:
 
 def thread(stream: LetterStream) -> str:
     """The subject that all messages about a stream share."""
-    return telling.thread("dlq", standing.topic_id(stream))
+    return telling.thread("dlq", stream_state.topic_id(stream))
 
 
 @transaction.atomic
@@ -86,9 +85,9 @@ def _end(pk: int, now: datetime, *, is_watched: bool) -> bool:
 
 def _facts(stream: LetterStream, since: datetime) -> dict[str, Any]:
     return {
-        "stream": standing.topic_id(stream),
+        "stream": stream_state.topic_id(stream),
         "depth": stream.depth,
-        "limit": standing.LIMIT,
+        "limit": stream_state.LIMIT,
         "since_at": timestamp(since),
         "path": path(stream),
     }
@@ -112,4 +111,4 @@ def _tell(
         facts=facts,
         now=now,
     )
-    live.changed(standing.TOPIC, standing.topic_id(stream))
+    live.changed(stream_state.TOPIC, stream_state.topic_id(stream))

@@ -22,7 +22,7 @@ from breakers.dead_letters.redis_servers.samples import Sample
 from breakers.dead_letters.redis_servers.servers import Call
 from controlplane.core.live import notes as live
 
-from . import stream_state as standing
+from . import stream_state
 
 AT_ONCE = 5000
 BUDGET = 32 * 1024 * 1024  # bytes of payload that one look goes through
@@ -177,7 +177,7 @@ def _tell(stream: LetterStream, vanished: Sequence[str], now: datetime) -> None:
         latest.save(update_fields=["first", "last", "count"])
     else:
         Gap.objects.create(stream=stream, first=first, last=last, count=count, noticed_at=now)
-    live.changed(standing.TOPIC, standing.topic_id(stream))
+    live.changed(stream_state.TOPIC, stream_state.topic_id(stream))
 
 
 def _between(stream: LetterStream, gap: Gap, first: str, last: str) -> bool:

@@ -22,8 +22,7 @@ from breakers.dead_letters.redis_servers import samples, servers
 from breakers.dead_letters.redis_servers.samples import Sample
 from breakers.dead_letters.redis_servers.servers import Call
 
-from . import gaps
-from . import stream_state as standing
+from . import gaps, stream_state
 
 AT_ONCE = 1000
 BUDGET = 8 * 1024 * 1024  # bytes of payload that one look goes through
@@ -100,9 +99,9 @@ def catch_up(stream: LetterStream, now: datetime, *, seconds: float = 1.0) -> bo
     if stream.source == LetterStream.Source.OUTBOX:
         return True
     sample = samples.one(stream.server, stream.name)
-    is_news = standing.is_news(stream, sample)
+    is_news = stream_state.is_news(stream, sample)
     if is_news:
-        standing.note(stream, sample, now)
+        stream_state.note(stream, sample, now)
     elif sample.last <= stream.indexed_to:
         return True
     return go_on(stream, sample, now, seconds=seconds)
@@ -188,7 +187,7 @@ def _store(stream: LetterStream, batch: _Batch, now: datetime) -> None:
     locked.indexed_to = batch.seen[-1].position
     locked.arrived_total += len(came)
     locked.save(update_fields=["indexed_to", "arrived_total"])
-    standing.arrived(locked, [one.added_at for one in came], now)
+    stream_state.arrived(locked, [one.added_at for one in came], now)
 
 
 def _keep_groups(stream: LetterStream, seen: Sequence[Seen]) -> dict[str, int]:

@@ -25,9 +25,7 @@ from controlplane.core.errors import DomainError
 from controlplane.core.live import notes as live
 from controlplane.core.outbox.models import OutboxMessage
 
-from . import alarms, discovery, gaps, streams
-from . import indexer as indexing
-from . import stream_state as standing
+from . import alarms, discovery, gaps, indexer, stream_state, streams
 
 READING_SECONDS = 1.5  # of a turn, for all streams
 LOOKING_SECONDS = 0.5  # for what vanished, besides
@@ -100,7 +98,7 @@ def _note_server(server: str, said: _Seen, now: datetime) -> bool:
         row = LetterServer.objects.select_for_update().get(pk=server)
         if row.is_away != is_away or row.since is None:
             row.is_away, row.since = is_away, now
-            live.changed(standing.TOPIC, f"server:{server}")
+            live.changed(stream_state.TOPIC, f"server:{server}")
             log.info("dead_letters.server", server=server, is_away=is_away, said=said.error)
         if not is_away:
             row.asked_at, row.cursor = now, said.cursor
@@ -119,11 +117,11 @@ def _note_streams(
         stand = seen[one.server].samples if one.server in seen else None
         sample = (stand or {}).get(one.name)
         if sample is not None:
-            (changed if standing.is_news(one, sample) else same).append((one, sample))
-    noted = standing.note_all(changed, now)
-    due = {one.pk for one, _ in same if standing.is_due(one, now)}
+            (changed if stream_state.is_news(one, sample) else same).append((one, sample))
+    noted = stream_state.note_all(changed, now)
+    due = {one.pk for one, _ in same if stream_state.is_due(one, now)}
     if due:
-        standing.keep_unchanged([one for one, _ in same if one.pk in due], now)
+        stream_state.keep_unchanged([one for one, _ in same if one.pk in due], now)
     left = [one for one in same if one[1].last > one[0].indexed_to or one[0].pk in due]
     return [*noted, *left]
 
@@ -135,7 +133,7 @@ def _read_on(news: Sequence[tuple[LetterStream, Sample]], now: datetime) -> None
     mixed = random.sample(news, len(news))
     for stream, sample in mixed:
         if sample.last > stream.indexed_to:
-            _in_time(deadline, stream, partial(indexing.read_on, stream, sample, now))
+            _in_time(deadline, stream, partial(indexer.read_on, stream, sample, now))
     deadline += LOOKING_SECONDS
     for stream, _ in gaps.doubtful(mixed):
         _in_time(deadline, stream, partial(gaps.look, stream, now))
@@ -157,4 +155,4 @@ def _sample_outbox(now: datetime) -> None:
     found = failed.aggregate(
         count=Count("pk"), oldest=Min("finished_at"), newest=Max("finished_at")
     )
-    standing.note_outbox(found["count"], found["oldest"], found["newest"], now=now)
+    stream_state.note_outbox(found["count"], found["oldest"], found["newest"], now=now)

@@ -15,15 +15,13 @@ from django.db import transaction
 from breakers.dead_letters.letters import edits, ids, packing
 from breakers.dead_letters.letters.entries import Entry, Pairs
 from breakers.dead_letters.models import Departure, LetterStream
-from breakers.dead_letters.monitoring import indexer as indexing
-from breakers.dead_letters.redis_servers import reader as reading
+from breakers.dead_letters.monitoring import indexer
+from breakers.dead_letters.redis_servers import reader
 from breakers.dead_letters.redis_servers.servers import ServerAway, ServerRefused
 from controlplane.core.actors import Actor
 from controlplane.core.errors import Conflict, NotFound
 
-from . import audit_rows as telling
-from . import missing_letters as missing
-from . import settlement as leaving
+from . import audit_rows, missing_letters, settlement
 from .execution import Outcome
 
 RETRY, DISCARD = Departure.Action.RETRY, Departure.Action.DISCARD
@@ -84,7 +82,7 @@ def retried(prepared: Prepared, *, now: datetime) -> dict[str, Any]:
         "retried": True,
         "new_id": prepared.new_id or None,
         "repeated": repeated,
-        "delivery": leaving.delivery_of(prepared.stream),
+        "delivery": settlement.delivery_of(prepared.stream),
     }
 
 
@@ -143,12 +141,12 @@ class _Asked:
 
 
 def _first(asked: _Asked, edited_fields: Mapping[str, Any]) -> Prepared:
-    asked.actor.require(leaving.SCOPE)
-    reason = leaving.checked_reason(asked.reason)
+    asked.actor.require(settlement.SCOPE)
+    reason = settlement.checked_reason(asked.reason)
     if asked.stream.source == LetterStream.Source.OUTBOX:
         raise NotFound("A message of the outbox is no entry of a stream: retry it there.")
     ids.position(asked.entry_id)
-    entry = reading.one(asked.stream.server, asked.stream.name, asked.entry_id)
+    entry = reader.one(asked.stream.server, asked.stream.name, asked.entry_id)
     if entry is None:
         return _left_already(asked, edited_fields)
     edited = edits.apply(entry, edited_fields) if edited_fields else None
@@ -157,8 +155,8 @@ def _first(asked: _Asked, edited_fields: Mapping[str, Any]) -> Prepared:
     if asked.dry_run:
         return Prepared(asked.stream, entry.id, asked.action, asked.actor)
     # What leaves before it was ever indexed would not count as having arrived.
-    indexing.catch_up(asked.stream, asked.now, seconds=0.5)
-    declared = leaving.declare(
+    indexer.catch_up(asked.stream, asked.now, seconds=0.5)
+    declared = settlement.declare(
         stream=asked.stream,
         entries=[entry],
         action=asked.action,
@@ -174,16 +172,16 @@ def _first(asked: _Asked, edited_fields: Mapping[str, Any]) -> Prepared:
 
 def check_leaves(entry: Entry, edited: Pairs | None, action: str) -> None:
     """Raise :class:`Conflict` if it is more than can be archived, or than a script can add."""
-    if entry.size_bytes > leaving.MAX_BYTES or not entry.is_whole:
+    if entry.size_bytes > settlement.MAX_BYTES or not entry.is_whole:
         raise Conflict(
-            f"This letter has {entry.size_bytes:,} bytes; up to {leaving.MAX_BYTES:,} can be"
+            f"This letter has {entry.size_bytes:,} bytes; up to {settlement.MAX_BYTES:,} can be"
             " archived, and what is not archived is not taken away.",
             why="too_large",
         )
     fields = entry.original if edited is None else edited
-    if action == RETRY and len(fields) > leaving.MAX_FIELDS:
+    if action == RETRY and len(fields) > settlement.MAX_FIELDS:
         raise Conflict(
-            f"This message has {len(fields):,} fields; up to {leaving.MAX_FIELDS:,} can be put"
+            f"This message has {len(fields):,} fields; up to {settlement.MAX_FIELDS:,} can be put"
             " back at once.",
             why="too_many_fields",
         )
@@ -202,7 +200,7 @@ def _check_nobody_else(asked: _Asked, entry: Entry, edited: Pairs | None) -> Non
         return
     is_mine = departure.job_id is None and departure.by == asked.actor.label
     if not is_mine or departure.action != asked.action or not _is_edited_so(departure, edited):
-        raise missing.departed(departure)
+        raise missing_letters.departed(departure)
 
 
 def _is_edited_so(departure: Departure, edited: Pairs | None) -> bool:
@@ -212,25 +210,25 @@ def _is_edited_so(departure: Departure, edited: Pairs | None) -> bool:
 
 
 def _at_it(asked: _Asked, position: str) -> Conflict:
-    departure = missing.last_departure(asked.stream, position)
+    departure = missing_letters.last_departure(asked.stream, position)
     if departure is not None:
-        return missing.departed(departure)
+        return missing_letters.departed(departure)
     return Conflict(f"Another is at the dead letter {asked.entry_id} just now. Look again.")
 
 
 def _left_already(asked: _Asked, edited_fields: Mapping[str, Any]) -> Prepared:
     """A letter that is not there: if it left in just this way, that is the answer once more."""
     position = ids.position(asked.entry_id)
-    departure = missing.last_departure(asked.stream, position)
+    departure = missing_letters.last_departure(asked.stream, position)
     if departure is None or departure.action != asked.action:
-        raise missing.error(asked.stream, asked.entry_id)
+        raise missing_letters.error(asked.stream, asked.entry_id)
     departure.refresh_from_db(fields=["fields", "edited"])
     edited = None
     if edited_fields:
         entry = Entry(asked.entry_id, packing.unpack(departure.fields))
         edited = edits.apply(entry, edited_fields)
     if not _is_edited_so(departure, edited):
-        raise missing.departed(departure)
+        raise missing_letters.departed(departure)
     if departure.state == Departure.State.INTENDED and departure.job_id is None:
         # Carried out, it seems, by somebody who did not live to write it down.
         return _carried(asked, departure)
@@ -240,7 +238,7 @@ def _left_already(asked: _Asked, edited_fields: Mapping[str, Any]) -> Prepared:
 def _once_more(asked: _Asked, departure: Departure) -> Prepared:
     """The answer to what was done before."""
     if departure.state != Departure.State.DONE:
-        raise missing.departed(departure)
+        raise missing_letters.departed(departure)
     return Prepared(
         asked.stream,
         asked.entry_id,
@@ -254,7 +252,7 @@ def _once_more(asked: _Asked, departure: Departure) -> Prepared:
 
 def _carried(asked: _Asked, departure: Departure) -> Prepared:
     try:
-        outcome = leaving.carry_out(asked.stream, [departure])[departure.pk]
+        outcome = settlement.carry_out(asked.stream, [departure])[departure.pk]
     except ServerAway as error:
         raise ServerAway(
             f"The Redis server {asked.stream.server} does not answer. What you asked for is noted,"
@@ -262,17 +260,17 @@ def _carried(asked: _Asked, departure: Departure) -> Prepared:
         ) from error
     if outcome.kind in ("gone", "refused"):
         with transaction.atomic():
-            leaving.settle(asked.stream, [departure], {departure.pk: outcome}, asked.now)
+            settlement.settle(asked.stream, [departure], {departure.pk: outcome}, asked.now)
         if outcome.kind == "refused":
             raise ServerRefused(outcome.why, server=asked.stream.server)
-        raise missing.error(asked.stream, asked.entry_id)
-    if outcome.kind == "again" and (other := missing.who_did(departure, outcome.new_id)):
+        raise missing_letters.error(asked.stream, asked.entry_id)
+    if outcome.kind == "again" and (other := missing_letters.who_did(departure, outcome.new_id)):
         # It left after we had read it, and before we declared that it should.
         with transaction.atomic():
-            leaving.settle(asked.stream, [departure], {departure.pk: outcome}, asked.now)
+            settlement.settle(asked.stream, [departure], {departure.pk: outcome}, asked.now)
         edited = None if departure.edited is None else packing.unpack(departure.edited)
         if not _is_edited_so(other, edited):
-            raise missing.departed(other)
+            raise missing_letters.departed(other)
         return _once_more(asked, other)
     return Prepared(
         asked.stream,
@@ -291,6 +289,6 @@ def _settled(prepared: Prepared, now: datetime) -> bool:
     departure, outcome = prepared.departure, prepared.outcome
     if departure is None or outcome is None:
         return prepared.repeated
-    found = leaving.settled(prepared.stream, [departure], {departure.pk: outcome}, now)
-    telling.of_singles(found["done"], now, actor=prepared.actor)
+    found = settlement.settled(prepared.stream, [departure], {departure.pk: outcome}, now)
+    audit_rows.of_singles(found["done"], now, actor=prepared.actor)
     return prepared.repeated or not found["done"]

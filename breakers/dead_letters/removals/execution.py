@@ -16,15 +16,14 @@ from redis.crc import key_slot
 from breakers.dead_letters.letters import ids, packing
 from breakers.dead_letters.letters.entries import METADATA, RETRY_COUNT, RETRY_OF, Entry
 from breakers.dead_letters.models import Departure, LetterStream
-from breakers.dead_letters.redis_servers import reader as reading
-from breakers.dead_letters.redis_servers import samples, servers
+from breakers.dead_letters.redis_servers import reader, samples, servers
 from breakers.dead_letters.redis_servers.servers import Call, Server, ServerRefused
 from controlplane.core.errors import NotFound
 
 NOTED_FOR = timedelta(days=7)
 """What was begun before, nobody can tell the end of: it is not repeated blindly."""
 DROPPED_AT_ONCE = 500
-LOOK = reading.Limits(value_bytes=1, fields=1, entries=1)
+LOOK = reader.Limits(value_bytes=1, fields=1, entries=1)
 
 PASSING = (
     "maxmemory",
@@ -144,7 +143,7 @@ def _retry_apart(server: Server, stream: LetterStream, departure: Departure) -> 
     entry_id = ids.entry_id(departure.position)
     keys = [stream.origin, notes_key(stream, departure.intended_at, beside=stream.origin)]
     try:
-        there = reading.one(stream.server, stream.name, entry_id, limits=LOOK) is not None
+        there = reader.one(stream.server, stream.name, entry_id, limits=LOOK) is not None
         fields = _flat(message(departure)) if there else ()
         what = "add" if there else "look"
         given = server.run("add_once", Call(keys, [entry_id, _seconds(), what, *fields]))

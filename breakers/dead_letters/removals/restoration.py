@@ -22,10 +22,7 @@ from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.live import notes
 
-from . import archive
-from . import audit_rows as telling
-from . import execution as carrying
-from . import settlement as leaving
+from . import archive, audit_rows, execution, settlement
 from .execution import Outcome
 
 MAX_RESTORED = 500
@@ -61,8 +58,8 @@ def restore_first(
     :class:`Forbidden`, :class:`InvalidInput`, :class:`NotFound`, :class:`Conflict`, and
     :class:`servers.ServerAway`, before which it may have been noted, to be carried out later.
     """
-    actor.require(leaving.SCOPE)
-    said = leaving.checked_reason(reason)
+    actor.require(settlement.SCOPE)
+    said = settlement.checked_reason(reason)
     with transaction.atomic(durable=True):
         departure = archive.locked(departure_id)
         _check(departure, now)
@@ -77,7 +74,7 @@ def restore_first(
         deadline.check()
         authority.require_still([actor])
     try:
-        outcome = carrying.put_back(departure)
+        outcome = execution.put_back(departure)
     except ServerAway as error:
         raise ServerAway(
             f"The Redis server {departure.stream.server} does not answer. The restoring is noted,"
@@ -124,9 +121,9 @@ def _end(pk: int, now: datetime) -> bool:
     departure = Departure.objects.select_related("stream").filter(pk=pk).first()
     if departure is None:
         return False
-    if departure.restored_at is None or departure.restored_at <= now - carrying.NOTED_FOR:
+    if departure.restored_at is None or departure.restored_at <= now - execution.NOTED_FOR:
         return _withdraw(departure, "Whether it was put back is not known any more.", now)
-    outcome = carrying.put_back(departure)
+    outcome = execution.put_back(departure)
     if outcome.kind == "refused":
         return not outcome.is_passing and _withdraw(departure, outcome.why, now)
     with transaction.atomic():
@@ -150,9 +147,9 @@ def _check(departure: Departure, now: datetime) -> None:
     if archive.is_outdated(departure, now):
         raise Conflict(f"Only what left within {archive.KEPT.days} days can be restored.")
     fields = len(packing.unpack(departure.fields))
-    if fields > leaving.MAX_FIELDS:
+    if fields > settlement.MAX_FIELDS:
         raise Conflict(
-            f"This letter has {fields:,} fields; up to {leaving.MAX_FIELDS:,} can be put back at"
+            f"This letter has {fields:,} fields; up to {settlement.MAX_FIELDS:,} can be put back at"
             " once. Copy it from the archive.",
             why="too_many_fields",
         )
@@ -161,7 +158,7 @@ def _check(departure: Departure, now: datetime) -> None:
 def _check_was_gone(departure: Departure) -> None:
     """One that was missing when somebody looked long after the intent may have been retried."""
     if departure.done_at is not None:
-        if departure.done_at - departure.intended_at < carrying.NOTED_FOR:
+        if departure.done_at - departure.intended_at < execution.NOTED_FOR:
             return
         raise Conflict(
             f"Whether the dead letter {ids.entry_id(departure.position)} was retried nobody knows"
@@ -184,9 +181,9 @@ def _settle(
     notes.changed("dlq", str(stream))
     is_theirs = actor is not None and actor.label == locked.restored_by
     audit.record(
-        actor=telling.without_role(actor)
+        actor=audit_rows.without_role(actor)
         if actor and is_theirs
-        else telling.actor_of(locked.restored_by),
+        else audit_rows.actor_of(locked.restored_by),
         action=RESTORED,
         target=targets.of(stream),
         reason=locked.restore_reason,
@@ -203,8 +200,8 @@ def _withdraw(departure: Departure, why: str, now: datetime) -> bool:
         if not _take_back(departure, State.RESTORING):
             return False
         audit.record(
-            actor=telling.SETTLE,
-            action=telling.WITHDRAWN,
+            actor=audit_rows.SETTLE,
+            action=audit_rows.WITHDRAWN,
             target=targets.of(departure.stream),
             reason="The letter could not be put back; it is in the archive still.",
             after={"archive": departure.pk, "action": "restore", "why": why},

@@ -16,18 +16,14 @@ from breakers.dead_letters import configured
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.models import Departure, Letter, LetterStream, Replay
-from breakers.dead_letters.monitoring import indexer as indexing
-from breakers.dead_letters.redis_servers import reader as reading
-from breakers.dead_letters.redis_servers import samples
+from breakers.dead_letters.monitoring import indexer
+from breakers.dead_letters.redis_servers import reader, samples
 from breakers.dead_letters.redis_servers.reader import Limits
 from breakers.dead_letters.redis_servers.servers import ServerAway, ServerRefused
 from controlplane.core.errors import Conflict
 from controlplane.core.jobs.models import Job
 
-from . import actions as acting
-from . import archive
-from . import audit_rows as telling
-from . import settlement as leaving
+from . import actions, archive, audit_rows, settlement
 from .archive import RETENTION
 
 BUDGET_SECONDS = 10.0
@@ -80,7 +76,7 @@ def of_stream(stream: LetterStream, now: datetime, *, seconds: float) -> int:
     """
     deadline = time.monotonic() + seconds
     # What leaves before it was ever indexed would not count as having arrived.
-    indexing.catch_up(stream, now, seconds=seconds / 4)
+    indexer.catch_up(stream, now, seconds=seconds / 4)
     counts: Counter[str] = Counter()
     try:
         for action, entries in (
@@ -94,7 +90,7 @@ def of_stream(stream: LetterStream, now: datetime, *, seconds: float) -> int:
     finally:
         if counts.total():
             with transaction.atomic():
-                telling.of_many(stream, RETENTION, counts, now)
+                audit_rows.of_many(stream, RETENTION, counts, now)
     return counts.total()
 
 
@@ -126,7 +122,7 @@ def _odd(stream: LetterStream, before: datetime) -> Iterator[Sequence[Entry]]:
     letters = Letter.objects.filter(stream=stream, failed_at__lt=before)
     odd = letters.filter(position__lt=ids.position(FIRST_OF_CLOCK)).order_by("position")
     for position in list(odd.values_list("position", flat=True)[:MAX_UNEXPECTED]):
-        entry = reading.one(stream.server, stream.name, ids.entry_id(position))
+        entry = reader.one(stream.server, stream.name, ids.entry_id(position))
         if entry is not None:
             yield [entry]
 
@@ -145,7 +141,7 @@ def _walk(stream: LetterStream, *, first: str, last: str) -> Iterator[Sequence[E
     after = ""
     limits = Limits(entries=AT_ONCE)
     while True:
-        found = reading.page(
+        found = reader.page(
             stream.server, stream.name, first=first, last=last, after=after, limits=limits
         )
         if found.entries:
@@ -161,7 +157,7 @@ def _archive(stream: LetterStream, entries: Sequence[Entry], action: str, now: d
     leaves = [entry for entry in entries if _fits(entry, action)]
     if not leaves:
         return 0
-    declared = leaving.declare(
+    declared = settlement.declare(
         stream=stream,
         entries=leaves,
         action=action,
@@ -169,15 +165,15 @@ def _archive(stream: LetterStream, entries: Sequence[Entry], action: str, now: d
         reason=REASONS[Departure.Action(action)],
         now=now,
     )
-    outcomes = leaving.carry_out(stream, declared)
+    outcomes = settlement.carry_out(stream, declared)
     with transaction.atomic():
-        counts = leaving.settle(stream, declared, outcomes, now)
+        counts = settlement.settle(stream, declared, outcomes, now)
     return counts.get("done", 0)
 
 
 def _fits(entry: Entry, action: str) -> bool:
     try:
-        acting.check_leaves(entry, None, action)
+        actions.check_leaves(entry, None, action)
     except Conflict:
         return False
     return True

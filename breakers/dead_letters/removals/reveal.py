@@ -8,15 +8,13 @@ from breakers.dead_letters import targets
 from breakers.dead_letters.letters import ids, packing
 from breakers.dead_letters.letters.entries import Entry, Pairs
 from breakers.dead_letters.models import Departure, LetterStream
-from breakers.dead_letters.redis_servers import reader as reading
+from breakers.dead_letters.redis_servers import reader
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Forbidden, NotFound
 from controlplane.core.roles import Power, Role
 
-from . import archive
-from . import missing_letters as missing
-from . import settlement as leaving
+from . import archive, missing_letters, settlement
 
 REVEALED = "dead_letter.revealed"
 
@@ -25,7 +23,7 @@ def may_reveal(actor: Actor) -> bool:
     """Whether it is an admin, or a token of one that may write dead letters."""
     if actor.is_person:
         return actor.has(Power.ADMINISTER)
-    return actor.type == "token" and actor.role == Role.ADMIN and actor.may(leaving.SCOPE)
+    return actor.type == "token" and actor.role == Role.ADMIN and actor.may(settlement.SCOPE)
 
 
 def reveal(
@@ -37,13 +35,13 @@ def reveal(
     gone, and :class:`servers.ServerAway`.
     """
     _require(actor)
-    said = leaving.checked_reason(reason)
+    said = settlement.checked_reason(reason)
     if stream.source == LetterStream.Source.OUTBOX:
         raise NotFound("A message of the outbox is no entry of a stream.")
     ids.position(entry_id)
-    entry = reading.one(stream.server, stream.name, entry_id)
+    entry = reader.one(stream.server, stream.name, entry_id)
     if entry is None:
-        raise missing.error(stream, entry_id)
+        raise missing_letters.error(stream, entry_id)
     _note(stream, {"id": entry.id}, actor, said, now)
     return entry
 
@@ -53,7 +51,7 @@ def reveal_archived(
 ) -> tuple[Departure, Entry, Pairs | None]:
     """The same of a letter in the archive: the departure, the entry, and what it was edited to."""
     _require(actor)
-    said = leaving.checked_reason(reason)
+    said = settlement.checked_reason(reason)
     departure = archive.find(departure_id)
     entry = Entry(ids.entry_id(departure.position), packing.unpack(departure.fields))
     edited = None if departure.edited is None else packing.unpack(departure.edited)
@@ -64,10 +62,10 @@ def reveal_archived(
 def _require(actor: Actor) -> None:
     if may_reveal(actor):
         return
-    actor.require_power(Power.ADMINISTER) if actor.is_person else actor.require(leaving.SCOPE)
+    actor.require_power(Power.ADMINISTER) if actor.is_person else actor.require(settlement.SCOPE)
     raise Forbidden(
         "This token's owner may not see what is hidden; a token of an admin may.",
-        scope=leaving.SCOPE,
+        scope=settlement.SCOPE,
     )
 
 

@@ -2,7 +2,7 @@
 
 :func:`declare` commits the intents with all that the letters are; :func:`carry_out` does in Redis
 what they say, and may be repeated; :func:`settle` writes down what came of it. Whoever dies in
-between leaves intents that anybody can carry out and settle: `breakers.dead_letters.intent_sweeper`.
+between leaves intents that `breakers.dead_letters.intent_sweeper` settles.
 """
 
 from collections.abc import Mapping, Sequence

@@ -11,8 +11,7 @@ from django.utils.safestring import SafeString
 
 from breakers.dead_letters.letters import ids, redaction
 from breakers.dead_letters.models import LetterStream
-from breakers.dead_letters.views import links as addresses
-from breakers.dead_letters.views import payload
+from breakers.dead_letters.views import links, payload
 from controlplane.core.templatetags.screen import icon
 
 register = template.Library()
@@ -99,12 +98,12 @@ def departure_state(action: str, state: str) -> SafeString:
 
 @register.filter
 def stream_url(stream: LetterStream) -> str:
-    return addresses.of_stream(stream)
+    return links.of_stream(stream)
 
 
 @register.simple_tag
 def letter_url(stream: LetterStream, entry_id: str, what: str = "letter_page") -> str:
-    return addresses.of_letter(stream, entry_id, what)
+    return links.of_letter(stream, entry_id, what)
 
 
 @register.filter

@@ -7,7 +7,7 @@ import django
 django.setup()
 
 from breakers.dead_letters.monitoring import streams  # noqa: E402
-from breakers.dead_letters.removals import actions as acting  # noqa: E402
+from breakers.dead_letters.removals import actions  # noqa: E402
 from controlplane.core.actors import system  # noqa: E402
 from controlplane.core.clock import db_now  # noqa: E402
 from controlplane.core.errors import Conflict  # noqa: E402
@@ -17,7 +17,7 @@ def main(name: str, *entry_ids: str) -> None:
     stream = streams.find("default", name, db_now())
     print("begins", flush=True)
     for place, entry_id in enumerate(entry_ids):
-        act = acting.discard if place % 3 == 0 else acting.retry
+        act = actions.discard if place % 3 == 0 else actions.retry
         try:
             act(
                 stream=stream,

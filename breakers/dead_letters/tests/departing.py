@@ -4,8 +4,8 @@ from typing import Any
 
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.models import Departure, LetterStream
-from breakers.dead_letters.redis_servers import reader as reading
-from breakers.dead_letters.removals import settlement as leaving
+from breakers.dead_letters.redis_servers import reader
+from breakers.dead_letters.removals import settlement
 from breakers.tests.fleet import NOW
 from controlplane.core.actors import Actor
 from controlplane.core.audit.models import AuditEntry
@@ -27,11 +27,11 @@ def declare(heap: Heap, *ids: str, action: str = "retry", by: Actor = KIM, **mor
     stream = heap.stream()
     given = {"reason": REASON, "now": NOW, **more}
     entries = [entry(stream, one) for one in ids]
-    return leaving.declare(stream=stream, entries=entries, action=action, actor=by, **given)
+    return settlement.declare(stream=stream, entries=entries, action=action, actor=by, **given)
 
 
 def entry(stream: LetterStream, entry_id: str) -> Entry:
-    found = reading.one(stream.server, stream.name, entry_id)
+    found = reader.one(stream.server, stream.name, entry_id)
     assert found is not None
     return found
 

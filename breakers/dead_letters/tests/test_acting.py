@@ -7,9 +7,8 @@ from django.db import transaction
 
 from breakers.dead_letters.letters import packing
 from breakers.dead_letters.models import Departure, LetterStream
-from breakers.dead_letters.monitoring import indexer as indexing
-from breakers.dead_letters.removals import actions as acting
-from breakers.dead_letters.removals import settlement as leaving
+from breakers.dead_letters.monitoring import indexer
+from breakers.dead_letters.removals import actions, settlement
 from breakers.tests.fleet import NOW
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from controlplane.core.http.tests.callers import at_once
@@ -29,12 +28,12 @@ def letters(settings):
 
 def retry(letters, letter, by=KIM, **more):
     given = {"stream": letters.stream(), "reason": REASON, "actor": by, "now": NOW, **more}
-    return acting.retry(entry_id=letter, **given)
+    return actions.retry(entry_id=letter, **given)
 
 
 def discard(letters, letter, by=KIM, **more):
     given = {"stream": letters.stream(), "reason": REASON, "actor": by, "now": NOW, **more}
-    return acting.discard(entry_id=letter, **given)
+    return actions.discard(entry_id=letter, **given)
 
 
 def test_a_retry_answers_with_the_new_id_and_is_on_record(letters):
@@ -70,7 +69,7 @@ def test_a_retry_that_is_asked_for_again_answers_the_same_once_more(letters):
 def test_a_retry_whose_maker_died_after_redis_is_finished_by_who_asks_again(letters):
     letter = letters.add()
     stream = letters.stream()
-    acting.retry_first(stream=stream, entry_id=letter, reason=REASON, actor=KIM, now=NOW)
+    actions.retry_first(stream=stream, entry_id=letter, reason=REASON, actor=KIM, now=NOW)
 
     answer = retry(letters, letter, by=LEE)
 
@@ -152,7 +151,7 @@ def test_a_letter_that_leaves_while_another_retries_it_is_told_of(letters, edite
     first = retry(letters, letter)
     edits = {letter: ((b"order", b"18"),)} if edited else None
     asked = {"stream": stream, "entries": [whole], "action": "retry", "reason": REASON, "now": NOW}
-    leaving.declare(actor=LEE, edits=edits, **asked)
+    settlement.declare(actor=LEE, edits=edits, **asked)
 
     answer = outcome_of(lambda: retry(letters, letter, by=LEE, edited_fields=edited))
 
@@ -170,7 +169,7 @@ def test_a_discard_of_what_another_discarded_meanwhile_names_what_is_in_the_arch
     whole = entry(stream, letter)
     first = discard(letters, letter)
     asked = {"stream": stream, "entries": [whole], "action": "discard", "reason": REASON}
-    leaving.declare(actor=LEE, now=NOW, **asked)
+    settlement.declare(actor=LEE, now=NOW, **asked)
 
     answer = discard(letters, letter, by=LEE)
 
@@ -234,7 +233,7 @@ def test_a_letter_that_is_gone_before_anybody_looked_is_a_conflict(letters):
 
 def test_a_letter_of_an_odd_id_that_is_gone_is_a_conflict_if_it_was_known(letters):
     letters.fill(2)
-    indexing.catch_up(letters.stream(), NOW)
+    indexer.catch_up(letters.stream(), NOW)
     letters.redis.xdel(letters.name(), "1-0")
 
     with pytest.raises(Conflict, match="is gone"):
@@ -292,8 +291,8 @@ def test_a_dry_run_checks_and_does_nothing(letters):
     asked = {"stream": letters.stream(), "reason": REASON, "actor": KIM, "now": NOW}
 
     for first, then in (
-        (acting.retry_first, acting.retried),
-        (acting.discard_first, acting.discarded),
+        (actions.retry_first, actions.retried),
+        (actions.discard_first, actions.discarded),
     ):
         prepared = first(entry_id=letter, dry_run=True, **asked)
         with transaction.atomic():

@@ -6,8 +6,7 @@ from datetime import timedelta
 import pytest
 
 from breakers.dead_letters.models import LetterStream
-from breakers.dead_letters.monitoring import alarms
-from breakers.dead_letters.monitoring import sampler as sampling
+from breakers.dead_letters.monitoring import alarms, sampler
 from breakers.tests.fleet import MINUTE, NOW, reachable, told
 from controlplane.core.outbox import rendering
 
@@ -31,7 +30,7 @@ def stream(letters):
 def test_a_stream_too_deep_for_ten_minutes_is_told_of_once(letters):
     letters.fill(101)
     for minutes in range(13):
-        sampling.turn(NOW + minutes * MINUTE)
+        sampler.turn(NOW + minutes * MINUTE)
 
     (message,) = told("dlq.backlog")
 
@@ -43,13 +42,13 @@ def test_a_stream_too_deep_for_ten_minutes_is_told_of_once(letters):
 
 def test_a_stream_that_is_too_deep_for_a_while_only_is_not_told_of(letters):
     letters.fill(101)
-    sampling.turn(NOW)
+    sampler.turn(NOW)
     letters.redis.xdel(letters.name(), "1-0")
-    sampling.turn(NOW + MINUTE)
+    sampler.turn(NOW + MINUTE)
     letters.fill(5, start=200)
-    sampling.turn(NOW + 2 * MINUTE)
+    sampler.turn(NOW + 2 * MINUTE)
 
-    sampling.turn(LATER)
+    sampler.turn(LATER)
 
     assert told("dlq.backlog") == []
     assert stream(letters).over_since == NOW + 2 * MINUTE
@@ -57,31 +56,31 @@ def test_a_stream_that_is_too_deep_for_a_while_only_is_not_told_of(letters):
 
 def test_a_hundred_are_not_too_many(letters):
     letters.fill(100)
-    sampling.turn(NOW)
+    sampler.turn(NOW)
 
-    sampling.turn(LATER)
+    sampler.turn(LATER)
 
     assert told("dlq.backlog") == []
 
 
 def test_once_few_are_left_that_is_told_and_it_may_begin_again(letters):
     letters.fill(101)
-    sampling.turn(NOW)
-    sampling.turn(LATER)
+    sampler.turn(NOW)
+    sampler.turn(LATER)
     letters.redis.xtrim(letters.name(), maxlen=100, approximate=False)
-    sampling.turn(LATER + MINUTE)
+    sampler.turn(LATER + MINUTE)
     letters.fill(1, start=200)
-    sampling.turn(LATER + 2 * MINUTE)
+    sampler.turn(LATER + 2 * MINUTE)
 
-    sampling.turn(LATER + 12 * MINUTE)
+    sampler.turn(LATER + 12 * MINUTE)
 
     assert [len(told(event)) for event in ("dlq.backlog", "dlq.recovered")] == [2, 1]
 
 
 def test_the_message_says_how_many_since_when_and_what_they_failed_of(letters):
     letters.fill(101)
-    sampling.turn(NOW)
-    sampling.turn(LATER)
+    sampler.turn(NOW)
+    sampler.turn(LATER)
     (message,) = told("dlq.backlog")
 
     notice = rendering.render(message.event, message.payload)
@@ -95,23 +94,23 @@ def test_the_message_says_how_many_since_when_and_what_they_failed_of(letters):
 
 def test_nobody_is_told_of_a_stream_whose_server_has_been_away_since(letters):
     letters.fill(101)
-    sampling.turn(NOW)
+    sampler.turn(NOW)
     LetterStream.objects.update(server="away")
 
-    sampling.turn(NOW + 25 * MINUTE)
+    sampler.turn(NOW + 25 * MINUTE)
 
     assert told("dlq.backlog") == []
 
 
 def test_an_alarm_ends_when_the_stream_is_not_watched_any_more(letters, settings):
     letters.fill(101)
-    sampling.turn(NOW)
-    sampling.turn(LATER)
+    sampler.turn(NOW)
+    sampler.turn(LATER)
     settings.DEAD_LETTERS = replace(
         settings.DEAD_LETTERS, patterns=(("other:{stream}", "{stream}"),)
     )
 
-    sampling.turn(LATER + MINUTE)
+    sampler.turn(LATER + MINUTE)
 
     (message,) = told("dlq.recovered")
     assert dict(rendering.render(message.event, message.payload).lines)["Why"] == alarms.UNWATCHED

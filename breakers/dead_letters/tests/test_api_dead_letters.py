@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from breakers.dead_letters import letter_list as listing
+from breakers.dead_letters import letter_list
 from breakers.dead_letters.models import LetterStream
 from breakers.dead_letters.templatetags.letters import letter_url
 from controlplane.core.http.tests.callers import as_role
@@ -192,7 +192,7 @@ def test_letters_that_take_long_to_redact_are_given_some_at_a_time(viewer, lette
     keys = ",".join(f'"{at}":1' for at in range(300))
     for _ in range(20):
         letters.add(payload="{" + keys + "}", **{f"f{at}": keys for at in range(10)})
-    monkeypatch.setattr(listing, "SECONDS", 0.0)
+    monkeypatch.setattr(letter_list, "SECONDS", 0.0)
 
     page = listed(viewer, letters)
 

@@ -5,19 +5,13 @@ from datetime import timedelta
 
 import pytest
 
-from breakers.dead_letters import intent_sweeper as settling
+from breakers.dead_letters import intent_sweeper
 from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.removals import (
-    actions as acting,
-)
-from breakers.dead_letters.removals import (
+    actions,
     archive,
-)
-from breakers.dead_letters.removals import (
-    restoration as restoring,
-)
-from breakers.dead_letters.removals import (
-    reveal as revealing,
+    restoration,
+    reveal,
 )
 from breakers.tests.fleet import MINUTE, NOW
 from controlplane.core.actors import Actor
@@ -42,11 +36,11 @@ def letters(settings):
 def discarded(letters, *added):
     stream = letters.stream()
     asked = {"stream": stream, "reason": REASON, "actor": KIM, "now": NOW}
-    return [acting.discard(entry_id=one, **asked)["departure"] for one in added]
+    return [actions.discard(entry_id=one, **asked)["departure"] for one in added]
 
 
 def restore(pk, *, by=LEE, now=NOW, reason="INC-4412 it was needed"):
-    return restoring.restore(departure_id=pk, reason=reason, actor=by, now=now)
+    return restoration.restore(departure_id=pk, reason=reason, actor=by, now=now)
 
 
 def test_a_discarded_letter_comes_back_with_all_that_it_had(letters):
@@ -71,7 +65,7 @@ def test_what_was_restored_is_a_letter_like_any_other(letters):
     (pk,) = discarded(letters, letters.add())
     new_id = restore(pk)["new_id"]
 
-    acting.retry(stream=letters.stream(), entry_id=new_id, reason=REASON, actor=KIM, now=NOW)
+    actions.retry(stream=letters.stream(), entry_id=new_id, reason=REASON, actor=KIM, now=NOW)
 
     assert len(origin(letters)) == 1
     assert departures() == [("discard", "restored"), ("retry", "done")]
@@ -100,7 +94,7 @@ def test_a_stream_that_is_gone_comes_back_with_the_letter(letters):
 def test_what_was_retried_is_not_restored(letters):
     letter = letters.add()
     asked = {"stream": letters.stream(), "reason": REASON, "actor": KIM, "now": NOW}
-    acting.retry(entry_id=letter, **asked)
+    actions.retry(entry_id=letter, **asked)
 
     with pytest.raises(Conflict, match="would double it"):
         restore(Departure.objects.get().pk)
@@ -110,7 +104,7 @@ def test_what_was_gone_before_it_could_be_retried_is_restored(letters):
     letter = letters.add()
     declare(letters, letter)
     letters.redis.xdel(letters.name(), letter)
-    settling.turn(NOW + MINUTE)
+    intent_sweeper.turn(NOW + MINUTE)
 
     restore(Departure.objects.get().pk)
 
@@ -163,7 +157,7 @@ def test_a_letter_that_was_gone_is_so_again_after_a_refused_restoring(letters):
     letter = letters.add()
     declare(letters, letter, action="discard")
     letters.redis.xdel(letters.name(), letter)
-    settling.turn(NOW + MINUTE)
+    intent_sweeper.turn(NOW + MINUTE)
     letters.redis.delete(letters.name())
     letters.redis.set(letters.name(), "no stream")
 
@@ -179,7 +173,7 @@ def test_a_restoring_that_is_refused_for_good_ends_on_record(letters):
     letters.redis.delete(letters.name())
     letters.redis.set(letters.name(), "no stream")
 
-    settled = [settling.turn(NOW + MINUTE), settling.turn(NOW + 2 * MINUTE)]
+    settled = [intent_sweeper.turn(NOW + MINUTE), intent_sweeper.turn(NOW + 2 * MINUTE)]
 
     assert settled == [1, 0]
     assert departures() == [("discard", "done")]
@@ -191,7 +185,7 @@ def test_a_restoring_whose_note_is_forgotten_is_not_repeated(letters):
     (pk,) = discarded(letters, letters.add())
     begun(pk)
 
-    settling.turn(NOW + 8 * DAY)
+    intent_sweeper.turn(NOW + 8 * DAY)
 
     assert dead(letters) == []
     assert departures() == [("discard", "done")]
@@ -202,7 +196,7 @@ def test_what_may_have_been_retried_long_ago_is_not_restored(letters):
     letter = letters.add()
     declare(letters, letter)
     letters.redis.xdel(letters.name(), letter)
-    settling.turn(NOW + 8 * DAY)
+    intent_sweeper.turn(NOW + 8 * DAY)
 
     with pytest.raises(Conflict, match="nobody knows"):
         restore(Departure.objects.get().pk, now=NOW + 8 * DAY)
@@ -239,7 +233,7 @@ def test_an_admin_sees_all_of_a_letter_and_that_is_on_record(letters):
     letter = letters.add(password="hunter2")
     stream = letters.stream()
 
-    shown = revealing.reveal(
+    shown = reveal.reveal(
         stream=stream, entry_id=letter, actor=ADMIN, now=NOW, reason="INC-1 check"
     )
 
@@ -256,7 +250,7 @@ def test_an_admin_sees_all_of_a_letter_and_that_is_on_record(letters):
 def test_an_admin_sees_all_of_what_is_archived(letters):
     (pk,) = discarded(letters, letters.add(password="hunter2"))
 
-    departure, shown, edited = revealing.reveal_archived(
+    departure, shown, edited = reveal.reveal_archived(
         departure_id=pk, actor=ADMIN, now=NOW, reason="INC-1 check"
     )
 
@@ -285,12 +279,12 @@ def test_who_may_see_what_is_hidden(letters, by, may):
     asked = {"stream": letters.stream(), "entry_id": letter, "now": NOW, "reason": "INC-1 check"}
 
     if may:
-        revealing.reveal(actor=by, **asked)
+        reveal.reveal(actor=by, **asked)
     else:
         with pytest.raises(Forbidden):
-            revealing.reveal(actor=by, **asked)
+            reveal.reveal(actor=by, **asked)
 
-    assert revealing.may_reveal(by) is may
+    assert reveal.may_reveal(by) is may
     assert len(audited()) == may
 
 
@@ -301,9 +295,9 @@ def test_revealing_what_is_gone_is_a_conflict_and_leaves_no_trace(letters):
     asked = {"stream": letters.stream(), "actor": ADMIN, "now": NOW, "reason": "INC-1 check"}
 
     with pytest.raises(Conflict):
-        revealing.reveal(entry_id=letter, **asked)
+        reveal.reveal(entry_id=letter, **asked)
     with pytest.raises(NotFound):
-        revealing.reveal(entry_id="9999999999999-9", **asked)
+        reveal.reveal(entry_id="9999999999999-9", **asked)
     assert audited() == []
 
 

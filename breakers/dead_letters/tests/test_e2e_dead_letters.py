@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from breakers.dead_letters.monitoring import indexer as indexing
+from breakers.dead_letters.monitoring import indexer
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from controlplane.core.jobs import engine
@@ -26,7 +26,7 @@ def test_letter_is_edited_and_the_rest_of_its_group_retried(desks, letters):
     for number in range(4):
         letters.add(payload=f'{{"total": "{number}"}}', error=f"total of {number} is no number")
     stream = letters.stream()
-    indexing.catch_up(stream, db_now())
+    indexer.catch_up(stream, db_now())
     page = desks.of(person("operator")).open("/dead-letters/")
 
     page.get_by_role("link", name=stream.name, exact=True).click()
@@ -64,7 +64,7 @@ def test_number_of_retries_is_counted_anew_and_what_was_typed_stays(desks, lette
     letters.fill(2)
     letters.add(dlq_retry_count="3")
     stream = letters.stream()
-    indexing.catch_up(stream, db_now())
+    indexer.catch_up(stream, db_now())
     page = desks.of(person("operator")).open(f"/dead-letters/default/{stream.name}/?tab=messages")
     page.get_by_role("link", name="Retry all").click()
     dialog = page.locator("#dialog")
@@ -87,7 +87,7 @@ def test_number_of_retries_is_counted_anew_and_what_was_typed_stays(desks, lette
 def test_phone_page_never_scrolls_sideways(desks, letters, tab):
     letters.add(error="x" * 400, **{"a_rather_long_name_of_a_field" * 5: "y" * 3000})
     stream = letters.stream()
-    indexing.catch_up(stream, db_now())
+    indexer.catch_up(stream, db_now())
     phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
     desk = desks.of(person("operator"), **phone)
 

@@ -12,7 +12,7 @@ from breakers.dead_letters.models import (
     LetterGroup,
     LetterStream,
 )
-from breakers.dead_letters.monitoring import retention as forgetting
+from breakers.dead_letters.monitoring import retention_rules
 from breakers.tests.fleet import NOW
 
 pytestmark = pytest.mark.django_db
@@ -37,7 +37,7 @@ def test_old_minutes_and_gaps_are_deleted_and_the_rest_stays(stream):
     for days in (89, 91):
         Gap.objects.create(stream=stream, first="1", last="2", count=1, noticed_at=NOW - days * DAY)
 
-    assert forgetting.purge(NOW, at_once=1, most=10) == 2
+    assert retention_rules.purge(NOW, at_once=1, most=10) == 2
 
     assert DepthMinute.objects.get().minute == NOW - 2 * DAY
     assert Gap.objects.get().noticed_at == NOW - 89 * DAY
@@ -50,6 +50,6 @@ def test_a_group_is_forgotten_once_nothing_of_it_lies_there_and_long_after(strea
     GroupDay.objects.create(group=empty, day=old.date(), arrived=3)
     GroupDay.objects.create(group=lately, day=NOW.date(), arrived=3)
 
-    forgetting.purge(NOW, at_once=10, most=10)
+    retention_rules.purge(NOW, at_once=10, most=10)
 
     assert set(LetterGroup.objects.all()) == {lying, lately}

@@ -4,7 +4,7 @@ import pytest
 
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.models import Departure, Gap, Letter, LetterStream
-from breakers.dead_letters.monitoring import indexer as indexing
+from breakers.dead_letters.monitoring import indexer
 from breakers.dead_letters.redis_servers import samples
 from breakers.tests.fleet import HOUR, MINUTE, NOW, SECOND
 
@@ -24,7 +24,7 @@ def stream(letters):
     """Ten letters, 1-0 to 10-0, all of them known."""
     letters.fill(10)
     stream = letters.stream()
-    indexing.catch_up(stream, NOW)
+    indexer.catch_up(stream, NOW)
     return stream
 
 
@@ -55,7 +55,7 @@ def departs(stream, entry_id, state):
 def test_what_a_producer_trimmed_is_a_gap(letters, stream):
     letters.redis.xtrim(letters.name(), maxlen=6, approximate=False)
 
-    complete = indexing.catch_up(stream, NOW + SECOND)
+    complete = indexer.catch_up(stream, NOW + SECOND)
 
     assert complete
     assert gaps() == [("1-0", "4-0", 4)]
@@ -65,20 +65,20 @@ def test_what_a_producer_trimmed_is_a_gap(letters, stream):
 
 def test_trimming_again_soon_is_the_same_gap(letters, stream):
     letters.redis.xtrim(letters.name(), maxlen=8, approximate=False)
-    indexing.catch_up(stream, NOW + SECOND)
+    indexer.catch_up(stream, NOW + SECOND)
     letters.redis.xtrim(letters.name(), maxlen=7, approximate=False)
 
-    indexing.catch_up(stream, NOW + MINUTE)
+    indexer.catch_up(stream, NOW + MINUTE)
 
     assert gaps() == [("1-0", "3-0", 3)]
 
 
 def test_trimming_again_later_is_another_gap(letters, stream):
     letters.redis.xtrim(letters.name(), maxlen=8, approximate=False)
-    indexing.catch_up(stream, NOW + SECOND)
+    indexer.catch_up(stream, NOW + SECOND)
     letters.redis.xtrim(letters.name(), maxlen=7, approximate=False)
 
-    indexing.catch_up(stream, NOW + HOUR)
+    indexer.catch_up(stream, NOW + HOUR)
 
     assert gaps() == [("1-0", "2-0", 2), ("3-0", "3-0", 1)]
 
@@ -86,7 +86,7 @@ def test_trimming_again_later_is_another_gap(letters, stream):
 def test_what_was_deleted_from_the_middle_or_the_end_is_a_gap(letters, stream):
     letters.redis.xdel(letters.name(), "4-0", "5-0", "10-0")
 
-    indexing.catch_up(stream, NOW + SECOND)
+    indexer.catch_up(stream, NOW + SECOND)
 
     assert known() == [1, 2, 3, 6, 7, 8, 9]
     assert stream.vanished_total == 3
@@ -95,7 +95,7 @@ def test_what_was_deleted_from_the_middle_or_the_end_is_a_gap(letters, stream):
 def test_a_stream_that_is_gone_is_said_to_be_and_all_of_it_is_a_gap(letters, stream):
     letters.redis.delete(letters.name())
 
-    indexing.catch_up(stream, NOW + SECOND)
+    indexer.catch_up(stream, NOW + SECOND)
 
     assert (stream.depth, stream.gone_at) == (0, NOW + SECOND)
     assert gaps() == [("1-0", "10-0", 10)]
@@ -106,8 +106,8 @@ def test_a_stream_made_anew_under_the_same_ids_is_read_anew(letters, stream):
     letters.redis.delete(letters.name())
     letters.fill(3)
 
-    indexing.catch_up(stream, NOW + SECOND)
-    indexing.catch_up(stream, NOW + 2 * SECOND)
+    indexer.catch_up(stream, NOW + SECOND)
+    indexer.catch_up(stream, NOW + 2 * SECOND)
 
     assert known() == [1, 2, 3]
     assert (stream.depth, stream.gone_at) == (3, None)
@@ -123,8 +123,8 @@ def test_letters_that_left_through_us_and_are_back_under_their_ids_are_known_aga
     letters.redis.delete(letters.name())
     letters.fill(10)
 
-    indexing.catch_up(stream, NOW + MINUTE)
-    complete = indexing.catch_up(stream, NOW + MINUTE + SECOND)
+    indexer.catch_up(stream, NOW + MINUTE)
+    complete = indexer.catch_up(stream, NOW + MINUTE + SECOND)
 
     assert complete
     assert known() == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
@@ -134,9 +134,9 @@ def test_the_last_one_that_left_through_us_and_is_back_is_known_again(letters, s
     departs(stream, "10-0", "done")
     Letter.objects.filter(position=ids.position("10-0")).delete()
 
-    indexing.catch_up(stream, NOW + MINUTE)
-    indexing.go_on(stream, samples.one("default", stream.name), NOW + MINUTE, seconds=1)
-    indexing.catch_up(stream, NOW + MINUTE + SECOND)
+    indexer.catch_up(stream, NOW + MINUTE)
+    indexer.go_on(stream, samples.one("default", stream.name), NOW + MINUTE, seconds=1)
+    indexer.catch_up(stream, NOW + MINUTE + SECOND)
 
     assert known() == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
 
@@ -146,7 +146,7 @@ def test_what_left_through_us_is_no_gap(letters, stream):
     departs(stream, "5-0", "done")
     letters.redis.xdel(letters.name(), "1-0", "5-0")
 
-    indexing.catch_up(stream, NOW + HOUR)
+    indexer.catch_up(stream, NOW + HOUR)
 
     assert (gaps(), stream.vanished_total) == ([], 0)
     assert known() == [2, 3, 4, 6, 7, 8, 9, 10]
@@ -156,7 +156,7 @@ def test_what_is_leaving_through_us_stays_known_until_that_is_settled(letters, s
     departs(stream, "1-0", "intended")
     letters.redis.xdel(letters.name(), "1-0", "2-0", "7-0")
 
-    indexing.catch_up(stream, NOW + HOUR)
+    indexer.catch_up(stream, NOW + HOUR)
 
     assert known()[:2] == [1, 3]
     assert 7 not in known()
@@ -167,7 +167,7 @@ def test_a_trimmed_entry_that_was_never_read_is_no_gap(letters, stream):
     letters.fill(5, start=11)
     letters.redis.xtrim(letters.name(), maxlen=2, approximate=False)
 
-    indexing.catch_up(stream, NOW + SECOND)
+    indexer.catch_up(stream, NOW + SECOND)
 
     assert gaps() == [("1-0", "10-0", 10)]
     assert known() == [14, 15]
@@ -175,11 +175,11 @@ def test_a_trimmed_entry_that_was_never_read_is_no_gap(letters, stream):
 
 def test_more_than_one_look_takes_are_all_found(letters, stream):
     letters.fill(12_000, start=11)
-    while not indexing.catch_up(stream, NOW, seconds=5):
+    while not indexer.catch_up(stream, NOW, seconds=5):
         pass
     letters.redis.xdel(letters.name(), *[f"{number}-0" for number in range(100, 12_000, 1000)])
 
-    complete = indexing.catch_up(stream, NOW + SECOND, seconds=20)
+    complete = indexer.catch_up(stream, NOW + SECOND, seconds=20)
 
     assert complete
     assert (stream.depth, Letter.objects.count()) == (11_998, 11_998)

@@ -6,9 +6,7 @@ import pytest
 
 from breakers.dead_letters.letters import fingerprints
 from breakers.dead_letters.models import Departure, GroupDay, Letter
-from breakers.dead_letters.monitoring import groups
-from breakers.dead_letters.monitoring import indexer as indexing
-from breakers.dead_letters.monitoring import weekly_failures as weekly
+from breakers.dead_letters.monitoring import groups, indexer, weekly_failures
 from breakers.tests.fleet import HOUR, MINUTE, NOW, SECOND
 
 from .departing import entry
@@ -27,7 +25,7 @@ def letters(settings):
 def departed(stream, entry_id, *, state="done", done_at=NOW - MINUTE, **more):
     Departure.objects.create(
         stream=stream,
-        position=indexing.ids.position(entry_id),
+        position=indexer.ids.position(entry_id),
         action="discard" if state.startswith("rest") else "retry",
         state=state,
         fields=b"[]",
@@ -49,8 +47,8 @@ def test_each_entry_is_read_once(letters):
     letters.fill(2500)
     stream = letters.stream()
 
-    complete = indexing.catch_up(stream, NOW, seconds=20)
-    again = indexing.catch_up(stream, NOW + SECOND)
+    complete = indexer.catch_up(stream, NOW, seconds=20)
+    again = indexer.catch_up(stream, NOW + SECOND)
 
     assert (complete, again) == (True, True)
     assert Letter.objects.filter(stream=stream).count() == 2500
@@ -60,10 +58,10 @@ def test_each_entry_is_read_once(letters):
 def test_what_comes_later_is_read_on_from_there(letters):
     letters.fill(3)
     stream = letters.stream()
-    indexing.catch_up(stream, NOW)
+    indexer.catch_up(stream, NOW)
     letters.fill(2, start=4)
 
-    indexing.catch_up(stream, NOW + SECOND)
+    indexer.catch_up(stream, NOW + SECOND)
 
     assert Letter.objects.filter(stream=stream).count() == 5
     assert stream.arrived_total == 5
@@ -73,12 +71,12 @@ def test_it_ends_when_its_time_is_over_and_goes_on_from_there(letters):
     letters.fill(2500)
     stream = letters.stream()
 
-    first = indexing.catch_up(stream, NOW, seconds=0)
+    first = indexer.catch_up(stream, NOW, seconds=0)
     read = Letter.objects.filter(stream=stream).count()
-    while not indexing.catch_up(stream, NOW, seconds=0):
+    while not indexer.catch_up(stream, NOW, seconds=0):
         pass
 
-    assert (first, read) == (False, indexing.AT_ONCE)
+    assert (first, read) == (False, indexer.AT_ONCE)
     assert Letter.objects.filter(stream=stream).count() == 2500
 
 
@@ -92,7 +90,7 @@ def test_what_an_entry_says_is_in_the_index(letters):
         dlq_retry_count="2",
     )
 
-    indexing.catch_up(letters.stream(), NOW)
+    indexer.catch_up(letters.stream(), NOW)
 
     found = Letter.objects.select_related("group").get()
     assert found.position == f"{MS:020d}-{3:020d}"
@@ -118,7 +116,7 @@ def test_what_an_entry_says_is_in_the_index(letters):
 def test_garbage_is_indexed_like_anything_else(letters, fields):
     letters.redis.xadd(letters.name(), fields, id="18446744073709551615-18446744073709551615")
 
-    complete = indexing.catch_up(letters.stream(), NOW)
+    complete = indexer.catch_up(letters.stream(), NOW)
 
     found = Letter.objects.get()
     size = sum(len(name) + len(value) for name, value in fields.items())
@@ -131,10 +129,10 @@ def test_ids_are_in_the_order_of_the_stream(letters):
     for entry_id in given:
         letters.add(id=entry_id)
 
-    indexing.catch_up(letters.stream(), NOW)
+    indexer.catch_up(letters.stream(), NOW)
 
     found = Letter.objects.order_by("position").values_list("position", flat=True)
-    assert [indexing.ids.entry_id(one) for one in found] == given
+    assert [indexer.ids.entry_id(one) for one in found] == given
 
 
 def test_what_left_through_us_while_it_was_read_is_not_in_the_index(letters):
@@ -142,9 +140,9 @@ def test_what_left_through_us_while_it_was_read_is_not_in_the_index(letters):
     stream = letters.stream()
     departed(stream, "1-0", done_at=NOW)
 
-    indexing.catch_up(stream, NOW)
+    indexer.catch_up(stream, NOW)
 
-    assert Letter.objects.get().position == indexing.ids.position("2-0")
+    assert Letter.objects.get().position == indexer.ids.position("2-0")
 
 
 def test_what_left_through_us_before_it_was_read_is_in_the_index_if_it_is_there(letters):
@@ -152,7 +150,7 @@ def test_what_left_through_us_before_it_was_read_is_in_the_index_if_it_is_there(
     stream = letters.stream()
     departed(stream, "1-0", done_at=NOW - MINUTE)
 
-    indexing.catch_up(stream, NOW)
+    indexer.catch_up(stream, NOW)
 
     assert Letter.objects.count() == 2
 
@@ -163,7 +161,7 @@ def test_what_was_restored_did_not_arrive(letters):
     departed(stream, "7-0", state="restored", new_id="2-0")
     departed(stream, "8-0", state="restoring", **alike(letters, stream, "3-0"))
 
-    indexing.catch_up(stream, NOW)
+    indexer.catch_up(stream, NOW)
 
     assert Letter.objects.count() == 3
     assert stream.arrived_total == 1
@@ -173,7 +171,7 @@ def test_what_was_restored_did_not_arrive(letters):
 def test_what_is_hidden_is_not_kept_of_a_type_or_a_consumer_group(letters):
     letters.add(dlq_error_type="Denied token=hunter2", dlq_group="billing password=hunter2")
 
-    indexing.catch_up(letters.stream(), NOW)
+    indexer.catch_up(letters.stream(), NOW)
 
     found = Letter.objects.select_related("group").get()
     assert found.group.error_type == "Denied token=[redacted]"
@@ -187,7 +185,7 @@ def test_groups_are_told_by_what_failed_alike_the_largest_first(letters):
             id=f"{number}-0", error=f"after {number} s", dlq_failed_at="2026-11-21T02:00:00Z"
         )
     stream = letters.stream()
-    indexing.catch_up(stream, NOW)
+    indexer.catch_up(stream, NOW)
 
     every, lately = groups.of(stream), groups.of(stream, since=NOW - HOUR)
 
@@ -204,10 +202,10 @@ def test_what_failed_most_is_counted_by_the_day_it_came_also_when_it_left(letter
         letters.add(id=f"{MS - 86_400_000 * number}-0" if number == 0 else "*", error="refused")
     letters.add(error="gone")
     stream = letters.stream()
-    indexing.catch_up(stream, NOW)
+    indexer.catch_up(stream, NOW)
     Letter.objects.all().delete()
 
-    found = weekly.most_failed(NOW - 24 * HOUR, NOW, 1)
+    found = weekly_failures.most_failed(NOW - 24 * HOUR, NOW, 1)
 
     assert [(one.stream, one.pattern, one.arrived) for one in found] == [
         (stream.name, "refused", 3)

@@ -8,9 +8,7 @@ from django.db import connection, transaction
 from django.db.models import Sum
 
 from breakers.dead_letters.models import GroupDay, Letter, LetterStream
-from breakers.dead_letters.monitoring import indexer as indexing
-from breakers.dead_letters.monitoring import sampler as sampling
-from breakers.dead_letters.monitoring import streams
+from breakers.dead_letters.monitoring import indexer, sampler, streams
 from breakers.tests.fleet import NOW, SECOND
 
 from .heaps import heap
@@ -26,7 +24,7 @@ def test_each_letter_is_counted_once_whoever_reads_it(settings):
         def read(_):
             try:
                 stream = streams.find("default", name, NOW)
-                while not indexing.catch_up(stream, NOW, seconds=0.05):
+                while not indexer.catch_up(stream, NOW, seconds=0.05):
                     pass
             finally:
                 connection.close()
@@ -44,7 +42,7 @@ def test_a_stream_that_another_works_on_keeps_no_other_waiting(settings):
     with heap(settings) as letters, ThreadPoolExecutor(1) as thread:
         for of in ("events", "busy"):
             letters.fill(1, to=of)
-        sampling.turn(NOW)
+        sampler.turn(NOW)
         for of in ("events", "busy"):
             letters.fill(1, to=of, start=2)
         held, enough = Event(), Event()
@@ -59,11 +57,11 @@ def test_a_stream_that_another_works_on_keeps_no_other_waiting(settings):
         holding = thread.submit(hold)
         held.wait(10)
 
-        sampling.turn(NOW + SECOND)
+        sampler.turn(NOW + SECOND)
         depths = [letters.stream(of).depth for of in ("events", "busy")]
         enough.set()
         holding.result()
-        sampling.turn(NOW + 2 * SECOND)
+        sampler.turn(NOW + 2 * SECOND)
 
         assert depths == [2, 1]
         assert letters.stream("busy").depth == 2

@@ -5,13 +5,12 @@ import json
 import pytest
 from django.db import transaction
 
-from breakers.dead_letters import intent_sweeper as settling
+from breakers.dead_letters import intent_sweeper
 from breakers.dead_letters.letters import packing
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.models import Departure, Gap, Letter
-from breakers.dead_letters.monitoring import indexer as indexing
-from breakers.dead_letters.removals import execution as carrying
-from breakers.dead_letters.removals import settlement as leaving
+from breakers.dead_letters.monitoring import indexer
+from breakers.dead_letters.removals import execution, settlement
 from breakers.tests.fleet import HOUR, MINUTE, NOW, SECOND
 from controlplane.core.http.tests.callers import at_once
 
@@ -30,17 +29,17 @@ def letters(settings):
 
 def settle(stream, declared, outcomes):
     with transaction.atomic():
-        return leaving.settle(stream, declared, outcomes, NOW)
+        return settlement.settle(stream, declared, outcomes, NOW)
 
 
 def test_a_retry_puts_the_message_back_and_says_what_it_was(letters):
     letter = letters.add(dlq_attempts="3", dlq_group="mailers", dlq_retry_count="1", to_be="kept")
     declared = declare(letters, letter)
 
-    outcomes = leaving.carry_out(letters.stream(), declared)
+    outcomes = settlement.carry_out(letters.stream(), declared)
 
     ((new_id, fields),) = origin(letters)
-    assert outcomes[declared[0].pk] == leaving.Outcome("done", new_id.decode())
+    assert outcomes[declared[0].pk] == settlement.Outcome("done", new_id.decode())
     assert fields == {
         b"order": b"17",
         b"to_be": b"kept",
@@ -56,15 +55,15 @@ def test_a_retry_is_said_in_the_log_once_it_is_committed(
     caplog.set_level("INFO")
     letter = letters.add()
     declared = declare(letters, letter)
-    outcomes = leaving.carry_out(letters.stream(), declared)
+    outcomes = settlement.carry_out(letters.stream(), declared)
 
     with django_capture_on_commit_callbacks() as then:
         settle(letters.stream(), declared, outcomes)
-    before = [one for one in caplog.records if one.name == leaving.__name__]
+    before = [one for one in caplog.records if one.name == settlement.__name__]
     for call in then:
         call()
 
-    said = [one.msg for one in caplog.records if one.name == leaving.__name__]
+    said = [one.msg for one in caplog.records if one.name == settlement.__name__]
     assert before == []
     assert [line["event"] for line in said] == ["dlq_message_reprocessed"]
     assert said[0]["letter"] == letter
@@ -76,7 +75,7 @@ def test_a_payload_of_any_bytes_and_names_that_come_twice_come_through(letters):
     letter = letters.redis.execute_command("XADD", letters.name(), "*", *pairs, b"\xff\xfe")
     declared = declare(letters, letter.decode())
 
-    leaving.carry_out(letters.stream(), declared)
+    settlement.carry_out(letters.stream(), declared)
 
     raw = letters.redis.eval("return redis.call('XRANGE', KEYS[1], '-', '+')", 1, _origin(letters))
     assert raw[0][1] == [*pairs[:8], b"dlq_retry_of", letter, b"dlq_retry_count", b"1"]
@@ -87,7 +86,7 @@ def test_five_megabytes_come_through(letters):
     letter = letters.add(payload="x" * 5_000_000)
     declared = declare(letters, letter)
 
-    leaving.carry_out(letters.stream(), declared)
+    settlement.carry_out(letters.stream(), declared)
 
     ((_, fields),) = origin(letters)
     assert len(fields[b"payload"]) == 5_000_000
@@ -99,7 +98,7 @@ def test_an_edited_message_goes_and_the_original_is_kept(letters):
     edits = {letter: ((b"order", b"18"), (b"dlq_retry_count", b"9"))}
     (declared,) = declare(letters, letter, edits=edits)
 
-    leaving.carry_out(letters.stream(), [declared])
+    settlement.carry_out(letters.stream(), [declared])
 
     ((_, fields),) = origin(letters)
     assert fields == {
@@ -113,10 +112,10 @@ def test_an_edited_message_goes_and_the_original_is_kept(letters):
 def test_settling_takes_the_letter_out_of_the_index_and_counts_it(letters):
     kept, left = letters.add(), letters.add()
     stream = letters.stream()
-    indexing.catch_up(stream, NOW)
+    indexer.catch_up(stream, NOW)
     declared = declare(letters, left)
 
-    counts = settle(stream, declared, leaving.carry_out(stream, declared))
+    counts = settle(stream, declared, settlement.carry_out(stream, declared))
 
     stream.refresh_from_db()
     assert counts == {"done": 1}
@@ -131,8 +130,8 @@ def test_what_is_carried_out_or_settled_twice_happens_once(letters):
     letter = letters.add()
     stream, declared = letters.stream(), declare(letters, letter)
 
-    first = leaving.carry_out(stream, declared)
-    second = leaving.carry_out(stream, declared)
+    first = settlement.carry_out(stream, declared)
+    second = settlement.carry_out(stream, declared)
     counts = [settle(stream, declared, second), settle(stream, declared, first)]
 
     assert len(origin(letters)) == 1
@@ -146,7 +145,7 @@ def test_what_is_dropped_is_gone_from_redis_and_whole_in_the_archive(letters, ac
     letter = letters.add()
     stream, declared = letters.stream(), declare(letters, letter, action=action)
 
-    outcomes = [leaving.carry_out(stream, declared) for _ in range(2)]
+    outcomes = [settlement.carry_out(stream, declared) for _ in range(2)]
 
     assert [one[declared[0].pk].kind for one in outcomes] == ["done", "again"]
     assert (dead(letters), origin(letters)) == ([], [])
@@ -159,9 +158,13 @@ def test_what_its_maker_did_not_finish_is_finished_by_the_clockwork(letters, act
     letter = letters.add()
     stream, declared = letters.stream(), declare(letters, letter, action=action)
     if died == "after Redis":
-        leaving.carry_out(stream, declared)
+        settlement.carry_out(stream, declared)
 
-    settled = [settling.turn(NOW + 29 * SECOND), settling.turn(LATER), settling.turn(LATER)]
+    settled = [
+        intent_sweeper.turn(NOW + 29 * SECOND),
+        intent_sweeper.turn(LATER),
+        intent_sweeper.turn(LATER),
+    ]
 
     assert settled == [0, 1, 0]
     assert departures() == [(action, "done")]
@@ -180,7 +183,7 @@ def test_what_retention_did_not_finish_is_one_audit_row(letters):
     ids = [letters.add() for _ in range(3)]
     declare(letters, *ids, action="age")
 
-    settled = settling.turn(LATER)
+    settled = intent_sweeper.turn(LATER)
 
     assert settled == 3
     (row,) = audited()
@@ -190,11 +193,11 @@ def test_what_retention_did_not_finish_is_one_audit_row(letters):
 def test_a_letter_that_somebody_else_took_away_is_a_gap(letters):
     letter = letters.add()
     stream = letters.stream()
-    indexing.catch_up(stream, NOW)
+    indexer.catch_up(stream, NOW)
     declared = declare(letters, letter)
     letters.redis.xdel(letters.name(), letter)
 
-    counts = settle(stream, declared, leaving.carry_out(stream, declared))
+    counts = settle(stream, declared, settlement.carry_out(stream, declared))
 
     stream.refresh_from_db()
     assert counts == {"gone": 1}
@@ -221,12 +224,12 @@ def test_an_intent_of_who_read_the_letter_before_it_left_is_taken_back(letters):
     stream = letters.stream()
     read = entry(stream, letter)
     first = declare(letters, letter)
-    settle(stream, first, leaving.carry_out(stream, first))
+    settle(stream, first, settlement.carry_out(stream, first))
 
-    late = leaving.declare(
+    late = settlement.declare(
         stream=stream, entries=[read], action="retry", actor=LEE, reason=REASON, now=NOW
     )
-    counts = settle(stream, late, leaving.carry_out(stream, late))
+    counts = settle(stream, late, settlement.carry_out(stream, late))
 
     assert counts == {"repeated": 1}
     assert departures() == [("retry", "done")]
@@ -236,13 +239,13 @@ def test_an_intent_of_who_read_the_letter_before_it_left_is_taken_back(letters):
 def test_an_entry_of_the_same_id_in_a_stream_made_anew_is_another_letter(letters):
     stream = letters.stream() if letters.add(id="7-1") else None
     first = declare(letters, "7-1")
-    settle(stream, first, leaving.carry_out(stream, first))
+    settle(stream, first, settlement.carry_out(stream, first))
     letters.redis.delete(letters.name())
     letters.add(id="7-1", order="99")
 
     second = declare(letters, "7-1")
-    outcomes = leaving.carry_out(stream, second)
-    repeated = leaving.carry_out(stream, second)
+    outcomes = settlement.carry_out(stream, second)
+    repeated = settlement.carry_out(stream, second)
     counts = settle(stream, second, repeated)
 
     assert outcomes[second[0].pk].kind == "done"
@@ -255,13 +258,13 @@ def test_what_the_server_refuses_is_taken_back_and_nothing_has_changed(letters):
     letter = letters.add()
     stream, declared = letters.stream(), declare(letters, letter)
 
-    outcomes = leaving.carry_out(stream, declared)
+    outcomes = settlement.carry_out(stream, declared)
     counts = settle(stream, declared, outcomes)
 
     assert "WRONGTYPE" in outcomes[declared[0].pk].why
     assert counts == {"refused": 1}
     assert (dead(letters), departures()) == ([letter], [])
-    assert letters.redis.hlen(carrying.notes_key(stream, NOW)) == 0
+    assert letters.redis.hlen(execution.notes_key(stream, NOW)) == 0
 
 
 @pytest.mark.parametrize(
@@ -274,7 +277,7 @@ def test_what_the_server_refuses_is_taken_back_and_nothing_has_changed(letters):
     ],
 )
 def test_what_a_server_says_of_itself_will_pass(said, is_passing):
-    assert leaving.Outcome("refused", why=said).is_passing is is_passing
+    assert settlement.Outcome("refused", why=said).is_passing is is_passing
 
 
 def test_a_refused_intent_that_was_left_is_taken_back_on_record(letters):
@@ -282,7 +285,7 @@ def test_a_refused_intent_that_was_left_is_taken_back_on_record(letters):
     letter = letters.add()
     declare(letters, letter)
 
-    settling.turn(LATER)
+    intent_sweeper.turn(LATER)
 
     assert (dead(letters), departures()) == ([letter], [])
     (row,) = audited()
@@ -293,15 +296,15 @@ def test_a_refused_intent_that_was_left_is_taken_back_on_record(letters):
 def test_what_its_maker_carries_out_after_it_was_taken_back_is_in_the_archive(letters, lost_answer):
     letter = letters.add()
     stream = letters.stream()
-    indexing.catch_up(stream, NOW)
+    indexer.catch_up(stream, NOW)
     declared = declare(letters, letter)
     letters.redis.set(_origin(letters), "no stream")
-    settling.turn(LATER)
+    intent_sweeper.turn(LATER)
     letters.redis.delete(_origin(letters))
 
-    outcomes = leaving.carry_out(stream, declared)
+    outcomes = settlement.carry_out(stream, declared)
     if lost_answer:
-        outcomes = leaving.carry_out(stream, declared)
+        outcomes = settlement.carry_out(stream, declared)
     counts = settle(stream, declared, outcomes)
     again = settle(stream, declared, outcomes)
 
@@ -318,14 +321,14 @@ def test_what_was_taken_back_and_left_by_another_is_in_the_archive_once(letters)
     stream = letters.stream()
     late = declare(letters, letter)
     letters.redis.set(_origin(letters), "no stream")
-    settling.turn(LATER)
+    intent_sweeper.turn(LATER)
     letters.redis.delete(_origin(letters))
     other = declare(letters, letter, by=LEE)
-    outcomes = leaving.carry_out(stream, other)
+    outcomes = settlement.carry_out(stream, other)
 
-    counts = [settle(stream, late, leaving.carry_out(stream, late))]
+    counts = [settle(stream, late, settlement.carry_out(stream, late))]
     counts += [settle(stream, other, outcomes)]
-    counts += [settle(stream, late, leaving.carry_out(stream, late))]
+    counts += [settle(stream, late, settlement.carry_out(stream, late))]
 
     assert counts == [{}, {"done": 1}, {}]
     assert [one.by for one in Departure.objects.all()] == ["user:lee"]
@@ -335,7 +338,7 @@ def test_one_that_is_refused_keeps_no_other_back(letters):
     good, wide = letters.add(), letters.add(**{f"f{n}": "x" for n in range(4000)})
     stream, declared = letters.stream(), declare(letters, good, wide)
 
-    outcomes = leaving.carry_out(stream, declared)
+    outcomes = settlement.carry_out(stream, declared)
 
     assert sorted(one.kind for one in outcomes.values()) == ["done", "refused"]
     assert dead(letters) == [wide]
@@ -345,12 +348,12 @@ def test_notes_are_kept_for_a_week(letters):
     letter = letters.add()
     stream, declared = letters.stream(), declare(letters, letter)
 
-    outcomes = leaving.carry_out(stream, declared)
+    outcomes = settlement.carry_out(stream, declared)
 
-    key = carrying.notes_key(stream, NOW)
+    key = execution.notes_key(stream, NOW)
     assert letters.redis.hget(key, letter).decode() == outcomes[declared[0].pk].new_id
     assert 0 <= 7 * 24 * 3600 - letters.redis.ttl(key) < 60
-    assert carrying.notes_key(stream, NOW + 24 * HOUR) != key
+    assert execution.notes_key(stream, NOW + 24 * HOUR) != key
 
 
 def test_who_may_not_go_on_declares_nothing(letters):
@@ -370,7 +373,7 @@ def test_a_letter_that_was_cut_is_not_declared(letters):
     letters.add()
 
     with pytest.raises(ValueError, match="wholly"):
-        leaving.declare(
+        settlement.declare(
             stream=letters.stream(), entries=[cut], action="age", actor=KIM, reason="r", now=NOW
         )
 
@@ -379,7 +382,7 @@ def test_a_stream_with_more_than_a_turn_settles_is_settled_in_order(letters):
     ids = letters.fill(120)
     declare(letters, *ids, action="discard")
 
-    settled = settling.turn(NOW + MINUTE)
+    settled = intent_sweeper.turn(NOW + MINUTE)
 
     assert settled == 120
     assert dead(letters) == []
@@ -393,12 +396,12 @@ def test_of_many_who_declare_and_carry_out_at_once_one_does(letters):
 
     def leave(action, by):
         def call():
-            declared = leaving.declare(
+            declared = settlement.declare(
                 stream=stream, entries=[whole], action=action, actor=by, reason=REASON, now=NOW
             )
-            outcomes = leaving.carry_out(stream, declared)
+            outcomes = settlement.carry_out(stream, declared)
             with transaction.atomic():
-                return leaving.settle(stream, declared, outcomes, NOW)
+                return settlement.settle(stream, declared, outcomes, NOW)
 
         return call
 

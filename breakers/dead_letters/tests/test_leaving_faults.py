@@ -13,7 +13,7 @@ import pytest
 from django.conf import settings as given
 from django.db import connection
 
-from breakers.dead_letters import intent_sweeper as settling
+from breakers.dead_letters import intent_sweeper
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.models import Departure, Letter
 from controlplane.core.clock import db_now
@@ -69,7 +69,7 @@ def test_operators_that_are_killed_leave_each_letter_once_or_where_it_was(settin
                 process.communicate()
 
         open_intents = Departure.objects.filter(state="intended").count()
-        settled = settling.turn(db_now() + timedelta(minutes=1))
+        settled = intent_sweeper.turn(db_now() + timedelta(minutes=1))
 
         sent = Counter(fields[b"dlq_retry_of"].decode() for _, fields in origin(letters))
         archived = list(Departure.objects.values_list("position", "action", "state"))

@@ -5,11 +5,10 @@ from dataclasses import replace
 import pytest
 import redis
 
-from breakers.dead_letters import intent_sweeper as settling
+from breakers.dead_letters import intent_sweeper
 from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.redis_servers import servers
-from breakers.dead_letters.removals import actions as acting
-from breakers.dead_letters.removals import restoration as restoring
+from breakers.dead_letters.removals import actions, restoration
 from breakers.tests.fleet import MINUTE, NOW
 from controlplane.core.errors import Conflict, Unavailable
 
@@ -46,7 +45,7 @@ def far(settings, tmp_path):
         yield Far(given, way, settings)
 
 
-def act(far, letter, action=acting.retry):
+def act(far, letter, action=actions.retry):
     return action(stream=far.stream, entry_id=letter, reason=REASON, actor=KIM, now=NOW)
 
 
@@ -63,7 +62,7 @@ def test_a_server_that_is_away_from_the_beginning_changes_nothing(far):
 
 @pytest.mark.parametrize(
     ("action", "script", "after"),
-    [(acting.retry, RETRY, (0, 1)), (acting.discard, DROP, (0, 0))],
+    [(actions.retry, RETRY, (0, 1)), (actions.discard, DROP, (0, 0))],
 )
 @pytest.mark.parametrize("is_late", [False, True])
 def test_a_server_that_breaks_off_later_is_asked_again_and_nothing_is_lost_or_twice(
@@ -76,7 +75,7 @@ def test_a_server_that_breaks_off_later_is_asked_again_and_nothing_is_lost_or_tw
         act(far, letter, action)
     intent = departures()
     far.way.breaks_at = b""
-    settled = settling.turn(NOW + MINUTE)
+    settled = intent_sweeper.turn(NOW + MINUTE)
 
     assert far.way.broke > 0
     assert [state for _, state in intent] == ["intended"]
@@ -107,7 +106,7 @@ def test_while_a_server_is_away_intents_wait(far):
     with pytest.raises(Unavailable):
         act(far, letter)
 
-    settled = settling.turn(NOW + MINUTE)
+    settled = intent_sweeper.turn(NOW + MINUTE)
 
     assert settled == 0
     assert departures() == [("retry", "intended")]
@@ -116,13 +115,13 @@ def test_while_a_server_is_away_intents_wait(far):
 
 def test_a_restoring_that_broke_off_is_finished_once(far):
     letter = far.add()
-    archived = act(far, letter, acting.discard)["departure"]
+    archived = act(far, letter, actions.discard)["departure"]
     far.way.breaks_at, far.way.is_late = RESTORE, True
 
     with pytest.raises(Unavailable, match="is noted"):
-        restoring.restore(departure_id=archived, reason=REASON, actor=KIM, now=NOW)
+        restoration.restore(departure_id=archived, reason=REASON, actor=KIM, now=NOW)
     far.way.breaks_at = b""
-    settled = settling.turn(NOW + MINUTE)
+    settled = intent_sweeper.turn(NOW + MINUTE)
 
     assert settled == 1
     assert far.lengths() == (1, 0)
@@ -137,10 +136,10 @@ def test_a_server_that_is_not_configured_any_more_keeps_no_others_waiting(far, s
     Departure.objects.create(stream=lost, position="1", **intent)
     far.way.breaks_at = DROP
     with pytest.raises(Unavailable):
-        act(far, letter, acting.discard)
+        act(far, letter, actions.discard)
     far.way.breaks_at = b""
 
-    settled = settling.turn(NOW + MINUTE)
+    settled = intent_sweeper.turn(NOW + MINUTE)
 
     assert settled == 1
     assert departures() == [("discard", "intended"), ("discard", "done")]
@@ -152,7 +151,7 @@ def test_a_server_without_memory_refuses_a_retry_but_lets_letters_be_discarded(f
 
     with pytest.raises(Conflict, match="maxmemory"):
         act(far, kept)
-    act(far, dropped, acting.discard)
+    act(far, dropped, actions.discard)
     far.redis.config_set("maxmemory", 0)
 
     assert departures() == [("discard", "done")]
@@ -168,9 +167,9 @@ def test_an_intent_waits_until_a_server_has_memory_again(far):
     far.way.breaks_at = b""
     far.redis.config_set("maxmemory", 1)
 
-    refused = settling.turn(NOW + MINUTE)
+    refused = intent_sweeper.turn(NOW + MINUTE)
     far.redis.config_set("maxmemory", 0)
-    settled = settling.turn(NOW + MINUTE)
+    settled = intent_sweeper.turn(NOW + MINUTE)
 
     assert (refused, settled) == (0, 1)
     assert far.lengths() == (0, 1)

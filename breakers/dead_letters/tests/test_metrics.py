@@ -4,7 +4,7 @@ import pytest
 
 from breakers.dead_letters import metrics
 from breakers.dead_letters.models import LetterServer, LetterStream
-from breakers.dead_letters.monitoring import sampler as sampling
+from breakers.dead_letters.monitoring import sampler
 from breakers.tests.fleet import NOW
 from breakers.tests.test_metrics import said
 
@@ -18,7 +18,7 @@ def test_streams_are_told_by_name_with_their_server_unless_it_is_the_default(set
     url = given.servers["default"]
     with heap(settings, servers={"default": url, "billing": url}) as letters:
         letters.fill(3)
-        sampling.turn(NOW)
+        sampler.turn(NOW)
         LetterStream.objects.filter(server="billing").update(retried_total=7, alarmed_at=NOW)
 
         found = said(metrics.dead_letters)

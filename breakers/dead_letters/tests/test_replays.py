@@ -3,12 +3,10 @@
 import pytest
 
 from breakers import gates as answering
-from breakers.dead_letters.bulk import eligibility as planning
-from breakers.dead_letters.bulk import replays
-from breakers.dead_letters.bulk import worker as replaying
+from breakers.dead_letters.bulk import eligibility, replays, worker
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.dead_letters.models import Departure, LetterStream, Replay
-from breakers.dead_letters.monitoring import indexer as indexing
+from breakers.dead_letters.monitoring import indexer
 from breakers.models import Channel
 from breakers.tests.fleet import MINUTE, NOW, SECOND, dependency, reports
 from breakers.tests.registered import OPERATOR, VIEWER
@@ -36,7 +34,7 @@ def letters(settings):
 
 @pytest.fixture
 def short_slices(monkeypatch):
-    monkeypatch.setattr(replaying, "SLICE_SECONDS", 1.0)
+    monkeypatch.setattr(worker, "SLICE_SECONDS", 1.0)
 
 
 def ask(stream, *, action="retry", chosen=EVERYTHING, actor=OPERATOR, **more):
@@ -90,7 +88,7 @@ def test_only_what_is_chosen_leaves(letters):
     letters.add(error="timeout after 30 s")
     letters.add(error="order 2 is locked", dlq_error_type="Locked")
     stream = letters.stream()
-    indexing.catch_up(stream, NOW)
+    indexer.catch_up(stream, NOW)
     (fingerprint,) = set(
         stream.letters.filter(error__contains="locked").values_list("group__fingerprint", flat=True)
     )
@@ -147,10 +145,10 @@ def test_a_stream_that_is_deleted_meanwhile_ends_the_job(letters):
     for _ in range(5):
         letters.add()
     stream = letters.stream()
-    indexing.catch_up(stream, NOW)
+    indexer.catch_up(stream, NOW)
     job = ask(stream, chosen=Chosen(error_type="TimeoutError"), rate_per_second=1.0)
     letters.redis.delete(stream.name)
-    indexing.catch_up(stream, NOW + SECOND)
+    indexer.catch_up(stream, NOW + SECOND)
 
     until_over(job, NOW + 2 * SECOND)
 
@@ -163,7 +161,7 @@ def test_what_can_not_leave_stays_and_is_counted_by_why(letters):
     letters.add(dlq_retry_count="2")
     stream = letters.stream()
 
-    dry = planning.count(stream, EVERYTHING, "retry", 3, NOW)
+    dry = eligibility.count(stream, EVERYTHING, "retry", 3, NOW)
     job = ask(stream)
     until_over(job)
 
@@ -180,8 +178,8 @@ def test_a_dry_run_looks_into_payloads_and_says_how_far_it_came(letters):
     stream = letters.stream()
     chosen = Chosen(field="payload.id", value="2")
 
-    whole = planning.count(stream, chosen, "retry", 3, NOW, seconds=20)
-    cut = planning.count(stream, chosen, "retry", 3, NOW, seconds=0)
+    whole = eligibility.count(stream, chosen, "retry", 3, NOW, seconds=20)
+    cut = eligibility.count(stream, chosen, "retry", 3, NOW, seconds=0)
 
     assert (whole.eligible, dict(whole.why)) == (10, {"retried_too_often": 10})
     assert (whole.looked_at, whole.complete) == (60, True)
@@ -198,7 +196,7 @@ def test_a_dry_run_counts_what_the_job_then_does(letters, chosen):
     letters.add(error="TIMEOUT after 31 s")
     stream = letters.stream()
 
-    dry = planning.count(stream, chosen, "retry", 3, NOW)
+    dry = eligibility.count(stream, chosen, "retry", 3, NOW)
     job = ask(stream, chosen=chosen)
     until_over(job)
 
@@ -244,7 +242,7 @@ def test_what_somebody_else_is_about_to_take_is_left_to_them(letters):
         intended_at=NOW,
     )
 
-    dry = planning.count(stream, EVERYTHING, "retry", 3, NOW)
+    dry = eligibility.count(stream, EVERYTHING, "retry", 3, NOW)
     job = ask(stream)
     until_over(job)
 

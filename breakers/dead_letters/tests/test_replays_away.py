@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import redis
 
-from breakers.dead_letters import intent_sweeper as settling
+from breakers.dead_letters import intent_sweeper
 from breakers.dead_letters.bulk import replays, turns
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.dead_letters.models import Departure, LetterStream, Replay
@@ -128,7 +128,7 @@ def test_a_heavy_letter_that_never_gets_through_is_passed_over(letters, settings
         job.refresh_from_db()
         sent = store.xlen(row.origin)
         way.breaks_at = b""
-        settling.turn(at + MINUTE)
+        intent_sweeper.turn(at + MINUTE)
 
         assert (job.state, sent) == ("completed", 3)
         counts = Replay.objects.get(pk=job.pk).counts

@@ -8,10 +8,9 @@ from datetime import timedelta
 import pytest
 
 from breakers.dead_letters.models import Departure, LetterStream, Replay
-from breakers.dead_letters.monitoring import indexer as indexing
+from breakers.dead_letters.monitoring import indexer
 from breakers.dead_letters.redis_servers import servers
-from breakers.dead_letters.removals import actions as acting
-from breakers.dead_letters.removals import retention
+from breakers.dead_letters.removals import actions, retention
 from breakers.tests.fleet import NOW
 from controlplane.core.jobs.models import Job
 
@@ -78,7 +77,7 @@ def test_a_letter_whose_id_tells_no_time_is_as_old_as_it_says(letters):
     letters.add(id="1-1", dlq_failed_at=old)
     letters.add(id="1-2", dlq_failed_at=NOW.isoformat())
     letters.add(id="1-3")
-    indexing.catch_up(letters.stream(), NOW)
+    indexer.catch_up(letters.stream(), NOW)
 
     retention.turn(NOW)
 
@@ -148,7 +147,7 @@ def test_a_server_that_hangs_is_asked_once_a_turn(letters, settings, tmp_path, m
 def test_many_too_many_leave_in_batches_within_the_time(letters):
     letters.fill(700)
     stream = letters.stream()
-    indexing.catch_up(stream, NOW, seconds=10)
+    indexer.catch_up(stream, NOW, seconds=10)
 
     some = retention.of_stream(stream, NOW, seconds=0)
     rest = retention.of_stream(stream, NOW, seconds=60)
@@ -162,7 +161,7 @@ def test_many_too_many_leave_in_batches_within_the_time(letters):
 def test_what_was_archived_too_long_ago_is_forgotten_in_the_same_turn(letters):
     letter = letters.add()
     asked = {"stream": letters.stream(), "reason": REASON, "actor": KIM}
-    acting.discard(entry_id=letter, now=NOW - 31 * DAY, **asked)
+    actions.discard(entry_id=letter, now=NOW - 31 * DAY, **asked)
 
     retention.turn(NOW)
 

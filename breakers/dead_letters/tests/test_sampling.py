@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from breakers.dead_letters.models import DepthMinute, LetterServer, LetterStream
-from breakers.dead_letters.monitoring import sampler as sampling
-from breakers.dead_letters.monitoring import streams
+from breakers.dead_letters.monitoring import sampler, streams
 from breakers.dead_letters.redis_servers import servers
 from breakers.tests.fleet import MINUTE, NOW, SECOND
 from controlplane.core.errors import NotFound
@@ -51,7 +50,7 @@ def test_streams_that_a_pattern_matches_are_found_and_nothing_else(letters):
     letters.redis.xadd(letters.name("\N{LATIN SMALL LETTER A}").encode() + b"\xff", {"a": "b"})
     letters.redis.set(letters.name("text"), "no stream")
 
-    sampling.turn(NOW)
+    sampler.turn(NOW)
 
     found = {one.name: one.origin for one in streams.listed(NOW) if one.source == "stream"}
     assert found == {
@@ -65,7 +64,7 @@ def test_a_turn_says_how_a_stream_stands_and_reads_it(letters):
     letters.add(id=f"{moment}-0")
     letters.add(id=f"{moment + 5000}-0")
 
-    sampling.turn(NOW)
+    sampler.turn(NOW)
 
     found = standing(letters)
     assert (found.depth, found.arrived_total, found.sampled_at) == (2, 2, NOW)
@@ -76,13 +75,13 @@ def test_a_turn_says_how_a_stream_stands_and_reads_it(letters):
 def test_what_changes_is_told_and_what_does_not_is_not(letters, django_capture_on_commit_callbacks):
     letters.fill(1)
     with django_capture_on_commit_callbacks() as first:
-        sampling.turn(NOW)
+        sampler.turn(NOW)
     with django_capture_on_commit_callbacks() as unchanged:
-        sampling.turn(NOW + SECOND)
+        sampler.turn(NOW + SECOND)
     letters.fill(1, start=2)
 
     with django_capture_on_commit_callbacks() as changed:
-        sampling.turn(NOW + 2 * SECOND)
+        sampler.turn(NOW + 2 * SECOND)
 
     assert (bool(first), bool(unchanged), bool(changed)) == (True, False, True)
 
@@ -90,9 +89,9 @@ def test_what_changes_is_told_and_what_does_not_is_not(letters, django_capture_o
 def test_depth_is_kept_by_the_minute_and_growth_is_of_the_last_five(letters):
     letters.fill(10)
     for minutes in range(7):
-        sampling.turn(NOW + minutes * MINUTE)
+        sampler.turn(NOW + minutes * MINUTE)
         letters.fill(6, start=100 + 10 * minutes)
-    sampling.turn(NOW + 6 * MINUTE + 5 * SECOND)
+    sampler.turn(NOW + 6 * MINUTE + 5 * SECOND)
     stream = standing(letters)
 
     grew = streams.growth([stream], NOW + 6 * MINUTE + 5 * SECOND)
@@ -104,10 +103,10 @@ def test_depth_is_kept_by_the_minute_and_growth_is_of_the_last_five(letters):
 
 def test_a_stream_that_is_new_or_stands_still_does_not_grow(letters):
     letters.fill(3)
-    sampling.turn(NOW)
+    sampler.turn(NOW)
     new = streams.growth([standing(letters)], NOW)
     for minutes in range(1, 4):
-        sampling.turn(NOW + minutes * MINUTE)
+        sampler.turn(NOW + minutes * MINUTE)
 
     still = streams.growth([standing(letters)], NOW + 3 * MINUTE)
 
@@ -116,13 +115,13 @@ def test_a_stream_that_is_new_or_stands_still_does_not_grow(letters):
 
 def test_a_stream_that_went_and_came_back_is_there_again(letters):
     letters.fill(2)
-    sampling.turn(NOW)
+    sampler.turn(NOW)
     letters.redis.delete(letters.name())
-    sampling.turn(NOW + 5 * SECOND)
+    sampler.turn(NOW + 5 * SECOND)
     gone_at = standing(letters).gone_at
     letters.fill(1, start=3)
 
-    sampling.turn(NOW + 10 * SECOND)
+    sampler.turn(NOW + 10 * SECOND)
 
     found = standing(letters)
     assert (gone_at, found.gone_at) == (NOW + 5 * SECOND, None)
@@ -135,7 +134,7 @@ def test_a_server_that_is_away_is_said_to_be_and_the_others_are_looked_at(letter
     with heap(settings, servers={**given.servers, "billing": NOBODY}) as more:
         more.fill(2)
 
-        sampling.turn(NOW)
+        sampler.turn(NOW)
 
         away = LetterServer.objects.get(name="billing")
         assert (away.is_away, away.since, bool(away.error)) == (True, NOW, True)
@@ -148,11 +147,11 @@ def test_a_server_that_is_away_is_said_to_be_and_the_others_are_looked_at(letter
 def test_a_server_that_answers_again_is_there_since_then(letters, settings):
     given = settings.DEAD_LETTERS
     settings.DEAD_LETTERS = replace(given, servers={"default": NOBODY})
-    sampling.turn(NOW)
+    sampler.turn(NOW)
     was_away = LetterServer.objects.get(name="default").is_away
     settings.DEAD_LETTERS = given
 
-    sampling.turn(NOW + MINUTE)
+    sampler.turn(NOW + MINUTE)
 
     found = LetterServer.objects.get(name="default")
     assert was_away
@@ -162,7 +161,7 @@ def test_a_server_that_answers_again_is_there_since_then(letters, settings):
 def test_failed_messages_of_the_outbox_are_a_stream_too(letters):
     failed_messages(3)
 
-    sampling.turn(NOW)
+    sampler.turn(NOW)
 
     outbox = streams.find("default", "outbox", NOW)
     assert (outbox.source, outbox.depth) == ("outbox", 3)
@@ -191,7 +190,7 @@ def test_a_name_that_no_pattern_matches_is_not_found_though_it_is_a_stream(lette
 def test_the_deepest_is_listed_first_after_those_with_an_alarm(letters):
     for of, count in (("few", 1), ("many", 3), ("alarmed", 2)):
         letters.fill(count, to=of)
-    sampling.turn(NOW)
+    sampler.turn(NOW)
     LetterStream.objects.filter(name=letters.name("alarmed")).update(alarmed_at=NOW)
 
     listed = [one.name for one in streams.listed(NOW) if one.source == "stream"]
@@ -202,11 +201,11 @@ def test_the_deepest_is_listed_first_after_those_with_an_alarm(letters):
 def test_many_streams_are_written_down_together(letters, django_assert_max_num_queries):
     for number in range(30):
         letters.fill(1, to=f"events-{number}")
-    sampling.turn(NOW)
-    sampling.turn(NOW + SECOND)
+    sampler.turn(NOW)
+    sampler.turn(NOW + SECOND)
 
     with django_assert_max_num_queries(40):
-        sampling.turn(NOW + MINUTE)
+        sampler.turn(NOW + MINUTE)
 
     assert DepthMinute.objects.filter(minute__gt=NOW).count() == 31
 
@@ -214,10 +213,10 @@ def test_many_streams_are_written_down_together(letters, django_assert_max_num_q
 def test_what_was_deleted_from_many_streams_is_found(letters):
     for number in range(3):
         letters.fill(3, to=f"events-{number}")
-    sampling.turn(NOW)
+    sampler.turn(NOW)
     letters.redis.xdel(letters.name("events-1"), "2-0")
 
-    sampling.turn(NOW + SECOND)
+    sampler.turn(NOW + SECOND)
 
     vanished = {one.name: one.vanished_total for one in streams.listed(NOW) if one.depth}
     assert vanished == {

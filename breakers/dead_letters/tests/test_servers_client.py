@@ -2,9 +2,8 @@
 
 import pytest
 
-from breakers.dead_letters.redis_servers import reader as reading
-from breakers.dead_letters.redis_servers import servers
-from breakers.dead_letters.removals import actions as acting
+from breakers.dead_letters.redis_servers import reader, servers
+from breakers.dead_letters.removals import actions
 from breakers.tests.fleet import NOW, SECOND
 from controlplane.core.actors import system
 from switchgear.dlq import Consumer, Names
@@ -38,7 +37,7 @@ def failing(message):
 
 
 def only_letter(letters):
-    [entry] = reading.page("default", letters.name(), limits=reading.WHOLLY).entries
+    [entry] = reader.page("default", letters.name(), limits=reader.WHOLLY).entries
     return entry
 
 
@@ -61,10 +60,10 @@ def test_a_retried_letter_comes_back_with_its_history_and_is_handled_at_last(let
     first = only_letter(letters)
     given = {"stream": letters.stream(), "reason": WHY, "actor": ADA}
 
-    acting.retry(entry_id=first.id, **given, now=NOW)
+    actions.retry(entry_id=first.id, **given, now=NOW)
     consumer_of(letters, failing).step()
     second = only_letter(letters)
-    acting.retry(entry_id=second.id, **given, now=NOW + SECOND)
+    actions.retry(entry_id=second.id, **given, now=NOW + SECOND)
     consumer_of(letters, seen.append).step()
 
     assert (second.retry_of, second.retries) == (first.id, 1)

@@ -12,19 +12,13 @@ import redis
 from redis.crc import key_slot
 
 from breakers.dead_letters.models import Departure, LetterServer
-from breakers.dead_letters.monitoring import groups, streams
-from breakers.dead_letters.monitoring import sampler as sampling
-from breakers.dead_letters.redis_servers import reader as reading
-from breakers.dead_letters.redis_servers import samples, servers
+from breakers.dead_letters.monitoring import groups, sampler, streams
+from breakers.dead_letters.redis_servers import reader, samples, servers
 from breakers.dead_letters.redis_servers.servers import ServerAway
 from breakers.dead_letters.removals import (
-    actions as acting,
-)
-from breakers.dead_letters.removals import (
-    restoration as restoring,
-)
-from breakers.dead_letters.removals import (
-    settlement as leaving,
+    actions,
+    restoration,
+    settlement,
 )
 from breakers.tests.fleet import NOW, SECOND
 from controlplane.core.actors import system
@@ -102,8 +96,8 @@ def test_a_retry_reaches_the_origin_once(cluster, tag, promise):
     stream = cluster.stream(tag)
     given = {"stream": stream, "entry_id": entry_id, "reason": WHY, "actor": ADA}
 
-    first = acting.retry(**given, now=NOW)
-    again = acting.retry(**given, now=NOW + SECOND)
+    first = actions.retry(**given, now=NOW)
+    again = actions.retry(**given, now=NOW + SECOND)
 
     assert (first["delivery"], first["repeated"], again["repeated"]) == (promise, False, True)
     assert first["new_id"] == again["new_id"]
@@ -117,14 +111,14 @@ def test_a_retry_reaches_the_origin_once(cluster, tag, promise):
 def test_intents_carried_out_twice_reach_the_origin_once(cluster, tag, _promise):
     cluster.add(tag, 20)
     stream = cluster.stream(tag)
-    entries = reading.page(cluster.name, stream.name, limits=reading.WHOLLY).entries
-    declared = leaving.declare(
+    entries = reader.page(cluster.name, stream.name, limits=reader.WHOLLY).entries
+    declared = settlement.declare(
         stream=stream, entries=entries, action="retry", actor=ADA, reason=WHY, now=NOW
     )
 
-    leaving.carry_out(stream, declared)
-    outcomes = leaving.carry_out(stream, declared)
-    counts = leaving.settle(stream, declared, outcomes, NOW)
+    settlement.carry_out(stream, declared)
+    outcomes = settlement.carry_out(stream, declared)
+    counts = settlement.settle(stream, declared, outcomes, NOW)
 
     assert counts == {"done": 20}
     retried = [message[b"dlq_retry_of"].decode() for message in cluster.origin(tag)]
@@ -136,15 +130,15 @@ def test_intents_carried_out_twice_reach_the_origin_once(cluster, tag, _promise)
 def test_what_was_added_to_the_origin_and_not_taken_away_is_not_added_again(cluster, tag):
     [entry_id] = cluster.add(tag)
     stream = cluster.stream(tag)
-    entry = reading.one(cluster.name, stream.name, entry_id)
-    declared = leaving.declare(
+    entry = reader.one(cluster.name, stream.name, entry_id)
+    declared = settlement.declare(
         stream=stream, entries=[entry], action="retry", actor=ADA, reason=WHY, now=NOW
     )
-    leaving.carry_out(stream, declared)
+    settlement.carry_out(stream, declared)
     cluster.redis.delete(stream.name)
     cluster.redis.xadd(stream.name, dict(entry.pairs), id=entry_id)  # As if we had died before.
 
-    outcomes = leaving.carry_out(stream, declared)
+    outcomes = settlement.carry_out(stream, declared)
 
     assert [one.kind for one in outcomes.values()] == ["again"]
     assert len(cluster.origin(tag)) == 1
@@ -155,14 +149,14 @@ def test_what_was_added_to_the_origin_and_not_taken_away_is_not_added_again(clus
 def test_what_is_discarded_there_can_be_restored(cluster, tag, _promise):
     [entry_id] = cluster.add(tag)
     stream = cluster.stream(tag)
-    before = reading.one(cluster.name, stream.name, entry_id)
+    before = reader.one(cluster.name, stream.name, entry_id)
 
-    acting.discard(stream=stream, entry_id=entry_id, reason=WHY, actor=ADA, now=NOW)
+    actions.discard(stream=stream, entry_id=entry_id, reason=WHY, actor=ADA, now=NOW)
     assert cluster.redis.xlen(stream.name) == 0
     departure = Departure.objects.get(stream=stream)
-    done = restoring.restore(departure_id=departure.pk, reason=WHY, actor=ADA, now=NOW + SECOND)
+    done = restoration.restore(departure_id=departure.pk, reason=WHY, actor=ADA, now=NOW + SECOND)
 
-    restored = reading.one(cluster.name, stream.name, done["new_id"])
+    restored = reader.one(cluster.name, stream.name, done["new_id"])
     assert restored is not None
     assert restored.pairs == before.pairs
     assert cluster.origin(tag) == []
@@ -172,7 +166,7 @@ def test_streams_of_a_cluster_are_found_sampled_and_grouped(cluster):
     cluster.add("{events}", 3)
     cluster.add("orders", 2)
 
-    sampling.turn(NOW)
+    sampler.turn(NOW)
 
     found = {one.name: one.depth for one in streams.listed(NOW) if one.server == cluster.name}
     assert found == {"axiom:dlq:{events}": 3, "axiom:dlq:orders": 2}
@@ -189,16 +183,16 @@ def test_a_node_that_hangs_is_found_away_soon_and_the_other_goes_on(cluster, mon
     slots = [key_slot(name.encode()) < SLOTS // 2 for name in names]
     assert slots in ([True, False], [False, True]), "they are to be on different nodes"
     hung, other = names
-    assert reading.page(cluster.name, hung).entries, "it is connected"
+    assert reader.page(cluster.name, hung).entries, "it is connected"
     node = cluster.redis.get_node_from_key(hung)
     cluster.redis.get_redis_connection(node).client_pause(1500)
     began = time.monotonic()
 
     with pytest.raises(ServerAway):
-        reading.page(cluster.name, hung)
+        reader.page(cluster.name, hung)
 
     assert time.monotonic() - began < 1.2
-    assert len(reading.page(cluster.name, other).entries) == 1
+    assert len(reader.page(cluster.name, other).entries) == 1
     wait_until(lambda: time.monotonic() - began > 1.5)
 
 
@@ -207,6 +201,6 @@ def test_a_cluster_that_is_not_there_is_away(settings):
     settings.DEAD_LETTERS = replace(settings.DEAD_LETTERS, servers=given)
 
     with pytest.raises(ServerAway):
-        reading.page("nowhere", "axiom:dlq:bills")
+        reader.page("nowhere", "axiom:dlq:bills")
     with pytest.raises(ServerAway):
         samples.of("nowhere", ["axiom:dlq:bills"])

@@ -4,14 +4,14 @@ import base64
 
 import orjson
 
-from breakers.dead_letters.letters import presentation as showing
+from breakers.dead_letters.letters import presentation
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.letters.presentation import Measure
 
 
 def letter(*pairs, **options):
     entry = Entry("1700000000000-0", tuple(pairs), **options)
-    return showing.letter(entry, redaction=None, fingerprint="f")
+    return presentation.letter(entry, redaction=None, fingerprint="f")
 
 
 def test_letter_without_metadata_says_null_and_when_it_was_added():
@@ -64,7 +64,7 @@ def test_any_bytes_at_all_can_be_written_as_json():
 
 
 def test_measure_bounds_the_value():
-    fields, whole = showing.fields(
+    fields, whole = presentation.fields(
         [(b"a", b"12345")], measure=Measure(value_bytes=3, fields=9, total_bytes=99)
     )
 

@@ -8,8 +8,8 @@ import pytest
 from django.db import connection
 
 from breakers.dead_letters.models import Departure
-from breakers.dead_letters.monitoring import indexer as indexing
-from breakers.dead_letters.removals import actions as acting
+from breakers.dead_letters.monitoring import indexer
+from breakers.dead_letters.removals import actions
 from controlplane.accounts.people import services as people
 from controlplane.core import deadline
 from controlplane.core.actors import system
@@ -72,7 +72,7 @@ def test_an_operator_deactivated_after_the_letter_left_is_told_so_and_it_is_on_r
     olga = person("operator", "olga")
     caller = signed_in(olga)
     sent = letters.add()
-    indexing.catch_up(letters.stream(), db_now())  # So that only settling changes the index.
+    indexer.catch_up(letters.stream(), db_now())  # So that only settling changes the index.
 
     with another_session() as other:
         other.execute("LOCK TABLE breakers_letter IN SHARE MODE")
@@ -108,7 +108,7 @@ def test_a_retry_whose_caller_was_told_that_it_took_too_long_leaves_the_letter(l
     stream = letters.stream()
 
     with deadline.until(time.monotonic() - 1), pytest.raises(Unavailable):
-        acting.retry(stream=stream, entry_id=sent, reason=REASON, actor=KIM, now=db_now())
+        actions.retry(stream=stream, entry_id=sent, reason=REASON, actor=KIM, now=db_now())
 
     assert (origin(letters), dead(letters)) == ([], [sent])
     assert not Departure.objects.exists()

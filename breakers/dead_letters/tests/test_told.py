@@ -6,7 +6,7 @@ import pytest
 
 from breakers.dead_letters import topics
 from breakers.dead_letters.models import LetterServer
-from breakers.dead_letters.monitoring import sampler as sampling
+from breakers.dead_letters.monitoring import sampler
 from breakers.tests.fleet import NOW
 from controlplane.core.live.topics import allowed
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 def test_streams_and_servers_are_told_as_they_stand_and_others_are_left_out(settings):
     with heap(settings) as letters:
         letters.fill(3)
-        sampling.turn(NOW)
+        sampler.turn(NOW)
         one = f"default/{letters.name()}"
 
         found = topics.read([one, "server:default", "job:17", "job:x", "default/no", "x", ""], NOW)
@@ -31,7 +31,7 @@ def test_streams_and_servers_are_told_as_they_stand_and_others_are_left_out(sett
 def test_a_stream_that_no_pattern_matches_any_more_is_not_told(settings):
     with heap(settings) as letters:
         letters.fill(3)
-        sampling.turn(NOW)
+        sampler.turn(NOW)
         settings.DEAD_LETTERS = replace(settings.DEAD_LETTERS, patterns=())
 
         found = topics.read([f"default/{letters.name()}"], NOW)

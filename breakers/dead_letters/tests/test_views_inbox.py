@@ -8,9 +8,8 @@ import pytest
 from django.urls import reverse
 
 from breakers.dead_letters.models import Gap, LetterServer, LetterStream
-from breakers.dead_letters.monitoring import alarms
-from breakers.dead_letters.monitoring import indexer as indexing
-from breakers.dead_letters.removals import actions as acting
+from breakers.dead_letters.monitoring import alarms, indexer
+from breakers.dead_letters.removals import actions
 from controlplane.accounts.people.models import User
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
@@ -34,7 +33,7 @@ def address(stream: LetterStream, query: str = "") -> str:
 
 def known(letters, of="events") -> LetterStream:
     stream = letters.stream(of)
-    indexing.catch_up(stream, db_now())
+    indexer.catch_up(stream, db_now())
     stream.refresh_from_db()
     return stream
 
@@ -186,8 +185,8 @@ def test_the_archive_has_what_left_and_what_can_be_put_back(letters):
     retried, discarded = letters.add(), letters.add()
     stream = letters.stream()
     given = {"stream": stream, "reason": REASON, "actor": KIM, "now": db_now()}
-    acting.retry(entry_id=retried, **given)
-    acting.discard(entry_id=discarded, **given)
+    actions.retry(entry_id=retried, **given)
+    actions.discard(entry_id=discarded, **given)
 
     html = shown("operator", address(stream, "?tab=archive"))
 

@@ -10,14 +10,12 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from breakers.dead_letters.bulk import breaker_gates as holding
-from breakers.dead_letters.bulk import eligibility as planning
-from breakers.dead_letters.bulk import replays
+from breakers.dead_letters.bulk import breaker_gates, eligibility, replays
 from breakers.dead_letters.letters import fingerprints
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.dead_letters.models import LetterGroup, LetterStream
 from breakers.dead_letters.redis_servers.servers import ServerAway, ServerRefused
-from breakers.dead_letters.removals import settlement as leaving
+from breakers.dead_letters.removals import settlement
 from controlplane.core.approvals.models import Approval
 from controlplane.core.browser import PersonRequest, show, signed_in
 from controlplane.core.changes import attempted, posted
@@ -25,8 +23,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
 
-from . import links as addresses
-from . import messages
+from . import links, messages
 from .changes import moved_on, refused, troubled
 from .forms import BulkForm
 from .stream import find
@@ -51,7 +48,7 @@ WORDS = {
 def bulk(request: PersonRequest, server: str, name: str) -> HttpResponse:
     now = db_now()
     stream, actor = find(server, name, now), actor_of(request)
-    actor.require(leaving.SCOPE)
+    actor.require(settlement.SCOPE)
     try:
         action, chosen = _asked(request.POST if request.method == "POST" else request.GET)
     except InvalidInput as error:
@@ -104,7 +101,9 @@ def _context(
     limits = form.limits()
     rate, most_retries = limits["rate_per_second"], limits["most_retries"]
     try:
-        counts = planning.count(stream, chosen, action, most_retries, now, seconds=COUNTING_SECONDS)
+        counts = eligibility.count(
+            stream, chosen, action, most_retries, now, seconds=COUNTING_SECONDS
+        )
     except (ServerAway, ServerRefused) as error:
         trouble = error.detail
     query = {"action": action, **chosen.as_dict()}
@@ -119,14 +118,14 @@ def _context(
         "counts": counts,
         "lasts_seconds": counts.eligible / rate if counts else None,
         "trouble": trouble,
-        "waits_for": holding.by_registry(stream) if action == replays.RETRY else [],
+        "waits_for": breaker_gates.by_registry(stream) if action == replays.RETRY else [],
         "troubled": troubled(stream, now) if action == replays.RETRY else [],
-        "delivery": leaving.delivery_of(stream),
+        "delivery": settlement.delivery_of(stream),
         "rate": rate,
         "most_retries": most_retries,
         "usual": {"rate": replays.RATE_PER_SECOND, "most_retries": replays.MAX_RETRIES},
         "url": reverse("letters_bulk", args=[stream.server, stream.name]),
-        "back": addresses.of_stream(stream),
+        "back": links.of_stream(stream),
     }
 
 

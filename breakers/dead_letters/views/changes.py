@@ -12,20 +12,16 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 from django_htmx.http import HttpResponseClientRedirect
 
-from breakers.dead_letters.bulk import breaker_gates as holding
+from breakers.dead_letters.bulk import breaker_gates
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.removals import (
-    actions as acting,
-)
-from breakers.dead_letters.removals import (
-    restoration as restoring,
+    actions,
+    restoration,
+    settlement,
 )
 from breakers.dead_letters.removals import (
     reveal as revealing,
-)
-from breakers.dead_letters.removals import (
-    settlement as leaving,
 )
 from breakers.models import Dependency
 from breakers.states import standing
@@ -39,8 +35,7 @@ from controlplane.core.http.permissions import actor_of
 from controlplane.core.problem import headers
 from controlplane.core.roles import Power
 
-from . import letter, payload
-from . import links as addresses
+from . import letter, links, payload
 from .forms import WhyForm
 from .stream import find
 
@@ -58,10 +53,10 @@ def retry(request: PersonRequest, server: str, entry_id: str, name: str) -> Http
     stream = find(server, name, now)
 
     def carry_out(reason: str, actor: Actor, now: datetime) -> tuple[str, str]:
-        done = acting.retry(stream=stream, entry_id=entry_id, reason=reason, actor=actor, now=now)
+        done = actions.retry(stream=stream, entry_id=entry_id, reason=reason, actor=actor, now=now)
         return f"Back in {stream.origin} as {done['new_id']}.", page_of(stream, entry_id)
 
-    about = {"troubled": troubled(stream, now), "delivery": leaving.delivery_of(stream)}
+    about = {"troubled": troubled(stream, now), "delivery": settlement.delivery_of(stream)}
     return _change(request, stream, entry_id, "retry", carry_out, about, now)
 
 
@@ -72,7 +67,7 @@ def discard(request: PersonRequest, server: str, entry_id: str, name: str) -> Ht
     stream = find(server, name, now)
 
     def carry_out(reason: str, actor: Actor, now: datetime) -> tuple[str, str]:
-        acting.discard(stream=stream, entry_id=entry_id, reason=reason, actor=actor, now=now)
+        actions.discard(stream=stream, entry_id=entry_id, reason=reason, actor=actor, now=now)
         return f"Discarded {entry_id}; it can be put back.", page_of(stream, entry_id)
 
     return _change(request, stream, entry_id, "discard", carry_out, {}, now)
@@ -89,7 +84,7 @@ def restore(request: PersonRequest, departure_id: int) -> HttpResponse:
     stream = departure.stream
 
     def carry_out(reason: str, actor: Actor, now: datetime) -> tuple[str, str]:
-        restoring.restore(departure_id=departure_id, reason=reason, actor=actor, now=now)
+        restoration.restore(departure_id=departure_id, reason=reason, actor=actor, now=now)
         back = Departure.objects.without_payload().get(pk=departure_id)
         return f"It lies in {stream.name} again, as {back.new_id}.", _page_after(stream, back)
 
@@ -152,7 +147,7 @@ def _change(
     now: datetime,
 ) -> HttpResponse:
     actor = actor_of(request)
-    actor.require(leaving.SCOPE)
+    actor.require(settlement.SCOPE)
     form = WhyForm(posted(request))
 
     def act() -> HttpResponse:
@@ -193,7 +188,7 @@ def refused(
     context = {
         "heading": "Not done" if isinstance(error, Unavailable) else "Nothing was changed",
         "detail": error.detail,
-        "url": page_of(stream, entry_id) if entry_id else addresses.of_stream(stream),
+        "url": page_of(stream, entry_id) if entry_id else links.of_stream(stream),
     }
     # A dialog takes in what conflicts; anything worse would be a toast that doesn't say why.
     status = 409 if in_dialog(request) else error.status
@@ -204,12 +199,12 @@ def refused(
 
 
 def page_of(stream: LetterStream, entry_id: str) -> str:
-    return addresses.of_letter(stream, entry_id)
+    return links.of_letter(stream, entry_id)
 
 
 def troubled(stream: LetterStream, now: datetime) -> list[Standing]:
     """The dependencies that would get the letters again and whose breakers are not closed."""
-    pairs = [one.split("->", 1) for one in holding.by_registry(stream)]
+    pairs = [one.split("->", 1) for one in breaker_gates.by_registry(stream)]
     known = [Dependency.objects.named(caller, callee).first() for caller, callee in pairs]
     found = standing.of([one for one in known if one is not None], now)
     return [one for one in found if one.state in (standing.OPEN, standing.HALF_OPEN)]

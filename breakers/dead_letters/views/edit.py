@@ -14,19 +14,14 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_http_methods
 
-from breakers.dead_letters.letters import presentation as showing
-from breakers.dead_letters.letters import redaction
+from breakers.dead_letters.letters import presentation, redaction
 from breakers.dead_letters.letters.entries import Entry, text
 from breakers.dead_letters.models import LetterStream
 from breakers.dead_letters.redis_servers.reader import Limits
 from breakers.dead_letters.removals import (
-    actions as acting,
-)
-from breakers.dead_letters.removals import (
-    reveal as revealing,
-)
-from breakers.dead_letters.removals import (
-    settlement as leaving,
+    actions,
+    reveal,
+    settlement,
 )
 from controlplane.core.actors import Actor
 from controlplane.core.browser import PersonRequest, signed_in
@@ -77,7 +72,7 @@ class Field:
 def edit(request: PersonRequest, server: str, entry_id: str, name: str) -> HttpResponse:
     now = db_now()
     stream, actor = find(server, name, now), actor_of(request)
-    actor.require(leaving.SCOPE)
+    actor.require(settlement.SCOPE)
     try:
         entry = letter.read(stream, entry_id, WHOLE)
         if entry is None:
@@ -106,7 +101,7 @@ def _sees_all(
         return False
     if request.POST.get("do") == "open":
         reason = request.POST.get("reveal_reason", "")
-        revealing.reveal(stream=stream, entry_id=entry_id, actor=actor, now=now, reason=reason)
+        reveal.reveal(stream=stream, entry_id=entry_id, actor=actor, now=now, reason=reason)
         return True
     return request.POST.get("sees_all") == "1"
 
@@ -127,7 +122,7 @@ def _save(
         errors["form"] = ["Nothing is different yet. To retry it as it is, go back."]
     else:
         try:
-            done = acting.retry(
+            done = actions.retry(
                 stream=stream,
                 entry_id=entry.id,
                 reason=request.POST.get("reason", "").replace("\r\n", "\n"),
@@ -204,7 +199,7 @@ def _fields(entry: Entry, *, sees_all: bool) -> list[Field]:
 def _why_not(name: bytes, value: bytes, times: int) -> str:
     if times > 1:
         return "several"
-    if not showing.is_text(value) or not showing.is_text(name):
+    if not presentation.is_text(value) or not presentation.is_text(name):
         return "bytes"
     said = _lines(text(value))
     carried = not any(ord(one) < 32 and one not in "\n\t" for one in said)

@@ -12,8 +12,7 @@ from django.views.decorators.http import require_GET
 from breakers.dead_letters import configured
 from breakers.dead_letters.bulk.replays import KIND
 from breakers.dead_letters.models import LetterServer, LetterStream, Replay
-from breakers.dead_letters.monitoring import streams
-from breakers.dead_letters.monitoring import weekly_failures as weekly
+from breakers.dead_letters.monitoring import streams, weekly_failures
 from breakers.dead_letters.monitoring.weekly_failures import Failed
 from breakers.views import live
 from controlplane.core.browser import PersonRequest, signed_in
@@ -86,7 +85,7 @@ def _most_failed(now: datetime) -> dict[str, Any]:
     days = [(since + timedelta(days=place)).date() for place in range(DAYS)]
     failing = [
         Failing(one, [one.days.get(day, 0) for day in days], _address(one))
-        for one in weekly.most_failed(since, today + timedelta(days=1), MAX_FAILED)
+        for one in weekly_failures.most_failed(since, today + timedelta(days=1), MAX_FAILED)
         if one.arrived
     ]
     most = max((one.group.arrived for one in failing), default=0)

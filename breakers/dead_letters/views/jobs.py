@@ -9,7 +9,7 @@ from django.views.decorators.http import require_GET
 from breakers import names
 from breakers.dead_letters.bulk import replays
 from breakers.dead_letters.models import Departure, Replay
-from breakers.dead_letters.removals import settlement as leaving
+from breakers.dead_letters.removals import settlement
 from breakers.views import live
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
@@ -43,7 +43,7 @@ def _context(request: PersonRequest, replay: Replay, now: datetime) -> dict[str,
     job = replay.job
     counts = {**replays.NOTHING, **replay.counts}
     departures = Departure.objects.without_payload().filter(job=job).order_by("-id")
-    may_write = actor_of(request).may(leaving.SCOPE)
+    may_write = actor_of(request).may(settlement.SCOPE)
     return {
         "now": now,
         "replay": replay,

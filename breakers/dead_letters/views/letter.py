@@ -11,14 +11,13 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from breakers.dead_letters import history
-from breakers.dead_letters.letters import ids, packing, redaction
-from breakers.dead_letters.letters import presentation as showing
+from breakers.dead_letters.letters import ids, packing, presentation, redaction
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.models import Departure, LetterStream
-from breakers.dead_letters.redis_servers import reader as reading
+from breakers.dead_letters.redis_servers import reader
 from breakers.dead_letters.redis_servers.reader import Limits
 from breakers.dead_letters.redis_servers.servers import ServerAway, ServerRefused
-from breakers.dead_letters.removals import settlement as leaving
+from breakers.dead_letters.removals import settlement
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import NotFound
@@ -76,7 +75,7 @@ def archived(
         "shown": payload.of(entry, revealed=revealed),
         "revealed": revealed,
         "events": _told(history.of_departure(left, redaction=hiding)),
-        "may_write": actor_of(request).may(leaving.SCOPE),
+        "may_write": actor_of(request).may(settlement.SCOPE),
         "may_restore": may_restore(left, now),
     }
 
@@ -104,10 +103,10 @@ def seen(
         "added_at": ids.added_at(entry.position),
         "shown": payload.of(entry, revealed=revealed),
         "revealed": revealed,
-        "delivery": leaving.delivery_of(stream),
+        "delivery": settlement.delivery_of(stream),
         "under_way": _under_way(stream, entry),
         "events": _told(history.of(stream, entry, redaction=None if revealed else hiding)),
-        "may_write": actor_of(request).may(leaving.SCOPE),
+        "may_write": actor_of(request).may(settlement.SCOPE),
         "size_bytes": entry.size_bytes,
     }
 
@@ -118,7 +117,7 @@ def read(stream: LetterStream, entry_id: str, limits: Limits) -> Entry | None:
         ids.position(entry_id)
     except NotFound as error:
         raise Http404 from error
-    return reading.one(stream.server, stream.name, entry_id, limits=limits)
+    return reader.one(stream.server, stream.name, entry_id, limits=limits)
 
 
 def last_departure(stream: LetterStream, entry_id: str) -> Departure | None:
@@ -164,10 +163,10 @@ def _told(events: list[history.Event]) -> list[dict[str, Any]]:
     ]
 
 
-def _text(shown: showing.Shown | None) -> str:
+def _text(shown: presentation.Shown | None) -> str:
     if shown is None:
         return ""
-    said = showing.plain(shown)
+    said = presentation.plain(shown)
     return payload.plain(said if said.strip() else json.dumps(said))[:2000]
 
 

@@ -8,18 +8,17 @@ from urllib.parse import urlencode
 
 from django.utils import timezone
 
-from breakers.dead_letters import letter_list as listing
+from breakers.dead_letters import letter_list
 from breakers.dead_letters.letters import redaction
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.letters.filters import MOMENTS, TEXTS, Chosen
 from breakers.dead_letters.models import LetterGroup, LetterStream
-from breakers.dead_letters.monitoring import indexer as indexing
+from breakers.dead_letters.monitoring import indexer
 from breakers.dead_letters.redis_servers.servers import ServerAway, ServerRefused
 from controlplane.core.browser import PersonRequest
 from controlplane.core.errors import InvalidInput
 
-from . import links as addresses
-from . import payload
+from . import links, payload
 
 PAGE_SIZE = 50
 SECONDS = 1.5
@@ -44,13 +43,13 @@ class Line:
 def context(request: PersonRequest, stream: LetterStream, now: datetime) -> dict[str, Any]:
     given = typed(request.GET)
     errors: dict[str, list[str]] = {}
-    chosen, found, trouble = Chosen(), listing.Page(), ""
+    chosen, found, trouble = Chosen(), letter_list.Page(), ""
     try:
         chosen = chosen_of(given)
         if chosen.uses_index:
-            indexing.catch_up(stream, now, seconds=0.2)
+            indexer.catch_up(stream, now, seconds=0.2)
         cursor = given["cursor"]
-        found = listing.page(stream, chosen, cursor=cursor, limit=PAGE_SIZE, seconds=SECONDS)
+        found = letter_list.page(stream, chosen, cursor=cursor, limit=PAGE_SIZE, seconds=SECONDS)
     except InvalidInput as error:
         errors = dict(error.errors)
     except (ServerAway, ServerRefused) as error:
@@ -97,7 +96,7 @@ def _line(stream: LetterStream, entry: Entry) -> Line:
     seen = hiding.entry(entry)
     return Line(
         id=entry.id,
-        url=addresses.of_letter(stream, entry.id),
+        url=links.of_letter(stream, entry.id),
         error=payload.plain(seen.error[:300]),
         error_type=payload.plain(seen.error_type[:120]),
         failed_at=entry.failed_at,

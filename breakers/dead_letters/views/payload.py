@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from breakers.dead_letters.letters import presentation as showing
-from breakers.dead_letters.letters import redaction
+from breakers.dead_letters.letters import presentation, redaction
 from breakers.dead_letters.letters.entries import METADATA, RETRY_COUNT, RETRY_OF, Entry, text
 from breakers.dead_letters.redis_servers.reader import Limits
 
@@ -159,7 +158,7 @@ def _read(value: bytes, is_cut: bool) -> tuple[str, str]:
         return "empty", ""
     if not is_cut and (told := laid_out(value)) is not None:
         return "json", plain(told)
-    if showing.is_text(value) or (is_cut and showing.is_text(_to_last_character(value))):
+    if presentation.is_text(value) or (is_cut and presentation.is_text(_to_last_character(value))):
         return "text", plain(text(_to_last_character(value) if is_cut else value))
     return "bytes", _dump(value[:BYTES_SHOWN])
 
@@ -240,5 +239,5 @@ def _quoted(value: Any) -> str:
 
 def _as_json(entry: Entry) -> str:
     """The entry as JSON, as the API gives it, to be copied."""
-    fields, _ = showing.fields(entry.pairs, sizes=entry.sizes, measure=showing.FULLY)
+    fields, _ = presentation.fields(entry.pairs, sizes=entry.sizes, measure=presentation.FULLY)
     return plain(json.dumps({"id": entry.id, "fields": fields}, ensure_ascii=False, indent=2))

@@ -9,8 +9,7 @@ from django.http import Http404, HttpResponse, HttpResponseRedirect
 from django.views.decorators.http import require_GET
 
 from breakers.dead_letters.models import Departure, Gap, LetterStream, Replay
-from breakers.dead_letters.monitoring import groups, streams
-from breakers.dead_letters.monitoring import indexer as indexing
+from breakers.dead_letters.monitoring import groups, indexer, streams
 from breakers.dead_letters.redis_servers.servers import ServerAway, ServerRefused
 from breakers.dead_letters.removals import archive
 from breakers.views import live
@@ -20,8 +19,7 @@ from controlplane.core.errors import NotFound
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.jobs.models import Job
 
-from . import links as addresses
-from . import messages
+from . import links, messages
 from .inbox import watched
 
 TABS = ("groups", "messages", "archive", "gaps")
@@ -46,7 +44,7 @@ def stream_page(request: PersonRequest, server: str, name: str) -> HttpResponse:
     now = db_now()
     stream = find(server, name, now)
     if stream.source == LetterStream.Source.OUTBOX:
-        return HttpResponseRedirect(addresses.of_stream(stream))
+        return HttpResponseRedirect(links.of_stream(stream))
     asked = request.GET.get("tab", "")
     tab = asked if asked in TABS else TABS[0]
     context = {
@@ -74,7 +72,7 @@ def find(server: str, name: str, now: datetime) -> LetterStream:
 def _groups(request: PersonRequest, stream: LetterStream, now: datetime) -> dict[str, Any]:
     complete, trouble = True, ""
     try:
-        complete = indexing.catch_up(stream, now, seconds=INDEXING_SECONDS)
+        complete = indexer.catch_up(stream, now, seconds=INDEXING_SECONDS)
     except (ServerAway, ServerRefused) as error:
         trouble = error.detail
     found = groups.of(stream)

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from breakers.dead_letters.models import Departure
-from breakers.dead_letters.monitoring import indexer as indexing
+from breakers.dead_letters.monitoring import indexer
 from breakers.dead_letters.tests.heaps import heap
 from breakers.models import Override
 from breakers.services import overrides
@@ -160,7 +160,7 @@ def test_letter_is_retried(keys, settings):
     with heap(settings) as letters:
         entry = letters.add()
         stream = letters.stream()
-        indexing.catch_up(stream, db_now())
+        indexer.catch_up(stream, db_now())
         path = f"/dead-letters/default/-/letter/{entry}/{stream.name}/"
         hands = keys(person("operator"), path)
         page = hands.page

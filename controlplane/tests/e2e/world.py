@@ -5,7 +5,7 @@ from typing import Any
 
 from breakers.dead_letters.bulk import replays
 from breakers.dead_letters.letters.filters import Chosen
-from breakers.dead_letters.monitoring import indexer as indexing
+from breakers.dead_letters.monitoring import indexer
 from breakers.dead_letters.removals import actions as acting
 from breakers.dead_letters.tests.heaps import Heap
 from breakers.services import overrides
@@ -135,7 +135,7 @@ def _letters(heap: Heap, actor: Actor) -> None:
     first = heap.add(error="timeout after 30 s")
     second = heap.add(error="timeout after 31 s")
     stream = heap.stream()
-    indexing.catch_up(stream, now)
+    indexer.catch_up(stream, now)
     acting.discard(stream=stream, entry_id=first, reason=WHY, actor=actor, now=now)
     acting.retry(stream=stream, entry_id=second, reason=WHY, actor=actor, now=now)
     replays.ask(

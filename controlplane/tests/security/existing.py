@@ -8,7 +8,7 @@ from typing import Any
 from breakers.dead_letters.bulk import replays
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.dead_letters.models import Departure
-from breakers.dead_letters.removals import actions as acting
+from breakers.dead_letters.removals import actions
 from breakers.dead_letters.tests.heaps import Heap
 from breakers.models import Service
 from breakers.services import overrides
@@ -81,7 +81,7 @@ def _letters_left(letters: Heap, actor: Actor, now: datetime) -> None:
     """One that was discarded, a job that is under way, and one that was paused."""
     gone = letters.add(to="gone")
     told: dict[str, Any] = {"reason": REASON, "actor": actor, "now": now}
-    acting.discard(stream=letters.stream("gone"), entry_id=gone, **told)
+    actions.discard(stream=letters.stream("gone"), entry_id=gone, **told)
     for name in ("under-way", "paused"):
         letters.add(to=name)
         job = replays.ask(
