@@ -14,7 +14,7 @@ from breakers.services.overrides import Acknowledged
 from breakers.states import troubled
 from breakers.states.troubled import Troubled
 from controlplane.core.durations import readable
-from controlplane.core.sections import Waiting
+from controlplane.core.page_registry import Waiting
 
 MAX_ITEMS = 100
 LONG = timedelta(hours=1)

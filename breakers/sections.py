@@ -1,8 +1,10 @@
 """What breakers have to say on pages that belong to nobody."""
 
-from breakers import attention, report
-from breakers.map import dependents
-from controlplane.core import sections
+from controlplane.core import page_registry as sections
+
+from . import attention
+from . import report_sections as report
+from .map import preview_fields as dependents
 
 sections.attention(8, only_if=attention.open_states)(attention.open_breakers)
 sections.attention(9, only_if=attention.silent_probes)(attention.away)

@@ -7,7 +7,7 @@ from django.db.models import Case, IntegerField, QuerySet, Subquery, Value, When
 from django.urls import reverse
 
 from controlplane.core.durations import readable
-from controlplane.core.sections import Waiting
+from controlplane.core.page_registry import Waiting
 from slo.arithmetic.clock import end_of
 from slo.models import Alert, Sli, Slo, Standing, Turn
 from slo.models.alerts import SEVERITIES

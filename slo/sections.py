@@ -1,7 +1,9 @@
 """What SLOs have to say on pages that belong to nobody."""
 
-from controlplane.core import sections
-from slo import attention, report
+from controlplane.core import page_registry as sections
+
+from . import attention
+from . import report_sections as report
 
 sections.attention(6, only_if=attention.present)(attention.unjudged)
 sections.attention(7, only_if=attention.open_alerts)(attention.alerts)

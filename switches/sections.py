@@ -1,10 +1,23 @@
 """What switches have to say on pages that belong to nobody, in order."""
 
-from controlplane.core import sections
-from switches.drills import sections as drills
+from controlplane.core import page_registry as sections
 from switches.ramps import attention as ramps
-from switches.report import asked, happened, ramped, standing, waiting
-from switches.trips import sections as trips
+
+from .drills import report_sections as drills
+from .report import attention as waiting
+from .report.report_sections import (
+    decisions as asked,
+)
+from .report.report_sections import (
+    engaged_switches as standing,
+)
+from .report.report_sections import (
+    ramps as ramped,
+)
+from .report.report_sections import (
+    weekly_activity as happened,
+)
+from .trips import attention as trips
 
 WEEKLY = (
     standing.vague,

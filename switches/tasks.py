@@ -5,12 +5,14 @@ from datetime import datetime
 from controlplane.core import retention, ticks
 from controlplane.core.jobs import engine
 from controlplane.core.trip_requests import services as trip_requests
-from switches import kept, services
 from switches.drills import rounds as drills
 from switches.report import services as report
 from switches.services.expire import past_expiry
 from switches.trips import requested
 from switches.trips import settle as trips
+
+from . import retention_rules as kept
+from . import services
 
 
 @ticks.tick("switches.expire", seconds=1, queue="switches", pending=lambda now: [past_expiry(now)])

@@ -9,7 +9,7 @@ from breakers.dead_letters import configured
 from breakers.dead_letters.bulk import replays
 from controlplane.core.durations import readable
 from controlplane.core.jobs.models import Job
-from controlplane.core.sections import Waiting
+from controlplane.core.page_registry import Waiting
 
 from .models import Departure, LetterServer, LetterStream
 from .monitoring import alarms, streams

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from breakers.dead_letters import attention, report
 from breakers.dead_letters.models import LetterStream
 from breakers.states import board
-from controlplane.core import sections
-from controlplane.core.runbooks import standing
-from controlplane.core.runbooks.standing import Line
+from controlplane.core import page_registry as sections
+from controlplane.core.runbooks import status as standing
+from controlplane.core.runbooks.status import Line
 
+from . import attention
+from . import report_sections as report
 from .monitoring import alarms
 
 SHOWN = 5

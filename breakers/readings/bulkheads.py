@@ -6,7 +6,7 @@ from datetime import datetime
 from breakers import telling
 from breakers.readings.rows import rows
 from controlplane.core.instances.queries import HEARD_WITHIN
-from controlplane.core.measures import Asked, Reading, count, percent
+from controlplane.core.threshold_metrics import Asked, Reading, count, percent
 
 MAX_SUBJECT_LENGTH = 250
 TO_DO = "See what takes so long, or raise its limit."

@@ -11,7 +11,7 @@ from breakers.states import troubled
 from breakers.states.standing import by_name
 from breakers.states.troubled import Troubled
 from controlplane.core.instances.openings import TRIPPED
-from controlplane.core.measures import Asked, Reading, count
+from controlplane.core.threshold_metrics import Asked, Reading, count
 
 LATELY = timedelta(minutes=1)
 OVERLAP = timedelta(seconds=15)

@@ -8,7 +8,7 @@ from typing import Any
 from breakers import names, telling
 from breakers.readings.rows import rows
 from controlplane.core.durations import readable
-from controlplane.core.measures import COMPARISONS, Asked, Reading, count, percent
+from controlplane.core.threshold_metrics import COMPARISONS, Asked, Reading, count, percent
 
 # Calls, wishes and shares as `breakers.counts` says. Only what is beyond the limit is named, and
 # what had been: of ten thousand dependencies that is next to none.

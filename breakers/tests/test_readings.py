@@ -15,8 +15,8 @@ from breakers.tests.fleet import (
     reports,
     transition,
 )
-from controlplane.core.measures import Asked
 from controlplane.core.models import Instance
+from controlplane.core.threshold_metrics import Asked
 
 pytestmark = pytest.mark.django_db
 

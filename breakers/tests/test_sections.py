@@ -4,8 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from breakers import attention, report
-from breakers.map import dependents
+from breakers import attention
+from breakers import report_sections as report
+from breakers.map import preview_fields as dependents
 from breakers.models import Dependency, Probe
 from breakers.services import overrides
 from breakers.tests.fleet import (
@@ -18,7 +19,7 @@ from breakers.tests.fleet import (
     service,
     transition,
 )
-from controlplane.core import sections
+from controlplane.core import page_registry as sections
 from controlplane.core.actors import system
 from controlplane.core.instances import rates
 from controlplane.core.models import Instance

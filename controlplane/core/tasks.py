@@ -4,7 +4,6 @@ from datetime import datetime
 
 from celery import shared_task
 
-from controlplane.core import kept, retention, ticks
 from controlplane.core.approvals import reviews
 from controlplane.core.approvals import services as approvals
 from controlplane.core.audit import rounds
@@ -15,11 +14,14 @@ from controlplane.core.instances import services as instances
 from controlplane.core.interactions import services as interactions
 from controlplane.core.jobs import alarms as job_alarms
 from controlplane.core.jobs import engine as jobs
-from controlplane.core.jobs import kept as kept_jobs
 from controlplane.core.jobs import watch as job_watch
 from controlplane.core.outbox import backlog, claims, delivery
 from controlplane.core.targets import services as targets
 from controlplane.core.trip_requests import services as trip_requests
+
+from . import retention, ticks
+from . import retention_rules as kept
+from .jobs import retention_rules as kept_jobs
 
 RAN_BY = "worker"
 MAX_AT_ONCE = 5000

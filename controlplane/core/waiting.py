@@ -1,15 +1,16 @@
 """What core itself has to say on the pages that gather: attention, the report, the preview."""
 
-from controlplane.accounts.tokens import contested_instances as instances
-from controlplane.core import sections
+from controlplane.accounts.tokens import attention as instances
 from controlplane.core.approvals import attention as approvals
 from controlplane.core.attention import rows
 from controlplane.core.audit import rounds
 from controlplane.core.escalation import attention as escalation
 from controlplane.core.jobs import attention as jobs
 from controlplane.core.outbox import attention as outbox
-from controlplane.core.outbox import report as outbox_report
 from controlplane.core.targets import attention as targets
+
+from . import page_registry as sections
+from .outbox import report_sections as outbox_report
 
 sections.attention(4, only_if=rows.broken_rounds)(rounds.broken)
 sections.attention(5, only_if=rows.failed_compensations)(jobs.not_compensated)

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from controlplane.core.actors import Actor
 from controlplane.core.http.fields import Flag, MutationBody, Text
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
-from controlplane.core.measures import COMPARISONS
+from controlplane.core.threshold_metrics import COMPARISONS
 from slo.models import ThresholdRule
 from slo.models.alerts import SEVERITIES
 from slo.objectives.permission import require_admin

@@ -9,7 +9,8 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from controlplane.core import durations, measures
+from controlplane.core import durations
+from controlplane.core import threshold_metrics as measures
 from controlplane.core.templatetags.screen import icon
 from slo.arithmetic.clock import length
 from slo.arithmetic.objective import PAGE

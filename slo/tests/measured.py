@@ -7,9 +7,9 @@ from typing import Any
 
 from django.db import connection
 
-from controlplane.core import measures
-from controlplane.core.measures import COUNT, Asked, Measure, Reading
+from controlplane.core import threshold_metrics as measures
 from controlplane.core.models import Tick
+from controlplane.core.threshold_metrics import COUNT, Asked, Measure, Reading
 from slo.models import Alert, ThresholdRule
 from slo.thresholds import looking
 

@@ -7,10 +7,11 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from controlplane.core import sections
+from controlplane.core import page_registry as sections
 from controlplane.core.attention import services as overview
 from controlplane.core.http.tests.callers import browser_of, person
-from slo import attention, report
+from slo import attention
+from slo import report_sections as report
 from slo.arithmetic.clock import minute_of
 from slo.models import Alert, Sli, Slo, Standing, Turn
 from slo.tests import making, measured

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from controlplane.core.measures import Asked
+from controlplane.core.threshold_metrics import Asked
 from slo.arithmetic.clock import last_ended
 from slo.models import Alert, Minute, Sli, ThresholdRule
 from slo.tests.measured import MINUTE, NOW, look

@@ -6,7 +6,7 @@ from django.apps import apps
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.core import measures
+from controlplane.core import threshold_metrics as measures
 from controlplane.core.errors import InvalidInput
 from slo.models import ThresholdRule
 from slo.thresholds import builtin, rules

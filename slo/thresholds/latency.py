@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from controlplane.core.durations import readable
-from controlplane.core.measures import ABOVE, Asked, Reading, count
+from controlplane.core.threshold_metrics import ABOVE, Asked, Reading, count
 from slo.arithmetic.clock import last_ended
 from slo.arithmetic.counts import Count
 from slo.arithmetic.windows import Window, window

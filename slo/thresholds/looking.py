@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 import structlog
 from django.db import connection, transaction
 
-from controlplane.core import measures
-from controlplane.core.measures import Asked, Reading
+from controlplane.core import threshold_metrics as measures
 from controlplane.core.models import Tick
+from controlplane.core.threshold_metrics import Asked, Reading
 from slo.alerts import lifecycle, locks
 from slo.arithmetic.hysteresis import Firing, Key
 from slo.models import Alert, ThresholdRule

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from controlplane.core import durations, measures, values
+from controlplane.core import durations, values
+from controlplane.core import threshold_metrics as measures
 from controlplane.core.errors import InvalidInput
-from controlplane.core.measures import ABOVE, AT_LEAST, AT_MOST, BELOW, RATIO, Measure
+from controlplane.core.threshold_metrics import ABOVE, AT_LEAST, AT_MOST, BELOW, RATIO, Measure
 from controlplane.core.values import Errors, put
 from slo.models import ThresholdRule
 from slo.models.alerts import SEVERITIES

@@ -9,7 +9,7 @@ from typing import Any
 from django.db.models import Count
 
 from controlplane.core.canonical import timestamp
-from controlplane.core.measures import Reading
+from controlplane.core.threshold_metrics import Reading
 from slo.arithmetic.evaluate import FIRING, OK, UNKNOWN
 from slo.models import Alert, ThresholdRule
 from slo.thresholds import looking, rules

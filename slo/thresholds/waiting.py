@@ -4,7 +4,7 @@ from datetime import datetime
 
 from django.db.models import QuerySet
 
-from controlplane.core import measures
+from controlplane.core import threshold_metrics as measures
 from slo.models import Alert, ThresholdRule
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from django import forms
 
-from controlplane.core import measures
+from controlplane.core import threshold_metrics as measures
 from controlplane.core.changes import RuleForm
-from controlplane.core.measures import ABOVE, AT_LEAST, AT_MOST, BELOW, RATIO, Measure
 from controlplane.core.reasons import MAX_CHARACTERS
+from controlplane.core.threshold_metrics import ABOVE, AT_LEAST, AT_MOST, BELOW, RATIO, Measure
 from slo.models import ThresholdRule
 from slo.thresholds import rules
 

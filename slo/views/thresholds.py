@@ -7,14 +7,14 @@ from django.http import Http404, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
-from controlplane.core import measures
+from controlplane.core import threshold_metrics as measures
 from controlplane.core.actors import Actor
 from controlplane.core.browser import PersonRequest, done, show, signed_in
 from controlplane.core.changes import change, posted
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.measures import Measure
+from controlplane.core.threshold_metrics import Measure
 from slo.models import ThresholdRule
 from slo.objectives.permission import SCOPE, is_admin, require_admin
 from slo.thresholds import rules, services, standing

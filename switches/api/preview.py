@@ -6,7 +6,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from controlplane.core import sections
+from controlplane.core import page_registry as sections
 from controlplane.core.clock import db_now
 from controlplane.core.http.views import ApiView
 from switches.api.shapes import ONE_SWITCH, PreviewShape

@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 from controlplane.core.durations import readable
 from controlplane.core.jobs import attention as jobs
 from controlplane.core.jobs.models import Job
-from controlplane.core.sections import Waiting
+from controlplane.core.page_registry import Waiting
 from switches.models import Ramp
 
 from . import descriptions

@@ -10,7 +10,8 @@ import structlog
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection, transaction
 
-from controlplane.core import canonical, sections
+from controlplane.core import canonical
+from controlplane.core import page_registry as sections
 from switches.report.weeks import Week
 
 log = structlog.get_logger(__name__)

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from controlplane.core import sections
+from controlplane.core import page_registry as sections
 from controlplane.core.attention import services
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import browser_of, person, with_token

@@ -4,9 +4,10 @@ import pytest
 
 from controlplane.core.actors import Actor, system
 from controlplane.core.clock import db_now
-from controlplane.core.measures import Asked
 from controlplane.core.roles import ALL_SCOPES, Role
-from switches import measures, services
+from controlplane.core.threshold_metrics import Asked
+from switches import services
+from switches import threshold_metrics as measures
 from switches.tests.screens import engaged, overdue, released
 from switches.trips import services as trips
 

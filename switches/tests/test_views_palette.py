@@ -10,8 +10,8 @@ from django.urls import resolve
 from controlplane.accounts.people.models import User
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
-from controlplane.core.palette import sources
-from controlplane.core.palette.sources import ACTION
+from controlplane.core.palette import registry as sources
+from controlplane.core.palette.registry import ACTION
 from switches.models import Switch
 from switches.tests.ramping import ramping
 from switches.tests.screens import browser, browser_as, engaged, page, released

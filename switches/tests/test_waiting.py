@@ -4,10 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from controlplane.core import sections
+from controlplane.core import page_registry as sections
 from controlplane.core.actors import system
 from controlplane.core.clock import db_now
-from switches import services, waiting
+from switches import attention as waiting
+from switches import services
 from switches.models import Episode
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

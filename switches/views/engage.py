@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from django_htmx.http import trigger_client_event
 
 from controlplane.accounts.people.authority import approvers
-from controlplane.core import sections
+from controlplane.core import page_registry as sections
 from controlplane.core.browser import PersonRequest, in_dialog, show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput

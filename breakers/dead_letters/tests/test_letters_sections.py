@@ -5,7 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from breakers.dead_letters import attention, report
+from breakers.dead_letters import attention
+from breakers.dead_letters import report_sections as report
 from breakers.dead_letters.models import (
     Departure,
     DepthMinute,
@@ -17,7 +18,7 @@ from breakers.dead_letters.models import (
     Replay,
 )
 from breakers.tests.fleet import MINUTE, NOW
-from controlplane.core import sections
+from controlplane.core import page_registry as sections
 from controlplane.core.jobs.models import Job
 
 pytestmark = pytest.mark.django_db

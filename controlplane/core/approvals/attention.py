@@ -8,7 +8,7 @@ from controlplane.core.approvals.models import Approval
 from controlplane.core.approvals.notes import PAGE
 from controlplane.core.approvals.reviews import EVERY, REVIEW
 from controlplane.core.approvals.risk import Risk
-from controlplane.core.sections import Waiting
+from controlplane.core.page_registry import Waiting
 
 MAX_ITEMS = 300
 SEVERITY = {

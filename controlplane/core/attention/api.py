@@ -13,7 +13,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.fields import Filters
 from controlplane.core.http.pagination import PAGE_PARAMETERS, CursorPages, page_of
 from controlplane.core.http.views import ApiView
-from controlplane.core.sections import Waiting
+from controlplane.core.page_registry import Waiting
 from controlplane.core.targets.reach import SEVERITIES
 
 

@@ -13,8 +13,9 @@ from django.core.exceptions import EmptyResultSet
 from django.db import connection, transaction
 from django.db.models import QuerySet
 
-from controlplane.core import compiled_query, sections
-from controlplane.core.sections import AttentionSource, Rows, Waiting
+from controlplane.core import compiled_query
+from controlplane.core import page_registry as sections
+from controlplane.core.page_registry import AttentionSource, Rows, Waiting
 from controlplane.core.targets.reach import SEVERITIES
 
 log = structlog.get_logger(__name__)

@@ -10,7 +10,7 @@ from prometheus_client.core import Metric
 from controlplane.core import exposing, metrics
 from controlplane.core.audit import chain, services
 from controlplane.core.audit.models import AuditEntry, AuditRound
-from controlplane.core.sections import Waiting
+from controlplane.core.page_registry import Waiting
 
 TICK = "audit.verify"
 MAX_AT_ONCE = 10_000

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from controlplane.core.escalation import hearing, messages
 from controlplane.core.escalation.models import Escalation
-from controlplane.core.sections import Waiting
+from controlplane.core.page_registry import Waiting
 
 # What is about these is told by the room or app it belongs to, with more to say.
 TOLD_ELSEWHERE = (

@@ -7,7 +7,7 @@ from controlplane.core.durations import readable
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.jobs import endings, kinds, watch
 from controlplane.core.jobs.models import Job
-from controlplane.core.sections import Waiting
+from controlplane.core.page_registry import Waiting
 
 FORGOTTEN = timedelta(days=1)
 MAX_ITEMS = 100

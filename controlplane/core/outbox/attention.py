@@ -12,7 +12,7 @@ from controlplane.core.escalation.models import Escalation
 from controlplane.core.outbox import backlog, claims, naming, selection
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.naming import Named
-from controlplane.core.sections import Waiting
+from controlplane.core.page_registry import Waiting
 
 LONG = timedelta(minutes=15)
 MAX_ITEMS = 100

@@ -8,8 +8,9 @@ from django.views.decorators.http import require_GET
 
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
-from controlplane.core.palette import finding
-from controlplane.core.palette.sources import Asked
+
+from . import search as finding
+from .registry import Asked
 
 
 @signed_in

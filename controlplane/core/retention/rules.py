@@ -126,4 +126,4 @@ def _wrong(name: str, days: int) -> Iterable[str]:
 
 @functools.cache
 def _discover() -> None:
-    autodiscover_modules("kept")
+    autodiscover_modules("retention_rules")

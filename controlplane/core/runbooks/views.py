@@ -6,7 +6,9 @@ from django.views.decorators.http import require_GET
 
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
-from controlplane.core.runbooks import rendering, shelf, standing
+
+from . import rendering, shelf
+from . import status as standing
 
 
 @signed_in

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from controlplane.core.sections import Waiting
+from controlplane.core.page_registry import Waiting
 from controlplane.core.targets import directory, reach
 from controlplane.core.targets.models import Route, Target
 from controlplane.core.targets.reach import Reach, Rung

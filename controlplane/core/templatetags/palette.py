@@ -2,8 +2,9 @@
 
 from django import template
 
-from controlplane.core.palette import finding, sources
-from controlplane.core.palette.sources import Command
+from controlplane.core.palette import registry as sources
+from controlplane.core.palette import search as finding
+from controlplane.core.palette.registry import Command
 
 register = template.Library()
 

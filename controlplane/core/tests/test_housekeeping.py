@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from controlplane.accounts.people import services as people
-from controlplane.core import kept
+from controlplane.core import retention_rules as kept
 from controlplane.core.actors import system
 from controlplane.core.clock import db_now
 from controlplane.core.outbox.models import OutboxMessage

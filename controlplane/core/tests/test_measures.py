@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from controlplane.core import measures
-from controlplane.core.measures import Asked
+from controlplane.core import threshold_metrics as measures
+from controlplane.core.threshold_metrics import Asked
 
 
 @pytest.mark.parametrize(

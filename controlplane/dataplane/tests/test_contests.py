@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from controlplane.accounts.tokens import contested_instances as attention
+from controlplane.accounts.tokens import attention
 from controlplane.core.models import Instance
 from controlplane.dataplane.reports import merge
 from controlplane.dataplane.rows import Report, Row

@@ -2,9 +2,9 @@
 
 from datetime import timedelta
 
-from controlplane.core import sections as registered
+from controlplane.core import page_registry as registered
 from switches import metrics
-from switches.drills import sections
+from switches.drills import report_sections as sections
 from switches.drills.tests.given import CANARY, begin, mark, run, there
 from switches.models import Switch
 

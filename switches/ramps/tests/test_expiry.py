@@ -7,7 +7,8 @@ import pytest
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict
 from controlplane.core.escalation.models import Escalation
-from switches import services, waiting
+from switches import attention as waiting
+from switches import services
 from switches.models import Episode, Ramp
 from switches.ramps import actions
 from switches.ramps.tests.given import (

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from controlplane.core import sections
+from controlplane.core import page_registry as sections
 from controlplane.core.actors import system
 from controlplane.core.clock import db_now
 from controlplane.core.escalation import engine as escalation

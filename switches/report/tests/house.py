@@ -6,7 +6,7 @@ from typing import Any
 from django.db import transaction
 
 from controlplane.accounts.people.models import User
-from controlplane.core import sections
+from controlplane.core import page_registry as sections
 from controlplane.core.actors import system
 from controlplane.core.audit import services as audit
 from controlplane.core.http.tests.callers import person

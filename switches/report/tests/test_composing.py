@@ -5,7 +5,7 @@ from datetime import UTC, timedelta
 import pytest
 from django.db import connection
 
-from controlplane.core import sections
+from controlplane.core import page_registry as sections
 from switches.report.compose import compose, worst_first
 from switches.report.screen import shown_sections
 from switches.report.tests.house import DUE, MONDAY, NEXT_MONDAY, WEEK, at, engage, section

@@ -7,7 +7,8 @@ from functools import partial
 
 import pytest
 
-from controlplane.core import canonical, sections
+from controlplane.core import canonical
+from controlplane.core import page_registry as sections
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.errors import NotFound
@@ -17,7 +18,8 @@ from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.rendering import render
 from controlplane.core.outbox.tests.conftest import by_bot, slack  # noqa: F401 - fixtures
 from switches.models import WeeklyReport
-from switches.report import services, waiting
+from switches.report import attention as waiting
+from switches.report import services
 from switches.report.tests.house import (
     DUE,
     MONDAY,

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from controlplane.core import sections
+from controlplane.core import page_registry as sections
 from controlplane.core.actors import system
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.escalation.models import Escalation

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controlplane.core import sections
+from controlplane.core import page_registry as sections
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from switches.models import WeeklyReport

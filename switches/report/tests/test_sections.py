@@ -7,10 +7,11 @@ import pytest
 
 from controlplane.core.approvals.models import Approval
 from controlplane.core.http.tests.callers import person
-from switches import services, waiting
+from switches import attention as waiting
+from switches import services
 from switches.models import Episode, Switch, Trip, TripPolicy
-from switches.report import happened
 from switches.report.compose import compose
+from switches.report.report_sections import weekly_activity as happened
 from switches.report.tests.house import (
     DUE,
     MONDAY,

@@ -13,8 +13,8 @@ from controlplane.core.outbox.tests.conftest import by_bot, slack  # noqa: F401 
 from controlplane.core.roles import ALL_SCOPES, Role
 from switches.models import WeeklyReport
 from switches.report import services
+from switches.report.attention import unsigned_reports
 from switches.report.tests.house import DUE, SHELL, WEEK, at
-from switches.report.waiting import unsigned_reports
 
 pytestmark = pytest.mark.django_db
 

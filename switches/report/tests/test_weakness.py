@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from switches.report.bars import draw, plain
-from switches.report.weakness import LISTED_FROM, glance, weakness
+from switches.report.reason_quality import LISTED_FROM, glance, weakness
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from controlplane.core.clock import db_now
-from controlplane.core.sections import attention_sources
+from controlplane.core.page_registry import attention_sources
 from switches.models import Episode, Trip, TripPolicy
 from switches.tests.screens import DIALOG, browser_as, page, text
 from switches.trips.tests.asking import FLAG, ask, engage

@@ -6,12 +6,12 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 
-from controlplane.core import sections
+from controlplane.core import page_registry as sections
 from controlplane.core.attention import services
 from controlplane.core.clock import db_now
 from controlplane.core.escalation import services as escalation
 from controlplane.core.http.tests.callers import Api, as_role, person, with_token
-from controlplane.core.sections import Waiting
+from controlplane.core.page_registry import Waiting
 from controlplane.core.targets.models import Route, Target
 from controlplane.core.targets.tests.people import add, fill
 

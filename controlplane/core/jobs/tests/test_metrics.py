@@ -9,7 +9,8 @@ from django.test.utils import CaptureQueriesContext
 from controlplane.core import metrics as core_metrics
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import with_token
-from controlplane.core.jobs import figures, kept, metrics
+from controlplane.core.jobs import figures, metrics
+from controlplane.core.jobs import retention_rules as kept
 from controlplane.core.jobs.models import Job, JobEffect, JobStep
 from controlplane.core.jobs.stepwise import Passed, StepKind
 from controlplane.core.jobs.tests.house import DAY, KIND, MINUTE, NOW, SECOND, begin, ended, turn

@@ -9,7 +9,8 @@ from controlplane.core.actors import system
 from controlplane.core.attention import services as overview
 from controlplane.core.escalation import services as escalation
 from controlplane.core.escalation.models import Escalation
-from controlplane.core.outbox import attention, backlog, rendering, report
+from controlplane.core.outbox import attention, backlog, rendering
+from controlplane.core.outbox import report_sections as report
 from controlplane.core.outbox.models import OutboxMessage, Pace
 from controlplane.core.outbox.tests.written import hook, somebody, written
 

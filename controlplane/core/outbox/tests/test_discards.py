@@ -9,7 +9,8 @@ from controlplane.core import ticks
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role, person, signed_in, with_token
-from controlplane.core.outbox import attention, claims, report, selection
+from controlplane.core.outbox import attention, claims, selection
+from controlplane.core.outbox import report_sections as report
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.tests.written import written
 

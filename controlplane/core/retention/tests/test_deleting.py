@@ -8,7 +8,8 @@ import pytest
 from django.core.management import call_command
 from django.db import connection, connections, transaction
 
-from controlplane.core import kept, retention
+from controlplane.core import retention
+from controlplane.core import retention_rules as kept
 from controlplane.core.models import Attempt, Escalation, OutboxMessage, Pace, Thread
 from controlplane.core.retention import figures, rules
 

@@ -9,8 +9,9 @@ from django.urls import resolve
 
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import MODEL_BACKEND, person
-from controlplane.core.runbooks import shelf, standing
-from controlplane.core.runbooks.standing import Line
+from controlplane.core.runbooks import shelf
+from controlplane.core.runbooks import status as standing
+from controlplane.core.runbooks.status import Line
 
 pytestmark = pytest.mark.django_db
 OURS = re.compile(r'<a href="(/[^"?#]*)[^"]*"')

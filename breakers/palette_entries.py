@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from django.db.models import Q
 from django.urls import reverse
 
-from breakers.models import Dependency
 from controlplane.core.palette import matching
-from controlplane.core.palette.sources import ACTION, FEW, Asked, Command, Entry, commands, things
+from controlplane.core.palette.registry import ACTION, FEW, Asked, Command, Entry, commands, things
+
+from .models import Dependency
 
 FORCE = "force"
 ARROW = re.compile(r"\s*(?:->|→)\s*")

@@ -154,4 +154,4 @@ def count(value: float) -> str:
 
 @functools.cache
 def _discover() -> None:
-    autodiscover_modules("measures")
+    autodiscover_modules("threshold_metrics")

@@ -2,9 +2,10 @@
 
 from datetime import timedelta
 
-from controlplane.core import measures
-from controlplane.core.measures import ABOVE, AT_MOST, MILLISECONDS, Measure
-from slo.thresholds import latency
+from controlplane.core import threshold_metrics as measures
+from controlplane.core.threshold_metrics import ABOVE, AT_MOST, MILLISECONDS, Measure
+
+from .thresholds import latency
 
 measures.register(
     Measure(

@@ -5,11 +5,12 @@ from datetime import datetime
 from django.db.models import Count, F, Min, Q, QuerySet
 
 from controlplane.core.canonical import timestamp
-from controlplane.core.sections import ReportRow, ReportSection, Waiting
-from switches.drills import live, neglect
+from controlplane.core.page_registry import ReportRow, ReportSection, Waiting
 from switches.models import Drill, Switch
 from switches.report.counted_rows import first_rows
 from switches.report.words import counted, first, page_of
+
+from . import live, neglect
 
 MAX_WAITING = 200
 

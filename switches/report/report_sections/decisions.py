@@ -9,7 +9,7 @@ from django.db.models.functions import Coalesce
 
 from controlplane.core.approvals.models import Approval
 from controlplane.core.canonical import timestamp
-from controlplane.core.sections import ReportRow, ReportSection
+from controlplane.core.page_registry import ReportRow, ReportSection
 from switches.models import Trip
 from switches.report.counted_rows import first_rows
 from switches.report.words import MAX_ROWS, counted, first

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from django.db.models import Q
 from django.urls import reverse
 
-from breakers.dead_letters.models import LetterStream
 from controlplane.core.palette import matching
-from controlplane.core.palette.sources import FEW, Asked, Command, Entry, commands, things
+from controlplane.core.palette.registry import FEW, Asked, Command, Entry, commands, things
+
+from .models import LetterStream
 
 commands(
     40,

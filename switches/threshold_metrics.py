@@ -3,12 +3,13 @@
 from collections.abc import Collection, Iterator
 from datetime import datetime
 
-from controlplane.core import measures
+from controlplane.core import threshold_metrics as measures
 from controlplane.core.actors import SHELL, label_of
 from controlplane.core.canonical import timestamp
-from controlplane.core.measures import ABOVE, AT_LEAST, COUNT, Asked, Measure, Reading
-from switches.models import Episode, State, Trip
-from switches.services import changes
+from controlplane.core.threshold_metrics import ABOVE, AT_LEAST, COUNT, Asked, Measure, Reading
+
+from .models import Episode, State, Trip
+from .services import changes
 
 KNOWING = ("user", "slack", "token")
 TO_DO = "See what stopped it and whether that is over; release it or acknowledge it."

@@ -7,10 +7,11 @@ from django.db.models import F, Q, QuerySet
 
 from controlplane.core import durations
 from controlplane.core.actors import label_of
-from controlplane.core.sections import Waiting, attention
-from switches import forgotten as neglect
-from switches.models import Episode
-from switches.reminders import AT_EXPIRY, DAY, HOUR
+from controlplane.core.page_registry import Waiting, attention
+
+from . import forgotten as neglect
+from .models import Episode
+from .reminders import AT_EXPIRY, DAY, HOUR
 
 MAX_ITEMS = 300
 

@@ -7,12 +7,12 @@ from django.db.models import Count, Q
 from django.urls import reverse
 from django.utils import timezone
 
-from controlplane.core.sections import Chart, ReportRow, ReportSection
-from slo.arithmetic.clock import last_ended
-from slo.models import Alert, Slo
+from controlplane.core.page_registry import Chart, ReportRow, ReportSection
 
+from .arithmetic.clock import last_ended
 from .evaluation import budgets as judged
 from .evaluation.budgets import Spent
+from .models import Alert, Slo
 
 MAX_ROWS = 50
 CHARTS = 3

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from controlplane.core import retention
-from controlplane.core.jobs import kinds
-from controlplane.core.jobs.kinds import Kind
+
+from . import kinds
+from .kinds import Kind
 
 
 def purge(now: datetime, *, most: int) -> int:

@@ -9,10 +9,11 @@ from django.urls import reverse
 
 from controlplane.core.jobs.models import Job
 from controlplane.core.palette import matching
-from controlplane.core.palette.sources import ACTION, FEW, Asked, Command, Entry, commands, things
-from switches.board import row
-from switches.keys import KEY
-from switches.models import Ramp, Scope, Switch
+from controlplane.core.palette.registry import ACTION, FEW, Asked, Command, Entry, commands, things
+
+from .board import row
+from .keys import KEY
+from .models import Ramp, Scope, Switch
 
 ENGAGE = "engage"
 VERBS = {

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from django.db.models import Count, Max, Q, Sum
 
-from controlplane.core.sections import Chart, ReportRow, ReportSection
+from controlplane.core.page_registry import Chart, ReportRow, ReportSection
 
 from .models import Departure, DepthMinute, Gap, LetterStream
 from .monitoring import alarms, streams, weekly_failures

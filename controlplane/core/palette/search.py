@@ -6,9 +6,11 @@ import structlog
 from django.db import connection, transaction
 
 from controlplane.core.actors import Person
-from controlplane.core.palette import matching, sources
-from controlplane.core.palette.sources import ACTION, Asked, Command, Entry, ThingSource
 from controlplane.core.roles import SCOPES_OF, Role
+
+from . import matching
+from . import registry as sources
+from .registry import ACTION, Asked, Command, Entry, ThingSource
 
 log = structlog.get_logger(__name__)
 

@@ -2,9 +2,10 @@
 lasts."""
 
 # Each of these registers rules beside what it does.
-from breakers.services import reported
-from breakers.states import minutes as _minutes  # noqa: F401
 from controlplane.core.retention import Rule, lasting, rule
+
+from .services import reported
+from .states import minutes as _minutes  # noqa: F401
 
 # Deleted by code of its own, which tells the board: `breakers.services.reported`.
 DISCOVERED = rule(

@@ -7,10 +7,11 @@ from urllib.parse import urlencode
 from django.db.models import Count, F, Max, Q
 
 from controlplane.core.durations import readable
-from controlplane.core.outbox import naming, selection
-from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.outbox.naming import Named
-from controlplane.core.sections import ReportRow, ReportSection
+from controlplane.core.page_registry import ReportRow, ReportSection
+
+from . import naming, selection
+from .models import OutboxMessage
+from .naming import Named
 
 MAX_ROWS = 50
 

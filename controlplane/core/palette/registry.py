@@ -111,4 +111,4 @@ def every_source() -> list[ThingSource]:
 
 @functools.cache
 def _discover() -> None:
-    autodiscover_modules("palette")
+    autodiscover_modules("palette_entries")

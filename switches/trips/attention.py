@@ -5,9 +5,10 @@ from datetime import datetime
 from django.db.models import QuerySet
 
 from controlplane.core.escalation.models import Escalation
-from controlplane.core.sections import Waiting
+from controlplane.core.page_registry import Waiting
 from switches.models import Trip
-from switches.trips import settle
+
+from . import settle
 
 
 def questions(_now: datetime) -> QuerySet[Escalation]:

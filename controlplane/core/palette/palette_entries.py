@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from django.urls import reverse
 
-from controlplane.core.palette import matching
-from controlplane.core.palette.sources import ACTION, FEW, Asked, Command, Entry, commands, things
 from controlplane.core.runbooks import shelf
+
+from . import matching
+from .registry import ACTION, FEW, Asked, Command, Entry, commands, things
 
 commands(
     20,

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from django.db.models import QuerySet
 
 from controlplane.core.instances.models import Instance
-from controlplane.core.sections import Waiting
+from controlplane.core.page_registry import Waiting
 
 from .models import Token
 

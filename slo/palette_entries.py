@@ -6,8 +6,9 @@ from django.db.models import Q
 from django.urls import reverse
 
 from controlplane.core.palette import matching
-from controlplane.core.palette.sources import FEW, Asked, Command, Entry, commands, things
-from slo.models import Alert, Slo
+from controlplane.core.palette.registry import FEW, Asked, Command, Entry, commands, things
+
+from .models import Alert, Slo
 
 commands(
     45,

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from django.db.models import QuerySet
 
-from controlplane.core.sections import Waiting
+from controlplane.core.page_registry import Waiting
 from switches.models import WeeklyReport
 
 MAX_SHOWN = 50

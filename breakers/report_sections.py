@@ -6,15 +6,16 @@ from typing import Any
 from django.db import connection
 from django.db.models import Q
 
-from breakers import telling
-from breakers.models import Override
-from breakers.services import endings
-from breakers.states import board
-from breakers.states.board import Tally
 from controlplane.core.canonical import timestamp
 from controlplane.core.durations import readable
 from controlplane.core.instances.openings import TRIPPED
-from controlplane.core.sections import ReportRow, ReportSection
+from controlplane.core.page_registry import ReportRow, ReportSection
+
+from . import telling
+from .models import Override
+from .services import endings
+from .states import board
+from .states.board import Tally
 
 MAX_ROWS = 50
 CLOCKS_DIFFER = timedelta(hours=1)

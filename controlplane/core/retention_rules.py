@@ -4,13 +4,13 @@ from dataclasses import replace
 from datetime import timedelta
 
 # Each of these registers rules beside what it does.
-from controlplane.core.gates import services as _gates  # noqa: F401
-from controlplane.core.idempotency import services as _idempotency  # noqa: F401
-from controlplane.core.instances import services as _instances  # noqa: F401
-from controlplane.core.interactions import services as _interactions  # noqa: F401
-from controlplane.core.jobs import kept as _jobs
-from controlplane.core.retention.rules import Rule, lasting, rule
-from controlplane.core.trip_requests import services as _trip_requests  # noqa: F401
+from .gates import services as _gates  # noqa: F401
+from .idempotency import services as _idempotency  # noqa: F401
+from .instances import services as _instances  # noqa: F401
+from .interactions import services as _interactions  # noqa: F401
+from .jobs import retention_rules as _jobs
+from .retention.rules import Rule, lasting, rule
+from .trip_requests import services as _trip_requests  # noqa: F401
 
 DAY = timedelta(days=1)
 

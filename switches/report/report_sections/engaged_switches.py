@@ -27,12 +27,12 @@ from django.db.models import (
 from controlplane.core import durations
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.canonical import timestamp
-from controlplane.core.sections import ReportRow, ReportSection
+from controlplane.core.page_registry import ReportRow, ReportSection
 from switches import forgotten as neglect
 from switches.models import Episode, State
 from switches.ramps import descriptions
 from switches.report.counted_rows import first_rows
-from switches.report.weakness import LISTED_FROM, glance, weakness
+from switches.report.reason_quality import LISTED_FROM, glance, weakness
 from switches.report.words import MAX_ROWS, counted, first, page_of, told_by
 
 MANY_EXTENDS = 3

@@ -24,7 +24,7 @@ from controlplane.core import durations
 from controlplane.core.actors import label_of
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.canonical import timestamp
-from controlplane.core.sections import Chart, ReportRow, ReportSection
+from controlplane.core.page_registry import Chart, ReportRow, ReportSection
 from switches.models import Episode, Scope
 from switches.report import weeks
 from switches.report.words import MAX_ROWS, counted, page_of, told_by

@@ -2,11 +2,12 @@
 
 from datetime import timedelta
 
-from breakers import attention
-from breakers.readings import bulkheads, openings, rates
-from breakers.states.minutes import MINUTES_KEPT
-from controlplane.core import measures
-from controlplane.core.measures import ABOVE, AT_LEAST, COUNT, RATIO, Measure
+from controlplane.core import threshold_metrics as measures
+from controlplane.core.threshold_metrics import ABOVE, AT_LEAST, COUNT, RATIO, Measure
+
+from . import attention
+from .readings import bulkheads, openings, rates
+from .states.minutes import MINUTES_KEPT
 
 CALLS = (timedelta(minutes=1), MINUTES_KEPT)
 """Windows of calls: as long as minutes are kept."""

@@ -6,8 +6,9 @@ An SLO's history goes by its own last row and window: `slo.counters.forgetting`.
 from datetime import timedelta
 
 from controlplane.core.retention import Rule, lasting, rule
-from slo.counters import forgetting, gone
-from slo.thresholds import forgetting as _alerts  # noqa: F401
+
+from .counters import forgetting, gone
+from .thresholds import forgetting as _alerts  # noqa: F401
 
 _OLD = """
     hour >= 0 AND hour < (

@@ -148,4 +148,4 @@ def _position(registered: tuple[int, Any]) -> int:
 
 @functools.cache
 def _discover() -> None:
-    autodiscover_modules("sections", "waiting")
+    autodiscover_modules("sections", "waiting", "attention")

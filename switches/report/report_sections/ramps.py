@@ -14,7 +14,7 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.canonical import timestamp
 from controlplane.core.gates.questions import FAIL, PASS
 from controlplane.core.jobs.models import Job, JobStep
-from controlplane.core.sections import ReportRow, ReportSection
+from controlplane.core.page_registry import ReportRow, ReportSection
 from switches.models import Ramp
 from switches.ramps import descriptions
 from switches.report.words import MAX_ROWS, counted, first

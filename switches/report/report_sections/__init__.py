@@ -1,0 +1,1 @@
+"""The switches' sections of the weekly report."""
