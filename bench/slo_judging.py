@@ -66,7 +66,7 @@ def measure() -> list[Judging]:
 
 def _measured(count: int, days: int) -> Judging:
     from controlplane.core.clock import db_now
-    from slo.arithmetic.clock import end_of
+    from slo.arithmetic.minutes import end_of
     from slo.evaluation.status import LATE
 
     now = db_now()
@@ -92,7 +92,7 @@ def _lay(count: int, days: int, now: datetime) -> int:
 
     Only every fifth minute and every sixth hour is laid: a look-up costs the same.
     """
-    from slo.arithmetic.clock import last_ended
+    from slo.arithmetic.minutes import last_ended
 
     last = last_ended(now) - 60
     first = (last - days * 24 * 60) // 60 * 60

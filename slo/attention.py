@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from controlplane.core.durations import readable
 from controlplane.core.page_registry import Waiting
-from slo.arithmetic.clock import end_of
+from slo.arithmetic.minutes import end_of
 from slo.models import Alert, Sli, Slo, Standing, Turn
 from slo.models.alerts import SEVERITIES
 from slo.thresholds import waiting

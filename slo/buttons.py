@@ -9,10 +9,9 @@ from controlplane.core.buttons import JUST_NOW, number
 from controlplane.core.errors import Conflict
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.interactions.actions import button
+from slo.alerts import lifecycle, notifications
 from slo.models import Alert
 from switches import buttons
-
-from .alerts import lifecycle, notifications
 
 PREFIX = "alert:"
 

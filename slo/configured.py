@@ -1,7 +1,7 @@
 """Which file of a configuration folder is read here."""
 
 from controlplane.core.configuration import services as configuration
-from slo.objectives import loading
-from slo.objectives.configured import FILE
+from slo.objectives import file_loader
+from slo.objectives.slo_file import FILE
 
-configuration.register("slo", configuration.Reader((FILE,), loading.load))
+configuration.register("slo", configuration.Reader((FILE,), file_loader.load))

@@ -2,7 +2,16 @@
 
 from django.urls import URLPattern, path
 
-from slo.views import alerts, backtest, board, changes, exclusions, one, series, thresholds
+from slo.views import (
+    alerts,
+    backtest,
+    board,
+    exclusions,
+    series,
+    slo_detail,
+    slo_edit,
+    thresholds,
+)
 
 urlpatterns: list[URLPattern] = [
     path("slos/", board.slos_page, name="slos_page"),
@@ -10,16 +19,16 @@ urlpatterns: list[URLPattern] = [
     path("slos/thresholds/new/", thresholds.new, name="threshold_new"),
     path("slos/thresholds/<str:name>/edit/", thresholds.edit, name="threshold_edit"),
     path("slos/thresholds/<str:name>/remove/", thresholds.remove, name="threshold_remove"),
-    path("slos/new/", changes.create, name="slo_new"),
+    path("slos/new/", slo_edit.create, name="slo_new"),
     path("alerts/", alerts.alerts_page, name="alerts_page"),
     path("alerts/<int:alert_id>/", alerts.alert_page, name="alert_page"),
     path("alerts/<int:alert_id>/acknowledge/", alerts.acknowledge, name="alert_acknowledge"),
     path("alerts/<int:alert_id>/postmortem/", alerts.postmortem_page, name="alert_postmortem"),
     # Last, after every page of its own that begins so: no SLO may have the name of one.
-    path("slos/<str:name>/", one.slo_page, name="slo_page"),
+    path("slos/<str:name>/", slo_detail.slo_page, name="slo_page"),
     path("slos/<str:name>/series/", series.slo_series, name="slo_series"),
-    path("slos/<str:name>/edit/", changes.edit, name="slo_edit"),
-    path("slos/<str:name>/remove/", changes.remove, name="slo_remove"),
+    path("slos/<str:name>/edit/", slo_edit.edit, name="slo_edit"),
+    path("slos/<str:name>/remove/", slo_edit.remove, name="slo_remove"),
     path("slos/<str:name>/backtest/", backtest.backtest, name="slo_backtest"),
     path("slos/<str:name>/exclusions/new/", exclusions.exclude, name="slo_exclude"),
     path(

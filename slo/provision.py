@@ -4,11 +4,11 @@ from datetime import datetime
 
 from controlplane.core import provision
 from controlplane.core.configuration import services as configuration
-from slo.objectives import loading
+from slo.objectives import file_loader
 
 
 @provision.at_first
 def load_once(now: datetime) -> None:
     """Load the shipped file if there never was an SLO here."""
-    if loading.nothing_yet():
+    if file_loader.nothing_yet():
         configuration.load_shipped("slo", actor=provision.ACTOR, now=now)

@@ -8,12 +8,10 @@ from django.urls import reverse
 from django.utils import timezone
 
 from controlplane.core.page_registry import Chart, ReportRow, ReportSection
-
-from .arithmetic.clock import last_ended
-from .evaluation import budgets as judged
-from .evaluation.budgets import Spent
-from .models import Alert, Slo
-
+from slo.arithmetic.minutes import last_ended
+from slo.evaluation import budgets as judged
+from slo.evaluation.budgets import Spent
+from slo.models import Alert, Slo
 MAX_ROWS = 50
 CHARTS = 3
 LOW = 0.25

@@ -9,7 +9,7 @@ from django.db.models.functions import Cast
 
 from controlplane.core.canonical import timestamp
 from controlplane.core.http.rendering import moment
-from slo.arithmetic.clock import end_of
+from slo.arithmetic.minutes import end_of
 from slo.models import Alert, Exclusion, Sli, Slo, Standing
 from slo.objectives import documents
 from slo.objectives.exclusions import Outcome

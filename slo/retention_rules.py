@@ -1,14 +1,13 @@
 """How long the tables of SLOs are kept: rules about what code of their own deletes, and what lasts.
 
-An SLO's history goes by its own last row and window: `slo.counters.forgetting`.
+An SLO's history goes by its own last row and window: `slo.counters.retention`.
 """
 
 from datetime import timedelta
 
 from controlplane.core.retention import Rule, lasting, rule
-
-from .counters import forgetting, gone
-from .thresholds import forgetting as _alerts  # noqa: F401
+from slo.counters import removed_slos, retention
+from slo.thresholds import forgetting as _alerts  # noqa: F401
 
 _OLD = """
     hour >= 0 AND hour < (
@@ -22,19 +21,19 @@ HOURS = rule(
         name="slo-history",
         model="slo.Hour",
         parts=("slo.Minute",),
-        kept=timedelta(days=forgetting.MIN_DAYS),
-        where=_OLD.format(least=forgetting.MIN_DAYS, more=forgetting.DAYS_MORE),
+        kept=timedelta(days=retention.MIN_DAYS),
+        where=_OLD.format(least=retention.MIN_DAYS, more=retention.DAYS_MORE),
         since="to_timestamp(nullif(greatest(hour, 0), 0) * 3600.0)",
         tick="slo.purge",
         why="What was counted, by the minute, as far as any budget looks back.",
-        but=f"An SLO's whole window and {forgetting.DAYS_MORE} days; what it came to, for ever.",
+        but=f"An SLO's whole window and {retention.DAYS_MORE} days; what it came to, for ever.",
     )
 )
 SAMPLES = rule(
     Rule(
         name="slo-samples",
         model="slo.Sample",
-        kept=forgetting.SAMPLES_KEPT,
+        kept=retention.SAMPLES_KEPT,
         where="minute < extract(epoch FROM %(before)s::timestamptz)::bigint / 60"
         " AND EXISTS (SELECT FROM slo_series s"
         " WHERE s.id = it.series_id AND s.source <> 'import' AND (s.at < %(before)s"
@@ -50,19 +49,19 @@ SERIES = rule(
     Rule(
         name="slo-series",
         model="slo.Series",
-        kept=forgetting.SERIES_KEPT,
+        kept=retention.SERIES_KEPT,
         where="at < %(before)s AND NOT EXISTS (SELECT FROM slo_sample m WHERE m.series_id = it.id)",
         since="at",
         tick="slo.purge",
         why="What each source said last, so that nothing is counted twice when it comes back.",
-        but=f"Sooner, after a day: boots beyond the newest {forgetting.BOOTS_KEPT} of a source.",
+        but=f"Sooner, after a day: boots beyond the newest {retention.BOOTS_KEPT} of a source.",
     )
 )
 BATCHES = rule(
     Rule(
         name="slo-batches",
         model="slo.Batch",
-        kept=forgetting.BATCHES_KEPT,
+        kept=retention.BATCHES_KEPT,
         where="received_at < %(before)s",
         since="received_at",
         tick="slo.purge",
@@ -74,8 +73,8 @@ REMOVED = rule(
         name="removed-slos",
         model="slo.Slo",
         parts=("slo.Sli", "slo.Standing", "slo.Exclusion", "slo.Delayed"),
-        kept=gone.KEPT,
-        where=gone.LONG_GONE.format(slo="it"),
+        kept=removed_slos.KEPT,
+        where=removed_slos.LONG_GONE.format(slo="it"),
         since="removed_at",
         tick="slo.purge",
         why="So that a removal can be looked at, and its files put back.",

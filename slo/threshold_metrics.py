@@ -4,18 +4,17 @@ from datetime import timedelta
 
 from controlplane.core import threshold_metrics as measures
 from controlplane.core.threshold_metrics import ABOVE, AT_MOST, MILLISECONDS, Measure
-
-from .thresholds import latency
+from slo.thresholds import latency_measure
 
 measures.register(
     Measure(
         name="latency_ms",
         title="Latency",
         unit=MILLISECONDS,
-        statistics=tuple(latency.SHARES),
+        statistics=tuple(latency_measure.SHARES),
         about="A percentile of the latencies that a service has pushed as a histogram; one that "
         "has an edge at the limit is judged exactly.",
-        read=latency.latency,
+        read=latency_measure.latency,
         comparisons=(ABOVE, AT_MOST),
         windows=(timedelta(minutes=1), timedelta(days=30)),
         parts="metric",

@@ -4,13 +4,13 @@ from datetime import datetime
 
 from controlplane.core.models import Tick
 from slo.models import Alert
-from slo.thresholds import looking
+from slo.thresholds import evaluation
 
 
 def look(now: datetime) -> int:
     """One turn of the tick; returns how many alerts opened or resolved."""
-    done = looking.look(now)
-    Tick.objects.update_or_create(name=looking.TICK, defaults={"ran_at": now, "ran_by": "test"})
+    done = evaluation.look(now)
+    Tick.objects.update_or_create(name=evaluation.TICK, defaults={"ran_at": now, "ran_by": "test"})
     return done
 
 

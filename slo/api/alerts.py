@@ -15,12 +15,13 @@ from controlplane.core.http.permissions import actor_of
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from slo import resources
 from slo.alerts import lifecycle
-from slo.api.bodies import AcknowledgeAlertBody, AlertFilters
-from slo.api.exclusions import number
-from slo.api.shapes import ONE_ALERT, AcknowledgedAlertShape, AlertShape, PostmortemShape
-from slo.api.slos import READ, WRITE
 from slo.models import Alert
 from slo.postmortems import draft, incident_events
+
+from .bodies import AcknowledgeAlertBody, AlertFilters
+from .exclusions import number
+from .shapes import ONE_ALERT, AcknowledgedAlertShape, AlertShape, PostmortemShape
+from .slos import READ, WRITE
 
 BESIDE = ("slo", "threshold")
 IN_STATE = {

@@ -5,10 +5,11 @@ from typing import Any
 from rest_framework import serializers
 
 from controlplane.core.http.fields import Filters, Flag, Instant, Moment, MutationBody, Text
-from slo.api.shapes import ALERT_STATES, STATES, Actions, ChangedSloShape, Rules, Source
 from slo.models import Alert
 from slo.models.alerts import SEVERITIES
 from slo.objectives import documents
+
+from .shapes import ALERT_STATES, STATES, Actions, ChangedSloShape, Rules, Source
 
 
 class SloBody(MutationBody):

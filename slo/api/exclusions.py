@@ -10,11 +10,12 @@ from controlplane.core.actors import Actor
 from controlplane.core.errors import NotFound
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from slo import resources
-from slo.api.bodies import ExclusionBody, ExclusionFilters, ExclusionRemovalBody
-from slo.api.shapes import ONE_EXCLUSION, ONE_SLO, ExclusionShape, OutcomeShape
-from slo.api.slos import READ, WRITE
 from slo.models import Exclusion
 from slo.objectives import exclusions, services
+
+from .bodies import ExclusionBody, ExclusionFilters, ExclusionRemovalBody
+from .shapes import ONE_EXCLUSION, ONE_SLO, ExclusionShape, OutcomeShape
+from .slos import READ, WRITE
 
 MAX_ID_DIGITS = 18  # digits; more than any row has
 

@@ -18,9 +18,10 @@ from controlplane.core.http.fields import Filters, MutationBody, Text
 from controlplane.core.http.rendering import StrictJSONParser
 from controlplane.core.http.views import ApiView, Done, mutation
 from controlplane.core.wire import largest_body, too_large
-from slo.api.slos import READ, WRITE
-from slo.objectives.openslo import services, writing
-from slo.objectives.permission import require_admin
+from slo.objectives.openslo import exporter, services
+from slo.objectives.permissions import require_admin
+
+from .slos import READ, WRITE
 
 BESIDE = ("prometheus_url", "reason")
 """Fields of the query where the body is a file; so is `dry_run=true`."""
@@ -131,7 +132,7 @@ class OpenSloView(ApiView):
         asked = self.filters.of(request.query_params)
         found = services.export([asked["slo"]] if "slo" in asked else ())
         chosen = asked["format"]
-        body = writing.text(found) if chosen == "yaml" else rendering.dumps({"documents": found})
+        body = exporter.text(found) if chosen == "yaml" else rendering.dumps({"documents": found})
         response = HttpResponse(body, content_type=FORMATS[chosen])
         if chosen == "yaml":
             response["Content-Disposition"] = 'attachment; filename="slos.yaml"'

@@ -10,7 +10,7 @@ from slo.models import Alert, Exclusion, Slo
 from slo.models.alerts import SEVERITIES
 from slo.objectives import documents, presets
 from slo.objectives.rules import SEVERITIES as LABELS
-from slo.objectives.wiring import ON, ON_UNKNOWN, PROMETHEUS, PUSH, TRIP
+from slo.objectives.sources_and_actions import ON, ON_UNKNOWN, PROMETHEUS, PUSH, TRIP
 
 STATES = ("ok", "firing", "unknown")
 ALERT_STATES = ("open", "acknowledged", "resolved")
@@ -75,12 +75,12 @@ class Rules(serializers.JSONField):
 
 @extend_schema_field(SOURCE)
 class Source(serializers.JSONField):
-    """Checked by `slo.objectives.wiring`."""
+    """Checked by `slo.objectives.sources_and_actions`."""
 
 
 @extend_schema_field(ACTIONS)
 class Actions(serializers.JSONField):
-    """Checked by `slo.objectives.wiring`."""
+    """Checked by `slo.objectives.sources_and_actions`."""
 
 
 class SloShape(serializers.Serializer[Slo]):

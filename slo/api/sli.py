@@ -17,11 +17,11 @@ from controlplane.core.http.fields import MutationBody, Text
 from controlplane.core.http.rendering import StrictJSONParser
 from controlplane.core.http.views import ApiView, Done, mutation
 from controlplane.core.wire import MAX_SLI_BODY_BYTES, too_large
-from slo.ingest import bodies, deltas, points
-from slo.ingest.bodies import Deltas, Point, Points
+from slo.ingest import deltas, points, push_body
+from slo.ingest.push_body import Deltas, Point, Points
 
 WRITE, REPORT = "slo:write", "report:write"
-MAX_ENTRIES = bodies.MAX_ENTRIES
+MAX_ENTRIES = push_body.MAX_ENTRIES
 _MANY = ("points", "deltas", "batch_id")
 
 
@@ -70,7 +70,7 @@ class SliBody(MutationBody):
     def read(self) -> dict[str, Any]:
         """What these fields say, without looking at each of ten thousand points as fields."""
         beside = {name: value for name, value in self.initial_data.items() if name not in _MANY}
-        return {**_Beside(data=beside).read(), "said": bodies.read(self.initial_data)}
+        return {**_Beside(data=beside).read(), "said": push_body.read(self.initial_data)}
 
 
 class _Beside(MutationBody):

@@ -14,7 +14,15 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import InvalidInput
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from slo import resources
-from slo.api.bodies import (
+from slo.arithmetic.minutes import end_of
+from slo.backtests import history
+from slo.backtests.replay import limit_backtests
+from slo.evaluation.status import status
+from slo.models import Slo
+from slo.objectives import services
+from slo.objectives.permissions import require_admin
+
+from .bodies import (
     BacktestBody,
     NewSloBody,
     SeriesFilters,
@@ -23,7 +31,7 @@ from slo.api.bodies import (
     SloRemovalBody,
     StatusFilters,
 )
-from slo.api.shapes import (
+from .shapes import (
     ONE_SLO,
     BacktestShape,
     ChangedSloShape,
@@ -31,13 +39,6 @@ from slo.api.shapes import (
     SloShape,
     StatusShape,
 )
-from slo.arithmetic.clock import end_of
-from slo.backtests import history
-from slo.backtests.replay import limit_backtests
-from slo.evaluation.status import status
-from slo.models import Slo
-from slo.objectives import services
-from slo.objectives.permission import require_admin
 
 READ, WRITE = "slo:read", "slo:write"
 EARLIEST = end_of(0)

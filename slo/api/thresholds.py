@@ -14,8 +14,8 @@ from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from controlplane.core.threshold_metrics import COMPARISONS
 from slo.models import ThresholdRule
 from slo.models.alerts import SEVERITIES
-from slo.objectives.permission import require_admin
-from slo.thresholds import rules, services, standing
+from slo.objectives.permissions import require_admin
+from slo.thresholds import rules, services, statuses
 
 READ, WRITE = "slo:read", "slo:write"
 ONE_RULE = (OpenApiParameter("name", str, OpenApiParameter.PATH, pattern=f"^{rules.NAME}$"),)
@@ -25,7 +25,7 @@ class ThresholdListShape(serializers.ListSerializer[ThresholdRule]):
     """Many are counted together."""
 
     def to_representation(self, data: Any) -> Any:
-        return standing.resources(list(data))
+        return statuses.resources(list(data))
 
 
 class ThresholdShape(serializers.Serializer[Any]):
@@ -131,5 +131,5 @@ def _put(name: str, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
 
 
 def _shown(rule: ThresholdRule) -> dict[str, Any]:
-    (found,) = standing.resources([rule])
+    (found,) = statuses.resources([rule])
     return found

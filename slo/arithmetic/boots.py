@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from slo.arithmetic.steps import MAX_STEP, Growth, Sample, from_zero, grown
+from .increments import MAX_STEP, Growth, Sample, from_zero, grown
 
 TIMES = "(times)"
 """The boot of a source whose events are told otherwise: its samples only say that it was there."""

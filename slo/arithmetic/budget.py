@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from slo.arithmetic.clock import end_of
+from .minutes import end_of
 
 DIGITS = 6
 """Of a share or a burn rate that is told."""

@@ -13,9 +13,10 @@ from functools import lru_cache
 from typing import Any
 
 from controlplane.core.canonical import timestamp
-from slo.arithmetic import budget
-from slo.arithmetic.objective import Objective, Rule
-from slo.arithmetic.windows import Counts, Window, length, merged, window
+
+from . import budget
+from .objective import Objective, Rule
+from .windows import Counts, Window, length, merged, window
 
 OK, FIRING, UNKNOWN = "ok", "firing", "unknown"
 FORECAST_BY = "6h"

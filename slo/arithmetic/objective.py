@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 
-from slo.arithmetic.clock import MINUTES_A_DAY, length
+from .minutes import MINUTES_A_DAY, length
 
 PAGE, TICKET = "page", "ticket"
 SHOWN_WINDOWS = ("5m", "30m", "1h", "6h")

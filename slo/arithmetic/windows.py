@@ -5,9 +5,9 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
-from slo.arithmetic import clock
-from slo.arithmetic.counts import Count
-from slo.arithmetic.objective import Objective, Span
+from . import minutes
+from .counts import Count
+from .objective import Objective, Span
 
 MIN_COVERED = 5
 """Minutes that have to be covered of a window, unless it is shorter; and a tenth of it."""
@@ -15,8 +15,8 @@ MIN_COVERED = 5
 Counts = Callable[[int], Count]
 Exact = int | Fraction
 
-length = lru_cache(maxsize=4096)(clock.length)
-"""As :func:`clock.length`, remembered: the same few windows are read for every SLO."""
+length = lru_cache(maxsize=4096)(minutes.length)
+"""As :func:`minutes.length`, remembered: the same few windows are read for every SLO."""
 
 
 class Window(NamedTuple):

@@ -9,11 +9,11 @@ from typing import Any
 
 from controlplane.core import canonical, durations
 from controlplane.core.errors import InvalidInput
-from slo.arithmetic.clock import end_of, last_ended
 from slo.arithmetic.evaluate import Evaluation, plain
+from slo.arithmetic.minutes import end_of, last_ended
 from slo.arithmetic.objective import Objective
 from slo.arithmetic.windows import length
-from slo.counters import reading
+from slo.counters import reader
 from slo.models import Sli, Slo
 from slo.objectives import documents
 
@@ -120,7 +120,7 @@ def _ticks(
     sli = Sli.objects.filter(slo=slo).first()
     longest = max([objective.period, *(length(one) for one in objective.windows)])
     first, last = last_ended(start), last_ended(end)
-    history = reading.history(sli.pk if sli else 0, first - longest, last)
+    history = reader.history(sli.pk if sli else 0, first - longest, last)
     return list(trials.glances(objective, history, end_of(first), end_of(last)))
 
 

@@ -12,11 +12,11 @@ from datetime import datetime, timedelta
 from controlplane.core.actors import Actor
 from controlplane.core.errors import TooManyRequests
 from slo.arithmetic import hysteresis
-from slo.arithmetic.clock import last_ended, length
 from slo.arithmetic.evaluate import FIRING, UNKNOWN, Evaluation, evaluate
 from slo.arithmetic.hysteresis import Firing, Key, Standing
+from slo.arithmetic.minutes import last_ended, length
 from slo.arithmetic.objective import Objective, Rule
-from slo.counters import reading
+from slo.counters import reader
 from slo.evaluation import objective_loader
 from slo.models import Sli, Slo
 
@@ -77,7 +77,7 @@ def ticks(
     by = objective or objective_loader.objective(slo, excluded(slo, start))
     longest = max([by.period, *(length(one) for one in by.windows)])
     sli = Sli.objects.filter(slo=slo).first() if slo.pk else None
-    history = reading.history(sli.pk if sli else 0, last_ended(start) - longest, last_ended(end))
+    history = reader.history(sli.pk if sli else 0, last_ended(start) - longest, last_ended(end))
     at = start
     while at <= end:
         yield at, evaluate(by, last_ended(at), history.at, history.first)

@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from slo.arithmetic.clock import end_of, last_ended
 from slo.arithmetic.evaluate import OK, UNKNOWN, Evaluation, Judged, evaluate, is_above, unknown
+from slo.arithmetic.minutes import end_of, last_ended
 from slo.arithmetic.objective import PAGE, TICKET, Objective, Rule
 from slo.arithmetic.windows import length, merged, window
-from slo.counters import reading
-from slo.counters.reading import History
+from slo.counters import reader
+from slo.counters.reader import History
 from slo.evaluation import objective_loader
 from slo.evaluation.status import judged_at
 from slo.models import Sli, Slo
@@ -91,7 +91,7 @@ def _history(
 ) -> History:
     longest = max(length(one) for by in objectives for one in by.windows)
     back = max(longest, *(by.period for by in objectives))
-    return reading.history(sli.pk if sli else 0, last_ended(since) - back, last_ended(until))
+    return reader.history(sli.pk if sli else 0, last_ended(since) - back, last_ended(until))
 
 
 def glances(

@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import Case, Count, IntegerField, Max, Q, Value, When
 from django.db.models.functions import Lower
 
-from slo.arithmetic.clock import end_of, last_ended
+from slo.arithmetic.minutes import end_of, last_ended
 from slo.models import Slo, Standing
 from slo.models.objective import SloQuerySet
 

@@ -6,11 +6,11 @@ from datetime import datetime
 from itertools import pairwise
 
 from slo.arithmetic.budget import told
-from slo.arithmetic.clock import end_of
 from slo.arithmetic.evaluate import burn_rate
+from slo.arithmetic.minutes import end_of
 from slo.arithmetic.objective import Objective, Span
 from slo.arithmetic.windows import Counts, Window, length, merged, window
-from slo.counters import reading
+from slo.counters import reader
 from slo.evaluation import objective_loader
 from slo.models import Sli, Slo
 
@@ -71,7 +71,7 @@ def burn(slo: Slo, first: int, last: int) -> Burn:
     if sli is None or sli.first is None:
         return Burn((), step, tuple(Line(name, ()) for name in names))
     longest = max(length(name) for name in names)
-    counts = reading.history(sli.pk, points[0] - step - longest, last).at
+    counts = reader.history(sli.pk, points[0] - step - longest, last).at
     lines = tuple(
         Line(name, _worst(objective, spans, counts, name, points, step)) for name in names
     )
@@ -177,7 +177,7 @@ def _counts(sli: Sli, minutes: Sequence[int], spans: Sequence[Span]) -> Counts:
     low, high = min(minutes), max(minutes)
     edges = {min(max(edge, low), high) for span in spans for edge in span}
     # Within a window an excluded span is cut at its ends, all of which are among these.
-    found = reading.counts({sli.pk: {*minutes, *edges}})
+    found = reader.counts({sli.pk: {*minutes, *edges}})
     return lambda minute: found[sli.pk, minute]
 
 

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from slo.arithmetic.clock import end_of, last_ended
 from slo.arithmetic.counts import Count
 from slo.arithmetic.evaluate import burn_rate
+from slo.arithmetic.minutes import end_of, last_ended
 from slo.arithmetic.objective import Objective, Span
 from slo.arithmetic.windows import Counts, merged, window
-from slo.counters import reading
+from slo.counters import reader
 from slo.evaluation import objective_loader
 from slo.models import Sli, Slo
 
@@ -43,7 +43,7 @@ def of(slos: Sequence[Slo], now: datetime) -> dict[int, Spark]:
     slis = {slo.pk: sli.pk for slo in slos if (sli := _counted(slo)) is not None}
     excluded = objective_loader.exclusions([*slis], end_of(edges[0])) if slis else {}
     spans = {pk: merged(excluded.get(pk, ())) for pk in slis}
-    found = reading.counts({sli: _minutes(edges, spans[pk]) for pk, sli in slis.items()})
+    found = reader.counts({sli: _minutes(edges, spans[pk]) for pk, sli in slis.items()})
     counts = {pk: _lookup(found, sli) for pk, sli in slis.items()}
     return {
         slo.pk: _spark(objective_loader.objective(slo), edges, counts[slo.pk], spans[slo.pk])

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from controlplane.core import durations
-from slo.arithmetic.clock import end_of, length
+from slo.arithmetic.minutes import end_of, length
 from slo.arithmetic.windows import MIN_COVERED
 from slo.models import Sli, Slo, Standing
 

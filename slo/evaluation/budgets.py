@@ -10,11 +10,11 @@ from fractions import Fraction
 from itertools import pairwise
 
 from slo.arithmetic import budget, windows
-from slo.arithmetic.clock import end_of
 from slo.arithmetic.evaluate import burn_rate
+from slo.arithmetic.minutes import end_of
 from slo.arithmetic.objective import Objective, Span
 from slo.arithmetic.windows import Window, merged, window
-from slo.counters import reading
+from slo.counters import reader
 from slo.models import Sli, Slo
 
 from . import objective_loader
@@ -55,7 +55,7 @@ def spent(slos: Sequence[Slo], edges: Sequence[int]) -> dict[int, Spent]:
         for slo in slos
         if slo.pk in slis
     }
-    counts = reading.counts({slis[pk].pk: _needed(one, edges) for pk, one in objectives.items()})
+    counts = reader.counts({slis[pk].pk: _needed(one, edges) for pk, one in objectives.items()})
     return {
         pk: _spent(objective, edges, lambda m, sli=slis[pk].pk: counts[sli, m])  # type: ignore[misc]
         for pk, objective in objectives.items()
@@ -84,7 +84,7 @@ def outlook(slo: Slo, span: Span, at: int) -> Outlook:
 
 
 def _reader(sli: Sli, minutes: set[int]) -> windows.Counts:
-    read = reading.counts({sli.pk: minutes})
+    read = reader.counts({sli.pk: minutes})
     return lambda minute: read[sli.pk, minute]
 
 

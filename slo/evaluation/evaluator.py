@@ -8,11 +8,11 @@ from decimal import Decimal
 import structlog
 
 from slo.arithmetic import evaluate, windows
-from slo.arithmetic.clock import end_of
 from slo.arithmetic.counts import Count
 from slo.arithmetic.evaluate import Evaluation
+from slo.arithmetic.minutes import end_of
 from slo.arithmetic.objective import Objective
-from slo.counters import reading
+from slo.counters import reader
 from slo.models import Sli, Slo
 
 from . import objective_loader
@@ -60,7 +60,7 @@ def look(slos: Sequence[Slo], at_minute: int) -> list[Seen]:
             asked[slo.pk] = _said(error)
         else:
             asked[slo.pk] = _Asked(slo, sli, first, objective, minutes)
-    counts = reading.counts(
+    counts = reader.counts(
         {
             one.sli: one.minutes
             for one in asked.values()

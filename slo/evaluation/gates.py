@@ -21,8 +21,8 @@ from controlplane.core.gates import services as gates
 from controlplane.core.gates.models import Gate
 from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, Answer
 from slo.arithmetic.budget import told
-from slo.arithmetic.clock import end_of, minute_of
-from slo.counters import reading
+from slo.arithmetic.minutes import end_of, minute_of
+from slo.counters import reader
 from slo.models import Reported, Sli
 
 from .status import judged_at
@@ -143,7 +143,7 @@ def _counted(wanted: Sequence[Wanted], now: datetime) -> list[Events]:
     for one in wanted:
         if one.sli is not None and one.last > one.first:
             minutes.setdefault(one.sli, set()).update((one.first, one.last))
-    counts = reading.counts(minutes)
+    counts = reader.counts(minutes)
     found = []
     for one, (good, total) in zip(wanted, _edges(wanted, now), strict=True):
         seen = Events(float(good), float(total))

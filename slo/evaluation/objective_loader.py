@@ -6,7 +6,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
-from slo.arithmetic.clock import last_ended, minute_of
+from slo.arithmetic.minutes import last_ended, minute_of
 from slo.arithmetic.objective import Objective, Rule, Span
 from slo.models import Exclusion, Slo
 

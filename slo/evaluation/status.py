@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from controlplane.core.clock import db_now
-from slo.arithmetic.clock import last_ended
+from slo.arithmetic.minutes import last_ended
 from slo.models import Slo
 
 from . import evaluator

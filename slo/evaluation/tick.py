@@ -12,9 +12,9 @@ from django.db.models.functions import Cast, Extract, Floor
 
 from controlplane.core.live.notes import changed
 from slo.alerts import actions, lifecycle, locks
-from slo.arithmetic.clock import MINUTE_SECONDS, MINUTES_A_DAY, end_of
 from slo.arithmetic.evaluate import FIRING, UNKNOWN
 from slo.arithmetic.hysteresis import Firing, Key
+from slo.arithmetic.minutes import MINUTE_SECONDS, MINUTES_A_DAY, end_of
 from slo.models import Alert, Slo, Turn
 
 from . import burn_alerts, evaluator, statuses

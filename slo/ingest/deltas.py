@@ -8,11 +8,12 @@ from django.db import transaction
 
 from controlplane.core.actors import Actor
 from slo.arithmetic.boots import TIMES
-from slo.ingest import points, pushing
-from slo.ingest.bodies import Delta
-from slo.ingest.points import Refused
-from slo.ingest.pushing import Counted, Sample
 from slo.models import Batch
+
+from . import points, recorder
+from .points import Refused
+from .push_body import Delta
+from .recorder import Counted, Sample
 
 
 @transaction.atomic(savepoint=False)
@@ -45,5 +46,5 @@ def _taken(deltas: Sequence[Delta], now: datetime) -> dict[str, Any]:
     refused.require_some("deltas", len(deltas))
     # Their times are samples of nothing: they tell which minutes somebody was there to count.
     times = [Sample(one.sli, one.source, TIMES, one.ended_at, 0.0, 0.0) for one in counted]
-    pushing.add(times, counted=counted, now=now)
+    recorder.add(times, counted=counted, now=now)
     return {"accepted": len(counted), "duplicates": 0, "refused": refused.told()}

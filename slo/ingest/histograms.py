@@ -5,9 +5,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from slo.ingest.bodies import Point
-from slo.ingest.pushing import Sample
 from slo.models import Sli
+
+from .push_body import Point
+from .recorder import Sample
 
 MAX_EDGES = 5000
 """Edges of all histograms together: whoever may report must not fill the tables."""

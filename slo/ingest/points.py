@@ -9,12 +9,13 @@ from django.db import transaction
 
 from controlplane.core import canonical
 from controlplane.core.errors import InvalidInput
-from slo.ingest import histograms, pushing
-from slo.ingest.bodies import MAX_ERRORS, Point
-from slo.ingest.pushing import Sample
 from slo.models import Slo
 from slo.models.counters import IMPORTED
 from slo.models.objective import MAX_NAME_LENGTH
+
+from . import histograms, recorder
+from .push_body import MAX_ERRORS, Point
+from .recorder import Sample
 
 LATEST = timedelta(hours=24)
 AHEAD = timedelta(minutes=1)
@@ -80,7 +81,7 @@ def push(points: Sequence[Point], *, now: datetime) -> dict[str, Any]:
     for index, why in edges.refused.items():
         refused.add(index, "buckets", why)
     refused.require_some("points", len(points))
-    news = pushing.add([*samples, *edges.samples], now=now)
+    news = recorder.add([*samples, *edges.samples], now=now)
     of_slos = {target.sli for target in known.values()}
     new = sum(count for sli, count in news.items() if sli in of_slos or sli in edges.whole)
     accepted = len(points) - len(refused.reasons)

@@ -5,11 +5,11 @@ from typing import Any
 from django.db import migrations
 from django.utils import timezone
 
-from slo.thresholds import builtin
+from slo.thresholds import builtin_rules
 
 
 def install(apps: Any, _editor: object) -> None:
-    builtin.install(apps, timezone.now())
+    builtin_rules.install(apps, timezone.now())
 
 
 class Migration(migrations.Migration):

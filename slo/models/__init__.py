@@ -1,8 +1,8 @@
 """The tables of this app, gathered for Django from the rooms they live in."""
 
-from slo.models.alerts import Alert, ThresholdRule
-from slo.models.counters import Batch, Delayed, Hour, Minute, Reported, Sample, Series, Sli
-from slo.models.objective import Exclusion, Slo, Standing, Turn
+from .alerts import Alert, ThresholdRule
+from .counters import Batch, Delayed, Hour, Minute, Reported, Sample, Series, Sli
+from .objective import Exclusion, Slo, Standing, Turn
 
 __all__ = [
     "Alert",

@@ -3,7 +3,7 @@
 from django.db import models
 from django.db.models import Q
 
-from slo.models.objective import MAX_NAME_LENGTH, Slo
+from .objective import MAX_NAME_LENGTH, Slo
 
 SEVERITIES = ("critical", "warning", "info")
 

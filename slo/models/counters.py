@@ -7,7 +7,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
-from slo.models.objective import MAX_NAME_LENGTH, Slo
+from .objective import MAX_NAME_LENGTH, Slo
 
 MAX_SOURCE_LENGTH = 200
 IMPORTED = "import"

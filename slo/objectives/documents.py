@@ -15,9 +15,10 @@ from controlplane.core.values import Errors, put
 from slo.arithmetic.objective import Objective
 from slo.evaluation import objective_loader
 from slo.models import Slo
-from slo.objectives import presets
-from slo.objectives.rules import read_rules
-from slo.objectives.wiring import read_actions, read_source
+
+from . import presets
+from .rules import read_rules
+from .sources_and_actions import read_actions, read_source
 
 Document = dict[str, Any]
 

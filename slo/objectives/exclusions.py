@@ -12,11 +12,12 @@ from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput, NotFound
 from controlplane.core.live.notes import changed
 from controlplane.core.reasons import unreadable
-from slo.arithmetic.clock import end_of, minute_of
+from slo.arithmetic.minutes import end_of, minute_of
 from slo.evaluation.status import judged_at, status
 from slo.models import Exclusion, Slo
-from slo.objectives import services
-from slo.objectives.permission import SCOPE
+
+from . import services
+from .permissions import SCOPE
 
 ADVICE = "Say what happened, such as the maintenance and its ticket."
 BACK_ADVICE = "Say why it counts after all."

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from slo.arithmetic.clock import MINUTES_A_DAY, length
+from slo.arithmetic.minutes import MINUTES_A_DAY, length
 from slo.arithmetic.objective import PAGE, TICKET, Rule
 
 Document = dict[str, Any]

@@ -7,9 +7,10 @@ from typing import Any
 from controlplane.core import values
 from controlplane.core.durations import canonical
 from controlplane.core.values import Errors, put
-from slo.arithmetic.clock import MINUTES_A_DAY, end_of, length
+from slo.arithmetic.minutes import MINUTES_A_DAY, end_of, length
 from slo.arithmetic.objective import PAGE, TICKET
-from slo.objectives import presets
+
+from . import presets
 
 MAX_RULES = 20
 FIELDS = ("long", "short", "burn_rate", "severity")

@@ -12,9 +12,10 @@ from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.live.notes import changed
 from slo.counters import slis
 from slo.models import Series, Sli, Slo
-from slo.objectives import documents
-from slo.objectives.permission import require_admin
-from slo.objectives.wiring import PROMETHEUS
+
+from . import documents
+from .permissions import require_admin
+from .sources_and_actions import PROMETHEUS
 
 MAX_SLOS = 20_000
 

@@ -11,7 +11,7 @@ from controlplane.core import durations
 from controlplane.core.outbox.transports.identity import console_url
 from controlplane.core.runbooks.escaping import plain
 from slo.alerts import notifications, runbooks
-from slo.arithmetic.clock import last_ended, length, minute_of
+from slo.arithmetic.minutes import last_ended, length, minute_of
 from slo.evaluation import budgets
 from slo.models import Alert
 from switches.models import Episode

@@ -12,12 +12,12 @@ from django.utils.safestring import SafeString
 from controlplane.core import durations
 from controlplane.core import threshold_metrics as measures
 from controlplane.core.templatetags.screen import icon
-from slo.arithmetic.clock import length
+from slo.arithmetic.meanings import Meaning
+from slo.arithmetic.minutes import length
 from slo.arithmetic.objective import PAGE
-from slo.arithmetic.promises import Meaning
 from slo.backtests.trials import Trial
 from slo.models import Alert
-from slo.objectives import words
+from slo.objectives import descriptions
 
 register = template.Library()
 
@@ -25,7 +25,7 @@ FRESH = timedelta(minutes=2)
 """A rule that fired so lately is said to fire."""
 
 _FIELDS = {
-    **words.NAMES,
+    **descriptions.NAMES,
     "window_days": "period",
     "source.url": "address",
     "source.good": "good events",

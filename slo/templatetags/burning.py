@@ -12,7 +12,8 @@ from django.utils.safestring import SafeString
 
 from controlplane.core import durations
 from slo.dashboard.sparklines import PARTS, Spark
-from slo.templatetags.slos import spent_tone, times
+
+from .slos import spent_tone, times
 
 register = template.Library()
 

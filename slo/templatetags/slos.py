@@ -13,10 +13,10 @@ from django.utils.safestring import SafeString
 
 from controlplane.core import durations
 from controlplane.core.templatetags.screen import icon
-from slo.arithmetic.clock import length
+from slo.arithmetic.minutes import length
 from slo.dashboard.annotations import Annotation
 from slo.models import Alert, Slo
-from slo.objectives import words
+from slo.objectives import descriptions
 
 register = template.Library()
 
@@ -125,7 +125,7 @@ def share(value: float | None) -> str:
 
 @register.filter
 def target(value: Decimal) -> str:
-    return words.percent(value)
+    return descriptions.percent(value)
 
 
 @register.filter
@@ -170,7 +170,7 @@ def whole_minutes(until: datetime, since: datetime) -> str:
 
 @register.filter
 def action_words(action: dict[str, Any]) -> str:
-    return words.action(action)
+    return descriptions.action(action)
 
 
 @register.filter

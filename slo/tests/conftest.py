@@ -2,10 +2,10 @@
 
 import pytest
 
-from slo.thresholds import standing
+from slo.thresholds import statuses
 
 
 @pytest.fixture(autouse=True)
 def _nothing_found_before() -> None:
     """What rules find is kept for some seconds, which a test must not inherit."""
-    standing.forget()
+    statuses.forget()

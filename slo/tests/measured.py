@@ -11,7 +11,7 @@ from controlplane.core import threshold_metrics as measures
 from controlplane.core.models import Tick
 from controlplane.core.threshold_metrics import COUNT, Asked, Measure, Reading
 from slo.models import Alert, ThresholdRule
-from slo.thresholds import looking
+from slo.thresholds import evaluation
 
 NOW = datetime(2026, 11, 21, 2, 11, 30, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -65,8 +65,8 @@ def rule(name: str = "deep", **fields: Any) -> ThresholdRule:
 
 def look(now: datetime) -> int:
     """One turn of the tick."""
-    done = looking.look(now)
-    Tick.objects.update_or_create(name=looking.TICK, defaults={"ran_at": now, "ran_by": "test"})
+    done = evaluation.look(now)
+    Tick.objects.update_or_create(name=evaluation.TICK, defaults={"ran_at": now, "ran_by": "test"})
     return done
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from controlplane.tests.rows import insert
-from slo.arithmetic.clock import end_of, last_ended
+from slo.arithmetic.minutes import end_of, last_ended
 from slo.evaluation import evaluator
 from slo.models import Alert, Exclusion, Hour, Minute, Sli, Slo, Standing
 

@@ -7,7 +7,7 @@ import pytest
 from controlplane.core.clock import db_now
 from controlplane.core.instances.models import Instance
 from slo import topics
-from slo.arithmetic.clock import last_ended
+from slo.arithmetic.minutes import last_ended
 from slo.dashboard import annotations
 from slo.objectives import services
 from slo.tests import making

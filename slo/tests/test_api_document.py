@@ -9,7 +9,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role
 from controlplane.core.http.tests.documents import api_document
 from controlplane.core.http.tests.test_openapi import complaints
-from slo.arithmetic.clock import last_ended
+from slo.arithmetic.minutes import last_ended
 from slo.models import Alert, Standing
 from slo.tests.making import counted, slo
 

@@ -7,7 +7,7 @@ import pytest
 from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role, with_token
-from slo.arithmetic.clock import end_of, last_ended
+from slo.arithmetic.minutes import end_of, last_ended
 from slo.models import Sli, Slo, Standing
 from slo.tests.making import counted, slo
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 from django.utils import timezone
 
-from slo.arithmetic.clock import end_of, last_ended
+from slo.arithmetic.minutes import end_of, last_ended
 from slo.evaluation import budgets
 from slo.evaluation.budgets import Spent
 from slo.evaluation.status import judged_at

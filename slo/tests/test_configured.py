@@ -10,7 +10,7 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.errors import InvalidInput
 from slo.models import Sli, Slo
-from slo.objectives import configured, services
+from slo.objectives import services, slo_file
 from slo.provision import load_once
 from slo.tests.making import ADMIN, slo
 
@@ -19,7 +19,7 @@ SHIPPED = Path(__file__).parents[2] / "config"
 
 def wrong(text):
     with pytest.raises(InvalidInput) as refused:
-        configured.read(text)
+        slo_file.read(text)
     return refused.value.errors
 
 
@@ -30,7 +30,7 @@ def figures(found):
 
 
 def test_shipped_file_is_four_slos_of_one_service():
-    found = configured.read((SHIPPED / "slo.yaml").read_text())
+    found = slo_file.read((SHIPPED / "slo.yaml").read_text())
 
     assert figures(found) == {
         "core-availability": ("availability", 0.999, None),
@@ -47,7 +47,7 @@ def test_shipped_file_is_four_slos_of_one_service():
 
 
 def test_rules_may_be_written_as_sentences():
-    found = configured.read(
+    found = slo_file.read(
         "availability: 99.9%\nburn_rate_alerts: ['1h burn rate > 14.4', '6h burn rate > 6']"
     )
 
@@ -58,7 +58,7 @@ def test_rules_may_be_written_as_sentences():
 
 
 def test_any_percentile_is_a_target():
-    found = configured.read("p99.9_latency: 300ms\np50_latency: '< 1.5 s'\nburn_rate_alerts: []")
+    found = slo_file.read("p99.9_latency: 300ms\np50_latency: '< 1.5 s'\nburn_rate_alerts: []")
 
     assert figures(found) == {
         "p99.9-latency": ("latency", 0.999, 300),
@@ -67,7 +67,7 @@ def test_any_percentile_is_a_target():
 
 
 def test_rules_for_all_leave_out_what_a_target_can_never_reach_and_say_so():
-    found = configured.read(
+    found = slo_file.read(
         "p90_latency: 1s\nburn_rate_alerts: ['1h burn rate > 14', '6h burn rate > 6']"
     )
 
@@ -76,7 +76,7 @@ def test_rules_for_all_leave_out_what_a_target_can_never_reach_and_say_so():
 
 
 def test_other_slos_have_the_fields_of_the_api_and_shares_in_percent():
-    found = configured.read("""
+    found = slo_file.read("""
 service: core
 burn_rate_alerts: []
 slos:

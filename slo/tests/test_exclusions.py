@@ -8,7 +8,7 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role
-from slo.arithmetic.clock import end_of, last_ended
+from slo.arithmetic.minutes import end_of, last_ended
 from slo.models import Exclusion
 from slo.tests.making import counted, slo
 

@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from controlplane.core.errors import InvalidInput
-from slo.objectives.openslo import reading, services
+from slo.objectives.openslo import parser, services
 
 SLO = """
 apiVersion: openslo/v1
@@ -28,7 +28,7 @@ SERVER = "http://prom:9090"
 
 
 def read(*texts, server=SERVER):
-    return reading.read([one for text in texts for one in yaml.safe_load_all(text)], server=server)
+    return parser.read([one for text in texts for one in yaml.safe_load_all(text)], server=server)
 
 
 def wrong(*texts, server=SERVER):
@@ -269,7 +269,7 @@ def test_two_of_one_name_are_refused():
 @pytest.mark.parametrize("given", [[], [7], ["SLO"], [[SLO]], [{}], [None]])
 def test_what_is_no_document_is_refused(given):
     with pytest.raises(InvalidInput):
-        reading.read(given)
+        parser.read(given)
 
 
 def test_text_that_stands_for_more_than_memory_holds_is_refused():

@@ -9,7 +9,7 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.http.tests.callers import as_role
 from slo.models import Sli, Slo
 from slo.objectives import documents
-from slo.objectives.openslo import reading, services, writing
+from slo.objectives.openslo import exporter, parser, services
 from slo.tests.making import slo
 
 TEXT = """
@@ -88,7 +88,7 @@ def slos(draw):
 @settings(max_examples=50)
 @given(st.dictionaries(st.sampled_from(["a", "b.c", "D-1_2"]), slos(), min_size=1))
 def test_what_was_exported_is_imported_as_it_was(given):
-    found = reading.read(services.parsed(writing.text(writing.documents(given))))
+    found = parser.read(services.parsed(exporter.text(exporter.documents(given))))
 
     assert found.slos == given
     assert found.remarks == ()

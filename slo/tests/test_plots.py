@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from controlplane.core.clock import db_now
-from slo.arithmetic.clock import end_of, last_ended
+from slo.arithmetic.minutes import end_of, last_ended
 from slo.dashboard import plots
 from slo.evaluation import evaluator
 from slo.models import Sli

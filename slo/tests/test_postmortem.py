@@ -11,7 +11,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.runbooks import rendering
 from controlplane.core.runbooks.escaping import plain
-from slo.arithmetic.clock import last_ended
+from slo.arithmetic.minutes import last_ended
 from slo.models import Alert
 from slo.postmortems import draft, incident_events
 from slo.tests.making import OPERATOR, counted, slo

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slo.arithmetic import promises
+from slo.arithmetic import meanings
 from slo.arithmetic.counts import Count
 from slo.arithmetic.evaluate import FIRING, evaluate
 from slo.arithmetic.objective import PAGE, Objective, Rule
@@ -31,7 +31,7 @@ def first_firing(objective: Objective) -> int:
 
 
 def test_three_nines_of_a_month_are_43_minutes():
-    said = promises.of(Decimal("0.999"), 30)
+    said = meanings.of(Decimal("0.999"), 30)
 
     assert said.outage == timedelta(minutes=43, seconds=12)
     assert (said.one_in, said.fastest) == (1000, 1000)
@@ -48,13 +48,13 @@ def test_rule_fires_just_when_it_is_said_to(target, burn_rate, windows):
     if limit * (1 - share) >= 1:
         return  # It never could, and is refused.
 
-    said = promises.of_rule(rule, share, 30)
+    said = meanings.of_rule(rule, share, 30)
 
     assert said.after == first_firing(Objective(share, 30, (rule,)))
 
 
 def test_rule_says_what_goes_unnoticed():
-    said = promises.of_rule(Rule("1h", "5m", Decimal("14.4"), PAGE), Decimal("0.999"), 30)
+    said = meanings.of_rule(Rule("1h", "5m", Decimal("14.4"), PAGE), Decimal("0.999"), 30)
 
     assert said.spent == Decimal("0.02")
     assert (said.after, said.resets) == (1, 5)
@@ -62,4 +62,4 @@ def test_rule_says_what_goes_unnoticed():
 
 def test_window_that_is_none_is_not_told_of():
     with pytest.raises(ValueError, match="whole number and a unit"):
-        promises.of_rule(Rule("soon", "5m", Decimal(14), PAGE), Decimal("0.999"), 30)
+        meanings.of_rule(Rule("soon", "5m", Decimal(14), PAGE), Decimal("0.999"), 30)

@@ -10,9 +10,8 @@ from django.utils import timezone
 from controlplane.core import page_registry as sections
 from controlplane.core.attention import services as overview
 from controlplane.core.http.tests.callers import browser_of, person
-from slo import attention
-from slo import report_sections as report
-from slo.arithmetic.clock import minute_of
+from slo import attention, report
+from slo.arithmetic.minutes import minute_of
 from slo.models import Alert, Sli, Slo, Standing, Turn
 from slo.tests import making, measured
 from slo.tests.month import Incident, alert, judged, month

@@ -5,10 +5,10 @@ from datetime import timedelta
 import pytest
 
 from controlplane.core.threshold_metrics import Asked
-from slo.arithmetic.clock import last_ended
+from slo.arithmetic.minutes import last_ended
 from slo.models import Alert, Minute, Sli, ThresholdRule
 from slo.tests.measured import MINUTE, NOW, look
-from slo.thresholds.latency import latency
+from slo.thresholds.latency_measure import latency
 
 pytestmark = pytest.mark.django_db
 AT = last_ended(NOW)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from controlplane.core import threshold_metrics as measures
 from controlplane.core.errors import InvalidInput
 from slo.models import ThresholdRule
-from slo.thresholds import builtin, rules
+from slo.thresholds import builtin_rules, rules
 
 RATE = {"metric": "timeout_rate", "value": 0.02, "severity": "warning"}
 
@@ -131,7 +131,7 @@ def test_each_of_the_beginning_is_a_rule_that_people_could_have_made():
 def test_installing_again_changes_nothing_that_people_changed():
     ThresholdRule.objects.filter(name="timeout_rate").update(value=0.5)
 
-    builtin.install(apps, ThresholdRule.objects.first().changed_at)
+    builtin_rules.install(apps, ThresholdRule.objects.first().changed_at)
 
     assert ThresholdRule.objects.get(name="timeout_rate").value == 0.5
     assert ThresholdRule.objects.count() == 7

@@ -4,7 +4,7 @@ import pytest
 
 from slo.models import Alert, ThresholdRule
 from slo.tests.measured import NOW, SECOND, look, offered, rule
-from slo.thresholds import standing
+from slo.thresholds import statuses
 from switches.tests.screens import Tags, browser_as, page, text
 
 pytestmark = pytest.mark.django_db
@@ -70,14 +70,14 @@ def test_however_many_look_a_rule_is_asked_once_in_ten_seconds():
         asked = rule()
         queues.are(mail=11)
 
-        stands = [standing.stand([asked], NOW + after * SECOND)[0] for after in (0, 3, 9)]
+        stands = [statuses.stand([asked], NOW + after * SECOND)[0] for after in (0, 3, 9)]
         assert len(queues.asked) == 1
         assert [one.firing_total for one in stands] == [1, 1, 1]
 
         look(NOW + 9 * SECOND)
         queues.asked.clear()
-        (open_now,) = standing.stand([asked], NOW + 9 * SECOND)
-        standing.stand([asked], NOW + 10 * SECOND)
+        (open_now,) = statuses.stand([asked], NOW + 9 * SECOND)
+        statuses.stand([asked], NOW + 10 * SECOND)
         assert (open_now.open, len(queues.asked)) == (1, 1)
 
 
@@ -95,10 +95,10 @@ def test_rule_that_was_changed_is_asked_anew():
     with offered() as queues:
         asked = rule()
         queues.are(mail=11)
-        standing.stand([asked], NOW)
+        statuses.stand([asked], NOW)
         asked.value, asked.version = 12.0, 2
 
-        (one,) = standing.stand([asked], NOW)
+        (one,) = statuses.stand([asked], NOW)
 
     assert (one.state, one.rule.value) == ("ok", 12.0)
 

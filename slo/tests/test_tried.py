@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from slo.arithmetic.clock import end_of
+from slo.arithmetic.minutes import end_of
 from slo.arithmetic.objective import PAGE, TICKET, Objective, Rule
 from slo.backtests import replay, trials
 from slo.evaluation import objective_loader

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from controlplane.core.clock import db_now
-from slo.arithmetic.clock import last_ended
+from slo.arithmetic.minutes import last_ended
 from slo.models import Minute, Sli, Slo, Standing
 from slo.tests import making
 from slo.tests.month import alert, excluded

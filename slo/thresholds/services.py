@@ -11,8 +11,9 @@ from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, NotFound
 from slo.models import ThresholdRule
-from slo.objectives.permission import require_admin
-from slo.thresholds import rules
+from slo.objectives.permissions import require_admin
+
+from . import rules
 
 MAX_RULES = 200
 """Each is looked at every few seconds, with a query or two of its own."""

@@ -24,15 +24,16 @@ from slo.alerts import lifecycle, notifications, runbooks
 from slo.attention import WORST_FIRST
 from slo.models import Alert, Standing
 from slo.models.alerts import SEVERITIES
-from slo.objectives.permission import SCOPE
+from slo.objectives.permissions import SCOPE
 from slo.postmortems import (
     alert_timeline,
     draft,
     incident_events,
 )
-from slo.views import live
-from slo.views.changes import notice
-from slo.views.forms import WhyForm
+
+from . import live_page
+from .forms import WhyForm
+from .slo_edit import notice
 
 OPEN, RESOLVED, ALL = "open", "resolved", "all"
 STATES = (OPEN, RESOLVED, ALL)
@@ -67,7 +68,7 @@ def alerts_page(request: PersonRequest) -> HttpResponse:
         "critical": standing.filter(severity="critical").count(),
         "unknown_to_all": standing.filter(acknowledged_at__isnull=True).count(),
     }
-    return live.page(request, "alerts", context)
+    return live_page.page(request, "alerts", context)
 
 
 @signed_in
@@ -92,7 +93,7 @@ def alert_page(request: PersonRequest, alert_id: int) -> HttpResponse:
         "runbook": runbooks.of(alert),
         "others": list(_others(alert)),
     }
-    return live.page(request, "alert", context)
+    return live_page.page(request, "alert", context)
 
 
 @signed_in

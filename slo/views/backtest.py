@@ -11,7 +11,8 @@ from controlplane.core.http.permissions import actor_of
 from slo.backtests import trials
 from slo.backtests.replay import limit_backtests
 from slo.objectives import documents, services
-from slo.views.drafts import Draft
+
+from .drafts import Draft
 
 SPANS = {"24h": "a day", "7d": "a week", "30d": "30 days"}
 USUAL = "7d"

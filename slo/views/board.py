@@ -7,7 +7,8 @@ from django.views.decorators.http import require_GET
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
 from slo.dashboard import board
-from slo.views import live
+
+from . import live_page
 
 FILTERS = ("state", "service", "q")
 
@@ -26,7 +27,7 @@ def slos_page(request: PersonRequest) -> HttpResponse:
         "is_late": tally.is_late(now),
         "services": services if len(services) <= board.MAX_SERVICES else [],
     }
-    response = live.page(request, "board", context)
+    response = live_page.page(request, "board", context)
     if request.htmx and request.htmx.trigger == "search":
         kept = request.GET.copy()
         for name in [*kept]:

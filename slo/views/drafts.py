@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from slo.arithmetic import promises
+from slo.arithmetic.meanings import Meaning, Promise, of, of_rule
 from slo.arithmetic.objective import Rule
 
 Errors = Mapping[str, Sequence[str]]
@@ -149,20 +149,18 @@ def promised(draft: Draft) -> tuple[Decimal, int] | None:
     return (Decimal(str(target)), days) if isinstance(days, int) and 0 < days < 400 else None
 
 
-def promise(draft: Draft) -> promises.Promise | None:
+def promise(draft: Draft) -> Promise | None:
     """What the objective means; None while it can't be read."""
     found = promised(draft)
-    return promises.of(*found) if found else None
+    return of(*found) if found else None
 
 
-def meanings(draft: Draft) -> list[promises.Meaning | None]:
+def meanings(draft: Draft) -> list[Meaning | None]:
     """What each rule means; None for one that can't be read."""
     return [_meaning(one, promised(draft)) for one in draft.rules]
 
 
-def _meaning(
-    texts: Mapping[str, str], found: tuple[Decimal, int] | None
-) -> promises.Meaning | None:
+def _meaning(texts: Mapping[str, str], found: tuple[Decimal, int] | None) -> Meaning | None:
     burn_rate = _number(texts["burn_rate"])
     if found is None or isinstance(burn_rate, str) or burn_rate <= 0:
         return None
@@ -170,7 +168,7 @@ def _meaning(
     if exact * (1 - found[0]) >= 1:
         return None
     try:
-        return promises.of_rule(Rule(texts["long"], texts["short"], exact, ""), *found)
+        return of_rule(Rule(texts["long"], texts["short"], exact, ""), *found)
     except ValueError:
         return None
 

@@ -15,15 +15,16 @@ from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.changes import RuleForm, change, posted
 from controlplane.core.clock import db_now
 from controlplane.core.http.permissions import actor_of
-from slo.arithmetic.clock import last_ended, minute_of
+from slo.arithmetic.minutes import last_ended, minute_of
 from slo.evaluation import budgets
 from slo.evaluation.status import judged_at
 from slo.models import Exclusion, Slo
 from slo.objectives import exclusions, services
-from slo.objectives.permission import SCOPE
+from slo.objectives.permissions import SCOPE
 from slo.templatetags.alerts import share
-from slo.views.changes import notice
-from slo.views.forms import ExclusionForm, WhyForm
+
+from .forms import ExclusionForm, WhyForm
+from .slo_edit import notice
 
 PREVIEW = "outlook"
 TYPED = "%Y-%m-%dT%H:%M"

@@ -9,25 +9,26 @@ from django.views.decorators.http import require_GET
 from controlplane.core import durations
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
-from slo.arithmetic.clock import MINUTE_SECONDS, last_ended
+from slo.arithmetic.minutes import MINUTE_SECONDS, last_ended
 from slo.arithmetic.objective import Objective
 from slo.dashboard import annotations, plots
 from slo.dashboard.annotations import Annotation
 from slo.evaluation import objective_loader
 from slo.models import Slo
-from slo.views import one, spans
+
+from . import plot_span, slo_detail
 
 
 @signed_in
 @require_GET
 def slo_series(request: PersonRequest, name: str) -> HttpResponse:
     """`plot=burn` (of a span) or `plot=budget` (of the period that ends now)."""
-    slo, now = one.find(name), db_now()
+    slo, now = slo_detail.find(name), db_now()
     drawn = _budget(slo, last_ended(now)) if request.GET.get("plot") == "budget" else None
-    return JsonResponse(drawn or _burn(slo, spans.wanted(request.GET, now)))
+    return JsonResponse(drawn or _burn(slo, plot_span.wanted(request.GET, now)))
 
 
-def _burn(slo: Slo, span: spans.Span) -> dict[str, Any]:
+def _burn(slo: Slo, span: plot_span.Span) -> dict[str, Any]:
     found = plots.burn(slo, span.first, span.last)
     marks = annotations.of(slo, span.since, span.until)
     return {
@@ -41,7 +42,7 @@ def _burn(slo: Slo, span: spans.Span) -> dict[str, Any]:
 
 def _budget(slo: Slo, last: int) -> dict[str, Any]:
     found = plots.spent(slo, last)
-    span = spans.Span("", last - slo.window_days * 1440, last)
+    span = plot_span.Span("", last - slo.window_days * 1440, last)
     marks = annotations.of(slo, span.since, span.until)
     return {
         "times": [minute * MINUTE_SECONDS for minute in found.minutes],

@@ -16,11 +16,12 @@ from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.threshold_metrics import Measure
 from slo.models import ThresholdRule
-from slo.objectives.permission import SCOPE, is_admin, require_admin
-from slo.thresholds import rules, services, standing
-from slo.views import live, threshold_form
-from slo.views.forms import WhyForm
-from slo.views.threshold_form import ThresholdForm
+from slo.objectives.permissions import SCOPE, is_admin, require_admin
+from slo.thresholds import rules, services, statuses
+
+from . import live_page, threshold_form
+from .forms import WhyForm
+from .threshold_form import ThresholdForm
 
 FORM = "slo/thresholds_form.html"
 
@@ -31,14 +32,14 @@ def thresholds_page(request: PersonRequest) -> HttpResponse:
     """Every rule in words, and how it stood within the last ten seconds."""
     now = db_now()
     found = list(ThresholdRule.objects.order_by("-is_enabled", "name"))
-    stand = standing.stand(found, now)
+    stand = statuses.stand(found, now)
     context = {
         "now": now,
         "rules": stand,
         "beyond": sum(one.firing_total for one in stand),
         "may_change": is_admin(actor_of(request)),
     }
-    return live.page(request, "thresholds", context)
+    return live_page.page(request, "thresholds", context)
 
 
 @signed_in
@@ -86,7 +87,7 @@ def remove(request: PersonRequest, name: str) -> HttpResponse:
         context=lambda now: {
             "rule": rule,
             "sentence": rules.sentence(rule),
-            "open_alerts": standing.open_alerts([name]).get(name, 0),
+            "open_alerts": statuses.open_alerts([name]).get(name, 0),
         },
         back=reverse("thresholds_page"),
         refused=lambda error: _refused(request, error.detail),
@@ -146,12 +147,12 @@ def _save(
     return done(request, f"{name} is saved; it is looked at within seconds.", _page())
 
 
-def _outlook(name: str, form: ThresholdForm, measure: Measure, now: datetime) -> standing.Stands:
+def _outlook(name: str, form: ThresholdForm, measure: Measure, now: datetime) -> statuses.Stands:
     """What the rule would find as things stand; nothing is saved. It may be turned off still."""
     wanted = rules.checked(name, {**form.asked(measure), "enabled": True})
     rule = ThresholdRule(name=name, changed_at=now)
     rules.say(rule, wanted)
-    return standing.of(rule, now)
+    return statuses.of(rule, now)
 
 
 def _rule(name: str) -> ThresholdRule:

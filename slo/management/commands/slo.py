@@ -17,10 +17,10 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
 from controlplane.core.errors import InvalidInput
 from controlplane.core.shell import ShellCommand, shell_actor
-from slo.arithmetic.clock import end_of
 from slo.arithmetic.evaluate import Evaluation
+from slo.arithmetic.minutes import end_of
 from slo.backtests import replay
-from slo.ingest import importing
+from slo.ingest import csv_import
 from slo.models import Sli, Slo
 
 WRONG_ARGUMENT = 2
@@ -83,7 +83,7 @@ class Command(ShellCommand):
         except (OSError, UnicodeDecodeError) as error:
             raise CommandError(f"{path} can't be read: {error}") from error
         try:
-            told = importing.import_points(
+            told = csv_import.import_points(
                 slo=slo, text_lines=text.splitlines(), actor=shell_actor(), now=db_now()
             )
         except InvalidInput as error:

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from slo.objectives.openslo.shelf import SOURCE, Entry, Shelf, mapping
-from slo.objectives.wiring import PROMETHEUS, PUSH
+from slo.objectives.sources_and_actions import PROMETHEUS, PUSH
+
+from .document_index import SOURCE, Entry, Shelf, mapping
 
 OURS = "switchgear"
 """The type of a source that is pushed to us."""

@@ -13,8 +13,9 @@ from controlplane.core.configuration import files
 from controlplane.core.errors import InvalidInput, NotFound
 from slo.models import Slo
 from slo.objectives import documents, services
-from slo.objectives.openslo import reading, writing
-from slo.objectives.permission import require_admin
+from slo.objectives.permissions import require_admin
+
+from . import exporter, parser
 
 REASON = "OpenSLO import"
 CREATED, CHANGED, SAME = "created", "changed", "same"
@@ -38,7 +39,7 @@ def put_all(
     :class:`Conflict`; then nothing has changed.
     """
     require_admin(actor)
-    found = reading.read(given, server=server)
+    found = parser.read(given, server=server)
     outcomes, rows = {}, []
     with transaction.atomic():
         for name in sorted(found.slos):
@@ -67,4 +68,4 @@ def export(names: Collection[str] = ()) -> list[documents.Document]:
     found = {slo.name: documents.said(slo) for slo in rows}
     if missing := sorted(set(names) - found.keys()):
         raise NotFound(f"There is no SLO {missing[0]}.")
-    return writing.documents(found)
+    return exporter.documents(found)

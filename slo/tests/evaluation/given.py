@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from controlplane.core.models import OutboxMessage
-from slo.arithmetic.clock import end_of
+from slo.arithmetic.minutes import end_of
 from slo.evaluation import status, tick
 from slo.models import Alert, Minute, Slo
 from slo.tests import making

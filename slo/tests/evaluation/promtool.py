@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from slo.arithmetic.clock import length
+from slo.arithmetic.minutes import length
 from slo.arithmetic.objective import Objective, Rule
 
 from .minutes import Happened

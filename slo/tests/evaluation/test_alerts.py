@@ -7,8 +7,8 @@ from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.outbox import rendering
 from slo.alerts import lifecycle
-from slo.arithmetic.clock import end_of
 from slo.arithmetic.hysteresis import Firing
+from slo.arithmetic.minutes import end_of
 from slo.models import Alert
 from slo.tests.making import OPERATOR, VIEWER
 

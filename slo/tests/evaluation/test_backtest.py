@@ -9,7 +9,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from controlplane.core.canonical import timestamp
-from slo.arithmetic.clock import end_of
+from slo.arithmetic.minutes import end_of
 from slo.backtests import replay
 from slo.models import Alert, Exclusion, Standing
 from slo.tests import making

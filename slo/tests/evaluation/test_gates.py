@@ -8,8 +8,8 @@ import pytest
 from controlplane.core.gates import services as gates
 from controlplane.core.gates.models import EventCount, Gate
 from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, Question
-from slo.arithmetic.clock import end_of
 from slo.arithmetic.counts import Count
+from slo.arithmetic.minutes import end_of
 from slo.evaluation import gates as judging
 from slo.models import Minute, Reported, Sli
 from slo.tests import making

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from slo.arithmetic.evaluate import evaluate
+from slo.arithmetic.increments import MINUTE, Sample, by_minute, covered, grown
 from slo.arithmetic.objective import Objective
-from slo.arithmetic.steps import MINUTE, Sample, by_minute, covered, grown
 
 from . import promtool
 from .minutes import NOTHING_KNOWN, Happened, Past, rule, steady, wanted

@@ -4,7 +4,7 @@ import pytest
 
 from controlplane.core.clock import db_now
 from slo import metrics
-from slo.arithmetic.clock import end_of, last_ended
+from slo.arithmetic.minutes import end_of, last_ended
 from slo.evaluation import status
 from slo.models import Standing
 from slo.tests import making

@@ -7,7 +7,7 @@ import pytest
 from controlplane.core.gates.models import Hold
 from controlplane.core.trip_requests.models import TripRequest
 from slo.alerts import actions, lifecycle
-from slo.arithmetic.clock import end_of
+from slo.arithmetic.minutes import end_of
 from slo.evaluation import tick
 from slo.models import Alert, Slo, Standing
 from slo.tests import making

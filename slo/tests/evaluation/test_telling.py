@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from slo.alerts import lifecycle, notifications
-from slo.arithmetic.clock import end_of
 from slo.arithmetic.hysteresis import Firing
+from slo.arithmetic.minutes import end_of
 from slo.models import Alert
 from slo.tests.making import OPERATOR
 

@@ -6,7 +6,7 @@ from threading import Barrier, Thread
 import pytest
 from django.db import IntegrityError, connection, transaction
 
-from slo.arithmetic.clock import end_of
+from slo.arithmetic.minutes import end_of
 from slo.evaluation import tick
 from slo.models import Alert, Exclusion, Slo, Standing, Turn
 from slo.tests import making

@@ -5,7 +5,7 @@ import time
 import orjson
 import pytest
 
-from slo.ingest.prometheus.answers import WrongAnswer, counter
+from slo.ingest.prometheus.responses import WrongAnswer, counter
 
 
 def scalar(text):

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import orjson
 import pytest
 
-from slo.ingest.prometheus import asking
-from slo.ingest.prometheus.asking import Question, Reading
+from slo.ingest.prometheus import client
+from slo.ingest.prometheus.client import Question, Reading
 from slo.tests.prometheus.fake import fake_prometheus, vector
 
 AT = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -30,7 +30,7 @@ def question(url, minutes=1, **more):
 def ask(url, **more):
     resolver = more.pop("resolver", None)
     given = {"resolver": resolver} if resolver else {}
-    return asking.ask_all({1: question(url, **more)}, **given)[1]
+    return client.ask_all({1: question(url, **more)}, **given)[1]
 
 
 def test_both_counters_are_asked_for_at_each_moment(server):
@@ -149,7 +149,7 @@ def test_answer_that_has_no_end_is_not_read_to_it(server):
 
 
 def test_server_that_hangs_is_given_up(server, monkeypatch):
-    monkeypatch.setattr(asking, "ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr(client, "ANSWER_SECONDS", 0.2)
     server.hangs = 0.8
 
     found = ask(server.url, minutes=3)
@@ -168,17 +168,17 @@ def test_server_that_is_away_is_not_tried_for_each_question():
         return ["127.0.0.1"]
 
     url = f"http://prometheus.test:{port}"
-    found = asking.ask_all({n: question(url, 5) for n in range(20)}, resolver=resolver)
+    found = client.ask_all({n: question(url, 5) for n in range(20)}, resolver=resolver)
 
     assert {one.error for one in found.values()} == {"no connection"}
-    assert len(tried) <= 2 * asking.AT_ONCE_OF_A_SERVER
+    assert len(tried) <= 2 * client.AT_ONCE_OF_A_SERVER
 
 
 def test_one_that_is_away_keeps_no_other_from_being_asked(server):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         away = f"http://127.0.0.1:{taken.getsockname()[1]}"
 
-    found = asking.ask_all({1: question(away), 2: question(server.url)})
+    found = client.ask_all({1: question(away), 2: question(server.url)})
 
     assert found[1].error == "no connection"
     assert found[2].readings == (Reading(AT, 99, 100),)
@@ -187,16 +187,16 @@ def test_one_that_is_away_keeps_no_other_from_being_asked(server):
 def test_no_more_than_so_many_are_asked_at_once(server):
     server.hangs = 0.02
 
-    asking.ask_all({n: question(server.url, 2) for n in range(12)})
+    client.ask_all({n: question(server.url, 2) for n in range(12)})
 
     assert len(server.asked) == 48
-    assert server.most_at_once <= 2 * asking.AT_ONCE_OF_A_SERVER
+    assert server.most_at_once <= 2 * client.AT_ONCE_OF_A_SERVER
 
 
 def test_what_can_not_be_asked_in_time_is_left_without_an_error(server):
     server.hangs = 0.05
 
-    found = asking.ask_all({n: question(server.url, 10) for n in range(8)}, seconds=0.2)
+    found = client.ask_all({n: question(server.url, 10) for n in range(8)}, seconds=0.2)
 
     assert {one.error for one in found.values()} == {""}
     assert 0 < sum(one.asked for one in found.values()) < 80

@@ -5,7 +5,7 @@ import threading
 import pytest
 from django.db import connection, transaction
 
-from slo.ingest.prometheus import asking, polling
+from slo.ingest.prometheus import client, poller
 from slo.models import Sli, Slo
 from slo.objectives import services
 from slo.tests.making import ADMIN, slo
@@ -27,34 +27,34 @@ def test_removed_and_pushed_ones_are_not_asked_for(counting):
     services.remove(name="api", actor=ADMIN, now=BEGAN)
     slo("pushed")
 
-    assert polling.turn(BEGAN) == 0
+    assert poller.turn(BEGAN) == 0
     assert counting.asked == []
 
 
 def test_no_more_are_taken_at_once_than_may_be(counting, monkeypatch, believed_empty):
-    monkeypatch.setattr(polling, "MAX_AT_ONCE", 2)
+    monkeypatch.setattr(poller, "MAX_AT_ONCE", 2)
     asked_slo(counting, "gone")
     believed_empty(Sli)
     believed_empty(Slo)
     for name in ("api", "search", "mail"):
         asked_slo(counting, name)
 
-    assert (polling.turn(BEGAN), polling.turn(BEGAN), polling.turn(BEGAN)) == (2, 1, 0)
+    assert (poller.turn(BEGAN), poller.turn(BEGAN), poller.turn(BEGAN)) == (2, 1, 0)
 
 
 def test_answer_of_a_source_that_was_changed_meanwhile_is_not_counted(counting, monkeypatch):
     sli = asked_slo(counting)
-    polling.turn(BEGAN)
-    ask_all = asking.ask_all
+    poller.turn(BEGAN)
+    ask_all = client.ask_all
 
     def changed_meanwhile(questions, **more):
         found = ask_all(questions, **more)
         Slo.objects.update(source=source(counting, total="good"))
         return found
 
-    monkeypatch.setattr(asking, "ask_all", changed_meanwhile)
+    monkeypatch.setattr(client, "ask_all", changed_meanwhile)
 
-    assert polling.turn(BEGAN + MINUTE) == 0
+    assert poller.turn(BEGAN + MINUTE) == 0
     sli.refresh_from_db()
     assert sli.asked_to == FIRST
     assert counts(sli, [FIRST + 1])[0].total == 0
@@ -62,13 +62,13 @@ def test_answer_of_a_source_that_was_changed_meanwhile_is_not_counted(counting, 
 
 def test_other_query_begins_anew_and_what_was_counted_stays(counting):
     sli = asked_slo(counting)
-    polling.turn(BEGAN)
-    polling.turn(BEGAN + MINUTE)
+    poller.turn(BEGAN)
+    poller.turn(BEGAN + MINUTE)
     counting.says(more=lambda at: counting.values["total"](at) + 1_000_000)
 
     slo("api", source=source(counting, total="more"))
-    polling.turn(BEGAN + 2 * MINUTE)
-    polling.turn(BEGAN + 3 * MINUTE)
+    poller.turn(BEGAN + 2 * MINUTE)
+    poller.turn(BEGAN + 3 * MINUTE)
 
     found = counts(sli, [FIRST + 1, FIRST + 2, FIRST + 3])
     assert [one.total for one in found] == [10, 10, 20]
@@ -76,18 +76,18 @@ def test_other_query_begins_anew_and_what_was_counted_stays(counting):
 
 def test_answer_that_comes_when_another_asks_already_is_not_counted(counting, monkeypatch):
     sli = asked_slo(counting)
-    ask_all = asking.ask_all
+    ask_all = client.ask_all
 
     def taken_meanwhile(questions, **more):
         found = ask_all(questions, **more)
-        Sli.objects.update(ask_after=BEGAN + 2 * polling.LEASE)
+        Sli.objects.update(ask_after=BEGAN + 2 * poller.LEASE)
         return found
 
-    monkeypatch.setattr(asking, "ask_all", taken_meanwhile)
+    monkeypatch.setattr(client, "ask_all", taken_meanwhile)
 
-    assert polling.turn(BEGAN) == 0
+    assert poller.turn(BEGAN) == 0
     sli.refresh_from_db()
-    assert (sli.asked_to, sli.ask_after) == (None, BEGAN + 2 * polling.LEASE)
+    assert (sli.asked_to, sli.ask_after) == (None, BEGAN + 2 * poller.LEASE)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -106,7 +106,7 @@ def test_one_that_somebody_else_claims_just_now_is_passed_over(counting):
     other.start()
     held.wait(10)
     try:
-        assert polling.turn(BEGAN) == 0
+        assert poller.turn(BEGAN) == 0
     finally:
         done.set()
         other.join()
@@ -122,7 +122,7 @@ def test_turns_at_the_same_time_ask_once(counting):
     def run():
         barrier.wait()
         try:
-            polling.turn(BEGAN)
+            poller.turn(BEGAN)
         finally:
             connection.close()
 
@@ -139,8 +139,8 @@ def test_turns_at_the_same_time_ask_once(counting):
 
 def test_lease_of_one_who_died_ends(counting):
     sli = asked_slo(counting)
-    Sli.objects.update(ask_after=BEGAN + polling.LEASE)
+    Sli.objects.update(ask_after=BEGAN + poller.LEASE)
 
-    assert polling.turn(BEGAN) == 0
-    assert polling.turn(BEGAN + polling.LEASE) == 1
+    assert poller.turn(BEGAN) == 0
+    assert poller.turn(BEGAN + poller.LEASE) == 1
     assert counts(sli, [FIRST + 1])[0].total == 0

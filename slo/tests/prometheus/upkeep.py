@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
-from slo.arithmetic.clock import last_ended
-from slo.counters import reading
+from slo.arithmetic.minutes import last_ended
+from slo.counters import reader
 from slo.models import Sli
 from slo.tests.making import slo
 
@@ -21,7 +21,7 @@ def asked_slo(server, name="api", **more):
 
 
 def counts(sli, minutes):
-    found = reading.counts({sli.pk: set(minutes)})
+    found = reader.counts({sli.pk: set(minutes)})
     return [found[sli.pk, minute] for minute in minutes]
 
 

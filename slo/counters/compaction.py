@@ -1,0 +1,109 @@
+"""Minutes that are past for long become hours: the same figures in a sixtieth of the rows."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import connection, transaction
+
+from slo.arithmetic.counts import NOTHING, Count
+from slo.arithmetic.minutes import last_ended
+
+from . import hours, postgres_arrays, writer
+from .hours import MINUTES_AN_HOUR
+
+UNPACKED = timedelta(days=3)
+MAX_SLIS = 100
+"""Packed in a transaction, of each the rows of a day at most: others wait for these SLIs."""
+MAX_HOURS = 24
+# The oldest row of each: those whose hour is over for long have something to pack.
+_DUE = """
+    SELECT s.id, m.minute / 60 FROM slo_sli s
+    CROSS JOIN LATERAL (
+        SELECT minute FROM slo_minute WHERE sli_id = s.id ORDER BY minute LIMIT 1
+    ) m
+    WHERE s.id > %(after)s AND m.minute < %(before)s ORDER BY s.id LIMIT %(most)s
+"""
+_ROWS = """
+    SELECT asked.sli, m.minute, m.good, m.total, m.covered
+    FROM unnest(%(slis)s::bigint[], %(until)s::int[]) AS asked (sli, until)
+    JOIN slo_minute m ON m.sli_id = asked.sli AND m.minute < asked.until
+    ORDER BY m.sli_id, m.minute
+"""
+_LAST = """
+    SELECT asked.sli, h.good[60], h.total[60], h.covered[60]
+    FROM unnest(%(slis)s::bigint[]) AS asked (sli)
+    CROSS JOIN LATERAL (
+        SELECT good, total, covered FROM slo_hour WHERE sli_id = asked.sli
+        ORDER BY hour DESC LIMIT 1
+    ) h
+"""
+_DELETE = """
+    DELETE FROM slo_minute m
+    USING unnest(%(slis)s::bigint[], %(until)s::int[]) AS asked (sli, until)
+    WHERE m.sli_id = asked.sli AND m.minute < asked.until
+"""
+
+
+def pack(now: datetime, *, most: int) -> int:
+    """Pack whole hours that ended 3 days ago, some of each SLI at a time, until about `most` rows
+    are packed; returns how many were."""
+    before = last_ended(now - UNPACKED) // MINUTES_AN_HOUR * MINUTES_AN_HOUR
+    done = after = 0
+    while done < most:
+        due = _due(after, before)
+        if not due:
+            if not after:
+                break
+            after = 0  # Once more from the beginning: of each only some hours were packed.
+            continue
+        until = {sli: min(before, (hour + MAX_HOURS) * 60) for sli, hour in due.items()}
+        done += _pack(until)
+        after = max(due)
+    return done
+
+
+def _due(after: int, before: int) -> dict[int, int]:
+    """SLIs (ids above `after`) with minutes to be packed, and the hour of the first of these."""
+    asked = {"after": after, "before": before, "most": MAX_SLIS}
+    with connection.cursor() as cursor:
+        cursor.execute(_DUE, asked)
+        return dict(cursor.fetchall())
+
+
+@transaction.atomic
+def _pack(until: Mapping[int, int]) -> int:
+    """Pack the minutes before these; held, so that nobody adds to them meanwhile."""
+    writer.lock(until.keys())
+    asked = {
+        "slis": postgres_arrays.numbers(until),
+        "until": postgres_arrays.numbers(until.values()),
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_LAST, asked)
+        last = {row[0]: Count(*row[1:]) for row in cursor.fetchall()}
+        cursor.execute(_ROWS, asked)
+        rows: dict[int, dict[int, Count]] = {}
+        for sli, minute, *columns in cursor.fetchall():
+            rows.setdefault(sli, {})[minute] = Count(*columns)
+        written = [
+            hour
+            for sli, minutes in rows.items()
+            for hour in _hours(sli, minutes, last.get(sli, NOTHING))
+        ]
+        hours.store(written)
+        cursor.execute(_DELETE, asked)
+        return int(cursor.rowcount)
+
+
+def _hours(sli: int, minutes: Mapping[int, Count], before: Count) -> Sequence[dict[str, Any]]:
+    """One row for each hour in which there is one of a minute."""
+    result = []
+    for hour in sorted({minute // MINUTES_AN_HOUR for minute in minutes}):
+        start = hour * MINUTES_AN_HOUR
+        counts = []
+        for minute in range(start, start + MINUTES_AN_HOUR):
+            before = minutes.get(minute, before)
+            counts.append(before)
+        result.append(hours.row_of(sli, hour, counts))
+    return result

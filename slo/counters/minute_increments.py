@@ -1,0 +1,39 @@
+"""What is to be added to the counters of an SLI, put together before anything is written. Pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from slo.arithmetic.increments import Growth, by_minute, covered
+
+
+@dataclass
+class Tally:
+    """What to add to an SLI: counts by minute (`[good, total]`), and the minutes that are covered.
+
+    A minute that is named gets a row, also where nothing is added.
+    """
+
+    counts: dict[int, list[float]] = field(default_factory=dict)
+    covered: set[int] = field(default_factory=set)
+
+    def add(self, growths: Iterable[Growth], sign: int = 1) -> None:
+        """Add what came in these steps; with a `sign` of -1 take it away."""
+        for growth in growths:
+            for minute, good, total in by_minute(growth):
+                self.put(minute, sign * good, sign * total)
+
+    def put(self, minute: int, good: float, total: float) -> None:
+        there = self.counts.get(minute)
+        if there is None:
+            self.counts[minute] = [good, total]
+        else:
+            there[0] += good
+            there[1] += total
+
+    def cover(self, spans: Iterable[tuple[int, int]]) -> None:
+        for began, ended in spans:
+            self.covered.update(covered(began, ended))
+
+    def minutes(self) -> list[int]:
+        """Those that it names, in order."""
+        return sorted(self.covered.union(self.counts))

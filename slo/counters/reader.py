@@ -1,0 +1,112 @@
+"""Counters as they stood at the end of minutes. Before an SLI's first row everything is zero.
+
+The rows of an SLI's minutes are all later than its packed hours: so whatever minute is asked for,
+it is the last row of a minute at or before it, or else it is in the last hour at or before it.
+"""
+
+from bisect import bisect_right
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection
+
+from slo.arithmetic.counts import NOTHING, Count
+from slo.models import Hour, Sli
+
+from . import postgres_arrays
+
+ORIGIN = -1
+"""The hour that stands for all that is forgotten: what was counted by its end."""
+# Each look-up is a step or two in an index: the history may be as long as it likes.
+_COUNTS = """
+    SELECT asked.sli, asked.minute, coalesce(m.good, h.good, 0), coalesce(m.total, h.total, 0),
+           coalesce(m.covered, h.covered, 0)
+    FROM unnest(%(slis)s::bigint[], %(minutes)s::int[]) AS asked (sli, minute)
+    LEFT JOIN LATERAL (
+        SELECT good, total, covered FROM slo_minute
+        WHERE sli_id = asked.sli AND minute <= asked.minute ORDER BY minute DESC LIMIT 1
+    ) m ON true
+    LEFT JOIN LATERAL (
+        SELECT good[place] AS good, total[place] AS total, covered[place] AS covered FROM (
+            SELECT good, total, covered,
+                   CASE WHEN hour = asked.minute / 60 THEN asked.minute %% 60 + 1 ELSE 60 END place
+            FROM slo_hour WHERE sli_id = asked.sli AND hour <= asked.minute / 60
+            ORDER BY hour DESC LIMIT 1
+        ) packed WHERE m.good IS NULL
+    ) h ON true
+"""
+# One statement, so that nobody packs an hour, or puts something where it belongs, in between.
+_HISTORY = """
+    SELECT hour * 60, good, total, covered FROM slo_hour
+    WHERE sli_id = %(sli)s AND hour <= %(last)s / 60 AND hour >= coalesce(
+        (SELECT max(hour) FROM slo_hour WHERE sli_id = %(sli)s AND hour <= %(first)s / 60), 0)
+    UNION ALL
+    SELECT minute, ARRAY[good], ARRAY[total], ARRAY[covered] FROM slo_minute
+    WHERE sli_id = %(sli)s AND minute <= %(last)s AND minute >= coalesce(
+        (SELECT max(minute) FROM slo_minute WHERE sli_id = %(sli)s AND minute <= %(first)s), 0)
+    ORDER BY 1
+"""
+
+
+@dataclass(frozen=True)
+class History:
+    """What is known of one SLI over a span of minutes, held in memory.
+
+    `minutes` ascend and belong to `counts` one by one; `first` is the minute of the SLI's first
+    row, null if it has none.
+    """
+
+    minutes: list[int]
+    counts: list[Count]
+    first: int | None
+
+    def at(self, minute: int) -> Count:
+        """Counters up to the end of this minute, which must be within the span that was read."""
+        place = bisect_right(self.minutes, minute)
+        return self.counts[place - 1] if place else NOTHING
+
+
+def counts(sli_minutes: Mapping[int, Collection[int]]) -> dict[tuple[int, int], Count]:
+    """Counters of each SLI (by id) up to the end of each of its minutes, in one query."""
+    pairs = [(sli, minute) for sli, minutes in sli_minutes.items() for minute in minutes]
+    if not pairs:
+        return {}
+    asked = {
+        "slis": postgres_arrays.numbers(sli for sli, _ in pairs),
+        "minutes": postgres_arrays.numbers(minute for _, minute in pairs),
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_COUNTS, asked)
+        return {
+            (sli, minute): Count(good, total, covered)
+            for sli, minute, good, total, covered in cursor.fetchall()
+        }
+
+
+def history(sli_id: int, first_minute: int, last_minute: int) -> History:
+    """Everything known of an SLI from the end of `first_minute` to the end of `last_minute`."""
+    asked = {"sli": sli_id, "first": first_minute, "last": last_minute}
+    minutes, known = [first_minute], [NOTHING]
+    with connection.cursor() as cursor:
+        cursor.execute(_HISTORY, asked)
+        for start, *columns in cursor.fetchall():
+            for minute, row in enumerate(zip(*columns, strict=True), start):
+                if minute <= first_minute:
+                    known[0] = Count(*row)
+                elif minute <= last_minute:
+                    minutes.append(minute)
+                    known.append(Count(*row))
+    return History(minutes, known, first_of(sli_id))
+
+
+def first_of(sli_id: int) -> int | None:
+    """The minute of the SLI's first row; null if it has none."""
+    found: Any = Sli.objects.filter(pk=sli_id).values_list("first", flat=True).first()
+    return None if found is None else int(found)
+
+
+def forgotten_to(sli_id: int) -> int | None:
+    """The minute before which all of an SLI is forgotten; null if nothing is."""
+    is_forgotten = Hour.objects.filter(sli=sli_id, hour=ORIGIN).exists()
+    return first_of(sli_id) if is_forgotten else None

@@ -1,0 +1,148 @@
+"""What is kept of counters for a while only."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import connection, transaction
+
+from controlplane.core.retention import forget
+from slo.arithmetic.minutes import last_ended
+from slo.models import Series
+from slo.models.counters import IMPORTED
+
+from . import hours, postgres_arrays, writer
+from .hours import MINUTES_AN_HOUR
+from .reader import ORIGIN, counts
+
+MIN_DAYS = 35
+DAYS_MORE = 5
+SAMPLES_KEPT = timedelta(hours=25)
+SERIES_KEPT = timedelta(days=35)
+BOOTS_KEPT = 100
+"""Of each source, the newest; others are forgotten as soon as their samples are."""
+BATCHES_KEPT = timedelta(days=8)
+MAX_SLIS = 100
+# An SLI's history goes by its own last row, what was imported of last year stays: but not by one
+# that is of the future.
+_OLD = """
+    SELECT s.id, old.hour FROM slo_sli s LEFT JOIN slo_slo o ON o.id = s.slo_id
+    CROSS JOIN LATERAL (
+        SELECT least(s.last, %(minute)s) / 60
+               - greatest(%(least)s, coalesce(o.window_days + %(more)s, 0)) * 24 AS hour
+    ) old
+    WHERE s.id > %(after)s AND s.last IS NOT NULL AND EXISTS (
+        SELECT FROM slo_hour h WHERE h.sli_id = s.id AND h.hour >= 0 AND h.hour < old.hour
+    ) ORDER BY s.id LIMIT %(most)s
+"""
+_DELETE = """
+    DELETE FROM slo_hour h USING unnest(%(slis)s::bigint[], %(hours)s::int[]) AS asked (sli, hour)
+    WHERE h.sli_id = asked.sli AND h.hour < asked.hour
+"""
+_DELETE_SAMPLES = """
+    DELETE FROM slo_sample USING unnest(%(slis)s::bigint[], %(hours)s::int[]) AS asked (sli, hour),
+        slo_series s
+    WHERE s.sli_id = asked.sli AND series_id = s.id AND minute < asked.hour * 60
+"""
+_BEGIN = """
+    UPDATE slo_sli s SET first = greatest(s.first, asked.hour * 60)
+    FROM unnest(%(slis)s::bigint[], %(hours)s::int[]) AS asked (sli, hour) WHERE s.id = asked.sli
+"""
+# The last minute before stays until a later one is as old: what comes late is put after it. Each
+# series is a look-up or two in an index, however many samples there are.
+_SAMPLES = """
+    DELETE FROM slo_sample WHERE (series_id, minute) IN (
+        SELECT s.id, old.minute FROM slo_series s
+        CROSS JOIN LATERAL (
+            SELECT minute FROM slo_sample WHERE series_id = s.id
+              AND minute < extract(epoch FROM %(before)s::timestamptz)::bigint / 60
+              AND (s.at < %(before)s OR minute < (
+                SELECT max(minute) FROM slo_sample WHERE series_id = s.id
+                  AND minute < extract(epoch FROM %(before)s::timestamptz)::bigint / 60))
+        ) old
+        WHERE s.id = ANY(%(series)s::bigint[]) LIMIT %(most)s)
+"""
+# A boot that comes back unknown, of a source that is known, would count all that it ever did: so
+# its newest ones stay for long, and all go at last. A source that is forgotten begins anew. Of an
+# SLI that is added to just now they wait for the next time.
+_SERIES = """
+    DELETE FROM slo_series WHERE at < %(before)s AND id = ANY(ARRAY(
+        SELECT old.id FROM slo_series old JOIN slo_sli i ON i.id = old.sli_id
+        WHERE old.at < %(before)s {}
+          AND NOT EXISTS (SELECT FROM slo_sample WHERE series_id = old.id)
+        LIMIT %(most)s FOR NO KEY UPDATE OF i SKIP LOCKED))
+"""
+_BOOTS = """
+    AND old.id IN (SELECT id FROM (
+        SELECT id, row_number() OVER (PARTITION BY sli_id, source ORDER BY at DESC, id DESC) AS n
+        FROM slo_series) counted WHERE n > {})
+"""
+_BATCHES = """
+    DELETE FROM slo_batch WHERE id = ANY(ARRAY(
+        SELECT id FROM slo_batch WHERE received_at < %(before)s
+        ORDER BY received_at LIMIT %(most)s FOR UPDATE SKIP LOCKED))
+"""
+
+
+def purge_samples(now: datetime, *, at_once: int, most: int) -> int:
+    """Forget samples that nothing can come before any more; returns how many rows. Those of a file
+    are kept as long as its history, so that the same file adds nothing."""
+    done = after = 0
+    rows = Series.objects.exclude(source=IMPORTED).order_by("pk").values_list("pk", flat=True)
+    while done < most and (some := list(rows.filter(pk__gt=after)[:at_once])):
+        asked = {"series": some, "before": now - SAMPLES_KEPT, "most": at_once}
+        deleted = _execute(_SAMPLES, asked)
+        done += deleted
+        if deleted < at_once:
+            after = some[-1]
+    return done
+
+
+def purge(now: datetime, *, at_once: int, most: int) -> int:
+    """Forget boots and sources that are gone, batches that are old, and history beyond every
+    period."""
+    kept = [
+        (_SERIES.format(_BOOTS.format(BOOTS_KEPT)), SAMPLES_KEPT),
+        (_SERIES.format(""), SERIES_KEPT),
+        (_BATCHES, BATCHES_KEPT),
+    ]
+    return forget(kept, now, at_once=at_once, most=most) + _purge_history(last_ended(now), most)
+
+
+def _purge_history(minute: int, most: int) -> int:
+    done = after = 0
+    while done < most:
+        with connection.cursor() as cursor:
+            asked = {"least": MIN_DAYS, "more": DAYS_MORE, "after": after, "most": MAX_SLIS}
+            cursor.execute(_OLD, {**asked, "minute": minute})
+            old = dict(cursor.fetchall())
+        if not old:
+            break
+        done += _forget_hours(old)
+        after = max(old)
+    return done
+
+
+def _execute(statement: str, asked: dict[str, Any]) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, asked)
+        return int(cursor.rowcount)
+
+
+@transaction.atomic
+def _forget_hours(old: dict[int, int]) -> int:
+    """Forget what SLIs (by id) counted before an hour. What it came to stays, as their origin, so
+    that nothing seems to have been counted all at once after it."""
+    writer.lock(old.keys())
+    before = {sli: [hour * MINUTES_AN_HOUR - 1] for sli, hour in old.items()}
+    origins = [
+        hours.row_of(sli, ORIGIN, [count] * MINUTES_AN_HOUR)
+        for (sli, _), count in counts(before).items()
+    ]
+    asked = {"slis": postgres_arrays.numbers(old), "hours": postgres_arrays.numbers(old.values())}
+    with connection.cursor() as cursor:
+        cursor.execute(_DELETE, asked)
+        deleted = int(cursor.rowcount)
+        cursor.execute(_DELETE_SAMPLES, asked)
+        hours.store(origins)
+        cursor.execute(_BEGIN, asked)
+    return deleted

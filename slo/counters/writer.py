@@ -1,0 +1,155 @@
+"""Adding to the counters of minutes, in the order of SLIs' ids so that nobody waits in a circle.
+
+A row holds what was counted since ever, so whatever is added to a minute is added to all later rows
+as well: one statement moves them all.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import orjson
+from django.db import connection
+
+from slo.arithmetic.counts import Count
+
+from . import hours, postgres_arrays
+from .minute_increments import Tally
+
+_LOCK = """
+    SELECT s.id, s.first, s.last, coalesce(o.name, '')
+    FROM slo_sli s LEFT JOIN slo_slo o ON o.id = s.slo_id
+    WHERE s.id = ANY(%s::bigint[]) ORDER BY s.id FOR NO KEY UPDATE OF s
+"""
+# The last row at or before each minute, and the one before that.
+_AROUND = """
+    SELECT asked.sli, asked.minute, m.minute, m.good, m.total, m.covered
+    FROM unnest(%(slis)s::bigint[], %(minutes)s::int[]) AS asked (sli, minute)
+    CROSS JOIN LATERAL (
+        SELECT minute, good, total, covered FROM slo_minute
+        WHERE sli_id = asked.sli AND minute <= asked.minute ORDER BY minute DESC LIMIT 2
+    ) m
+"""
+_MOVE = """
+    UPDATE slo_minute m
+    SET good = m.good + by.good, total = m.total + by.total, covered = m.covered + by.covered
+    FROM json_to_recordset(%s::json)
+         AS by (sli bigint, since int, until int, good float8, total float8, covered int)
+    WHERE m.sli_id = by.sli AND m.minute >= by.since AND m.minute < by.until
+"""
+_INSERT = """
+    INSERT INTO slo_minute (sli_id, minute, good, total, covered)
+    SELECT new.* FROM json_to_recordset(%s::json)
+         AS new (sli bigint, minute int, good float8, total float8, covered int)
+"""
+_REACH = """
+    UPDATE slo_sli s SET first = least(s.first, new.first), last = greatest(s.last, new.last)
+    FROM json_to_recordset(%s::json) AS new (sli bigint, first int, last int)
+    WHERE s.id = new.sli
+"""
+NEVER = 2**31 - 1
+AT_ONCE = 20_000
+"""Rows in a statement."""
+
+
+class Locked(NamedTuple):
+    """An SLI that is held to the end of the transaction: the minutes of its first and last row, and
+    the name of its SLO if it is of one."""
+
+    id: int
+    first: int | None
+    last: int | None
+    slo: str
+
+
+def lock(slis: Collection[int]) -> dict[int, Locked]:
+    """Hold these SLIs (ids) to the end of the transaction; those that there are."""
+    with connection.cursor() as cursor:
+        cursor.execute(_LOCK, [postgres_arrays.numbers(sorted(slis))])
+        return {row[0]: Locked(*row) for row in cursor.fetchall()}
+
+
+def add(locked: Mapping[int, Locked], tallies: Mapping[int, Tally]) -> None:
+    """Add to SLIs (by id) that :func:`lock` holds. What is covered already stays so, once."""
+    wanted = {sli: tally.minutes() for sli, tally in sorted(tallies.items())}
+    around = _around(wanted)
+    early = {
+        sli: tallies[sli]
+        for sli, minutes in wanted.items()
+        if minutes and locked[sli].first is not None and len(around.get((sli, minutes[0]), ())) < 2
+    }
+    carried = hours.add(early)
+    moves: list[dict[str, Any]] = []
+    inserts: list[dict[str, Any]] = []
+    reach: list[dict[str, Any]] = []
+    for sli, minutes in wanted.items():
+        if minutes:
+            before = carried.get(sli, hours.NONE)
+            _add_one(locked[sli], tallies[sli], minutes, around, before, moves, inserts)
+            reach += _reached(locked[sli], minutes)
+    _execute(_MOVE, moves)
+    _execute(_INSERT, inserts)
+    _execute(_REACH, reach)
+
+
+Row = tuple[int, Count]
+
+
+def _around(wanted: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], list[Row]]:
+    """For each SLI and minute the last row at or before it, and the one before, if there are."""
+    pairs = [(sli, minute) for sli, minutes in wanted.items() for minute in minutes]
+    found: dict[tuple[int, int], list[Row]] = {}
+    with connection.cursor() as cursor:
+        for start in range(0, len(pairs), AT_ONCE):
+            some = pairs[start : start + AT_ONCE]
+            slis, minutes = map(postgres_arrays.numbers, zip(*some, strict=True))
+            cursor.execute(_AROUND, {"slis": slis, "minutes": minutes})
+            for sli, minute, at, good, total, covered in cursor.fetchall():
+                found.setdefault((sli, minute), []).append((at, Count(good, total, covered)))
+    for rows in found.values():
+        rows.sort(reverse=True)
+    return found
+
+
+def _add_one(
+    sli: Locked,
+    tally: Tally,
+    minutes: Sequence[int],
+    around: Mapping[tuple[int, int], Sequence[Row]],
+    before: hours.Carried,
+    moves: list[dict[str, Any]],
+    inserts: list[dict[str, Any]],
+) -> None:
+    """Note which rows of one SLI move by how much, and which are new."""
+    good, total, covered = before.by
+    since = hours.end_of(before)
+    for minute in (*(each for each in minutes if each >= since), NEVER):
+        if (good or total or covered) and sli.last is not None and since <= sli.last:
+            by = {"good": good, "total": total, "covered": covered}
+            moves.append({"sli": sli.id, "since": since, "until": minute, **by})
+        if minute == NEVER:
+            return
+        known = around.get((sli.id, minute), ())
+        at, there = known[0] if known else (None, before.was)
+        earlier = known[1][1] if len(known) > 1 else before.was
+        more_good, more = tally.counts.get(minute, (0, 0))
+        is_known = at == minute and there.covered > earlier.covered
+        good, total = good + more_good, total + more
+        covered += minute in tally.covered and not is_known
+        if at != minute:
+            row = {"good": there.good + good, "total": there.total + total}
+            row["covered"] = there.covered + covered
+            inserts.append({"sli": sli.id, "minute": minute, **row})
+        since = minute if at == minute else minute + 1
+
+
+def _reached(sli: Locked, minutes: Sequence[int]) -> list[dict[str, Any]]:
+    first, last = minutes[0], minutes[-1]
+    if sli.first is not None and sli.last is not None and sli.first <= first <= last <= sli.last:
+        return []
+    return [{"sli": sli.id, "first": first, "last": last}]
+
+
+def _execute(statement: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    with connection.cursor() as cursor:
+        for start in range(0, len(rows), AT_ONCE):
+            cursor.execute(statement, [orjson.dumps(rows[start : start + AT_ONCE]).decode()])

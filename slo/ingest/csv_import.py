@@ -1,0 +1,132 @@
+"""History from a file: cumulative counters as CSV, `ts,good,total`."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from django.db import transaction
+
+from controlplane.core.actors import Actor
+from controlplane.core.audit import services as audit
+from controlplane.core.errors import InvalidInput
+from slo.arithmetic.minutes import minute_of
+from slo.counters import reader, slis
+from slo.models import Slo
+from slo.models.counters import IMPORTED
+
+from . import recorder
+from .field_parsers import MAX_NUMBER
+from .points import AHEAD
+from .recorder import Sample
+
+HEADER = ("ts", "good", "total")
+AT_ONCE = 10_000
+MAX_ERRORS = 20
+LATEST = datetime(2200, 1, 1, tzinfo=UTC)
+EARLIEST = datetime(1971, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Imported:
+    """How many points there were, how many of them were not known yet, and how many are older than
+    what is kept."""
+
+    points: int
+    new: int
+    old: int = 0
+
+    def __str__(self) -> str:
+        known = self.points - self.new - self.old
+        said = f"{self.new} points taken in"
+        said += f", {known} were known already" if known else ""
+        return said + (f", {self.old} are older than what is kept" if self.old else "")
+
+
+@transaction.atomic(savepoint=False)
+def import_points(*, slo: Slo, text_lines: Iterable[str], actor: Actor, now: datetime) -> Imported:
+    """Take in lines of `ts,good,total`: RFC 3339 or Unix seconds, and cumulative counts. However
+    old they are; the earliest of all is what is counted from. The same again adds nothing.
+
+    Raises :class:`InvalidInput`, by line, and then nothing is taken in.
+    """
+    sli = slis.of_slo(slo)
+    told = _read(text_lines, sli.pk, now + AHEAD)
+    forgotten = reader.forgotten_to(sli.pk)
+    # What was forgotten of a file would be counted again, with the step into what was not.
+    samples = [one for one in told if forgotten is None or minute_of(one.at) >= forgotten]
+    samples.sort(key=lambda sample: sample.at)
+    new = 0
+    for start in range(0, len(samples), AT_ONCE):
+        some = samples[start : start + AT_ONCE]
+        new += recorder.add(some, now=now, at_once=True, is_noted=True)[sli.pk]
+    done = Imported(len(told), new, len(told) - len(samples))
+    if samples:
+        span = {"from": samples[0].at, "to": samples[-1].at}
+        audit.record(
+            actor=actor,
+            action="slo.points_imported",
+            target=f"slo:{slo.name}",
+            after={"points": done.points, "new": done.new, **span},
+            now=now,
+        )
+    return done
+
+
+def _read(lines: Iterable[str], sli: int, latest: datetime) -> list[Sample]:
+    samples: list[Sample] = []
+    errors: dict[str, list[str]] = {}
+    for number, line in enumerate(lines, 1):
+        columns = [column.strip() for column in line.split(",")]
+        if not any(columns) or (number == 1 and _is_header(columns)):
+            continue
+        try:
+            at, good, total = _columns(columns)
+            if at > latest:
+                raise ValueError("ts must not be in the future.")
+        except ValueError as error:
+            errors[f"line {number}"] = [str(error)]
+            if len(errors) >= MAX_ERRORS:
+                break
+            continue
+        samples.append(Sample(sli, IMPORTED, "", at, good, total))
+    if errors:
+        raise InvalidInput(errors)
+    return samples
+
+
+def _is_header(columns: list[str]) -> bool:
+    return tuple(column.lower().strip('"\ufeff') for column in columns) == HEADER
+
+
+def _columns(columns: list[str]) -> tuple[datetime, float, float]:
+    if len(columns) != len(HEADER):
+        raise ValueError("Must have three columns: ts, good, total.")
+    at, good, total = (column.strip('"') for column in columns)
+    counts = _count(good, "good"), _count(total, "total")
+    if counts[0] > counts[1]:
+        raise ValueError("good must not be more than total.")
+    return _moment(at), *counts
+
+
+def _count(text: str, name: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= MAX_NUMBER:
+        raise ValueError(f"{name} must be a number from 0 to 2^53.")
+    return value
+
+
+def _moment(text: str) -> datetime:
+    try:
+        at = datetime.fromtimestamp(float(text), UTC)
+    except (ValueError, OverflowError, OSError):
+        try:
+            at = datetime.fromisoformat(text)
+        except ValueError:
+            at = LATEST
+    at = at.replace(tzinfo=UTC) if at.tzinfo is None else at
+    if not EARLIEST <= at < LATEST:
+        raise ValueError("ts must be a time such as 2026-11-21T02:11:00Z, or Unix seconds.")
+    return at

@@ -1,0 +1,195 @@
+"""What is added at once, and what is left to a tick because too many rows move by it: a collector
+that was away for a day and sends all of it, or a thousand counters that began weeks ago."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+from django.db import connection, transaction
+
+from slo.arithmetic import increments
+from slo.arithmetic.boots import Merged, Span
+from slo.arithmetic.increments import Growth, covered, minute_of
+from slo.counters import writer
+from slo.counters.minute_increments import Tally
+from slo.counters.writer import Locked
+
+NEAR = 15
+"""Minutes: what moves no more rows than these is always added at once."""
+MAX_ROWS = 100_000
+"""Of SLIs that move more than that together, the tick does the rest; some seconds' work."""
+AT_ONCE = 20_000
+MAX_SLIS = 20
+MAX_MINUTES = 50_000
+"""That are looked at in one transaction: others wait for these SLIs meanwhile."""
+_KEEP = """
+    INSERT INTO slo_delayed (sli_id, began, ended, good, total, covers)
+    SELECT late.* FROM json_to_recordset(%s::json)
+         AS late (sli bigint, began bigint, ended bigint, good float8, total float8, covers bool)
+"""
+_TAKE = """
+    DELETE FROM slo_delayed WHERE sli_id = ANY(%s)
+    RETURNING sli_id, began, ended, good, total, covers
+"""
+_DUE = """
+    SELECT d.sli_id, (max(d.ended) - min(d.began)) / 60000000
+    FROM slo_delayed d GROUP BY d.sli_id ORDER BY min(d.id) LIMIT %s
+"""
+
+
+@dataclass
+class _Far:
+    """What moves many rows of an SLI: steps to add, or with a sign of -1 to take away, and spans;
+    and how many minutes lie behind its beginning."""
+
+    growths: list[tuple[Growth, int]] = field(default_factory=list)
+    spans: list[Span] = field(default_factory=list)
+    reach: int = 0
+
+
+class Work:
+    """All that is to be added to SLIs that are held, as it is put together."""
+
+    def __init__(self, locked: Mapping[int, Locked]) -> None:
+        self.locked = locked
+        self.tallies: dict[int, Tally] = {}
+        self.far: dict[int, _Far] = {}
+
+    def go_on(self, sli: int, step: Growth) -> None:
+        """A short step from the last sample of a source to a new one."""
+        ended = minute_of(step.ended)
+        last = self.locked[sli].last
+        if last is not None and last - ended > NEAR:
+            self._add_far(sli, step, 1)
+            self._cover_far(sli, (step.began, step.ended))
+            return
+        tally = self._tally(sli)
+        tally.put(ended, step.good, step.total)
+        tally.covered.update(covered(step.began, step.ended))
+
+    def add(self, sli: int, merged: Merged) -> None:
+        """All that follows from samples of a source; a minute that has one of them gets a row."""
+        for sign, some in ((1, merged.added), (-1, merged.removed)):
+            for step in some:
+                if step.total:
+                    self.grow(sli, step, sign)
+        for span in merged.spans:
+            self.cover(sli, span)
+        for samples in merged.new.values():
+            for sample in samples:
+                self.grow(sli, Growth(sample.at, sample.at, 0.0, 0.0))
+
+    def grow(self, sli: int, step: Growth, sign: int = 1) -> None:
+        if self._is_near(sli, step.began):
+            self._tally(sli).add((step,), sign)
+        else:
+            self._add_far(sli, step, sign)
+
+    def cover(self, sli: int, span: Span) -> None:
+        if self._is_near(sli, span[0]):
+            self._tally(sli).cover((span,))
+        else:
+            self._cover_far(sli, span)
+
+    def settle(self, *, at_once: bool) -> list[dict[str, Any]]:
+        """Put what moves many rows to the rest, or if that is too much return what to leave."""
+        if not at_once and sum(far.reach for far in self.far.values()) > MAX_ROWS:
+            return [row for sli, far in self.far.items() for row in _rows(sli, far)]
+        for sli, far in self.far.items():
+            tally = self._tally(sli)
+            for step, sign in far.growths:
+                tally.add((step,), sign)
+            tally.cover(far.spans)
+        return []
+
+    def _tally(self, sli: int) -> Tally:
+        tally = self.tallies.get(sli)
+        if tally is None:
+            tally = self.tallies[sli] = Tally()
+        return tally
+
+    def _is_near(self, sli: int, began: int) -> bool:
+        last = self.locked[sli].last
+        return last is not None and last - minute_of(began) <= NEAR
+
+    def _add_far(self, sli: int, step: Growth, sign: int) -> None:
+        far = self._far(sli, step.began, step.ended)
+        far.growths.append((step, sign))
+
+    def _cover_far(self, sli: int, span: Span) -> None:
+        self._far(sli, *span).spans.append(span)
+
+    def _far(self, sli: int, began: int, ended: int) -> _Far:
+        far = self.far.get(sli)
+        if far is None:
+            far = self.far[sli] = _Far()
+        newest = max(self.locked[sli].last or 0, minute_of(ended))
+        far.reach = max(far.reach, newest - minute_of(began))
+        return far
+
+
+def add(work: Work, *, at_once: bool = False) -> None:
+    """Add it, to SLIs that are held; what is too much, unless all shall be added `at_once`, soon
+    after."""
+    left = work.settle(at_once=at_once)
+    if work.tallies:
+        writer.add(work.locked, work.tallies)
+    with connection.cursor() as cursor:
+        for start in range(0, len(left), AT_ONCE):
+            cursor.execute(_KEEP, [orjson.dumps(left[start : start + AT_ONCE]).decode()])
+
+
+def fold(*, most: int) -> int:
+    """Add what was left, of about so many rows; some SLIs at a time. Returns how many rows."""
+    done = 0
+    while done < most:
+        taken = _fold_some()
+        if not taken:
+            break
+        done += taken
+    return done
+
+
+@transaction.atomic
+def _fold_some() -> int:
+    slis = _due()
+    if not slis:
+        return 0
+    locked = writer.lock(slis)
+    with connection.cursor() as cursor:
+        cursor.execute(_TAKE, [slis])
+        rows = cursor.fetchall()
+    tallies: dict[int, Tally] = {}
+    for sli, began, ended, good, total, covers in rows:
+        tally = tallies.setdefault(sli, Tally())
+        if covers:
+            tally.cover(((began, ended),))
+            continue
+        sign = -1 if good < 0 or total < 0 else 1
+        tally.add((Growth(began, ended, sign * good, sign * total),), sign)
+    writer.add(locked, tallies)
+    return sum(len(tally.minutes()) for tally in tallies.values()) or len(rows)
+
+
+def _due() -> list[int]:
+    """SLIs that wait longest, as many as may be done together."""
+    with connection.cursor() as cursor:
+        cursor.execute(_DUE, [MAX_SLIS])
+        waiting = cursor.fetchall()
+    slis: list[int] = []
+    room = MAX_MINUTES
+    for sli, minutes in waiting:
+        room -= min(minutes, increments.MAX_MINUTES)
+        if room < 0 and slis:
+            break
+        slis.append(sli)
+    return slis
+
+
+def _rows(sli: int, far: _Far) -> Iterable[dict[str, Any]]:
+    for step, sign in far.growths:
+        counts = {"good": sign * step.good, "total": sign * step.total}
+        yield {"sli": sli, "began": step.began, "ended": step.ended, **counts, "covers": False}
+    for began, ended in far.spans:
+        yield {"sli": sli, "began": began, "ended": ended, "good": 0, "total": 0, "covers": True}

@@ -1,0 +1,148 @@
+"""Keeping up with Prometheus servers: what is due is claimed, asked without a transaction, and
+added to the counters.
+
+Each minute is asked for once: what the counters were at its end. That is a few seconds after it,
+once what was scraped until then can be found, and before the minute is judged.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+from django.db import connection, transaction
+from django.db.models import QuerySet
+
+from controlplane.core.outside import names
+from slo.arithmetic.minutes import MINUTES_A_DAY, end_of, last_ended
+from slo.ingest import recorder
+from slo.ingest.recorder import Sample
+from slo.models import Sli, Slo
+from slo.objectives.sources_and_actions import PROMETHEUS
+
+from . import client
+from .client import Found, Question, Reading
+
+log = structlog.get_logger(__name__)
+
+EVERY_SECONDS = 5
+"""A turn with nothing to ask is one query of ours."""
+SETTLES = timedelta(seconds=5)
+MINUTES_AT_ONCE = 30
+MINUTES_BACK = MINUTES_A_DAY - 2
+"""Older samples than a day are refused; asking takes a moment."""
+LEASE = timedelta(seconds=60)
+AFTER_FAILURE = timedelta(seconds=30)
+MAX_AT_ONCE = 500
+KEPT_AT_ONCE = 100
+NOTED = ("asked_to", "ask_after", "source_error", "source_error_since")
+
+# Materialized: a plan that looked again for each row of the table would take more than the most.
+_CLAIM = """
+    WITH due AS MATERIALIZED (
+        SELECT one.id, slo.source, one.asked_to FROM slo_sli one
+        JOIN slo_slo slo ON slo.id = one.slo_id
+        WHERE slo.removed_at IS NULL AND slo.source->>'type' = 'prometheus'
+          AND (one.ask_after IS NULL OR one.ask_after <= %(now)s OR one.ask_after > %(until)s)
+          AND (one.asked_to IS NULL OR one.asked_to < %(last)s)
+        ORDER BY one.ask_after NULLS FIRST, one.id LIMIT %(most)s
+        FOR UPDATE OF one SKIP LOCKED
+    )
+    UPDATE slo_sli AS sli SET ask_after = %(until)s
+    FROM due WHERE sli.id = due.id
+    RETURNING sli.id, due.source->>'url', due.source->>'good', due.source->>'total', sli.asked_to
+"""
+
+
+def pending() -> QuerySet[Slo]:
+    """Return the SLOs that are read from a Prometheus server."""
+    return Slo.objects.present().filter(source__type=PROMETHEUS)
+
+
+def turn(now: datetime, *, resolver: names.Resolve = names.resolve) -> int:
+    """Ask for what is due; returns how many readings there were."""
+    questions = _claim(now)
+    if not questions:
+        return 0
+    found = client.ask_all(questions, resolver=resolver)
+    keys = sorted(found)
+    return sum(
+        _keep(questions, found, keys[start : start + KEPT_AT_ONCE], now)
+        for start in range(0, len(keys), KEPT_AT_ONCE)
+    )
+
+
+def moments(asked_to: int | None, now: datetime) -> tuple[datetime, ...]:
+    """For when an SLI is asked that was asked up to the minute `asked_to`: the ends of the minutes
+    since, the oldest first, not all at once. What was before it was first asked is not asked for.
+    """
+    last = last_ended(now - SETTLES)
+    first = last if asked_to is None else max(asked_to + 1, last - MINUTES_BACK)
+    return tuple(end_of(minute) for minute in range(first, min(first + MINUTES_AT_ONCE, last + 1)))
+
+
+def _claim(now: datetime) -> dict[int, Question]:
+    """SLIs that nobody else asks about meanwhile, those that have waited longest first."""
+    given: dict[str, Any] = {
+        "now": now,
+        "until": now + LEASE,
+        "last": last_ended(now - SETTLES),
+        "most": MAX_AT_ONCE,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_CLAIM, given)
+        rows = cursor.fetchall()
+    return {
+        key: Question(url, good, total, moments(asked_to, now))
+        for key, url, good, total, asked_to in rows
+    }
+
+
+@transaction.atomic
+def _keep(
+    questions: Mapping[int, Question],
+    found: Mapping[int, Found],
+    keys: Sequence[int],
+    now: datetime,
+) -> int:
+    """Add what was found, as far as it is wanted still: it was asked under a lease, and of sources
+    that may have been changed since."""
+    rows = Sli.objects.select_for_update(no_key=True).order_by("pk")
+    slis = list(rows.filter(pk__in=keys, ask_after=now + LEASE))
+    # Read after the lock: whoever changes a source waits for it before it forgets the old one.
+    slos = Slo.objects.present().in_bulk([sli.slo_id for sli in slis])
+    kept = [sli for sli in slis if _is_of(questions[sli.pk], slos.get(sli.slo_id or 0))]
+    samples = [sample for sli in kept for sample in _samples(sli, found[sli.pk].readings)]
+    recorder.add(samples, now=now)
+    for sli in kept:
+        _note(sli, questions[sli.pk], found[sli.pk], now)
+    Sli.objects.bulk_update(kept, NOTED)
+    return len(samples)
+
+
+def _is_of(question: Question, slo: Slo | None) -> bool:
+    source = slo.source if slo else {}
+    asked = (question.url, question.good, question.total)
+    return asked == (source.get("url"), source.get("good"), source.get("total"))
+
+
+def _samples(sli: Sli, readings: Iterable[Reading]) -> list[Sample]:
+    return [
+        Sample(sli=sli.pk, source=PROMETHEUS, boot="", at=one.at, good=one.good, total=one.total)
+        for one in readings
+    ]
+
+
+def _note(sli: Sli, question: Question, found: Found, now: datetime) -> None:
+    """How far it was asked, what was wrong, and when it is asked again: soon, or not so soon if
+    that failed."""
+    if found.asked:
+        sli.asked_to = last_ended(question.moments[found.asked - 1])
+    if found.error and not sli.source_error:
+        sli.source_error_since = now
+        log.warning("slo.source_failed", sli=sli.pk, url=question.url, error=found.error)
+    if found.asked or found.error:
+        sli.source_error = found.error
+    if not sli.source_error:
+        sli.source_error_since = None
+    sli.ask_after = now + AFTER_FAILURE if found.error else now

@@ -1,0 +1,239 @@
+"""What is pushed, read strictly and fast: ten thousand points are a moment's work.
+
+What is right is read in one go; what is not is read again, field by field, to say what is wrong.
+Pure.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+from controlplane.core.errors import InvalidInput
+from slo.arithmetic.boots import TIMES
+
+from . import field_parsers
+from .field_parsers import MAX_NUMBER, MAX_SOURCE_LENGTH, NUMBERS, Buckets, Moments, moment
+
+MAX_ENTRIES = 10_000
+MAX_ERRORS = 20
+MAX_NAME_LENGTH = 1000
+_SERVICE = re.compile(r"[a-z0-9-]{1,60}", re.ASCII)
+_METRIC = re.compile(r"[A-Za-z0-9._-]{1,120}", re.ASCII)
+
+
+class Point(NamedTuple):
+    """Cumulative counters of `slo`, or a histogram of `metric` of `service`; the time is now if
+    it says none."""
+
+    slo: str = ""
+    good: float = 0.0
+    total: float = 0.0
+    source: str = ""
+    boot: str = ""
+    at: datetime | None = None
+    started_at: datetime | None = None
+    metric: str = ""
+    service: str = ""
+    buckets: Buckets | None = None
+
+
+class Delta(NamedTuple):
+    """Events of an SLO that came since the delta before."""
+
+    slo: str
+    good: float
+    total: float
+    source: str = ""
+    at: datetime | None = None
+
+
+class Points(NamedTuple):
+    points: list[Point]
+
+
+class Deltas(NamedTuple):
+    """`batch_id` names them among all of a sender."""
+
+    batch_id: str
+    deltas: list[Delta]
+
+
+def read(document: Mapping[str, Any]) -> Points | Deltas:
+    """What a request says; raises :class:`InvalidInput` naming each wrong field."""
+    errors: dict[str, list[str]] = {}
+    moments: Moments = {}
+    result: Points | Deltas
+    if "deltas" in document and "points" not in document:
+        batch_id = _said(
+            field_parsers.text(MAX_SOURCE_LENGTH, empty=False),
+            document,
+            "batch_id",
+            "",
+            errors,
+            True,
+        )
+        deltas = _list(document, "deltas", errors)
+        read_in = [_delta(one, index, errors) for index, one in deltas]
+        result = Deltas(batch_id or "", [one for one in read_in if one])
+    else:
+        if "deltas" in document or "batch_id" in document:
+            errors["points"] = ["Send either points, or deltas with a batch_id."]
+        points = _list(document, "points", errors)
+        result = Points([_point(one, index, moments, errors) for index, one in points])
+    if errors:
+        raise InvalidInput(dict(list(errors.items())[:MAX_ERRORS]))
+    return result
+
+
+def _list(
+    document: Mapping[str, Any], name: str, errors: dict[str, list[str]]
+) -> "enumerate[Any] | tuple[()]":
+    given = document.get(name)
+    if not isinstance(given, list) or len(given) > MAX_ENTRIES:
+        errors[name] = [f"Must be a list of at most {MAX_ENTRIES:,} objects."]
+        return ()
+    return enumerate(given)
+
+
+_QUICK = frozenset({"slo", "good", "total", "source", "boot", "at", "started_at"})
+
+
+def _point(given: Any, index: int, moments: Moments, errors: dict[str, list[str]]) -> Point:
+    """A point; of one that is wrong it does not matter what comes out."""
+    return _quickly(given, moments) or _slowly(given, index, errors)
+
+
+def _quickly(given: Any, moments: Moments) -> Point | None:
+    """A plain point that has nothing wrong; None of any other."""
+    if type(given) is not dict or not given.keys() <= _QUICK:
+        return None
+    slo, good, total = given.get("slo"), given.get("good"), given.get("total")
+    source, boot = given.get("source", ""), given.get("boot", "")
+    at, started = given.get("at"), given.get("started_at")
+    if not (type(slo) is str and type(source) is str and type(boot) is str):
+        return None
+    if type(good) not in NUMBERS or type(total) not in NUMBERS:
+        return None
+    if not 0 <= good <= total <= MAX_NUMBER:  # type: ignore[operator]
+        return None
+    if not 0 < len(slo) <= MAX_NAME_LENGTH or len(source) > MAX_SOURCE_LENGTH:
+        return None
+    if len(boot) > MAX_SOURCE_LENGTH or boot == TIMES or "\0" in slo + source + boot:
+        return None
+    try:
+        at = None if at is None else moment(at, moments)
+        started = None if started is None else moment(started, moments)
+    except ValueError:
+        return None
+    return Point(slo, good, total, source, boot, at, started)  # type: ignore[arg-type]
+
+
+def _slowly(given: Any, index: int, errors: dict[str, list[str]]) -> Point:
+    path = f"points[{index}]"
+    if len(errors) >= MAX_ERRORS or not _is_object(given, path, _POINT, errors):
+        return Point()
+    fields = _fields(given, _POINT, path, errors)
+    is_histogram = "metric" in fields or "service" in fields
+    wanted = {"metric", "service", "buckets"} if is_histogram else {"slo"}
+    if "buckets" not in fields and not is_histogram:
+        wanted |= {"good", "total"}
+    for name in sorted(wanted - fields.keys()):
+        errors.setdefault(f"{path}.{name}", ["Is required."])
+    useless = {"slo"} if is_histogram else set()
+    if "buckets" in given:
+        useless |= {"good", "total"}
+    for name in sorted(useless & fields.keys()):
+        errors.setdefault(f"{path}.{name}", [_USELESS[name]])
+    _check_good(fields, path, errors)
+    return Point(**fields)
+
+
+def _delta(given: Any, index: int, errors: dict[str, list[str]]) -> Delta | None:
+    path = f"deltas[{index}]"
+    if len(errors) >= MAX_ERRORS or not _is_object(given, path, _DELTA, errors):
+        return None
+    fields = _fields(given, _DELTA, path, errors)
+    missing = {"slo", "good", "total"} - fields.keys()
+    for name in sorted(missing):
+        errors.setdefault(f"{path}.{name}", ["Is required."])
+    _check_good(fields, path, errors)
+    return None if missing else Delta(**fields)
+
+
+def _is_object(given: Any, path: str, known: Mapping[str, Any], errors: dict[str, Any]) -> bool:
+    if not isinstance(given, dict):
+        errors[path] = ["Must be an object."]
+        return False
+    for name in given.keys() - known.keys():
+        if meant := get_close_matches(name.replace("-", "_"), known, n=1, cutoff=0.8):
+            errors[f"{path}.{name}"] = [f"Unknown; did you mean {meant[0]}?"]
+    return True
+
+
+def _fields(
+    given: Mapping[str, Any],
+    known: Mapping[str, Callable[[Any], Any]],
+    path: str,
+    errors: dict[str, list[str]],
+) -> dict[str, Any]:
+    result = {}
+    for name, check in known.items():
+        value = given.get(name)
+        if value is not None:
+            read_in = _said(check, given, name, path, errors)
+            if read_in is not None:
+                result[name] = read_in
+    return result
+
+
+def _said(
+    check: Callable[[Any], Any],
+    given: Mapping[str, Any],
+    name: str,
+    path: str,
+    errors: dict[str, list[str]],
+    required: bool = False,
+) -> Any:
+    where = f"{path}.{name}" if path else name
+    value = given.get(name)
+    if value is None:
+        if required:
+            errors[where] = ["Is required."]
+        return None
+    try:
+        return check(value)
+    except ValueError as error:
+        errors[where] = [str(error)]
+        return None
+
+
+def _check_good(fields: Mapping[str, Any], path: str, errors: dict[str, list[str]]) -> None:
+    good, total = fields.get("good"), fields.get("total")
+    if good is not None and total is not None and good > total:
+        errors.setdefault(f"{path}.good", ["Must not be more than total."])
+
+
+_USELESS = {
+    "slo": "Either an SLO, or a metric of a service.",
+    "good": "Either good and total, or buckets.",
+    "total": "Either good and total, or buckets.",
+}
+_DELTA: Mapping[str, Callable[[Any], Any]] = {
+    "slo": field_parsers.text(MAX_NAME_LENGTH, empty=False),
+    "good": field_parsers.count,
+    "total": field_parsers.count,
+    "source": field_parsers.text(MAX_SOURCE_LENGTH),
+    "at": field_parsers.time,
+}
+_POINT: Mapping[str, Callable[[Any], Any]] = {
+    **_DELTA,
+    "boot": field_parsers.boot_name,
+    "started_at": field_parsers.time,
+    "metric": field_parsers.matching(_METRIC, "Must be 1 to 120 letters, digits, `.`, `_` or `-`."),
+    "service": field_parsers.matching(
+        _SERVICE, "Must be 1 to 60 lower-case letters, digits and hyphens."
+    ),
+    "buckets": field_parsers.buckets,
+}

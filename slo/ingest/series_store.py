@@ -1,0 +1,202 @@
+"""The series of samples as they are kept: read around what is new, and written."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import orjson
+from django.db import connection
+
+from slo.arithmetic.boots import Boot
+from slo.arithmetic.increments import Sample, micros, minute_of
+from slo.counters import postgres_arrays
+
+AT_ONCE = 20_000
+USUAL = 60
+"""Samples of one minute; of more those are left out that lie between two others."""
+Key = tuple[int, str]
+"""A source of an SLI: its id, and the source's name."""
+
+_MICROS = "(extract(epoch FROM {}) * 1000000)::bigint"
+_MOMENT = "to_timestamp({}::float8 / 1000000)"
+_SERIES = f"""
+    SELECT s.sli_id, s.source, s.boot, s.id, {_MICROS.format("s.started_at")},
+           {_MICROS.format("s.first_at")}, {_MICROS.format("s.counted_from")},
+           {_MICROS.format("s.at")}, s.good, s.total
+    FROM unnest(%(slis)s::bigint[], %(sources)s::text[]) AS asked (sli, source)
+    JOIN slo_series s ON s.sli_id = asked.sli AND s.source = asked.source
+"""  # noqa: S608
+# The minutes in question, the one before and the one after.
+_NEAR = """
+    SELECT asked.series, near.minute, near.at, near.good, near.total
+    FROM json_to_recordset(%s::json) AS asked (series bigint, low int, high int)
+    CROSS JOIN LATERAL (
+        (SELECT minute, at, good, total FROM slo_sample
+         WHERE series_id = asked.series AND minute < asked.low ORDER BY minute DESC LIMIT 1)
+        UNION ALL
+        (SELECT minute, at, good, total FROM slo_sample
+         WHERE series_id = asked.series AND minute BETWEEN asked.low AND asked.high)
+        UNION ALL
+        (SELECT minute, at, good, total FROM slo_sample
+         WHERE series_id = asked.series AND minute > asked.high ORDER BY minute LIMIT 1)
+    ) near ORDER BY asked.series, near.minute
+"""
+_COLUMNS = "started bigint, first bigint, counted bigint, at bigint, good float8, total float8"
+_SET = f"""
+    {_MOMENT.format("said.started")}, {_MOMENT.format("said.first")},
+    {_MOMENT.format("said.counted")}, {_MOMENT.format("said.at")}, said.good, said.total
+"""
+_INSERT = f"""
+    INSERT INTO slo_series
+        (sli_id, source, boot, started_at, first_at, counted_from, at, good, total)
+    SELECT said.sli, said.source, said.boot, {_SET}
+    FROM json_to_recordset(%s::json) AS said (sli bigint, source text, boot text, {_COLUMNS})
+    RETURNING id, sli_id, source, boot
+"""  # noqa: S608
+_UPDATE = f"""
+    UPDATE slo_series s
+    SET (started_at, first_at, counted_from, at, good, total) = ROW ({_SET})
+    FROM json_to_recordset(%s::json) AS said (series bigint, {_COLUMNS})
+    WHERE s.id = said.series
+"""  # noqa: S608
+# Of very many in one minute the last one is replaced if nothing is lost by it: if counters only
+# grew from the one before it to the one after it.
+_APPEND = f"""
+    INSERT INTO slo_sample AS s (series_id, minute, at, good, total)
+    SELECT said.* FROM json_to_recordset(%s::json)
+         AS said (series bigint, minute int, at bigint[], good float8[], total float8[])
+    ON CONFLICT (series_id, minute) DO UPDATE SET (at, good, total) = (
+        SELECT s.at[:kept] || excluded.at, s.good[:kept] || excluded.good,
+               s.total[:kept] || excluded.total
+        FROM (SELECT n - (CASE WHEN n >= {USUAL}
+            AND s.good[n - 1] <= s.good[n] AND s.good[n] <= excluded.good[1]
+            AND s.total[n - 1] <= s.total[n] AND s.total[n] <= excluded.total[1]
+            AND s.total[n - 1] - s.good[n - 1] <= s.total[n] - s.good[n]
+            AND s.total[n] - s.good[n] <= excluded.total[1] - excluded.good[1]
+            THEN 1 ELSE 0 END) AS kept FROM (SELECT cardinality(s.at) AS n) counted) room)
+"""  # noqa: S608
+_REPLACE = """
+    INSERT INTO slo_sample AS s (series_id, minute, at, good, total)
+    SELECT said.* FROM json_to_recordset(%s::json)
+         AS said (series bigint, minute int, at bigint[], good float8[], total float8[])
+    ON CONFLICT (series_id, minute) DO UPDATE
+    SET at = excluded.at, good = excluded.good, total = excluded.total
+"""
+
+
+class Known(NamedTuple):
+    """A series as it is kept, with times in microseconds since 1970: the last of its samples, and
+    what :class:`Boot` says of it."""
+
+    id: int
+    started: int | None
+    first: int
+    counted_from: int | None
+    head: Sample
+
+    def begins_earlier(self, started_at: datetime) -> bool:
+        """Whether it began earlier than was known, if it began then."""
+        return self.started is None or micros(started_at) < self.started
+
+    def boot(self, samples: list[Sample]) -> Boot:
+        return Boot(samples, self.first, self.counted_from, self.started)
+
+
+def read(keys: Collection[Key]) -> dict[Key, dict[str, Known]]:
+    """The series of these sources, by boot."""
+    found: dict[Key, dict[str, Known]] = {}
+    with connection.cursor() as cursor:
+        slis, sources = (key[0] for key in keys), (key[1] for key in keys)
+        cursor.execute(
+            _SERIES,
+            {"slis": postgres_arrays.numbers(slis), "sources": postgres_arrays.texts(sources)},
+        )
+        for sli, source, boot, one, started, first, counted, *head in cursor.fetchall():
+            known = Known(one, started, first, counted, Sample(*head))
+            found.setdefault((sli, source), {})[boot] = known
+    return found
+
+
+def near(wanted: Iterable[tuple[Known, int, int]]) -> dict[int, list[Sample]]:
+    """The samples of series (by id) from the last minute before the first of two to the next one
+    after the second, as far as there are any; at least the last one of all."""
+    asked = {known.id: (known, low, high) for known, low, high in wanted}
+    rows = ({"series": one, "low": low, "high": high} for one, (_, low, high) in asked.items())
+    found: dict[int, list[Sample]] = {}
+    with connection.cursor() as cursor:
+        cursor.execute(_NEAR, [_json(rows)])
+        for one, _minute, at, good, total in cursor.fetchall():
+            found.setdefault(one, []).extend(map(Sample, at, good, total))
+    return {one: found.get(one, [known.head]) for one, (known, _, _) in asked.items()}
+
+
+def write(
+    new: Sequence[tuple[Key, str, Boot, Sample]], changed: Sequence[tuple[int, Boot, Sample]]
+) -> dict[tuple[Key, str], int]:
+    """Write what series say last, each with its boot as it stands; the ids of the `new` ones."""
+    ids: dict[tuple[Key, str], int] = {}
+    with connection.cursor() as cursor:
+        for some in _slices(new):
+            rows = [
+                {"sli": sli, "source": source, "boot": name, **_columns(boot, head)}
+                for (sli, source), name, boot, head in some
+            ]
+            cursor.execute(_INSERT, [_json(rows)])
+            ids.update({((sli, source), boot): one for one, sli, source, boot in cursor.fetchall()})
+        for some in _slices(changed):
+            rows = [{"series": one, **_columns(boot, head)} for one, boot, head in some]
+            cursor.execute(_UPDATE, [_json(rows)])
+    return ids
+
+
+def keep(appended: Mapping[int, Sequence[Sample]], merged: Mapping[int, Sequence[Sample]]) -> None:
+    """Keep samples of series (by id): those of `appended` come after all that are kept; those of
+    `merged` are all that there are of the minutes that they are of."""
+    with connection.cursor() as cursor:
+        for statement, series in ((_APPEND, appended), (_REPLACE, merged)):
+            rows = [row for one, samples in series.items() for row in _by_minute(one, samples)]
+            for some in _slices(rows):
+                cursor.execute(statement, [_json(some)])
+
+
+def _by_minute(series: int, samples: Iterable[Sample]) -> Iterable[dict[str, Any]]:
+    minutes: dict[int, list[Sample]] = {}
+    for sample in samples:
+        minutes.setdefault(minute_of(sample.at), []).append(sample)
+    for minute, some in minutes.items():
+        at, good, total = map(list, zip(*thinned(some), strict=True))
+        yield {"series": series, "minute": minute, "at": at, "good": good, "total": total}
+
+
+def thinned(samples: list[Sample]) -> list[Sample]:
+    """Of very many only those without which something would be counted otherwise: all between
+    two others, where counters only grew, are left out."""
+    if len(samples) <= USUAL:
+        return samples
+    kept = samples[:USUAL]
+    for sample in samples[USUAL:]:
+        if _grew(kept[-2], kept[-1]) and _grew(kept[-1], sample):
+            kept.pop()
+        kept.append(sample)
+    return kept
+
+
+def _grew(one: Sample, other: Sample) -> bool:
+    return 0 <= other.good - one.good <= other.total - one.total
+
+
+def _columns(boot: Boot, head: Sample) -> dict[str, Any]:
+    return {
+        "started": boot.started,
+        "first": boot.first,
+        "counted": boot.counted_from,
+        **head._asdict(),
+    }
+
+
+def _slices(rows: Sequence[Any]) -> Iterable[Sequence[Any]]:
+    return (rows[start : start + AT_ONCE] for start in range(0, len(rows), AT_ONCE))
+
+
+def _json(rows: Iterable[Mapping[str, Any]]) -> str:
+    return orjson.dumps([*rows]).decode()

@@ -1,0 +1,68 @@
+"""Loading `slo.yaml`, and what that changes."""
+
+from datetime import datetime
+from typing import Any
+
+from controlplane.core.actors import Actor
+from controlplane.core.configuration.plans import (
+    CHANGED,
+    KEPT,
+    NEW,
+    REASON,
+    SAME,
+    Change,
+    Loaded,
+    edited_by_hand,
+)
+from slo.models import Slo
+
+from . import descriptions, documents, services, slo_file
+from .permissions import require_admin
+
+ACTIONS = ("slo.created", "slo.changed", "slo.removed")
+
+
+def load(
+    texts: dict[str, str], *, keep_edited: bool, dry_run: bool, actor: Actor, now: datetime
+) -> Loaded:
+    """Have the SLOs that the file names be as it says. What it does not name is left alone.
+
+    With `keep_edited`, what somebody changed by hand after it was loaded stays. Raises
+    :class:`InvalidInput`, which names file and key, and :class:`Conflict` if there is no room.
+    """
+    require_admin(actor)
+    wanted = slo_file.read(texts[slo_file.FILE])
+    known = {slo.name: documents.said(slo) for slo in Slo.objects.present()}
+    edited = edited_by_hand(ACTIONS)
+    changes, told = [], []
+    for name in sorted(wanted.slos):
+        before, after = known.get(name), wanted.slos[name]
+        by_hand = edited.get(services.target(name), "")
+        if by_hand and keep_edited:
+            changes.append(Change("SLO", name, KEPT, edited=by_hand))
+            continue
+        changes.append(_change(name, before, after, by_hand))
+        if before != after and not dry_run:
+            _, row = services.write(name, after, now)
+            told += [{**row, "reason": REASON}] if row else []
+    elsewhere = tuple(f"SLO {name}" for name in sorted(known.keys() - wanted.slos.keys()))
+    return Loaded(tuple(changes), wanted.remarks, elsewhere, told)
+
+
+def nothing_yet() -> bool:
+    """Whether there never was an SLO here."""
+    return not Slo.objects.exists()
+
+
+def _change(name: str, before: Any, after: documents.Document, by_hand: str) -> Change:
+    if before == after:
+        return Change("SLO", name, SAME)
+    lines = tuple(
+        f"{one.field}: {_line(one.before)} → {_line(one.after)}"
+        for one in descriptions.differences(before, after)
+    )
+    return Change("SLO", name, NEW if before is None else CHANGED, lines, by_hand)
+
+
+def _line(text: str) -> str:
+    return text.replace("\n", "; ") or "–"

@@ -1,0 +1,208 @@
+"""SLOs out of OpenSLO documents. Pure."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from controlplane.core.errors import InvalidInput
+from controlplane.core.values import is_finite
+from slo.objectives import documents, presets
+
+from . import alert_policies, indicators
+from .document_index import SLI, Entry, Shelf, mapping, shelved
+
+MAX_DOCUMENTS = 2000
+PREFIX = "switchgear/"
+"""Of annotations that say what OpenSLO has no word for; we write them, and read them again."""
+OCCURRENCES = "Occurrences"
+UNASSIGNED = "unassigned"
+"""Stands for no service: OpenSLO asks for one."""
+DAYS = {"d": 1, "w": 7, "M": 30, "Q": 90, "Y": 365}
+_WINDOW = re.compile(r"([1-9][0-9]{0,3})([mhdwMQY])")
+_SLUG = re.compile(r"[^a-z0-9-]+")
+
+
+@dataclass(frozen=True)
+class Read:
+    """Documents by name, and what was left out or taken for something else, for people."""
+
+    slos: Mapping[str, documents.Document]
+    remarks: tuple[str, ...]
+
+
+def read(given: Sequence[Any], *, server: str = "") -> Read:
+    """The SLOs that these documents say; `server` is the address of the Prometheus that is asked
+    where they don't name one. Raises :class:`InvalidInput`, which names document and field."""
+    if len(given) > MAX_DOCUMENTS:
+        raise InvalidInput({"documents": [f"At most {MAX_DOCUMENTS:,} at once."]})
+    shelf = shelved(given)
+    slos: dict[str, documents.Document] = {}
+    for entry in shelf.slos:
+        for place, name, fields in _slos(shelf, entry, server):
+            if name in slos:
+                shelf.wrong(place, f"There is another SLO {name} among these.")
+                continue
+            try:
+                slos[name] = documents.checked(name, fields)
+            except InvalidInput as error:
+                for field, said in error.errors.items():
+                    shelf.errors.setdefault(f"{place}: {field}", []).extend(said)
+    if shelf.errors:
+        raise InvalidInput(shelf.errors)
+    return Read(slos, tuple(shelf.remarks))
+
+
+def _slos(shelf: Shelf, entry: Entry, server: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Place, name and fields of each objective; the first has the name of the document."""
+    spec, at = entry.spec, f"{entry.place}.spec"
+    method = spec.get("budgetingMethod", OCCURRENCES)
+    if method != OCCURRENCES:
+        said = "Only Occurrences: events are counted here, not the time slices that were good."
+        shelf.wrong(f"{at}.budgetingMethod", said)
+        return
+    objectives = spec.get("objectives")
+    if not isinstance(objectives, list) or not objectives:
+        shelf.wrong(f"{at}.objectives", "Must be a list with at least one objective.")
+        return
+    noted = len(shelf.errors)
+    shared = {
+        "description": _text(spec.get("description") or entry.metadata.get("displayName")),
+        "service": _service(shelf, entry),
+        "window_days": _days(shelf, spec.get("timeWindow"), f"{at}.timeWindow"),
+        **_own(shelf, entry),
+    }
+    rules = alert_policies.rules(shelf, spec, at)
+    for number, objective in enumerate(objectives):
+        place = f"{at}.objectives.{number}"
+        if not isinstance(objective, Mapping):
+            shelf.wrong(place, "Must be an object with a target.")
+            continue
+        fields = {**shared, "target": _target(shelf, objective, place)}
+        fields |= _source(shelf, entry, objective, place, server, fields)
+        if rules is not None:
+            fields["rules"] = rules
+        else:
+            shelf.remark(entry.place, "It has no alert policies; the usual rules were taken.")
+        if len(shelf.errors) == noted:
+            yield place, _name(entry, objective, number), fields
+
+
+def _source(
+    shelf: Shelf,
+    entry: Entry,
+    objective: Mapping[str, Any],
+    place: str,
+    server: str,
+    fields: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The kind of SLO, and where its counters come from."""
+    if any(name in objective for name in ("timeSliceTarget", "timeSliceWindow")):
+        said = "Time slices are not counted here; take Occurrences of good and total events."
+        shelf.wrong(f"{place}.timeSliceTarget", said)
+        return {}
+    within, at = (objective, place) if _has_indicator(objective) else (entry.spec, entry.place)
+    at = at if within is objective else f"{at}.spec"
+    if "indicatorRef" in within:
+        indicator = shelf.meant(SLI, within, "indicatorRef", at)
+    elif "indicator" in within:
+        indicator = shelf.meant(SLI, within["indicator"], "indicatorRef", f"{at}.indicator")
+    else:
+        shelf.wrong(f"{at}.indicator", "Say what is counted: an indicator, or an indicatorRef.")
+        return {}
+    if indicator is None:
+        return {}
+    found = indicators.source(shelf, indicator, server)
+    kind = {} if "kind" in fields else {"kind": "ratio"}
+    return {**kind, "source": found} if found else kind
+
+
+def _own(shelf: Shelf, entry: Entry) -> dict[str, Any]:
+    """What our own annotations say, as they were written by an export."""
+    found: dict[str, Any] = {}
+    for field in ("kind", "owner", "runbook_url"):
+        if said := entry.note(PREFIX + field):
+            found[field] = said
+    for field in ("threshold_ms", "min_events", "actions"):
+        if not (said := entry.note(PREFIX + field)):
+            continue
+        try:
+            found[field] = json.loads(said)
+        except (ValueError, RecursionError):
+            shelf.wrong(f"{entry.place}.metadata.annotations.{PREFIX}{field}", "Must be JSON.")
+    return found
+
+
+def _service(shelf: Shelf, entry: Entry) -> str:
+    given = entry.spec.get("service")
+    if given is None or given == UNASSIGNED:
+        return ""
+    if isinstance(given, str) and documents.is_service(given):
+        return given
+    slug = _SLUG.sub("-", given.lower()).strip("-")[:60] if isinstance(given, str) else ""
+    if not slug:
+        shelf.wrong(f"{entry.place}.spec.service", "Must be the name of a service.")
+    else:
+        shelf.remark(entry.place, f"Its service {given!r} is written {slug} here.")
+    return slug
+
+
+def _days(shelf: Shelf, given: Any, place: str) -> int:
+    """The period in days; 30 if nothing is said."""
+    windows = given if isinstance(given, list) else [given] if given is not None else []
+    if not windows:
+        shelf.remark(place, "No period is named; 30 days were taken.")
+        return 30
+    window = mapping(windows[0])
+    written = _WINDOW.fullmatch(str(window.get("duration")))
+    if len(windows) > 1 or written is None:
+        shelf.wrong(place, "Must be one window, with a duration such as 28d or 4w.")
+        return 30
+    number, unit = int(written[1]), written[2]
+    days = number * DAYS[unit] if unit in DAYS else _whole_days(number, unit)
+    if not days:
+        shelf.wrong(f"{place}.duration", "Must be whole days.")
+        return 30
+    if unit in "MQY":
+        shelf.remark(place, f"{window['duration']} was taken for {days} days.")
+    if window.get("isRolling") is False or "calendar" in window:
+        shelf.remark(place, "A calendar's period was taken for a rolling one of that length.")
+    return days
+
+
+def _whole_days(number: int, unit: str) -> int:
+    minutes = number * 60 if unit == "h" else number
+    return 0 if minutes % 1440 else minutes // 1440
+
+
+def _target(shelf: Shelf, objective: Mapping[str, Any], place: str) -> Any:
+    """As a share; what is wrong with it is told with the rest of the SLO."""
+    if "op" in objective or "value" in objective:
+        shelf.remark(place, "op and value were left out: they are about a threshold metric.")
+    if "compositeWeight" in objective:
+        shelf.remark(place, "compositeWeight was left out: each objective is an SLO of its own.")
+    percent = objective.get("targetPercent")
+    if "target" in objective or percent is None:
+        return objective.get("target")
+    if isinstance(percent, bool) or not isinstance(percent, int | float) or not is_finite(percent):
+        shelf.wrong(f"{place}.targetPercent", "Must be a number, without quotes.")
+        return None
+    return presets.plain(Decimal(str(percent)) / 100)
+
+
+def _name(entry: Entry, objective: Mapping[str, Any], number: int) -> str:
+    if number == 0:
+        return entry.name
+    called = objective.get("displayName")
+    slug = _SLUG.sub("-", called.lower()).strip("-") if isinstance(called, str) else ""
+    return f"{entry.name}-{slug or number + 1}"
+
+
+def _has_indicator(objective: Mapping[str, Any]) -> bool:
+    return "indicator" in objective or "indicatorRef" in objective
+
+
+def _text(given: Any) -> str:
+    return given if isinstance(given, str) else ""

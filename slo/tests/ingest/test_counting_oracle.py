@@ -1,0 +1,100 @@
+"""Whatever sources send, in whatever order: the counters of every minute are those of an oracle
+that sees everything at once."""
+
+from datetime import timedelta
+from itertools import pairwise
+
+import pytest
+from django.db import transaction
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from slo.counters import compaction, reader
+from slo.ingest import deferred_updates
+from slo.models import Hour, Minute
+
+from .house import MINUTE, NOW, counted, objective, push
+from .oracle import US, Oracle, Told
+
+START = (MINUTE - 90) * 60 * US
+FIRST, LAST = MINUTE - 100, MINUTE + 1
+FAR_AHEAD = NOW + timedelta(days=3, minutes=-20)
+
+gaps = st.one_of(
+    st.sampled_from([0, 1, 10, 15, 30, 60, 119, 120, 121, 180, 300, 601]).map(lambda s: s * US),
+    st.integers(1, 400 * US),
+)
+more = st.sampled_from([0, 0, 1, 3, 10, 100, 997])
+
+
+@st.composite
+def boot(draw: st.DrawFn, source: str, name: str) -> list[Told]:
+    """What one process says from its start to its end, sometimes after counters went down."""
+    at = START + draw(st.integers(0, 40 * 60)) * US
+    started = draw(st.one_of(st.none(), st.integers(0, 400 * US).map(lambda ago: at - ago)))
+    good, bad = draw(more), draw(more)
+    told = []
+    for _ in range(draw(st.integers(1, 9))):
+        told.append(Told(source, name, at, good, good + bad, started))
+        at += draw(gaps)
+        good, bad = good + draw(more), bad + draw(more)
+        if draw(st.integers(0, 5)) == 0:
+            good, bad = draw(st.sampled_from([(0, 0), (good // 2, bad), (good, bad // 2), (1, 1)]))
+    return told
+
+
+@st.composite
+def traffic(draw: st.DrawFn) -> list[Told]:
+    """Several sources with several boots each, some at the same time."""
+    told: list[Told] = []
+    for source in "ab"[: draw(st.integers(1, 2))]:
+        for name in "123"[: draw(st.integers(1, 3))]:
+            told += draw(boot(source, name))
+    return told
+
+
+@st.composite
+def deliveries(draw: st.DrawFn) -> tuple[list[Told], list[list[Told]]]:
+    """Traffic, and in which batches it comes: in any order, some of it more than once."""
+    told = draw(traffic())
+    sent = told + draw(st.lists(st.sampled_from(told), max_size=6))
+    order = draw(st.one_of(st.just(sorted(sent, key=lambda one: one.at)), st.permutations(sent)))
+    cuts = sorted(draw(st.sets(st.integers(0, len(order)), max_size=6)))
+    return told, [order[low:high] for low, high in pairwise([0, *cuts, len(order)])]
+
+
+@pytest.mark.slow
+@pytest.mark.django_db
+@settings(
+    max_examples=50,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(given=deliveries(), pack_after=st.integers(0, 6), fold_after=st.integers(-1, 6))
+def test_any_order_of_arrival_counts_as_if_all_had_been_known_at_once(
+    db: None, given: tuple[list[Told], list[list[Told]]], pack_after: int, fold_after: int
+) -> None:
+    told, batches = given
+    with transaction.atomic(), pytest.MonkeyPatch.context() as limits:
+        if fold_after >= 0:  # All that moves more than some rows is left to the tick.
+            limits.setattr(deferred_updates, "MAX_ROWS", 0)
+        sli = objective()
+        for number, batch in enumerate(batches):
+            push(sli, batch)
+            if number == pack_after:
+                compaction.pack(FAR_AHEAD, most=10_000)
+            if number == fold_after:
+                deferred_updates.fold(most=10_000)
+        deferred_updates.fold(most=10_000)
+
+        expected = Oracle(told).counts(FIRST, LAST)
+        assert counted(sli, FIRST, LAST) == expected
+        history = reader.history(sli.pk, FIRST, LAST)
+        assert [tuple(history.at(minute)) for minute in range(FIRST, LAST + 1)] == expected
+
+        assert sum(push(sli, batch) for batch in batches) == 0  # All of it again is nothing new.
+        compaction.pack(FAR_AHEAD + timedelta(days=1), most=10_000)
+        assert Hour.objects.exists()
+        assert not Minute.objects.exists()
+        assert counted(sli, FIRST, LAST) == expected
+        transaction.set_rollback(True)

@@ -1,0 +1,75 @@
+"""What would move very many rows is left to a tick, and comes out the same."""
+
+import pytest
+
+from slo.ingest import deferred_updates, recorder
+from slo.models import Delayed, Minute, Sli
+
+from .house import MINUTE, NOW, at, counted, objective, sample
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that may be moved at once."""
+    monkeypatch.setattr(deferred_updates, "MAX_ROWS", 1000)
+
+
+@pytest.fixture
+def slis() -> list[Sli]:
+    return [objective(f"slo-{n}") for n in range(4)]
+
+
+def long_running(slis: list[Sli]) -> None:
+    """Processes that began to count a day ago, and are heard of for the first time."""
+    told = [sample(sli, 0, 1440, 1440, started_at=at(-86_400)) for sli in slis]
+    recorder.add(told, now=NOW)
+
+
+def test_few_that_began_long_ago_are_there_at_once(slis: list[Sli]) -> None:
+    long_running(slis)
+
+    assert not Delayed.objects.exists()
+    assert {counted(sli, MINUTE, MINUTE)[0] for sli in slis} == {(1440, 1440, 0)}
+
+
+def test_many_that_began_long_ago_follow(few_rows: None, slis: list[Sli]) -> None:
+    long_running(slis)
+    assert Minute.objects.count() == 0
+
+    assert deferred_updates.fold(most=10) > 0
+    deferred_updates.fold(most=10**6)
+
+    for sli in slis:
+        expected = [(float(n), float(n), 0) for n in range(1441)]
+        assert counted(sli, MINUTE - 1440, MINUTE) == expected
+    assert deferred_updates.fold(most=10) == 0
+
+
+def test_what_goes_on_meanwhile_is_there_at_once(few_rows: None, slis: list[Sli]) -> None:
+    recorder.add([sample(sli, -60, 0, 0, source="b") for sli in slis], now=NOW)
+    long_running(slis)
+
+    recorder.add([sample(sli, 0, 5, 5, source="b") for sli in slis], now=NOW)
+    recorder.add([sample(sli, 30, 1441, 1441) for sli in slis], now=NOW)
+
+    assert {counted(sli, MINUTE + 1, MINUTE + 1)[0] for sli in slis} == {(6, 6, 2)}
+    deferred_updates.fold(most=10**6)
+    assert {counted(sli, MINUTE + 1, MINUTE + 1)[0] for sli in slis} == {(1446, 1446, 2)}
+
+
+def test_day_that_comes_late_is_taken_away_again_where_it_was_spread(
+    few_rows: None, slis: list[Sli]
+) -> None:
+    recorder.add([sample(sli, -86_400, 0, 0) for sli in slis], now=NOW)
+    recorder.add([sample(sli, 0, 1440, 1440) for sli in slis], now=NOW)
+    recorder.add([sample(sli, -43_200, 0, 0) for sli in slis], now=NOW)
+    assert Delayed.objects.filter(good__lt=0).count() == len(slis)
+
+    deferred_updates.fold(most=10**6)
+
+    for sli in slis:
+        assert counted(sli, MINUTE - 720, MINUTE - 720)[0][:2] == (0, 0)
+        assert counted(sli, MINUTE - 360, MINUTE - 360)[0][:2] == (720, 720)
+        assert counted(sli, MINUTE, MINUTE)[0][:2] == (1440, 1440)

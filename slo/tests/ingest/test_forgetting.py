@@ -1,0 +1,193 @@
+"""Sources, edges and SLOs that are gone are forgotten; what may come back is counted once."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from slo.counters import compaction, removed_slos, retention
+from slo.evaluation import evaluator, statuses
+from slo.ingest import deferred_updates, recorder
+from slo.ingest.recorder import Sample as Told
+from slo.models import Alert, Exclusion, Hour, Minute, Sample, Series, Sli, Slo, Standing
+from slo.models.counters import IMPORTED
+from slo.thresholds import forgetting
+
+from .house import MINUTE, NOW, counted, objective
+
+pytestmark = pytest.mark.django_db
+
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+def sli() -> Sli:
+    return objective()
+
+
+def tell(sli: Sli, days_ago: float, total: float, *, source: str = "a", boot: str = "1") -> None:
+    told = [Told(sli.pk, source, boot, NOW - days_ago * DAY, total, total)]
+    recorder.add(told, now=NOW, at_once=True, is_noted=True)
+
+
+def forget() -> None:
+    retention.purge_samples(NOW, at_once=10, most=1000)
+    retention.purge(NOW, at_once=10, most=1000)
+
+
+def test_boot_that_comes_back_after_weeks_does_not_count_all_it_ever_did(sli: Sli) -> None:
+    for boot in ("1", "2"):
+        tell(sli, 20, 1000, boot=boot)
+    before = counted(sli, MINUTE, MINUTE)[0][1]
+    forget()
+
+    for boot in ("1", "2"):
+        tell(sli, 0, 1005, boot=boot)
+
+    assert counted(sli, MINUTE, MINUTE)[0][1] - before == 10
+
+
+def test_source_that_is_silent_for_long_is_forgotten_as_a_whole(sli: Sli) -> None:
+    tell(sli, 36, 1000, source="dead")
+    tell(sli, 34, 1000, source="away")
+    forget()
+
+    assert [one.source for one in Series.objects.all()] == ["away"]
+    tell(sli, 0, 1007, source="dead")
+    assert counted(sli, MINUTE, MINUTE)[0][1] == 0
+
+
+def test_of_very_many_boots_the_newest_are_kept(sli: Sli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention, "BOOTS_KEPT", 3)
+    for ago in range(6, 0, -1):
+        tell(sli, ago, 5, boot=str(ago))
+    tell(sli, 6, 5, source="b")
+    forget()
+
+    assert sorted((one.source, one.boot) for one in Series.objects.all()) == [
+        ("a", "1"),
+        ("a", "2"),
+        ("a", "3"),
+        ("b", "1"),
+    ]
+
+
+def test_sample_of_the_future_does_not_make_history_old(sli: Sli) -> None:
+    for minutes in range(5000, 4990, -1):
+        tell(sli, minutes / 1440, 5)
+    tell(sli, -365, 6)
+    compaction.pack(NOW, most=1000)
+    hours = Hour.objects.filter(hour__gte=0)
+    known = set(hours.values_list("hour", flat=True))
+
+    forget()
+
+    assert set(hours.values_list("hour", flat=True)) == known != set()
+
+
+def test_samples_are_looked_for_by_series_and_those_of_files_not_at_all(sli: Sli) -> None:
+    tell(sli, 30, 1, source=IMPORTED, boot="")
+    for source in "abc":
+        for ago in (4, 3, 2, 0):
+            tell(sli, ago, 1, source=source)
+    series = list(Series.objects.exclude(source=IMPORTED).values_list("pk", flat=True))
+
+    with CaptureQueriesContext(connection) as queries:
+        assert retention.purge_samples(NOW, at_once=2, most=100) == 6
+
+    deleting = [one["sql"] for one in queries if one["sql"].lstrip().startswith("DELETE")]
+    asked = [set(map(int, re.findall(r"\d+", sql.split("ANY(")[1]))) for sql in deleting]
+    assert set(series) <= set.union(*asked)
+    imported = Series.objects.get(source=IMPORTED)
+    assert not any(imported.pk in some for some in asked)
+    assert Sample.objects.filter(series=imported).exists()
+
+
+def test_slo_that_was_removed_long_ago_is_forgotten_with_all_of_it(sli: Sli) -> None:
+    other = objective("other")
+    for one in (sli, other):
+        tell(one, 5, 1)
+        tell(one, 4, 9)
+        tell(one, 0, 10)
+        slo = one.slo
+        assert slo is not None
+        Exclusion.objects.create(slo=slo, starts_at=NOW, ends_at=NOW + DAY, created_at=NOW)
+        Standing.objects.create(slo=slo, minute=MINUTE, state="ok", since=NOW)
+        said = {"severity": "critical", "label": "page", "said": "It burns.", "kind": "burn"}
+        Alert.objects.create(
+            slo=slo, rule="1h", subject=slo.name, opened_at=NOW, firing_at=NOW, **said
+        )
+    compaction.pack(NOW, most=1000)
+    Slo.objects.filter(pk=sli.slo_id).update(removed_at=NOW)
+    kept = [(one, one.objects.count() // 2) for one in (Sli, Slo, Series, Exclusion, Alert)]
+    assert (
+        removed_slos.purge(NOW + 36 * DAY, most=1000) == 0
+    )  # It stays with its alerts, for postmortems.
+    Alert.objects.filter(slo=sli.slo_id).delete()
+    assert removed_slos.purge(NOW + 35 * DAY, most=1000) == 0
+
+    removed_slos.purge(NOW + 36 * DAY, most=1000)
+
+    assert [(one, one.objects.count()) for one, _ in kept] == kept
+    assert set(Minute.objects.values_list("sli", flat=True)) == {other.pk}
+    assert set(Hour.objects.values_list("sli", flat=True)) == {other.pk}
+    assert set(Sample.objects.values_list("series__sli", flat=True)) == {other.pk}
+    assert list(Standing.objects.values_list("pk", flat=True)) == [other.slo_id]
+
+
+def test_edges_that_nobody_sends_are_forgotten(sli: Sli) -> None:
+    edges = {"metric": "m", "service": "s", "created_at": NOW - 36 * DAY}
+    silent, never, lives = (Sli.objects.create(edge_ms=edge, **edges) for edge in (1, 2, 3))
+    tell(silent, 36, 5)
+    tell(lives, 36, 5)
+    tell(lives, 1, 6)
+
+    removed_slos.purge(NOW, most=1000)
+
+    assert set(Sli.objects.all()) == {sli, lives}
+    assert never not in Sli.objects.all()
+    assert set(Series.objects.values_list("sli", flat=True)) == {lives.pk}
+
+
+def test_slos_that_were_removed_cost_nothing_when_others_are_judged(sli: Sli) -> None:
+    slo = sli.slo
+    assert slo is not None
+    Standing.objects.create(slo=slo, minute=MINUTE, state="ok", since=NOW)
+    assert statuses.states() == {slo.pk: "ok"}
+    Slo.objects.filter(pk=slo.pk).update(removed_at=NOW)
+
+    assert statuses.states() == {}
+    assert evaluator._slis([]) == {}
+
+
+def test_what_is_left_to_a_tick_for_an_slo_that_is_gone_goes_with_it(
+    sli: Sli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deferred_updates, "MAX_ROWS", 10)
+    late = Told(sli.pk, "a", "", NOW, 5, 5, NOW - 10 * DAY)
+    recorder.add([late], now=NOW, is_noted=True)
+    Slo.objects.filter(pk=sli.slo_id).update(removed_at=NOW)
+
+    removed_slos.purge(NOW + 36 * DAY, most=1000)
+
+    assert not Slo.objects.exists()
+
+
+def test_alerts_of_slos_that_were_over_more_than_a_year_ago_are_forgotten(sli: Sli) -> None:
+    said = {"severity": "critical", "label": "page", "said": "It burns.", "kind": "burn"}
+    for days in (401, 399):
+        Alert.objects.create(
+            slo=sli.slo,
+            rule="1h",
+            subject=str(days),
+            opened_at=NOW - 402 * DAY,
+            firing_at=NOW - days * DAY,
+            resolved_at=NOW - days * DAY,
+            **said,
+        )
+
+    forgetting.purge(NOW, at_once=10, most=100)
+
+    assert [alert.subject for alert in Alert.objects.all()] == ["399"]

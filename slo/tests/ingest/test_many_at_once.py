@@ -1,0 +1,166 @@
+"""Several that add to the same counters at the same moment: nothing is lost, nobody waits in a
+circle, and what is said twice counts once."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from functools import partial
+from random import Random
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+
+from controlplane.core.actors import system
+from controlplane.core.gates.models import EventCount
+from controlplane.core.http.tests.callers import at_once
+from slo.counters import compaction
+from slo.ingest import client_reports, deltas, points, recorder
+from slo.ingest.push_body import Delta, Point
+from slo.ingest.recorder import Sample
+from slo.models import Batch, Reported, Sli
+
+from .house import MINUTE, NOW, at, counted, objective
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SLIS = 40
+ROUNDS = 8
+FAR_AHEAD = NOW + timedelta(days=3, minutes=1)
+
+
+@pytest.fixture
+def slis() -> list[Sli]:
+    return [objective(f"slo-{n}") for n in range(SLIS)]
+
+
+def samples(slis: list[Sli], source: str, seed: int) -> list[list[Sample]]:
+    """A source says ten events more of each SLI every 20 s, in batches of any order."""
+    told = [
+        [Sample(sli.pk, source, "", at(20 * n - 3600), 10 * n, 10 * n) for sli in slis]
+        for n in range(ROUNDS)
+    ]
+    random = Random(seed)
+    for batch in told:
+        random.shuffle(batch)
+    return told
+
+
+def pushed(batches: list[list[Sample]]) -> int:
+    return sum(sum(recorder.add(batch, now=NOW).values()) for batch in batches)
+
+
+def totals(slis: list[Sli]) -> set[tuple[float, float]]:
+    return {counted(sli, MINUTE, MINUTE)[0][:2] for sli in slis}
+
+
+def test_batches_of_several_sources_lose_nothing(slis: list[Sli]) -> None:
+    calls = [partial(pushed, samples(slis, f"host-{n}", n)) for n in range(4)]
+
+    taken = at_once(*calls)
+
+    assert taken == [SLIS * ROUNDS] * 4
+    assert totals(slis) == {(4 * 10 * (ROUNDS - 1),) * 2}
+
+
+def test_batches_out_of_order_and_minutes_that_are_packed_lose_nothing(slis: list[Sli]) -> None:
+    at_work = [True] * 3
+
+    def backwards(number: int) -> int:
+        try:
+            return pushed(samples(slis, f"host-{number}", number)[::-1])
+        finally:
+            at_work[number] = False
+
+    def pack() -> int:
+        packed = 0
+        while any(at_work):
+            packed += compaction.pack(FAR_AHEAD, most=1000)
+        return packed
+
+    calls: list[Callable[[], Any]] = [partial(backwards, n) for n in range(3)]
+    *taken, packed = at_once(*calls, pack)
+
+    assert taken == [SLIS * ROUNDS] * 3
+    assert packed > 0
+    assert totals(slis) == {(3 * 10 * (ROUNDS - 1),) * 2}
+
+
+def test_packing_waits_for_whoever_adds(slis: list[Sli]) -> None:
+    pushed(samples(slis, "host", 1))
+    late = [Sample(slis[0].pk, "late", "", at(20 * n - 3590), 7 * n, 7 * n) for n in range(2)]
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            recorder.add(late, now=NOW)
+            packing_done = pool.submit(packed_by_another)
+            with pytest.raises(TimeoutError):
+                packing_done.result(timeout=0.5)
+        assert packing_done.result(timeout=10) > 0
+
+    assert totals(slis[:1]) == {(10 * (ROUNDS - 1) + 7,) * 2}
+    assert totals(slis[1:]) == {(10 * (ROUNDS - 1),) * 2}
+
+
+def packed_by_another() -> int:
+    try:
+        return compaction.pack(FAR_AHEAD, most=10_000)
+    finally:
+        connection.close()
+
+
+def test_same_samples_at_once_count_once(slis: list[Sli]) -> None:
+    calls = [partial(pushed, samples(slis, "host", n)) for n in range(4)]
+
+    taken = at_once(*calls)
+
+    assert sum(taken) == SLIS * ROUNDS
+    assert totals(slis) == {(10 * (ROUNDS - 1),) * 2}
+    assert sum(EventCount.objects.values_list("total", flat=True)) == SLIS * 10 * (ROUNDS - 1)
+
+
+def test_batch_of_deltas_that_comes_at_once_is_taken_once(slis: list[Sli]) -> None:
+    told = [Delta(f"slo-{n}", 3, 4) for n in range(SLIS)]
+
+    def take() -> dict[str, Any]:
+        return deltas.take(batch_id="b1", deltas=told, actor=system("test"), now=NOW)
+
+    answers = at_once(*[take] * 4)
+
+    assert sorted(one["duplicate"] for one in answers) == [False, True, True, True]
+    assert {one["accepted"] for one in answers} == {SLIS}
+    assert totals(slis) == {(3, 4)}
+    assert Batch.objects.count() == 1
+
+
+def test_reports_are_added_once_though_several_fold(slis: list[Sli]) -> None:
+    Reported.objects.bulk_create(
+        Reported(
+            slo=f"slo-{n % SLIS}",
+            instance=f"core/a{n}",
+            began_at=at(-5),
+            ended_at=at(0),
+            good=1,
+            total=2,
+        )
+        for n in range(SLIS * 50)
+    )
+
+    done = at_once(*[partial(client_reports.fold, NOW, most=10_000)] * 3)
+
+    assert sum(done) == SLIS * 50
+    assert totals(slis) == {(50, 100)}
+    assert not Reported.objects.exists()
+
+
+def test_new_histograms_at_once_are_made_once(slis: list[Sli]) -> None:
+    def push(source: str, names: list[str]) -> dict[str, Any]:
+        edges = ((100.0, 1.0), (250.0, 2.0), (float("inf"), 3.0))
+        told = [Point(metric=name, service="core", buckets=edges, source=source) for name in names]
+        told += [Point(slo=f"slo-{n}", good=1, total=1, source=source) for n in range(SLIS)]
+        return points.push(points=told, now=NOW)
+
+    names = [f"metric-{n}" for n in range(20)]
+    answers = at_once(*(partial(push, f"host-{n}", names[:: (-1) ** n]) for n in range(4)))
+
+    assert [one["accepted"] for one in answers] == [20 + SLIS] * 4
+    assert Sli.objects.filter(slo=None).count() == 60

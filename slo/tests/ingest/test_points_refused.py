@@ -1,0 +1,69 @@
+"""Points that are refused one by one: of too many boots, or of sources that are ours."""
+
+import time
+from typing import Any
+
+import pytest
+
+from controlplane.core.actors import system
+from controlplane.core.errors import InvalidInput
+from slo.arithmetic.boots import Boot, merge
+from slo.arithmetic.increments import Sample
+from slo.ingest import deltas, points, push_body
+from slo.models import Series, Sli
+
+from .house import NOW, objective
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def sli() -> Sli:
+    return objective()
+
+
+def push(*said: dict[str, Any]) -> dict[str, Any]:
+    document = {"points": [{"slo": "core-availability", "good": 1, "total": 1, **s} for s in said]}
+    read_in = push_body.read(document)
+    assert isinstance(read_in, push_body.Points)
+    return points.push(points=read_in.points, now=NOW)
+
+
+def test_request_tells_of_so_many_boots_of_a_source(
+    sli: Sli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(points, "MAX_BOOTS", 2)
+
+    done = push({"boot": "1"}, {"boot": "2"}, {"boot": "3"}, {"boot": "1"}, {"source": "b"})
+
+    assert done["refused"] == [
+        {"index": 2, "error": "A request may tell of 2 boots of one source."}
+    ]
+    assert Series.objects.count() == 3
+
+
+@pytest.mark.parametrize("source", ["import", "prometheus"])
+def test_sources_that_are_ours_are_refused(sli: Sli, source: str) -> None:
+    done = push({"source": source}, {"source": "a"})
+    assert [one["index"] for one in done["refused"]] == [0]
+    assert "reserved" in done["refused"][0]["error"]
+
+    told = [push_body.Delta("core-availability", 1, 1, one) for one in ("a", source)]
+    done = deltas.take(batch_id="1", deltas=told, actor=system("test"), now=NOW)
+    assert [one["index"] for one in done["refused"]] == [1]
+
+    with pytest.raises(InvalidInput) as caught:
+        push({"source": source})
+    assert list(caught.value.errors) == ["points[0].source"]
+
+
+def test_many_boots_of_a_source_are_merged_in_a_moment() -> None:
+    known = {f"k{n}": Boot([Sample(n, n, n)], n) for n in range(5000)}
+    told = {f"n{n}": [Sample(5000 + n, n, n)] for n in range(5000)}
+    began = time.process_time()
+
+    merged = merge(known, told, {})
+
+    assert time.process_time() - began < 2
+    assert merged.boots["n4999"].counted_from == 9998
+    assert merged.boots["n0"].counted_from == 4999

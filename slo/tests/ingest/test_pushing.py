@@ -1,0 +1,232 @@
+"""What samples of a source count, one rule at a time."""
+
+from datetime import timedelta
+
+import pytest
+
+from controlplane.core.gates.models import EventCount
+from slo.ingest import recorder
+from slo.ingest.recorder import Sample
+from slo.ingest.series_store import USUAL
+from slo.models import Minute, Series, Sli
+
+from .house import MINUTE, NOW, at, counted, objective, sample
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def sli() -> Sli:
+    return objective()
+
+
+def add(*samples: Sample) -> int:
+    return sum(recorder.add(samples, now=NOW).values())
+
+
+def total(sli: Sli, minute: int = MINUTE) -> tuple[float, float, int]:
+    return counted(sli, minute, minute)[0]
+
+
+def test_first_sample_of_a_source_is_what_is_counted_from(sli: Sli) -> None:
+    add(sample(sli, -60, 90, 100))
+    assert total(sli) == (0, 0, 0)
+
+    add(sample(sli, 0, 95, 110))
+
+    assert total(sli) == (5, 10, 1)
+    sli.refresh_from_db()
+    assert (sli.first, sli.last) == (MINUTE - 1, MINUTE)
+
+
+def test_first_sample_counts_from_zero_if_it_says_when_that_was(sli: Sli) -> None:
+    add(sample(sli, 0, 90, 100, started_at=at(-90)))
+
+    assert counted(sli, MINUTE - 2, MINUTE) == [(0, 0, 0), (0, 0, 1), (90, 100, 2)]
+
+
+def test_start_long_ago_spreads_what_came_since(sli: Sli) -> None:
+    add(sample(sli, 0, 90, 100, started_at=at(-600)))
+
+    assert counted(sli, MINUTE - 2, MINUTE) == [(72, 80, 0), (81, 90, 0), (90, 100, 0)]
+
+
+def test_start_that_is_told_later_is_made_up_for(sli: Sli) -> None:
+    add(sample(sli, -60, 90, 100))
+    add(sample(sli, 0, 95, 110, started_at=at(-120)))
+
+    assert counted(sli, MINUTE - 1, MINUTE) == [(90, 100, 1), (95, 110, 2)]
+
+
+def test_start_after_the_first_sample_is_as_early_as_that(sli: Sli) -> None:
+    add(sample(sli, -60, 90, 100, started_at=at(30)))
+
+    assert total(sli, MINUTE - 1) == (90, 100, 0)
+
+
+def test_same_sample_again_adds_nothing(sli: Sli) -> None:
+    samples = [sample(sli, seconds, 1000 + seconds, 1000 + seconds) for seconds in (-120, -60, 0)]
+    assert add(*samples) == 3
+
+    assert add(*samples) == 0
+    assert add(samples[1], samples[1]) == 0
+    assert total(sli) == (120, 120, 2)
+
+
+def test_another_boot_of_a_known_source_counts_from_zero(sli: Sli) -> None:
+    add(sample(sli, -120, 90, 100), sample(sli, -60, 95, 110))
+
+    add(sample(sli, 0, 7, 8, boot="2"))
+
+    assert total(sli) == (12, 18, 2)
+
+
+def test_boot_that_comes_back_goes_on_from_its_own_last_sample(sli: Sli) -> None:
+    add(sample(sli, -120, 90, 100), sample(sli, -60, 7, 8, boot="2"))
+    assert total(sli) == (7, 8, 1)
+
+    add(sample(sli, 0, 91, 102))
+
+    assert total(sli) == (8, 10, 2)
+
+
+def test_first_boot_that_is_heard_of_last_turns_out_to_be_the_first(sli: Sli) -> None:
+    add(sample(sli, 0, 7, 8, boot="2"))
+    assert total(sli) == (0, 0, 0)
+
+    add(sample(sli, -60, 90, 100))
+
+    assert total(sli) == (7, 8, 1)
+
+
+@pytest.mark.parametrize("lower", [(80, 200), (80, 90), (100, 105)])
+def test_drop_of_good_or_total_or_bad_is_a_reset(sli: Sli, lower: tuple[int, int]) -> None:
+    add(sample(sli, -60, 90, 100), sample(sli, 0, *lower))
+
+    assert total(sli)[:2] == lower
+
+
+def test_several_sources_add_up(sli: Sli) -> None:
+    for source in "abc":
+        add(sample(sli, -60, 0, 0, source=source), sample(sli, 0, 9, 10, source=source))
+
+    assert total(sli) == (27, 30, 1)
+
+
+def test_late_sample_is_put_where_it_belongs(sli: Sli) -> None:
+    add(sample(sli, -600, 0, 0), sample(sli, 0, 1000, 1000))
+    assert total(sli, MINUTE - 5) == (500, 500, 0)
+
+    add(sample(sli, -60, 10, 10))
+
+    assert total(sli, MINUTE - 5)[:2] == (5, 5)
+    assert total(sli, MINUTE - 1)[:2] == (10, 10)
+    assert total(sli) == (1000, 1000, 1)
+
+
+def test_late_reset_within_a_step_adds_what_was_hidden_by_it(sli: Sli) -> None:
+    add(sample(sli, -90, 100, 100), sample(sli, 0, 150, 150))
+
+    add(sample(sli, -30, 40, 40))
+
+    assert total(sli)[:2] == (150, 150)
+
+
+def test_of_two_samples_of_one_moment_the_larger_one_stands(sli: Sli) -> None:
+    add(sample(sli, -60, 0, 0), sample(sli, 0, 5, 5))
+
+    add(sample(sli, 0, 8, 9))
+    add(sample(sli, 0, 6, 7))
+
+    assert total(sli)[:2] == (8, 9)
+
+
+def test_gap_is_not_covered_but_counts(sli: Sli) -> None:
+    add(sample(sli, -600, 0, 0), sample(sli, -540, 0, 0), sample(sli, -60, 80, 80))
+    add(sample(sli, 0, 90, 90))
+
+    assert counted(sli, MINUTE - 10, MINUTE) == [
+        (0, 0, 0),
+        *((max(0, ago * 10), max(0, ago * 10), 1) for ago in range(9)),
+        (90, 90, 2),
+    ]
+
+
+def test_source_that_was_silent_for_long_spreads_what_it_says_then(sli: Sli) -> None:
+    add(sample(sli, -300, 0, 0))
+    add(sample(sli, 0, 5, 10))
+
+    assert counted(sli, MINUTE - 4, MINUTE) == [(n, 2 * n, 0) for n in range(1, 6)]
+
+
+def test_two_sources_cover_a_minute_once(sli: Sli) -> None:
+    for source in "ab":
+        add(sample(sli, -60, 0, 0, source=source), sample(sli, 0, 1, 1, source=source))
+
+    assert total(sli)[2] == 1
+
+
+def test_source_that_lives_has_a_row_a_minute_though_nothing_comes(sli: Sli) -> None:
+    for seconds in range(-300, 1, 20):
+        add(sample(sli, seconds, 5, 5))
+
+    assert list(Minute.objects.values_list("minute", flat=True).order_by("minute")) == [
+        *range(MINUTE - 5, MINUTE + 1)
+    ]
+    assert total(sli) == (0, 0, 5)
+
+
+def test_very_many_samples_in_a_minute_are_kept_as_few_and_count_the_same(sli: Sli) -> None:
+    samples = [sample(sli, -59 + n / 10, n, n) for n in range(590)]
+    for one in samples[:100]:
+        add(one)
+    assert len(Series.objects.get().sample_set.get().at) == USUAL
+    add(*samples[100:])
+
+    assert total(sli)[:2] == (589, 589)
+    assert len(Series.objects.get().sample_set.get().at) <= 2 * USUAL
+    add(*samples)
+    assert total(sli)[:2] == (589, 589)
+
+
+def test_growth_is_told_to_gates_with_its_span(sli: Sli) -> None:
+    add(sample(sli, -30, 0, 0), sample(sli, -10, 9, 10))
+    add(sample(sli, 0, 9.5, 11.25))
+
+    rows = EventCount.objects.order_by("ended_at")
+    assert list(rows.values_list("slo", "instance", "began_at", "ended_at", "good", "total")) == [
+        ("core-availability", "a", at(-30), at(-10), 9, 10),
+        ("core-availability", "a", at(-10), at(0), 0, 1),
+    ]
+
+
+def test_what_is_only_put_in_its_place_is_not_told_to_gates_again(sli: Sli) -> None:
+    add(sample(sli, -30, 0, 0), sample(sli, 0, 9, 10))
+    add(sample(sli, -10, 4, 5))
+    add(sample(sli, -20, 0, 0, boot="0"), sample(sli, -40, 0, 0))
+
+    assert sum(EventCount.objects.values_list("total", flat=True)) == 10
+
+
+def test_fractions_of_events_add_up_exactly(sli: Sli) -> None:
+    add(*(sample(sli, n - 100, n * 0.1, n * 0.1) for n in range(101)))
+
+    assert total(sli)[:2] == (10, 10)
+
+
+def test_counters_of_an_slo_that_was_removed_meanwhile_are_left_alone(sli: Sli) -> None:
+    one = sample(sli, 0, 1, 1)
+    sli.delete()
+
+    assert add(one) == 0
+    assert not Series.objects.exists()
+
+
+def test_late_by_a_day_moves_all_that_came_after(sli: Sli) -> None:
+    add(sample(sli, -86400, 0, 0), sample(sli, -60, 0, 0), sample(sli, 0, 6, 6))
+    add(Sample(sli.pk, "late", "", NOW - timedelta(hours=23), 0, 0))
+
+    add(Sample(sli.pk, "late", "", NOW - timedelta(hours=23) + timedelta(minutes=1), 4, 4))
+
+    assert total(sli, MINUTE - 23 * 60 + 1)[:2] == (4, 4)
+    assert total(sli)[:2] == (10, 10)

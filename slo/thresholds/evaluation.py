@@ -1,0 +1,175 @@
+"""Looking at threshold rules: each asks its measure, and what is beyond a limit is an alert."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+import structlog
+from django.db import connection, transaction
+
+from controlplane.core import threshold_metrics as measures
+from controlplane.core.models import Tick
+from controlplane.core.threshold_metrics import Asked, Reading
+from slo.alerts import lifecycle, locks
+from slo.arithmetic.hysteresis import Firing, Key
+from slo.models import Alert, ThresholdRule
+
+from . import rules
+
+TICK = "slo.thresholds"
+EVERY = timedelta(seconds=10)
+UNMEASURED = "Nobody measures this here."
+REMOVED, OFF, REGRADED = (
+    "The rule was removed.",
+    "The rule was turned off.",
+    "The rule was changed.",
+)
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a rule found: readings that fire, and those of which nobody can tell. `error` is why it
+    could not look at all, if it could not."""
+
+    rule: ThresholdRule
+    firing: tuple[Reading, ...] = ()
+    unknown: tuple[Reading, ...] = ()
+    error: str = ""
+
+
+@dataclass
+class _Found:
+    firing: list[Firing] = field(default_factory=list)
+    unknown: set[Key] = field(default_factory=set)
+    gone: dict[Key, str] = field(default_factory=dict)
+
+
+@transaction.atomic
+def look(now: datetime) -> int:
+    """Open and resolve alerts of all rules by how things are now; returns how many that was. One
+    looks at a time: who comes meanwhile does nothing."""
+    if not locks.alone(locks.THRESHOLDS):
+        return 0
+    last = Tick.objects.filter(name=TICK).values_list("ran_at", flat=True).first()
+    standing = _standing()
+    found = _Found(gone=_gone(standing))
+    for rule in ThresholdRule.objects.filter(is_enabled=True).order_by("pk"):
+        open_of_it = {subject for name, subject in standing if name == rule.name}
+        seen = see(rule, now, since=last, standing=open_of_it)
+        _take(found, seen, open_of_it)
+    return lifecycle.settle(
+        kind=Alert.Kind.THRESHOLD,
+        firing=found.firing,
+        unknown=found.unknown - found.gone.keys(),
+        gone=found.gone,
+        before=last or now - EVERY,
+        now=now,
+    )
+
+
+def see(
+    rule: ThresholdRule,
+    now: datetime,
+    *,
+    since: datetime | None = None,
+    standing: Collection[str] = (),
+) -> Seen:
+    """What this rule says just now; nothing is written. A measure that fails is logged, and is in
+    no other's way."""
+    known = measures.find(rule.metric)
+    if known is None:
+        return Seen(rule, error=UNMEASURED)
+    measure, part = known
+    asked = Asked(
+        statistic=rule.statistic,
+        comparison=rule.comparison,
+        limit=rule.value,
+        window=rules.window(rule),
+        part=part,
+        since=since,
+        standing=standing,
+    )
+    try:
+        with transaction.atomic():
+            readings = list(measure.read(asked, now))
+    except Exception as error:
+        if not connection.is_usable():
+            raise
+        log.exception("threshold.not_judged", rule=rule.name)
+        return Seen(rule, error=f"{type(error).__name__}: {error}")
+    return Seen(rule, tuple(_firing(rule, readings)), tuple(_unknown(rule, readings)))
+
+
+def _firing(rule: ThresholdRule, readings: Iterable[Reading]) -> Iterable[Reading]:
+    return (one for one in readings if one.beyond and one.is_fresh and _rests(rule, one))
+
+
+def _unknown(rule: ThresholdRule, readings: Iterable[Reading]) -> Iterable[Reading]:
+    """Few events begin no alert; those beyond the limit still are no reason to end one either."""
+    for one in readings:
+        unsure = one.beyond and not (one.is_fresh and _rests(rule, one))
+        if one.beyond is None or unsure:
+            yield one
+
+
+def _rests(rule: ThresholdRule, one: Reading) -> bool:
+    return one.samples >= rule.min_events
+
+
+def _take(found: _Found, seen: Seen, open_of_it: Collection[str]) -> None:
+    name = seen.rule.name
+    if seen.error:
+        found.unknown.update((name, subject) for subject in open_of_it)
+        return
+    found.unknown.update((name, one.subject) for one in seen.unknown)
+    found.firing += [
+        _as_firing(seen.rule, one) for one in seen.firing if (name, one.subject) not in found.gone
+    ]
+
+
+def _as_firing(rule: ThresholdRule, one: Reading) -> Firing:
+    runbook = {"runbook": rule.runbook_url} if rule.runbook_url else {}
+    return Firing(
+        rule=rule.name,
+        subject=one.subject,
+        service=one.service,
+        severity=rule.severity,
+        label="",
+        said=one.said,
+        path=one.path,
+        evidence={
+            **one.evidence,
+            "value": one.value,
+            "limit": rule.value,
+            "comparison": rule.comparison,
+            "samples": one.samples,
+        },
+        threshold_id=rule.pk,
+        acknowledged_by=one.acknowledged_by,
+        thread=one.thread,
+        facts={**one.facts, **runbook},
+    )
+
+
+def _standing() -> dict[Key, str]:
+    """Severities of alerts that are open, by rule and subject."""
+    rows = Alert.objects.filter(kind=Alert.Kind.THRESHOLD, resolved_at__isnull=True)
+    found = rows.values_list("rule", "subject", "severity")
+    return {(rule, subject): severity for rule, subject, severity in found}
+
+
+def _gone(standing: Mapping[Key, str]) -> dict[Key, str]:
+    """Of which rules there are no more, and why; one of another severity begins anew."""
+    present = {one.name: one for one in ThresholdRule.objects.all()}
+    found: dict[Key, str] = {}
+    for (name, subject), severity in standing.items():
+        rule = present.get(name)
+        if rule is None:
+            found[name, subject] = REMOVED
+        elif not rule.is_enabled:
+            found[name, subject] = OFF
+        elif rule.severity != severity:
+            found[name, subject] = REGRADED
+    return found

@@ -1,0 +1,49 @@
+"""Which span a plot shows, as its address says."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from slo.arithmetic.minutes import MINUTES_A_DAY, end_of, last_ended
+
+RANGES = {"6h": 360, "24h": MINUTES_A_DAY, "7d": 7 * MINUTES_A_DAY, "30d": 30 * MINUTES_A_DAY}
+USUAL = "24h"
+MIN_MINUTES, MAX_MINUTES = 10, 92 * MINUTES_A_DAY
+OLDEST = timedelta(days=400)
+
+
+@dataclass(frozen=True)
+class Span:
+    """After the end of minute `first` up to the end of `last`; `name` is one of `RANGES`, or empty
+    for one that was chosen by hand."""
+
+    name: str
+    first: int
+    last: int
+
+    @property
+    def since(self) -> datetime:
+        return end_of(self.first)
+
+    @property
+    def until(self) -> datetime:
+        return end_of(self.last)
+
+
+def wanted(given: Any, now: datetime) -> Span:
+    """By `range=24h`, or by `from` and `to` in Unix seconds; what makes no sense is the last day,
+    and what is too short or long is cut."""
+    ended = last_ended(now)
+    begin, end = _seconds(given.get("from", "")), _seconds(given.get("to", ""))
+    oldest = last_ended(now - OLDEST)
+    if begin is not None and end is not None and begin < end:
+        last = min(ended, max(-(-end // 60), oldest + MIN_MINUTES))
+        first = max(begin // 60, last - MAX_MINUTES, oldest)
+        return Span("", min(first, last - MIN_MINUTES), last)
+    name = given.get("range", "")
+    name = name if name in RANGES else USUAL
+    return Span(name, ended - RANGES[name], ended)
+
+
+def _seconds(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 12 else None

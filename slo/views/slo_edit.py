@@ -1,0 +1,194 @@
+"""An SLO is made, changed and removed. What would change, and what it means, stands beside the form
+before anything is saved."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+from django_htmx.http import trigger_client_event
+
+from controlplane.core.actors import Actor
+from controlplane.core.browser import PersonRequest, show, signed_in
+from controlplane.core.changes import change, posted
+from controlplane.core.clock import db_now
+from controlplane.core.errors import Conflict, InvalidInput
+from controlplane.core.http.permissions import actor_of
+from controlplane.core.reasons import MAX_CHARACTERS
+from slo.models import Slo
+from slo.objectives import descriptions, documents, presets, services
+from slo.objectives.permissions import SCOPE, require_admin
+
+from . import drafts
+from .drafts import Draft
+from .forms import WhyForm
+
+SAVE, PREVIEW = "save", "preview"
+PARTS = {"preview": "slo/_preview.html", "rules": "slo/_rules.html", "actions": "slo/_actions.html"}
+"""Parts of the form that htmx asks for by themselves, by the id of their element."""
+KINDS = (
+    ("availability", "Availability", "requests that were answered well"),
+    ("latency", "Latency", "requests answered within a time"),
+    ("ratio", "Ratio", "any good events of all"),
+)
+EMPTY: Mapping[str, Any] = {
+    "kind": "availability",
+    "target": 0.999,
+    "window_days": 30,
+    "source": {"type": "push"},
+    "rules": [presets.document(rule) for rule in presets.SEED],
+}
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def create(request: PersonRequest) -> HttpResponse:
+    require_admin(actor_of(request))
+    service = request.GET.get("service", "")
+    service = service if documents.is_service(service) else ""
+    return _edit(request, None, Draft.of({**EMPTY, "service": service}))
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def edit(request: PersonRequest, name: str) -> HttpResponse:
+    require_admin(actor_of(request))
+    slo = services.find(name)
+    return _edit(request, slo, Draft.of({**documents.said(slo), "name": slo.name}))
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def remove(request: PersonRequest, name: str) -> HttpResponse:
+    require_admin(actor_of(request))
+    slo = services.find(name)
+    form = WhyForm(posted(request))
+
+    def carry_out(actor: Actor, now: datetime) -> str:
+        services.remove(name=name, reason=form.given("reason"), actor=actor, now=now)
+        return f"{name} is removed; nothing is counted or judged for it any more."
+
+    return change(
+        request,
+        form,
+        carry_out,
+        scope=SCOPE,
+        template="slo/remove.html",
+        context=lambda now: {
+            "slo": slo,
+            "open_alerts": slo.alert_set.filter(resolved_at__isnull=True).count(),
+        },
+        back=reverse("slos_page"),
+        refused=lambda error: notice(request, error.detail, slo),
+    )
+
+
+def notice(request: PersonRequest, detail: str, slo: Slo | None) -> HttpResponse:
+    context = {"heading": "Nothing was changed", "detail": detail, "slo": slo}
+    return show(request, "slo/notice.html", context, status=409)
+
+
+def _edit(request: PersonRequest, slo: Slo | None, draft: Draft) -> HttpResponse:
+    """`do=save` saves; anything else only shows what would be so. From the form itself htmx asks
+    for a part of it alone."""
+    if request.method == "GET":
+        return render(request, "slo/edit.html", _context(slo, draft, {}))
+    do = request.POST.get("do", "")
+    draft = Draft.posted(request.POST).named(slo.name if slo else None)
+    draft = draft.changed(do, _preset(draft, do))
+    context = _judged(slo, draft) | _typed(request)
+    target = str(request.htmx.target) if request.htmx else ""
+    if target in PARTS:
+        answer = render(request, PARTS[target], context)
+        # What stands beside the form is told anew once a row has come or gone.
+        return answer if target == PREVIEW else trigger_client_event(answer, "rows")
+    if do != SAVE or context["errors"]:
+        status = 422 if do == SAVE else 200
+        return render(request, "slo/edit.html", context, status=status)
+    return _save(request, slo, draft, context)
+
+
+def _save(
+    request: PersonRequest, slo: Slo | None, draft: Draft, context: dict[str, Any]
+) -> HttpResponse:
+    """Nobody overwrites what somebody else saved since the form was opened."""
+    if slo and not context["changes"]:
+        messages.info(request, f"Nothing was different: {slo.name} stays as it was.")
+        return redirect("slo_page", name=slo.name)
+    name = draft.text("name")
+    try:
+        if slo is None:
+            services.require_new(name)
+        services.put(
+            name=name,
+            fields=context["fields"],
+            reason=context["reason"],
+            version=_version(request) if slo else None,
+            actor=actor_of(request),
+            now=db_now(),
+        )
+    except InvalidInput as error:
+        again = _context(slo, draft, error.errors) | _typed(request)
+        return render(request, "slo/edit.html", again, status=422)
+    except Conflict as conflict:
+        return notice(request, conflict.detail, slo)
+    messages.success(request, f"{name} is saved. It is judged by that from the next minute on.")
+    return redirect("slo_page", name=name)
+
+
+def _judged(slo: Slo | None, draft: Draft) -> dict[str, Any]:
+    """What the texts would make of the SLO, and every complaint about them."""
+    fields = draft.document()
+    name = fields.pop("name")
+    try:
+        after = documents.checked(name, fields)
+    except InvalidInput as error:
+        return {**_context(slo, draft, error.errors), "judged": True}
+    before = documents.said(slo) if slo else None
+    changes = descriptions.differences(before, after)
+    return {**_context(slo, draft, {}), "fields": fields, "changes": changes, "judged": True}
+
+
+def _context(slo: Slo | None, draft: Draft, errors: drafts.Errors) -> dict[str, Any]:
+    meanings = drafts.meanings(draft)
+    return {
+        "slo": slo,
+        "draft": draft,
+        "errors": errors,
+        "by_field": drafts.by_field(errors),
+        "unplaced": drafts.unplaced(errors),
+        "rules": drafts.rows("rules", draft.rules, errors, meanings),
+        "actions": drafts.rows("actions", draft.actions, errors),
+        "promise": drafts.promise(draft),
+        "presets": presets.PRESETS,
+        "kinds": KINDS,
+        "ons": descriptions.ON.items(),
+        "version": slo.version if slo else "",
+        "here": reverse("slo_edit", args=[slo.name]) if slo else reverse("slo_new"),
+    }
+
+
+def _typed(request: PersonRequest) -> dict[str, Any]:
+    """What was opened counts, not what is there by now."""
+    return {
+        "version": request.POST.get("version", ""),
+        "reason": request.POST.get("reason", "")[:MAX_CHARACTERS],
+    }
+
+
+def _preset(draft: Draft, do: str) -> list[dict[str, str]]:
+    """The rules of the preset that a button asks for, as they are typed."""
+    name = do.removeprefix("preset-")
+    if name not in presets.PRESETS:
+        return []
+    target, days = drafts.promised(draft) or drafts.USUAL
+    return [Draft.typed(one, drafts.RULE) for one in presets.fitting(name, target, days)]
+
+
+def _version(request: PersonRequest) -> int:
+    text = request.POST.get("version", "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
