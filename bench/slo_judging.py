@@ -67,12 +67,12 @@ def measure() -> list[Judging]:
 def _measured(count: int, days: int) -> Judging:
     from controlplane.core.clock import db_now
     from slo.arithmetic.minutes import end_of
-    from slo.evaluation.status import LATE
+    from slo.evaluation.status import EVALUATION_DELAY
 
     now = db_now()
     last = _lay(count, days, now)
     try:
-        seen = [_turn(end_of(last + n) + LATE) for n in range(1, ROUNDS + 2)]
+        seen = [_turn(end_of(last + n) + EVALUATION_DELAY) for n in range(1, ROUNDS + 2)]
         _expect_known(count)
     finally:
         ground.clear_slos()
@@ -112,7 +112,7 @@ def _turn(now: datetime) -> Cost:
     database = database_cpu()
     before = database()
     wall, cpu = time.monotonic(), time.process_time()
-    judged = turn.turn(now)
+    judged = turn.evaluate_due_minutes(now)
     cpu, wall = time.process_time() - cpu, time.monotonic() - wall
     return Cost(judged, cpu, None if before is None else (database() or before) - before, wall)
 

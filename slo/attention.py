@@ -15,7 +15,7 @@ from slo.thresholds import waiting
 
 MAX_ITEMS = 100
 LONG_UNKNOWN = timedelta(hours=1)
-UNJUDGED = timedelta(minutes=5)
+STOPPED_AFTER = timedelta(minutes=5)
 """So long after the last minute that was judged, somebody has to look why."""
 
 WORST_FIRST = Case(
@@ -24,32 +24,34 @@ WORST_FIRST = Case(
 )
 
 
-def present(_now: datetime) -> QuerySet[Slo]:
+def present_slos(_now: datetime) -> QuerySet[Slo]:
     return Slo.objects.present()
 
 
-def open_alerts(_now: datetime) -> QuerySet[Alert]:
+def unacknowledged_alerts(_now: datetime) -> QuerySet[Alert]:
     return Alert.objects.filter(resolved_at__isnull=True, acknowledged_at__isnull=True)
 
 
-def unread(_now: datetime) -> QuerySet[Sli]:
+def unread_slis(_now: datetime) -> QuerySet[Sli]:
     return Sli.objects.filter(slo__removed_at__isnull=True).exclude(source_error="")
 
 
-def unknown(now: datetime) -> QuerySet[Standing]:
+def long_unknown_statuses(now: datetime) -> QuerySet[Standing]:
     return Standing.objects.filter(
         slo__removed_at__isnull=True, state="unknown", since__lte=now - LONG_UNKNOWN
     )
 
 
-def spent(_now: datetime) -> QuerySet[Standing]:
+def exhausted_statuses(_now: datetime) -> QuerySet[Standing]:
     return Standing.objects.filter(slo__removed_at__isnull=True, remaining_ratio__lte=0)
 
 
-def alerts(now: datetime) -> Sequence[Waiting]:
+def list_alerts(now: datetime) -> Sequence[Waiting]:
     """Alerts that are open and that nobody has acknowledged, the worst first; but for those of what
     waits by itself, as an open breaker does."""
-    shown = waiting.only_here(open_alerts(now), now).order_by(WORST_FIRST, "opened_at", "pk")
+    shown = waiting.exclude_duplicates(unacknowledged_alerts(now), now).order_by(
+        WORST_FIRST, "opened_at", "pk"
+    )
     return [
         Waiting(
             kind="slo_alert",
@@ -63,9 +65,9 @@ def alerts(now: datetime) -> Sequence[Waiting]:
     ]
 
 
-def unread_sources(now: datetime) -> Sequence[Waiting]:
+def list_unread_sources(now: datetime) -> Sequence[Waiting]:
     """SLOs whose source could not be read when it was asked last."""
-    rows = unread(now).exclude(slo__isnull=True).select_related("slo")
+    rows = unread_slis(now).exclude(slo__isnull=True).select_related("slo")
     return [
         Waiting(
             kind="slo_source",
@@ -80,9 +82,9 @@ def unread_sources(now: datetime) -> Sequence[Waiting]:
     ]
 
 
-def long_unknown(now: datetime) -> Sequence[Waiting]:
+def list_long_unknown(now: datetime) -> Sequence[Waiting]:
     """SLOs of which nothing was known for an hour: they can't fire, and pass no gate."""
-    rows = unknown(now).select_related("slo")
+    rows = long_unknown_statuses(now).select_related("slo")
     return [
         Waiting(
             kind="slo_unknown",
@@ -97,9 +99,9 @@ def long_unknown(now: datetime) -> Sequence[Waiting]:
     ]
 
 
-def exhausted(now: datetime) -> Sequence[Waiting]:
+def list_exhausted(now: datetime) -> Sequence[Waiting]:
     """SLOs that have no budget left."""
-    rows = spent(now)
+    rows = exhausted_statuses(now)
     return [
         Waiting(
             kind="slo_budget",
@@ -114,7 +116,7 @@ def exhausted(now: datetime) -> Sequence[Waiting]:
     ]
 
 
-def unjudged(now: datetime) -> Sequence[Waiting]:
+def list_evaluation_stopped(now: datetime) -> Sequence[Waiting]:
     """That nobody judges: then no rule fires, whatever happens."""
     last = Subquery(Turn.objects.order_by("-minute").values("minute")[:1])
     oldest = (
@@ -129,7 +131,7 @@ def unjudged(now: datetime) -> Sequence[Waiting]:
     since, minute = oldest
     if minute is not None:
         since = max(since, end_of(minute))
-    if now - since < UNJUDGED:
+    if now - since < STOPPED_AFTER:
         return []
     return [
         Waiting(

@@ -45,4 +45,4 @@ def _alert(value: Mapping[str, Any]) -> Alert | None:
     if climbed is None or not climbed.subject.startswith(PREFIX):
         return None
     ours = Alert.objects.filter(pk=int(climbed.subject.removeprefix(PREFIX))).first()
-    return ours if ours and notifications.subject(ours) == climbed.subject else None
+    return ours if ours and notifications.alert_subject(ours) == climbed.subject else None

@@ -11,13 +11,13 @@ from controlplane.core import metrics
 from controlplane.core.compiled_query import fetch_rows
 from slo.models import Alert, Standing, ThresholdRule
 
-JUDGED_WITHIN = timedelta(minutes=10)
+FRESH_FOR = timedelta(minutes=10)
 """What was judged longer ago says nothing of now."""
 STATES = ("ok", "firing", "unknown")
 
 
 @metrics.from_database
-def standing(now: datetime) -> Iterator[Metric]:
+def collect_statuses(now: datetime) -> Iterator[Metric]:
     """Burn rates and budgets only where they are known: a series that ends beats a guess."""
     rates = GaugeMetricFamily(
         "switchgear_slo_burn_rate",
@@ -33,7 +33,7 @@ def standing(now: datetime) -> Iterator[Metric]:
         "switchgear_slo_state", "1 for the state that an SLO is in.", labels=["slo", "state"]
     )
     rows = Standing.objects.filter(slo__removed_at__isnull=True).order_by("pk")
-    oldest = (now - JUDGED_WITHIN).timestamp() / 60
+    oldest = (now - FRESH_FOR).timestamp() / 60
     for name, minute, state, burn_rates, remaining in rows.values_list(
         "slo__name", "minute", "state", "burn_rates", "remaining_ratio"
     ):
@@ -51,7 +51,7 @@ def standing(now: datetime) -> Iterator[Metric]:
 
 
 @metrics.from_database
-def alerts(now: datetime) -> Iterator[Metric]:
+def collect_alerts(now: datetime) -> Iterator[Metric]:
     """Every severity has its series, so that it goes back to 0."""
     firing = GaugeMetricFamily(
         "switchgear_alerts_open", "Alerts that are open.", labels=["kind", "severity"]
@@ -64,7 +64,7 @@ def alerts(now: datetime) -> Iterator[Metric]:
 
 
 @metrics.from_database
-def thresholds(now: datetime) -> Iterator[Metric]:
+def collect_thresholds(now: datetime) -> Iterator[Metric]:
     """Every rule has its series, so that it goes back to 0."""
     counts = dict.fromkeys((name for (name,) in fetch_rows(_rules)), 0)
     counts |= dict(fetch_rows(_open_by_rule))

@@ -10,5 +10,5 @@ from slo.objectives import file_loader
 @provision.at_first
 def load_once(now: datetime) -> None:
     """Load the shipped file if there never was an SLO here."""
-    if file_loader.nothing_yet():
+    if file_loader.has_no_slos():
         configuration.load_shipped("slo", actor=provision.ACTOR, now=now)

@@ -10,7 +10,7 @@ from django.utils import timezone
 from controlplane.core.page_registry import Chart, ReportRow, ReportSection
 from slo.arithmetic.minutes import last_ended
 from slo.evaluation import budgets as judged
-from slo.evaluation.budgets import Spent
+from slo.evaluation.budgets import SpentBudget
 from slo.models import Alert, Slo
 MAX_ROWS = 50
 CHARTS = 3
@@ -18,34 +18,34 @@ LOW = 0.25
 """Of a budget: with less left, somebody should look before it is gone."""
 DAY = timedelta(days=1)
 
-Told = tuple[Slo, Spent, Mapping[str, int]]
+BudgetRow = tuple[Slo, SpentBudget, Mapping[str, int]]
 
 
-def budgets(start: datetime, end: datetime, now: datetime) -> ReportSection:
+def budgets_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
     """What is left of each SLO's budget, what the week has spent of it and how often it called for
     somebody: the worst first."""
     until = min(end, now)
     days = [at for at in (start + DAY * number for number in range(7)) if at < until]
     edges = [*map(last_ended, days), last_ended(until)]
     slos = list(Slo.objects.present().order_by("name"))
-    spent = judged.spent(slos, edges)
-    called = _called(start, end) if slos else {}
-    nothing = Spent(None, ())
+    spent = judged.load_spent(slos, edges)
+    called = _count_alerts(start, end) if slos else {}
+    nothing = SpentBudget(None, ())
     told = [(slo, spent.get(slo.pk, nothing), called.get(slo.pk, {})) for slo in slos]
-    told.sort(key=_how_bad)
+    told.sort(key=_sort_key)
     return ReportSection(
         slug="budgets",
         title="Budgets spent",
-        summary=_in_words(told),
+        summary=_summarize(told),
         tone=_tone(told),
         columns=("objective", "service", "target", "left", "spent_this_week", "pages", "tickets"),
         rows=tuple(_row(*one) for one in told[:MAX_ROWS]),
         total=len(told),
-        charts=tuple(_chart(slo, one, days) for slo, one, _ in _burning(told)[:CHARTS]),
+        charts=tuple(_chart(slo, one, days) for slo, one, _ in _spending(told)[:CHARTS]),
     )
 
 
-def _called(start: datetime, end: datetime) -> dict[int, Mapping[str, int]]:
+def _count_alerts(start: datetime, end: datetime) -> dict[int, Mapping[str, int]]:
     rows = Alert.objects.filter(slo__isnull=False, opened_at__gte=start, opened_at__lt=end)
     counted = rows.values_list("slo_id").annotate(
         page=Count("pk", filter=Q(label="page")), ticket=Count("pk", filter=Q(label="ticket"))
@@ -53,20 +53,20 @@ def _called(start: datetime, end: datetime) -> dict[int, Mapping[str, int]]:
     return {pk: {"page": page, "ticket": ticket} for pk, page, ticket in counted.order_by() if pk}
 
 
-def _how_bad(one: Told) -> tuple[bool, float, float, str]:
+def _sort_key(one: BudgetRow) -> tuple[bool, float, float, str]:
     """Known ones first, by what is left; then by what they spent."""
     slo, spent, _ = one
     left = spent.remaining_ratio
     return left is None, left or 0.0, -(spent.in_all or 0.0), slo.name
 
 
-def _burning(told: Sequence[Told]) -> list[Told]:
+def _spending(told: Sequence[BudgetRow]) -> list[BudgetRow]:
     """Those that spent anything, most first."""
     found = [one for one in told if one[1].in_all]
     return sorted(found, key=lambda one: (-(one[1].in_all or 0.0), one[0].name))
 
 
-def _tone(told: Sequence[Told]) -> str:
+def _tone(told: Sequence[BudgetRow]) -> str:
     left = [one.remaining_ratio for _, one, _ in told if one.remaining_ratio is not None]
     if any(one <= 0 for one in left):
         return "bad"
@@ -75,7 +75,7 @@ def _tone(told: Sequence[Told]) -> str:
     return "unknown" if len(left) < len(told) else "good"
 
 
-def _row(slo: Slo, spent: Spent, called: Mapping[str, int]) -> ReportRow:
+def _row(slo: Slo, spent: SpentBudget, called: Mapping[str, int]) -> ReportRow:
     cells = {
         "objective": slo.name,
         "service": slo.service,
@@ -88,7 +88,7 @@ def _row(slo: Slo, spent: Spent, called: Mapping[str, int]) -> ReportRow:
     return ReportRow(cells, reverse("slo_page", args=[slo.name]))
 
 
-def _in_words(told: Sequence[Told]) -> str:
+def _summarize(told: Sequence[BudgetRow]) -> str:
     if not told:
         return "There is no SLO."
     ratios = [(slo.name, one.remaining_ratio) for slo, one, _ in told]
@@ -112,7 +112,7 @@ def _in_words(told: Sequence[Told]) -> str:
     return " ".join(said)
 
 
-def _chart(slo: Slo, spent: Spent, days: Sequence[datetime]) -> Chart:
+def _chart(slo: Slo, spent: SpentBudget, days: Sequence[datetime]) -> Chart:
     bars = tuple(
         (f"{timezone.localtime(at):%a %-d}", round((part or 0.0) * 100, 2))
         for at, part in zip(days, spent.parts, strict=False)

@@ -12,19 +12,19 @@ from controlplane.core.http.rendering import moment
 from slo.arithmetic.minutes import end_of
 from slo.models import Alert, Exclusion, Sli, Slo, Standing
 from slo.objectives import documents
-from slo.objectives.exclusions import Outcome
+from slo.objectives.exclusions import ExclusionOutcome
 
-BESIDE = ("standing", "sli")
-"""What :func:`slo` reads of other tables: to be selected with the rows."""
+RELATED = ("standing", "sli")
+"""What :func:`slo_resource` reads of other tables: to be selected with the rows."""
 
 
-def slo(row: Slo) -> dict[str, Any]:
+def slo_resource(row: Slo) -> dict[str, Any]:
     """What is wanted, and how it stood when it was judged last."""
     standing = _of(row, "standing")
     sli = _of(row, "sli")
     return {
         "name": row.name,
-        **documents.said(row),
+        **documents.to_document(row),
         "version": row.version,
         "created_at": timestamp(row.created_at),
         "changed_at": timestamp(row.changed_at),
@@ -44,7 +44,7 @@ COLUMNS = (
 
 
 def serialize_row(row: tuple[Any, ...]) -> dict[str, Any]:
-    """Return the resource of an SLO as :func:`slo` does, given a row of `COLUMNS`."""
+    """Return the resource of an SLO as :func:`slo_resource` does, given a row of `COLUMNS`."""
     (
         name, service, kind, target, window_days, threshold_ms, source, rules, actions,
         min_events, description, owner, runbook_url, version, created_at, changed_at,
@@ -78,7 +78,7 @@ def serialize_row(row: tuple[Any, ...]) -> dict[str, Any]:
     }
 
 
-def exclusion(row: Exclusion) -> dict[str, Any]:
+def exclusion_resource(row: Exclusion) -> dict[str, Any]:
     return {
         "id": row.pk,
         "starts_at": timestamp(row.starts_at),
@@ -91,15 +91,15 @@ def exclusion(row: Exclusion) -> dict[str, Any]:
     }
 
 
-def outcome(done: Outcome) -> dict[str, Any]:
+def outcome_resource(done: ExclusionOutcome) -> dict[str, Any]:
     """An exclusion that was made or taken back just now, and what that did to the budget."""
     return {
-        **exclusion(done.exclusion),
+        **exclusion_resource(done.exclusion),
         "budget": {"before": done.before, "after": done.after},
     }
 
 
-def alert(row: Alert) -> dict[str, Any]:
+def alert_resource(row: Alert) -> dict[str, Any]:
     """An alert, with its SLO or threshold rule; those are to be selected with the row."""
     return {
         "id": row.pk,

@@ -22,18 +22,18 @@ HOURS = rule(
         model="slo.Hour",
         parts=("slo.Minute",),
         kept=timedelta(days=retention.MIN_DAYS),
-        where=_OLD.format(least=retention.MIN_DAYS, more=retention.DAYS_MORE),
+        where=_OLD.format(least=retention.MIN_DAYS, more=retention.EXTRA_DAYS),
         since="to_timestamp(nullif(greatest(hour, 0), 0) * 3600.0)",
         tick="slo.purge",
         why="What was counted, by the minute, as far as any budget looks back.",
-        but=f"An SLO's whole window and {retention.DAYS_MORE} days; what it came to, for ever.",
+        but=f"An SLO's whole window and {retention.EXTRA_DAYS} days; what it came to, for ever.",
     )
 )
 SAMPLES = rule(
     Rule(
         name="slo-samples",
         model="slo.Sample",
-        kept=retention.SAMPLES_KEPT,
+        kept=retention.SAMPLES_KEPT_FOR,
         where="minute < extract(epoch FROM %(before)s::timestamptz)::bigint / 60"
         " AND EXISTS (SELECT FROM slo_series s"
         " WHERE s.id = it.series_id AND s.source <> 'import' AND (s.at < %(before)s"
@@ -49,19 +49,19 @@ SERIES = rule(
     Rule(
         name="slo-series",
         model="slo.Series",
-        kept=retention.SERIES_KEPT,
+        kept=retention.SERIES_KEPT_FOR,
         where="at < %(before)s AND NOT EXISTS (SELECT FROM slo_sample m WHERE m.series_id = it.id)",
         since="at",
         tick="slo.purge",
         why="What each source said last, so that nothing is counted twice when it comes back.",
-        but=f"Sooner, after a day: boots beyond the newest {retention.BOOTS_KEPT} of a source.",
+        but=f"Sooner, after a day: boots beyond the newest {retention.MAX_BOOTS_KEPT} of a source.",
     )
 )
 BATCHES = rule(
     Rule(
         name="slo-batches",
         model="slo.Batch",
-        kept=retention.BATCHES_KEPT,
+        kept=retention.BATCHES_KEPT_FOR,
         where="received_at < %(before)s",
         since="received_at",
         tick="slo.purge",
@@ -73,8 +73,8 @@ REMOVED = rule(
         name="removed-slos",
         model="slo.Slo",
         parts=("slo.Sli", "slo.Standing", "slo.Exclusion", "slo.Delayed"),
-        kept=removed_slos.KEPT,
-        where=removed_slos.LONG_GONE.format(slo="it"),
+        kept=removed_slos.KEPT_FOR,
+        where=removed_slos.PURGEABLE.format(slo="it"),
         since="removed_at",
         tick="slo.purge",
         why="So that a removal can be looked at, and its files put back.",

@@ -16,10 +16,10 @@ MAX_PACKED = 500_000
 MAX_PURGED = 1_000_000
 
 
-@ticks.tick("slo.judge", seconds=5, queue="slo", pending=lambda now: [tick.pending(now)])
-def judge(now: datetime) -> int:
+@ticks.tick("slo.judge", seconds=5, queue="slo", pending=lambda now: [tick.pending_slos(now)])
+def evaluate_slos(now: datetime) -> int:
     """Every SLO, once a minute."""
-    return tick.turn(now)
+    return tick.evaluate_due_minutes(now)
 
 
 @ticks.tick("slo.gates", seconds=1, queue="slo", pending=lambda _now: [open_gates(gates.TYPE)])
@@ -28,35 +28,37 @@ def answer_gates(now: datetime) -> int:
 
 
 @ticks.tick(evaluation.TICK, seconds=10, queue="slo")
-def look_at_thresholds(now: datetime) -> int:
-    return evaluation.look(now)
+def evaluate_thresholds(now: datetime) -> int:
+    return evaluation.evaluate_rules(now)
 
 
 @ticks.tick(
     "slo.poll",
-    seconds=poller.EVERY_SECONDS,
+    seconds=poller.POLL_SECONDS,
     queue="housekeeping",
-    pending=lambda _now: [poller.pending()],
+    pending=lambda _now: [poller.prometheus_slos()],
 )
-def ask_prometheus(now: datetime) -> int:
+def poll_prometheus(now: datetime) -> int:
     """It waits for servers that may hang: no place in a queue that others wait in."""
-    return poller.turn(now)
+    return poller.poll_due(now)
 
 
-@ticks.tick("slo.fold", seconds=1, queue="slo", pending=lambda _now: client_reports.pending())
-def fold_in(now: datetime) -> int:
+@ticks.tick("slo.fold", seconds=1, queue="slo", pending=lambda _now: client_reports.pending_rows())
+def add_reported(now: datetime) -> int:
     """What services reported, and what was too much to be added when it came."""
-    return client_reports.fold(now, most=MAX_FOLDED) + deferred_updates.fold(most=MAX_FOLDED)
+    return client_reports.add_reported(now, most=MAX_FOLDED) + deferred_updates.apply_deferred(
+        most=MAX_FOLDED
+    )
 
 
 @ticks.tick("slo.presence", seconds=30, queue="slo")
-def note_presence(now: datetime) -> int:
-    return client_reports.note_presence(now)
+def record_presence(now: datetime) -> int:
+    return client_reports.record_presence(now)
 
 
 @ticks.tick("slo.pack", seconds=300, queue="housekeeping")
-def pack_minutes(now: datetime) -> int:
-    return compaction.pack(now, most=MAX_PACKED)
+def compact_minutes(now: datetime) -> int:
+    return compaction.compact_minutes(now, most=MAX_PACKED)
 
 
 @ticks.tick("slo.samples", seconds=60, queue="housekeeping")
@@ -66,6 +68,6 @@ def purge_samples(now: datetime) -> int:
 
 @ticks.tick("slo.purge", seconds=3600, queue="housekeeping")
 def purge_counters(now: datetime) -> int:
-    forgotten = retention.purge(now, at_once=AT_ONCE, most=MAX_PURGED)
-    forgotten += removed_slos.purge(now, most=MAX_PURGED)
-    return forgotten + forgetting.purge(now, at_once=AT_ONCE, most=MAX_PURGED)
+    forgotten = retention.purge_old(now, at_once=AT_ONCE, most=MAX_PURGED)
+    forgotten += removed_slos.purge_removed(now, most=MAX_PURGED)
+    return forgotten + forgetting.purge_alerts(now, at_once=AT_ONCE, most=MAX_PURGED)

@@ -14,7 +14,7 @@ measures.register(
         statistics=tuple(latency_measure.SHARES),
         about="A percentile of the latencies that a service has pushed as a histogram; one that "
         "has an edge at the limit is judged exactly.",
-        read=latency_measure.latency,
+        read=latency_measure.read_latency,
         comparisons=(ABOVE, AT_MOST),
         windows=(timedelta(minutes=1), timedelta(days=30)),
         parts="metric",

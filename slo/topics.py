@@ -9,13 +9,13 @@ from controlplane.core.live import topics
 from slo.models import Slo, Standing
 
 
-def read(ids: Sequence[str], _now: datetime) -> dict[str, dict[str, Any]]:
+def read_statuses(ids: Sequence[str], _now: datetime) -> dict[str, dict[str, Any]]:
     """The SLOs of these names, as they stood when they were judged last."""
     rows = Slo.objects.present().filter(name__in=ids).select_related("standing")
-    return {slo.name: stands(slo, getattr(slo, "standing", None)) for slo in rows}
+    return {slo.name: status_resource(slo, getattr(slo, "standing", None)) for slo in rows}
 
 
-def stands(slo: Slo, standing: Standing | None) -> dict[str, Any]:
+def status_resource(slo: Slo, standing: Standing | None) -> dict[str, Any]:
     """As `GET …/status` shows it, with its name and since when it is so."""
     named = {"name": slo.name, "service": slo.service}
     if standing is None:
@@ -36,4 +36,4 @@ def stands(slo: Slo, standing: Standing | None) -> dict[str, Any]:
     }
 
 
-topics.register("slo", scope="slo:read", event="slo.changed", read=read)
+topics.register("slo", scope="slo:read", event="slo.changed", read=read_statuses)

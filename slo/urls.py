@@ -26,7 +26,7 @@ api_urlpatterns: list[URLPattern] = [
     *both_forms("alerts/", alerts.AlertList.as_view(), name="api-alerts"),
     *both_forms("alerts/<str:alert_id>/", alerts.AlertDetail.as_view(), name="api-alert"),
     *both_forms(
-        "alerts/<str:alert_id>/ack", alerts.AcknowledgeView.as_view(), name="api-alert-ack"
+        "alerts/<str:alert_id>/ack", alerts.AcknowledgeAlertView.as_view(), name="api-alert-ack"
     ),
     *both_forms(
         "alerts/<str:alert_id>/postmortem",

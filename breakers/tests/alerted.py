@@ -9,7 +9,7 @@ from slo.thresholds import evaluation
 
 def look(now: datetime) -> int:
     """One turn of the tick; returns how many alerts opened or resolved."""
-    done = evaluation.look(now)
+    done = evaluation.evaluate_rules(now)
     Tick.objects.update_or_create(name=evaluation.TICK, defaults={"ran_at": now, "ran_by": "test"})
     return done
 

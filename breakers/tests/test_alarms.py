@@ -278,7 +278,7 @@ def test_a_fourth_within_a_minute_is_told_with_the_group():
 def test_who_comes_while_another_looks_leaves_it_to_that_one():
     dependency()
     reports("core/a1", "open")
-    with doing(lambda: locks.alone(locks.THRESHOLDS)):
+    with doing(lambda: locks.try_lock(locks.THRESHOLDS)):
         meanwhile = look(NOW)
 
     assert meanwhile == 0

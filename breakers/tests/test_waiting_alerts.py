@@ -17,7 +17,7 @@ def test_alerts_wait_but_not_twice_with_an_open_breaker():
     minute(about, success=50, timeout=50)
     look(NOW)
 
-    (found,) = alerts.alerts(NOW)
+    (found,) = alerts.list_alerts(NOW)
 
     assert found.title[:12] == "50 % of the "
     assert found.detail == "See whether its callee is slow, or the timeout too short."
@@ -29,7 +29,7 @@ def test_an_alert_of_an_open_breaker_that_waits_nowhere_else_waits():
     reports("core/a1", "open")
     look(NOW)
 
-    (found,) = alerts.alerts(NOW)
+    (found,) = alerts.list_alerts(NOW)
 
     assert found.title == "The breaker of core → oracle is open in 1 of 1 instances"
 

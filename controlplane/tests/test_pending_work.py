@@ -16,7 +16,7 @@ from controlplane.core.instances.models import Instance
 from controlplane.core.jobs.models import Job
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.trip_requests.models import TripRequest
-from slo.evaluation.status import judged_at
+from slo.evaluation.status import due_minute
 from slo.models import Delayed, Reported, Sli, Slo, Turn
 from switches.models import Episode, Switch
 
@@ -157,7 +157,7 @@ def slo_judged(minutes_ago: int) -> Callable[[datetime], None]:
 
     def create(now: datetime) -> None:
         slo(now)
-        Turn.objects.create(minute=judged_at(now) - minutes_ago, judged_at=now)
+        Turn.objects.create(minute=due_minute(now) - minutes_ago, judged_at=now)
 
     return create
 

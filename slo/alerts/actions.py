@@ -19,26 +19,26 @@ from controlplane.core.trip_requests import services as trip_requests
 from controlplane.core.trip_requests.models import TripRequest
 from slo.arithmetic.evaluate import FIRING, UNKNOWN
 from slo.arithmetic.objective import PAGE, TICKET
-from slo.evaluation.evaluator import Seen
-from slo.evaluation.statuses import Since
+from slo.evaluation.evaluator import EvaluatedSlo
+from slo.evaluation.statuses import RuleSince
 from slo.models import Alert, Slo
 
 from . import notifications
 
 TRIP, HOLD_RAMPS = "trip", "hold_ramps"
 LABELS = {"page": (PAGE,), "ticket": (TICKET,), "any": (PAGE, TICKET)}
-CALLED_FOR = ("critical", "warning")
-UNKNOWN_FOR = timedelta(minutes=5)
+ESCALATED_SEVERITIES = ("critical", "warning")
+UNKNOWN_GRACE = timedelta(minutes=5)
 """So long nothing may be known before an action that is to fail closed does."""
-SOURCE = "slo:"
+SOURCE_PREFIX = "slo:"
 MAX_SOURCE_LENGTH = 120
-ALERT, BLIND = "alert:", "unknown:"
+ALERT_PREFIX, UNKNOWN_PREFIX = "alert:", "unknown:"
 """What keys begin with, by their cause."""
-SAID_OVER = ":over"
+END_SUFFIX = ":over"
 
 
 @dataclass(frozen=True)
-class _Deed:
+class _PlannedAction:
     """An action that is to follow; `time` tells one occasion from the next, where `key` does
     not."""
 
@@ -55,58 +55,62 @@ class _Deed:
         return f"{self.key}{self.time}:{self.action['switch']}"
 
 
-def call(alerts: Sequence[Alert], now: datetime) -> None:
+def start_escalations(alerts: Sequence[Alert], now: datetime) -> None:
     """Have people called for those that have opened, unless somebody knows, in the caller's
     transaction. Thousands may have opened at once."""
-    for severity in CALLED_FOR:
+    for severity in ESCALATED_SEVERITIES:
         facts = {
-            notifications.subject(one): notifications.facts(one)
+            notifications.alert_subject(one): notifications.alert_facts(one)
             for one in alerts
             if one.severity == severity and one.acknowledged_at is None
         }
-        escalation.open_announced(facts, event=notifications.BEGUN, severity=severity, now=now)
+        escalation.open_announced(
+            facts, event=notifications.ALERT_EVENT, severity=severity, now=now
+        )
 
 
-def begin(alerts: Sequence[Alert], now: datetime) -> None:
+def run_alert_actions(alerts: Sequence[Alert], now: datetime) -> None:
     """What their SLOs say that follows alerts which have opened, in the caller's transaction."""
-    _act([deed for alert in alerts for deed in _following(alert)], now)
+    _perform([deed for alert in alerts for deed in _plan_alert_actions(alert)], now)
 
 
-def end(ids: Collection[int], now: datetime) -> None:
+def end_actions(ids: Collection[int], now: datetime) -> None:
     """What follows once these alerts have resolved, in the caller's transaction."""
-    subjects = [f"{ALERT}{pk}" for pk in ids]
+    subjects = [f"{ALERT_PREFIX}{pk}" for pk in ids]
     escalation.close_all(subjects, now=now)
-    _over(subjects, now)
+    _end_for_keys(subjects, now)
 
 
-def unknown(seen: Sequence[Seen], since: Since, at: datetime, now: datetime) -> None:
+def run_unknown_actions(
+    seen: Sequence[EvaluatedSlo], since: RuleSince, at: datetime, now: datetime
+) -> None:
     """What follows while nothing is known of SLOs with an action that is to fail closed then; once
     something is, or nobody wants that any more, what was done is over. What was done for one that
     can't be judged stays. In the caller's transaction."""
-    minutes = int(UNKNOWN_FOR.total_seconds() / 60)
-    due: list[_Deed] = []
-    standing: list[_Deed] = []
+    minutes = int(UNKNOWN_GRACE.total_seconds() / 60)
+    due: list[_PlannedAction] = []
+    standing: list[_PlannedAction] = []
     for one in seen:
         said = f"Nothing has been known of the SLO {one.slo.name} for {minutes} minutes"
-        page = notifications.slo_page(one.slo)
+        page = notifications.slo_path(one.slo)
         for place, action in enumerate(one.slo.actions):
             if action.get("on_unknown") != "act":
                 continue
-            key = f"{BLIND}{one.slo.pk}.{place}"
-            begun = _blind_since(action, one, since.get(one.slo.pk, {}))
+            key = f"{UNKNOWN_PREFIX}{one.slo.pk}.{place}"
+            begun = _unknown_since(action, one, since.get(one.slo.pk, {}))
             if begun is None and not one.error:
                 continue
             evidence = {"slo": one.slo.name, "unknown_since": timestamp(begun or at)}
             time = f"@{begun or at:%Y%m%dT%H%M}"
-            standing.append(_Deed(action, one.slo, key, said, page, evidence, time))
-            if begun is not None and begun <= at - UNKNOWN_FOR:
+            standing.append(_PlannedAction(action, one.slo, key, said, page, evidence, time))
+            if begun is not None and begun <= at - UNKNOWN_GRACE:
                 due.append(standing[-1])
-    _act(due, now)
-    _take_back(standing, now)
+    _perform(due, now)
+    _withdraw_others(standing, now)
 
 
-def _blind_since(
-    action: Mapping[str, Any], seen: Seen, since: Mapping[str, datetime]
+def _unknown_since(
+    action: Mapping[str, Any], seen: EvaluatedSlo, since: Mapping[str, datetime]
 ) -> datetime | None:
     """Since when nothing has been known of a label that the action is for: none of its rules fires,
     and one is unknown."""
@@ -118,22 +122,22 @@ def _blind_since(
     return None
 
 
-def _following(alert: Alert) -> Iterator[_Deed]:
+def _plan_alert_actions(alert: Alert) -> Iterator[_PlannedAction]:
     if alert.slo is None:
         return
     for action in alert.slo.actions:
         if alert.label in LABELS.get(action.get("on", PAGE), ()):
-            key, page = notifications.subject(alert), notifications.page(alert)
-            yield _Deed(action, alert.slo, key, alert.said, page, _evidence(alert))
+            key, page = notifications.alert_subject(alert), notifications.alert_path(alert)
+            yield _PlannedAction(action, alert.slo, key, alert.said, page, _evidence(alert))
 
 
-def _act(deeds: Sequence[_Deed], now: datetime) -> None:
+def _perform(deeds: Sequence[_PlannedAction], now: datetime) -> None:
     """Do what was not done yet: an alert may wait for a minute until it is told of."""
-    _hold([one for one in deeds if one.action["do"] == HOLD_RAMPS], now)
-    _ask([one for one in deeds if one.action["do"] == TRIP], now)
+    _hold_ramps([one for one in deeds if one.action["do"] == HOLD_RAMPS], now)
+    _request_trips([one for one in deeds if one.action["do"] == TRIP], now)
 
 
-def _hold(deeds: Sequence[_Deed], now: datetime) -> None:
+def _hold_ramps(deeds: Sequence[_PlannedAction], now: datetime) -> None:
     if not deeds:
         return
     keys = Hold.objects.filter(key__in={one.key for one in deeds}).values_list("key", flat=True)
@@ -150,7 +154,7 @@ def _hold(deeds: Sequence[_Deed], now: datetime) -> None:
         holds.place(key=one.key, service=service, slos=slos, why=one.said, path=one.path, now=now)
 
 
-def _ask(deeds: Sequence[_Deed], now: datetime) -> None:
+def _request_trips(deeds: Sequence[_PlannedAction], now: datetime) -> None:
     if not deeds:
         return
     rows = TripRequest.objects.filter(key__in={one.request for one in deeds})
@@ -161,7 +165,7 @@ def _ask(deeds: Sequence[_Deed], now: datetime) -> None:
         trip_requests.ask(
             key=one.request,
             switch=one.action["switch"],
-            source=f"{SOURCE}{one.slo.name}"[:MAX_SOURCE_LENGTH],
+            source=f"{SOURCE_PREFIX}{one.slo.name}"[:MAX_SOURCE_LENGTH],
             fingerprint=one.key,
             reason=f"{one.said}.",
             evidence=one.evidence,
@@ -170,45 +174,52 @@ def _ask(deeds: Sequence[_Deed], now: datetime) -> None:
         )
 
 
-def _take_back(blind: Sequence[_Deed], now: datetime) -> None:
+def _withdraw_others(blind: Sequence[_PlannedAction], now: datetime) -> None:
     """Nothing is held or asked for ever: what is done neither for these nor for an alert that is
     open, by an action that is still there, is over."""
-    held = Hold.objects.filter(Q(key__startswith=ALERT) | Q(key__startswith=BLIND))
+    held = Hold.objects.filter(Q(key__startswith=ALERT_PREFIX) | Q(key__startswith=UNKNOWN_PREFIX))
     keys = set(held.values_list("key", flat=True))
-    asked = [one for one in _not_over() if one.fingerprint.startswith((ALERT, BLIND))]
+    asked = [
+        one
+        for one in _active_trip_requests()
+        if one.fingerprint.startswith((ALERT_PREFIX, UNKNOWN_PREFIX))
+    ]
     if not keys and not asked:
         return
     alerts = [_alert_id(one) for one in {*keys, *(one.fingerprint for one in asked)}]
     rows = Alert.objects.filter(pk__in=[pk for pk in alerts if pk], resolved_at__isnull=True)
-    wanted = [*blind, *(deed for one in rows.select_related("slo") for deed in _following(one))]
+    wanted = [
+        *blind,
+        *(deed for one in rows.select_related("slo") for deed in _plan_alert_actions(one)),
+    ]
     holding = {one.key for one in wanted if one.action["do"] == HOLD_RAMPS}
     asking = {(one.key, one.action["switch"]) for one in wanted if one.action["do"] == TRIP}
     if gone := keys - holding:
         holds.release(gone)
-    _say_over([one for one in asked if (one.fingerprint, one.switch) not in asking], now)
+    _end_trip_requests([one for one in asked if (one.fingerprint, one.switch) not in asking], now)
 
 
 def _alert_id(key: str) -> int | None:
-    number = key.removeprefix(ALERT)
-    return int(number) if key.startswith(ALERT) and number.isdecimal() else None
+    number = key.removeprefix(ALERT_PREFIX)
+    return int(number) if key.startswith(ALERT_PREFIX) and number.isdecimal() else None
 
 
-def _over(keys: Collection[str], now: datetime) -> None:
+def _end_for_keys(keys: Collection[str], now: datetime) -> None:
     holds.release(keys)
-    _say_over(_not_over().filter(fingerprint__in=list(keys)), now)
+    _end_trip_requests(_active_trip_requests().filter(fingerprint__in=list(keys)), now)
 
 
-def _not_over() -> QuerySet[TripRequest]:
+def _active_trip_requests() -> QuerySet[TripRequest]:
     """What SLOs have asked for and have not said to be over."""
-    said = TripRequest.objects.filter(key=Concat(OuterRef("key"), Value(SAID_OVER)))
-    rows = TripRequest.objects.filter(source__startswith=SOURCE, is_over=False)
+    said = TripRequest.objects.filter(key=Concat(OuterRef("key"), Value(END_SUFFIX)))
+    rows = TripRequest.objects.filter(source__startswith=SOURCE_PREFIX, is_over=False)
     return rows.exclude(Exists(said)).order_by("pk")
 
 
-def _say_over(asked: Iterable[TripRequest], now: datetime) -> None:
+def _end_trip_requests(asked: Iterable[TripRequest], now: datetime) -> None:
     for one in asked:
         trip_requests.say_over(
-            key=f"{one.key}{SAID_OVER}",
+            key=f"{one.key}{END_SUFFIX}",
             switch=one.switch,
             source=one.source,
             fingerprint=one.fingerprint,

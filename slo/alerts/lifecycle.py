@@ -13,24 +13,24 @@ from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.escalation import services as escalation
 from controlplane.core.live.notes import changed
 from controlplane.core.values import require_readable
-from slo.arithmetic.hysteresis import Firing, Key, Standing, moves
-from slo.evaluation.status import judged_at
+from slo.arithmetic.hysteresis import AlertKey, FiringRule, OpenAlert, plan_changes
+from slo.evaluation.status import due_minute
 from slo.models import Alert, Turn
 
 from . import actions, locks, notifications
 
 MINUTE = timedelta(minutes=1)
-MAX_STARTED = 2000
+MAX_OPENED = 2000
 """At one look; the others follow at the next."""
-QUIET_AGAIN = "Its rule has not fired for two minutes."
+NOT_FIRING = "Its rule has not fired for two minutes."
 MAX_OUTPUT_LENGTH = 500
 
-_GO_ON = """
+_CONTINUE = """
     UPDATE slo_alert AS alert SET firing_at = %(now)s, latest = seen.evidence
     FROM unnest(%(ids)s::bigint[], %(evidence)s::jsonb[]) AS seen (id, evidence)
     WHERE alert.id = seen.id
 """
-_PUT_OFF = """
+_POSTPONE = """
     UPDATE slo_alert AS alert SET firing_at = seen.firing_at
     FROM unnest(%(ids)s::bigint[], %(times)s::timestamptz[]) AS seen (id, firing_at)
     WHERE alert.id = seen.id
@@ -38,12 +38,12 @@ _PUT_OFF = """
 
 
 @transaction.atomic
-def settle(
+def update_and_notify(
     *,
     kind: str,
-    firing: Sequence[Firing],
-    unknown: Collection[Key] = (),
-    gone: Mapping[Key, str] | None = None,
+    firing: Sequence[FiringRule],
+    unknown: Collection[AlertKey] = (),
+    gone: Mapping[AlertKey, str] | None = None,
     before: datetime,
     now: datetime,
 ) -> int:
@@ -53,55 +53,57 @@ def settle(
     Alerts of keys in `unknown` neither open nor resolve; those in `gone` resolve at once, for the
     reason given there. `before` is when it was looked last. People are told, and actions follow.
     """
-    moved = move(kind=kind, firing=firing, unknown=unknown, gone=gone or {}, before=before, now=now)
-    follow(kind, now)
+    moved = update_alerts(
+        kind=kind, firing=firing, unknown=unknown, gone=gone or {}, before=before, now=now
+    )
+    notify_and_act(kind, now)
     return moved
 
 
-def move(
+def update_alerts(
     *,
     kind: str,
-    firing: Sequence[Firing],
-    unknown: Collection[Key],
-    gone: Mapping[Key, str],
+    firing: Sequence[FiringRule],
+    unknown: Collection[AlertKey],
+    gone: Mapping[AlertKey, str],
     before: datetime,
     missed: timedelta = timedelta(0),
     now: datetime,
 ) -> int:
-    """As :func:`settle`, but nobody is told yet and nothing is done: that is left to
-    :func:`follow`, in the caller's transaction. Nothing is known of so much time `missed` before
-    the last look."""
-    locks.wait(locks.ALERTS)
+    """As :func:`update_and_notify`, but nobody is told yet and nothing is done: that is left to
+    :func:`notify_and_act`, in the caller's transaction. Nothing is known of so much time `missed`
+    before the last look."""
+    locks.wait_for_lock(locks.ALERTS)
     rows = Alert.objects.filter(kind=kind, resolved_at__isnull=True)
     standing = [
-        Standing(pk, (rule, subject), firing_at)
+        OpenAlert(pk, (rule, subject), firing_at)
         for pk, rule, subject, firing_at in rows.values_list("pk", "rule", "subject", "firing_at")
     ]
     ended = {one.id: gone[one.key] for one in standing if one.key in gone}
     lasting = [one for one in standing if one.key not in gone]
     wanted = [one for one in firing if one.key not in gone]
-    found = moves(wanted, unknown, lasting, at=now, before=before, missed=missed)
-    _write(_GO_ON, now=now, **_columns(found.go_on))
+    found = plan_changes(wanted, unknown, lasting, at=now, before=before, missed=missed)
+    _execute(_CONTINUE, now=now, **_columns(found.go_on))
     _acknowledge_known(found.go_on, now)
-    _write(_PUT_OFF, ids=[*found.put_off], times=[*found.put_off.values()])
-    begun = _begin(kind, found.begin[:MAX_STARTED], now)
-    ended |= dict.fromkeys(found.end, QUIET_AGAIN)
-    _end(ended, now)
+    _execute(_POSTPONE, ids=[*found.put_off], times=[*found.put_off.values()])
+    begun = _open_alerts(kind, found.begin[:MAX_OPENED], now)
+    ended |= dict.fromkeys(found.end, NOT_FIRING)
+    _resolve_alerts(ended, now)
     if kind == Alert.Kind.BURN:
         over = (one.key[1] for one in standing if one.id in ended)
         changed("slo", *{*(one.subject for one in begun), *over})
     return len(begun) + len(ended)
 
 
-def follow(kind: str, now: datetime) -> None:
+def notify_and_act(kind: str, now: datetime) -> None:
     """Act upon what has opened of a kind and stands, and tell of what has opened and resolved
     since. While SLOs are judged late, nobody is told of them: that is for the last minute."""
     untold = Alert.objects.filter(kind=kind, told_at__isnull=True, resolved_at__isnull=True)
     opened = list(untold.select_related("slo", "threshold").order_by("pk"))
-    actions.call(opened, now)
-    actions.begin(opened, now)
-    is_late = not Turn.objects.filter(minute__gte=judged_at(now)).exists()
-    notifications.turn(now, but_not=Alert.Kind.BURN if is_late else "")
+    actions.start_escalations(opened, now)
+    actions.run_alert_actions(opened, now)
+    is_late = not Turn.objects.filter(minute__gte=due_minute(now)).exists()
+    notifications.send_notifications(now, except_kind=Alert.Kind.BURN if is_late else "")
 
 
 @transaction.atomic
@@ -120,13 +122,13 @@ def acknowledge(*, alert_id: int, actor: Actor, now: datetime, comment: str = ""
     alert.acknowledged_at, alert.acknowledged_by = now, actor.label
     alert.acknowledged_because = comment.strip()
     alert.save(update_fields=["acknowledged_at", "acknowledged_by", "acknowledged_because"])
-    escalation.acknowledge(subject=notifications.subject(alert), actor=actor, now=now)
+    escalation.acknowledge(subject=notifications.alert_subject(alert), actor=actor, now=now)
     if alert.kind == Alert.Kind.BURN:
         changed("slo", alert.subject)
     audit.record(
         actor=actor,
         action="alert.acknowledged",
-        target=notifications.subject(alert),
+        target=notifications.alert_subject(alert),
         reason=comment.strip(),
         before={"acknowledged_by": before or None},
         after={"rule": alert.rule, "subject": alert.subject, "severity": alert.severity},
@@ -135,7 +137,7 @@ def acknowledge(*, alert_id: int, actor: Actor, now: datetime, comment: str = ""
     return alert
 
 
-def _begin(kind: str, new: Sequence[Firing], now: datetime) -> list[Alert]:
+def _open_alerts(kind: str, new: Sequence[FiringRule], now: datetime) -> list[Alert]:
     return Alert.objects.bulk_create(
         Alert(
             kind=kind,
@@ -161,7 +163,7 @@ def _begin(kind: str, new: Sequence[Firing], now: datetime) -> list[Alert]:
     )
 
 
-def _acknowledge_known(seen: Mapping[int, Firing], now: datetime) -> None:
+def _acknowledge_known(seen: Mapping[int, FiringRule], now: datetime) -> None:
     """Somebody has said elsewhere meanwhile, as of a switch on its page, that they know."""
     by = {pk: one.acknowledged_by for pk, one in seen.items() if one.acknowledged_by}
     if not by:
@@ -169,10 +171,10 @@ def _acknowledge_known(seen: Mapping[int, Firing], now: datetime) -> None:
     for alert in Alert.objects.filter(pk__in=by, acknowledged_at__isnull=True).order_by("pk"):
         alert.acknowledged_at, alert.acknowledged_by = now, by[alert.pk]
         alert.save(update_fields=["acknowledged_at", "acknowledged_by"])
-        escalation.close(subject=notifications.subject(alert), now=now)
+        escalation.close(subject=notifications.alert_subject(alert), now=now)
 
 
-def _end(ended: Mapping[int, str], now: datetime) -> None:
+def _resolve_alerts(ended: Mapping[int, str], now: datetime) -> None:
     """Resolve these for the reasons given: nobody is called for them any more, and what they hold
     goes on."""
     if not ended:
@@ -180,17 +182,17 @@ def _end(ended: Mapping[int, str], now: datetime) -> None:
     for why in sorted(set(ended.values())):
         ids = [pk for pk, reason in ended.items() if reason == why]
         Alert.objects.filter(pk__in=ids).update(resolved_at=now, resolved_because=why)
-    actions.end(list(ended), now)
+    actions.end_actions(list(ended), now)
 
 
-def _columns(seen: Mapping[int, Firing]) -> dict[str, Any]:
+def _columns(seen: Mapping[int, FiringRule]) -> dict[str, Any]:
     return {
         "ids": [*seen],
         "evidence": [orjson.dumps(dict(one.evidence)).decode() for one in seen.values()],
     }
 
 
-def _write(statement: str, **columns: Any) -> None:
+def _execute(statement: str, **columns: Any) -> None:
     if columns["ids"]:
         with connection.cursor() as cursor:
             cursor.execute(statement, columns)

@@ -5,7 +5,7 @@ from controlplane.core.outbox.transports.identity import console_url
 from slo.models import Alert
 
 
-def of(alert: Alert) -> str:
+def find_runbook(alert: Alert) -> str:
     """The page or address of its runbook, empty if there is none: the one that its SLO, its
     rule or what it is about names, else what fits best of ours."""
     if own := alert.facts.get("runbook"):
@@ -18,7 +18,7 @@ def of(alert: Alert) -> str:
     return runbooks.path(slug)
 
 
-def address(alert: Alert) -> str:
+def runbook_url(alert: Alert) -> str:
     """The same for messages: whole, if somebody said where the console is."""
-    found = of(alert)
+    found = find_runbook(alert)
     return (console_url(found) or found) if found.startswith("/") else found

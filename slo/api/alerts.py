@@ -19,11 +19,11 @@ from slo.models import Alert
 from slo.postmortems import draft, incident_events
 
 from .bodies import AcknowledgeAlertBody, AlertFilters
-from .exclusions import number
+from .exclusions import parse_id
 from .shapes import ONE_ALERT, AcknowledgedAlertShape, AlertShape, PostmortemShape
 from .slos import READ, WRITE
 
-BESIDE = ("slo", "threshold")
+RELATED = ("slo", "threshold")
 IN_STATE = {
     "open": Q(resolved_at__isnull=True, acknowledged_at__isnull=True),
     "acknowledged": Q(resolved_at__isnull=True, acknowledged_at__isnull=False),
@@ -34,7 +34,7 @@ IN_STATE = {
 class AlertList(ListView[Alert]):
     """Every alert, the newest first."""
 
-    queryset = Alert.objects.select_related(*BESIDE)
+    queryset = Alert.objects.select_related(*RELATED)
     serializer_class = AlertShape
     filters = AlertFilters
     ordering = "-id"
@@ -63,10 +63,10 @@ class AlertDetail(ApiView):
     @extend_schema(responses=AlertShape)
     def get(self, request: Request, alert_id: str) -> Response:
         """One alert, with what was counted when it opened and when it fired last."""
-        return Response(resources.alert(_find(alert_id)))
+        return Response(resources.alert_resource(_find_alert(alert_id)))
 
 
-class AcknowledgeView(ApiView):
+class AcknowledgeAlertView(ApiView):
     path_parameters = ONE_ALERT
     write_scope = WRITE
     http_method_names = ["post"]
@@ -76,8 +76,8 @@ class AcknowledgeView(ApiView):
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, alert_id: str) -> Done:
         """Say that you know: nobody is called for it for 24 hours."""
         comment = body.get("comment", "")
-        lifecycle.acknowledge(alert_id=number(alert_id), actor=actor, now=now, comment=comment)
-        return Done(resources.alert(_find(alert_id)))
+        lifecycle.acknowledge(alert_id=parse_id(alert_id), actor=actor, now=now, comment=comment)
+        return Done(resources.alert_resource(_find_alert(alert_id)))
 
 
 class PostmortemView(ApiView):
@@ -93,12 +93,12 @@ class PostmortemView(ApiView):
         besides `slo:read`. People of every role have both.
         """
         actor_of(request).require(incident_events.SCOPE)
-        alert = _find(alert_id)
-        return Response({"alert": alert.pk, "markdown": draft.draft(alert, db_now())})
+        alert = _find_alert(alert_id)
+        return Response({"alert": alert.pk, "markdown": draft.write_draft(alert, db_now())})
 
 
-def _find(alert_id: str) -> Alert:
-    alert = Alert.objects.select_related(*BESIDE).filter(pk=number(alert_id)).first()
+def _find_alert(alert_id: str) -> Alert:
+    alert = Alert.objects.select_related(*RELATED).filter(pk=parse_id(alert_id)).first()
     if alert is None:
         raise NotFound(f"There is no alert {alert_id}.")
     return alert

@@ -9,7 +9,7 @@ from slo.models import Alert
 from slo.models.alerts import SEVERITIES
 from slo.objectives import documents
 
-from .shapes import ALERT_STATES, STATES, Actions, ChangedSloShape, Rules, Source
+from .shapes import ALERT_STATES, STATES, ActionsField, ChangedSloShape, RulesField, SourceField
 
 
 class SloBody(MutationBody):
@@ -24,9 +24,9 @@ class SloBody(MutationBody):
     threshold_ms = serializers.JSONField(
         required=False, help_text="Of kind latency: an event is good if it took at most so long."
     )
-    rules = Rules(required=False)
+    rules = RulesField(required=False)
     min_events = serializers.JSONField(required=False)
-    actions = Actions(required=False)
+    actions = ActionsField(required=False)
     description = Text(required=False)
     owner = Text(required=False)
     runbook_url = Text(required=False)
@@ -34,7 +34,7 @@ class SloBody(MutationBody):
 
     def get_fields(self) -> dict[str, Any]:
         """`source` is taken by the serializer's own fields."""
-        return {**super().get_fields(), "source": Source(required=False)}
+        return {**super().get_fields(), "source": SourceField(required=False)}
 
 
 class NewSloBody(SloBody):
@@ -51,7 +51,7 @@ class BacktestBody(MutationBody):
     start = Instant(help_text="The first tick.")
     end = Instant(required=False, help_text="The last tick; now.")
     step = serializers.JSONField(required=False, help_text="Seconds, or `5m`; a minute if it fits.")
-    rules = Rules(required=False)
+    rules = RulesField(required=False)
     target = serializers.JSONField(required=False)
     window_days = serializers.JSONField(required=False)
     min_events = serializers.JSONField(required=False)

@@ -32,7 +32,7 @@ class ExclusionList(ListView[Exclusion]):
     write_scope = WRITE
 
     def chosen(self, rows: QuerySet[Exclusion], filters: dict[str, Any]) -> QuerySet[Exclusion]:
-        rows = rows.filter(slo=services.find(self.kwargs["name"]))
+        rows = rows.filter(slo=services.find_slo(self.kwargs["name"]))
         return rows if filters["removed"] else rows.filter(removed_at__isnull=True)
 
     @extend_schema(request=ExclusionBody, responses={201: OutcomeShape})
@@ -40,8 +40,8 @@ class ExclusionList(ListView[Exclusion]):
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str) -> Done:
         """Have a span not count, whether it is past or to come. The answer tells what that does to
         the budget; so does a dry run."""
-        done = exclusions.add(name=name, actor=actor, now=now, **body)
-        return Done(resources.outcome(done), status=201)
+        done = exclusions.add_exclusion(name=name, actor=actor, now=now, **body)
+        return Done(resources.outcome_resource(done), status=201)
 
 
 class ExclusionDetail(ApiView):
@@ -55,17 +55,17 @@ class ExclusionDetail(ApiView):
         self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str, exclusion_id: str
     ) -> Done:
         """Have it count again."""
-        done = exclusions.remove(
+        done = exclusions.remove_exclusion(
             name=name,
-            exclusion_id=number(exclusion_id),
+            exclusion_id=parse_id(exclusion_id),
             reason=body.get("reason", ""),
             actor=actor,
             now=now,
         )
-        return Done(resources.outcome(done))
+        return Done(resources.outcome_resource(done))
 
 
-def number(text: str) -> int:
+def parse_id(text: str) -> int:
     """An id of a path; raises :class:`NotFound` for what no row has."""
     if not (text.isascii() and text.isdigit() and len(text) <= MAX_ID_DIGITS):
         raise NotFound("There is nothing of that number here.")

@@ -23,7 +23,7 @@ from slo.objectives.permissions import require_admin
 
 from .slos import READ, WRITE
 
-BESIDE = ("prometheus_url", "reason")
+QUERY_FIELDS = ("prometheus_url", "reason")
 """Fields of the query where the body is a file; so is `dry_run=true`."""
 FORMATS = {"json": "application/json", "yaml": "application/yaml"}
 
@@ -49,7 +49,7 @@ class YamlParser(BaseParser):
         except UnicodeDecodeError as error:
             raise InvalidInput({"text": ["Must be UTF-8."]}) from error
         query = request.query_params if request is not None else {}
-        beside = {name: query[name] for name in BESIDE if name in query}
+        beside = {name: query[name] for name in QUERY_FIELDS if name in query}
         return {"text": text, **beside, "dry_run": _flag("dry_run", query)}
 
 
@@ -77,7 +77,7 @@ class OpenSloParser(StrictJSONParser):
         found = super().parse(*args, **options)
         if "apiVersion" not in found:
             return found
-        beside = {name: found[name] for name in (*BESIDE, "dry_run") if name in found}
+        beside = {name: found[name] for name in (*QUERY_FIELDS, "dry_run") if name in found}
         return {"documents": [found], **beside}
 
 
@@ -107,15 +107,15 @@ class ImportedShape(serializers.Serializer[Any]):
     dry_run = serializers.BooleanField(required=False)
 
 
-class ExportFilters(Filters):
+class OpenSloExportFilters(Filters):
     slo = serializers.CharField(required=False, max_length=120, help_text="Only this one.")
     format = serializers.ChoiceField(tuple(FORMATS), default="json")
 
 
 class OpenSloView(ApiView):
     parser_classes = [OpenSloParser, YamlParser, OldYamlParser, TextYamlParser]
-    filters = ExportFilters
-    query_parameters = (*BESIDE, "dry_run")
+    filters = OpenSloExportFilters
+    query_parameters = (*QUERY_FIELDS, "dry_run")
     read_scope = READ
     write_scope = WRITE
     http_method_names = ["get", "head", "post"]
@@ -130,9 +130,11 @@ class OpenSloView(ApiView):
     def get(self, request: Request) -> HttpResponse:
         """SLOs as OpenSLO v1 documents; importing them again changes nothing."""
         asked = self.filters.of(request.query_params)
-        found = services.export([asked["slo"]] if "slo" in asked else ())
+        found = services.export_slos([asked["slo"]] if "slo" in asked else ())
         chosen = asked["format"]
-        body = exporter.text(found) if chosen == "yaml" else rendering.dumps({"documents": found})
+        body = (
+            exporter.to_yaml(found) if chosen == "yaml" else rendering.dumps({"documents": found})
+        )
         response = HttpResponse(body, content_type=FORMATS[chosen])
         if chosen == "yaml":
             response["Content-Disposition"] = 'attachment; filename="slos.yaml"'
@@ -150,8 +152,8 @@ class OpenSloView(ApiView):
         require_admin(actor)
         given = list(body.get("documents", ()))
         if "text" in body:
-            given += services.parsed(body["text"])
-        done = services.put_all(
+            given += services.parse_text(body["text"])
+        done = services.import_slos(
             given,
             server=body.get("prometheus_url", ""),
             actor=actor,

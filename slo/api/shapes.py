@@ -36,7 +36,7 @@ RULE = {
 RULES = {
     "type": "array",
     "items": RULE,
-    "default": [presets.document(rule) for rule in presets.SEED],
+    "default": [presets.rule_document(rule) for rule in presets.SEED],
 }
 SOURCE = {
     "type": "object",
@@ -69,17 +69,17 @@ ACTIONS = {
 
 
 @extend_schema_field(RULES)
-class Rules(serializers.JSONField):
+class RulesField(serializers.JSONField):
     """Checked by `slo.objectives.rules`."""
 
 
 @extend_schema_field(SOURCE)
-class Source(serializers.JSONField):
+class SourceField(serializers.JSONField):
     """Checked by `slo.objectives.sources_and_actions`."""
 
 
 @extend_schema_field(ACTIONS)
-class Actions(serializers.JSONField):
+class ActionsField(serializers.JSONField):
     """Checked by `slo.objectives.sources_and_actions`."""
 
 
@@ -92,9 +92,9 @@ class SloShape(serializers.Serializer[Slo]):
     target = serializers.FloatField(help_text="The share of events that shall be good.")
     window_days = serializers.IntegerField()
     threshold_ms = serializers.FloatField(allow_null=True)
-    rules = Rules()
+    rules = RulesField()
     min_events = serializers.IntegerField(help_text="Nothing is known of a window with fewer.")
-    actions = Actions()
+    actions = ActionsField()
     description = serializers.CharField()
     owner = serializers.CharField()
     runbook_url = serializers.CharField()
@@ -116,10 +116,10 @@ class SloShape(serializers.Serializer[Slo]):
 
     def get_fields(self) -> dict[str, Any]:
         """`source` is taken by the serializer's own fields."""
-        return {**super().get_fields(), "source": Source()}
+        return {**super().get_fields(), "source": SourceField()}
 
     def to_representation(self, row: Slo) -> dict[str, Any]:
-        return resources.slo(row)
+        return resources.slo_resource(row)
 
 
 class ChangedSloShape(SloShape):
@@ -217,7 +217,7 @@ class ExclusionShape(serializers.Serializer[Exclusion]):
     removed_at = serializers.DateTimeField(allow_null=True)
 
     def to_representation(self, row: Exclusion) -> dict[str, Any]:
-        return resources.exclusion(row)
+        return resources.exclusion_resource(row)
 
 
 class BudgetsShape(serializers.Serializer[Any]):
@@ -258,7 +258,7 @@ class AlertShape(serializers.Serializer[Alert]):
         return {**super().get_fields(), "label": label}
 
     def to_representation(self, row: Alert) -> dict[str, Any]:
-        return resources.alert(row)
+        return resources.alert_resource(row)
 
 
 class AcknowledgedAlertShape(AlertShape):

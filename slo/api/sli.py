@@ -22,7 +22,7 @@ from slo.ingest.push_body import Deltas, Point, Points
 
 WRITE, REPORT = "slo:write", "report:write"
 MAX_ENTRIES = push_body.MAX_ENTRIES
-_MANY = ("points", "deltas", "batch_id")
+_BULK_FIELDS = ("points", "deltas", "batch_id")
 
 
 class _Counts(serializers.Serializer[Any]):
@@ -69,11 +69,13 @@ class SliBody(MutationBody):
 
     def read(self) -> dict[str, Any]:
         """What these fields say, without looking at each of ten thousand points as fields."""
-        beside = {name: value for name, value in self.initial_data.items() if name not in _MANY}
-        return {**_Beside(data=beside).read(), "said": push_body.read(self.initial_data)}
+        beside = {
+            name: value for name, value in self.initial_data.items() if name not in _BULK_FIELDS
+        }
+        return {**_OtherFields(data=beside).read(), "said": push_body.parse_body(self.initial_data)}
 
 
-class _Beside(MutationBody):
+class _OtherFields(MutationBody):
     """What else there is."""
 
 
@@ -93,7 +95,7 @@ class TakenShape(serializers.Serializer[Any]):
     )
 
 
-class ManyParser(StrictJSONParser):
+class SliParser(StrictJSONParser):
     """As its parent, but texts are looked at where each field is: there are a hundred thousand."""
 
     def parse(
@@ -129,7 +131,7 @@ class MayPush(BasePermission):
 
 class SliView(ApiView):
     permission_classes = [MayPush]
-    parser_classes = [ManyParser]
+    parser_classes = [SliParser]
     write_scope = WRITE
 
     @extend_schema(request=SliBody, responses=TakenShape)
@@ -144,8 +146,8 @@ class SliView(ApiView):
         if actor.services:
             _check_services(actor, said)
         if isinstance(said, Deltas):
-            return Done(deltas.take(**said._asdict(), actor=actor, now=now))
-        return Done(points.push(points=said.points, now=now))
+            return Done(deltas.accept_batch(**said._asdict(), actor=actor, now=now))
+        return Done(points.accept_points(points=said.points, now=now))
 
 
 def _check_services(actor: Actor, said: Deltas | Points) -> None:

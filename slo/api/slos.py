@@ -17,7 +17,7 @@ from slo import resources
 from slo.arithmetic.minutes import end_of
 from slo.backtests import history
 from slo.backtests.replay import limit_backtests
-from slo.evaluation.status import status
+from slo.evaluation.status import load_status
 from slo.models import Slo
 from slo.objectives import services
 from slo.objectives.permissions import require_admin
@@ -89,7 +89,7 @@ class SloDetail(ApiView):
     @extend_schema(responses=SloShape)
     def get(self, request: Request, name: str) -> Response:
         """One SLO, and how it stood when it was judged last."""
-        return Response(resources.slo(services.find(name)))
+        return Response(resources.slo_resource(services.find_slo(name)))
 
     @extend_schema(request=SloBody, responses={200: ChangedSloShape, 201: ChangedSloShape})
     @mutation(SloBody)
@@ -102,8 +102,8 @@ class SloDetail(ApiView):
     def delete(self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str) -> Done:
         """Take it out: its alerts resolve. A new one of this name begins without history."""
         reason = body.get("reason", "")
-        removed = services.remove(name=name, reason=reason, actor=actor, now=now)
-        return Done(resources.slo(removed))
+        removed = services.remove_slo(name=name, reason=reason, actor=actor, now=now)
+        return Done(resources.slo_resource(removed))
 
 
 class StatusView(ApiView):
@@ -116,12 +116,12 @@ class StatusView(ApiView):
     def get(self, request: Request, name: str) -> Response:
         """How it stands, or stood at a moment, by what is known of that now."""
         at = self.filters.of(request.query_params).get("at")
-        slo = services.find(name)
+        slo = services.find_slo(name)
         if at is not None and at > db_now():
             raise InvalidInput({"at": ["Nobody knows yet; leave it out for now."]})
         if at is not None and at < EARLIEST:
             raise InvalidInput({"at": ["Nothing is known of times before 1970."]})
-        return Response(status(slo, at))
+        return Response(load_status(slo, at))
 
 
 class SeriesView(ApiView):
@@ -135,9 +135,9 @@ class SeriesView(ApiView):
         """How it stood at each step of a span, from its first moment on; the last day if none is
         named."""
         asked = self.filters.of(request.query_params)
-        slo = services.find(name)
+        slo = services.find_slo(name)
         since, until, step = (asked.get(one) for one in ("from", "to", "step"))
-        return Response(history.series(slo, since=since, until=until, step=step, now=db_now()))
+        return Response(history.load_series(slo, since=since, until=until, step=step, now=db_now()))
 
 
 class BacktestView(ApiView):
@@ -152,10 +152,10 @@ class BacktestView(ApiView):
 
         Nothing is changed, and nobody is told.
         """
-        slo = services.find(name)
+        slo = services.find_slo(name)
         instead = {field: body[field] for field in history.REPLACEABLE if field in body}
         with limit_backtests(actor):
-            found = history.run(
+            found = history.run_backtest(
                 slo,
                 start=body["start"],
                 end=body.get("end"),
@@ -169,8 +169,8 @@ class BacktestView(ApiView):
 
 def _put(name: str, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
     reason = body.pop("reason", "")
-    slo = services.put(name=name, fields=body, reason=reason, actor=actor, now=now)
-    return Done(resources.slo(slo), status=201 if slo.created_at == now else 200)
+    slo = services.put_slo(name=name, fields=body, reason=reason, actor=actor, now=now)
+    return Done(resources.slo_resource(slo), status=201 if slo.created_at == now else 200)
 
 
 def _in_state(state: str) -> Q:

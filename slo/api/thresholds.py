@@ -25,7 +25,7 @@ class ThresholdListShape(serializers.ListSerializer[ThresholdRule]):
     """Many are counted together."""
 
     def to_representation(self, data: Any) -> Any:
-        return statuses.resources(list(data))
+        return statuses.rule_resources(list(data))
 
 
 class ThresholdShape(serializers.Serializer[Any]):
@@ -107,7 +107,7 @@ class ThresholdDetail(ApiView):
     @extend_schema(responses=ThresholdShape)
     def get(self, request: Request, name: str) -> Response:
         """One rule."""
-        return Response(_shown(services.find(name)))
+        return Response(_shown(services.find_rule(name)))
 
     @extend_schema(request=ThresholdBody, responses={200: ThresholdShape, 201: ThresholdShape})
     @mutation(ThresholdBody)
@@ -120,16 +120,16 @@ class ThresholdDetail(ApiView):
     def delete(self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str) -> Done:
         """Take it out; what is open of it resolves with the next look."""
         reason = body.get("reason", "")
-        removed = services.remove(name=name, reason=reason, actor=actor, now=now)
+        removed = services.remove_rule(name=name, reason=reason, actor=actor, now=now)
         return Done(_shown(removed))
 
 
 def _put(name: str, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
     reason = body.pop("reason", "")
-    rule, is_new = services.put(name=name, fields=body, reason=reason, actor=actor, now=now)
+    rule, is_new = services.put_rule(name=name, fields=body, reason=reason, actor=actor, now=now)
     return Done(_shown(rule), status=201 if is_new else 200)
 
 
 def _shown(rule: ThresholdRule) -> dict[str, Any]:
-    (found,) = statuses.resources([rule])
+    (found,) = statuses.rule_resources([rule])
     return found

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from .increments import MAX_STEP, Growth, Sample, from_zero, grown
+from .increments import MAX_STEP, Increment, Sample, increment_between, increment_from_zero
 
-TIMES = "(times)"
+PRESENCE_BOOT = "(times)"
 """The boot of a source whose events are told otherwise: its samples only say that it was there."""
-Span = tuple[int, int]
+MicrosSpan = tuple[int, int]
 
 
 @dataclass
@@ -30,32 +30,32 @@ class Boot:
     counted_from: int | None = None
     started: int | None = None
 
-    def growths(self) -> list[Growth]:
+    def growths(self) -> list[Increment]:
         """Each step between two samples that are known."""
-        steps = [grown(*pair) for pair in pairwise(self.samples)]
+        steps = [increment_between(*pair) for pair in pairwise(self.samples)]
         is_whole = bool(self.samples) and self.samples[0].at == self.first
         if is_whole and self.counted_from is not None:
-            steps.insert(0, from_zero(self.counted_from, self.samples[0]))
+            steps.insert(0, increment_from_zero(self.counted_from, self.samples[0]))
         return steps
 
 
 @dataclass(frozen=True)
-class Merged:
+class MergeResult:
     """`added` growth and what is `removed` for it, `spans` that are covered now, and the boots as
     they stand. `new` are the samples that were news, by boot; all others were known."""
 
-    added: list[Growth]
-    removed: list[Growth]
-    spans: list[Span]
+    added: list[Increment]
+    removed: list[Increment]
+    spans: list[MicrosSpan]
     boots: dict[str, Boot]
     new: dict[str, list[Sample]]
 
 
-def merge(
+def merge_samples(
     boots: Mapping[str, Boot],
     told: Mapping[str, Iterable[Sample]],
     started: Mapping[str, int],
-) -> Merged:
+) -> MergeResult:
     """Put samples where they belong. `boots` are those known of the source, with their samples from
     the last one before to the first one after; `started` has when some say that they began.
 
@@ -66,17 +66,17 @@ def merge(
     new: dict[str, list[Sample]] = {}
     for name, samples in told.items():
         known = boots.get(name) or Boot()
-        news = _news(known.samples, samples)
+        news = _new_samples(known.samples, samples)
         began = _earliest(known.started, started.get(name))
         if news or began != known.started:
-            after[name] = _with(known, news, began)
+            after[name] = _extended(known, news, began)
             new[name] = news
     _find_bases(boots, after, new)
     everything = {**boots, **after}
     changed = [name for name, boot in everything.items() if boots.get(name) != boot]
     before = Counter(step for name in changed if name in boots for step in boots[name].growths())
     now = Counter(step for name in changed for step in everything[name].growths())
-    return Merged(
+    return MergeResult(
         added=[*(now - before).elements()],
         removed=[*(before - now).elements()],
         spans=_spans(everything, new),
@@ -85,7 +85,7 @@ def merge(
     )
 
 
-def _news(known: list[Sample], told: Iterable[Sample]) -> list[Sample]:
+def _new_samples(known: list[Sample], told: Iterable[Sample]) -> list[Sample]:
     """Those that say what is not known yet, in order, one for each moment."""
     by_time = {sample.at: sample for sample in known}
     news: dict[int, Sample] = {}
@@ -96,7 +96,7 @@ def _news(known: list[Sample], told: Iterable[Sample]) -> list[Sample]:
     return [news[at] for at in sorted(news)]
 
 
-def _with(known: Boot, news: list[Sample], started: int | None) -> Boot:
+def _extended(known: Boot, news: list[Sample], started: int | None) -> Boot:
     first = known.first
     if news:
         first = _earliest(first, news[0].at)
@@ -116,7 +116,7 @@ def _find_bases(
     everything = {**boots, **after}
     times = _times((name, boot.samples) for name, boot in everything.items())
     for name, boot in after.items():
-        if boot.first is None or name == TIMES:
+        if boot.first is None or name == PRESENCE_BOOT:
             continue
         if boot.started is not None:
             boot.counted_from = min(boot.started, boot.first)
@@ -127,7 +127,7 @@ def _find_bases(
     times = _times(new.items())
     for name, boot in boots.items():
         there = after.get(name, boot)
-        if name == TIMES or there.first is None or there.first != boot.first:
+        if name == PRESENCE_BOOT or there.first is None or there.first != boot.first:
             continue
         if there.started is None:
             latest = _latest(there.counted_from, _last_before(times, there.first))
@@ -136,7 +136,7 @@ def _find_bases(
 
 
 def _times(samples: Iterable[tuple[str, list[Sample]]]) -> list[int]:
-    return sorted(sample.at for name, some in samples if name != TIMES for sample in some)
+    return sorted(sample.at for name, some in samples if name != PRESENCE_BOOT for sample in some)
 
 
 def _last_before(times: list[int], at: int) -> int | None:
@@ -144,11 +144,11 @@ def _last_before(times: list[int], at: int) -> int | None:
     return times[place - 1] if place else None
 
 
-def _spans(boots: Mapping[str, Boot], new: Mapping[str, list[Sample]]) -> list[Span]:
+def _spans(boots: Mapping[str, Boot], new: Mapping[str, list[Sample]]) -> list[MicrosSpan]:
     """What is covered around the new samples: from one of the source to the next, whatever boot
     they are of, and from when a boot began to its first sample after that, where that is short."""
     times = sorted({sample.at for boot in boots.values() for sample in boot.samples})
-    spans: set[Span] = set()
+    spans: set[MicrosSpan] = set()
     for samples in new.values():
         for sample in samples:
             place = bisect_left(times, sample.at)

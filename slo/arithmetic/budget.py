@@ -8,10 +8,10 @@ DIGITS = 6
 """Of a share or a burn rate that is told."""
 
 
-def remaining(burn_rate: float | None) -> float | None:
+def remaining_ratio(burn_rate: float | None) -> float | None:
     """What is left of the budget if the whole period burned at this rate: below zero if more than
     all of it is spent, null if nobody knows."""
-    return None if burn_rate is None else told(1 - burn_rate)
+    return None if burn_rate is None else round_ratio(1 - burn_rate)
 
 
 def exhausts_at(
@@ -27,6 +27,6 @@ def exhausts_at(
     return (end_of(at_minute) + lasts).replace(microsecond=0)
 
 
-def told(number: float) -> float:
+def round_ratio(number: float) -> float:
     """As it is shown: a few decimals, and no negative zero."""
     return round(number, DIGITS) + 0.0

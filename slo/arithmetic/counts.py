@@ -3,16 +3,16 @@
 from typing import NamedTuple
 
 
-class Count(NamedTuple):
+class Counters(NamedTuple):
     """`good` of `total` events, and the minutes `covered` by samples, since ever or of a window."""
 
     good: float
     total: float
     covered: int
 
-    def __sub__(self, earlier: "Count") -> "Count":
+    def __sub__(self, earlier: "Counters") -> "Counters":
         """What came after `earlier`, up to this one."""
-        return Count(
+        return Counters(
             self.good - earlier.good, self.total - earlier.total, self.covered - earlier.covered
         )
 
@@ -22,4 +22,4 @@ class Count(NamedTuple):
         return self.total - self.good
 
 
-NOTHING = Count(0.0, 0.0, 0)
+ZERO = Counters(0.0, 0.0, 0)

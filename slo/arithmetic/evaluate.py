@@ -15,19 +15,19 @@ from typing import Any
 from controlplane.core.canonical import timestamp
 
 from . import budget
-from .objective import Objective, Rule
-from .windows import Counts, Window, length, merged, window
+from .objective import BurnRateRule, Objective
+from .windows import CounterLookup, WindowCounts, measure_window, merge_spans, window_minutes
 
 OK, FIRING, UNKNOWN = "ok", "firing", "unknown"
-FORECAST_BY = "6h"
+FORECAST_WINDOW = "6h"
 """The window whose burn rate says when a budget will be spent."""
 
 
 @dataclass(frozen=True)
-class Judged:
+class RuleEvaluation:
     """A rule, and whether it fires (`ok`, `firing`, `unknown`)."""
 
-    rule: Rule
+    rule: BurnRateRule
     state: str
 
     def document(self) -> dict[str, Any]:
@@ -36,7 +36,7 @@ class Judged:
         return {
             "long": rule.long,
             "short": rule.short,
-            "burn_rate": plain(rule.burn_rate),
+            "burn_rate": json_number(rule.burn_rate),
             "severity": rule.severity,
             "state": self.state,
         }
@@ -52,10 +52,10 @@ class Evaluation:
     state: str
     burn_rates: Mapping[str, float | None]
     coverage: Mapping[str, float]
-    rules: tuple[Judged, ...]
+    rules: tuple[RuleEvaluation, ...]
     remaining_ratio: float | None
     exhausts_at: datetime | None
-    windows: Mapping[str, Window] = field(default_factory=dict)
+    windows: Mapping[str, WindowCounts] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
         """As the API shows it."""
@@ -69,65 +69,75 @@ class Evaluation:
         }
 
 
-def evaluate(objective: Objective, at_minute: int, counts: Counts, first: int | None) -> Evaluation:
-    """`counts` looks up `C(m)` of the minutes that :func:`windows.needed` names; `first` is the
-    minute of the SLI's first row, null without any: before it, nothing is known."""
+def evaluate(
+    objective: Objective, at_minute: int, counts: CounterLookup, first: int | None
+) -> Evaluation:
+    """`counts` looks up `C(m)` of the minutes that :func:`windows.needed_minutes` names; `first` is
+    the minute of the SLI's first row, null without any: before it, nothing is known."""
     if first is None or at_minute < first:
-        return unknown(objective)
-    excluded = merged(objective.excluded)
-    seen = {name: window(length(name), at_minute, counts, excluded) for name in objective.windows}
+        return unknown_evaluation(objective)
+    excluded = merge_spans(objective.excluded)
+    seen = {
+        name: measure_window(window_minutes(name), at_minute, counts, excluded)
+        for name in objective.windows
+    }
     rates = {name: burn_rate(one, objective) for name, one in seen.items()}
-    whole = window(objective.period, at_minute, counts, excluded)
-    left = budget.remaining(burn_rate(whole, objective))
-    rules = tuple([Judged(rule, _state(rule, objective, seen, rates)) for rule in objective.rules])
+    whole = measure_window(objective.period, at_minute, counts, excluded)
+    left = budget.remaining_ratio(burn_rate(whole, objective))
+    rules = tuple(
+        [
+            RuleEvaluation(rule, _rule_state(rule, objective, seen, rates))
+            for rule in objective.rules
+        ]
+    )
     return Evaluation(
-        state=_worst(rules, rates.values()),
+        state=_overall_state(rules, rates.values()),
         burn_rates=rates,
         coverage={name: one.coverage for name, one in seen.items()},
         rules=rules,
         remaining_ratio=left,
-        exhausts_at=budget.exhausts_at(left, rates[FORECAST_BY], objective.period, at_minute),
+        exhausts_at=budget.exhausts_at(left, rates[FORECAST_WINDOW], objective.period, at_minute),
         windows=seen,
     )
 
 
-def unknown(objective: Objective) -> Evaluation:
+def unknown_evaluation(objective: Objective) -> Evaluation:
     """How it stands where nothing is known."""
     return Evaluation(
         state=UNKNOWN,
         burn_rates=dict.fromkeys(objective.windows),
         coverage=dict.fromkeys(objective.windows, 0.0),
-        rules=tuple(Judged(rule, UNKNOWN) for rule in objective.rules),
+        rules=tuple(RuleEvaluation(rule, UNKNOWN) for rule in objective.rules),
         remaining_ratio=None,
         exhausts_at=None,
     )
 
 
-def burn_rate(seen: Window, objective: Objective) -> float | None:
+def burn_rate(seen: WindowCounts, objective: Objective) -> float | None:
     """How many times as fast as the budget allows; null where nothing is known of the window."""
     if not seen.is_known(objective.min_events):
         return None
     if not seen.bad:
         return 0.0
     numerator, denominator = _budget(objective.target)
-    return budget.told(float(seen.bad * denominator / (seen.total * numerator)))
+    return budget.round_ratio(float(seen.bad * denominator / (seen.total * numerator)))
 
 
-def is_above(seen: Window, objective: Objective, threshold: Decimal) -> bool:
+def is_above(seen: WindowCounts, objective: Objective, threshold: Decimal) -> bool:
     """Whether a window of which something is known burns strictly faster than that, exactly."""
     numerator, denominator = _limit(threshold, objective.target)
     return bool(seen.bad * denominator > seen.total * numerator)
 
 
-def plain(number: Decimal) -> int | float:
+def json_number(number: Decimal) -> int | float:
     """14, 14.4: no decimals where there are none."""
     return int(number) if number == number.to_integral_value() else float(number)
 
 
-def _state(
-    rule: Rule,
+def _rule_state(
+    rule: BurnRateRule,
     objective: Objective,
-    seen: Mapping[str, Window],
+    seen: Mapping[str, WindowCounts],
     rates: Mapping[str, float | None],
 ) -> str:
     """Of two windows: one that is known and not above is enough for `ok`."""
@@ -140,7 +150,7 @@ def _state(
     return FIRING if is_known else UNKNOWN
 
 
-def _worst(rules: tuple[Judged, ...], rates: Iterable[float | None]) -> str:
+def _overall_state(rules: tuple[RuleEvaluation, ...], rates: Iterable[float | None]) -> str:
     """One that fires is enough; else one that nothing is known of. Without rules it is known if
     any of its windows is."""
     states = {one.state for one in rules}

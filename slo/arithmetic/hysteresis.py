@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-CLEAN = timedelta(minutes=2)
+RESOLVE_AFTER = timedelta(minutes=2)
 
-Key = tuple[str, str]
+AlertKey = tuple[str, str]
 """Rule and subject: what there is one open alert of at a time."""
 
 
 @dataclass(frozen=True)
-class Firing:
+class FiringRule:
     """A rule that fires for a subject, just now.
 
     `severity` is critical, warning or info; `label` what the rule calls it (`page`, `ticket`, or
@@ -41,40 +41,40 @@ class Firing:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def key(self) -> Key:
+    def key(self) -> AlertKey:
         return self.rule, self.subject
 
 
 @dataclass(frozen=True)
-class Standing:
+class OpenAlert:
     """An alert that is open. Its rule fired last at `firing_at`, or a little before, if nothing was
     known of it since for some time."""
 
     id: int
-    key: Key
+    key: AlertKey
     firing_at: datetime
 
 
 @dataclass(frozen=True)
-class Moves:
+class AlertChanges:
     """What a look changes: alerts that begin, that go on (by id), whose end is put off as nothing
     is known (by id, until when they count as firing), and that end (ids)."""
 
-    begin: tuple[Firing, ...]
-    go_on: Mapping[int, Firing]
+    begin: tuple[FiringRule, ...]
+    go_on: Mapping[int, FiringRule]
     put_off: Mapping[int, datetime]
     end: tuple[int, ...]
 
 
-def moves(
-    firing: Sequence[Firing],
-    unknown: Collection[Key],
-    standing: Sequence[Standing],
+def plan_changes(
+    firing: Sequence[FiringRule],
+    unknown: Collection[AlertKey],
+    standing: Sequence[OpenAlert],
     *,
     at: datetime,
     before: datetime,
     missed: timedelta = timedelta(0),
-) -> Moves:
+) -> AlertChanges:
     """What a look at `at` changes of the alerts that stand; `before` is when it was looked last.
 
     So much time was `missed` before that: nothing is known of it.
@@ -88,8 +88,10 @@ def moves(
         more = missed + (elapsed if one.key in unknown else timedelta(0))
         # What is ahead is from before the clock was set back.
         until[one.id] = min(at, one.firing_at + more)
-    ended = tuple(one.id for one in quiet if one.key not in unknown and until[one.id] <= at - CLEAN)
-    return Moves(
+    ended = tuple(
+        one.id for one in quiet if one.key not in unknown and until[one.id] <= at - RESOLVE_AFTER
+    )
+    return AlertChanges(
         begin=tuple(one for key, one in found.items() if key not in known),
         go_on={one.id: found[one.key] for one in standing if one.key in found},
         put_off={

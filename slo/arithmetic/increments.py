@@ -16,7 +16,7 @@ MAX_MINUTES = 100 * 24 * 60
 """Over so many minutes, its last ones, a step is spread one by one; what is older by the hour."""
 MAX_HOUR_MINUTES = 366 * 24 * 60
 """What is older than so many minutes is of no period: it is put together before them."""
-PARTS = 1024
+FRACTION_PARTS = 1024
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -28,7 +28,7 @@ class Sample(NamedTuple):
     total: float
 
 
-class Growth(NamedTuple):
+class Increment(NamedTuple):
     """`good` of `total` events came after `began`, up to `ended`."""
 
     began: int
@@ -37,12 +37,12 @@ class Growth(NamedTuple):
     total: float
 
 
-def micros(moment: datetime) -> int:
+def to_micros(moment: datetime) -> int:
     """A moment (aware) in microseconds since 1970."""
     return (moment - _EPOCH) // MICROSECOND
 
 
-def moment(at: int) -> datetime:
+def from_micros(at: int) -> datetime:
     """The other way round, in UTC."""
     return _EPOCH + at * MICROSECOND
 
@@ -52,26 +52,26 @@ def minute_of(at: int) -> int:
     return -(-at // MINUTE)
 
 
-def exact(value: float) -> float:
+def round_count(value: float) -> float:
     """A count as it is kept."""
-    return float(value) if value == int(value) else round(value * PARTS) / PARTS
+    return float(value) if value == int(value) else round(value * FRACTION_PARTS) / FRACTION_PARTS
 
 
-def grown(before: Sample, after: Sample) -> Growth:
+def increment_between(before: Sample, after: Sample) -> Increment:
     """By how much counters grew from one sample to the next. Where one of them went down, also that
     of bad events, they began again at zero in between."""
     good, total = after.good - before.good, after.total - before.total
     if good < 0 or total < 0 or good > total:
         good, total = after.good, after.total
-    return Growth(before.at, after.at, good, total)
+    return Increment(before.at, after.at, good, total)
 
 
-def from_zero(since: int, first: Sample) -> Growth:
+def increment_from_zero(since: int, first: Sample) -> Increment:
     """What the first sample of a series says that began at zero at some time."""
-    return Growth(min(since, first.at), first.at, first.good, first.total)
+    return Increment(min(since, first.at), first.at, first.good, first.total)
 
 
-def by_minute(growth: Growth) -> Iterator[tuple[int, float, float]]:
+def split_by_minute(growth: Increment) -> Iterator[tuple[int, float, float]]:
     """Minute, good, total: where the growth of a step belongs; its last minute is always named.
 
     That of a short step came with its last sample. That of a long one is spread evenly, good and
@@ -82,7 +82,7 @@ def by_minute(growth: Growth) -> Iterator[tuple[int, float, float]]:
     if ended - began <= MAX_STEP:
         yield last, good, total
         return
-    parts = 1 if good == int(good) and total == int(total) else PARTS
+    parts = 1 if good == int(good) and total == int(total) else FRACTION_PARTS
     all_good, all_bad = int(good * parts), int((total - good) * parts)
     length = ended - began
     put_good = put_bad = 0
@@ -105,7 +105,7 @@ def _spread(first: int, last: int) -> Iterator[int]:
     yield from range(near, last)
 
 
-def covered(began: int, ended: int) -> range:
+def covered_minutes(began: int, ended: int) -> range:
     """The minutes that the span between two samples tells of: none if it is a long one."""
     if not 0 < ended - began <= MAX_STEP:
         return range(0)

@@ -29,7 +29,7 @@ def end_of(minute: int) -> datetime:
     return _EPOCH + minute * _MINUTE
 
 
-def length(window: str) -> int:
+def window_minutes(window: str) -> int:
     """How many minutes a window (`5m`, `1h`, `3d`) is long.
 
     Raises :class:`ValueError`, with a sentence, for one that is not of whole minutes.

@@ -5,18 +5,18 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 
-from .minutes import MINUTES_A_DAY, length
+from .minutes import MINUTES_A_DAY, window_minutes
 
 PAGE, TICKET = "page", "ticket"
 SHOWN_WINDOWS = ("5m", "30m", "1h", "6h")
 """Burn rates are always told over these, whatever the rules look at."""
 
-Span = tuple[int, int]
+MinuteSpan = tuple[int, int]
 """After the end of the first minute, up to the end of the second."""
 
 
 @dataclass(frozen=True)
-class Rule:
+class BurnRateRule:
     """It fires while both windows burn strictly faster than `burn_rate`. Windows are as written
     (`1h`, `5m`), severity is `page` or `ticket`."""
 
@@ -38,9 +38,9 @@ class Objective:
 
     target: Decimal
     window_days: int
-    rules: tuple[Rule, ...]
+    rules: tuple[BurnRateRule, ...]
     min_events: int = 0
-    excluded: tuple[Span, ...] = ()
+    excluded: tuple[MinuteSpan, ...] = ()
 
     @property
     def budget(self) -> Decimal:
@@ -58,4 +58,4 @@ class Objective:
         wanted = {*SHOWN_WINDOWS}
         for rule in self.rules:
             wanted |= {rule.long, rule.short}
-        return tuple(sorted(wanted, key=length))
+        return tuple(sorted(wanted, key=window_minutes))

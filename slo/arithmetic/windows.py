@@ -6,20 +6,20 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from . import minutes
-from .counts import Count
-from .objective import Objective, Span
+from .counts import Counters
+from .objective import MinuteSpan, Objective
 
 MIN_COVERED = 5
 """Minutes that have to be covered of a window, unless it is shorter; and a tenth of it."""
 
-Counts = Callable[[int], Count]
+CounterLookup = Callable[[int], Counters]
 Exact = int | Fraction
 
-length = lru_cache(maxsize=4096)(minutes.length)
-"""As :func:`minutes.length`, remembered: the same few windows are read for every SLO."""
+window_minutes = lru_cache(maxsize=4096)(minutes.window_minutes)
+"""As :func:`minutes.window_minutes`, remembered: the same few windows are read for every SLO."""
 
 
-class Window(NamedTuple):
+class WindowCounts(NamedTuple):
     """Events of a window, exactly as counted, and how many of its `minutes` are covered."""
 
     bad: Exact
@@ -32,7 +32,7 @@ class Window(NamedTuple):
         return (
             self.total > 0
             and self.total >= min_events
-            and self.covered >= covered_at_least(self.minutes)
+            and self.covered >= min_covered(self.minutes)
         )
 
     @property
@@ -41,28 +41,30 @@ class Window(NamedTuple):
         return round(self.covered / self.minutes, 6)
 
 
-def window(minutes: int, at: int, counts: Counts, excluded: Sequence[Span]) -> Window:
+def measure_window(
+    minutes: int, at: int, counts: CounterLookup, excluded: Sequence[MinuteSpan]
+) -> WindowCounts:
     """The window of so many minutes up to the end of `at`; `excluded` are merged spans."""
     start = at - minutes
     bad, total, covered = _between(start, at, counts)
     if not excluded:
-        return Window(bad if bad > 0 else 0, total, covered, minutes)
+        return WindowCounts(bad if bad > 0 else 0, total, covered, minutes)
     for begins, ends in excluded:
         if begins < at and ends > start:
             less = _between(max(begins, start), min(ends, at), counts)
             bad, total, covered = bad - less[0], total - less[1], covered - less[2]
-    return Window(max(bad, 0), max(total, 0), max(covered, 0), minutes)
+    return WindowCounts(max(bad, 0), max(total, 0), max(covered, 0), minutes)
 
 
 @lru_cache(maxsize=4096)
-def covered_at_least(minutes: int) -> int:
+def min_covered(minutes: int) -> int:
     """How many minutes of a window have to be covered, for anything to be known of it."""
     return min(minutes, max(MIN_COVERED, -(-minutes // 10)))
 
 
-def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
+def merge_spans(spans: Iterable[MinuteSpan]) -> tuple[MinuteSpan, ...]:
     """The same minutes as spans that neither overlap nor touch, in order."""
-    found: list[Span] = []
+    found: list[MinuteSpan] = []
     for begins, ends in sorted(spans):
         if ends <= begins:
             continue
@@ -73,18 +75,18 @@ def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
     return tuple(found)
 
 
-def needed(objective: Objective, at: int) -> set[int]:
+def needed_minutes(objective: Objective, at: int) -> set[int]:
     """The minutes whose counters :func:`evaluate.evaluate` looks up."""
     begin = at - objective.period
     wanted = {at, begin}
-    wanted.update(at - length(one) for one in objective.windows)
-    for begins, ends in merged(objective.excluded):
+    wanted.update(at - window_minutes(one) for one in objective.windows)
+    for begins, ends in merge_spans(objective.excluded):
         if begins < at and ends > begin:
             wanted |= {max(begins, begin), min(ends, at)}
     return wanted
 
 
-def _between(start: int, end: int, counts: Counts) -> tuple[Exact, Exact, int]:
+def _between(start: int, end: int, counts: CounterLookup) -> tuple[Exact, Exact, int]:
     earlier, later = counts(start), counts(end)
     total = _difference(later.total, earlier.total)
     bad = total - _difference(later.good, earlier.good)

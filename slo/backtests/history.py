@@ -9,16 +9,16 @@ from typing import Any
 
 from controlplane.core import canonical, durations
 from controlplane.core.errors import InvalidInput
-from slo.arithmetic.evaluate import Evaluation, plain
+from slo.arithmetic.evaluate import Evaluation, json_number
 from slo.arithmetic.minutes import end_of, last_ended
 from slo.arithmetic.objective import Objective
-from slo.arithmetic.windows import length
+from slo.arithmetic.windows import window_minutes
 from slo.counters import reader
 from slo.models import Sli, Slo
 from slo.objectives import documents
 
 from . import replay, trials
-from .replay import Fired
+from .replay import BacktestAlert
 
 MAX_STEPS = 2000
 """Of which each is told."""
@@ -33,7 +33,7 @@ EARLIEST = timedelta(days=800)
 REPLACEABLE = ("rules", "target", "window_days", "min_events")
 
 
-def series(
+def load_series(
     slo: Slo, *, since: datetime | None, until: datetime | None, step: Any, now: datetime
 ) -> dict[str, Any]:
     """How it stood at each step of a span; of the last day, unless something else is said.
@@ -43,8 +43,8 @@ def series(
     end = min(until or now, now)
     start = since or end - A_DAY
     _require_span(start, end, now, "from", "to")
-    width = _step(step, end - start, USUAL_STEPS, MAX_STEPS)
-    ticks = replay.ticks(slo, start=start, end=end, step=width)
+    width = _choose_step(step, end - start, USUAL_STEPS, MAX_STEPS)
+    ticks = replay.evaluate_ticks(slo, start=start, end=end, step=width)
     return {
         "from": canonical.timestamp(start),
         "to": canonical.timestamp(end),
@@ -61,7 +61,7 @@ def series(
     }
 
 
-def run(
+def run_backtest(
     slo: Slo,
     *,
     start: datetime,
@@ -80,7 +80,7 @@ def run(
     end = min(end or now, now)
     _require_span(start, end, now, "start", "end")
     most = MAX_STEPS if each else MAX_TICKS
-    width = _step(step, end - start, most, most)
+    width = _choose_step(step, end - start, most, most)
     found = _ticks(slo, objective, start, end, width, each=each)
     told = {
         "start": canonical.timestamp(start),
@@ -88,12 +88,12 @@ def run(
         "step_seconds": width // SECOND,
         "ticks": len(found),
         "states": dict(Counter(one.state for _, one in found)),
-        "alerts": [_fired(one, end) for one in replay.alerts(found)],
+        "alerts": [_alert_document(one, end) for one in replay.collect_alerts(found)],
     }
-    return {**told, "results": [tick(at, one) for at, one in found]} if each else told
+    return {**told, "results": [tick_document(at, one) for at, one in found]} if each else told
 
 
-def tick(at: datetime, seen: Evaluation) -> dict[str, Any]:
+def tick_document(at: datetime, seen: Evaluation) -> dict[str, Any]:
     """A tick, with the rules and burn rates then."""
     return {
         "at": canonical.timestamp(at),
@@ -106,8 +106,10 @@ def tick(at: datetime, seen: Evaluation) -> dict[str, Any]:
 def _objective(slo: Slo, instead: Mapping[str, Any], start: datetime) -> Objective:
     if unknown := instead.keys() - {*REPLACEABLE}:
         raise InvalidInput({name: ["Nothing else stands in for it here."] for name in unknown})
-    document = documents.checked(slo.name, {**documents.said(slo), **instead})
-    return replace(documents.objective(document), excluded=tuple(replay.excluded(slo, start)))
+    document = documents.validate(slo.name, {**documents.to_document(slo), **instead})
+    return replace(
+        documents.to_objective(document), excluded=tuple(replay.load_excluded_spans(slo, start))
+    )
 
 
 def _ticks(
@@ -116,20 +118,22 @@ def _ticks(
     """A tick between two minutes tells what the last one that had ended does, so that a month of
     minutes can be looked at in a few seconds, unless everything is wanted of each."""
     if each or step > MINUTE or not objective.rules:
-        return list(replay.ticks(slo, start=start, end=end, step=step, objective=objective))
+        return list(
+            replay.evaluate_ticks(slo, start=start, end=end, step=step, objective=objective)
+        )
     sli = Sli.objects.filter(slo=slo).first()
-    longest = max([objective.period, *(length(one) for one in objective.windows)])
+    longest = max([objective.period, *(window_minutes(one) for one in objective.windows)])
     first, last = last_ended(start), last_ended(end)
-    history = reader.history(sli.pk if sli else 0, first - longest, last)
-    return list(trials.glances(objective, history, end_of(first), end_of(last)))
+    history = reader.load_history(sli.pk if sli else 0, first - longest, last)
+    return list(trials.evaluate_minutes(objective, history, end_of(first), end_of(last)))
 
 
-def _fired(one: Fired, end: datetime) -> dict[str, Any]:
+def _alert_document(one: BacktestAlert, end: datetime) -> dict[str, Any]:
     rule, until = one.rule, one.resolved_at or end
     return {
         "long": rule.long,
         "short": rule.short,
-        "burn_rate": plain(rule.burn_rate),
+        "burn_rate": json_number(rule.burn_rate),
         "severity": rule.severity,
         "opened_at": canonical.timestamp(one.opened_at),
         "resolved_at": None if one.resolved_at is None else canonical.timestamp(one.resolved_at),
@@ -145,12 +149,12 @@ def _require_span(start: datetime, end: datetime, now: datetime, first: str, las
         raise InvalidInput({first: [f"Nothing older than {EARLIEST.days} days is kept."]})
 
 
-def _step(given: Any, span: timedelta, usual: int, most: int) -> timedelta:
+def _choose_step(given: Any, span: timedelta, usual: int, most: int) -> timedelta:
     """The step that is asked for, or the smallest that makes no more than `usual` of them."""
     if given is None:
         seconds = next((one for one in STEPS if span <= usual * one * SECOND), STEPS[-1])
         return seconds * SECOND
-    step = _asked(given)
+    step = _parse_step(given)
     if step < MINUTE or step % MINUTE:
         raise InvalidInput({"step": ["Must be whole minutes: counters are kept by the minute."]})
     if span // step + 1 > most:
@@ -158,7 +162,7 @@ def _step(given: Any, span: timedelta, usual: int, most: int) -> timedelta:
     return step
 
 
-def _asked(given: Any) -> timedelta:
+def _parse_step(given: Any) -> timedelta:
     """Seconds, or a text such as 5m."""
     if isinstance(given, str) and given.strip().isascii() and given.strip().isdigit():
         given = int(given.strip()[:9])

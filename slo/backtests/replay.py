@@ -13,9 +13,9 @@ from controlplane.core.actors import Actor
 from controlplane.core.errors import TooManyRequests
 from slo.arithmetic import hysteresis
 from slo.arithmetic.evaluate import FIRING, UNKNOWN, Evaluation, evaluate
-from slo.arithmetic.hysteresis import Firing, Key, Standing
-from slo.arithmetic.minutes import last_ended, length
-from slo.arithmetic.objective import Objective, Rule
+from slo.arithmetic.hysteresis import AlertKey, FiringRule, OpenAlert
+from slo.arithmetic.minutes import last_ended, window_minutes
+from slo.arithmetic.objective import BurnRateRule, Objective
 from slo.counters import reader
 from slo.evaluation import objective_loader
 from slo.models import Sli, Slo
@@ -51,17 +51,17 @@ def limit_backtests(actor: Actor) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Fired:
+class BacktestAlert:
     """An alert that would have been: when it would have opened and resolved (null: not by the end
     of the span), and the worst burn rates seen meanwhile, by window."""
 
-    rule: Rule
+    rule: BurnRateRule
     opened_at: datetime
     resolved_at: datetime | None
     worst: dict[str, float]
 
 
-def ticks(
+def evaluate_ticks(
     slo: Slo,
     *,
     start: datetime,
@@ -74,40 +74,42 @@ def ticks(
 
     One that nothing is known of yet (its id is None) is unknown throughout.
     """
-    by = objective or objective_loader.objective(slo, excluded(slo, start))
-    longest = max([by.period, *(length(one) for one in by.windows)])
+    by = objective or objective_loader.load_objective(slo, load_excluded_spans(slo, start))
+    longest = max([by.period, *(window_minutes(one) for one in by.windows)])
     sli = Sli.objects.filter(slo=slo).first() if slo.pk else None
-    history = reader.history(sli.pk if sli else 0, last_ended(start) - longest, last_ended(end))
+    history = reader.load_history(
+        sli.pk if sli else 0, last_ended(start) - longest, last_ended(end)
+    )
     at = start
     while at <= end:
         yield at, evaluate(by, last_ended(at), history.at, history.first)
         at += step
 
 
-def excluded(slo: Slo, start: datetime) -> Sequence[tuple[int, int]]:
+def load_excluded_spans(slo: Slo, start: datetime) -> Sequence[tuple[int, int]]:
     """What does not count of the periods that end after `start`."""
     if not slo.pk:
         return ()
     since = start - timedelta(days=slo.window_days)
-    return objective_loader.exclusions([slo.pk], since).get(slo.pk, ())
+    return objective_loader.load_exclusions([slo.pk], since).get(slo.pk, ())
 
 
-def alerts(found: Iterable[tuple[datetime, Evaluation]]) -> list[Fired]:
+def collect_alerts(found: Iterable[tuple[datetime, Evaluation]]) -> list[BacktestAlert]:
     """The alerts that these ticks would have opened, in order, by the rules of alerts."""
-    fired: list[Fired] = []
-    standing: dict[Key, tuple[int, datetime]] = {}
+    fired: list[BacktestAlert] = []
+    standing: dict[AlertKey, tuple[int, datetime]] = {}
     before: datetime | None = None
     for at, evaluation in found:
         rules = {(one.rule.key, ""): one for one in evaluation.rules}
-        moved = hysteresis.moves(
+        moved = hysteresis.plan_changes(
             [_firing(one.rule) for one in rules.values() if one.state == FIRING],
             {key for key, one in rules.items() if one.state == UNKNOWN},
-            [Standing(place, key, since) for key, (place, since) in standing.items()],
+            [OpenAlert(place, key, since) for key, (place, since) in standing.items()],
             at=at,
             before=before or at,
         )
         for new in moved.begin:
-            fired.append(Fired(rules[new.key].rule, at, None, {}))
+            fired.append(BacktestAlert(rules[new.key].rule, at, None, {}))
             standing[new.key] = (len(fired) - 1, at)
         for place, still in moved.go_on.items():
             standing[still.key] = (place, at)
@@ -115,20 +117,20 @@ def alerts(found: Iterable[tuple[datetime, Evaluation]]) -> list[Fired]:
             standing[key] = (place, moved.put_off.get(place, since))
             if place in moved.end:
                 one = fired[place]
-                fired[place] = Fired(one.rule, one.opened_at, at, one.worst)
+                fired[place] = BacktestAlert(one.rule, one.opened_at, at, one.worst)
                 del standing[key]
             else:
-                _note(fired[place], evaluation)
+                _raise_worst(fired[place], evaluation)
         before = at
     return fired
 
 
-def _note(one: Fired, evaluation: Evaluation) -> None:
+def _raise_worst(one: BacktestAlert, evaluation: Evaluation) -> None:
     for window in (one.rule.long, one.rule.short):
         rate = evaluation.burn_rates[window]
         if rate is not None:
             one.worst[window] = max(rate, one.worst.get(window, rate))
 
 
-def _firing(rule: Rule) -> Firing:
-    return Firing(rule.key, "", "", "", rule.severity, "", "")
+def _firing(rule: BurnRateRule) -> FiringRule:
+    return FiringRule(rule.key, "", "", "", rule.severity, "", "")

@@ -6,13 +6,13 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from slo.arithmetic.counts import NOTHING, Count
+from slo.arithmetic.counts import ZERO, Counters
 from slo.arithmetic.minutes import last_ended
 
 from . import hours, postgres_arrays, writer
 from .hours import MINUTES_AN_HOUR
 
-UNPACKED = timedelta(days=3)
+COMPACTED_AFTER = timedelta(days=3)
 MAX_SLIS = 100
 """Packed in a transaction, of each the rows of a day at most: others wait for these SLIs."""
 MAX_HOURS = 24
@@ -45,25 +45,25 @@ _DELETE = """
 """
 
 
-def pack(now: datetime, *, most: int) -> int:
+def compact_minutes(now: datetime, *, most: int) -> int:
     """Pack whole hours that ended 3 days ago, some of each SLI at a time, until about `most` rows
     are packed; returns how many were."""
-    before = last_ended(now - UNPACKED) // MINUTES_AN_HOUR * MINUTES_AN_HOUR
+    before = last_ended(now - COMPACTED_AFTER) // MINUTES_AN_HOUR * MINUTES_AN_HOUR
     done = after = 0
     while done < most:
-        due = _due(after, before)
+        due = _due_slis(after, before)
         if not due:
             if not after:
                 break
             after = 0  # Once more from the beginning: of each only some hours were packed.
             continue
         until = {sli: min(before, (hour + MAX_HOURS) * 60) for sli, hour in due.items()}
-        done += _pack(until)
+        done += _compact(until)
         after = max(due)
     return done
 
 
-def _due(after: int, before: int) -> dict[int, int]:
+def _due_slis(after: int, before: int) -> dict[int, int]:
     """SLIs (ids above `after`) with minutes to be packed, and the hour of the first of these."""
     asked = {"after": after, "before": before, "most": MAX_SLIS}
     with connection.cursor() as cursor:
@@ -72,31 +72,33 @@ def _due(after: int, before: int) -> dict[int, int]:
 
 
 @transaction.atomic
-def _pack(until: Mapping[int, int]) -> int:
+def _compact(until: Mapping[int, int]) -> int:
     """Pack the minutes before these; held, so that nobody adds to them meanwhile."""
-    writer.lock(until.keys())
+    writer.lock_slis(until.keys())
     asked = {
-        "slis": postgres_arrays.numbers(until),
-        "until": postgres_arrays.numbers(until.values()),
+        "slis": postgres_arrays.number_array(until),
+        "until": postgres_arrays.number_array(until.values()),
     }
     with connection.cursor() as cursor:
         cursor.execute(_LAST, asked)
-        last = {row[0]: Count(*row[1:]) for row in cursor.fetchall()}
+        last = {row[0]: Counters(*row[1:]) for row in cursor.fetchall()}
         cursor.execute(_ROWS, asked)
-        rows: dict[int, dict[int, Count]] = {}
+        rows: dict[int, dict[int, Counters]] = {}
         for sli, minute, *columns in cursor.fetchall():
-            rows.setdefault(sli, {})[minute] = Count(*columns)
+            rows.setdefault(sli, {})[minute] = Counters(*columns)
         written = [
             hour
             for sli, minutes in rows.items()
-            for hour in _hours(sli, minutes, last.get(sli, NOTHING))
+            for hour in _hour_rows(sli, minutes, last.get(sli, ZERO))
         ]
-        hours.store(written)
+        hours.save_hours(written)
         cursor.execute(_DELETE, asked)
         return int(cursor.rowcount)
 
 
-def _hours(sli: int, minutes: Mapping[int, Count], before: Count) -> Sequence[dict[str, Any]]:
+def _hour_rows(
+    sli: int, minutes: Mapping[int, Counters], before: Counters
+) -> Sequence[dict[str, Any]]:
     """One row for each hour in which there is one of a minute."""
     result = []
     for hour in sorted({minute // MINUTES_AN_HOUR for minute in minutes}):
@@ -105,5 +107,5 @@ def _hours(sli: int, minutes: Mapping[int, Count], before: Count) -> Sequence[di
         for minute in range(start, start + MINUTES_AN_HOUR):
             before = minutes.get(minute, before)
             counts.append(before)
-        result.append(hours.row_of(sli, hour, counts))
+        result.append(hours.hour_row(sli, hour, counts))
     return result

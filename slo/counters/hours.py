@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 import orjson
 from django.db import connection
 
-from slo.arithmetic.counts import NOTHING, Count
+from slo.arithmetic.counts import ZERO, Counters
 
 from . import postgres_arrays
-from .minute_increments import Tally
+from .minute_increments import MinuteIncrements
 
 MINUTES_AN_HOUR = 60
-AT_ONCE = 500
+BATCH_SIZE = 500
 # The last hour before the first that is touched, and all from there on.
 _HOURS = """
     SELECT asked.sli, h.hour, h.good, h.total, h.covered
@@ -33,31 +33,31 @@ _STORE = """
 """
 
 
-class Carried(NamedTuple):
+class CarriedCounts(NamedTuple):
     """What stands at the end of an SLI's last packed hour: what `was` there, and `by` how much that
     and all after it grew. `hour` is null if nothing is packed."""
 
     hour: int | None
-    was: Count
-    by: Count
+    was: Counters
+    by: Counters
 
 
-NONE = Carried(None, NOTHING, NOTHING)
+NOTHING_CARRIED = CarriedCounts(None, ZERO, ZERO)
 
 
-def end_of(carried: Carried) -> int:
+def end_minute(carried: CarriedCounts) -> int:
     """The first minute after what is packed."""
     return 0 if carried.hour is None else (carried.hour + 1) * MINUTES_AN_HOUR
 
 
-def add(tallies: Mapping[int, Tally]) -> dict[int, Carried]:
+def add_to_hours(tallies: Mapping[int, MinuteIncrements]) -> dict[int, CarriedCounts]:
     """Add to the packed hours of SLIs (by id), which are locked, what belongs there; returns what
     follows for the minutes after them. What comes after the last hour is left alone."""
     first = {sli: tally.minutes()[0] // MINUTES_AN_HOUR for sli, tally in tallies.items()}
     found: dict[int, dict[int, list[list[Any]]]] = {}
     asked = {
-        "slis": postgres_arrays.numbers(first),
-        "hours": postgres_arrays.numbers(first.values()),
+        "slis": postgres_arrays.number_array(first),
+        "hours": postgres_arrays.number_array(first.values()),
     }
     with connection.cursor() as cursor:
         cursor.execute(_HOURS, asked)
@@ -67,19 +67,19 @@ def add(tallies: Mapping[int, Tally]) -> dict[int, Carried]:
     carried = {}
     for sli, hours in found.items():
         carried[sli] = _add_one(sli, hours, first[sli], tallies[sli], written)
-    store(written)
+    save_hours(written)
     return carried
 
 
-def store(rows: Sequence[Mapping[str, Any]]) -> None:
+def save_hours(rows: Sequence[Mapping[str, Any]]) -> None:
     """Write packed hours: `sli`, `hour`, and sixty each of `good`, `total` and `covered`."""
     with connection.cursor() as cursor:
-        for start in range(0, len(rows), AT_ONCE):
-            cursor.execute(_STORE, [orjson.dumps(rows[start : start + AT_ONCE]).decode()])
+        for start in range(0, len(rows), BATCH_SIZE):
+            cursor.execute(_STORE, [orjson.dumps(rows[start : start + BATCH_SIZE]).decode()])
 
 
-def row_of(sli: int, hour: int, counts: Sequence[Count]) -> dict[str, Any]:
-    """The counters at the end of each of an hour's sixty minutes, as :func:`store` takes them."""
+def hour_row(sli: int, hour: int, counts: Sequence[Counters]) -> dict[str, Any]:
+    """Return the row of an hour, given the counters at the end of each of its sixty minutes."""
     good, total, covered = map(list, zip(*counts, strict=True))
     return {"sli": sli, "hour": hour, "good": good, "total": total, "covered": covered}
 
@@ -88,34 +88,34 @@ def _add_one(
     sli: int,
     hours: Mapping[int, list[list[Any]]],
     first: int,
-    tally: Tally,
+    tally: MinuteIncrements,
     written: list[dict[str, Any]],
-) -> Carried:
+) -> CarriedCounts:
     newest = max(hours)
-    was, by = NOTHING, NOTHING
+    was, by = ZERO, ZERO
     touched = {minute // MINUTES_AN_HOUR for minute in tally.minutes()}
     for hour in sorted(touched.union(hours)):
         if hour > newest:
             break
         known = hours.get(hour)
-        rows = [Count(*row) for row in zip(*known, strict=True)] if known else [was] * 60
+        rows = [Counters(*row) for row in zip(*known, strict=True)] if known else [was] * 60
         if hour >= first:
-            moved = list(_moved(hour, rows, was, by, tally))
+            moved = list(_shifted_rows(hour, rows, was, by, tally))
             by = moved[-1] - rows[-1]
             if moved != rows:
-                written.append(row_of(sli, hour, moved))
+                written.append(hour_row(sli, hour, moved))
         was = rows[-1]
-    return Carried(newest, was, by)
+    return CarriedCounts(newest, was, by)
 
 
-def _moved(
-    hour: int, rows: Sequence[Count], before: Count, by: Count, tally: Tally
-) -> Iterator[Count]:
+def _shifted_rows(
+    hour: int, rows: Sequence[Counters], before: Counters, by: Counters, tally: MinuteIncrements
+) -> Iterator[Counters]:
     """The rows of an hour after what is added to it, `by` having been added before it."""
     good, total, covered = by
     for minute, row in enumerate(rows, hour * MINUTES_AN_HOUR):
         more_good, more = tally.counts.get(minute, (0, 0))
         good, total = good + more_good, total + more
         covered += minute in tally.covered and row.covered == before.covered
-        yield Count(row.good + good, row.total + total, row.covered + covered)
+        yield Counters(row.good + good, row.total + total, row.covered + covered)
         before = row

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from slo.arithmetic.increments import Growth, by_minute, covered
+from slo.arithmetic.increments import Increment, covered_minutes, split_by_minute
 
 
 @dataclass
-class Tally:
+class MinuteIncrements:
     """What to add to an SLI: counts by minute (`[good, total]`), and the minutes that are covered.
 
     A minute that is named gets a row, also where nothing is added.
@@ -16,10 +16,10 @@ class Tally:
     counts: dict[int, list[float]] = field(default_factory=dict)
     covered: set[int] = field(default_factory=set)
 
-    def add(self, growths: Iterable[Growth], sign: int = 1) -> None:
+    def add(self, growths: Iterable[Increment], sign: int = 1) -> None:
         """Add what came in these steps; with a `sign` of -1 take it away."""
         for growth in growths:
-            for minute, good, total in by_minute(growth):
+            for minute, good, total in split_by_minute(growth):
                 self.put(minute, sign * good, sign * total)
 
     def put(self, minute: int, good: float, total: float) -> None:
@@ -32,7 +32,7 @@ class Tally:
 
     def cover(self, spans: Iterable[tuple[int, int]]) -> None:
         for began, ended in spans:
-            self.covered.update(covered(began, ended))
+            self.covered.update(covered_minutes(began, ended))
 
     def minutes(self) -> list[int]:
         """Those that it names, in order."""

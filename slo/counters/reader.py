@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db import connection
 
-from slo.arithmetic.counts import NOTHING, Count
+from slo.arithmetic.counts import ZERO, Counters
 from slo.models import Hour, Sli
 
 from . import postgres_arrays
@@ -50,7 +50,7 @@ _HISTORY = """
 
 
 @dataclass(frozen=True)
-class History:
+class CounterHistory:
     """What is known of one SLI over a span of minutes, held in memory.
 
     `minutes` ascend and belong to `counts` one by one; `first` is the minute of the SLI's first
@@ -58,55 +58,55 @@ class History:
     """
 
     minutes: list[int]
-    counts: list[Count]
+    counts: list[Counters]
     first: int | None
 
-    def at(self, minute: int) -> Count:
+    def at(self, minute: int) -> Counters:
         """Counters up to the end of this minute, which must be within the span that was read."""
         place = bisect_right(self.minutes, minute)
-        return self.counts[place - 1] if place else NOTHING
+        return self.counts[place - 1] if place else ZERO
 
 
-def counts(sli_minutes: Mapping[int, Collection[int]]) -> dict[tuple[int, int], Count]:
+def load_counts(sli_minutes: Mapping[int, Collection[int]]) -> dict[tuple[int, int], Counters]:
     """Counters of each SLI (by id) up to the end of each of its minutes, in one query."""
     pairs = [(sli, minute) for sli, minutes in sli_minutes.items() for minute in minutes]
     if not pairs:
         return {}
     asked = {
-        "slis": postgres_arrays.numbers(sli for sli, _ in pairs),
-        "minutes": postgres_arrays.numbers(minute for _, minute in pairs),
+        "slis": postgres_arrays.number_array(sli for sli, _ in pairs),
+        "minutes": postgres_arrays.number_array(minute for _, minute in pairs),
     }
     with connection.cursor() as cursor:
         cursor.execute(_COUNTS, asked)
         return {
-            (sli, minute): Count(good, total, covered)
+            (sli, minute): Counters(good, total, covered)
             for sli, minute, good, total, covered in cursor.fetchall()
         }
 
 
-def history(sli_id: int, first_minute: int, last_minute: int) -> History:
+def load_history(sli_id: int, first_minute: int, last_minute: int) -> CounterHistory:
     """Everything known of an SLI from the end of `first_minute` to the end of `last_minute`."""
     asked = {"sli": sli_id, "first": first_minute, "last": last_minute}
-    minutes, known = [first_minute], [NOTHING]
+    minutes, known = [first_minute], [ZERO]
     with connection.cursor() as cursor:
         cursor.execute(_HISTORY, asked)
         for start, *columns in cursor.fetchall():
             for minute, row in enumerate(zip(*columns, strict=True), start):
                 if minute <= first_minute:
-                    known[0] = Count(*row)
+                    known[0] = Counters(*row)
                 elif minute <= last_minute:
                     minutes.append(minute)
-                    known.append(Count(*row))
-    return History(minutes, known, first_of(sli_id))
+                    known.append(Counters(*row))
+    return CounterHistory(minutes, known, load_first_minute(sli_id))
 
 
-def first_of(sli_id: int) -> int | None:
+def load_first_minute(sli_id: int) -> int | None:
     """The minute of the SLI's first row; null if it has none."""
     found: Any = Sli.objects.filter(pk=sli_id).values_list("first", flat=True).first()
     return None if found is None else int(found)
 
 
-def forgotten_to(sli_id: int) -> int | None:
+def retained_from(sli_id: int) -> int | None:
     """The minute before which all of an SLI is forgotten; null if nothing is."""
     is_forgotten = Hour.objects.filter(sli=sli_id, hour=ORIGIN).exists()
-    return first_of(sli_id) if is_forgotten else None
+    return load_first_minute(sli_id) if is_forgotten else None

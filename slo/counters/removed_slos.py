@@ -6,24 +6,24 @@ from datetime import datetime, timedelta
 
 from django.db import connection, transaction
 
-KEPT = timedelta(days=35)
-MAX_AT_ONCE = 10
+KEPT_FOR = timedelta(days=35)
+BATCH_SIZE = 10
 """In a transaction: each may have the minutes of a year."""
-LONG_GONE = """
+PURGEABLE = """
     removed_at < %(before)s AND NOT EXISTS (SELECT FROM slo_alert a WHERE a.slo_id = {slo}.id)
 """
 _SLIS = f"""
     SELECT i.id FROM slo_sli i LEFT JOIN slo_slo o ON o.id = i.slo_id
-    WHERE ({LONG_GONE.format(slo="o")}) OR (i.slo_id IS NULL
+    WHERE ({PURGEABLE.format(slo="o")}) OR (i.slo_id IS NULL
           AND coalesce(to_timestamp(i.last * 60.0), i.created_at) < %(before)s)
     ORDER BY i.id LIMIT %(most)s FOR UPDATE OF i SKIP LOCKED
 """  # noqa: S608
 _SLOS = f"""
-    SELECT o.id FROM slo_slo o WHERE {LONG_GONE.format(slo="o")}
+    SELECT o.id FROM slo_slo o WHERE {PURGEABLE.format(slo="o")}
     AND NOT EXISTS (SELECT FROM slo_sli WHERE slo_id = o.id)
     ORDER BY o.id LIMIT %(most)s FOR UPDATE SKIP LOCKED
 """  # noqa: S608
-_OF_SLIS = (
+_DELETE_SLIS = (
     "DELETE FROM slo_sample WHERE series_id IN"
     " (SELECT id FROM slo_series WHERE sli_id = ANY(%(ids)s::bigint[]))",
     "DELETE FROM slo_series WHERE sli_id = ANY(%(ids)s::bigint[])",
@@ -32,19 +32,19 @@ _OF_SLIS = (
     "DELETE FROM slo_delayed WHERE sli_id = ANY(%(ids)s::bigint[])",
     "DELETE FROM slo_sli WHERE id = ANY(%(ids)s::bigint[])",
 )
-_OF_SLOS = (
+_DELETE_SLOS = (
     "DELETE FROM slo_exclusion WHERE slo_id = ANY(%(ids)s::bigint[])",
     "DELETE FROM slo_standing WHERE slo_id = ANY(%(ids)s::bigint[])",
     "DELETE FROM slo_slo WHERE id = ANY(%(ids)s::bigint[])",
 )
 
 
-def purge(now: datetime, *, most: int) -> int:
+def purge_removed(now: datetime, *, most: int) -> int:
     """Forget them with all that was counted, judged and excluded, some at a time; returns how many
     rows, about `most` at most."""
     done = 0
-    for found, statements in ((_SLIS, _OF_SLIS), (_SLOS, _OF_SLOS)):
-        while done < most and (deleted := _purge_some(found, statements, now - KEPT)):
+    for found, statements in ((_SLIS, _DELETE_SLIS), (_SLOS, _DELETE_SLOS)):
+        while done < most and (deleted := _purge_some(found, statements, now - KEPT_FOR)):
             done += deleted
     return done
 
@@ -53,7 +53,7 @@ def purge(now: datetime, *, most: int) -> int:
 def _purge_some(found: str, statements: Sequence[str], before: datetime) -> int:
     done = 0
     with connection.cursor() as cursor:
-        cursor.execute(found, {"before": before, "most": MAX_AT_ONCE})
+        cursor.execute(found, {"before": before, "most": BATCH_SIZE})
         ids = [row[0] for row in cursor.fetchall()]
         for statement in statements if ids else ():
             cursor.execute(statement, {"ids": ids})

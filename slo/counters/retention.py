@@ -12,15 +12,15 @@ from slo.models.counters import IMPORTED
 
 from . import hours, postgres_arrays, writer
 from .hours import MINUTES_AN_HOUR
-from .reader import ORIGIN, counts
+from .reader import ORIGIN, load_counts
 
 MIN_DAYS = 35
-DAYS_MORE = 5
-SAMPLES_KEPT = timedelta(hours=25)
-SERIES_KEPT = timedelta(days=35)
-BOOTS_KEPT = 100
+EXTRA_DAYS = 5
+SAMPLES_KEPT_FOR = timedelta(hours=25)
+SERIES_KEPT_FOR = timedelta(days=35)
+MAX_BOOTS_KEPT = 100
 """Of each source, the newest; others are forgotten as soon as their samples are."""
-BATCHES_KEPT = timedelta(days=8)
+BATCHES_KEPT_FOR = timedelta(days=8)
 MAX_SLIS = 100
 # An SLI's history goes by its own last row, what was imported of last year stays: but not by one
 # that is of the future.
@@ -89,7 +89,7 @@ def purge_samples(now: datetime, *, at_once: int, most: int) -> int:
     done = after = 0
     rows = Series.objects.exclude(source=IMPORTED).order_by("pk").values_list("pk", flat=True)
     while done < most and (some := list(rows.filter(pk__gt=after)[:at_once])):
-        asked = {"series": some, "before": now - SAMPLES_KEPT, "most": at_once}
+        asked = {"series": some, "before": now - SAMPLES_KEPT_FOR, "most": at_once}
         deleted = _execute(_SAMPLES, asked)
         done += deleted
         if deleted < at_once:
@@ -97,13 +97,13 @@ def purge_samples(now: datetime, *, at_once: int, most: int) -> int:
     return done
 
 
-def purge(now: datetime, *, at_once: int, most: int) -> int:
+def purge_old(now: datetime, *, at_once: int, most: int) -> int:
     """Forget boots and sources that are gone, batches that are old, and history beyond every
     period."""
     kept = [
-        (_SERIES.format(_BOOTS.format(BOOTS_KEPT)), SAMPLES_KEPT),
-        (_SERIES.format(""), SERIES_KEPT),
-        (_BATCHES, BATCHES_KEPT),
+        (_SERIES.format(_BOOTS.format(MAX_BOOTS_KEPT)), SAMPLES_KEPT_FOR),
+        (_SERIES.format(""), SERIES_KEPT_FOR),
+        (_BATCHES, BATCHES_KEPT_FOR),
     ]
     return forget(kept, now, at_once=at_once, most=most) + _purge_history(last_ended(now), most)
 
@@ -112,12 +112,12 @@ def _purge_history(minute: int, most: int) -> int:
     done = after = 0
     while done < most:
         with connection.cursor() as cursor:
-            asked = {"least": MIN_DAYS, "more": DAYS_MORE, "after": after, "most": MAX_SLIS}
+            asked = {"least": MIN_DAYS, "more": EXTRA_DAYS, "after": after, "most": MAX_SLIS}
             cursor.execute(_OLD, {**asked, "minute": minute})
             old = dict(cursor.fetchall())
         if not old:
             break
-        done += _forget_hours(old)
+        done += _delete_hours(old)
         after = max(old)
     return done
 
@@ -129,20 +129,23 @@ def _execute(statement: str, asked: dict[str, Any]) -> int:
 
 
 @transaction.atomic
-def _forget_hours(old: dict[int, int]) -> int:
+def _delete_hours(old: dict[int, int]) -> int:
     """Forget what SLIs (by id) counted before an hour. What it came to stays, as their origin, so
     that nothing seems to have been counted all at once after it."""
-    writer.lock(old.keys())
+    writer.lock_slis(old.keys())
     before = {sli: [hour * MINUTES_AN_HOUR - 1] for sli, hour in old.items()}
     origins = [
-        hours.row_of(sli, ORIGIN, [count] * MINUTES_AN_HOUR)
-        for (sli, _), count in counts(before).items()
+        hours.hour_row(sli, ORIGIN, [count] * MINUTES_AN_HOUR)
+        for (sli, _), count in load_counts(before).items()
     ]
-    asked = {"slis": postgres_arrays.numbers(old), "hours": postgres_arrays.numbers(old.values())}
+    asked = {
+        "slis": postgres_arrays.number_array(old),
+        "hours": postgres_arrays.number_array(old.values()),
+    }
     with connection.cursor() as cursor:
         cursor.execute(_DELETE, asked)
         deleted = int(cursor.rowcount)
         cursor.execute(_DELETE_SAMPLES, asked)
-        hours.store(origins)
+        hours.save_hours(origins)
         cursor.execute(_BEGIN, asked)
     return deleted

@@ -3,7 +3,7 @@
 from slo.models import Sli, Slo
 
 
-def of_slo(slo: Slo) -> Sli:
+def get_or_create_sli(slo: Slo) -> Sli:
     """The counters of an SLO; made together with it."""
     found, _ = Sli.objects.get_or_create(slo=slo, defaults={"created_at": slo.created_at})
     return found

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import orjson
 from django.db import connection
 
-from slo.arithmetic.counts import Count
+from slo.arithmetic.counts import Counters
 
 from . import hours, postgres_arrays
-from .minute_increments import Tally
+from .minute_increments import MinuteIncrements
 
 _LOCK = """
     SELECT s.id, s.first, s.last, coalesce(o.name, '')
@@ -46,12 +46,12 @@ _REACH = """
     FROM json_to_recordset(%s::json) AS new (sli bigint, first int, last int)
     WHERE s.id = new.sli
 """
-NEVER = 2**31 - 1
-AT_ONCE = 20_000
+LAST_MINUTE = 2**31 - 1
+BATCH_SIZE = 20_000
 """Rows in a statement."""
 
 
-class Locked(NamedTuple):
+class LockedSli(NamedTuple):
     """An SLI that is held to the end of the transaction: the minutes of its first and last row, and
     the name of its SLO if it is of one."""
 
@@ -61,72 +61,74 @@ class Locked(NamedTuple):
     slo: str
 
 
-def lock(slis: Collection[int]) -> dict[int, Locked]:
+def lock_slis(slis: Collection[int]) -> dict[int, LockedSli]:
     """Hold these SLIs (ids) to the end of the transaction; those that there are."""
     with connection.cursor() as cursor:
-        cursor.execute(_LOCK, [postgres_arrays.numbers(sorted(slis))])
-        return {row[0]: Locked(*row) for row in cursor.fetchall()}
+        cursor.execute(_LOCK, [postgres_arrays.number_array(sorted(slis))])
+        return {row[0]: LockedSli(*row) for row in cursor.fetchall()}
 
 
-def add(locked: Mapping[int, Locked], tallies: Mapping[int, Tally]) -> None:
-    """Add to SLIs (by id) that :func:`lock` holds. What is covered already stays so, once."""
+def add_increments(
+    locked: Mapping[int, LockedSli], tallies: Mapping[int, MinuteIncrements]
+) -> None:
+    """Add to SLIs (by id) that :func:`lock_slis` holds. What is covered already stays so, once."""
     wanted = {sli: tally.minutes() for sli, tally in sorted(tallies.items())}
-    around = _around(wanted)
+    around = _load_around(wanted)
     early = {
         sli: tallies[sli]
         for sli, minutes in wanted.items()
         if minutes and locked[sli].first is not None and len(around.get((sli, minutes[0]), ())) < 2
     }
-    carried = hours.add(early)
+    carried = hours.add_to_hours(early)
     moves: list[dict[str, Any]] = []
     inserts: list[dict[str, Any]] = []
     reach: list[dict[str, Any]] = []
     for sli, minutes in wanted.items():
         if minutes:
-            before = carried.get(sli, hours.NONE)
-            _add_one(locked[sli], tallies[sli], minutes, around, before, moves, inserts)
-            reach += _reached(locked[sli], minutes)
+            before = carried.get(sli, hours.NOTHING_CARRIED)
+            _plan_rows(locked[sli], tallies[sli], minutes, around, before, moves, inserts)
+            reach += _plan_reach(locked[sli], minutes)
     _execute(_MOVE, moves)
     _execute(_INSERT, inserts)
     _execute(_REACH, reach)
 
 
-Row = tuple[int, Count]
+MinuteRow = tuple[int, Counters]
 
 
-def _around(wanted: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], list[Row]]:
+def _load_around(wanted: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], list[MinuteRow]]:
     """For each SLI and minute the last row at or before it, and the one before, if there are."""
     pairs = [(sli, minute) for sli, minutes in wanted.items() for minute in minutes]
-    found: dict[tuple[int, int], list[Row]] = {}
+    found: dict[tuple[int, int], list[MinuteRow]] = {}
     with connection.cursor() as cursor:
-        for start in range(0, len(pairs), AT_ONCE):
-            some = pairs[start : start + AT_ONCE]
-            slis, minutes = map(postgres_arrays.numbers, zip(*some, strict=True))
+        for start in range(0, len(pairs), BATCH_SIZE):
+            some = pairs[start : start + BATCH_SIZE]
+            slis, minutes = map(postgres_arrays.number_array, zip(*some, strict=True))
             cursor.execute(_AROUND, {"slis": slis, "minutes": minutes})
             for sli, minute, at, good, total, covered in cursor.fetchall():
-                found.setdefault((sli, minute), []).append((at, Count(good, total, covered)))
+                found.setdefault((sli, minute), []).append((at, Counters(good, total, covered)))
     for rows in found.values():
         rows.sort(reverse=True)
     return found
 
 
-def _add_one(
-    sli: Locked,
-    tally: Tally,
+def _plan_rows(
+    sli: LockedSli,
+    tally: MinuteIncrements,
     minutes: Sequence[int],
-    around: Mapping[tuple[int, int], Sequence[Row]],
-    before: hours.Carried,
+    around: Mapping[tuple[int, int], Sequence[MinuteRow]],
+    before: hours.CarriedCounts,
     moves: list[dict[str, Any]],
     inserts: list[dict[str, Any]],
 ) -> None:
     """Note which rows of one SLI move by how much, and which are new."""
     good, total, covered = before.by
-    since = hours.end_of(before)
-    for minute in (*(each for each in minutes if each >= since), NEVER):
+    since = hours.end_minute(before)
+    for minute in (*(each for each in minutes if each >= since), LAST_MINUTE):
         if (good or total or covered) and sli.last is not None and since <= sli.last:
             by = {"good": good, "total": total, "covered": covered}
             moves.append({"sli": sli.id, "since": since, "until": minute, **by})
-        if minute == NEVER:
+        if minute == LAST_MINUTE:
             return
         known = around.get((sli.id, minute), ())
         at, there = known[0] if known else (None, before.was)
@@ -142,7 +144,7 @@ def _add_one(
         since = minute if at == minute else minute + 1
 
 
-def _reached(sli: Locked, minutes: Sequence[int]) -> list[dict[str, Any]]:
+def _plan_reach(sli: LockedSli, minutes: Sequence[int]) -> list[dict[str, Any]]:
     first, last = minutes[0], minutes[-1]
     if sli.first is not None and sli.last is not None and sli.first <= first <= last <= sli.last:
         return []
@@ -151,5 +153,5 @@ def _reached(sli: Locked, minutes: Sequence[int]) -> list[dict[str, Any]]:
 
 def _execute(statement: str, rows: Sequence[Mapping[str, Any]]) -> None:
     with connection.cursor() as cursor:
-        for start in range(0, len(rows), AT_ONCE):
-            cursor.execute(statement, [orjson.dumps(rows[start : start + AT_ONCE]).decode()])
+        for start in range(0, len(rows), BATCH_SIZE):
+            cursor.execute(statement, [orjson.dumps(rows[start : start + BATCH_SIZE]).decode()])

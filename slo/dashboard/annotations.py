@@ -15,7 +15,7 @@ from switches.models import Episode, Ramp
 ALERT, EPISODE, RAMP, EXCLUSION = "alert", "episode", "ramp", "exclusion"
 MAX_EACH = 60
 EVERYTHING = "global:all"
-ASKED_FOR = """
+REQUESTED_SWITCHES = """
     SELECT DISTINCT switch FROM (
         SELECT checks FROM core_instance WHERE service = %s AND checks <> '{}' LIMIT 500
     ) asking, jsonb_object_keys(checks) switch
@@ -37,9 +37,9 @@ class Annotation:
     label: str = ""
 
 
-def of(slo: Slo, since: datetime, until: datetime) -> list[Annotation]:
+def load_annotations(slo: Slo, since: datetime, until: datetime) -> list[Annotation]:
     """Whatever touches that span, the newest first; of each kind at most `MAX_EACH`."""
-    switches = {EVERYTHING, *_named(slo), *_asked_for(slo.service)}
+    switches = {EVERYTHING, *_switches_in_actions(slo), *_requested_switches(slo.service)}
     found = [
         *_alerts(slo, since, until),
         *_episodes(switches, since, until),
@@ -117,16 +117,16 @@ def _exclusions(slo: Slo, since: datetime, until: datetime) -> list[Annotation]:
     ]
 
 
-def _named(slo: Slo) -> set[str]:
+def _switches_in_actions(slo: Slo) -> set[str]:
     return {str(one["switch"]) for one in slo.actions if one.get("switch")}
 
 
-def _asked_for(service: str) -> set[str]:
+def _requested_switches(service: str) -> set[str]:
     """The switches that instances of the service have asked for."""
     if not service:
         return set()
     with connection.cursor() as cursor:
-        cursor.execute(ASKED_FOR, [service])
+        cursor.execute(REQUESTED_SWITCHES, [service])
         return {switch for (switch,) in cursor.fetchall()}
 
 

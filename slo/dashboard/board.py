@@ -13,7 +13,7 @@ from slo.models import Slo, Standing
 from slo.models.objective import SloQuerySet
 
 from . import sparklines
-from .sparklines import Spark
+from .sparklines import Sparkline
 
 PAGE_SIZE = 50
 PAGE, TICKET, SPENT, UNKNOWN, OK = "page", "ticket", "spent", "unknown", "ok"
@@ -29,7 +29,7 @@ _IS_SPENT = ~_FIRES & Q(standing__remaining_ratio__lte=0)
 _IS_UNKNOWN = (Q(standing__isnull=True) | Q(standing__state="unknown")) & ~Q(
     standing__remaining_ratio__isnull=False, standing__remaining_ratio__lte=0
 )
-_NARROWED: Mapping[str, Q] = {
+_BY_STATE: Mapping[str, Q] = {
     FIRING: _FIRES,
     SPENT: _IS_SPENT,
     UNKNOWN: _IS_UNKNOWN,
@@ -47,7 +47,7 @@ _HEAT = Case(
 
 
 @dataclass(frozen=True)
-class Wanted:
+class BoardFilters:
     """What the board is narrowed to; empty means all."""
 
     state: str = ""
@@ -61,7 +61,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Tally:
+class BoardCounts:
     """How many SLOs stand how; `paging` are firing ones that page."""
 
     firing: int
@@ -82,17 +82,17 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Row:
+class BoardRow:
     """An SLO as the board shows it, with its last day."""
 
     slo: Slo
     standing: Standing | None
-    spark: Spark
+    spark: Sparkline
     late: bool
 
     @property
     def condition(self) -> str:
-        return condition(self.standing)
+        return slo_condition(self.standing)
 
     @property
     def burn_rate(self) -> float | None:
@@ -101,31 +101,31 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Found:
-    rows: Sequence[Row] = field(default_factory=list)
+class BoardPage:
+    rows: Sequence[BoardRow] = field(default_factory=list)
     more: bool = False
 
 
-def condition(standing: Standing | None) -> str:
+def slo_condition(standing: Standing | None) -> str:
     """The worst that is so: page, ticket, spent, unknown or ok."""
     if standing is None:
         return UNKNOWN
     if standing.state == "firing":
-        return PAGE if paging(standing) else TICKET
+        return PAGE if is_paging(standing) else TICKET
     if standing.remaining_ratio is not None and standing.remaining_ratio <= 0:
         return SPENT
     return UNKNOWN if standing.state == "unknown" else OK
 
 
-def paging(standing: Standing) -> bool:
+def is_paging(standing: Standing) -> bool:
     """Whether one of the rules that fire pages."""
     return any(one["state"] == "firing" and one["severity"] == "page" for one in standing.rules)
 
 
-def wanted(given: Any) -> Wanted:
+def parse_filters(given: Any) -> BoardFilters:
     """Read the filters of a URL; what makes no sense there narrows nothing."""
     state, page = given.get("state", ""), given.get("page", "")
-    return Wanted(
+    return BoardFilters(
         state=state if state in CONDITIONS else "",
         service=given.get("service", "").replace("\x00", "").strip()[:60],
         q=given.get("q", "").replace("\x00", "").strip().lower()[:200],
@@ -133,18 +133,18 @@ def wanted(given: Any) -> Wanted:
     )
 
 
-def find(asked: Wanted, now: datetime) -> Found:
+def load_page(asked: BoardFilters, now: datetime) -> BoardPage:
     """One page of the board; four queries whatever the number."""
-    rows = _narrowed(asked).annotate(heat=_HEAT).select_related("standing", "sli")
+    rows = _filter_slos(asked).annotate(heat=_HEAT).select_related("standing", "sli")
     start = (asked.page - 1) * PAGE_SIZE
     ordered = rows.order_by("heat", "standing__remaining_ratio", "name")
     found = list(ordered[start : start + PAGE_SIZE + 1])
     shown = found[:PAGE_SIZE]
-    drawn = sparklines.of(shown, now)
-    return Found([_row(slo, drawn[slo.pk], now) for slo in shown], len(found) > PAGE_SIZE)
+    drawn = sparklines.load_sparklines(shown, now)
+    return BoardPage([_make_row(slo, drawn[slo.pk], now) for slo in shown], len(found) > PAGE_SIZE)
 
 
-def tally() -> Tally:
+def count_slos() -> BoardCounts:
     """How many stand how, of all; one query."""
     counted = Slo.objects.present().aggregate(
         firing=Count("pk", filter=_FIRES),
@@ -155,20 +155,20 @@ def tally() -> Tally:
         minute=Max("standing__minute"),
     )
     minute = counted.pop("minute")
-    return Tally(**counted, judged_at=None if minute is None else end_of(minute))
+    return BoardCounts(**counted, judged_at=None if minute is None else end_of(minute))
 
 
-def services() -> list[str]:
+def list_services() -> list[str]:
     """Which to narrow the board to; one more than `MAX_SERVICES` if they are too many to choose
     from."""
     named = Slo.objects.present().exclude(service="").order_by("service")
     return list(named.values_list("service", flat=True).distinct()[: MAX_SERVICES + 1])
 
 
-def _narrowed(asked: Wanted) -> SloQuerySet:
+def _filter_slos(asked: BoardFilters) -> SloQuerySet:
     rows = Slo.objects.present()
     if asked.state:
-        rows = rows.filter(_NARROWED[asked.state])
+        rows = rows.filter(_BY_STATE[asked.state])
     if asked.service:
         rows = rows.filter(service=asked.service)
     if asked.q:
@@ -180,7 +180,7 @@ def _narrowed(asked: Wanted) -> SloQuerySet:
     return rows
 
 
-def _row(slo: Slo, spark: Spark, now: datetime) -> Row:
+def _make_row(slo: Slo, spark: Sparkline, now: datetime) -> BoardRow:
     standing = getattr(slo, "standing", None)
     late = standing is not None and standing.minute < last_ended(now) - LATE_MINUTES
-    return Row(slo, standing, spark, late)
+    return BoardRow(slo, standing, spark, late)

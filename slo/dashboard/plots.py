@@ -5,11 +5,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 
-from slo.arithmetic.budget import told
+from slo.arithmetic.budget import round_ratio
 from slo.arithmetic.evaluate import burn_rate
 from slo.arithmetic.minutes import end_of
-from slo.arithmetic.objective import Objective, Span
-from slo.arithmetic.windows import Counts, Window, length, merged, window
+from slo.arithmetic.objective import MinuteSpan, Objective
+from slo.arithmetic.windows import (
+    CounterLookup,
+    WindowCounts,
+    measure_window,
+    merge_spans,
+    window_minutes,
+)
 from slo.counters import reader
 from slo.evaluation import objective_loader
 from slo.models import Sli, Slo
@@ -18,11 +24,11 @@ MAX_POINTS = 480
 MAX_CHECKS = 10_000
 """For one line: what lies between two points is looked at as well, as closely as this allows."""
 STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440)
-SPENT_PARTS = 360
+BUDGET_POINTS = 360
 
 
 @dataclass(frozen=True)
-class Line:
+class BurnLine:
     """The burn rates over one window (`1h`): at each point the worst since the point before."""
 
     window: str
@@ -30,17 +36,17 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Burn:
+class BurnPlot:
     """`minutes` are the points, `step` minutes apart; the last may be closer. None where nothing
     was ever counted."""
 
     minutes: tuple[int, ...]
     step: int
-    lines: tuple[Line, ...]
+    lines: tuple[BurnLine, ...]
 
 
 @dataclass(frozen=True)
-class Spent:
+class BudgetPlot:
     """What was left of the budget at each point of the period that ends now: it begins whole and
     ends with what is left. Empty where nothing is known of the period as a whole."""
 
@@ -49,7 +55,7 @@ class Spent:
 
 
 @dataclass(frozen=True)
-class Part:
+class UsagePart:
     """What was counted from one moment to another. `burn_rate` is null where nothing is known, and
     `spent` is its share of the whole period's budget."""
 
@@ -62,85 +68,85 @@ class Part:
     left: float | None = None
 
 
-def burn(slo: Slo, first: int, last: int) -> Burn:
+def load_burn_plot(slo: Slo, first: int, last: int) -> BurnPlot:
     """From the end of one minute to the end of another."""
-    step = step_of(last - first)
+    step = plot_step(last - first)
     points = tuple(sorted({*range(-(-first // step) * step, last + 1, step), last}))
-    objective, spans, sli = _read(slo, end_of(first))
+    objective, spans, sli = _load(slo, end_of(first))
     names = tuple(name for name in objective.windows if _is_of_a_rule(objective, name))
     if sli is None or sli.first is None:
-        return Burn((), step, tuple(Line(name, ()) for name in names))
-    longest = max(length(name) for name in names)
-    counts = reader.history(sli.pk, points[0] - step - longest, last).at
+        return BurnPlot((), step, tuple(BurnLine(name, ()) for name in names))
+    longest = max(window_minutes(name) for name in names)
+    counts = reader.load_history(sli.pk, points[0] - step - longest, last).at
     lines = tuple(
-        Line(name, _worst(objective, spans, counts, name, points, step)) for name in names
+        BurnLine(name, _worst_rates(objective, spans, counts, name, points, step)) for name in names
     )
-    return Burn(points, step, lines)
+    return BurnPlot(points, step, lines)
 
 
-def spent(slo: Slo, last: int) -> Spent:
+def load_budget_plot(slo: Slo, last: int) -> BudgetPlot:
     """Over the period that ends with this minute."""
-    objective, spans, sli = _read(slo, end_of(last - _period(slo)))
+    objective, spans, sli = _load(slo, end_of(last - _period(slo)))
     begin = last - objective.period
-    step = max(1, objective.period // SPENT_PARTS)
+    step = max(1, objective.period // BUDGET_POINTS)
     points = tuple(sorted({*range(begin, last + 1, step), last}))
     if sli is None or sli.first is None or sli.first >= last:
-        return Spent((), ())
-    counts = _counts(sli, points, spans)
-    allowed = _allowed(objective, window(objective.period, last, counts, spans))
+        return BudgetPlot((), ())
+    counts = _load_counts(sli, points, spans)
+    allowed = _allowed_bad(objective, measure_window(objective.period, last, counts, spans))
     if not allowed:
-        return Spent((), ())
+        return BudgetPlot((), ())
     left = [1.0]
     for earlier, later in pairwise(points):
-        part = window(later - earlier, later, counts, spans)
+        part = measure_window(later - earlier, later, counts, spans)
         left.append(left[-1] - float(part.bad) / allowed)
-    return Spent(points, tuple(told(one) for one in left))
+    return BudgetPlot(points, tuple(round_ratio(one) for one in left))
 
 
-def parts(slo: Slo, edges: Sequence[int], last: int) -> list[Part]:
+def load_usage(slo: Slo, edges: Sequence[int], last: int) -> list[UsagePart]:
     """What was counted between each two of these minutes, the newest first; with what each spent of
     the budget of the period that ends with `last`, and what was left then."""
-    objective, spans, sli = _read(slo, end_of(min(edges[0], last - _period(slo))))
+    objective, spans, sli = _load(slo, end_of(min(edges[0], last - _period(slo))))
     if sli is None or sli.first is None:
         return []
     begin = last - objective.period
-    counts = _counts(sli, (*edges, begin, last), spans)
-    allowed = _allowed(objective, window(objective.period, last, counts, spans))
+    counts = _load_counts(sli, (*edges, begin, last), spans)
+    allowed = _allowed_bad(objective, measure_window(objective.period, last, counts, spans))
     found = []
     for earlier, later in pairwise(edges):
-        one = window(later - earlier, later, counts, spans)
+        one = measure_window(later - earlier, later, counts, spans)
         inside = allowed > 0 and earlier >= begin
         found.append(
-            Part(
+            UsagePart(
                 begins=end_of(earlier),
                 ends=end_of(later),
                 total=float(one.total),
                 bad=float(one.bad),
                 burn_rate=burn_rate(one, objective),
                 spent=float(one.bad) / allowed if inside and one.total else None,
-                left=_left(begin, later, counts, spans, allowed) if inside else None,
+                left=_remaining(begin, later, counts, spans, allowed) if inside else None,
             )
         )
     return found[::-1]
 
 
-def step_of(minutes: int) -> int:
+def plot_step(minutes: int) -> int:
     """How far apart the points of a span of so many minutes are."""
     return next((step for step in STEPS if minutes <= step * MAX_POINTS), STEPS[-1])
 
 
-def _worst(
+def _worst_rates(
     objective: Objective,
-    spans: Sequence[Span],
-    counts: Counts,
+    spans: Sequence[MinuteSpan],
+    counts: CounterLookup,
     name: str,
     points: Sequence[int],
     step: int,
 ) -> tuple[float | None, ...]:
-    minutes = length(name)
+    minutes = window_minutes(name)
     closely = max(1, min(step, minutes // 2), (points[-1] - points[0]) // MAX_CHECKS)
     rate: Callable[[int], float | None] = lambda at: burn_rate(  # noqa: E731
-        window(minutes, at, counts, spans), objective
+        measure_window(minutes, at, counts, spans), objective
     )
     found: list[float | None] = []
     before = points[0] - 1
@@ -151,15 +157,17 @@ def _worst(
     return tuple(found)
 
 
-def _allowed(objective: Objective, whole: Window) -> float:
+def _allowed_bad(objective: Objective, whole: WindowCounts) -> float:
     """How many events of a period may be bad; zero where nothing is known of it."""
     if not whole.is_known(objective.min_events):
         return 0.0
     return float(whole.total) * float(objective.budget)
 
 
-def _left(begin: int, at: int, counts: Counts, spans: Sequence[Span], allowed: float) -> float:
-    return 1 - float(window(at - begin, at, counts, spans).bad) / allowed
+def _remaining(
+    begin: int, at: int, counts: CounterLookup, spans: Sequence[MinuteSpan], allowed: float
+) -> float:
+    return 1 - float(measure_window(at - begin, at, counts, spans).bad) / allowed
 
 
 def _is_of_a_rule(objective: Objective, name: str) -> bool:
@@ -168,16 +176,16 @@ def _is_of_a_rule(objective: Objective, name: str) -> bool:
     return any(name in (rule.long, rule.short) for rule in objective.rules)
 
 
-def _read(slo: Slo, since: datetime) -> tuple[Objective, tuple[Span, ...], Sli | None]:
-    spans = merged(objective_loader.exclusions([slo.pk], since).get(slo.pk, ()))
-    return objective_loader.objective(slo), spans, Sli.objects.filter(slo=slo).first()
+def _load(slo: Slo, since: datetime) -> tuple[Objective, tuple[MinuteSpan, ...], Sli | None]:
+    spans = merge_spans(objective_loader.load_exclusions([slo.pk], since).get(slo.pk, ()))
+    return objective_loader.load_objective(slo), spans, Sli.objects.filter(slo=slo).first()
 
 
-def _counts(sli: Sli, minutes: Sequence[int], spans: Sequence[Span]) -> Counts:
+def _load_counts(sli: Sli, minutes: Sequence[int], spans: Sequence[MinuteSpan]) -> CounterLookup:
     low, high = min(minutes), max(minutes)
     edges = {min(max(edge, low), high) for span in spans for edge in span}
     # Within a window an excluded span is cut at its ends, all of which are among these.
-    found = reader.counts({sli.pk: {*minutes, *edges}})
+    found = reader.load_counts({sli.pk: {*minutes, *edges}})
     return lambda minute: found[sli.pk, minute]
 
 

@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from controlplane.core import durations
-from slo.arithmetic.minutes import end_of, length
+from slo.arithmetic.minutes import end_of, window_minutes
 from slo.arithmetic.windows import MIN_COVERED
 from slo.models import Sli, Slo, Standing
 
 SILENT_MINUTES = 5
 
 
-def silence(sli: Sli | None, now: datetime) -> timedelta | None:
+def silent_for(sli: Sli | None, now: datetime) -> timedelta | None:
     """For how long nothing has been counted, if that is longer than it should be."""
     if sli is None or sli.last is None:
         return None
@@ -19,28 +19,32 @@ def silence(sli: Sli | None, now: datetime) -> timedelta | None:
     return silent if silent > timedelta(minutes=SILENT_MINUTES) else None
 
 
-def why_unknown(slo: Slo, sli: Sli | None, standing: Standing | None, now: datetime) -> list[str]:
+def explain_unknown(
+    slo: Slo, sli: Sli | None, standing: Standing | None, now: datetime
+) -> list[str]:
     """In the order in which one would look; empty if something is known."""
     if standing is not None and standing.state != "unknown":
         return []
     if sli is None or sli.last is None:
-        return [_never(slo)]
-    silent = silence(sli, now)
+        return [_no_data(slo)]
+    silent = silent_for(sli, now)
     found = [f"Nothing has been counted for {_minutes(silent)}."] if silent else []
     if standing is None:
         return [*found, "It has not been judged yet; that happens once a minute."]
-    return [*found, *_windows(slo, standing)]
+    return [*found, *_unknown_windows(slo, standing)]
 
 
-def _windows(slo: Slo, standing: Standing) -> list[str]:
+def _unknown_windows(slo: Slo, standing: Standing) -> list[str]:
     names = {name for rule in slo.rules for name in (rule["long"], rule["short"])}
-    blind = sorted((name for name in names if standing.burn_rates.get(name) is None), key=length)
-    return [why_blind(name, standing.coverage, slo.min_events) for name in blind]
+    blind = sorted(
+        (name for name in names if standing.burn_rates.get(name) is None), key=window_minutes
+    )
+    return [explain_unknown_window(name, standing.coverage, slo.min_events) for name in blind]
 
 
-def why_blind(name: str, coverage: Mapping[str, float | None], min_events: int) -> str:
+def explain_unknown_window(name: str, coverage: Mapping[str, float | None], min_events: int) -> str:
     """Why nothing is known of a window (`1h`)."""
-    minutes = length(name)
+    minutes = window_minutes(name)
     covered = round((coverage.get(name) or 0) * minutes)
     needed = min(minutes, max(MIN_COVERED, -(-minutes // 10)))
     long = durations.readable(timedelta(minutes=minutes))
@@ -55,14 +59,14 @@ def _minutes(lasting: timedelta) -> str:
     return durations.readable(lasting - lasting % timedelta(minutes=1))
 
 
-def _never(slo: Slo) -> str:
+def _no_data(slo: Slo) -> str:
     if slo.source.get("type") == "prometheus":
         return "No sample has been read from Prometheus yet; it is asked once a minute."
     return "Nothing was ever counted for it: push points to /api/v1/sli/, or have a client report."
 
 
-def windows(slo: Slo, standing: Standing | None) -> Sequence[str]:
+def shown_windows(slo: Slo, standing: Standing | None) -> Sequence[str]:
     """Every window that is told of, shortest first."""
     told = set(standing.burn_rates) if standing else set()
     named = {name for rule in slo.rules for name in (rule["long"], rule["short"])}
-    return sorted(told | named, key=length)
+    return sorted(told | named, key=window_minutes)

@@ -12,8 +12,8 @@ from itertools import pairwise
 from slo.arithmetic import budget, windows
 from slo.arithmetic.evaluate import burn_rate
 from slo.arithmetic.minutes import end_of
-from slo.arithmetic.objective import Objective, Span
-from slo.arithmetic.windows import Window, merged, window
+from slo.arithmetic.objective import MinuteSpan, Objective
+from slo.arithmetic.windows import WindowCounts, measure_window, merge_spans
 from slo.counters import reader
 from slo.models import Sli, Slo
 
@@ -21,7 +21,7 @@ from . import objective_loader
 
 
 @dataclass(frozen=True)
-class Spent:
+class SpentBudget:
     """What is left at the end, and what each of the parts has spent; null where nothing is known
     of the whole period."""
 
@@ -31,11 +31,11 @@ class Spent:
     @property
     def in_all(self) -> float | None:
         known = [one for one in self.parts if one is not None]
-        return budget.told(sum(known)) if known else None
+        return budget.round_ratio(sum(known)) if known else None
 
 
 @dataclass(frozen=True)
-class Outlook:
+class ExclusionEffect:
     """What is left of a budget before and after a span does not count, and what it takes away."""
 
     before: float | None
@@ -44,79 +44,83 @@ class Outlook:
     total: float
 
 
-def spent(slos: Sequence[Slo], edges: Sequence[int]) -> dict[int, Spent]:
+def load_spent(slos: Sequence[Slo], edges: Sequence[int]) -> dict[int, SpentBudget]:
     """By id, what was spent between each minute of `edges` (ascending) and the next one; two
     queries whatever the number of SLOs."""
-    slis = _slis(slos)
+    slis = _load_slis(slos)
     longest = timedelta(days=max((slo.window_days for slo in slos), default=1))
-    excluded = objective_loader.exclusions([*slis], end_of(edges[0]) - longest) if slis else {}
+    excluded = objective_loader.load_exclusions([*slis], end_of(edges[0]) - longest) if slis else {}
     objectives = {
-        slo.pk: objective_loader.objective(slo, excluded.get(slo.pk, ()))
+        slo.pk: objective_loader.load_objective(slo, excluded.get(slo.pk, ()))
         for slo in slos
         if slo.pk in slis
     }
-    counts = reader.counts({slis[pk].pk: _needed(one, edges) for pk, one in objectives.items()})
+    counts = reader.load_counts(
+        {slis[pk].pk: _needed_minutes(one, edges) for pk, one in objectives.items()}
+    )
     return {
-        pk: _spent(objective, edges, lambda m, sli=slis[pk].pk: counts[sli, m])  # type: ignore[misc]
+        pk: _compute_spent(objective, edges, lambda m, sli=slis[pk].pk: counts[sli, m])  # type: ignore[misc]
         for pk, objective in objectives.items()
     }
 
 
-def outlook(slo: Slo, span: Span, at: int) -> Outlook:
+def estimate_exclusion(slo: Slo, span: MinuteSpan, at: int) -> ExclusionEffect:
     """What it would mean at the end of minute `at` if this span did not count."""
-    sli = _slis([slo]).get(slo.pk)
+    sli = _load_slis([slo]).get(slo.pk)
     if sli is None:
-        return Outlook(None, None, 0, 0)
+        return ExclusionEffect(None, None, 0, 0)
     since = end_of(at) - timedelta(days=slo.window_days)
-    excluded = objective_loader.exclusions([slo.pk], since).get(slo.pk, ())
-    present = objective_loader.objective(slo, excluded)
-    after = objective_loader.objective(slo, (*excluded, span))
+    excluded = objective_loader.load_exclusions([slo.pk], since).get(slo.pk, ())
+    present = objective_loader.load_objective(slo, excluded)
+    after = objective_loader.load_objective(slo, (*excluded, span))
     start, end = max(span[0], at - present.period), min(span[1], at)
     edges = (start, end, at) if start < end else (at, at)
-    counts = _reader(sli, _needed(present, edges) | _needed(after, edges))
-    seen = window(end - start, end, counts, merged(excluded)) if start < end else None
-    return Outlook(
-        before=_left(present, at, counts),
-        after=_left(after, at, counts),
+    counts = _load_counts(sli, _needed_minutes(present, edges) | _needed_minutes(after, edges))
+    seen = measure_window(end - start, end, counts, merge_spans(excluded)) if start < end else None
+    return ExclusionEffect(
+        before=_remaining(present, at, counts),
+        after=_remaining(after, at, counts),
         bad=float(seen.bad) if seen else 0.0,
         total=float(seen.total) if seen else 0.0,
     )
 
 
-def _reader(sli: Sli, minutes: set[int]) -> windows.Counts:
-    read = reader.counts({sli.pk: minutes})
+def _load_counts(sli: Sli, minutes: set[int]) -> windows.CounterLookup:
+    read = reader.load_counts({sli.pk: minutes})
     return lambda minute: read[sli.pk, minute]
 
 
-def _spent(objective: Objective, edges: Sequence[int], counts: windows.Counts) -> Spent:
-    excluded = merged(objective.excluded)
-    whole = window(objective.period, edges[-1], counts, excluded)
-    left = budget.remaining(burn_rate(whole, objective))
+def _compute_spent(
+    objective: Objective, edges: Sequence[int], counts: windows.CounterLookup
+) -> SpentBudget:
+    excluded = merge_spans(objective.excluded)
+    whole = measure_window(objective.period, edges[-1], counts, excluded)
+    left = budget.remaining_ratio(burn_rate(whole, objective))
     if left is None:
-        return Spent(None, (None,) * (len(edges) - 1))
-    parts = (window(end - start, end, counts, excluded) for start, end in pairwise(edges))
-    return Spent(left, tuple(_share(one, whole, objective) for one in parts))
+        return SpentBudget(None, (None,) * (len(edges) - 1))
+    parts = (measure_window(end - start, end, counts, excluded) for start, end in pairwise(edges))
+    return SpentBudget(left, tuple(_share(one, whole, objective) for one in parts))
 
 
-def _share(part: Window, whole: Window, objective: Objective) -> float:
-    return budget.told(float(part.bad / (whole.total * Fraction(objective.budget))))
+def _share(part: WindowCounts, whole: WindowCounts, objective: Objective) -> float:
+    return budget.round_ratio(float(part.bad / (whole.total * Fraction(objective.budget))))
 
 
-def _left(objective: Objective, at: int, counts: windows.Counts) -> float | None:
-    seen = window(objective.period, at, counts, merged(objective.excluded))
-    return budget.remaining(burn_rate(seen, objective))
+def _remaining(objective: Objective, at: int, counts: windows.CounterLookup) -> float | None:
+    seen = measure_window(objective.period, at, counts, merge_spans(objective.excluded))
+    return budget.remaining_ratio(burn_rate(seen, objective))
 
 
-def _needed(objective: Objective, edges: Sequence[int]) -> set[int]:
+def _needed_minutes(objective: Objective, edges: Sequence[int]) -> set[int]:
     """Every minute that is looked up: the edges, the period's begin, and where what is excluded
     begins and ends in between."""
     last = edges[-1]
     first = last - objective.period
-    within = {edge for span in merged(objective.excluded) for edge in span}
+    within = {edge for span in merge_spans(objective.excluded) for edge in span}
     return {first, *edges, *(one for one in within if min(first, edges[0]) < one < last)}
 
 
-def _slis(slos: Sequence[Slo]) -> dict[int, Sli]:
+def _load_slis(slos: Sequence[Slo]) -> dict[int, Sli]:
     """Of those of which anything was ever counted, by id of the SLO."""
     rows = Sli.objects.filter(slo__in=[slo.pk for slo in slos], first__isnull=False)
     return {sli.slo_id: sli for sli in rows if sli.slo_id is not None}

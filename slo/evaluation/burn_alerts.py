@@ -4,42 +4,42 @@ from typing import Any
 
 from controlplane.core.canonical import timestamp
 from slo.alerts import notifications
-from slo.arithmetic.evaluate import Judged, plain
-from slo.arithmetic.hysteresis import Firing
+from slo.arithmetic.evaluate import RuleEvaluation, json_number
+from slo.arithmetic.hysteresis import FiringRule
 
-from .evaluator import Seen
+from .evaluator import EvaluatedSlo
 
 MAX_SERVICE_LENGTH = 60
 
 
-def of(seen: Seen, judged: Judged) -> Firing:
+def build_firing_rule(seen: EvaluatedSlo, judged: RuleEvaluation) -> FiringRule:
     """What is kept and told of it."""
     slo, rule = seen.slo, judged.rule
     rates = seen.evaluation.burn_rates
     said = (
         f"{slo.name} burns its error budget {_times(rates[rule.long])} as fast as it may over"
         f" {rule.long}, {_times(rates[rule.short])} over {rule.short}"
-        f" (more than {plain(rule.burn_rate):g})"
+        f" (more than {json_number(rule.burn_rate):g})"
     )
-    return Firing(
+    return FiringRule(
         rule=rule.key,
         subject=slo.name,
         service=slo.service[:MAX_SERVICE_LENGTH],
         severity=notifications.SEVERITIES[rule.severity],
         label=rule.severity,
         said=said,
-        path=notifications.slo_page(slo),
+        path=notifications.slo_path(slo),
         evidence=_evidence(seen, judged),
         slo_id=slo.pk,
         facts=_facts(seen),
     )
 
 
-def _evidence(seen: Seen, judged: Judged) -> dict[str, Any]:
+def _evidence(seen: EvaluatedSlo, judged: RuleEvaluation) -> dict[str, Any]:
     """What was counted in both windows, and what is left of the budget."""
     found, rule = seen.evaluation, judged.rule
     return {
-        "burn_rate": plain(rule.burn_rate),
+        "burn_rate": json_number(rule.burn_rate),
         "windows": {
             name: {
                 "good": _number(window.total - window.bad),
@@ -57,7 +57,7 @@ def _evidence(seen: Seen, judged: Judged) -> dict[str, Any]:
     }
 
 
-def _facts(seen: Seen) -> dict[str, Any]:
+def _facts(seen: EvaluatedSlo) -> dict[str, Any]:
     left, exhausts_at = seen.evaluation.remaining_ratio, seen.evaluation.exhausts_at
     return {
         **({} if left is None else {"budget_left": f"{round(left * 100, 1):g} %"}),

@@ -8,7 +8,7 @@ from decimal import Decimal
 import structlog
 
 from slo.arithmetic import evaluate, windows
-from slo.arithmetic.counts import Count
+from slo.arithmetic.counts import Counters
 from slo.arithmetic.evaluate import Evaluation
 from slo.arithmetic.minutes import end_of
 from slo.arithmetic.objective import Objective
@@ -18,15 +18,15 @@ from slo.models import Sli, Slo
 from . import objective_loader
 
 MAX_PERIOD = timedelta(days=366)
-UNREADABLE = Objective(target=Decimal("0.5"), window_days=1, rules=())
+UNREADABLE_OBJECTIVE = Objective(target=Decimal("0.5"), window_days=1, rules=())
 """Stands for what is wanted where that can't be read: nothing is known of it."""
-NOT_JUDGED = "slo.not_judged"
+FAILED_EVENT = "slo.not_judged"
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True)
-class Seen:
+class EvaluatedSlo:
     """An SLO, and how it stands; `error` is why it can't be judged, if it can't."""
 
     slo: Slo
@@ -35,7 +35,7 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Lookup:
     slo: Slo
     sli: int
     first: int | None
@@ -43,55 +43,57 @@ class _Asked:
     minutes: set[int]
 
 
-def look(slos: Sequence[Slo], at_minute: int) -> list[Seen]:
+def evaluate_slos(slos: Sequence[Slo], at_minute: int) -> list[EvaluatedSlo]:
     """How each of these stands at the end of a minute. One that can't be judged is unknown, is
     logged, and is in no other's way."""
-    slis = _slis(slos)
+    slis = _load_slis(slos)
     some = [slo.pk for slo in slos] if len(slos) == 1 else None
-    excluded = objective_loader.exclusions(some, end_of(at_minute) - MAX_PERIOD)
-    asked: dict[int, _Asked | str] = {}
+    excluded = objective_loader.load_exclusions(some, end_of(at_minute) - MAX_PERIOD)
+    asked: dict[int, _Lookup | str] = {}
     for slo in slos:
         sli, first = slis.get(slo.pk, (0, None))
         try:
-            objective = objective_loader.objective(slo, excluded.get(slo.pk, ()))
-            minutes = windows.needed(objective, at_minute)
+            objective = objective_loader.load_objective(slo, excluded.get(slo.pk, ()))
+            minutes = windows.needed_minutes(objective, at_minute)
         except Exception as error:
-            log.exception(NOT_JUDGED, slo=slo.name)
-            asked[slo.pk] = _said(error)
+            log.exception(FAILED_EVENT, slo=slo.name)
+            asked[slo.pk] = _describe_error(error)
         else:
-            asked[slo.pk] = _Asked(slo, sli, first, objective, minutes)
-    counts = reader.counts(
+            asked[slo.pk] = _Lookup(slo, sli, first, objective, minutes)
+    counts = reader.load_counts(
         {
             one.sli: one.minutes
             for one in asked.values()
-            if isinstance(one, _Asked) and one.first is not None and one.first <= at_minute
+            if isinstance(one, _Lookup) and one.first is not None and one.first <= at_minute
         }
     )
-    return [_judged(slo, asked[slo.pk], at_minute, counts) for slo in slos]
+    return [_evaluate(slo, asked[slo.pk], at_minute, counts) for slo in slos]
 
 
-def _judged(
-    slo: Slo, asked: _Asked | str, at_minute: int, counts: Mapping[tuple[int, int], Count]
-) -> Seen:
+def _evaluate(
+    slo: Slo, asked: _Lookup | str, at_minute: int, counts: Mapping[tuple[int, int], Counters]
+) -> EvaluatedSlo:
     if isinstance(asked, str):
-        return Seen(slo, evaluate.unknown(UNREADABLE), asked)
+        return EvaluatedSlo(slo, evaluate.unknown_evaluation(UNREADABLE_OBJECTIVE), asked)
     sli = asked.sli
     try:
         found = evaluate.evaluate(
             asked.objective, at_minute, lambda minute: counts[sli, minute], asked.first
         )
     except Exception as error:
-        log.exception(NOT_JUDGED, slo=slo.name)
-        return Seen(slo, evaluate.unknown(asked.objective), _said(error))
-    return Seen(slo, found)
+        log.exception(FAILED_EVENT, slo=slo.name)
+        return EvaluatedSlo(
+            slo, evaluate.unknown_evaluation(asked.objective), _describe_error(error)
+        )
+    return EvaluatedSlo(slo, found)
 
 
-def _slis(slos: Sequence[Slo]) -> dict[int, tuple[int, int | None]]:
+def _load_slis(slos: Sequence[Slo]) -> dict[int, tuple[int, int | None]]:
     rows = Sli.objects.filter(slo__isnull=False)
     is_one = len(slos) == 1
     rows = rows.filter(slo=slos[0]) if is_one else rows.filter(slo__removed_at__isnull=True)
     return {slo: (pk, first) for slo, pk, first in rows.values_list("slo_id", "pk", "first")}
 
 
-def _said(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"

@@ -20,12 +20,12 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.gates import services as gates
 from controlplane.core.gates.models import Gate
 from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, Answer
-from slo.arithmetic.budget import told
+from slo.arithmetic.budget import round_ratio
 from slo.arithmetic.minutes import end_of, minute_of
 from slo.counters import reader
 from slo.models import Reported, Sli
 
-from .status import judged_at
+from .status import due_minute
 
 TYPE = "slo"
 SAID_AGAIN_AFTER = timedelta(seconds=15)
@@ -106,7 +106,7 @@ def judge(spec: Mapping[str, Any], asked: Wanted, events: Events, now: datetime)
         return Answer(NO_DATA, {**evidence, "why": "no events since the step began"})
     most = Decimal(str(spec.get("max_burn_rate", 1)))
     bad, total = Fraction(events.total) - Fraction(events.good), Fraction(events.total)
-    rate = told(float(bad / (total * Fraction(asked.budget))))
+    rate = round_ratio(float(bad / (total * Fraction(asked.budget))))
     verdict = FAIL if bad > Fraction(most) * Fraction(asked.budget) * total else PASS
     return Answer(verdict, {**evidence, "burn_rate": rate})
 
@@ -132,7 +132,7 @@ def _wanted(
     now: datetime,
 ) -> Wanted:
     start = min(now, max(gate.since, now - _length(gate)))
-    first, last = minute_of(start), judged_at(now)
+    first, last = minute_of(start), due_minute(now)
     last = min(last, pending.get(_slo(gate), last + 1) - 1)
     sli, budget = known.get(_slo(gate), (None, Decimal(1)))
     return Wanted(_slo(gate), start, first, max(first, last), sli, budget)
@@ -143,7 +143,7 @@ def _counted(wanted: Sequence[Wanted], now: datetime) -> list[Events]:
     for one in wanted:
         if one.sli is not None and one.last > one.first:
             minutes.setdefault(one.sli, set()).update((one.first, one.last))
-    counts = reader.counts(minutes)
+    counts = reader.load_counts(minutes)
     found = []
     for one, (good, total) in zip(wanted, _edges(wanted, now), strict=True):
         seen = Events(float(good), float(total))

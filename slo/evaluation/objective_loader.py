@@ -7,18 +7,18 @@ from functools import lru_cache
 from typing import Any
 
 from slo.arithmetic.minutes import last_ended, minute_of
-from slo.arithmetic.objective import Objective, Rule, Span
+from slo.arithmetic.objective import BurnRateRule, MinuteSpan, Objective
 from slo.models import Exclusion, Slo
 
 
-def objective(slo: Slo, excluded: Sequence[Span] = ()) -> Objective:
+def load_objective(slo: Slo, excluded: Sequence[MinuteSpan] = ()) -> Objective:
     """Raises whatever reading a broken document raises: KeyError, ArithmeticError."""
     return _objective(
-        slo.target, slo.window_days, rules(slo.rules), slo.min_events, tuple(excluded)
+        slo.target, slo.window_days, parse_rules(slo.rules), slo.min_events, tuple(excluded)
     )
 
 
-def rules(documents: Sequence[Mapping[str, Any]]) -> tuple[Rule, ...]:
+def parse_rules(documents: Sequence[Mapping[str, Any]]) -> tuple[BurnRateRule, ...]:
     """The rules of an SLO, as kept. Burn rates are what is written, not the binary fraction."""
     return tuple(
         _rule(one["long"], one["short"], str(one["burn_rate"]), one["severity"])
@@ -26,12 +26,14 @@ def rules(documents: Sequence[Mapping[str, Any]]) -> tuple[Rule, ...]:
     )
 
 
-def exclusions(slos: Collection[int] | None, since: datetime) -> dict[int, tuple[Span, ...]]:
+def load_exclusions(
+    slos: Collection[int] | None, since: datetime
+) -> dict[int, tuple[MinuteSpan, ...]]:
     """What does not count of these SLOs (None: of all), as far as it ends after `since`."""
     rows = Exclusion.objects.filter(removed_at__isnull=True, ends_at__gt=since)
     if slos is not None:
         rows = rows.filter(slo__in=slos)
-    found: dict[int, tuple[Span, ...]] = {}
+    found: dict[int, tuple[MinuteSpan, ...]] = {}
     for slo, starts_at, ends_at in rows.values_list("slo_id", "starts_at", "ends_at"):
         # Whole minutes; should one not be, the minute it cuts does not count either.
         found[slo] = (*found.get(slo, ()), (last_ended(starts_at), minute_of(ends_at)))
@@ -42,14 +44,14 @@ def exclusions(slos: Collection[int] | None, since: datetime) -> dict[int, tuple
 def _objective(
     target: Decimal,
     window_days: int,
-    rules: tuple[Rule, ...],
+    rules: tuple[BurnRateRule, ...],
     min_events: int,
-    excluded: tuple[Span, ...],
+    excluded: tuple[MinuteSpan, ...],
 ) -> Objective:
     """Many SLOs want the same, and every minute the same again."""
     return Objective(target, window_days, rules, min_events, excluded)
 
 
 @lru_cache(maxsize=4096)
-def _rule(long: str, short: str, burn_rate: str, severity: str) -> Rule:
-    return Rule(long, short, Decimal(burn_rate), severity)
+def _rule(long: str, short: str, burn_rate: str, severity: str) -> BurnRateRule:
+    return BurnRateRule(long, short, Decimal(burn_rate), severity)

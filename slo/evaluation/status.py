@@ -9,19 +9,19 @@ from slo.models import Slo
 
 from . import evaluator
 
-LATE = timedelta(seconds=20)
+EVALUATION_DELAY = timedelta(seconds=20)
 """So long after its end a minute is judged: who counted it needs a moment to tell, and a server
 that is asked for it a moment to be asked."""
 
 
-def status(slo: Slo, at: datetime | None = None) -> dict[str, Any]:
+def load_status(slo: Slo, at: datetime | None = None) -> dict[str, Any]:
     """The body of `GET …/status`: as of the last minute that is judged by now, or of the last one
     that had ended at `at`; computed anew, from the counters."""
-    minute = judged_at(db_now()) if at is None else last_ended(at)
-    (seen,) = evaluator.look([slo], minute)
+    minute = due_minute(db_now()) if at is None else last_ended(at)
+    (seen,) = evaluator.evaluate_slos([slo], minute)
     return seen.evaluation.document()
 
 
-def judged_at(now: datetime) -> int:
+def due_minute(now: datetime) -> int:
     """The minute whose turn it is to be judged."""
-    return last_ended(now - LATE)
+    return last_ended(now - EVALUATION_DELAY)

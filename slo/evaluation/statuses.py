@@ -8,14 +8,14 @@ import orjson
 from django.db import connection
 
 from controlplane.core.canonical import timestamp
-from slo.arithmetic.evaluate import Judged
+from slo.arithmetic.evaluate import RuleEvaluation
 from slo.models import Standing
 
-from .evaluator import Seen
+from .evaluator import EvaluatedSlo
 
 # The row of an SLO that was removed for good meanwhile is left out.
 # One text for all rows: as arrays of texts they would take longer than judging does.
-_KEEP = """
+_UPSERT = """
     INSERT INTO slo_standing AS old (slo_id, minute, state, since, burn_rates, coverage, rules,
                                      remaining_ratio, exhausts_at)
     SELECT new.slo, %(minute)s, new.state, %(at)s, new.burn_rates, new.coverage, new.rules,
@@ -32,28 +32,28 @@ _KEEP = """
                      ELSE excluded.since END
 """
 
-Since = Mapping[int, Mapping[str, datetime]]
+RuleSince = Mapping[int, Mapping[str, datetime]]
 """By SLO and by the key of its rule: since when the rule's state has been what it is."""
 
 
-def states() -> dict[int, str]:
+def load_states() -> dict[int, str]:
     """The state of each SLO as it was kept last, by id."""
     return dict(Standing.objects.filter(slo__removed_at=None).values_list("pk", "state"))
 
 
-def since(seen: Sequence[Seen], at: datetime) -> Since:
+def load_rule_since(seen: Sequence[EvaluatedSlo], at: datetime) -> RuleSince:
     """What is to be kept of these beside their states."""
     before = Standing.objects.in_bulk([one.slo.pk for one in seen]) if seen else {}
     return {
         one.slo.pk: {
-            judged.rule.key: _since(judged, before.get(one.slo.pk), at)
+            judged.rule.key: _state_since(judged, before.get(one.slo.pk), at)
             for judged in one.evaluation.rules
         }
         for one in seen
     }
 
 
-def _since(judged: Judged, before: Standing | None, at: datetime) -> datetime:
+def _state_since(judged: RuleEvaluation, before: Standing | None, at: datetime) -> datetime:
     shown = judged.document()
     for rule in before.rules if before else ():
         if shown.items() <= rule.items() and "since" in rule:
@@ -61,27 +61,31 @@ def _since(judged: Judged, before: Standing | None, at: datetime) -> datetime:
     return at
 
 
-def keep(seen: Sequence[Seen], since: Since, minute: int, at: datetime) -> None:
+def save_statuses(
+    seen: Sequence[EvaluatedSlo], since: RuleSince, minute: int, at: datetime
+) -> None:
     """Write down how these stand at the end of a minute, `at`; with `since`, for those in it."""
-    rows = [_row(one, since.get(one.slo.pk)) for one in seen]
+    rows = [_status_row(one, since.get(one.slo.pk)) for one in seen]
     with connection.cursor() as cursor:
-        cursor.execute(_KEEP, {"minute": minute, "at": at, "rows": orjson.dumps(rows).decode()})
+        cursor.execute(_UPSERT, {"minute": minute, "at": at, "rows": orjson.dumps(rows).decode()})
 
 
-def _row(seen: Seen, since: Mapping[str, datetime] | None) -> dict[str, Any]:
+def _status_row(seen: EvaluatedSlo, since: Mapping[str, datetime] | None) -> dict[str, Any]:
     found = seen.evaluation
     return {
         "slo": seen.slo.pk,
         "state": found.state,
         "burn_rates": found.burn_rates,
         "coverage": found.coverage,
-        "rules": _rules(seen, since),
+        "rules": _rule_documents(seen, since),
         "remaining": found.remaining_ratio,
         "exhausts": found.exhausts_at,
     }
 
 
-def _rules(seen: Seen, since: Mapping[str, datetime] | None) -> list[dict[str, Any]]:
+def _rule_documents(
+    seen: EvaluatedSlo, since: Mapping[str, datetime] | None
+) -> list[dict[str, Any]]:
     rules = seen.evaluation.rules
     if since is None:
         return [one.document() for one in rules]

@@ -13,54 +13,54 @@ from django.db.models.functions import Cast, Extract, Floor
 from controlplane.core.live.notes import changed
 from slo.alerts import actions, lifecycle, locks
 from slo.arithmetic.evaluate import FIRING, UNKNOWN
-from slo.arithmetic.hysteresis import Firing, Key
+from slo.arithmetic.hysteresis import AlertKey, FiringRule
 from slo.arithmetic.minutes import MINUTE_SECONDS, MINUTES_A_DAY, end_of
 from slo.models import Alert, Slo, Turn
 
 from . import burn_alerts, evaluator, statuses
-from .evaluator import Seen
-from .status import LATE, judged_at
+from .evaluator import EvaluatedSlo
+from .status import EVALUATION_DELAY, due_minute
 
-MAX_MISSED = 60
+MAX_MISSED_MINUTES = 60
 """Minutes that nobody judged are judged late, as far back as this."""
-FORGOTTEN_EVERY = 60
-KEPT = 35 * MINUTES_A_DAY
-SET_BACK = 5
+PURGE_EVERY_MINUTES = 60
+KEPT_MINUTES = 35 * MINUTES_A_DAY
+CLOCK_TOLERANCE_MINUTES = 5
 """The last turn is so many minutes ahead only if the clock was set back: judging begins anew. A few
 may be, as whoever is called late brings an old time along."""
-REMOVED = "Its SLO was removed."
-RULE_GONE = "Its rule was taken out of the SLO."
+SLO_REMOVED = "Its SLO was removed."
+RULE_REMOVED = "Its rule was taken out of the SLO."
 
 log = structlog.get_logger(__name__)
 
 
-def pending(now: Combinable) -> QuerySet[Slo]:
+def pending_slos(now: Combinable) -> QuerySet[Slo]:
     """Return the SLOs unless the minute that is due was judged; `now` is a query expression.
 
     The time of the last turn would not do: one that came late would make all later ones late.
     """
-    seconds = Extract(now - Value(LATE), "epoch", tzinfo=UTC)
+    seconds = Extract(now - Value(EVALUATION_DELAY), "epoch", tzinfo=UTC)
     due = Cast(Floor(seconds / Value(MINUTE_SECONDS)), IntegerField())
-    judged = Turn.objects.filter(minute__gte=due, minute__lte=due + Value(SET_BACK))
+    judged = Turn.objects.filter(minute__gte=due, minute__lte=due + Value(CLOCK_TOLERANCE_MINUTES))
     return Slo.objects.present().filter(~Exists(judged))
 
 
-def turn(now: datetime) -> int:
+def evaluate_due_minutes(now: datetime) -> int:
     """Judge every minute that is due and was not judged yet, in order; returns how many that was,
     or nothing while there is no SLO.
 
     What was missed opens and resolves alerts, but only what still fires in the last minute is told
     of one by one, and acted upon.
     """
-    due = judged_at(now)
-    last = _last()
-    if last is not None and last > due + SET_BACK:
-        _begin_anew(due)
+    due = due_minute(now)
+    last = _last_minute()
+    if last is not None and last > due + CLOCK_TOLERANCE_MINUTES:
+        _forget_future_minutes(due)
         last = None
-    begin = due if last is None else max(last + 1, due - MAX_MISSED)
+    begin = due if last is None else max(last + 1, due - MAX_MISSED_MINUTES)
     judged = 0
     for minute in range(begin, due + 1):
-        done = _judge(minute, now, is_last=minute == due)
+        done = _evaluate_minute(minute, now, is_last=minute == due)
         if done is None:
             break  # Whoever is at it goes on to the next one: to overtake would leave one out.
         judged += done
@@ -68,74 +68,74 @@ def turn(now: datetime) -> int:
 
 
 @transaction.atomic
-def _judge(minute: int, now: datetime, *, is_last: bool) -> bool | None:
+def _evaluate_minute(minute: int, now: datetime, *, is_last: bool) -> bool | None:
     """Judge a minute, unless somebody did; None if somebody is at one just now. The row of its turn
     is what is claimed: it goes if anything fails."""
-    if not locks.alone(locks.TURN):
+    if not locks.try_lock(locks.EVALUATION):
         return None
-    last = _last()
+    last = _last_minute()
     if last is not None and last >= minute:
         return False
     began = time.monotonic()
     claimed = Turn.objects.create(minute=minute, judged_at=now)
     at = end_of(minute)
     slos = list(Slo.objects.present().order_by("pk"))
-    seen = evaluator.look(slos, minute)
-    states = statuses.states()
-    closed = [one for one in seen if _may_fail_closed(one.slo)]
-    since = statuses.since(closed, at)
-    statuses.keep(seen, since, minute, at)
-    _settle(seen, at, missed=0 if last is None else minute - last - 1)
+    seen = evaluator.evaluate_slos(slos, minute)
+    states = statuses.load_states()
+    closed = [one for one in seen if _acts_on_unknown(one.slo)]
+    since = statuses.load_rule_since(closed, at)
+    statuses.save_statuses(seen, since, minute, at)
+    _update_burn_alerts(seen, at, missed=0 if last is None else minute - last - 1)
     if is_last:
-        actions.unknown(closed, since, at, now)
-        lifecycle.follow(Alert.Kind.BURN, now)
+        actions.run_unknown_actions(closed, since, at, now)
+        lifecycle.notify_and_act(Alert.Kind.BURN, now)
     news = [one.slo.name for one in seen if states.get(one.slo.pk) != one.evaluation.state]
     changed("slo", *news)
-    if minute % FORGOTTEN_EVERY == 0:
-        Turn.objects.filter(minute__lt=minute - KEPT).delete()
+    if minute % PURGE_EVERY_MINUTES == 0:
+        Turn.objects.filter(minute__lt=minute - KEPT_MINUTES).delete()
     claimed.slos, claimed.took_ms = len(seen), (time.monotonic() - began) * 1000
     claimed.save(update_fields=["slos", "took_ms"])
     return bool(seen)
 
 
 @transaction.atomic
-def _begin_anew(minute: int) -> None:
+def _forget_future_minutes(minute: int) -> None:
     """Forget the turns that were ahead: what they judged is judged when it comes."""
-    if locks.alone(locks.TURN):
+    if locks.try_lock(locks.EVALUATION):
         gone, _ = Turn.objects.filter(minute__gte=minute).delete()
         log.warning("slo.clock_was_set_back", minute=minute, turns=gone)
 
 
-def _last() -> int | None:
+def _last_minute() -> int | None:
     return Turn.objects.order_by("-minute").values_list("minute", flat=True).first()
 
 
-def _settle(seen: Sequence[Seen], at: datetime, *, missed: int) -> None:
+def _update_burn_alerts(seen: Sequence[EvaluatedSlo], at: datetime, *, missed: int) -> None:
     """So many minutes before this one are judged by nobody."""
-    fires: list[Firing] = []
-    unknown: set[Key] = set()
-    judged: set[Key] = set()
+    fires: list[FiringRule] = []
+    unknown: set[AlertKey] = set()
+    judged: set[AlertKey] = set()
     for one in seen:
         for rule in one.evaluation.rules:
             key = (rule.rule.key, one.slo.name)
             judged.add(key)
             if rule.state == FIRING:
-                fires.append(burn_alerts.of(one, rule))
+                fires.append(burn_alerts.build_firing_rule(one, rule))
             elif rule.state == UNKNOWN:
                 unknown.add(key)
     ids = {one.slo.name: one.slo.pk for one in seen}
     broken = {one.slo.name for one in seen if one.error}
-    gone: dict[Key, str] = {}
+    gone: dict[AlertKey, str] = {}
     rows = Alert.objects.filter(kind=Alert.Kind.BURN, resolved_at__isnull=True)
     for rule_key, subject, slo in rows.values_list("rule", "subject", "slo_id"):
         key = (rule_key, subject)
         if ids.get(subject) != slo:
-            gone[key] = REMOVED  # There may be another one of its name.
+            gone[key] = SLO_REMOVED  # There may be another one of its name.
         elif subject in broken:
             unknown.add(key)
         elif key not in judged:
-            gone[key] = RULE_GONE
-    lifecycle.move(
+            gone[key] = RULE_REMOVED
+    lifecycle.update_alerts(
         kind=Alert.Kind.BURN,
         firing=fires,
         unknown=unknown,
@@ -146,5 +146,5 @@ def _settle(seen: Sequence[Seen], at: datetime, *, missed: int) -> None:
     )
 
 
-def _may_fail_closed(slo: Slo) -> bool:
+def _acts_on_unknown(slo: Slo) -> bool:
     return any(action.get("on_unknown") == "act" for action in slo.actions)

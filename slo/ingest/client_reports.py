@@ -6,15 +6,15 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.models import QuerySet
 
-from slo.arithmetic.boots import TIMES
+from slo.arithmetic.boots import PRESENCE_BOOT
 from slo.models import Delayed, Reported
 
 from . import points, recorder
 from .recorder import Counted, Sample
 
-AT_ONCE = 5000
+BATCH_SIZE = 5000
 SOURCE = "(reports)"
-STILL_REPORTS = timedelta(minutes=2)
+PRESENT_FOR = timedelta(minutes=2)
 # Two that fold at once take different rows.
 _TAKE = """
     DELETE FROM slo_reported WHERE id = ANY(ARRAY(
@@ -23,7 +23,7 @@ _TAKE = """
 """
 # Instances say all that they ever counted, also while nothing is to be counted. The last of
 # `tokens` reported last; one that is limited speaks only for SLOs of its services.
-_THERE = """
+_PRESENT = """
     SELECT counted.slo, max(reported_at)
     FROM core_instance
     CROSS JOIN jsonb_object_keys(coalesce(reported -> 'sli', '{}')) AS counted (slo)
@@ -34,51 +34,51 @@ _THERE = """
 """
 
 
-def pending() -> list[QuerySet[Any]]:
+def pending_rows() -> list[QuerySet[Any]]:
     """Return the reported increments and points that are not added yet."""
     return [Reported.objects.all(), Delayed.objects.all()]
 
 
-def fold(now: datetime, *, most: int) -> int:
+def add_reported(now: datetime, *, most: int) -> int:
     """Add up to about `most` reported growths to the minutes; returns how many. What is of no SLO
     here, or of one that is read from elsewhere, is left out."""
     done = 0
     while done < most:
-        taken = _fold_some(now)
+        taken = _add_some(now)
         done += taken
-        if taken < AT_ONCE:
+        if taken < BATCH_SIZE:
             break
     return done
 
 
-def note_presence(now: datetime) -> int:
+def record_presence(now: datetime) -> int:
     """Cover the minutes in which some instance that counts an SLO reported, though perhaps nothing
     came; returns for how many SLOs."""
     with connection.cursor() as cursor:
-        cursor.execute(_THERE, [now - STILL_REPORTS])
+        cursor.execute(_PRESENT, [now - PRESENT_FOR])
         seen = dict(cursor.fetchall())
-    known = points.targets(seen)
+    known = points.load_targets(seen)
     samples = [
-        Sample(target.sli, SOURCE, TIMES, min(seen[name], now), 0.0, 0.0)
+        Sample(target.sli, SOURCE, PRESENCE_BOOT, min(seen[name], now), 0.0, 0.0)
         for name, target in known.items()
         if not target.is_read
     ]
-    recorder.add(samples, now=now, is_noted=True)
+    recorder.record_samples(samples, now=now, is_noted=True)
     return len(samples)
 
 
 @transaction.atomic
-def _fold_some(now: datetime) -> int:
+def _add_some(now: datetime) -> int:
     with connection.cursor() as cursor:
-        cursor.execute(_TAKE, [AT_ONCE])
+        cursor.execute(_TAKE, [BATCH_SIZE])
         rows: list[tuple[Any, ...]] = cursor.fetchall()
     if not rows:
         return 0
-    known = points.targets({row[0] for row in rows})
+    known = points.load_targets({row[0] for row in rows})
     counted = [
         Counted(target.sli, *told)
         for slo, *told in rows
         if (target := known.get(slo)) and not target.is_read
     ]
-    recorder.add((), counted=counted, now=now, is_noted=True)
+    recorder.record_samples((), counted=counted, now=now, is_noted=True)
     return len(rows)

@@ -16,18 +16,18 @@ from slo.models.counters import IMPORTED
 
 from . import recorder
 from .field_parsers import MAX_NUMBER
-from .points import AHEAD
+from .points import MAX_AHEAD
 from .recorder import Sample
 
 HEADER = ("ts", "good", "total")
-AT_ONCE = 10_000
+BATCH_SIZE = 10_000
 MAX_ERRORS = 20
 LATEST = datetime(2200, 1, 1, tzinfo=UTC)
 EARLIEST = datetime(1971, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
-class Imported:
+class CsvImport:
     """How many points there were, how many of them were not known yet, and how many are older than
     what is kept."""
 
@@ -43,23 +43,23 @@ class Imported:
 
 
 @transaction.atomic(savepoint=False)
-def import_points(*, slo: Slo, text_lines: Iterable[str], actor: Actor, now: datetime) -> Imported:
+def import_points(*, slo: Slo, text_lines: Iterable[str], actor: Actor, now: datetime) -> CsvImport:
     """Take in lines of `ts,good,total`: RFC 3339 or Unix seconds, and cumulative counts. However
     old they are; the earliest of all is what is counted from. The same again adds nothing.
 
     Raises :class:`InvalidInput`, by line, and then nothing is taken in.
     """
-    sli = slis.of_slo(slo)
-    told = _read(text_lines, sli.pk, now + AHEAD)
-    forgotten = reader.forgotten_to(sli.pk)
+    sli = slis.get_or_create_sli(slo)
+    told = _parse_lines(text_lines, sli.pk, now + MAX_AHEAD)
+    forgotten = reader.retained_from(sli.pk)
     # What was forgotten of a file would be counted again, with the step into what was not.
     samples = [one for one in told if forgotten is None or minute_of(one.at) >= forgotten]
     samples.sort(key=lambda sample: sample.at)
     new = 0
-    for start in range(0, len(samples), AT_ONCE):
-        some = samples[start : start + AT_ONCE]
-        new += recorder.add(some, now=now, at_once=True, is_noted=True)[sli.pk]
-    done = Imported(len(told), new, len(told) - len(samples))
+    for start in range(0, len(samples), BATCH_SIZE):
+        some = samples[start : start + BATCH_SIZE]
+        new += recorder.record_samples(some, now=now, at_once=True, is_noted=True)[sli.pk]
+    done = CsvImport(len(told), new, len(told) - len(samples))
     if samples:
         span = {"from": samples[0].at, "to": samples[-1].at}
         audit.record(
@@ -72,7 +72,7 @@ def import_points(*, slo: Slo, text_lines: Iterable[str], actor: Actor, now: dat
     return done
 
 
-def _read(lines: Iterable[str], sli: int, latest: datetime) -> list[Sample]:
+def _parse_lines(lines: Iterable[str], sli: int, latest: datetime) -> list[Sample]:
     samples: list[Sample] = []
     errors: dict[str, list[str]] = {}
     for number, line in enumerate(lines, 1):
@@ -80,7 +80,7 @@ def _read(lines: Iterable[str], sli: int, latest: datetime) -> list[Sample]:
         if not any(columns) or (number == 1 and _is_header(columns)):
             continue
         try:
-            at, good, total = _columns(columns)
+            at, good, total = _parse_columns(columns)
             if at > latest:
                 raise ValueError("ts must not be in the future.")
         except ValueError as error:
@@ -98,17 +98,17 @@ def _is_header(columns: list[str]) -> bool:
     return tuple(column.lower().strip('"\ufeff') for column in columns) == HEADER
 
 
-def _columns(columns: list[str]) -> tuple[datetime, float, float]:
+def _parse_columns(columns: list[str]) -> tuple[datetime, float, float]:
     if len(columns) != len(HEADER):
         raise ValueError("Must have three columns: ts, good, total.")
     at, good, total = (column.strip('"') for column in columns)
-    counts = _count(good, "good"), _count(total, "total")
+    counts = _parse_count(good, "good"), _parse_count(total, "total")
     if counts[0] > counts[1]:
         raise ValueError("good must not be more than total.")
-    return _moment(at), *counts
+    return _parse_moment(at), *counts
 
 
-def _count(text: str, name: str) -> float:
+def _parse_count(text: str, name: str) -> float:
     try:
         value = float(text)
     except ValueError:
@@ -118,7 +118,7 @@ def _count(text: str, name: str) -> float:
     return value
 
 
-def _moment(text: str) -> datetime:
+def _parse_moment(text: str) -> datetime:
     try:
         at = datetime.fromtimestamp(float(text), UTC)
     except (ValueError, OverflowError, OSError):

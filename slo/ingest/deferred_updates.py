@@ -9,21 +9,21 @@ import orjson
 from django.db import connection, transaction
 
 from slo.arithmetic import increments
-from slo.arithmetic.boots import Merged, Span
-from slo.arithmetic.increments import Growth, covered, minute_of
+from slo.arithmetic.boots import MergeResult, MicrosSpan
+from slo.arithmetic.increments import Increment, covered_minutes, minute_of
 from slo.counters import writer
-from slo.counters.minute_increments import Tally
-from slo.counters.writer import Locked
+from slo.counters.minute_increments import MinuteIncrements
+from slo.counters.writer import LockedSli
 
-NEAR = 15
+NEAR_MINUTES = 15
 """Minutes: what moves no more rows than these is always added at once."""
 MAX_ROWS = 100_000
 """Of SLIs that move more than that together, the tick does the rest; some seconds' work."""
-AT_ONCE = 20_000
+BATCH_SIZE = 20_000
 MAX_SLIS = 20
 MAX_MINUTES = 50_000
 """That are looked at in one transaction: others wait for these SLIs meanwhile."""
-_KEEP = """
+_DEFER = """
     INSERT INTO slo_delayed (sli_id, began, ended, good, total, covers)
     SELECT late.* FROM json_to_recordset(%s::json)
          AS late (sli bigint, began bigint, ended bigint, good float8, total float8, covers bool)
@@ -39,36 +39,36 @@ _DUE = """
 
 
 @dataclass
-class _Far:
+class _LargeUpdate:
     """What moves many rows of an SLI: steps to add, or with a sign of -1 to take away, and spans;
     and how many minutes lie behind its beginning."""
 
-    growths: list[tuple[Growth, int]] = field(default_factory=list)
-    spans: list[Span] = field(default_factory=list)
+    growths: list[tuple[Increment, int]] = field(default_factory=list)
+    spans: list[MicrosSpan] = field(default_factory=list)
     reach: int = 0
 
 
-class Work:
+class CounterUpdate:
     """All that is to be added to SLIs that are held, as it is put together."""
 
-    def __init__(self, locked: Mapping[int, Locked]) -> None:
+    def __init__(self, locked: Mapping[int, LockedSli]) -> None:
         self.locked = locked
-        self.tallies: dict[int, Tally] = {}
-        self.far: dict[int, _Far] = {}
+        self.tallies: dict[int, MinuteIncrements] = {}
+        self.far: dict[int, _LargeUpdate] = {}
 
-    def go_on(self, sli: int, step: Growth) -> None:
+    def go_on(self, sli: int, step: Increment) -> None:
         """A short step from the last sample of a source to a new one."""
         ended = minute_of(step.ended)
         last = self.locked[sli].last
-        if last is not None and last - ended > NEAR:
+        if last is not None and last - ended > NEAR_MINUTES:
             self._add_far(sli, step, 1)
             self._cover_far(sli, (step.began, step.ended))
             return
         tally = self._tally(sli)
         tally.put(ended, step.good, step.total)
-        tally.covered.update(covered(step.began, step.ended))
+        tally.covered.update(covered_minutes(step.began, step.ended))
 
-    def add(self, sli: int, merged: Merged) -> None:
+    def add(self, sli: int, merged: MergeResult) -> None:
         """All that follows from samples of a source; a minute that has one of them gets a row."""
         for sign, some in ((1, merged.added), (-1, merged.removed)):
             for step in some:
@@ -78,15 +78,15 @@ class Work:
             self.cover(sli, span)
         for samples in merged.new.values():
             for sample in samples:
-                self.grow(sli, Growth(sample.at, sample.at, 0.0, 0.0))
+                self.grow(sli, Increment(sample.at, sample.at, 0.0, 0.0))
 
-    def grow(self, sli: int, step: Growth, sign: int = 1) -> None:
+    def grow(self, sli: int, step: Increment, sign: int = 1) -> None:
         if self._is_near(sli, step.began):
             self._tally(sli).add((step,), sign)
         else:
             self._add_far(sli, step, sign)
 
-    def cover(self, sli: int, span: Span) -> None:
+    def cover(self, sli: int, span: MicrosSpan) -> None:
         if self._is_near(sli, span[0]):
             self._tally(sli).cover((span,))
         else:
@@ -95,7 +95,7 @@ class Work:
     def settle(self, *, at_once: bool) -> list[dict[str, Any]]:
         """Put what moves many rows to the rest, or if that is too much return what to leave."""
         if not at_once and sum(far.reach for far in self.far.values()) > MAX_ROWS:
-            return [row for sli, far in self.far.items() for row in _rows(sli, far)]
+            return [row for sli, far in self.far.items() for row in _deferred_rows(sli, far)]
         for sli, far in self.far.items():
             tally = self._tally(sli)
             for step, sign in far.growths:
@@ -103,48 +103,48 @@ class Work:
             tally.cover(far.spans)
         return []
 
-    def _tally(self, sli: int) -> Tally:
+    def _tally(self, sli: int) -> MinuteIncrements:
         tally = self.tallies.get(sli)
         if tally is None:
-            tally = self.tallies[sli] = Tally()
+            tally = self.tallies[sli] = MinuteIncrements()
         return tally
 
     def _is_near(self, sli: int, began: int) -> bool:
         last = self.locked[sli].last
-        return last is not None and last - minute_of(began) <= NEAR
+        return last is not None and last - minute_of(began) <= NEAR_MINUTES
 
-    def _add_far(self, sli: int, step: Growth, sign: int) -> None:
+    def _add_far(self, sli: int, step: Increment, sign: int) -> None:
         far = self._far(sli, step.began, step.ended)
         far.growths.append((step, sign))
 
-    def _cover_far(self, sli: int, span: Span) -> None:
+    def _cover_far(self, sli: int, span: MicrosSpan) -> None:
         self._far(sli, *span).spans.append(span)
 
-    def _far(self, sli: int, began: int, ended: int) -> _Far:
+    def _far(self, sli: int, began: int, ended: int) -> _LargeUpdate:
         far = self.far.get(sli)
         if far is None:
-            far = self.far[sli] = _Far()
+            far = self.far[sli] = _LargeUpdate()
         newest = max(self.locked[sli].last or 0, minute_of(ended))
         far.reach = max(far.reach, newest - minute_of(began))
         return far
 
 
-def add(work: Work, *, at_once: bool = False) -> None:
+def apply_update(work: CounterUpdate, *, at_once: bool = False) -> None:
     """Add it, to SLIs that are held; what is too much, unless all shall be added `at_once`, soon
     after."""
     left = work.settle(at_once=at_once)
     if work.tallies:
-        writer.add(work.locked, work.tallies)
+        writer.add_increments(work.locked, work.tallies)
     with connection.cursor() as cursor:
-        for start in range(0, len(left), AT_ONCE):
-            cursor.execute(_KEEP, [orjson.dumps(left[start : start + AT_ONCE]).decode()])
+        for start in range(0, len(left), BATCH_SIZE):
+            cursor.execute(_DEFER, [orjson.dumps(left[start : start + BATCH_SIZE]).decode()])
 
 
-def fold(*, most: int) -> int:
+def apply_deferred(*, most: int) -> int:
     """Add what was left, of about so many rows; some SLIs at a time. Returns how many rows."""
     done = 0
     while done < most:
-        taken = _fold_some()
+        taken = _apply_some()
         if not taken:
             break
         done += taken
@@ -152,27 +152,27 @@ def fold(*, most: int) -> int:
 
 
 @transaction.atomic
-def _fold_some() -> int:
-    slis = _due()
+def _apply_some() -> int:
+    slis = _due_slis()
     if not slis:
         return 0
-    locked = writer.lock(slis)
+    locked = writer.lock_slis(slis)
     with connection.cursor() as cursor:
         cursor.execute(_TAKE, [slis])
         rows = cursor.fetchall()
-    tallies: dict[int, Tally] = {}
+    tallies: dict[int, MinuteIncrements] = {}
     for sli, began, ended, good, total, covers in rows:
-        tally = tallies.setdefault(sli, Tally())
+        tally = tallies.setdefault(sli, MinuteIncrements())
         if covers:
             tally.cover(((began, ended),))
             continue
         sign = -1 if good < 0 or total < 0 else 1
-        tally.add((Growth(began, ended, sign * good, sign * total),), sign)
-    writer.add(locked, tallies)
+        tally.add((Increment(began, ended, sign * good, sign * total),), sign)
+    writer.add_increments(locked, tallies)
     return sum(len(tally.minutes()) for tally in tallies.values()) or len(rows)
 
 
-def _due() -> list[int]:
+def _due_slis() -> list[int]:
     """SLIs that wait longest, as many as may be done together."""
     with connection.cursor() as cursor:
         cursor.execute(_DUE, [MAX_SLIS])
@@ -187,7 +187,7 @@ def _due() -> list[int]:
     return slis
 
 
-def _rows(sli: int, far: _Far) -> Iterable[dict[str, Any]]:
+def _deferred_rows(sli: int, far: _LargeUpdate) -> Iterable[dict[str, Any]]:
     for step, sign in far.growths:
         counts = {"good": sign * step.good, "total": sign * step.total}
         yield {"sli": sli, "began": step.began, "ended": step.ended, **counts, "covers": False}

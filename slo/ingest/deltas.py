@@ -7,17 +7,19 @@ from typing import Any
 from django.db import transaction
 
 from controlplane.core.actors import Actor
-from slo.arithmetic.boots import TIMES
+from slo.arithmetic.boots import PRESENCE_BOOT
 from slo.models import Batch
 
 from . import points, recorder
-from .points import Refused
+from .points import RefusedEntries
 from .push_body import Delta
 from .recorder import Counted, Sample
 
 
 @transaction.atomic(savepoint=False)
-def take(*, batch_id: str, deltas: Sequence[Delta], actor: Actor, now: datetime) -> dict[str, Any]:
+def accept_batch(
+    *, batch_id: str, deltas: Sequence[Delta], actor: Actor, now: datetime
+) -> dict[str, Any]:
     """Take in a batch, unless this sender sent it before: then the answer is that of then, and says
     `duplicate`. A twin that comes meanwhile waits for it.
 
@@ -28,23 +30,23 @@ def take(*, batch_id: str, deltas: Sequence[Delta], actor: Actor, now: datetime)
     batch = Batch.objects.get(sender=actor.identity, batch_id=batch_id)
     if batch.answer:
         return {**batch.answer, "duplicate": True}
-    batch.answer = _taken(deltas, now)
+    batch.answer = _accept_deltas(deltas, now)
     batch.save(update_fields=["answer"])
     return {**batch.answer, "duplicate": False}
 
 
-def _taken(deltas: Sequence[Delta], now: datetime) -> dict[str, Any]:
-    refused = Refused()
-    known = points.targets({delta.slo for delta in deltas})
+def _accept_deltas(deltas: Sequence[Delta], now: datetime) -> dict[str, Any]:
+    refused = RefusedEntries()
+    known = points.load_targets({delta.slo for delta in deltas})
     counted: list[Counted] = []
     for index, delta in enumerate(deltas):
-        if points.is_taken(index, delta.source, delta.at, now, refused):
-            target = points.target(index, delta.slo, known, refused)
+        if points.check_entry(index, delta.source, delta.at, now, refused):
+            target = points.find_target(index, delta.slo, known, refused)
             if target is not None:
                 at = delta.at or now
                 counted.append(Counted(target.sli, delta.source, at, at, delta.good, delta.total))
     refused.require_some("deltas", len(deltas))
     # Their times are samples of nothing: they tell which minutes somebody was there to count.
-    times = [Sample(one.sli, one.source, TIMES, one.ended_at, 0.0, 0.0) for one in counted]
-    recorder.add(times, counted=counted, now=now)
+    times = [Sample(one.sli, one.source, PRESENCE_BOOT, one.ended_at, 0.0, 0.0) for one in counted]
+    recorder.record_samples(times, counted=counted, now=now)
     return {"accepted": len(counted), "duplicates": 0, "refused": refused.told()}

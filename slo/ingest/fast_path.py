@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from django.db import connection
 
 from slo.arithmetic import increments
-from slo.arithmetic.increments import MAX_STEP, Growth, minute_of
+from slo.arithmetic.increments import MAX_STEP, Increment, minute_of
 from slo.counters import postgres_arrays
 
-from .deferred_updates import Work
+from .deferred_updates import CounterUpdate
 from .samples import Sample
-from .series_store import USUAL, Key, Known
+from .series_store import THIN_ABOVE, Key, StoredSeries
 
 # Of very many samples in a minute the last one is replaced if nothing is lost by it: if counters
 # only grew from the one before it to the one after it.
@@ -42,7 +42,7 @@ _WRITE = f"""
     ON CONFLICT (series_id, minute) DO UPDATE SET (at, good, total) = (
         SELECT s.at[:kept] || excluded.at, s.good[:kept] || excluded.good,
                s.total[:kept] || excluded.total
-        FROM (SELECT n - (CASE WHEN n >= {USUAL}
+        FROM (SELECT n - (CASE WHEN n >= {THIN_ABOVE}
             AND s.good[n - 1] <= s.good[n] AND s.good[n] <= excluded.good[1]
             AND s.total[n - 1] <= s.total[n] AND s.total[n] <= excluded.total[1]
             AND s.total[n - 1] - s.good[n - 1] <= s.total[n] - s.good[n]
@@ -52,15 +52,19 @@ _WRITE = f"""
 
 
 @dataclass
-class GoingOn:
+class FastPath:
     """Samples that only go on, as columns, and what came with each."""
 
     series: list[int] = field(default_factory=list)
     samples: list[increments.Sample] = field(default_factory=list)
-    increments: list[Growth] = field(default_factory=list)
+    increments: list[Increment] = field(default_factory=list)
 
     def take(
-        self, key: Key, told: Sequence[Sample], there: Mapping[str, Known], work: Work
+        self,
+        key: Key,
+        told: Sequence[Sample],
+        there: Mapping[str, StoredSeries],
+        work: CounterUpdate,
     ) -> int | None:
         """How many of these samples of a source are news; None if they are something else."""
         if len(told) != 1 or len(there) != 1:
@@ -71,13 +75,15 @@ class GoingOn:
             return None
         head = known.head
         sample = increments.Sample(
-            increments.micros(moment), increments.exact(good), increments.exact(total)
+            increments.to_micros(moment),
+            increments.round_count(good),
+            increments.round_count(total),
         )
         if sample == head:
             return 0
         if not head.at < sample.at <= head.at + MAX_STEP:
             return None
-        step = increments.grown(head, sample)
+        step = increments.increment_between(head, sample)
         work.go_on(key[0], step)
         self.series.append(known.id)
         self.samples.append(sample)
@@ -100,6 +106,6 @@ class GoingOn:
             "more_good": more_good,
             "more": more,
         }
-        arguments = {name: postgres_arrays.numbers(values) for name, values in columns.items()}
+        arguments = {name: postgres_arrays.number_array(values) for name, values in columns.items()}
         with connection.cursor() as cursor:
             cursor.execute(_WRITE, {**arguments, "is_noted": is_noted})

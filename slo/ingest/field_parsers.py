@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
-from slo.arithmetic.boots import TIMES
+from slo.arithmetic.boots import PRESENCE_BOOT
 
 MAX_EDGES = 100
 MAX_NUMBER = 2**53
@@ -25,7 +25,7 @@ Moments = dict[str, datetime]
 """Times that were read already: most points of a request have the same."""
 
 
-def moment(value: Any, moments: Moments) -> datetime:
+def parse_moment(value: Any, moments: Moments) -> datetime:
     if isinstance(value, str):
         if value in moments:
             return moments[value]
@@ -38,17 +38,17 @@ def moment(value: Any, moments: Moments) -> datetime:
     raise ValueError("Must be a time in RFC 3339, such as 2026-11-21T02:11:00Z.")
 
 
-def time(value: Any) -> datetime:
-    return moment(value, {})
+def parse_time(value: Any) -> datetime:
+    return parse_moment(value, {})
 
 
-def count(value: Any) -> float:
+def parse_count(value: Any) -> float:
     if type(value) not in NUMBERS or not 0 <= value <= MAX_NUMBER:
         raise ValueError("Must be a number from 0 to 2^53.")
     return float(value)
 
 
-def text(longest: int, *, empty: bool = True) -> Callable[[Any], str]:
+def text_parser(longest: int, *, empty: bool = True) -> Callable[[Any], str]:
     def check(value: Any) -> str:
         if not isinstance(value, str) or len(value) > longest or "\0" in value:
             raise ValueError(f"Must be a text of at most {longest} characters, without U+0000.")
@@ -59,13 +59,13 @@ def text(longest: int, *, empty: bool = True) -> Callable[[Any], str]:
     return check
 
 
-def boot_name(value: Any) -> str:
-    if value == TIMES:
+def parse_boot(value: Any) -> str:
+    if value == PRESENCE_BOOT:
         raise ValueError("Must be another name; this one is ours.")
-    return text(MAX_SOURCE_LENGTH)(value)
+    return text_parser(MAX_SOURCE_LENGTH)(value)
 
 
-def matching(pattern: re.Pattern[str], said: str) -> Callable[[Any], str]:
+def pattern_parser(pattern: re.Pattern[str], said: str) -> Callable[[Any], str]:
     def check(value: Any) -> str:
         if not isinstance(value, str) or not pattern.fullmatch(value):
             raise ValueError(said)
@@ -74,13 +74,13 @@ def matching(pattern: re.Pattern[str], said: str) -> Callable[[Any], str]:
     return check
 
 
-def buckets(value: Any) -> Buckets:
+def parse_buckets(value: Any) -> Buckets:
     """Cumulative counts by upper edge; the last edge is infinity."""
     if not isinstance(value, dict) or not 0 < len(value) <= MAX_EDGES:
         raise ValueError(f"Must be an object of 1 to {MAX_EDGES} counts by their upper edges.")
     edges: dict[float, float] = {}
     for text, count in value.items():
-        edge = edge_of(text)
+        edge = parse_edge(text)
         if edge in edges:
             raise ValueError(f"The edge {text} is there twice.")
         if type(count) not in NUMBERS or not 0 <= count <= MAX_NUMBER:
@@ -96,7 +96,7 @@ def buckets(value: Any) -> Buckets:
     return tuple(ordered)
 
 
-def edge_of(text: str) -> float:
+def parse_edge(text: str) -> float:
     if text == "+Inf":
         return float("inf")
     edge = float(text) if _EDGE.fullmatch(text) else 0.0

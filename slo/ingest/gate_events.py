@@ -6,13 +6,13 @@ from typing import Any
 import orjson
 from django.db import connection
 
-from slo.arithmetic.increments import Growth
-from slo.counters.writer import Locked
+from slo.arithmetic.increments import Increment
+from slo.counters.writer import LockedSli
 
 from .series_store import Key
 
-AT_ONCE = 20_000
-Grown = tuple[Key, Growth]
+BATCH_SIZE = 20_000
+SourceIncrement = tuple[Key, Increment]
 _NOTE = """
     INSERT INTO core_eventcount (slo, instance, began_at, ended_at, good, total)
     SELECT slo, instance, to_timestamp(began::float8 / 1000000),
@@ -22,7 +22,7 @@ _NOTE = """
 """
 
 
-def note(grown: Iterable[Grown], locked: Mapping[int, Locked]) -> None:
+def record_gate_events(grown: Iterable[SourceIncrement], locked: Mapping[int, LockedSli]) -> None:
     """Write down what sources of SLOs counted, in whole events. Gates don't ask about counters that
     are of no SLO."""
     rows: list[dict[str, Any]] = [
@@ -38,5 +38,5 @@ def note(grown: Iterable[Grown], locked: Mapping[int, Locked]) -> None:
         if (name := locked[sli].slo) and step.total >= 1
     ]
     with connection.cursor() as cursor:
-        for start in range(0, len(rows), AT_ONCE):
-            cursor.execute(_NOTE, [orjson.dumps(rows[start : start + AT_ONCE]).decode()])
+        for start in range(0, len(rows), BATCH_SIZE):
+            cursor.execute(_NOTE, [orjson.dumps(rows[start : start + BATCH_SIZE]).decode()])

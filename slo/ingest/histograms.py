@@ -20,7 +20,7 @@ Edge = tuple[str, str, float]
 
 
 @dataclass(frozen=True)
-class Told:
+class HistogramSamples:
     """The `samples` of points: one for each edge. `whole` are the SLIs (ids) of those without an
     edge, which every histogram has. `refused` is why some points, by their places, add too many."""
 
@@ -29,12 +29,12 @@ class Told:
     refused: dict[int, str]
 
 
-def told(points: Mapping[int, Point], now: datetime) -> Told:
+def collect_samples(points: Mapping[int, Point], now: datetime) -> HistogramSamples:
     """What points say, by their places. The SLIs of edges are made where they are missing."""
-    known = _known(points.values())
-    refused = _refuse(points, known)
+    known = _load_known(points.values())
+    refused = _find_refused(points, known)
     taken = [point for index, point in points.items() if index not in refused]
-    ids = _ids({edge for point in taken for edge in _edges(point)}, known, now)
+    ids = _get_or_create_ids({edge for point in taken for edge in _point_edges(point)}, known, now)
     samples = []
     for point in taken:
         buckets = point.buckets or ()
@@ -45,10 +45,10 @@ def told(points: Mapping[int, Point], now: datetime) -> Told:
             sample = Sample(sli, point.source, point.boot, at, count, total, point.started_at)
             samples.append(sample)
     whole = {sli for (_, _, edge), sli in ids.items() if edge == INFINITE}
-    return Told(samples, whole, refused)
+    return HistogramSamples(samples, whole, refused)
 
 
-def no_edge(threshold_ms: float, edges: Collection[float]) -> str:
+def explain_missing_edge(threshold_ms: float, edges: Collection[float]) -> str:
     """Why a histogram tells nothing of a threshold, and which edges are next to it."""
     below = [edge for edge in edges if edge < threshold_ms]
     above = [edge for edge in edges if threshold_ms < edge < INFINITE]
@@ -59,14 +59,14 @@ def no_edge(threshold_ms: float, edges: Collection[float]) -> str:
     return f"No bucket ends at {threshold_ms:.15g} ms, the SLO's threshold{ends}."
 
 
-def _refuse(points: Mapping[int, Point], known: Collection[Edge]) -> dict[int, str]:
+def _find_refused(points: Mapping[int, Point], known: Collection[Edge]) -> dict[int, str]:
     """Which points have edges that there is no room for, and why; the first ones come first."""
     edges = set(known)
     of_one = Counter(edge[:2] for edge in edges)
     room = None
     refused = {}
     for index, point in points.items():
-        new = set(_edges(point)) - edges
+        new = set(_point_edges(point)) - edges
         if not new:
             continue
         if room is None:
@@ -84,26 +84,28 @@ def _refuse(points: Mapping[int, Point], known: Collection[Edge]) -> dict[int, s
     return refused
 
 
-def _edges(point: Point) -> list[Edge]:
+def _point_edges(point: Point) -> list[Edge]:
     return [(point.metric, point.service, edge) for edge, _ in point.buckets or ()]
 
 
-def _ids(wanted: Collection[Edge], known: Mapping[Edge, int], now: datetime) -> Mapping[Edge, int]:
+def _get_or_create_ids(
+    wanted: Collection[Edge], known: Mapping[Edge, int], now: datetime
+) -> Mapping[Edge, int]:
     """The SLIs of edges. New ones are made in one order by all, and before any is locked: so nobody
     waits in a circle."""
     missing = sorted(set(wanted) - known.keys())
     if missing:
-        Sli.objects.bulk_create((_new(edge, now) for edge in missing), ignore_conflicts=True)
-        known = {**known, **_found(wanted)}
+        Sli.objects.bulk_create((_new_sli(edge, now) for edge in missing), ignore_conflicts=True)
+        known = {**known, **_load_edges(wanted)}
     return {edge: known[edge] for edge in wanted}
 
 
-def _known(points: Iterable[Point]) -> dict[Edge, int]:
+def _load_known(points: Iterable[Point]) -> dict[Edge, int]:
     """All edges of the metrics that these are of."""
-    return _found({edge for point in points for edge in _edges(point)})
+    return _load_edges({edge for point in points for edge in _point_edges(point)})
 
 
-def _found(wanted: Collection[Edge]) -> dict[Edge, int]:
+def _load_edges(wanted: Collection[Edge]) -> dict[Edge, int]:
     if not wanted:
         return {}
     metrics = {metric for metric, _, _ in wanted}
@@ -115,7 +117,7 @@ def _found(wanted: Collection[Edge]) -> dict[Edge, int]:
     }
 
 
-def _new(edge: Edge, now: datetime) -> Sli:
+def _new_sli(edge: Edge, now: datetime) -> Sli:
     metric, service, edge_ms = edge
     return Sli(
         metric=metric,

@@ -17,16 +17,16 @@ from . import histograms, recorder
 from .push_body import MAX_ERRORS, Point
 from .recorder import Sample
 
-LATEST = timedelta(hours=24)
-AHEAD = timedelta(minutes=1)
+MAX_AGE = timedelta(hours=24)
+MAX_AHEAD = timedelta(minutes=1)
 PROMETHEUS = "prometheus"
-RESERVED = frozenset({IMPORTED, PROMETHEUS})
+RESERVED_SOURCES = frozenset({IMPORTED, PROMETHEUS})
 """Sources that are ours: what is read from files and servers must not be mixed with others."""
 MAX_BOOTS = 200
 """Of one source of an SLO or histogram, in a request."""
 
 
-class Target(NamedTuple):
+class SliTarget(NamedTuple):
     """The counters of an SLO, by its name: `threshold_ms` of one of latency; whether they are read
     from elsewhere, and nothing may be pushed to them."""
 
@@ -36,7 +36,7 @@ class Target(NamedTuple):
 
 
 @dataclass
-class Refused:
+class RefusedEntries:
     """Which of what was sent is not taken: its field and why, by its place in the list."""
 
     reasons: dict[int, tuple[str, str]] = field(default_factory=dict)
@@ -55,18 +55,18 @@ class Refused:
 
 
 @transaction.atomic(savepoint=False)
-def push(points: Sequence[Point], *, now: datetime) -> dict[str, Any]:
+def accept_points(points: Sequence[Point], *, now: datetime) -> dict[str, Any]:
     """Take in points; the answer tells which were not taken, and why.
 
     Raises :class:`InvalidInput` if none was.
     """
-    refused = Refused()
-    known = targets({point.slo for point in points if point.slo})
+    refused = RefusedEntries()
+    known = load_targets({point.slo for point in points if point.slo})
     samples: list[Sample] = []
     wanted: dict[int, Point] = {}
     boots: dict[tuple[str, str, str, str], set[str]] = {}
     for index, point in enumerate(points):
-        if not is_taken(index, point.source, point.at, now, refused):
+        if not check_entry(index, point.source, point.at, now, refused):
             continue
         some = boots.setdefault((point.slo, point.metric, point.service, point.source), set())
         if len(some) >= MAX_BOOTS and point.boot not in some:
@@ -77,25 +77,25 @@ def push(points: Sequence[Point], *, now: datetime) -> dict[str, Any]:
             wanted[index] = point
         elif sample := _sample(index, point, known, now, refused):
             samples.append(sample)
-    edges = histograms.told(wanted, now)
+    edges = histograms.collect_samples(wanted, now)
     for index, why in edges.refused.items():
         refused.add(index, "buckets", why)
     refused.require_some("points", len(points))
-    news = recorder.add([*samples, *edges.samples], now=now)
+    news = recorder.record_samples([*samples, *edges.samples], now=now)
     of_slos = {target.sli for target in known.values()}
     new = sum(count for sli, count in news.items() if sli in of_slos or sli in edges.whole)
     accepted = len(points) - len(refused.reasons)
     return {"accepted": new, "duplicates": accepted - new, "refused": refused.told()}
 
 
-def targets(names: Iterable[str]) -> dict[str, Target]:
+def load_targets(names: Iterable[str]) -> dict[str, SliTarget]:
     """The counters of SLOs by their names, as far as there are such SLOs."""
     rows = Slo.objects.present().filter(name__in=list(names), sli__isnull=False)
     columns = ("name", "sli", "kind", "threshold_ms", "source__type")
     known = {}
     for name, sli, kind, threshold_ms, source in rows.values_list(*columns):
         threshold = threshold_ms if kind == Slo.Kind.LATENCY else None
-        known[name] = Target(sli, threshold, source == PROMETHEUS)
+        known[name] = SliTarget(sli, threshold, source == PROMETHEUS)
     return known
 
 
@@ -105,12 +105,14 @@ def find_services(names: Iterable[str]) -> dict[str, str]:
     return dict(rows.values_list("name", "service"))
 
 
-def is_taken(index: int, source: str, at: datetime | None, now: datetime, refused: Refused) -> bool:
+def check_entry(
+    index: int, source: str, at: datetime | None, now: datetime, refused: RefusedEntries
+) -> bool:
     """Whether something may be taken in of this source and time (now, if it says none)."""
-    if source in RESERVED:
+    if source in RESERVED_SOURCES:
         refused.add(index, "source", f"The name {source} is reserved; say another one.")
         return False
-    if at is None or now - LATEST <= at <= now + AHEAD:
+    if at is None or now - MAX_AGE <= at <= now + MAX_AHEAD:
         return True
     if at > now:
         why = f"Is more than a minute ahead of {canonical.timestamp(now)}, the time here."
@@ -120,7 +122,9 @@ def is_taken(index: int, source: str, at: datetime | None, now: datetime, refuse
     return False
 
 
-def target(index: int, name: str, known: Mapping[str, Target], refused: Refused) -> Target | None:
+def find_target(
+    index: int, name: str, known: Mapping[str, SliTarget], refused: RefusedEntries
+) -> SliTarget | None:
     """The counters that something belongs to which is pushed; None if it may not be."""
     found = known.get(name)
     if found is None:
@@ -133,9 +137,9 @@ def target(index: int, name: str, known: Mapping[str, Target], refused: Refused)
 
 
 def _sample(
-    index: int, point: Point, known: Mapping[str, Target], now: datetime, refused: Refused
+    index: int, point: Point, known: Mapping[str, SliTarget], now: datetime, refused: RefusedEntries
 ) -> Sample | None:
-    found = target(index, point.slo, known, refused)
+    found = find_target(index, point.slo, known, refused)
     if found is None:
         return None
     good, total = point.good, point.total
@@ -145,7 +149,9 @@ def _sample(
             return None
         counts = dict(point.buckets)
         if found.threshold_ms not in counts:
-            refused.add(index, "buckets", histograms.no_edge(found.threshold_ms, counts))
+            refused.add(
+                index, "buckets", histograms.explain_missing_edge(found.threshold_ms, counts)
+            )
             return None
         good, total = counts[found.threshold_ms], point.buckets[-1][1]
     at = point.at or now

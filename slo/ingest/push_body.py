@@ -11,10 +11,10 @@ from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from controlplane.core.errors import InvalidInput
-from slo.arithmetic.boots import TIMES
+from slo.arithmetic.boots import PRESENCE_BOOT
 
 from . import field_parsers
-from .field_parsers import MAX_NUMBER, MAX_SOURCE_LENGTH, NUMBERS, Buckets, Moments, moment
+from .field_parsers import MAX_NUMBER, MAX_SOURCE_LENGTH, NUMBERS, Buckets, Moments, parse_moment
 
 MAX_ENTRIES = 10_000
 MAX_ERRORS = 20
@@ -60,34 +60,34 @@ class Deltas(NamedTuple):
     deltas: list[Delta]
 
 
-def read(document: Mapping[str, Any]) -> Points | Deltas:
+def parse_body(document: Mapping[str, Any]) -> Points | Deltas:
     """What a request says; raises :class:`InvalidInput` naming each wrong field."""
     errors: dict[str, list[str]] = {}
     moments: Moments = {}
     result: Points | Deltas
     if "deltas" in document and "points" not in document:
-        batch_id = _said(
-            field_parsers.text(MAX_SOURCE_LENGTH, empty=False),
+        batch_id = _parse_field(
+            field_parsers.text_parser(MAX_SOURCE_LENGTH, empty=False),
             document,
             "batch_id",
             "",
             errors,
             True,
         )
-        deltas = _list(document, "deltas", errors)
-        read_in = [_delta(one, index, errors) for index, one in deltas]
+        deltas = _entries(document, "deltas", errors)
+        read_in = [_parse_delta(one, index, errors) for index, one in deltas]
         result = Deltas(batch_id or "", [one for one in read_in if one])
     else:
         if "deltas" in document or "batch_id" in document:
             errors["points"] = ["Send either points, or deltas with a batch_id."]
-        points = _list(document, "points", errors)
-        result = Points([_point(one, index, moments, errors) for index, one in points])
+        points = _entries(document, "points", errors)
+        result = Points([_parse_point(one, index, moments, errors) for index, one in points])
     if errors:
         raise InvalidInput(dict(list(errors.items())[:MAX_ERRORS]))
     return result
 
 
-def _list(
+def _entries(
     document: Mapping[str, Any], name: str, errors: dict[str, list[str]]
 ) -> "enumerate[Any] | tuple[()]":
     given = document.get(name)
@@ -97,17 +97,17 @@ def _list(
     return enumerate(given)
 
 
-_QUICK = frozenset({"slo", "good", "total", "source", "boot", "at", "started_at"})
+_PLAIN_FIELDS = frozenset({"slo", "good", "total", "source", "boot", "at", "started_at"})
 
 
-def _point(given: Any, index: int, moments: Moments, errors: dict[str, list[str]]) -> Point:
+def _parse_point(given: Any, index: int, moments: Moments, errors: dict[str, list[str]]) -> Point:
     """A point; of one that is wrong it does not matter what comes out."""
-    return _quickly(given, moments) or _slowly(given, index, errors)
+    return _parse_plain_point(given, moments) or _parse_any_point(given, index, errors)
 
 
-def _quickly(given: Any, moments: Moments) -> Point | None:
+def _parse_plain_point(given: Any, moments: Moments) -> Point | None:
     """A plain point that has nothing wrong; None of any other."""
-    if type(given) is not dict or not given.keys() <= _QUICK:
+    if type(given) is not dict or not given.keys() <= _PLAIN_FIELDS:
         return None
     slo, good, total = given.get("slo"), given.get("good"), given.get("total")
     source, boot = given.get("source", ""), given.get("boot", "")
@@ -120,21 +120,21 @@ def _quickly(given: Any, moments: Moments) -> Point | None:
         return None
     if not 0 < len(slo) <= MAX_NAME_LENGTH or len(source) > MAX_SOURCE_LENGTH:
         return None
-    if len(boot) > MAX_SOURCE_LENGTH or boot == TIMES or "\0" in slo + source + boot:
+    if len(boot) > MAX_SOURCE_LENGTH or boot == PRESENCE_BOOT or "\0" in slo + source + boot:
         return None
     try:
-        at = None if at is None else moment(at, moments)
-        started = None if started is None else moment(started, moments)
+        at = None if at is None else parse_moment(at, moments)
+        started = None if started is None else parse_moment(started, moments)
     except ValueError:
         return None
     return Point(slo, good, total, source, boot, at, started)  # type: ignore[arg-type]
 
 
-def _slowly(given: Any, index: int, errors: dict[str, list[str]]) -> Point:
+def _parse_any_point(given: Any, index: int, errors: dict[str, list[str]]) -> Point:
     path = f"points[{index}]"
     if len(errors) >= MAX_ERRORS or not _is_object(given, path, _POINT, errors):
         return Point()
-    fields = _fields(given, _POINT, path, errors)
+    fields = _parse_fields(given, _POINT, path, errors)
     is_histogram = "metric" in fields or "service" in fields
     wanted = {"metric", "service", "buckets"} if is_histogram else {"slo"}
     if "buckets" not in fields and not is_histogram:
@@ -145,16 +145,16 @@ def _slowly(given: Any, index: int, errors: dict[str, list[str]]) -> Point:
     if "buckets" in given:
         useless |= {"good", "total"}
     for name in sorted(useless & fields.keys()):
-        errors.setdefault(f"{path}.{name}", [_USELESS[name]])
+        errors.setdefault(f"{path}.{name}", [_CONFLICTS[name]])
     _check_good(fields, path, errors)
     return Point(**fields)
 
 
-def _delta(given: Any, index: int, errors: dict[str, list[str]]) -> Delta | None:
+def _parse_delta(given: Any, index: int, errors: dict[str, list[str]]) -> Delta | None:
     path = f"deltas[{index}]"
     if len(errors) >= MAX_ERRORS or not _is_object(given, path, _DELTA, errors):
         return None
-    fields = _fields(given, _DELTA, path, errors)
+    fields = _parse_fields(given, _DELTA, path, errors)
     missing = {"slo", "good", "total"} - fields.keys()
     for name in sorted(missing):
         errors.setdefault(f"{path}.{name}", ["Is required."])
@@ -172,7 +172,7 @@ def _is_object(given: Any, path: str, known: Mapping[str, Any], errors: dict[str
     return True
 
 
-def _fields(
+def _parse_fields(
     given: Mapping[str, Any],
     known: Mapping[str, Callable[[Any], Any]],
     path: str,
@@ -182,13 +182,13 @@ def _fields(
     for name, check in known.items():
         value = given.get(name)
         if value is not None:
-            read_in = _said(check, given, name, path, errors)
+            read_in = _parse_field(check, given, name, path, errors)
             if read_in is not None:
                 result[name] = read_in
     return result
 
 
-def _said(
+def _parse_field(
     check: Callable[[Any], Any],
     given: Mapping[str, Any],
     name: str,
@@ -215,25 +215,27 @@ def _check_good(fields: Mapping[str, Any], path: str, errors: dict[str, list[str
         errors.setdefault(f"{path}.good", ["Must not be more than total."])
 
 
-_USELESS = {
+_CONFLICTS = {
     "slo": "Either an SLO, or a metric of a service.",
     "good": "Either good and total, or buckets.",
     "total": "Either good and total, or buckets.",
 }
 _DELTA: Mapping[str, Callable[[Any], Any]] = {
-    "slo": field_parsers.text(MAX_NAME_LENGTH, empty=False),
-    "good": field_parsers.count,
-    "total": field_parsers.count,
-    "source": field_parsers.text(MAX_SOURCE_LENGTH),
-    "at": field_parsers.time,
+    "slo": field_parsers.text_parser(MAX_NAME_LENGTH, empty=False),
+    "good": field_parsers.parse_count,
+    "total": field_parsers.parse_count,
+    "source": field_parsers.text_parser(MAX_SOURCE_LENGTH),
+    "at": field_parsers.parse_time,
 }
 _POINT: Mapping[str, Callable[[Any], Any]] = {
     **_DELTA,
-    "boot": field_parsers.boot_name,
-    "started_at": field_parsers.time,
-    "metric": field_parsers.matching(_METRIC, "Must be 1 to 120 letters, digits, `.`, `_` or `-`."),
-    "service": field_parsers.matching(
+    "boot": field_parsers.parse_boot,
+    "started_at": field_parsers.parse_time,
+    "metric": field_parsers.pattern_parser(
+        _METRIC, "Must be 1 to 120 letters, digits, `.`, `_` or `-`."
+    ),
+    "service": field_parsers.pattern_parser(
         _SERVICE, "Must be 1 to 60 lower-case letters, digits and hyphens."
     ),
-    "buckets": field_parsers.buckets,
+    "buckets": field_parsers.parse_buckets,
 }

@@ -7,23 +7,23 @@ from datetime import datetime
 from django.db import transaction
 
 from slo.arithmetic import increments
-from slo.arithmetic.boots import TIMES
-from slo.arithmetic.increments import Growth
+from slo.arithmetic.boots import PRESENCE_BOOT
+from slo.arithmetic.increments import Increment
 from slo.counters import writer
 
 from . import deferred_updates, gate_events, series_store
-from .deferred_updates import Work
-from .fast_path import GoingOn
-from .gate_events import Grown
-from .sample_merger import Placing
+from .deferred_updates import CounterUpdate
+from .fast_path import FastPath
+from .gate_events import SourceIncrement
+from .sample_merger import SampleMerger
 from .samples import Counted, Sample
-from .series_store import Key, Known
+from .series_store import Key, StoredSeries
 
-__all__ = ["Counted", "Sample", "add"]
+__all__ = ["Counted", "Sample", "record_samples"]
 
 
 @transaction.atomic(savepoint=False)
-def add(
+def record_samples(
     samples: Iterable[Sample],
     *,
     now: datetime,
@@ -40,11 +40,11 @@ def add(
     told: dict[Key, list[Sample]] = {}
     for sample in samples:
         told.setdefault(sample[:2], []).append(sample)
-    locked = writer.lock({sli for sli, _ in told} | {one.sli for one in counted})
-    known = series_store.read(told.keys())
-    work = Work(locked)
-    grown = _count(counted, work, known)
-    going_on, placing = GoingOn(), Placing(work, known)
+    locked = writer.lock_slis({sli for sli, _ in told} | {one.sli for one in counted})
+    known = series_store.load_series(told.keys())
+    work = CounterUpdate(locked)
+    grown = _add_counted(counted, work, known)
+    going_on, placing = FastPath(), SampleMerger(work, known)
     news: Counter[int] = Counter()
     for key, some in told.items():
         if key[0] not in locked:
@@ -58,30 +58,30 @@ def add(
     placing.finish()
     for (sli, _), new in placing.news.items():
         news[sli] += new
-    deferred_updates.add(work, at_once=at_once)
+    deferred_updates.apply_update(work, at_once=at_once)
     if not is_noted:
-        gate_events.note([*grown, *placing.grown], locked)
+        gate_events.record_gate_events([*grown, *placing.grown], locked)
     return news
 
 
-def _count(
-    counted: Iterable[Counted], work: Work, known: Mapping[Key, Mapping[str, Known]]
-) -> list[Grown]:
+def _add_counted(
+    counted: Iterable[Counted], work: CounterUpdate, known: Mapping[Key, Mapping[str, StoredSeries]]
+) -> list[SourceIncrement]:
     """Add what was counted otherwise. Of what came at one moment nobody knows since when it was
     counted, other than since the source spoke last: gates count it from then on."""
-    grown: list[Grown] = []
+    grown: list[SourceIncrement] = []
     spoke: dict[Key, int] = {}
     for sli, source, began_at, ended_at, good, total in sorted(counted):
         if sli not in work.locked:
             continue
-        ended = increments.micros(ended_at)
-        began = min(increments.micros(began_at), ended)
-        step = Growth(began, ended, increments.exact(good), increments.exact(total))
+        ended = increments.to_micros(ended_at)
+        began = min(increments.to_micros(began_at), ended)
+        step = Increment(began, ended, increments.round_count(good), increments.round_count(total))
         work.grow(sli, step)
         work.cover(sli, (began, ended))
         if began == ended:
             key = sli, source
-            there = known.get(key, {}).get(TIMES)
+            there = known.get(key, {}).get(PRESENCE_BOOT)
             before = spoke.get(key, there.head.at if there else ended - increments.MINUTE)
             step = step._replace(began=min(before, ended))
             spoke[key] = ended

@@ -8,11 +8,11 @@ import orjson
 from django.db import connection
 
 from slo.arithmetic.boots import Boot
-from slo.arithmetic.increments import Sample, micros, minute_of
+from slo.arithmetic.increments import Sample, minute_of, to_micros
 from slo.counters import postgres_arrays
 
-AT_ONCE = 20_000
-USUAL = 60
+BATCH_SIZE = 20_000
+THIN_ABOVE = 60
 """Samples of one minute; of more those are left out that lie between two others."""
 Key = tuple[int, str]
 """A source of an SLI: its id, and the source's name."""
@@ -68,7 +68,7 @@ _APPEND = f"""
     ON CONFLICT (series_id, minute) DO UPDATE SET (at, good, total) = (
         SELECT s.at[:kept] || excluded.at, s.good[:kept] || excluded.good,
                s.total[:kept] || excluded.total
-        FROM (SELECT n - (CASE WHEN n >= {USUAL}
+        FROM (SELECT n - (CASE WHEN n >= {THIN_ABOVE}
             AND s.good[n - 1] <= s.good[n] AND s.good[n] <= excluded.good[1]
             AND s.total[n - 1] <= s.total[n] AND s.total[n] <= excluded.total[1]
             AND s.total[n - 1] - s.good[n - 1] <= s.total[n] - s.good[n]
@@ -84,7 +84,7 @@ _REPLACE = """
 """
 
 
-class Known(NamedTuple):
+class StoredSeries(NamedTuple):
     """A series as it is kept, with times in microseconds since 1970: the last of its samples, and
     what :class:`Boot` says of it."""
 
@@ -96,28 +96,31 @@ class Known(NamedTuple):
 
     def begins_earlier(self, started_at: datetime) -> bool:
         """Whether it began earlier than was known, if it began then."""
-        return self.started is None or micros(started_at) < self.started
+        return self.started is None or to_micros(started_at) < self.started
 
     def boot(self, samples: list[Sample]) -> Boot:
         return Boot(samples, self.first, self.counted_from, self.started)
 
 
-def read(keys: Collection[Key]) -> dict[Key, dict[str, Known]]:
+def load_series(keys: Collection[Key]) -> dict[Key, dict[str, StoredSeries]]:
     """The series of these sources, by boot."""
-    found: dict[Key, dict[str, Known]] = {}
+    found: dict[Key, dict[str, StoredSeries]] = {}
     with connection.cursor() as cursor:
         slis, sources = (key[0] for key in keys), (key[1] for key in keys)
         cursor.execute(
             _SERIES,
-            {"slis": postgres_arrays.numbers(slis), "sources": postgres_arrays.texts(sources)},
+            {
+                "slis": postgres_arrays.number_array(slis),
+                "sources": postgres_arrays.text_array(sources),
+            },
         )
         for sli, source, boot, one, started, first, counted, *head in cursor.fetchall():
-            known = Known(one, started, first, counted, Sample(*head))
+            known = StoredSeries(one, started, first, counted, Sample(*head))
             found.setdefault((sli, source), {})[boot] = known
     return found
 
 
-def near(wanted: Iterable[tuple[Known, int, int]]) -> dict[int, list[Sample]]:
+def load_around(wanted: Iterable[tuple[StoredSeries, int, int]]) -> dict[int, list[Sample]]:
     """The samples of series (by id) from the last minute before the first of two to the next one
     after the second, as far as there are any; at least the last one of all."""
     asked = {known.id: (known, low, high) for known, low, high in wanted}
@@ -130,7 +133,7 @@ def near(wanted: Iterable[tuple[Known, int, int]]) -> dict[int, list[Sample]]:
     return {one: found.get(one, [known.head]) for one, (known, _, _) in asked.items()}
 
 
-def write(
+def save_series(
     new: Sequence[tuple[Key, str, Boot, Sample]], changed: Sequence[tuple[int, Boot, Sample]]
 ) -> dict[tuple[Key, str], int]:
     """Write what series say last, each with its boot as it stands; the ids of the `new` ones."""
@@ -149,7 +152,9 @@ def write(
     return ids
 
 
-def keep(appended: Mapping[int, Sequence[Sample]], merged: Mapping[int, Sequence[Sample]]) -> None:
+def save_samples(
+    appended: Mapping[int, Sequence[Sample]], merged: Mapping[int, Sequence[Sample]]
+) -> None:
     """Keep samples of series (by id): those of `appended` come after all that are kept; those of
     `merged` are all that there are of the minutes that they are of."""
     with connection.cursor() as cursor:
@@ -164,17 +169,17 @@ def _by_minute(series: int, samples: Iterable[Sample]) -> Iterable[dict[str, Any
     for sample in samples:
         minutes.setdefault(minute_of(sample.at), []).append(sample)
     for minute, some in minutes.items():
-        at, good, total = map(list, zip(*thinned(some), strict=True))
+        at, good, total = map(list, zip(*thin_samples(some), strict=True))
         yield {"series": series, "minute": minute, "at": at, "good": good, "total": total}
 
 
-def thinned(samples: list[Sample]) -> list[Sample]:
+def thin_samples(samples: list[Sample]) -> list[Sample]:
     """Of very many only those without which something would be counted otherwise: all between
     two others, where counters only grew, are left out."""
-    if len(samples) <= USUAL:
+    if len(samples) <= THIN_ABOVE:
         return samples
-    kept = samples[:USUAL]
-    for sample in samples[USUAL:]:
+    kept = samples[:THIN_ABOVE]
+    for sample in samples[THIN_ABOVE:]:
         if _grew(kept[-2], kept[-1]) and _grew(kept[-1], sample):
             kept.pop()
         kept.append(sample)
@@ -195,7 +200,7 @@ def _columns(boot: Boot, head: Sample) -> dict[str, Any]:
 
 
 def _slices(rows: Sequence[Any]) -> Iterable[Sequence[Any]]:
-    return (rows[start : start + AT_ONCE] for start in range(0, len(rows), AT_ONCE))
+    return (rows[start : start + BATCH_SIZE] for start in range(0, len(rows), BATCH_SIZE))
 
 
 def _json(rows: Iterable[Mapping[str, Any]]) -> str:

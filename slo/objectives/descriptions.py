@@ -19,17 +19,17 @@ NAMES = {
 }
 
 
-def percent(share: Any) -> str:
+def format_percent(share: Any) -> str:
     """`99.9 %`, with every digit of it."""
     return f"{(Decimal(str(share)) * 100).normalize():f} %"
 
 
-def rule(one: Mapping[str, Any]) -> str:
+def describe_rule(one: Mapping[str, Any]) -> str:
     """`1h and 5m above 14: page`."""
     return f"{one['long']} and {one['short']} above {one['burn_rate']:g}: {one['severity']}"
 
 
-def action(one: Mapping[str, Any]) -> str:
+def describe_action(one: Mapping[str, Any]) -> str:
     """`On a page, stop experiment:x for 1h`."""
     does = "hold its ramps"
     if one["do"] == "trip":
@@ -39,16 +39,18 @@ def action(one: Mapping[str, Any]) -> str:
     return f"On {ON.get(one['on'], one['on'])}, {does}{also}"
 
 
-def source(one: Mapping[str, Any]) -> str:
+def describe_source(one: Mapping[str, Any]) -> str:
     if one.get("type") != "prometheus":
         return "pushed to us"
     return f"Prometheus at {one['url']}\ngood: {one['good']}\ntotal: {one['total']}"
 
 
-def differences(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> Sequence[Change]:
+def describe_changes(
+    before: Mapping[str, Any] | None, after: Mapping[str, Any]
+) -> Sequence[Change]:
     """Only what would change, each in words."""
-    old = picture(before) if before else {}
-    new = picture(after)
+    old = describe_document(before) if before else {}
+    new = describe_document(after)
     return [
         Change(NAMES.get(name, name), old.get(name, ""), new[name], True)
         for name in FIELDS
@@ -56,17 +58,17 @@ def differences(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> S
     ]
 
 
-def picture(document: Mapping[str, Any]) -> dict[str, str]:
+def describe_document(document: Mapping[str, Any]) -> dict[str, str]:
     """Every field in words, by name."""
     found = {name: _plain(document.get(name)) for name in FIELDS}
-    found["target"] = percent(document["target"])
+    found["target"] = format_percent(document["target"])
     days = document["window_days"]
     found["window_days"] = "1 day" if days == 1 else f"{days} days"
     if found["threshold_ms"]:
         found["threshold_ms"] += " ms"
-    found["source"] = source(document["source"])
-    found["rules"] = "\n".join(map(rule, document["rules"]))
-    found["actions"] = "\n".join(map(action, document["actions"]))
+    found["source"] = describe_source(document["source"])
+    found["rules"] = "\n".join(map(describe_rule, document["rules"]))
+    found["actions"] = "\n".join(map(describe_action, document["actions"]))
     return found
 
 

@@ -1,7 +1,7 @@
 """An SLO as the API shows it: read whole and strictly, and told from its row.
 
-What is left out has its default; what nobody knows is refused. Pure but for :func:`said` and
-:func:`say`, which are about a row.
+What is left out has its default; what nobody knows is refused. Pure but for :func:`to_document` and
+:func:`apply_document`, which are about a row.
 """
 
 import re
@@ -24,7 +24,7 @@ Document = dict[str, Any]
 
 MAX_NAME_LENGTH = 100
 NAME = rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_NAME_LENGTH - 1}}}"
-RESERVED = frozenset({"new", "thresholds"})
+RESERVED_NAMES = frozenset({"new", "thresholds"})
 """Pages of their own, where those of SLOs are."""
 SERVICE = r"[a-z0-9-]{1,60}"
 MAX_DAYS = 366
@@ -39,28 +39,28 @@ KINDS = tuple(Slo.Kind.values)
 _NAME, _SERVICE = re.compile(NAME, re.ASCII), re.compile(SERVICE, re.ASCII)
 
 
-def checked(name: str, fields: Mapping[str, Any]) -> Document:
+def validate(name: str, fields: Mapping[str, Any]) -> Document:
     """The whole document of these fields (without the name). Raises :class:`InvalidInput`, which
     names each wrong one (`rules.0.burn_rate`)."""
     errors: Errors = {}
     _check_name(name, errors)
     values.refuse_unknown("", fields, FIELDS, errors)
-    kind = values.choice("kind", _given(fields, "kind", "availability"), KINDS, errors)
+    kind = values.choice("kind", _given_or(fields, "kind", "availability"), KINDS, errors)
     service = values.text("service", fields.get("service"), 60, errors)
-    if service and not is_service(service):
+    if service and not is_valid_service(service):
         put(errors, "service", "Must be 1 to 60 of the letters, digits and signs a-z 0-9 -")
     target = _target(fields.get("target"), errors)
-    days = values.whole("window_days", _given(fields, "window_days", 30), 1, MAX_DAYS, errors)
+    days = values.whole("window_days", _given_or(fields, "window_days", 30), 1, MAX_DAYS, errors)
     document = {
         "service": service,
         "kind": kind,
-        "target": presets.plain(target),
+        "target": presets.json_number(target),
         "window_days": days,
         "threshold_ms": _threshold(fields.get("threshold_ms"), kind, errors),
         "source": read_source(fields.get("source"), errors),
         "rules": read_rules(fields.get("rules"), target, days, errors),
         "min_events": values.whole(
-            "min_events", _given(fields, "min_events", 0), 0, MAX_EVENTS, errors
+            "min_events", _given_or(fields, "min_events", 0), 0, MAX_EVENTS, errors
         ),
         "actions": read_actions(fields.get("actions"), service, errors),
         "description": values.text("description", fields.get("description"), 4000, errors),
@@ -72,7 +72,7 @@ def checked(name: str, fields: Mapping[str, Any]) -> Document:
     return document
 
 
-def said(slo: Slo) -> Document:
+def to_document(slo: Slo) -> Document:
     """The document of a row, without the name."""
     found = {field: getattr(slo, field) for field in FIELDS}
     return {
@@ -84,38 +84,38 @@ def said(slo: Slo) -> Document:
 
 def threshold_as_number(threshold_ms: float | None) -> int | float | None:
     """Return a threshold as a number, as an integer if it is whole."""
-    return None if threshold_ms is None else presets.plain(Decimal(str(threshold_ms)))
+    return None if threshold_ms is None else presets.json_number(Decimal(str(threshold_ms)))
 
 
-def say(slo: Slo, document: Mapping[str, Any]) -> None:
-    """Have a row say what :func:`checked` has read; nothing is written."""
+def apply_document(slo: Slo, document: Mapping[str, Any]) -> None:
+    """Have a row say what :func:`validate` has read; nothing is written."""
     for field in FIELDS:
         setattr(slo, field, document[field])
     slo.target = Decimal(str(document["target"]))
 
 
-def objective(document: Mapping[str, Any]) -> Objective:
+def to_objective(document: Mapping[str, Any]) -> Objective:
     """A document as its arithmetic sees it; numbers mean exactly what was written."""
     return Objective(
         target=Decimal(str(document["target"])),
         window_days=document["window_days"],
-        rules=objective_loader.rules(document["rules"]),
+        rules=objective_loader.parse_rules(document["rules"]),
         min_events=document["min_events"],
     )
 
 
-def is_name(text: str) -> bool:
-    return _NAME.fullmatch(text) is not None and text not in RESERVED
+def is_valid_name(text: str) -> bool:
+    return _NAME.fullmatch(text) is not None and text not in RESERVED_NAMES
 
 
-def is_service(text: str) -> bool:
+def is_valid_service(text: str) -> bool:
     return _SERVICE.fullmatch(text) is not None
 
 
 def _check_name(name: str, errors: Errors) -> None:
-    if name in RESERVED:
+    if name in RESERVED_NAMES:
         put(errors, "name", "That is a page of its own; take another name.")
-    elif not is_name(name):
+    elif not is_valid_name(name):
         put(
             errors,
             "name",
@@ -160,6 +160,6 @@ def _threshold(given: Any, kind: str, errors: Errors) -> float | None:
     return None
 
 
-def _given(fields: Mapping[str, Any], name: str, default: Any) -> Any:
+def _given_or(fields: Mapping[str, Any], name: str, default: Any) -> Any:
     value = fields.get(name)
     return default if value is None else value

@@ -13,7 +13,7 @@ from controlplane.core.errors import Conflict, InvalidInput, NotFound
 from controlplane.core.live.notes import changed
 from controlplane.core.reasons import unreadable
 from slo.arithmetic.minutes import end_of, minute_of
-from slo.evaluation.status import judged_at, status
+from slo.evaluation.status import due_minute, load_status
 from slo.models import Exclusion, Slo
 
 from . import services
@@ -22,13 +22,13 @@ from .permissions import SCOPE
 ADVICE = "Say what happened, such as the maintenance and its ticket."
 BACK_ADVICE = "Say why it counts after all."
 MAX_DURATION = timedelta(days=90)
-AHEAD = timedelta(days=90)
-BACK = timedelta(days=400)
+MAX_AHEAD = timedelta(days=90)
+MAX_AGE = timedelta(days=400)
 MAX_EXCLUSIONS = 500
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ExclusionOutcome:
     """The exclusion, and the budget (as the status shows it) before and after."""
 
     exclusion: Exclusion
@@ -36,7 +36,7 @@ class Outcome:
     after: dict[str, Any]
 
 
-def add(
+def add_exclusion(
     *,
     name: str,
     starts_at: datetime,
@@ -44,7 +44,7 @@ def add(
     reason: str,
     actor: Actor,
     now: datetime,
-) -> Outcome:
+) -> ExclusionOutcome:
     """Have the minutes that the span touches not count. Raises :class:`Forbidden`,
     :class:`NotFound`, :class:`InvalidInput` or :class:`Conflict`."""
     actor.require(SCOPE)
@@ -62,14 +62,14 @@ def add(
             created_by=actor.label,
             created_at=now,
         )
-        outcome = Outcome(exclusion, before, _budget(slo, now))
-        _tell("slo.exclusion_added", slo, outcome, reason, actor, now)
+        outcome = ExclusionOutcome(exclusion, before, _budget(slo, now))
+        _record("slo.exclusion_added", slo, outcome, reason, actor, now)
         return outcome
 
 
-def remove(
+def remove_exclusion(
     *, name: str, exclusion_id: int, reason: str = "", actor: Actor, now: datetime
-) -> Outcome:
+) -> ExclusionOutcome:
     """Have a span count again. Raises :class:`Forbidden`, :class:`NotFound`,
     :class:`InvalidInput`."""
     actor.require(SCOPE)
@@ -84,8 +84,8 @@ def remove(
         before = _budget(slo, now)
         exclusion.removed_at, exclusion.removed_by = now, actor.label
         exclusion.save(update_fields=["removed_at", "removed_by"])
-        outcome = Outcome(exclusion, before, _budget(slo, now))
-        _tell("slo.exclusion_removed", slo, outcome, reason, actor, now)
+        outcome = ExclusionOutcome(exclusion, before, _budget(slo, now))
+        _record("slo.exclusion_removed", slo, outcome, reason, actor, now)
         return outcome
 
 
@@ -100,9 +100,9 @@ def _whole_minutes(
         errors["ends_at"] = ["Must be later than the start."]
     elif ends_at - starts_at > MAX_DURATION:
         errors["ends_at"] = [f"At most {durations.readable(MAX_DURATION)} after the start."]
-    if not now - BACK <= starts_at <= now + AHEAD:
+    if not now - MAX_AGE <= starts_at <= now + MAX_AHEAD:
         errors["starts_at"] = [
-            f"Must be within the last {BACK.days} or the next {AHEAD.days} days."
+            f"Must be within the last {MAX_AGE.days} or the next {MAX_AHEAD.days} days."
         ]
     if errors:
         raise InvalidInput(errors)
@@ -111,12 +111,12 @@ def _whole_minutes(
 
 
 def _budget(slo: Slo, now: datetime) -> dict[str, Any]:
-    budget: dict[str, Any] = status(slo, end_of(judged_at(now)))["budget"]
+    budget: dict[str, Any] = load_status(slo, end_of(due_minute(now)))["budget"]
     return budget
 
 
-def _tell(
-    action: str, slo: Slo, outcome: Outcome, reason: str, actor: Actor, now: datetime
+def _record(
+    action: str, slo: Slo, outcome: ExclusionOutcome, reason: str, actor: Actor, now: datetime
 ) -> None:
     changed("slo", slo.name)
     exclusion = outcome.exclusion
@@ -128,7 +128,7 @@ def _tell(
     audit.record(
         actor=actor,
         action=action,
-        target=services.target(slo.name),
+        target=services.audit_target(slo.name),
         reason=reason.strip(),
         before={**span, "budget": outcome.before},
         after={**span, "budget": outcome.after},

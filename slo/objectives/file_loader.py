@@ -22,7 +22,7 @@ from .permissions import require_admin
 ACTIONS = ("slo.created", "slo.changed", "slo.removed")
 
 
-def load(
+def load_slo_file(
     texts: dict[str, str], *, keep_edited: bool, dry_run: bool, actor: Actor, now: datetime
 ) -> Loaded:
     """Have the SLOs that the file names be as it says. What it does not name is left alone.
@@ -31,25 +31,25 @@ def load(
     :class:`InvalidInput`, which names file and key, and :class:`Conflict` if there is no room.
     """
     require_admin(actor)
-    wanted = slo_file.read(texts[slo_file.FILE])
-    known = {slo.name: documents.said(slo) for slo in Slo.objects.present()}
+    wanted = slo_file.parse_slo_file(texts[slo_file.FILE])
+    known = {slo.name: documents.to_document(slo) for slo in Slo.objects.present()}
     edited = edited_by_hand(ACTIONS)
     changes, told = [], []
     for name in sorted(wanted.slos):
         before, after = known.get(name), wanted.slos[name]
-        by_hand = edited.get(services.target(name), "")
+        by_hand = edited.get(services.audit_target(name), "")
         if by_hand and keep_edited:
             changes.append(Change("SLO", name, KEPT, edited=by_hand))
             continue
         changes.append(_change(name, before, after, by_hand))
         if before != after and not dry_run:
-            _, row = services.write(name, after, now)
+            _, row = services.write_slo(name, after, now)
             told += [{**row, "reason": REASON}] if row else []
     elsewhere = tuple(f"SLO {name}" for name in sorted(known.keys() - wanted.slos.keys()))
     return Loaded(tuple(changes), wanted.remarks, elsewhere, told)
 
 
-def nothing_yet() -> bool:
+def has_no_slos() -> bool:
     """Whether there never was an SLO here."""
     return not Slo.objects.exists()
 
@@ -59,7 +59,7 @@ def _change(name: str, before: Any, after: documents.Document, by_hand: str) -> 
         return Change("SLO", name, SAME)
     lines = tuple(
         f"{one.field}: {_line(one.before)} → {_line(one.after)}"
-        for one in descriptions.differences(before, after)
+        for one in descriptions.describe_changes(before, after)
     )
     return Change("SLO", name, NEW if before is None else CHANGED, lines, by_hand)
 

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from slo.arithmetic.minutes import MINUTES_A_DAY, length
-from slo.arithmetic.objective import PAGE, TICKET, Rule
+from slo.arithmetic.minutes import MINUTES_A_DAY, window_minutes
+from slo.arithmetic.objective import PAGE, TICKET, BurnRateRule
 
 Document = dict[str, Any]
 
 SEED = (
-    Rule("1h", "5m", Decimal(14), PAGE),
-    Rule("6h", "30m", Decimal(6), TICKET),
+    BurnRateRule("1h", "5m", Decimal(14), PAGE),
+    BurnRateRule("6h", "30m", Decimal(6), TICKET),
 )
 SHARES = (
     ("1h", "5m", Decimal("0.02"), PAGE),
@@ -34,16 +34,21 @@ class Preset:
 
     title: str
     about: str
-    rules: Callable[[int], tuple[Rule, ...]]
+    rules: Callable[[int], tuple[BurnRateRule, ...]]
 
 
-def scaled(window_days: int) -> tuple[Rule, ...]:
+def scale_rules(window_days: int) -> tuple[BurnRateRule, ...]:
     """The workbook's rules for a period of so many days; windows longer than it are left out."""
     period = window_days * MINUTES_A_DAY
     return tuple(
-        Rule(long, short, (share * period / length(long)).quantize(PRECISION).normalize(), severity)
+        BurnRateRule(
+            long,
+            short,
+            (share * period / window_minutes(long)).quantize(PRECISION).normalize(),
+            severity,
+        )
         for long, short, share, severity in SHARES
-        if length(long) <= period
+        if window_minutes(long) <= period
     )
 
 
@@ -56,15 +61,15 @@ PRESETS = {
     "workbook": Preset(
         "Workbook, scaled to the period",
         "2 % of the budget in 1 h or 5 % in 6 h pages; 10 % in 24 h or in 3 d is a ticket.",
-        scaled,
+        scale_rules,
     ),
 }
 
 
-def fitting(name: str, target: Decimal, window_days: int) -> list[Document]:
+def reachable_rules(name: str, target: Decimal, window_days: int) -> list[Document]:
     """The rules of a preset as documents, without those that could never fire at this target."""
     rules = PRESETS[name].rules(window_days)
-    return [document(rule) for rule in rules if can_fire(rule.burn_rate, target)]
+    return [rule_document(rule) for rule in rules if can_fire(rule.burn_rate, target)]
 
 
 def can_fire(burn_rate: Decimal, target: Decimal) -> bool:
@@ -72,16 +77,16 @@ def can_fire(burn_rate: Decimal, target: Decimal) -> bool:
     return burn_rate * (1 - target) < 1
 
 
-def document(rule: Rule) -> Document:
+def rule_document(rule: BurnRateRule) -> Document:
     """A rule as the API shows it."""
     return {
         "long": rule.long,
         "short": rule.short,
-        "burn_rate": plain(rule.burn_rate),
+        "burn_rate": json_number(rule.burn_rate),
         "severity": rule.severity,
     }
 
 
-def plain(number: Decimal) -> int | float:
+def json_number(number: Decimal) -> int | float:
     """A number of JSON, whole where it is."""
     return int(number) if number == number.to_integral_value() else float(number)

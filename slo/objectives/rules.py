@@ -7,7 +7,7 @@ from typing import Any
 from controlplane.core import values
 from controlplane.core.durations import canonical
 from controlplane.core.values import Errors, put
-from slo.arithmetic.minutes import MINUTES_A_DAY, end_of, length
+from slo.arithmetic.minutes import MINUTES_A_DAY, end_of, window_minutes
 from slo.arithmetic.objective import PAGE, TICKET
 
 from . import presets
@@ -15,7 +15,7 @@ from . import presets
 MAX_RULES = 20
 FIELDS = ("long", "short", "burn_rate", "severity")
 SEVERITIES = (PAGE, TICKET)
-SHORT_IS = 12
+SHORT_DIVISOR = 12
 """Unless it is said, the short window is so many times shorter than the long one."""
 
 
@@ -25,9 +25,13 @@ def read_rules(
     """Rules as documents; the default ones that can fire if nothing is given, none if they are an
     empty list."""
     if given is None:
-        found = presets.fitting("default", target, window_days)
+        found = presets.reachable_rules("default", target, window_days)
         if not found:
-            put(errors, "rules", f"The usual ones could never fire: {_most(target)} Give others.")
+            put(
+                errors,
+                "rules",
+                f"The usual ones could never fire: {_max_burn_rate(target)} Give others.",
+            )
         return found
     if not isinstance(given, list) or len(given) > MAX_RULES:
         put(errors, "rules", f"Must be a list of at most {MAX_RULES}.")
@@ -38,7 +42,11 @@ def read_rules(
     seen: dict[Any, int] = {}
     for place, rule in enumerate(rules):
         if rule:
-            key = length(rule["long"]), length(rule["short"]), Decimal(str(rule["burn_rate"]))
+            key = (
+                window_minutes(rule["long"]),
+                window_minutes(rule["short"]),
+                Decimal(str(rule["burn_rate"])),
+            )
             if (first := seen.setdefault(key, place)) != place:
                 put(errors, f"rules.{place}", f"Looks at the same as rule {first}.")
     return rules
@@ -58,7 +66,7 @@ def _rule(
     if given.get("short") is not None:
         short, short_minutes = _window(f"{path}.short", given["short"], errors)
     elif long_minutes:
-        short_minutes = max(1, -(-long_minutes // SHORT_IS))
+        short_minutes = max(1, -(-long_minutes // SHORT_DIVISOR))
         short = canonical(end_of(short_minutes) - end_of(0))
     if long_minutes > window_days * MINUTES_A_DAY:
         put(errors, f"{path}.long", f"Must not be longer than the period, {window_days}d.")
@@ -77,7 +85,7 @@ def _window(path: str, given: Any, errors: Errors) -> tuple[str, int]:
         put(errors, path, "Write how long the window is, such as 1h.")
         return "", 0
     try:
-        minutes = length(given)
+        minutes = window_minutes(given)
     except ValueError as error:
         put(errors, path, str(error))
         return "", 0
@@ -93,11 +101,11 @@ def _burn_rate(path: str, given: Any, target: Decimal, errors: Errors) -> float:
     if value <= 0:
         put(errors, path, "Must be above 0.")
     elif not presets.can_fire(Decimal(str(value)), target):
-        put(errors, path, f"It could never fire: {_most(target)}")
+        put(errors, path, f"It could never fire: {_max_burn_rate(target)}")
     return value
 
 
-def _most(target: Decimal) -> str:
+def _max_burn_rate(target: Decimal) -> str:
     """The largest burn rate there can be."""
     most = 1 / (1 - target)
     shown = f"{most:,.4f}".rstrip("0").rstrip(".")

@@ -20,7 +20,7 @@ from .sources_and_actions import PROMETHEUS
 MAX_SLOS = 20_000
 
 
-def put(
+def put_slo(
     *,
     name: str,
     fields: Mapping[str, Any],
@@ -31,57 +31,57 @@ def put(
 ) -> Slo:
     """Make the SLO, or have it say exactly this from now on; what it counts stays.
 
-    `fields` are those of :func:`documents.checked`. With `version`, only if it still is of that
+    `fields` are those of :func:`documents.validate`. With `version`, only if it still is of that
     one. What is the same already changes nothing. Raises :class:`Forbidden`,
     :class:`InvalidInput` or :class:`Conflict`. One that is made just now has `created_at == now`.
     """
     require_admin(actor)
-    wanted = documents.checked(name, fields)
+    wanted = documents.validate(name, fields)
     with transaction.atomic():
-        slo, row = write(name, wanted, now, version=version)
+        slo, row = write_slo(name, wanted, now, version=version)
         if row is not None:
             audit.record(**row, reason=reason.strip(), actor=actor, now=now)
         return slo
 
 
-def write(
+def write_slo(
     name: str, wanted: documents.Document, now: datetime, *, version: int | None = None
 ) -> tuple[Slo, dict[str, Any] | None]:
-    """Have the SLO say what :func:`documents.checked` has read, in the caller's transaction;
+    """Have the SLO say what :func:`documents.validate` has read, in the caller's transaction;
     returns what the audit trail is to be told, last, or None if that is the same already."""
     slo = _locked(name)
-    before = None if slo is None else documents.said(slo)
+    before = None if slo is None else documents.to_document(slo)
     _require_version(slo, version)
     if slo is not None and before == wanted:
         return slo, None
     if slo is None:
-        slo = _made(name, wanted, now)
+        slo = _create(name, wanted, now)
     else:
-        documents.say(slo, wanted)
+        documents.apply_document(slo, wanted)
         slo.version += 1
         slo.changed_at = now
         slo.save()
-    sli = slis.of_slo(slo)
+    sli = slis.get_or_create_sli(slo)
     if before is not None and before["source"] != wanted["source"]:
-        _ask_anew(sli)
+        _reset_polling(sli)
     changed("slo", slo.name)
-    return slo, told(name, before, wanted)
+    return slo, audit_row(name, before, wanted)
 
 
-def remove(*, name: str, reason: str = "", actor: Actor, now: datetime) -> Slo:
+def remove_slo(*, name: str, reason: str = "", actor: Actor, now: datetime) -> Slo:
     """Take an SLO out: nothing is counted or judged any more, and its open alerts resolve. A new
     one of this name begins anew. Raises :class:`Forbidden` or :class:`NotFound`."""
     require_admin(actor)
     with transaction.atomic():
         slo = find_locked(name)
-        before = documents.said(slo)
+        before = documents.to_document(slo)
         slo.removed_at = slo.changed_at = now
         slo.save(update_fields=["removed_at", "changed_at"])
         changed("slo", slo.name)
         audit.record(
             actor=actor,
             action="slo.removed",
-            target=target(name),
+            target=audit_target(name),
             reason=reason.strip(),
             before=before,
             now=now,
@@ -89,9 +89,9 @@ def remove(*, name: str, reason: str = "", actor: Actor, now: datetime) -> Slo:
         return slo
 
 
-def find(name: str) -> Slo:
+def find_slo(name: str) -> Slo:
     """The SLO of this name; raises :class:`NotFound`."""
-    slo = Slo.objects.present().filter(name=name).first() if documents.is_name(name) else None
+    slo = Slo.objects.present().filter(name=name).first() if documents.is_valid_name(name) else None
     if slo is None:
         raise _not_found()
     return slo
@@ -99,7 +99,7 @@ def find(name: str) -> Slo:
 
 def find_locked(name: str) -> Slo:
     """The same, locked against other changes; raises :class:`NotFound`."""
-    slo = _locked(name) if documents.is_name(name) else None
+    slo = _locked(name) if documents.is_valid_name(name) else None
     if slo is None:
         raise _not_found()
     return slo
@@ -107,33 +107,35 @@ def find_locked(name: str) -> Slo:
 
 def require_new(name: str) -> None:
     """Raise :class:`Conflict` if there is an SLO of this name."""
-    if documents.is_name(name) and Slo.objects.present().filter(name=name).exists():
+    if documents.is_valid_name(name) and Slo.objects.present().filter(name=name).exists():
         raise Conflict(f"There is an SLO {name} already; change it with PUT.")
 
 
-def told(name: str, before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> dict[str, Any]:
+def audit_row(
+    name: str, before: Mapping[str, Any] | None, after: Mapping[str, Any]
+) -> dict[str, Any]:
     """What the audit trail is told of an SLO that says something else now."""
     return {
         "action": "slo.created" if before is None else "slo.changed",
-        "target": target(name),
+        "target": audit_target(name),
         "before": before,
         "after": after,
     }
 
 
-def target(name: str) -> str:
+def audit_target(name: str) -> str:
     """What audit rows about it, and its messages' thread, are about."""
     return f"slo:{name}"
 
 
-def _made(name: str, document: Mapping[str, Any], now: datetime) -> Slo:
+def _create(name: str, document: Mapping[str, Any], now: datetime) -> Slo:
     if Slo.objects.present().count() >= MAX_SLOS:
         raise Conflict(f"No more than {MAX_SLOS:,} SLOs may be here.")
     new = Slo(name=name, created_at=now, changed_at=now)
-    documents.say(new, document)
+    documents.apply_document(new, document)
     Slo.objects.bulk_create([new], ignore_conflicts=True)
     slo = _locked(name)
-    if slo is None or slo.created_at != now or documents.said(slo) != document:
+    if slo is None or slo.created_at != now or documents.to_document(slo) != document:
         raise Conflict(f"Somebody else made {name} just now; look at it first.")
     return slo
 
@@ -143,7 +145,7 @@ def _locked(name: str) -> Slo | None:
     return rows.filter(name=name, removed_at__isnull=True).first()
 
 
-def _ask_anew(sli: Sli) -> None:
+def _reset_polling(sli: Sli) -> None:
     """Another server or query counts from another number: what it says first is the baseline, and
     not growth. What was counted until now stays."""
     # First, as whoever adds what the old one said holds this row: then there is nothing to come.

@@ -13,7 +13,7 @@ from typing import Any
 from controlplane.core.configuration.files import parse
 from controlplane.core.errors import InvalidInput
 from controlplane.core.values import Errors, put
-from slo.arithmetic.minutes import length
+from slo.arithmetic.minutes import window_minutes
 from slo.arithmetic.objective import PAGE, TICKET
 
 from . import documents, presets
@@ -22,7 +22,7 @@ FILE = "slo.yaml"
 SHORTHANDS = ("availability", "error_rate")
 PARTS = ("service", "slos", "burn_rate_alerts", *SHORTHANDS)
 ALERT_FIELDS = {"window": "long", "short": "short", "burn_rate": "burn_rate"}
-AT_ONCE = 60
+MAX_PAGE_MINUTES = 60
 """Minutes: a rule over a window up to it pages, unless it says what it does."""
 _PERCENTILE = re.compile(r"p([1-9][0-9]?(?:\.[0-9]+)?)_latency")
 _SHARE = re.compile(r"<?\s*([0-9]+(?:\.[0-9]+)?)\s*(%?)")
@@ -32,7 +32,7 @@ _MILLISECONDS = {"ms": 1, "s": 1000, "m": 60_000}
 
 
 @dataclass(frozen=True)
-class Wanted:
+class SloFile:
     """Documents by name, each with the key of the file that says it, and remarks."""
 
     slos: Mapping[str, documents.Document]
@@ -40,12 +40,12 @@ class Wanted:
     remarks: tuple[str, ...] = ()
 
 
-def read(text: str) -> Wanted:
+def parse_slo_file(text: str) -> SloFile:
     """What the file says. Raises :class:`InvalidInput`, which names its keys."""
     errors: Errors = {}
     given = parse(FILE, text, errors)
     service = given.get("service") or ""
-    if not isinstance(service, str) or (service and not documents.is_service(service)):
+    if not isinstance(service, str) or (service and not documents.is_valid_service(service)):
         put(errors, f"{FILE}: service", "Must be a service's slug, such as core.")
         service = ""
     alerts = _alerts(given.get("burn_rate_alerts"), errors)
@@ -57,16 +57,16 @@ def read(text: str) -> Wanted:
             put(errors, f"{FILE}: {key}", f"{name} is there already, as {keys[name]}.")
             continue
         if "rules" not in fields and alerts is not None:
-            fields["rules"] = _fitting(name, fields, alerts, remarks)
+            fields["rules"] = _reachable_rules(name, fields, alerts, remarks)
         keys[name] = key
         try:
-            slos[name] = documents.checked(name, fields)
+            slos[name] = documents.validate(name, fields)
         except InvalidInput as error:
             for path, said in error.errors.items():
                 errors[f"{FILE}: {key}: {path}"] = said
     if errors:
         raise InvalidInput(errors)
-    return Wanted(slos, keys, tuple(remarks))
+    return SloFile(slos, keys, tuple(remarks))
 
 
 def _entries(
@@ -79,13 +79,13 @@ def _entries(
         fields: dict[str, Any] = {"service": service}
         if percentile:
             share = Decimal(percentile[1]) / 100
-            fields |= {"kind": "latency", "target": presets.plain(share)}
+            fields |= {"kind": "latency", "target": presets.json_number(share)}
             fields["threshold_ms"] = _milliseconds(path, value, errors)
         elif key == "availability":
             fields |= {"kind": "availability", "target": _share(path, value, errors)}
         elif key == "error_rate":
             bad = _share(path, value, errors)
-            good = None if bad is None else presets.plain(1 - Decimal(str(bad)))
+            good = None if bad is None else presets.json_number(1 - Decimal(str(bad)))
             fields |= {"kind": "ratio", "target": good}
         elif key == "slos":
             yield from _named(value, service, errors)
@@ -128,7 +128,7 @@ def _alerts(given: Any, errors: Errors) -> list[dict[str, Any]] | None:
     for place, one in enumerate(given):
         written = _ALERT.fullmatch(one) if isinstance(one, str) else None
         if written:
-            burn_rate = presets.plain(Decimal(written[2]))
+            burn_rate = presets.json_number(Decimal(written[2]))
             one = {"window": written[1], "burn_rate": burn_rate}
         if not isinstance(one, Mapping) or one.keys() - {*ALERT_FIELDS, "severity"}:
             said = "Must be {window, burn_rate, severity}, or a text: 1h burn rate > 14."
@@ -139,7 +139,7 @@ def _alerts(given: Any, errors: Errors) -> list[dict[str, Any]] | None:
     return found
 
 
-def _fitting(
+def _reachable_rules(
     name: str, fields: Mapping[str, Any], alerts: list[dict[str, Any]], remarks: list[str]
 ) -> list[dict[str, Any]]:
     """Rules for all, without those that this SLO's target can never reach."""
@@ -161,7 +161,7 @@ def _fitting(
 
 def _severity(window: Any) -> str:
     try:
-        return PAGE if length(str(window)) <= AT_ONCE else TICKET
+        return PAGE if window_minutes(str(window)) <= MAX_PAGE_MINUTES else TICKET
     except ValueError:
         return PAGE
 
@@ -175,7 +175,7 @@ def _share(path: str, value: Any, errors: Errors) -> float | None:
         put(errors, path, "Must be a share, such as 99.9% or 0.999.")
         return None
     share = Decimal(written[1])
-    return presets.plain(share / 100 if written[2] else share)
+    return presets.json_number(share / 100 if written[2] else share)
 
 
 def _milliseconds(path: str, value: Any, errors: Errors) -> float | None:
@@ -183,4 +183,4 @@ def _milliseconds(path: str, value: Any, errors: Errors) -> float | None:
     if written is None:
         put(errors, path, "Must be a time with its unit, such as 300ms or 3s.")
         return None
-    return presets.plain(Decimal(written[1]) * _MILLISECONDS[written[2]])
+    return presets.json_number(Decimal(written[1]) * _MILLISECONDS[written[2]])

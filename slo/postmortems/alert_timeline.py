@@ -15,12 +15,12 @@ from slo.alerts import notifications
 from slo.models import Alert
 
 MAX_NOTIFIED = 50
-TOLD = "told"
+NOTIFIED_FACT = "told"
 """The fact of an escalation that keeps who was told, and when."""
 
 
 @dataclass(frozen=True)
-class Entry:
+class TimelineEntry:
     """Something that happened; `icon` is a picture's name, `more` a second line, `path` its
     page."""
 
@@ -32,48 +32,54 @@ class Entry:
     path: str = ""
 
 
-def of(alert: Alert, escalations: Sequence[Escalation]) -> list[Entry]:
+def load_timeline(alert: Alert, escalations: Sequence[Escalation]) -> list[TimelineEntry]:
     """All of it, oldest first."""
     found = [
-        Entry(alert.opened_at, "attention", "It opened", alert.said),
-        *_announced(alert),
-        *_climbed(escalations),
-        *_acknowledged(alert),
-        *_tripped(requests(alert)),
+        TimelineEntry(alert.opened_at, "attention", "It opened", alert.said),
+        *_notification_entries(alert),
+        *_escalation_entries(escalations),
+        *_acknowledgement_entries(alert),
+        *_trip_entries(load_trip_requests(alert)),
     ]
     if alert.resolved_at is not None:
-        found.append(Entry(alert.resolved_at, "check", "It resolved", alert.resolved_because))
+        found.append(
+            TimelineEntry(alert.resolved_at, "check", "It resolved", alert.resolved_because)
+        )
     return sorted(found, key=lambda one: one.at)
 
 
-def requests(alert: Alert) -> list[TripRequest]:
+def load_trip_requests(alert: Alert) -> list[TripRequest]:
     """What it asked to be stopped."""
-    asked = TripRequest.objects.filter(fingerprint=notifications.subject(alert), is_over=False)
+    asked = TripRequest.objects.filter(
+        fingerprint=notifications.alert_subject(alert), is_over=False
+    )
     return list(asked.order_by("requested_at", "pk"))
 
 
-def escalations(alert: Alert) -> list[Escalation]:
+def load_escalations(alert: Alert) -> list[Escalation]:
     """Who is called for it, step by step; a second one if it was opened anew."""
-    rows = Escalation.objects.filter(subject=notifications.subject(alert))
+    rows = Escalation.objects.filter(subject=notifications.alert_subject(alert))
     return list(rows.order_by("opened_at", "pk"))
 
 
-def called_last(escalation: Escalation) -> list[str]:
+def last_called(escalation: Escalation) -> list[str]:
     """Whom its steps reached last; empty if they never reached anybody."""
-    told = escalation.facts.get(TOLD, [])
+    told = escalation.facts.get(NOTIFIED_FACT, [])
     return told[-1]["who"] if told else []
 
 
-def _announced(alert: Alert) -> Iterator[Entry]:
-    keys = [f"{event}:{alert.pk}" for event in (notifications.BEGUN, notifications.OVER)]
+def _notification_entries(alert: Alert) -> Iterator[TimelineEntry]:
+    keys = [
+        f"{event}:{alert.pk}" for event in (notifications.ALERT_EVENT, notifications.RESOLVED_EVENT)
+    ]
     rows = OutboxMessage.objects.filter(event_key__in=keys).order_by("pk")
     for event, destinations in _by_event(rows[:MAX_NOTIFIED]).items():
         at = min(one.finished_at or one.created_at for one in destinations)
         names = ", ".join(sorted({one.destination for one in destinations}))
         failed = sum(one.state == OutboxMessage.State.FAILED for one in destinations)
-        said = "The recovery was told" if event == notifications.OVER else "It was told"
+        said = "The recovery was told" if event == notifications.RESOLVED_EVENT else "It was told"
         more = f"{failed} of {len(destinations)} could not be delivered" if failed else ""
-        yield Entry(at, "delivery", f"{said}: {names}", more, path="/deliveries/")
+        yield TimelineEntry(at, "delivery", f"{said}: {names}", more, path="/deliveries/")
 
 
 def _by_event(rows: Any) -> Mapping[str, list[OutboxMessage]]:
@@ -83,32 +89,32 @@ def _by_event(rows: Any) -> Mapping[str, list[OutboxMessage]]:
     return found
 
 
-def _climbed(escalations: Sequence[Escalation]) -> Iterator[Entry]:
+def _escalation_entries(escalations: Sequence[Escalation]) -> Iterator[TimelineEntry]:
     for one in escalations:
-        for told in one.facts.get(TOLD, []):
+        for told in one.facts.get(NOTIFIED_FACT, []):
             who = ", ".join(str(name) for name in told["who"])
-            yield Entry(datetime.fromisoformat(told["at"]), "person", f"Called: {who}")
+            yield TimelineEntry(datetime.fromisoformat(told["at"]), "person", f"Called: {who}")
 
 
-def _acknowledged(alert: Alert) -> Iterator[Entry]:
+def _acknowledgement_entries(alert: Alert) -> Iterator[TimelineEntry]:
     rows = AuditEntry.objects.filter(
-        target=notifications.subject(alert), action="alert.acknowledged"
+        target=notifications.alert_subject(alert), action="alert.acknowledged"
     ).order_by("pk")
     known = False
     for row in rows:
         known = True
         who = label_of(row.actor_type, row.actor_name)
-        yield Entry(row.at, "eye", "Acknowledged", row.reason, who)
+        yield TimelineEntry(row.at, "eye", "Acknowledged", row.reason, who)
     if not known and alert.acknowledged_at is not None:
         who = alert.acknowledged_by
-        yield Entry(alert.acknowledged_at, "eye", "Known from the start", "", who)
+        yield TimelineEntry(alert.acknowledged_at, "eye", "Known from the start", "", who)
 
 
-def _tripped(asked: Sequence[TripRequest]) -> Iterator[Entry]:
+def _trip_entries(asked: Sequence[TripRequest]) -> Iterator[TimelineEntry]:
     for one in asked:
         page = "/switches/{}/{}/".format(*one.switch.split(":", 1))
-        yield Entry(one.requested_at, "trip", f"Asked to stop {one.switch}", path=page)
+        yield TimelineEntry(one.requested_at, "trip", f"Asked to stop {one.switch}", path=page)
         if one.decided_at is not None:
             said = f"{one.switch} was stopped" if one.tripped else f"{one.switch} was not stopped"
             symbol = "engaged" if one.tripped else "info"
-            yield Entry(one.decided_at, symbol, said, one.why, path=page)
+            yield TimelineEntry(one.decided_at, symbol, said, one.why, path=page)

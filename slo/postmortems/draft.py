@@ -11,17 +11,17 @@ from controlplane.core import durations
 from controlplane.core.outbox.transports.identity import console_url
 from controlplane.core.runbooks.escaping import plain
 from slo.alerts import notifications, runbooks
-from slo.arithmetic.minutes import last_ended, length, minute_of
+from slo.arithmetic.minutes import last_ended, minute_of, window_minutes
 from slo.evaluation import budgets
 from slo.models import Alert
 from switches.models import Episode
 
 from . import incident_events
-from .incident_events import Chronicle, Event
+from .incident_events import IncidentEvent, IncidentEvents
 
-ANSWERED_WITHIN = {"critical": timedelta(minutes=5), "warning": timedelta(minutes=30)}
+RESPONSE_TARGETS = {"critical": timedelta(minutes=5), "warning": timedelta(minutes=30)}
 """So soon somebody shall answer; what is only information has until the next working day."""
-ASKED_SCOPE = "*Everything, one tenant, or one feature?*"
+SCOPE_QUESTION = "*Everything, one tenant, or one feature?*"
 SCOPES = {
     "global": ("everything", "everything"),
     "segment": ("tenant", "tenants"),
@@ -35,13 +35,13 @@ PREVENTION = (
 )
 
 
-def draft(alert: Alert, now: datetime) -> str:
+def write_draft(alert: Alert, now: datetime) -> str:
     """Grows until the alert has resolved; `now` is the end until then."""
-    stopped = incident_events.stopped(alert, now)
+    stopped = incident_events.load_episodes(alert, now)
     parts = [
         [f"# Postmortem: {plain(alert.said)}"],
         ["## Summary", *_summary(alert, stopped, now)],
-        ["## Timeline", *_timeline(incident_events.of(alert, now))],
+        ["## Timeline", *_timeline(incident_events.load_incident_events(alert, now))],
         ["## Root cause", *_cause(alert)],
         ["## Impact analysis", *_impact(alert, stopped, now)],
         ["## Response", *_response(alert)],
@@ -58,10 +58,10 @@ def _summary(alert: Alert, stopped: Sequence[Episode], now: datetime) -> Iterato
         else f"not yet, {lasted} after it began ({_time(now)})"
     )
     label = f" ({plain(alert.label)})" if alert.label else ""
-    links = [_link("Alert", console_url(notifications.page(alert)))]
+    links = [_link("Alert", console_url(notifications.alert_path(alert)))]
     if alert.path:
         links.append(_link(plain(alert.subject), console_url(alert.path)))
-    links.append(_link("Runbook", runbooks.address(alert)))
+    links.append(_link("Runbook", runbooks.runbook_url(alert)))
     yield _bullets(
         f"Began: {_time(alert.opened_at)}",
         f"Recovered: {over}",
@@ -72,8 +72,8 @@ def _summary(alert: Alert, stopped: Sequence[Episode], now: datetime) -> Iterato
     )
 
 
-def _timeline(found: Chronicle) -> Iterator[str]:
-    rows = [f"| {_time(one.at)} | {_said(one)} |" for one in found.events]
+def _timeline(found: IncidentEvents) -> Iterator[str]:
+    rows = [f"| {_time(one.at)} | {_event_text(one)} |" for one in found.events]
     yield "\n".join(["| Time (UTC) | Event |", "|---|---|", *rows])
     if found.is_cut:
         yield f"*Only the first {incident_events.MAX_EVENTS} events of the audit trail are here.*"
@@ -85,7 +85,7 @@ def _cause(alert: Alert) -> Iterator[str]:
     windows = alert.evidence.get("windows")
     if isinstance(windows, Mapping) and windows:
         yield "When it opened, this was counted:"
-        yield _counted(windows)
+        yield _window_table(windows)
     elif alert.evidence:
         yield "When it opened, this was found:"
         yield _bullets(*(f"{plain(name)}: {plain(one)}" for name, one in alert.evidence.items()))
@@ -109,15 +109,15 @@ def _impact(alert: Alert, stopped: Sequence[Episode], now: datetime) -> Iterator
 
 def _response(alert: Alert) -> Iterator[str]:
     yield _bullets(
-        _answered(alert),
+        _acknowledgement(alert),
         "What went well: *detection, the runbook, who was there?*",
         "What could be better: *what was slow, missing, or luck?*",
     )
 
 
-def _answered(alert: Alert) -> str:
+def _acknowledgement(alert: Alert) -> str:
     """How soon somebody knew, and how soon that should have been."""
-    allowed = ANSWERED_WITHIN.get(alert.severity)
+    allowed = RESPONSE_TARGETS.get(alert.severity)
     within = f"within {durations.readable(allowed)}" if allowed else "on the next working day"
     if alert.acknowledged_at is None:
         return f"Acknowledged: by nobody (it shall be {within})"
@@ -137,7 +137,7 @@ def _scope(alert: Alert, stopped: Sequence[Episode]) -> str:
         keys = [plain(key) for found, key in pairs if found == scope]
         if keys:
             said.append(f"{one if len(keys) == 1 else many} {', '.join(keys)}")
-    return "; ".join(said) or ASKED_SCOPE
+    return "; ".join(said) or SCOPE_QUESTION
 
 
 def _budget(alert: Alert, now: datetime) -> str:
@@ -146,9 +146,9 @@ def _budget(alert: Alert, now: datetime) -> str:
         return "*this rule has none; which SLOs suffered?*"
     end = last_ended(alert.resolved_at or now)
     windows = alert.evidence.get("windows") or {}
-    noticed = max((length(name) for name in windows), default=0)
+    noticed = max((window_minutes(name) for name in windows), default=0)
     begin = min(minute_of(alert.opened_at) - noticed, end)
-    spent = budgets.spent([alert.slo], (begin, end)).get(alert.slo.pk)
+    spent = budgets.load_spent([alert.slo], (begin, end)).get(alert.slo.pk)
     if spent is None or spent.in_all is None or spent.remaining_ratio is None:
         return "not known: too little was counted"
     return (
@@ -157,7 +157,7 @@ def _budget(alert: Alert, now: datetime) -> str:
     )
 
 
-def _counted(windows: Mapping[str, Mapping[str, Any]]) -> str:
+def _window_table(windows: Mapping[str, Mapping[str, Any]]) -> str:
     fields = ("total", "bad", "burn_rate")
     rows = [
         f"| {plain(name)} | {' | '.join(_figure(one.get(field)) for field in fields)} |"
@@ -175,7 +175,7 @@ def _share(ratio: float) -> str:
     return f"{100 * ratio:,.3g} %"
 
 
-def _said(event: Event) -> str:
+def _event_text(event: IncidentEvent) -> str:
     by = f" (by {plain(event.who)})" if event.who else ""
     why = f": {plain(event.why)}" if event.why else ""
     return f"{plain(event.said)}{by}{why}"

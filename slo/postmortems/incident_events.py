@@ -20,22 +20,22 @@ SCOPE = "audit:read"
 """It quotes the audit trail, so who may not read that may not read this."""
 MAX_EVENTS = 200
 MAX_READ = 2000
-AT_ONCE = timedelta(minutes=1)
-ALIKE = 3
-NAMED = 3
+GROUP_WITHIN = timedelta(minutes=1)
+MAX_UNGROUPED = 3
+MAX_NAMED = 3
 """Of more than so many rows that are alike and came at once, as when files are loaded, there is one
 event, which names the first of what they are about."""
-CONCERNING = (
+RELEVANT_ACTIONS = (
     *("switch", "episode", "ramp", "approval", "review", "override", "trip", "trip_policy", "rule"),
     *("service", "dependency", "degradation", "outage", "dead_letter", "dead_letters"),
     *("slo", "threshold", "exclusion", "alert", "escalation"),
 )
 """The first words of the audited actions that may have to do with it."""
-_CONCERNING = rf"^({'|'.join(CONCERNING)})[.]"
+_RELEVANT = rf"^({'|'.join(RELEVANT_ACTIONS)})[.]"
 
 
 @dataclass(frozen=True)
-class Event:
+class IncidentEvent:
     """Something that happened, in words that may hold anything; who did it, if that is known."""
 
     at: datetime
@@ -45,31 +45,31 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Chronicle:
+class IncidentEvents:
     """Events in order, and whether there were more than these."""
 
-    events: tuple[Event, ...]
+    events: tuple[IncidentEvent, ...]
     is_cut: bool
 
 
-def of(alert: Alert, now: datetime) -> Chronicle:
+def load_incident_events(alert: Alert, now: datetime) -> IncidentEvents:
     """From half an hour before it opened until shortly after it resolved, or now."""
     own = [
-        Event(one.at, one.said, one.who, one.more)
-        for one in alert_timeline.of(alert, alert_timeline.escalations(alert))
+        IncidentEvent(one.at, one.said, one.who, one.more)
+        for one in alert_timeline.load_timeline(alert, alert_timeline.load_escalations(alert))
     ]
     since = alert.opened_at - BEFORE
     until = min(now, (alert.resolved_at or now) + AFTER)
-    rows = AuditEntry.objects.filter(at__gte=since, at__lte=until, action__regex=_CONCERNING)
+    rows = AuditEntry.objects.filter(at__gte=since, at__lte=until, action__regex=_RELEVANT)
     # Whoever acknowledged it is told of in its own time.
-    others = rows.exclude(target=notifications.subject(alert)).order_by("pk")
+    others = rows.exclude(target=notifications.alert_subject(alert)).order_by("pk")
     read = list(others[: MAX_READ + 1])
-    found = _folded(read[:MAX_READ])
+    found = _group_alike(read[:MAX_READ])
     events = sorted([*own, *found[:MAX_EVENTS]], key=lambda one: one.at)
-    return Chronicle(tuple(events), len(found) > MAX_EVENTS or len(read) > MAX_READ)
+    return IncidentEvents(tuple(events), len(found) > MAX_EVENTS or len(read) > MAX_READ)
 
 
-def stopped(alert: Alert, now: datetime) -> list[Episode]:
+def load_episodes(alert: Alert, now: datetime) -> list[Episode]:
     """Episodes that lasted while it was open, also those that began before it."""
     until = alert.resolved_at or now
     rows = Episode.objects.filter(engaged_at__lte=until)
@@ -77,38 +77,38 @@ def stopped(alert: Alert, now: datetime) -> list[Episode]:
     return list(meanwhile.order_by("engaged_at", "pk")[:MAX_EVENTS])
 
 
-def _folded(rows: Iterable[AuditEntry]) -> list[Event]:
+def _group_alike(rows: Iterable[AuditEntry]) -> list[IncidentEvent]:
     """An event for each, but one for all that one actor did alike within a minute, if many."""
     heaps: list[list[AuditEntry]] = []
     latest: dict[tuple[str, str, str], list[AuditEntry]] = {}
     for row in rows:
         alike = (row.actor_type, row.actor_name, row.action)
         heap = latest.get(alike)
-        if heap is None or row.at - heap[0].at > AT_ONCE:
+        if heap is None or row.at - heap[0].at > GROUP_WITHIN:
             heap = latest[alike] = []
             heaps.append(heap)
         heap.append(row)
-    return [event for heap in heaps for event in _events(heap)]
+    return [event for heap in heaps for event in _group_events(heap)]
 
 
-def _events(heap: Sequence[AuditEntry]) -> list[Event]:
-    if len(heap) <= ALIKE:
-        return [_audited(row) for row in heap]
+def _group_events(heap: Sequence[AuditEntry]) -> list[IncidentEvent]:
+    if len(heap) <= MAX_UNGROUPED:
+        return [_audit_event(row) for row in heap]
     first = heap[0]
     kind, _, happened = first.action.partition(".")
-    names = ", ".join(row.target for row in heap[:NAMED])
+    names = ", ".join(row.target for row in heap[:MAX_NAMED])
     said = f"{kind} {happened}".replace("_", " ") + f", {len(heap)} times"
     why = first.reason if len({row.reason for row in heap}) == 1 else ""
     who = label_of(first.actor_type, first.actor_name)
-    return [Event(first.at, f"{said}: {names} and {len(heap) - NAMED} more", who, why)]
+    return [IncidentEvent(first.at, f"{said}: {names} and {len(heap) - MAX_NAMED} more", who, why)]
 
 
-def _audited(row: AuditEntry) -> Event:
+def _audit_event(row: AuditEntry) -> IncidentEvent:
     who = label_of(row.actor_type, row.actor_name)
-    return Event(row.at, _words(row.action, row.target), who, row.reason)
+    return IncidentEvent(row.at, _describe_action(row.action, row.target), who, row.reason)
 
 
-def _words(action: str, target: str) -> str:
+def _describe_action(action: str, target: str) -> str:
     """`switch.engaged` of `segment:finance`: what it is about, and what became of it."""
     kind, _, happened = action.partition(".")
     about = target if ":" in target else f"{kind} {target}"

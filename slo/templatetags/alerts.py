@@ -12,10 +12,10 @@ from django.utils.safestring import SafeString
 from controlplane.core import durations
 from controlplane.core import threshold_metrics as measures
 from controlplane.core.templatetags.screen import icon
-from slo.arithmetic.meanings import Meaning
-from slo.arithmetic.minutes import length
+from slo.arithmetic.meanings import RuleMeaning
+from slo.arithmetic.minutes import window_minutes
 from slo.arithmetic.objective import PAGE
-from slo.backtests.trials import Trial
+from slo.backtests.trials import RuleTrial
 from slo.models import Alert
 from slo.objectives import descriptions
 
@@ -87,14 +87,14 @@ def field_word(path: str) -> str:
 
 
 @register.simple_tag
-def meaning(of: Meaning) -> SafeString:
+def meaning(of: RuleMeaning) -> SafeString:
     """What a rule means, in two sentences."""
     return format_html(
         "Fires <b>{}</b> into a complete outage. What burns just too slowly for it spends "
         "<b>{}</b> of the budget in {}. Quiet {} after.",
         minutes_long(of.after),
         share(of.spent),
-        minutes_long(length(of.rule.long)),
+        minutes_long(window_minutes(of.rule.long)),
         minutes_long(of.resets),
     )
 
@@ -159,7 +159,7 @@ def rule_severity_mark(name: str) -> SafeString:
 
 
 @register.simple_tag
-def trial_strip(trial: Trial) -> SafeString:
+def trial_strip(trial: RuleTrial) -> SafeString:
     """When a rule would have fired, as bars on the line of the span."""
     bars = format_html_join(
         "",

@@ -11,7 +11,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from controlplane.core import durations
-from slo.dashboard.sparklines import PARTS, Spark
+from slo.dashboard.sparklines import PARTS, Sparkline
 
 from .slos import spent_tone, times
 
@@ -45,7 +45,7 @@ def budget_bar(remaining: float | None) -> SafeString:
 
 
 @register.simple_tag
-def burn_spark(spark: Spark) -> SafeString:
+def burn_spark(spark: Sparkline) -> SafeString:
     """A column for each half hour of the last day, by how fast it burned: taller and in colour
     where it was faster than the budget allows, a dot where nothing is known."""
     width = STEP * PARTS - (STEP - WIDTH)
@@ -101,7 +101,7 @@ def _height(rate: float) -> float:
     return HEIGHT * math.log1p(min(max(rate, 0.0), MAX_RATE)) / math.log1p(MAX_RATE)
 
 
-def _said(spark: Spark) -> str:
+def _said(spark: Sparkline) -> str:
     if spark.most is None:
         return "Nothing is known of the last 24 hours"
     blind = spark.unknown_minutes

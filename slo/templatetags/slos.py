@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 
 from controlplane.core import durations
 from controlplane.core.templatetags.screen import icon
-from slo.arithmetic.minutes import length
+from slo.arithmetic.minutes import window_minutes
 from slo.dashboard.annotations import Annotation
 from slo.models import Alert, Slo
 from slo.objectives import descriptions
@@ -125,7 +125,7 @@ def share(value: float | None) -> str:
 
 @register.filter
 def target(value: Decimal) -> str:
-    return descriptions.percent(value)
+    return descriptions.format_percent(value)
 
 
 @register.filter
@@ -153,7 +153,7 @@ def events(count: float | None) -> str:
 @register.filter
 def window_long(window: str) -> str:
     """`1h` as it is read: `1 h`."""
-    return durations.readable(timedelta(minutes=length(window)))
+    return durations.readable(timedelta(minutes=window_minutes(window)))
 
 
 @register.filter
@@ -170,7 +170,7 @@ def whole_minutes(until: datetime, since: datetime) -> str:
 
 @register.filter
 def action_words(action: dict[str, Any]) -> str:
-    return descriptions.action(action)
+    return descriptions.describe_action(action)
 
 
 @register.filter

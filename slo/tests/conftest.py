@@ -8,4 +8,4 @@ from slo.thresholds import statuses
 @pytest.fixture(autouse=True)
 def _nothing_found_before() -> None:
     """What rules find is kept for some seconds, which a test must not inherit."""
-    statuses.forget()
+    statuses.clear_cache()

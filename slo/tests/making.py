@@ -20,7 +20,7 @@ def slo(name: str = "core-availability", **fields: Any) -> Slo:
     """An SLO with its counters: 99.9 % over 30 days with the usual rules, unless `fields` say
     otherwise."""
     said = {"service": "core", "kind": "availability", "target": 0.999, **fields}
-    return services.put(name=name, fields=said, actor=ADMIN, now=db_now())
+    return services.put_slo(name=name, fields=said, actor=ADMIN, now=db_now())
 
 
 def counted(of: Slo, rows: Iterable[tuple[int, float, float]]) -> Sli:

@@ -65,7 +65,7 @@ def rule(name: str = "deep", **fields: Any) -> ThresholdRule:
 
 def look(now: datetime) -> int:
     """One turn of the tick."""
-    done = evaluation.look(now)
+    done = evaluation.evaluate_rules(now)
     Tick.objects.update_or_create(name=evaluation.TICK, defaults={"ran_at": now, "ran_by": "test"})
     return done
 

@@ -61,7 +61,7 @@ def month(
 def judged(slos: Sequence[Slo], now: datetime, *, since_minutes: int = 31) -> None:
     """Have them been judged at the last minute that is over."""
     minute = last_ended(now)
-    for seen in evaluator.look(slos, minute):
+    for seen in evaluator.evaluate_slos(slos, minute):
         found = seen.evaluation
         Standing.objects.update_or_create(
             slo=seen.slo,

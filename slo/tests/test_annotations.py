@@ -19,7 +19,7 @@ HOUR = timedelta(hours=1)
 
 
 def kinds(slo, since, until) -> list[tuple[str, str]]:
-    return [(one.kind, one.name) for one in annotations.of(slo, since, until)]
+    return [(one.kind, one.name) for one in annotations.load_annotations(slo, since, until)]
 
 
 def test_switches_that_the_service_asks_for_are_shown_and_others_are_not():
@@ -74,9 +74,9 @@ def test_live_topic_tells_how_an_slo_stands_and_forgets_removed_ones():
     judged([making.slo()], now)
     making.slo("unjudged")
     making.slo("removed")
-    services.remove(name="removed", actor=making.ADMIN, now=now)
+    services.remove_slo(name="removed", actor=making.ADMIN, now=now)
 
-    found = topics.read(["core-availability", "unjudged", "removed", "nothing"], now)
+    found = topics.read_statuses(["core-availability", "unjudged", "removed", "nothing"], now)
 
     assert sorted(found) == ["core-availability", "unjudged"]
     assert found["unjudged"]["state"] == "unknown"

@@ -7,8 +7,8 @@ from django.utils import timezone
 
 from slo.arithmetic.minutes import end_of, last_ended
 from slo.evaluation import budgets
-from slo.evaluation.budgets import Spent
-from slo.evaluation.status import judged_at
+from slo.evaluation.budgets import SpentBudget
+from slo.evaluation.status import due_minute
 from slo.models import Minute, Sli
 from slo.objectives import exclusions
 from slo.tests import making
@@ -55,7 +55,7 @@ def test_each_part_has_spent_its_share_of_the_whole_period():
     counted(slo, end, {30: 40, 200: 25, 1500: 60})
     edges = [end - 400, end - 100, end]
 
-    found = budgets.spent([slo], edges)[slo.pk]
+    found = budgets.load_spent([slo], edges)[slo.pk]
 
     assert found.parts == pytest.approx(by_hand(slo, edges), abs=1e-6)
     assert found.in_all == pytest.approx(sum(by_hand(slo, edges)), abs=2e-6)
@@ -70,7 +70,7 @@ def test_what_does_not_count_is_in_no_part():
     counted(slo, end, {30: 40, 200: 25})
     span = (end - 205, end - 195)
     edges = [end - 400, end - 100, end]
-    exclusions.add(
+    exclusions.add_exclusion(
         name=slo.name,
         starts_at=end_of(span[0]),
         ends_at=end_of(span[1]),
@@ -79,7 +79,7 @@ def test_what_does_not_count_is_in_no_part():
         now=end_of(end),
     )
 
-    found = budgets.spent([slo], edges)[slo.pk]
+    found = budgets.load_spent([slo], edges)[slo.pk]
 
     assert found.parts == pytest.approx(by_hand(slo, edges, [span]), abs=1e-6)
     assert found.parts[0] == 0
@@ -90,7 +90,7 @@ def test_period_that_is_shorter_than_the_span_is_what_shares_are_of():
     counted(slo, end, {30: 40, 2000: 60})
     edges = [end - 2100, end - 1900, end]
 
-    found = budgets.spent([slo], edges)[slo.pk]
+    found = budgets.load_spent([slo], edges)[slo.pk]
 
     assert found.parts == pytest.approx(by_hand(slo, edges), abs=1e-6)
 
@@ -98,25 +98,25 @@ def test_period_that_is_shorter_than_the_span_is_what_shares_are_of():
 def test_nothing_counted_is_nothing_known():
     slo = making.slo()
 
-    assert budgets.spent([slo], [1000, 2000]) == {}
+    assert budgets.load_spent([slo], [1000, 2000]) == {}
     Sli.objects.filter(slo=slo).update(first=1500, last=1500)
-    assert budgets.spent([slo], [1000, 2000])[slo.pk] == Spent(None, (None,))
+    assert budgets.load_spent([slo], [1000, 2000])[slo.pk] == SpentBudget(None, (None,))
 
 
 def test_outlook_is_what_adding_the_exclusion_then_does():
     slo = making.slo(target=0.99, window_days=7)
     now = timezone.now()
-    end = judged_at(now)
+    end = due_minute(now)
     counted(slo, end, {30: 40, 200: 25})
-    exclusions.add(
+    exclusions.add_exclusion(
         name=slo.name, starts_at=end_of(end - 31), ends_at=end_of(end - 28), reason=REASON,
         actor=OPERATOR, now=now,
     )  # fmt: skip
     span = (end - 210, end - 25)
 
-    seen = budgets.outlook(slo, span, end)
+    seen = budgets.estimate_exclusion(slo, span, end)
 
-    done = exclusions.add(
+    done = exclusions.add_exclusion(
         name=slo.name, starts_at=end_of(span[0]), ends_at=end_of(span[1]), reason=REASON,
         actor=OPERATOR, now=end_of(end),
     )  # fmt: skip
@@ -132,7 +132,7 @@ def test_span_to_come_changes_nothing_yet():
     slo, end = making.slo(target=0.99, window_days=7), 29_700_000
     counted(slo, end, {30: 40})
 
-    seen = budgets.outlook(slo, (end + 10, end + 60), end)
+    seen = budgets.estimate_exclusion(slo, (end + 10, end + 60), end)
 
     assert seen.before == seen.after
     assert seen.total == 0

@@ -19,7 +19,7 @@ SHIPPED = Path(__file__).parents[2] / "config"
 
 def wrong(text):
     with pytest.raises(InvalidInput) as refused:
-        slo_file.read(text)
+        slo_file.parse_slo_file(text)
     return refused.value.errors
 
 
@@ -30,7 +30,7 @@ def figures(found):
 
 
 def test_shipped_file_is_four_slos_of_one_service():
-    found = slo_file.read((SHIPPED / "slo.yaml").read_text())
+    found = slo_file.parse_slo_file((SHIPPED / "slo.yaml").read_text())
 
     assert figures(found) == {
         "core-availability": ("availability", 0.999, None),
@@ -47,7 +47,7 @@ def test_shipped_file_is_four_slos_of_one_service():
 
 
 def test_rules_may_be_written_as_sentences():
-    found = slo_file.read(
+    found = slo_file.parse_slo_file(
         "availability: 99.9%\nburn_rate_alerts: ['1h burn rate > 14.4', '6h burn rate > 6']"
     )
 
@@ -58,7 +58,9 @@ def test_rules_may_be_written_as_sentences():
 
 
 def test_any_percentile_is_a_target():
-    found = slo_file.read("p99.9_latency: 300ms\np50_latency: '< 1.5 s'\nburn_rate_alerts: []")
+    found = slo_file.parse_slo_file(
+        "p99.9_latency: 300ms\np50_latency: '< 1.5 s'\nburn_rate_alerts: []"
+    )
 
     assert figures(found) == {
         "p99.9-latency": ("latency", 0.999, 300),
@@ -67,7 +69,7 @@ def test_any_percentile_is_a_target():
 
 
 def test_rules_for_all_leave_out_what_a_target_can_never_reach_and_say_so():
-    found = slo_file.read(
+    found = slo_file.parse_slo_file(
         "p90_latency: 1s\nburn_rate_alerts: ['1h burn rate > 14', '6h burn rate > 6']"
     )
 
@@ -76,7 +78,7 @@ def test_rules_for_all_leave_out_what_a_target_can_never_reach_and_say_so():
 
 
 def test_other_slos_have_the_fields_of_the_api_and_shares_in_percent():
-    found = slo_file.read("""
+    found = slo_file.parse_slo_file("""
 service: core
 burn_rate_alerts: []
 slos:
@@ -173,7 +175,7 @@ def test_change_is_shown_in_words_and_made(folder):
         "    target: 99.9 % → 99.5 %",
         "  SLO core-error-rate stands in no file; left alone",
     ]
-    assert str(services.find("core-availability").target) == "0.99500000"
+    assert str(services.find_slo("core-availability").target) == "0.99500000"
 
 
 @pytest.mark.django_db
@@ -189,12 +191,12 @@ def test_dry_run_says_the_same_and_does_nothing(folder):
 def test_what_was_edited_in_the_console_can_be_kept(folder):
     load(folder)
     slo("core-availability", target=0.95)
-    services.remove(name="core-error-rate", actor=ADMIN, now=db_now())
+    services.remove_slo(name="core-error-rate", actor=ADMIN, now=db_now())
 
     _, said, _ = load(folder, "--keep-edited")
 
     assert "= SLO core-availability (changed by user:ada on " in said
-    assert float(services.find("core-availability").target) == 0.95
+    assert float(services.find_slo("core-availability").target) == 0.95
     assert Slo.objects.present().count() == 1
 
 
@@ -217,7 +219,7 @@ def test_wrong_file_of_one_app_stops_those_of_the_other(folder, bad):
 def test_new_installation_begins_with_the_shipped_objectives_once():
     load_once(db_now())
     for name in Slo.objects.values_list("name", flat=True):
-        services.remove(name=name, actor=ADMIN, now=db_now())
+        services.remove_slo(name=name, actor=ADMIN, now=db_now())
 
     load_once(db_now())
 

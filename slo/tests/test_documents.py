@@ -9,7 +9,7 @@ from slo.objectives import documents
 
 
 def read(name="core-availability", **fields):
-    return documents.checked(name, {"target": 0.999, **fields})
+    return documents.validate(name, {"target": 0.999, **fields})
 
 
 def wrong(name="core-availability", **fields):
@@ -64,7 +64,7 @@ def test_what_was_read_reads_the_same_again():
 
 
 def test_numbers_mean_exactly_what_was_written():
-    found = documents.objective(read(target=0.9995, rules=[rule(burn_rate=14.4)]))
+    found = documents.to_objective(read(target=0.9995, rules=[rule(burn_rate=14.4)]))
 
     assert found.target == Decimal("0.9995")
     assert found.budget == Decimal("0.0005")

@@ -35,13 +35,13 @@ def sent(draft: Draft) -> Draft:
 
 
 def test_form_that_nobody_touched_says_what_stood_there():
-    document = documents.checked("core-p99", ALL_OF_IT)
+    document = documents.validate("core-p99", ALL_OF_IT)
     shown = Draft.of({**document, "name": "core-p99"})
 
     fields = sent(shown).document()
 
     assert fields.pop("name") == "core-p99"
-    assert documents.checked("core-p99", fields) == document
+    assert documents.validate("core-p99", fields) == document
 
 
 @pytest.mark.parametrize(
@@ -58,9 +58,9 @@ def test_what_is_no_number_is_refused_where_numbers_are_read():
     fields.pop("name")
 
     with pytest.raises(documents.InvalidInput) as refused:
-        documents.checked("a", fields)
+        documents.validate("a", fields)
 
-    assert drafts.about("window_days", refused.value.errors)
+    assert drafts.errors_about("window_days", refused.value.errors)
 
 
 def test_rules_come_and_go_by_their_buttons():
@@ -85,12 +85,12 @@ def test_complaints_stand_beside_their_rows_however_they_are_spelled():
     errors = {"rules.1.long": ["a"], "rules[1].burn_rate": ["b"], "rules.1": ["c"], "odd": ["d"]}
     texts = [{"long": "", "burn_rate": ""}] * 2
 
-    first, second = drafts.rows("rules", texts, errors)
+    first, second = drafts.make_rows("rules", texts, errors)
 
     assert not any(first.errors.values())
     assert second.errors == {"long": ["a"], "burn_rate": ["b"]}
     assert second.other_errors == ["c"]
-    assert drafts.unplaced(errors) == ["odd: d"]
+    assert drafts.unplaced_errors(errors) == ["odd: d"]
 
 
 def test_meaning_is_told_only_of_what_can_be_read():
@@ -98,8 +98,8 @@ def test_meaning_is_told_only_of_what_can_be_read():
     wrong = [{**rule, "long": "soon"}, {**rule, "burn_rate": "fast"}, {**rule, "burn_rate": "1e9"}]
     draft = Draft({"target": "99.9", "window_days": "30"}, (rule, *wrong))
 
-    first, *others = drafts.meanings(draft)
+    first, *others = drafts.describe_rules(draft)
 
     assert first is not None
     assert others == [None, None, None]
-    assert drafts.meanings(Draft({"target": "100"}, (rule,))) == [None]
+    assert drafts.describe_rules(Draft({"target": "100"}, (rule,))) == [None]

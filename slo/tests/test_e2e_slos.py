@@ -23,7 +23,7 @@ def burns(days=3):
     now = db_now()
     slo = making.slo(actions=[HOLD])
     month(slo, now, [Incident(20, 21, 0.2), Incident(2000, 30, 0.3)], days=days)
-    tick.turn(now)
+    tick.evaluate_due_minutes(now)
     return slo
 
 
@@ -40,11 +40,11 @@ def test_objective_is_made_burns_and_somebody_knows(desks):
     expect(page.get_by_label("Rule 4: burns faster than")).to_have_count(0)
     page.get_by_role("button", name="Make it").click()
     expect(page.get_by_role("heading", name="core-availability")).to_be_visible()
-    assert len(services.find("core-availability").rules) == 3
+    assert len(services.find_slo("core-availability").rules) == 3
 
     now = db_now()
     month(Slo.objects.get(), now, [Incident(20, 21, 0.2)], days=2)
-    tick.turn(now)
+    tick.evaluate_due_minutes(now)
     page = desks.of(person("operator")).open("/alerts/")
     row = page.locator("li.alert-row", has_text="1h and 5m").first
     row.get_by_role("link", name="Acknowledge").click()
@@ -73,7 +73,7 @@ def test_rules_are_tried_before_they_are_saved(desks):
     expect(dialog.locator(".tried__one").first).to_contain_text("present rules: 1")
     dialog.get_by_role("button", name="Back to the form").click()
     expect(page.get_by_label("Rule 1: burns faster than")).to_have_value("900")
-    assert services.find("core-availability").rules[0]["burn_rate"] == 14
+    assert services.find_slo("core-availability").rules[0]["burn_rate"] == 14
 
 
 def test_span_is_left_out_and_the_budget_is_shown_before(desks):

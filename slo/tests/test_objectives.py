@@ -24,11 +24,11 @@ PROMETHEUS = {"type": "prometheus", "url": "http://prom:9090", "good": "good", "
 def put(actor=ADMIN, name=NAME, **fields):
     version = fields.pop("at_version", None)
     said = {"service": "core", "target": 0.999, **fields}
-    return services.put(name=name, fields=said, actor=actor, now=db_now(), version=version)
+    return services.put_slo(name=name, fields=said, actor=actor, now=db_now(), version=version)
 
 
 def remove(actor=ADMIN, name=NAME):
-    return services.remove(name=name, actor=actor, now=db_now(), reason="replaced")
+    return services.remove_slo(name=name, actor=actor, now=db_now(), reason="replaced")
 
 
 def last_row():
@@ -77,10 +77,10 @@ def test_what_is_stored_is_what_was_written():
 
     made.refresh_from_db()
 
-    objective = objective_loader.objective(made)
+    objective = objective_loader.load_objective(made)
     assert str(objective.target) == "0.99999999"
     assert str(objective.rules[0].burn_rate) == "14.4"
-    assert documents.checked(NAME, documents.said(made)) == documents.said(made)
+    assert documents.validate(NAME, documents.to_document(made)) == documents.to_document(made)
 
 
 def test_wrong_fields_are_named_and_nothing_is_made():
@@ -140,7 +140,7 @@ def test_removed_slo_is_not_found_and_its_name_is_free_for_one_that_begins_anew(
     remove()
 
     with pytest.raises(NotFound):
-        services.find(NAME)
+        services.find_slo(NAME)
     assert last_row().action == "slo.removed"
     new = put()
     assert new.pk != old.pk
@@ -170,7 +170,7 @@ def test_other_query_begins_at_its_own_baseline_and_is_asked_anew():
 @pytest.mark.parametrize("name", ["", "a/b", "\x00", "new"])
 def test_what_is_no_name_is_not_found(name):
     with pytest.raises(NotFound):
-        services.find(name)
+        services.find_slo(name)
 
 
 @pytest.mark.django_db(transaction=True)

@@ -28,7 +28,9 @@ SERVER = "http://prom:9090"
 
 
 def read(*texts, server=SERVER):
-    return parser.read([one for text in texts for one in yaml.safe_load_all(text)], server=server)
+    return parser.parse_documents(
+        [one for text in texts for one in yaml.safe_load_all(text)], server=server
+    )
 
 
 def wrong(*texts, server=SERVER):
@@ -269,11 +271,11 @@ def test_two_of_one_name_are_refused():
 @pytest.mark.parametrize("given", [[], [7], ["SLO"], [[SLO]], [{}], [None]])
 def test_what_is_no_document_is_refused(given):
     with pytest.raises(InvalidInput):
-        parser.read(given)
+        parser.parse_documents(given)
 
 
 def test_text_that_stands_for_more_than_memory_holds_is_refused():
     bomb = "a: &a [x, x]\n" + "".join(f"b{n}: &b{n} [*a, *a]\n" for n in range(30))
 
     with pytest.raises(InvalidInput, match="write it out"):
-        services.parsed(bomb)
+        services.parse_text(bomb)

@@ -62,7 +62,7 @@ def slos(draw):
     kind = draw(st.sampled_from(["availability", "ratio", "latency"]))
     service = draw(st.sampled_from(["", "core"]))
     actions = [{"do": "trip", "switch": "experiment:x"}, {"do": "hold_ramps"}][: 1 + bool(service)]
-    return documents.checked(
+    return documents.validate(
         "x",
         {
             "kind": kind,
@@ -88,7 +88,9 @@ def slos(draw):
 @settings(max_examples=50)
 @given(st.dictionaries(st.sampled_from(["a", "b.c", "D-1_2"]), slos(), min_size=1))
 def test_what_was_exported_is_imported_as_it_was(given):
-    found = parser.read(services.parsed(exporter.text(exporter.documents(given))))
+    found = parser.parse_documents(
+        services.parse_text(exporter.to_yaml(exporter.export_documents(given)))
+    )
 
     assert found.slos == given
     assert found.remarks == ()
@@ -131,7 +133,7 @@ def test_same_again_changes_nothing(admin):
 
 @pytest.mark.django_db
 def test_json_may_be_one_document_or_several_or_a_text(admin):
-    (one,) = services.parsed(TEXT)
+    (one,) = services.parse_text(TEXT)
 
     assert admin.post("/openslo/", one).json()["slos"][0]["outcome"] == "created"
     assert admin.post("/openslo/", {"documents": [one]}).json()["slos"][0]["outcome"] == "same"

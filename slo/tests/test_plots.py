@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 URL = "/slos/core-availability/series/"
 
 
-def line(found: plots.Burn, window: str) -> dict[int, float | None]:
+def line(found: plots.BurnPlot, window: str) -> dict[int, float | None]:
     (one,) = [line for line in found.lines if line.window == window]
     return dict(zip(found.minutes, one.rates, strict=True))
 
@@ -29,8 +29,8 @@ def test_last_point_is_what_the_judge_says_just_then():
     excluded(slo, last_ended(now) - 30, last_ended(now) - 20)
     last = last_ended(now)
 
-    found = plots.burn(slo, last - 60, last)
-    (seen,) = evaluator.look([slo], last)
+    found = plots.load_burn_plot(slo, last - 60, last)
+    (seen,) = evaluator.evaluate_slos([slo], last)
 
     assert found.step == 1
     assert {one.window: one.rates[-1] for one in found.lines} == seen.evaluation.burn_rates
@@ -43,7 +43,7 @@ def test_short_burst_is_seen_however_wide_the_span(minutes):
     last = last_ended(now)
     month(slo, now, [Incident(200, 6, 0.5)], days=2)
 
-    found = plots.burn(slo, last - minutes, last)
+    found = plots.load_burn_plot(slo, last - minutes, last)
 
     assert len(found.minutes) <= plots.MAX_POINTS + 2
     assert max(rate or 0 for rate in line(found, "5m").values()) > 350
@@ -55,7 +55,7 @@ def test_points_before_anything_was_counted_are_unknown():
     month(slo, now, days=1)
     last = last_ended(now)
 
-    rates = line(plots.burn(slo, last - 3 * 1440, last), "1h")
+    rates = line(plots.load_burn_plot(slo, last - 3 * 1440, last), "1h")
 
     assert rates[min(rates)] is None
     assert rates[last] is not None
@@ -64,9 +64,9 @@ def test_points_before_anything_was_counted_are_unknown():
 def test_nothing_counted_draws_nothing():
     slo, last = making.slo(), last_ended(db_now())
 
-    assert plots.burn(slo, last - 60, last).minutes == ()
-    assert plots.spent(slo, last).minutes == ()
-    assert plots.parts(slo, [last - 60, last], last) == []
+    assert plots.load_burn_plot(slo, last - 60, last).minutes == ()
+    assert plots.load_budget_plot(slo, last).minutes == ()
+    assert plots.load_usage(slo, [last - 60, last], last) == []
 
 
 def test_period_of_which_nothing_is_known_draws_no_budget_and_tells_no_share():
@@ -75,11 +75,11 @@ def test_period_of_which_nothing_is_known_draws_no_budget_and_tells_no_share():
     month(slo, now, [Incident(90, 80, 0.5)], days=1)
     last = last_ended(now)
 
-    (seen,) = evaluator.look([slo], last)
-    (day,) = plots.parts(slo, [last - 1440, last], last)
+    (seen,) = evaluator.evaluate_slos([slo], last)
+    (day,) = plots.load_usage(slo, [last - 1440, last], last)
 
     assert seen.evaluation.remaining_ratio is None
-    assert plots.spent(slo, last) == plots.Spent((), ())
+    assert plots.load_budget_plot(slo, last) == plots.BudgetPlot((), ())
     assert (day.spent, day.left) == (None, None)
     assert day.bad > 0
 
@@ -91,8 +91,8 @@ def test_budget_begins_whole_and_ends_with_what_is_left():
     last = last_ended(now)
     excluded(slo, last - 3 * 1440, last - 2 * 1440)
 
-    found = plots.spent(slo, last)
-    (seen,) = evaluator.look([slo], last)
+    found = plots.load_budget_plot(slo, last)
+    (seen,) = evaluator.evaluate_slos([slo], last)
 
     assert found.left[0] == 1
     assert found.left[-1] == pytest.approx(seen.evaluation.remaining_ratio, abs=1e-5)
@@ -105,8 +105,8 @@ def test_parts_of_the_period_add_up_to_what_was_spent():
     month(slo, now, [Incident(3000, 200, 0.01)], days=9)
     last = last_ended(now)
 
-    days = plots.parts(slo, range(last - 7 * 1440, last + 1, 1440), last)
-    (seen,) = evaluator.look([slo], last)
+    days = plots.load_usage(slo, range(last - 7 * 1440, last + 1, 1440), last)
+    (seen,) = evaluator.evaluate_slos([slo], last)
 
     left = seen.evaluation.remaining_ratio
     assert days[0].ends == end_of(last)

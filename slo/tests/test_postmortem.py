@@ -56,7 +56,7 @@ def line(text, begin):
 
 
 def test_every_heading_is_there_in_order(now):
-    text = draft.draft(alert(now), now)
+    text = draft.write_draft(alert(now), now)
 
     assert re.findall(r"^## (.*)$", text, re.MULTILINE) == HEADINGS
     assert text.startswith("# Postmortem: core-availability burns")
@@ -66,7 +66,7 @@ def test_every_heading_is_there_in_order(now):
 def test_summary_says_when_it_began_and_was_over_and_how_bad_it_was(now):
     one = alert(now)
 
-    text = draft.draft(one, now)
+    text = draft.write_draft(one, now)
 
     assert line(text, "Began") == f"- Began: {one.opened_at:%Y-%m-%d %H:%M:%S} UTC"
     assert line(text, "Recovered") == (
@@ -76,7 +76,7 @@ def test_summary_says_when_it_began_and_was_over_and_how_bad_it_was(now):
 
 
 def test_one_that_is_not_over_says_so(now):
-    text = draft.draft(alert(now, resolved_at=None, resolved_because=""), now)
+    text = draft.write_draft(alert(now, resolved_at=None, resolved_because=""), now)
 
     assert "- Recovered: not yet, 40 min after it began" in text
 
@@ -101,7 +101,7 @@ def test_timeline_has_alert_calls_acknowledgement_and_audit_trail_in_order(now):
         at = now - timedelta(minutes=minutes)
         audit.record(actor=OPERATOR, action=action, target=target, reason=reason, now=at)
 
-    text = draft.draft(one, now)
+    text = draft.write_draft(one, now)
 
     found = times(text)
     assert found == sorted(found)
@@ -133,7 +133,7 @@ def test_files_that_were_loaded_are_one_row_of_the_timeline(now):
     at = now - timedelta(minutes=45)
     audit.record(actor=system("provision"), action="service.registered", target="service:z", now=at)
 
-    text = draft.draft(one, now)
+    text = draft.write_draft(one, now)
 
     rows = [row for row in text.splitlines() if "registered" in row]
     assert len(rows) == 3
@@ -143,14 +143,15 @@ def test_files_that_were_loaded_are_one_row_of_the_timeline(now):
 
 def test_few_rows_that_are_alike_stay_apart(now):
     one = alert(now)
-    for number in range(incident_events.ALIKE):
+    for number in range(incident_events.MAX_UNGROUPED):
         at = now - timedelta(minutes=20) + timedelta(seconds=number)
         audit.record(actor=OPERATOR, action="switch.engaged", target=f"feature:f{number}", now=at)
 
-    text = draft.draft(one, now)
+    text = draft.write_draft(one, now)
 
     assert all(
-        f"feature:f{number}: switch engaged" in text for number in range(incident_events.ALIKE)
+        f"feature:f{number}: switch engaged" in text
+        for number in range(incident_events.MAX_UNGROUPED)
     )
 
 
@@ -161,7 +162,7 @@ def test_timeline_that_is_too_long_is_cut_and_says_so(now, monkeypatch):
         at = now - timedelta(minutes=minutes)
         audit.record(actor=OPERATOR, action="slo.changed", target="slo:x", now=at)
 
-    assert "Only the first 2 events" in draft.draft(one, now)
+    assert "Only the first 2 events" in draft.write_draft(one, now)
 
 
 @pytest.mark.parametrize(
@@ -176,7 +177,7 @@ def test_scope_is_that_of_what_was_stopped_meanwhile(now, switch, scope):
     engaged(switch)
     Episode.objects.update(engaged_at=now - timedelta(minutes=20))
 
-    text = draft.draft(alert(now), now)
+    text = draft.write_draft(alert(now), now)
 
     assert line(text, "Impact scope") == f"- Impact scope: {scope}"
     assert f"{switch} was stopped from" in text
@@ -185,16 +186,16 @@ def test_scope_is_that_of_what_was_stopped_meanwhile(now, switch, scope):
 def test_what_was_stopped_only_afterwards_is_no_part_of_the_impact(now):
     engaged("segment:finance")
 
-    text = draft.draft(alert(now), now)
+    text = draft.write_draft(alert(now), now)
 
-    assert line(text, "Impact scope") == f"- Impact scope: {draft.ASKED_SCOPE}"
+    assert line(text, "Impact scope") == f"- Impact scope: {draft.SCOPE_QUESTION}"
     assert "was stopped from" not in text
 
 
 def test_subject_of_a_threshold_rule_may_say_whom_it_hit(now):
     one = alert(now, kind="threshold", rule="kill-switch", subject="segment:finance", label="")
 
-    assert line(draft.draft(one, now), "Impact scope") == "- Impact scope: tenant finance"
+    assert line(draft.write_draft(one, now), "Impact scope") == "- Impact scope: tenant finance"
 
 
 @pytest.mark.parametrize(
@@ -209,11 +210,11 @@ def test_answer_is_measured_by_the_escalation_matrix(now, severity, said):
     known = now - timedelta(minutes=33)
     one = alert(now, severity=severity, acknowledged_at=known, acknowledged_by="user:kim")
 
-    assert line(draft.draft(one, now), "Acknowledged") == f"- Acknowledged: {said}"
+    assert line(draft.write_draft(one, now), "Acknowledged") == f"- Acknowledged: {said}"
 
 
 def test_nobody_who_acknowledged_is_told_of(now):
-    assert "by nobody (it shall be within 5 min)" in draft.draft(alert(now), now)
+    assert "by nobody (it shall be within 5 min)" in draft.write_draft(alert(now), now)
 
 
 def test_counters_behind_it_are_a_table(now):
@@ -222,7 +223,7 @@ def test_counters_behind_it_are_a_table(now):
         "5m": {"total": 1000, "bad": None, "burn_rate": None},
     }
 
-    text = draft.draft(alert(now, evidence={"windows": windows}), now)
+    text = draft.write_draft(alert(now, evidence={"windows": windows}), now)
 
     assert "| 1h | 12,000 | 180 | 15 |" in text
     assert "| 5m | 1,000 | not known | not known |" in text
@@ -235,7 +236,7 @@ def test_budget_that_was_spent_is_what_was_counted(now):
     counted(objective, [*rows, (end, 19_930, 20_000)])
     one = alert(now, slo=objective, evidence={"windows": {"1h": {}, "5m": {}}})
 
-    text = draft.draft(one, now)
+    text = draft.write_draft(one, now)
 
     # In the end 10,500 events, of which 105 may be bad and 50 are; 30 of them since an hour before.
     assert line(text, "Error budget spent") == (
@@ -244,7 +245,7 @@ def test_budget_that_was_spent_is_what_was_counted(now):
 
 
 def test_budget_of_which_too_little_is_known_is_not_known(now):
-    text = draft.draft(alert(now, slo=slo()), now)
+    text = draft.write_draft(alert(now, slo=slo()), now)
 
     assert line(text, "Error budget spent").endswith("not known: too little was counted")
 
@@ -259,7 +260,7 @@ def test_words_of_people_mean_nothing_in_it(now):
     at = now - timedelta(minutes=30)
     audit.record(actor=OPERATOR, action="slo.changed", target=EVIL[:150], reason=EVIL, now=at)
 
-    text = draft.draft(one, now)
+    text = draft.write_draft(one, now)
     html = str(rendering.html(text))
 
     assert re.findall(r"^## (.*)$", text, re.MULTILINE) == HEADINGS

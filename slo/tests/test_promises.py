@@ -8,17 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slo.arithmetic import meanings
-from slo.arithmetic.counts import Count
+from slo.arithmetic.counts import Counters
 from slo.arithmetic.evaluate import FIRING, evaluate
-from slo.arithmetic.objective import PAGE, Objective, Rule
+from slo.arithmetic.objective import PAGE, BurnRateRule, Objective
 
 BEGAN = 100_000
 TRAFFIC = 10_000
 
 
-def outage(minute: int) -> Count:
+def outage(minute: int) -> Counters:
     """All is well up to the end of the minute BEGAN, and nothing is after it."""
-    return Count(float(TRAFFIC * min(minute, BEGAN)), float(TRAFFIC * minute), minute)
+    return Counters(float(TRAFFIC * min(minute, BEGAN)), float(TRAFFIC * minute), minute)
 
 
 def first_firing(objective: Objective) -> int:
@@ -31,7 +31,7 @@ def first_firing(objective: Objective) -> int:
 
 
 def test_three_nines_of_a_month_are_43_minutes():
-    said = meanings.of(Decimal("0.999"), 30)
+    said = meanings.describe_objective(Decimal("0.999"), 30)
 
     assert said.outage == timedelta(minutes=43, seconds=12)
     assert (said.one_in, said.fastest) == (1000, 1000)
@@ -44,17 +44,19 @@ def test_three_nines_of_a_month_are_43_minutes():
 )
 def test_rule_fires_just_when_it_is_said_to(target, burn_rate, windows):
     share, limit = Decimal(target), Decimal(burn_rate)
-    rule = Rule(*windows, limit, PAGE)
+    rule = BurnRateRule(*windows, limit, PAGE)
     if limit * (1 - share) >= 1:
         return  # It never could, and is refused.
 
-    said = meanings.of_rule(rule, share, 30)
+    said = meanings.describe_rule(rule, share, 30)
 
     assert said.after == first_firing(Objective(share, 30, (rule,)))
 
 
 def test_rule_says_what_goes_unnoticed():
-    said = meanings.of_rule(Rule("1h", "5m", Decimal("14.4"), PAGE), Decimal("0.999"), 30)
+    said = meanings.describe_rule(
+        BurnRateRule("1h", "5m", Decimal("14.4"), PAGE), Decimal("0.999"), 30
+    )
 
     assert said.spent == Decimal("0.02")
     assert (said.after, said.resets) == (1, 5)
@@ -62,4 +64,4 @@ def test_rule_says_what_goes_unnoticed():
 
 def test_window_that_is_none_is_not_told_of():
     with pytest.raises(ValueError, match="whole number and a unit"):
-        meanings.of_rule(Rule("soon", "5m", Decimal(14), PAGE), Decimal("0.999"), 30)
+        meanings.describe_rule(BurnRateRule("soon", "5m", Decimal(14), PAGE), Decimal("0.999"), 30)

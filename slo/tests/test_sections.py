@@ -37,7 +37,7 @@ def test_open_alerts_wait_until_somebody_knows():
     known = alert(slo, NOW - 2 * HOUR, None, rule="known")
     Alert.objects.filter(pk=known.pk).update(acknowledged_at=NOW, acknowledged_by="user:kim")
 
-    found = attention.alerts(NOW)
+    found = attention.list_alerts(NOW)
 
     assert [(one.severity, one.since) for one in found] == [
         ("critical", NOW - MINUTE),
@@ -68,7 +68,7 @@ def test_storm_of_what_waits_elsewhere_hides_no_other_alert(monkeypatch):
         for place in range(10):
             alert(slo, NOW - HOUR, None, **deep, subject=f"queue-{place}")
         page = alert(slo, NOW - MINUTE, None)
-        found = attention.alerts(NOW)
+        found = attention.list_alerts(NOW)
 
     other = Alert.objects.get(subject="queue-9")
     assert [one.path for one in found] == [f"/alerts/{one.pk}/" for one in (other, page)]
@@ -82,7 +82,7 @@ def test_source_that_can_not_be_read_is_told_with_its_error():
     Sli.objects.filter(slo=gone).update(source_error="no answer in 5 s")
     Slo.objects.filter(pk=gone.pk).update(removed_at=NOW)
 
-    (one,) = attention.unread_sources(NOW)
+    (one,) = attention.list_unread_sources(NOW)
 
     assert (one.title, one.path) == ("The source of oracle-p95 can't be read", "/slos/oracle-p95/")
     assert one.detail == "no answer in 5 s"
@@ -92,20 +92,20 @@ def test_source_that_can_not_be_read_is_told_with_its_error():
 def test_one_of_which_nothing_is_known_for_an_hour_is_told_of(age, told):
     stands(making.slo(), "unknown", NOW - age)
 
-    assert len(attention.long_unknown(NOW)) == told
+    assert len(attention.list_long_unknown(NOW)) == told
 
 
 def test_one_without_rules_is_only_mentioned():
     stands(making.slo(rules=[]), "unknown")
 
-    assert [one.severity for one in attention.long_unknown(NOW)] == ["info"]
+    assert [one.severity for one in attention.list_long_unknown(NOW)] == ["info"]
 
 
 @pytest.mark.parametrize(("left", "told"), [(0.01, []), (0, ["100%"]), (-0.25, ["125%"])])
 def test_budget_that_is_spent_is_told_of(left, told):
     stands(making.slo(), remaining_ratio=left)
 
-    found = attention.exhausted(NOW)
+    found = attention.list_exhausted(NOW)
 
     assert [one.detail.split(" ")[0] for one in found] == told
 
@@ -117,25 +117,25 @@ def test_judging_that_stands_still_is_critical(age, told):
     Slo.objects.filter(pk=slo.pk).update(created_at=NOW - HOUR)
     Turn.objects.create(minute=minute_of(NOW) - age, judged_at=NOW)
 
-    found = attention.unjudged(NOW)
+    found = attention.list_evaluation_stopped(NOW)
 
     assert [one.severity for one in found] == ["critical"] * told
 
 
 def test_nothing_to_judge_is_no_trouble():
-    assert attention.unjudged(NOW) == []
+    assert attention.list_evaluation_stopped(NOW) == []
 
 
 def test_new_one_is_given_time_to_be_judged():
     slo = making.slo()
     Slo.objects.filter(pk=slo.pk).update(created_at=NOW - MINUTE)
 
-    assert attention.unjudged(NOW) == []
+    assert attention.list_evaluation_stopped(NOW) == []
 
 
 def test_pages_of_attention_and_report_know_all_of_it():
-    assert attention.alerts in sections.attention_sources()
-    assert report.budgets in sections.report_sources()
+    assert attention.list_alerts in sections.attention_sources()
+    assert report.budgets_section in sections.report_sources()
     assert not overview.everything(timezone.now()).unread
 
 
@@ -148,7 +148,7 @@ def test_report_has_the_worst_first_with_what_the_week_spent():
     judged([bad, fine, silent], until)
     alert(bad, SUNDAY - timedelta(days=2), 30)
 
-    told = report.budgets(MONDAY, SUNDAY, until)
+    told = report.budgets_section(MONDAY, SUNDAY, until)
 
     assert [row.cells["objective"] for row in told.rows] == ["bad", "fine", "silent"]
     worst, best, unknown = (row.cells for row in told.rows)
@@ -165,7 +165,7 @@ def test_report_draws_the_days_of_those_that_burned_most():
     slo = making.slo("core-availability", target=0.99)
     month(slo, SUNDAY - HOUR, [Incident(1440 + 600, 60, 0.9)], days=20)
 
-    (chart,) = report.budgets(MONDAY, SUNDAY, SUNDAY - HOUR).charts
+    (chart,) = report.budgets_section(MONDAY, SUNDAY, SUNDAY - HOUR).charts
 
     days = dict(chart.bars)
     assert len(days) == 7
@@ -177,7 +177,7 @@ def test_report_is_bad_once_a_budget_is_gone():
     slo = making.slo(target=0.9999)
     month(slo, SUNDAY - HOUR, [Incident(600, 60, 0.9)], days=20)
 
-    told = report.budgets(MONDAY, SUNDAY, SUNDAY - HOUR)
+    told = report.budgets_section(MONDAY, SUNDAY, SUNDAY - HOUR)
 
     assert told.tone == "bad"
     assert told.summary.startswith("core-availability has no budget left.")
@@ -188,7 +188,7 @@ def test_budget_of_just_nothing_is_told_as_gone():
     end = minute_of(until)
     making.counted(slo, [(end - 5_000, 0, 0), (end, 9_900, 10_000)])
 
-    told = report.budgets(MONDAY, SUNDAY, until)
+    told = report.budgets_section(MONDAY, SUNDAY, until)
 
     assert (told.rows[0].cells["left"], told.tone) == ("0 %", "bad")
     assert told.summary.startswith("core-availability has no budget left.")
@@ -197,13 +197,13 @@ def test_budget_of_just_nothing_is_told_as_gone():
 def test_report_of_budgets_that_are_not_known_does_not_call_them_fine():
     making.slo("silent")
 
-    told = report.budgets(MONDAY, SUNDAY, SUNDAY - HOUR)
+    told = report.budgets_section(MONDAY, SUNDAY, SUNDAY - HOUR)
 
     assert (told.summary, told.tone) == ("Of 1 SLO nothing is known.", "unknown")
 
 
 def test_report_without_any_says_so():
-    told = report.budgets(MONDAY, SUNDAY, SUNDAY)
+    told = report.budgets_section(MONDAY, SUNDAY, SUNDAY)
 
     assert (told.summary, told.rows, told.tone) == ("There is no SLO.", (), "good")
 

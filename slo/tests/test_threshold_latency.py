@@ -8,7 +8,7 @@ from controlplane.core.threshold_metrics import Asked
 from slo.arithmetic.minutes import last_ended
 from slo.models import Alert, Minute, Sli, ThresholdRule
 from slo.tests.measured import MINUTE, NOW, look
-from slo.thresholds.latency_measure import latency
+from slo.thresholds.latency_measure import read_latency
 
 pytestmark = pytest.mark.django_db
 AT = last_ended(NOW)
@@ -39,7 +39,7 @@ def histogram(edges, service="core", metric="e2e", *, per_minute=100, minutes=10
 
 
 def seen(asked=ASKED, now=NOW):
-    return {one.subject: one for one in latency(asked, now)}
+    return {one.subject: one for one in read_latency(asked, now)}
 
 
 def test_it_is_above_the_limit_if_fewer_than_its_share_were_within():
@@ -94,7 +94,7 @@ def test_a_part_of_the_measure_is_the_histograms_of_one_metric():
 def test_counters_of_slos_are_no_histograms_and_without_any_nothing_is_known():
     Sli.objects.create(created_at=NOW, first=AT, last=AT)
 
-    (one,) = latency(ASKED, NOW)
+    (one,) = read_latency(ASKED, NOW)
 
     assert (one.beyond, one.said) == (None, "Nobody has pushed a latency histogram")
 

@@ -228,7 +228,8 @@ def test_alerts_that_were_over_long_ago_are_forgotten_and_others_are_not(queues)
     kept = forgetting.ALERTS.kept
 
     done = [
-        forgetting.purge(NOW + kept + more * MINUTE, at_once=10, most=100) for more in (3, 4, 5)
+        forgetting.purge_alerts(NOW + kept + more * MINUTE, at_once=10, most=100)
+        for more in (3, 4, 5)
     ]
 
     assert (done, opened()) == ([0, 1, 0], [("deep", "mail")])
@@ -243,7 +244,7 @@ def test_who_comes_while_another_looks_leaves_it_to_that_one(queues):
 
     def hold():
         with transaction.atomic():
-            locks.alone(locks.THRESHOLDS)
+            locks.try_lock(locks.THRESHOLDS)
             held.set()
             done.wait(10)
         connection.close()

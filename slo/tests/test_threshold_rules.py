@@ -16,12 +16,12 @@ RATE = {"metric": "timeout_rate", "value": 0.02, "severity": "warning"}
 
 def refused(name="core-timeouts", **fields):
     with pytest.raises(InvalidInput) as error:
-        rules.checked(name, {**RATE, **fields})
+        rules.validate(name, {**RATE, **fields})
     return error.value.errors
 
 
 def test_what_is_left_out_has_its_default():
-    assert rules.checked("core-timeouts", RATE) == {
+    assert rules.validate("core-timeouts", RATE) == {
         "title": "",
         "metric": "timeout_rate",
         "statistic": "rate",
@@ -87,27 +87,27 @@ def test_a_percentile_has_to_be_chosen_and_may_be_of_one_histogram():
     latency = {"metric": "latency_ms:e2e", "value": 5000}
 
     assert "statistic" in refused(**latency)
-    assert rules.checked("slow", {**RATE, **latency, "statistic": "p99"})["statistic"] == "p99"
+    assert rules.validate("slow", {**RATE, **latency, "statistic": "p99"})["statistic"] == "p99"
     assert "comparison" in refused(**latency, statistic="p99", comparison=">=")
 
 
 @given(st.floats(0, 1, exclude_max=True), st.sampled_from(["timeout_rate", "concurrency"]))
 def test_what_was_checked_is_said_by_the_row_and_may_be_checked_again(value, metric):
     window = {} if metric == "concurrency" else {"window": "60m"}
-    wanted = rules.checked("core", {**RATE, **window, "metric": metric, "value": value})
+    wanted = rules.validate("core", {**RATE, **window, "metric": metric, "value": value})
     row = ThresholdRule(name="core")
 
-    rules.say(row, wanted)
+    rules.apply_document(row, wanted)
 
-    assert rules.said(row) == wanted
-    assert rules.checked("core", rules.said(row)) == wanted
+    assert rules.to_document(row) == wanted
+    assert rules.validate("core", rules.to_document(row)) == wanted
 
 
 @pytest.mark.django_db
 def test_the_seven_rules_of_the_beginning_are_there_and_read_well():
     found = {one.name: one for one in ThresholdRule.objects.filter(built_in=True)}
 
-    said = {name: (rules.sentence(one), one.severity) for name, one in found.items()}
+    said = {name: (rules.describe_rule(one), one.severity) for name, one in found.items()}
     slow = "p95 of latency of e2e above 5,000 ms in 5 min, of 20 at least"
     assert said == {
         "e2e_latency": (slow, "warning"),
@@ -124,7 +124,7 @@ def test_the_seven_rules_of_the_beginning_are_there_and_read_well():
 @pytest.mark.django_db
 def test_each_of_the_beginning_is_a_rule_that_people_could_have_made():
     for one in ThresholdRule.objects.filter(built_in=True):
-        assert rules.checked(one.name, rules.said(one)) == rules.said(one)
+        assert rules.validate(one.name, rules.to_document(one)) == rules.to_document(one)
 
 
 @pytest.mark.django_db

@@ -18,7 +18,7 @@ FIELDS = {"metric": "timeout_rate", "value": 0.02, "severity": "warning"}
 
 def put(name="core-timeouts", actor=ADMIN, **more):
     fields = {**FIELDS, **more.pop("fields", {})}
-    return services.put(name=name, fields=fields, actor=actor, now=db_now(), **more)
+    return services.put_rule(name=name, fields=fields, actor=actor, now=db_now(), **more)
 
 
 def audited():
@@ -29,7 +29,7 @@ def audited():
 def test_a_rule_is_made_changed_and_removed_and_each_is_audited():
     made, is_new = put(reason=" for the batch ")
     changed, still_new = put(fields={"value": 0.03}, reason="too loud")
-    services.remove(name="core-timeouts", actor=ADMIN, now=db_now(), reason="gone")
+    services.remove_rule(name="core-timeouts", actor=ADMIN, now=db_now(), reason="gone")
 
     assert (is_new, still_new) == (True, False)
     assert (made.version, changed.version, changed.value) == (1, 2, 0.03)
@@ -58,7 +58,7 @@ def test_only_admins_may(actor):
     with pytest.raises(Forbidden):
         put(actor=actor)
     with pytest.raises(Forbidden):
-        services.remove(name="timeout_rate", actor=actor, now=db_now())
+        services.remove_rule(name="timeout_rate", actor=actor, now=db_now())
 
     assert ThresholdRule.objects.filter(name="timeout_rate").exists()
 
@@ -84,9 +84,9 @@ def test_what_is_wrong_is_refused_and_not_written():
 def test_one_that_is_not_there_is_not_found():
     for name in ("nobody", "new", "a/b", "\x00"):
         with pytest.raises(NotFound):
-            services.find(name)
+            services.find_rule(name)
         with pytest.raises(NotFound):
-            services.remove(name=name, actor=ADMIN, now=db_now())
+            services.remove_rule(name=name, actor=ADMIN, now=db_now())
 
 
 def test_more_than_two_hundred_are_too_many():

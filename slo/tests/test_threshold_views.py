@@ -70,14 +70,14 @@ def test_however_many_look_a_rule_is_asked_once_in_ten_seconds():
         asked = rule()
         queues.are(mail=11)
 
-        stands = [statuses.stand([asked], NOW + after * SECOND)[0] for after in (0, 3, 9)]
+        stands = [statuses.load_statuses([asked], NOW + after * SECOND)[0] for after in (0, 3, 9)]
         assert len(queues.asked) == 1
         assert [one.firing_total for one in stands] == [1, 1, 1]
 
         look(NOW + 9 * SECOND)
         queues.asked.clear()
-        (open_now,) = statuses.stand([asked], NOW + 9 * SECOND)
-        statuses.stand([asked], NOW + 10 * SECOND)
+        (open_now,) = statuses.load_statuses([asked], NOW + 9 * SECOND)
+        statuses.load_statuses([asked], NOW + 10 * SECOND)
         assert (open_now.open, len(queues.asked)) == (1, 1)
 
 
@@ -95,10 +95,10 @@ def test_rule_that_was_changed_is_asked_anew():
     with offered() as queues:
         asked = rule()
         queues.are(mail=11)
-        statuses.stand([asked], NOW)
+        statuses.load_statuses([asked], NOW)
         asked.value, asked.version = 12.0, 2
 
-        (one,) = statuses.stand([asked], NOW)
+        (one,) = statuses.load_statuses([asked], NOW)
 
     assert (one.state, one.rule.value) == ("ok", 12.0)
 

@@ -8,17 +8,17 @@ from decimal import Decimal
 import pytest
 
 from slo.arithmetic.minutes import end_of
-from slo.arithmetic.objective import PAGE, TICKET, Objective, Rule
+from slo.arithmetic.objective import PAGE, TICKET, BurnRateRule, Objective
 from slo.backtests import replay, trials
 from slo.evaluation import objective_loader
-from slo.evaluation.status import LATE
+from slo.evaluation.status import EVALUATION_DELAY
 from slo.models import Minute
 from slo.tests import making
 
 pytestmark = pytest.mark.django_db
 END = 29_700_000
-NOW = end_of(END) + LATE
-RULES = (Rule("1h", "5m", Decimal(14), PAGE), Rule("3h", "20m", Decimal(6), TICKET))
+NOW = end_of(END) + EVALUATION_DELAY
+RULES = (BurnRateRule("1h", "5m", Decimal(14), PAGE), BurnRateRule("3h", "20m", Decimal(6), TICKET))
 
 
 def weather(seed, hours=12):
@@ -47,9 +47,11 @@ def test_same_alerts_as_the_backtest_that_looks_at_everything(seed):
     slo = weather(seed)
     by = Objective(Decimal("0.999"), 30, RULES, min_events=500)
 
-    found = trials.run(slo, by, timedelta(hours=12), NOW)
+    found = trials.run_trials(slo, by, timedelta(hours=12), NOW)
 
-    whole = replay.alerts(replay.ticks(slo, start=found.since, end=found.until, objective=by))
+    whole = replay.collect_alerts(
+        replay.evaluate_ticks(slo, start=found.since, end=found.until, objective=by)
+    )
     told = [(one.rule, one.opened_at, one.resolved_at) for one in found.fired]
     assert sorted(told, key=str) == sorted(
         ((one.rule, one.opened_at, one.resolved_at) for one in whole), key=str
@@ -59,19 +61,24 @@ def test_same_alerts_as_the_backtest_that_looks_at_everything(seed):
 
 def test_present_rules_are_told_beside_those_that_are_tried():
     slo = weather(1)
-    by = replace(objective_loader.objective(slo), rules=RULES)
+    by = replace(objective_loader.load_objective(slo), rules=RULES)
 
-    found = trials.run(slo, by, timedelta(hours=12), NOW)
+    found = trials.run_trials(slo, by, timedelta(hours=12), NOW)
 
     assert found.pages.times + found.tickets.times == len(found.fired) > 0
     assert (found.pages_now.times, found.tickets_now.times) == (0, 0)
     assert (
-        trials.run(slo, objective_loader.objective(slo), timedelta(hours=12), NOW).pages_now is None
+        trials.run_trials(
+            slo, objective_loader.load_objective(slo), timedelta(hours=12), NOW
+        ).pages_now
+        is None
     )
 
 
 def test_places_lie_within_the_span():
-    found = trials.run(weather(2), Objective(Decimal("0.999"), 30, RULES), timedelta(days=30), NOW)
+    found = trials.run_trials(
+        weather(2), Objective(Decimal("0.999"), 30, RULES), timedelta(days=30), NOW
+    )
 
     assert found.since == end_of(END - 12 * 60)
     assert all(
@@ -82,7 +89,9 @@ def test_places_lie_within_the_span():
 
 
 def test_nothing_counted_is_said():
-    found = trials.run(making.slo(), Objective(Decimal("0.9"), 30, RULES), timedelta(days=1), NOW)
+    found = trials.run_trials(
+        making.slo(), Objective(Decimal("0.9"), 30, RULES), timedelta(days=1), NOW
+    )
 
     assert found.counted_since is None
     assert (found.fired, found.known) == ([], 0.0)

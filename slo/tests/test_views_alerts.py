@@ -30,7 +30,7 @@ def fires(**fields):
     now = db_now()
     slo = making.slo(**{"owner": "team-core", "actions": [TRIP, HOLD], **fields})
     month(slo, now, [Incident(20, 21, 0.2)], days=4)
-    tick.turn(now)
+    tick.evaluate_due_minutes(now)
     return Alert.objects.get(label="page")
 
 

@@ -29,7 +29,7 @@ def typed(**fields):
 
 
 def as_it_stands(slo, **fields):
-    said = {**services.documents.said(slo), "name": slo.name}
+    said = {**services.documents.to_document(slo), "name": slo.name}
     return {**dict(Draft.of(said).hidden()), "version": slo.version, **fields}
 
 
@@ -39,7 +39,7 @@ def test_new_one_is_made_and_its_page_opens():
     answer = browser_as("admin").post("/slos/new/", sent)
 
     assert (answer.status_code, answer["Location"]) == (302, "/slos/core-availability/")
-    slo = services.find("core-availability")
+    slo = services.find_slo("core-availability")
     assert slo.rules == [{"long": "1h", "short": "5m", "burn_rate": 14, "severity": "page"}]
     assert float(slo.target) == 0.999
 
@@ -85,7 +85,7 @@ def test_preview_tells_what_would_change_and_what_it_means():
     assert "21 min 36 s of a complete outage" in shown
     assert "1 event in 2,000" in shown
     assert "1 changeWhat changed target99.9 %99.95 %" in shown
-    assert float(services.find(slo.name).target) == 0.999
+    assert float(services.find_slo(slo.name).target) == 0.999
 
 
 def test_rules_of_a_preset_are_scaled_to_the_period_and_left_unsaved():
@@ -96,7 +96,7 @@ def test_rules_of_a_preset_are_scaled_to_the_period_and_left_unsaved():
 
     assert 'value="3.36"' in page(answer)  # 2 % of 7 days in an hour
     assert "rows" in answer["HX-Trigger"]
-    assert len(services.find(slo.name).rules) == 2
+    assert len(services.find_slo(slo.name).rules) == 2
 
 
 def test_row_is_added_without_a_script_too():
@@ -113,7 +113,7 @@ def test_saved_change_is_in_the_trail_with_its_reason():
     browser = browser_as("admin")
     browser.post(EDIT, as_it_stands(slo, target="99.5", do="save", reason=WHY))
 
-    assert float(services.find(slo.name).target) == 0.995
+    assert float(services.find_slo(slo.name).target) == 0.995
     trail = text(page(browser.get("/slos/core-availability/")))
     assert WHY in trail
 
@@ -121,15 +121,15 @@ def test_saved_change_is_in_the_trail_with_its_reason():
 def test_nobody_overwrites_what_somebody_else_saved_meanwhile():
     slo = making.slo()
     sent = as_it_stands(slo, target="99.5", do="save")
-    services.put(
-        name=slo.name, fields={**services.documents.said(slo), "owner": "ada"}, actor=ADMIN,
+    services.put_slo(
+        name=slo.name, fields={**services.documents.to_document(slo), "owner": "ada"}, actor=ADMIN,
         now=slo.created_at,
     )  # fmt: skip
 
     answer = browser_as("admin").post(EDIT, sent)
 
     assert answer.status_code == 409
-    assert float(services.find(slo.name).target) == 0.999
+    assert float(services.find_slo(slo.name).target) == 0.999
 
 
 def test_form_that_nobody_touched_changes_nothing():
@@ -138,7 +138,7 @@ def test_form_that_nobody_touched_changes_nothing():
     answer = browser_as("admin").post(EDIT, as_it_stands(slo, do="save"))
 
     assert answer.status_code == 302
-    assert services.find(slo.name).version == slo.version
+    assert services.find_slo(slo.name).version == slo.version
 
 
 @pytest.mark.parametrize("path", ["/slos/new/", EDIT, "/slos/core-availability/remove/"])

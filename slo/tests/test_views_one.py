@@ -181,7 +181,7 @@ def test_exclusion_that_was_taken_back_is_struck_through():
 
 def test_change_is_told_in_words():
     making.slo()
-    services.put(
+    services.put_slo(
         name="core-availability",
         fields={"service": "core", "target": 0.995},
         reason="agreed with product",
@@ -197,7 +197,7 @@ def test_change_is_told_in_words():
 
 def test_removed_one_keeps_its_page_until_there_is_a_new_one():
     making.slo(owner="before")
-    services.remove(name="core-availability", actor=making.ADMIN, now=db_now())
+    services.remove_slo(name="core-availability", actor=making.ADMIN, now=db_now())
     assert "removed" in shown()
 
     making.slo(owner="after")

@@ -11,15 +11,15 @@ from controlplane.core import threshold_metrics as measures
 from controlplane.core.models import Tick
 from controlplane.core.threshold_metrics import Asked, Reading
 from slo.alerts import lifecycle, locks
-from slo.arithmetic.hysteresis import Firing, Key
+from slo.arithmetic.hysteresis import AlertKey, FiringRule
 from slo.models import Alert, ThresholdRule
 
 from . import rules
 
 TICK = "slo.thresholds"
-EVERY = timedelta(seconds=10)
+INTERVAL = timedelta(seconds=10)
 UNMEASURED = "Nobody measures this here."
-REMOVED, OFF, REGRADED = (
+REMOVED, OFF, CHANGED = (
     "The rule was removed.",
     "The rule was turned off.",
     "The rule was changed.",
@@ -29,7 +29,7 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True)
-class Seen:
+class RuleResult:
     """What a rule found: readings that fire, and those of which nobody can tell. `error` is why it
     could not look at all, if it could not."""
 
@@ -40,53 +40,53 @@ class Seen:
 
 
 @dataclass
-class _Found:
-    firing: list[Firing] = field(default_factory=list)
-    unknown: set[Key] = field(default_factory=set)
-    gone: dict[Key, str] = field(default_factory=dict)
+class _AlertInputs:
+    firing: list[FiringRule] = field(default_factory=list)
+    unknown: set[AlertKey] = field(default_factory=set)
+    gone: dict[AlertKey, str] = field(default_factory=dict)
 
 
 @transaction.atomic
-def look(now: datetime) -> int:
+def evaluate_rules(now: datetime) -> int:
     """Open and resolve alerts of all rules by how things are now; returns how many that was. One
     looks at a time: who comes meanwhile does nothing."""
-    if not locks.alone(locks.THRESHOLDS):
+    if not locks.try_lock(locks.THRESHOLDS):
         return 0
     last = Tick.objects.filter(name=TICK).values_list("ran_at", flat=True).first()
-    standing = _standing()
-    found = _Found(gone=_gone(standing))
+    standing = _load_open()
+    found = _AlertInputs(gone=_find_gone(standing))
     for rule in ThresholdRule.objects.filter(is_enabled=True).order_by("pk"):
         open_of_it = {subject for name, subject in standing if name == rule.name}
-        seen = see(rule, now, since=last, standing=open_of_it)
-        _take(found, seen, open_of_it)
-    return lifecycle.settle(
+        seen = evaluate_rule(rule, now, since=last, standing=open_of_it)
+        _collect(found, seen, open_of_it)
+    return lifecycle.update_and_notify(
         kind=Alert.Kind.THRESHOLD,
         firing=found.firing,
         unknown=found.unknown - found.gone.keys(),
         gone=found.gone,
-        before=last or now - EVERY,
+        before=last or now - INTERVAL,
         now=now,
     )
 
 
-def see(
+def evaluate_rule(
     rule: ThresholdRule,
     now: datetime,
     *,
     since: datetime | None = None,
     standing: Collection[str] = (),
-) -> Seen:
+) -> RuleResult:
     """What this rule says just now; nothing is written. A measure that fails is logged, and is in
     no other's way."""
     known = measures.find(rule.metric)
     if known is None:
-        return Seen(rule, error=UNMEASURED)
+        return RuleResult(rule, error=UNMEASURED)
     measure, part = known
     asked = Asked(
         statistic=rule.statistic,
         comparison=rule.comparison,
         limit=rule.value,
-        window=rules.window(rule),
+        window=rules.rule_window(rule),
         part=part,
         since=since,
         standing=standing,
@@ -98,40 +98,44 @@ def see(
         if not connection.is_usable():
             raise
         log.exception("threshold.not_judged", rule=rule.name)
-        return Seen(rule, error=f"{type(error).__name__}: {error}")
-    return Seen(rule, tuple(_firing(rule, readings)), tuple(_unknown(rule, readings)))
+        return RuleResult(rule, error=f"{type(error).__name__}: {error}")
+    return RuleResult(rule, tuple(_firing(rule, readings)), tuple(_unknown(rule, readings)))
 
 
 def _firing(rule: ThresholdRule, readings: Iterable[Reading]) -> Iterable[Reading]:
-    return (one for one in readings if one.beyond and one.is_fresh and _rests(rule, one))
+    return (
+        one for one in readings if one.beyond and one.is_fresh and _has_enough_events(rule, one)
+    )
 
 
 def _unknown(rule: ThresholdRule, readings: Iterable[Reading]) -> Iterable[Reading]:
     """Few events begin no alert; those beyond the limit still are no reason to end one either."""
     for one in readings:
-        unsure = one.beyond and not (one.is_fresh and _rests(rule, one))
+        unsure = one.beyond and not (one.is_fresh and _has_enough_events(rule, one))
         if one.beyond is None or unsure:
             yield one
 
 
-def _rests(rule: ThresholdRule, one: Reading) -> bool:
+def _has_enough_events(rule: ThresholdRule, one: Reading) -> bool:
     return one.samples >= rule.min_events
 
 
-def _take(found: _Found, seen: Seen, open_of_it: Collection[str]) -> None:
+def _collect(found: _AlertInputs, seen: RuleResult, open_of_it: Collection[str]) -> None:
     name = seen.rule.name
     if seen.error:
         found.unknown.update((name, subject) for subject in open_of_it)
         return
     found.unknown.update((name, one.subject) for one in seen.unknown)
     found.firing += [
-        _as_firing(seen.rule, one) for one in seen.firing if (name, one.subject) not in found.gone
+        _to_firing_rule(seen.rule, one)
+        for one in seen.firing
+        if (name, one.subject) not in found.gone
     ]
 
 
-def _as_firing(rule: ThresholdRule, one: Reading) -> Firing:
+def _to_firing_rule(rule: ThresholdRule, one: Reading) -> FiringRule:
     runbook = {"runbook": rule.runbook_url} if rule.runbook_url else {}
-    return Firing(
+    return FiringRule(
         rule=rule.name,
         subject=one.subject,
         service=one.service,
@@ -153,17 +157,17 @@ def _as_firing(rule: ThresholdRule, one: Reading) -> Firing:
     )
 
 
-def _standing() -> dict[Key, str]:
+def _load_open() -> dict[AlertKey, str]:
     """Severities of alerts that are open, by rule and subject."""
     rows = Alert.objects.filter(kind=Alert.Kind.THRESHOLD, resolved_at__isnull=True)
     found = rows.values_list("rule", "subject", "severity")
     return {(rule, subject): severity for rule, subject, severity in found}
 
 
-def _gone(standing: Mapping[Key, str]) -> dict[Key, str]:
+def _find_gone(standing: Mapping[AlertKey, str]) -> dict[AlertKey, str]:
     """Of which rules there are no more, and why; one of another severity begins anew."""
     present = {one.name: one for one in ThresholdRule.objects.all()}
-    found: dict[Key, str] = {}
+    found: dict[AlertKey, str] = {}
     for (name, subject), severity in standing.items():
         rule = present.get(name)
         if rule is None:
@@ -171,5 +175,5 @@ def _gone(standing: Mapping[Key, str]) -> dict[Key, str]:
         elif not rule.is_enabled:
             found[name, subject] = OFF
         elif rule.severity != severity:
-            found[name, subject] = REGRADED
+            found[name, subject] = CHANGED
     return found

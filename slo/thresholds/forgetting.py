@@ -35,6 +35,6 @@ BURNS = retention.rule(
 )
 
 
-def purge(now: datetime, *, at_once: int, most: int) -> int:
+def purge_alerts(now: datetime, *, at_once: int, most: int) -> int:
     """Delete up to `most` old ones, `at_once` in one transaction; returns how many."""
     return retention.purge([ALERTS, BURNS], now, at_once=at_once, most=most)

@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 from controlplane.core.durations import readable
 from controlplane.core.threshold_metrics import ABOVE, Asked, Reading, count
-from slo.arithmetic.counts import Count
+from slo.arithmetic.counts import Counters
 from slo.arithmetic.minutes import last_ended
-from slo.arithmetic.windows import Window, window
+from slo.arithmetic.windows import WindowCounts, measure_window
 from slo.counters import reader
 from slo.models import Sli
 
 from . import quantiles
-from .quantiles import Edge
+from .quantiles import HistogramEdge
 
 SHARES: Mapping[str, Fraction] = {
     "p50": Fraction(50, 100),
@@ -30,7 +30,7 @@ PAGE = "/slos/thresholds/"
 _MINUTE = timedelta(minutes=1)
 
 
-class Histogram(NamedTuple):
+class HistogramKey(NamedTuple):
     """Named by its metric and the service that pushed it."""
 
     service: str
@@ -41,20 +41,20 @@ class Histogram(NamedTuple):
         return f"{self.service}/{self.metric}"
 
 
-def latency(asked: Asked, now: datetime) -> Iterator[Reading]:
+def read_latency(asked: Asked, now: datetime) -> Iterator[Reading]:
     """The percentile of every histogram, over whole minutes that have ended."""
     at, minutes = last_ended(now), asked.window // _MINUTE
-    known = _known(asked.part)
+    known = _load_edges(asked.part)
     if not known:
-        yield _nothing(asked)
+        yield _no_histograms(asked)
     rows = [sli for slis in known.values() for _, sli in slis]
-    counts = reader.counts({sli: {at, at - minutes} for sli in rows}) if rows else {}
+    counts = reader.load_counts({sli: {at, at - minutes} for sli in rows}) if rows else {}
     for histogram, slis in known.items():
         windows = [(ms, _window(counts, sli, minutes, at)) for ms, sli in slis]
         yield _reading(asked, histogram, windows)
 
 
-def _nothing(asked: Asked) -> Reading:
+def _no_histograms(asked: Asked) -> Reading:
     """That nobody pushes any is not that all is well."""
     of = f" of {asked.part}" if asked.part else ""
     said = f"Nobody has pushed a latency histogram{of}"
@@ -62,37 +62,39 @@ def _nothing(asked: Asked) -> Reading:
     return Reading(subject, value=None, beyond=None, samples=0, said=said, path=path)
 
 
-def _known(part: str) -> dict[Histogram, list[tuple[float, int]]]:
+def _load_edges(part: str) -> dict[HistogramKey, list[tuple[float, int]]]:
     """Edges (milliseconds, id of the SLI) of every histogram, or of those of one metric."""
     rows = Sli.objects.filter(slo__isnull=True, edge_ms__isnull=False, first__isnull=False)
     if part:
         rows = rows.filter(metric=part)
-    found: dict[Histogram, list[tuple[float, int]]] = defaultdict(list)
+    found: dict[HistogramKey, list[tuple[float, int]]] = defaultdict(list)
     wanted = rows.order_by("service", "metric", "edge_ms")
     for pk, service, metric, ms in wanted.values_list("pk", "service", "metric", "edge_ms"):
-        found[Histogram(service, metric)].append((float(ms or 0), pk))
+        found[HistogramKey(service, metric)].append((float(ms or 0), pk))
     return found
 
 
-def _window(counts: Mapping[tuple[int, int], Count], sli: int, minutes: int, at: int) -> Window:
-    return window(minutes, at, lambda minute: counts[sli, minute], ())
+def _window(
+    counts: Mapping[tuple[int, int], Counters], sli: int, minutes: int, at: int
+) -> WindowCounts:
+    return measure_window(minutes, at, lambda minute: counts[sli, minute], ())
 
 
 def _reading(
-    asked: Asked, histogram: Histogram, windows: Sequence[tuple[float, Window]]
+    asked: Asked, histogram: HistogramKey, windows: Sequence[tuple[float, WindowCounts]]
 ) -> Reading:
     share, limit = SHARES[asked.statistic], asked.limit
     seen = [(ms, one) for ms, one in windows if one.is_known(0)]
-    edges = [Edge(ms, one.total - one.bad, one.total) for ms, one in seen]
+    edges = [HistogramEdge(ms, one.total - one.bad, one.total) for ms, one in seen]
     above = quantiles.is_above(edges, share, limit)
     beyond = above if above is None or asked.comparison == ABOVE else not above
     samples = float(max((one.total for one in edges), default=0))
     return Reading(
         subject=histogram.subject,
-        value=quantiles.at_most(edges, share),
+        value=quantiles.quantile_bound(edges, share),
         beyond=beyond,
         samples=samples,
-        said=_said(asked, histogram, edges, share, beyond),
+        said=_describe(asked, histogram, edges, share, beyond),
         path=PAGE,
         service=histogram.service,
         evidence={
@@ -106,10 +108,10 @@ def _reading(
     )
 
 
-def _said(
+def _describe(
     asked: Asked,
-    histogram: Histogram,
-    edges: Sequence[Edge],
+    histogram: HistogramKey,
+    edges: Sequence[HistogramEdge],
     share: Fraction,
     beyond: bool | None,
 ) -> str:
@@ -118,9 +120,9 @@ def _said(
     if not edges:
         return f"Too little is known of {about} in {over}"
     if beyond is None:
-        near = " and ".join(f"{one:,g}" for one in quantiles.nearest(edges, asked.limit))
+        near = " and ".join(f"{one:,g}" for one in quantiles.nearest_edges(edges, asked.limit))
         return f"{about} has no edge at {limit}, and its nearest ({near} ms) do not tell"
-    within = quantiles.at_most(edges, share)
+    within = quantiles.quantile_bound(edges, share)
     reached = f"at most {within:,g} ms" if within else f"above {edges[-1].ms:,g} ms"
     at = next((one for one in edges if one.ms == asked.limit), None)
     detail = f"; {at.share:.1%} took at most {limit}" if at else ""

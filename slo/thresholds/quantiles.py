@@ -13,7 +13,7 @@ Exact = int | Fraction
 
 
 @dataclass(frozen=True)
-class Edge:
+class HistogramEdge:
     """So many of `total` events (above zero) took at most `ms` milliseconds."""
 
     ms: float
@@ -29,7 +29,7 @@ class Edge:
         return self.good >= share * self.total
 
 
-def is_above(edges: Sequence[Edge], share: Fraction, limit_ms: float) -> bool | None:
+def is_above(edges: Sequence[HistogramEdge], share: Fraction, limit_ms: float) -> bool | None:
     """Whether the percentile (`share` is 0.95 for the 95th) is above the limit; None if the edges
     don't tell."""
     at = next((one for one in edges if one.ms == limit_ms), None)
@@ -42,12 +42,12 @@ def is_above(edges: Sequence[Edge], share: Fraction, limit_ms: float) -> bool | 
     return None
 
 
-def at_most(edges: Sequence[Edge], share: Fraction) -> float | None:
+def quantile_bound(edges: Sequence[HistogramEdge], share: Fraction) -> float | None:
     """The first edge that the percentile is within, in milliseconds; None if it is beyond all."""
     return min((one.ms for one in edges if one.keeps(share)), default=None)
 
 
-def nearest(edges: Sequence[Edge], limit_ms: float) -> list[float]:
+def nearest_edges(edges: Sequence[HistogramEdge], limit_ms: float) -> list[float]:
     """The edges on both sides of the limit."""
     below = max((one.ms for one in edges if one.ms < limit_ms), default=None)
     above = min((one.ms for one in edges if one.ms > limit_ms), default=None)

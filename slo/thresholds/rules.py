@@ -20,7 +20,7 @@ Document = dict[str, Any]
 
 MAX_NAME_LENGTH = 100
 NAME = rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_NAME_LENGTH - 1}}}"
-RESERVED = frozenset({"new"})
+RESERVED_NAMES = frozenset({"new"})
 """A page of its own, where those of rules are."""
 MAX_EVENTS = 10**15
 MAX_VALUE = 1e15
@@ -34,7 +34,7 @@ _MINUTE = timedelta(minutes=1)
 _WORDS = {ABOVE: "above", AT_LEAST: "at least", BELOW: "below", AT_MOST: "at most"}
 
 
-def checked(name: str, fields: Mapping[str, Any]) -> Document:
+def validate(name: str, fields: Mapping[str, Any]) -> Document:
     """The whole document of these fields (without the name), defaults filled in. Raises
     :class:`InvalidInput`, which names each wrong one."""
     errors: Errors = {}
@@ -56,13 +56,13 @@ def checked(name: str, fields: Mapping[str, Any]) -> Document:
         "runbook_url": values.page("runbook_url", given.get("runbook_url"), 500, errors),
     }
     if not errors and measure is not None:
-        _refuse_the_senseless(document, measure, errors)
+        _refuse_constant_rules(document, measure, errors)
     if errors:
         raise InvalidInput(errors)
     return document
 
 
-def said(rule: ThresholdRule) -> Document:
+def to_document(rule: ThresholdRule) -> Document:
     """The document of a row, without the name."""
     found = {field: getattr(rule, field) for field in FIELDS if field != "enabled"}
     found["value"] = int(rule.value) if rule.value.is_integer() else rule.value
@@ -70,39 +70,39 @@ def said(rule: ThresholdRule) -> Document:
     return {field: found[field] for field in FIELDS}
 
 
-def say(rule: ThresholdRule, document: Mapping[str, Any]) -> None:
-    """Have a row say what :func:`checked` has read; nothing is written."""
+def apply_document(rule: ThresholdRule, document: Mapping[str, Any]) -> None:
+    """Have a row say what :func:`validate` has read; nothing is written."""
     for field in FIELDS:
         setattr(rule, "is_enabled" if field == "enabled" else field, document[field])
     rule.value = float(document["value"])
 
 
-def window(rule: ThresholdRule) -> timedelta:
+def rule_window(rule: ThresholdRule) -> timedelta:
     """The rule's window; zero if its measure has none."""
     return durations.parse(rule.window) if rule.window else timedelta()
 
 
-def sentence(rule: ThresholdRule) -> str:
+def describe_rule(rule: ThresholdRule) -> str:
     """`Timeout rate above 1 % in 5 min, of 20 at least`."""
     known = measures.find(rule.metric)
     title = known[0].title if known else rule.metric
     part = f" of {known[1]}" if known and known[1] else ""
     shown = known[0].shown(rule.value) if known else f"{rule.value:g}"
     statistic = f"{rule.statistic} of " if known and len(known[0].statistics) > 1 else ""
-    over = f" in {durations.readable(window(rule))}" if rule.window else ""
+    over = f" in {durations.readable(rule_window(rule))}" if rule.window else ""
     least = f", of {rule.min_events:,} at least" if rule.min_events > 1 else ""
     text = f"{statistic}{title.lower() if statistic else title}{part}"
     return f"{text} {_WORDS[rule.comparison]} {shown}{over}{least}"
 
 
-def is_name(text: str) -> bool:
-    return _NAME.fullmatch(text) is not None and text not in RESERVED
+def is_valid_name(text: str) -> bool:
+    return _NAME.fullmatch(text) is not None and text not in RESERVED_NAMES
 
 
 def _check_name(name: str, errors: Errors) -> None:
-    if name in RESERVED:
+    if name in RESERVED_NAMES:
         put(errors, "name", "That is a page of its own; take another name.")
-    elif not is_name(name):
+    elif not is_valid_name(name):
         put(
             errors,
             "name",
@@ -176,7 +176,7 @@ def _flag(path: str, given: Any, errors: Errors) -> bool:
     return bool(given)
 
 
-def _refuse_the_senseless(document: Document, measure: Measure, errors: Errors) -> None:
+def _refuse_constant_rules(document: Document, measure: Measure, errors: Errors) -> None:
     """A rule that can never fire, or always does, is a mistake worth telling."""
     value, comparison = document["value"], document["comparison"]
     if measure.unit == RATIO and value > 1:

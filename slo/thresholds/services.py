@@ -19,7 +19,7 @@ MAX_RULES = 200
 """Each is looked at every few seconds, with a query or two of its own."""
 
 
-def put(
+def put_rule(
     *,
     name: str,
     fields: Mapping[str, Any],
@@ -30,30 +30,30 @@ def put(
 ) -> tuple[ThresholdRule, bool]:
     """Make the rule, or have it say exactly this from now on; and whether it is new.
 
-    `fields` are those of :func:`rules.checked`. With `version`, only if it still is of that one.
+    `fields` are those of :func:`rules.validate`. With `version`, only if it still is of that one.
     What is the same already changes nothing. Raises :class:`Forbidden`, :class:`InvalidInput` or
     :class:`Conflict`.
     """
     require_admin(actor)
-    wanted = rules.checked(name, fields)
+    wanted = rules.validate(name, fields)
     with transaction.atomic():
         rule = _locked(name)
         if version is not None and (rule is None or rule.version != version):
             raise Conflict("It was changed meanwhile; look at it and change it again.")
-        before = None if rule is None else rules.said(rule)
+        before = None if rule is None else rules.to_document(rule)
         if rule is None:
-            rule = _made(name, wanted, now)
+            rule = _create(name, wanted, now)
         elif before == wanted:
             return rule, False
         else:
-            rules.say(rule, wanted)
+            rules.apply_document(rule, wanted)
             rule.version += 1
             rule.changed_at = now
             rule.save()
         audit.record(
             actor=actor,
             action="threshold.created" if before is None else "threshold.changed",
-            target=target(name),
+            target=audit_target(name),
             reason=reason.strip(),
             before=before,
             after=wanted,
@@ -62,12 +62,12 @@ def put(
         return rule, before is None
 
 
-def remove(*, name: str, reason: str = "", actor: Actor, now: datetime) -> ThresholdRule:
+def remove_rule(*, name: str, reason: str = "", actor: Actor, now: datetime) -> ThresholdRule:
     """Take a rule out; what is open of it resolves. Raises :class:`Forbidden` or
     :class:`NotFound`."""
     require_admin(actor)
     with transaction.atomic():
-        rule = _locked(name) if rules.is_name(name) else None
+        rule = _locked(name) if rules.is_valid_name(name) else None
         if rule is None:
             raise _not_found()
         pk = rule.pk
@@ -76,17 +76,17 @@ def remove(*, name: str, reason: str = "", actor: Actor, now: datetime) -> Thres
         audit.record(
             actor=actor,
             action="threshold.removed",
-            target=target(name),
+            target=audit_target(name),
             reason=reason.strip(),
-            before=rules.said(rule),
+            before=rules.to_document(rule),
             now=now,
         )
         return rule
 
 
-def find(name: str) -> ThresholdRule:
+def find_rule(name: str) -> ThresholdRule:
     """The rule of this name; raises :class:`NotFound`."""
-    rule = ThresholdRule.objects.filter(name=name).first() if rules.is_name(name) else None
+    rule = ThresholdRule.objects.filter(name=name).first() if rules.is_valid_name(name) else None
     if rule is None:
         raise _not_found()
     return rule
@@ -94,23 +94,23 @@ def find(name: str) -> ThresholdRule:
 
 def require_new(name: str) -> None:
     """Raise :class:`Conflict` if there is a rule of this name."""
-    if rules.is_name(name) and ThresholdRule.objects.filter(name=name).exists():
+    if rules.is_valid_name(name) and ThresholdRule.objects.filter(name=name).exists():
         raise Conflict(f"There is a rule {name} already; change it with PUT.")
 
 
-def target(name: str) -> str:
+def audit_target(name: str) -> str:
     """What audit rows about it are about."""
     return f"threshold:{name}"
 
 
-def _made(name: str, document: Mapping[str, Any], now: datetime) -> ThresholdRule:
+def _create(name: str, document: Mapping[str, Any], now: datetime) -> ThresholdRule:
     if ThresholdRule.objects.count() >= MAX_RULES:
         raise Conflict(f"No more than {MAX_RULES} threshold rules may be here.")
     new = ThresholdRule(name=name, changed_at=now)
-    rules.say(new, document)
+    rules.apply_document(new, document)
     ThresholdRule.objects.bulk_create([new], ignore_conflicts=True)
     rule = _locked(name)
-    if rule is None or rule.changed_at != now or rules.said(rule) != document:
+    if rule is None or rule.changed_at != now or rules.to_document(rule) != document:
         raise Conflict(f"Somebody else made {name} just now; look at it first.")
     return rule
 

@@ -16,13 +16,13 @@ from slo.models import Alert, ThresholdRule
 from . import evaluation, rules
 
 MAX_SHOWN = 20
-KEPT = timedelta(seconds=10)
+CACHED_FOR = timedelta(seconds=10)
 """As often as rules are looked at: so long what a process found is shown to all who ask it."""
 OFF = "off"
 
 
 @dataclass(frozen=True)
-class Stands:
+class RuleStatus:
     """A rule, its `state` (`ok`, `firing`, `unknown` or `off`) and what is open of it. `firing` and
     `unknown` are the first of its readings, `why` is why it can't be judged."""
 
@@ -37,74 +37,74 @@ class Stands:
 
     @property
     def sentence(self) -> str:
-        return rules.sentence(self.rule)
+        return rules.describe_rule(self.rule)
 
 
-def resource(rule: ThresholdRule, open_alerts: int) -> dict[str, Any]:
+def rule_resource(rule: ThresholdRule, open_alerts: int) -> dict[str, Any]:
     """A rule as the API shows it."""
     return {
         "name": rule.name,
-        **rules.said(rule),
+        **rules.to_document(rule),
         "built_in": rule.built_in,
         "version": rule.version,
         "changed_at": timestamp(rule.changed_at),
-        "sentence": rules.sentence(rule),
+        "sentence": rules.describe_rule(rule),
         "open_alerts": open_alerts,
     }
 
 
-def resources(found: Sequence[ThresholdRule]) -> list[dict[str, Any]]:
-    counts = open_alerts([one.name for one in found])
-    return [resource(one, counts.get(one.name, 0)) for one in found]
+def rule_resources(found: Sequence[ThresholdRule]) -> list[dict[str, Any]]:
+    counts = count_open_alerts([one.name for one in found])
+    return [rule_resource(one, counts.get(one.name, 0)) for one in found]
 
 
-def open_alerts(names: Sequence[str]) -> dict[str, int]:
+def count_open_alerts(names: Sequence[str]) -> dict[str, int]:
     """How many alerts are open of these rules."""
     live = Alert.objects.filter(kind=Alert.Kind.THRESHOLD, resolved_at__isnull=True, rule__in=names)
     return dict(live.order_by().values_list("rule").annotate(Count("pk")))
 
 
-def stand(found: Sequence[ThresholdRule], now: datetime) -> list[Stands]:
+def load_statuses(found: Sequence[ThresholdRule], now: datetime) -> list[RuleStatus]:
     """How these stand: each was looked at ten seconds ago at most, or is now by one for all who
     ask; nothing is written."""
-    counts = open_alerts([one.name for one in found])
-    with _one_looks:
-        for key in [key for key, (at, _) in _seen.items() if abs(now - at) >= KEPT]:
-            del _seen[key]
-        stands = [_kept(one, now) for one in found]
+    counts = count_open_alerts([one.name for one in found])
+    with _cache_lock:
+        for key in [key for key, (at, _) in _cache.items() if abs(now - at) >= CACHED_FOR]:
+            del _cache[key]
+        stands = [_cached_status(one, now) for one in found]
     return [
         replace(kept, rule=one, open=counts.get(one.name, 0))
         for one, kept in zip(found, stands, strict=True)
     ]
 
 
-def forget() -> None:
+def clear_cache() -> None:
     """Look anew when next asked."""
-    with _one_looks:
-        _seen.clear()
+    with _cache_lock:
+        _cache.clear()
 
 
-_seen: dict[tuple[int, int], tuple[datetime, Stands]] = {}
+_cache: dict[tuple[int, int], tuple[datetime, RuleStatus]] = {}
 """How rules stood, and when; a rule that was changed is of another version."""
-_one_looks = threading.Lock()
+_cache_lock = threading.Lock()
 
 
-def _kept(rule: ThresholdRule, now: datetime) -> Stands:
+def _cached_status(rule: ThresholdRule, now: datetime) -> RuleStatus:
     key = (rule.pk, rule.version)
-    if key not in _seen:
-        _seen[key] = (now, of(rule, now))
-    return _seen[key][1]
+    if key not in _cache:
+        _cache[key] = (now, compute_status(rule, now))
+    return _cache[key][1]
 
 
-def of(rule: ThresholdRule, now: datetime, open_now: int = 0) -> Stands:
+def compute_status(rule: ThresholdRule, now: datetime, open_now: int = 0) -> RuleStatus:
     """How one stands; it need not be saved."""
     if not rule.is_enabled:
-        return Stands(rule, OFF, open_now)
-    seen = evaluation.see(rule, now)
+        return RuleStatus(rule, OFF, open_now)
+    seen = evaluation.evaluate_rule(rule, now)
     if seen.error:
-        return Stands(rule, UNKNOWN, open_now, why=seen.error)
+        return RuleStatus(rule, UNKNOWN, open_now, why=seen.error)
     state = FIRING if seen.firing else UNKNOWN if seen.unknown else OK
-    return Stands(
+    return RuleStatus(
         rule,
         state,
         open_now,

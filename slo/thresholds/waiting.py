@@ -8,7 +8,7 @@ from controlplane.core import threshold_metrics as measures
 from slo.models import Alert, ThresholdRule
 
 
-def only_here(alerts: QuerySet[Alert], now: datetime) -> QuerySet[Alert]:
+def exclude_duplicates(alerts: QuerySet[Alert], now: datetime) -> QuerySet[Alert]:
     """Those of these alerts that wait nowhere else. Measures without an alert are not asked."""
     asked = alerts.order_by().values("threshold_id")
     for rule in ThresholdRule.objects.filter(pk__in=asked):

@@ -32,7 +32,7 @@ from slo.postmortems import (
 )
 
 from . import live_page
-from .forms import WhyForm
+from .forms import ReasonForm
 from .slo_edit import notice
 
 OPEN, RESOLVED, ALL = "open", "resolved", "all"
@@ -52,7 +52,7 @@ def alerts_page(request: PersonRequest) -> HttpResponse:
     state = state if state in STATES else OPEN
     severity, q = request.GET.get("severity", ""), _clean(request.GET.get("q", ""))
     slo = _clean(request.GET.get("slo", ""))
-    rows = _ordered(_found(state, severity, slo, q), state)
+    rows = _order_alerts(_filter_alerts(state, severity, slo, q), state)
     page = Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page"))
     standing = Alert.objects.filter(resolved_at__isnull=True)
     context = {
@@ -68,39 +68,39 @@ def alerts_page(request: PersonRequest) -> HttpResponse:
         "critical": standing.filter(severity="critical").count(),
         "unknown_to_all": standing.filter(acknowledged_at__isnull=True).count(),
     }
-    return live_page.page(request, "alerts", context)
+    return live_page.render_live(request, "alerts", context)
 
 
 @signed_in
 @require_GET
 def alert_page(request: PersonRequest, alert_id: int) -> HttpResponse:
     now = db_now()
-    alert = find(alert_id)
-    called = alert_timeline.escalations(alert)
+    alert = find_alert(alert_id)
+    called = alert_timeline.load_escalations(alert)
     latest = called[-1] if called else None
     context = {
         "now": now,
         "alert": alert,
         "escalation": latest,
         "next": hearing.next_of([latest], now).get(latest.pk) if latest else None,
-        "called_names": alert_timeline.called_last(latest) if latest else [],
+        "called_names": alert_timeline.last_called(latest) if latest else [],
         "windows": _windows(alert),
         "figures": _figures(alert),
         "budget": _budget(alert),
-        "asked": alert_timeline.requests(alert),
-        "holds": list(Hold.objects.filter(key=notifications.subject(alert))),
-        "entries": alert_timeline.of(alert, called),
-        "runbook": runbooks.of(alert),
-        "others": list(_others(alert)),
+        "asked": alert_timeline.load_trip_requests(alert),
+        "holds": list(Hold.objects.filter(key=notifications.alert_subject(alert))),
+        "entries": alert_timeline.load_timeline(alert, called),
+        "runbook": runbooks.find_runbook(alert),
+        "others": list(_related_alerts(alert)),
     }
-    return live_page.page(request, "alert", context)
+    return live_page.render_live(request, "alert", context)
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
 def acknowledge(request: PersonRequest, alert_id: int) -> HttpResponse:
-    alert = find(alert_id)
-    form = WhyForm(posted(request))
+    alert = find_alert(alert_id)
+    form = ReasonForm(posted(request))
 
     def carry_out(actor: Actor, now: datetime) -> str:
         comment = form.given("reason")
@@ -113,7 +113,7 @@ def acknowledge(request: PersonRequest, alert_id: int) -> HttpResponse:
         carry_out,
         scope=SCOPE,
         template="slo/acknowledge.html",
-        context=lambda now: {"alert": alert, "called": alert_timeline.escalations(alert)[-1:]},
+        context=lambda now: {"alert": alert, "called": alert_timeline.load_escalations(alert)[-1:]},
         back=reverse("alert_page", args=[alert_id]),
         refused=lambda error: notice(request, error.detail, alert.slo),
     )
@@ -125,8 +125,8 @@ def postmortem_page(request: PersonRequest, alert_id: int) -> HttpResponse:
     """The draft to copy, or with `?download` as a file; it quotes the audit trail."""
     actor_of(request).require(incident_events.SCOPE)
     now = db_now()
-    alert = find(alert_id)
-    text = draft.draft(alert, now)
+    alert = find_alert(alert_id)
+    text = draft.write_draft(alert, now)
     if "download" in request.GET:
         answer = HttpResponse(text, content_type="text/markdown; charset=utf-8")
         answer["Content-Disposition"] = f'attachment; filename="postmortem-{alert.pk}.md"'
@@ -135,7 +135,7 @@ def postmortem_page(request: PersonRequest, alert_id: int) -> HttpResponse:
     return render(request, "slo/postmortem.html", context)
 
 
-def find(alert_id: int) -> Alert:
+def find_alert(alert_id: int) -> Alert:
     rows = Alert.objects.select_related("slo", "threshold")
     found = rows.filter(pk=alert_id).first() if alert_id < 2**63 else None
     if found is None:
@@ -143,7 +143,7 @@ def find(alert_id: int) -> Alert:
     return found
 
 
-def _found(state: str, severity: str, slo: str, q: str) -> QuerySet[Alert]:
+def _filter_alerts(state: str, severity: str, slo: str, q: str) -> QuerySet[Alert]:
     rows = Alert.objects.select_related("slo", "threshold")
     if state != ALL:
         rows = rows.filter(resolved_at__isnull=state == OPEN)
@@ -157,7 +157,7 @@ def _found(state: str, severity: str, slo: str, q: str) -> QuerySet[Alert]:
     return rows
 
 
-def _ordered(rows: QuerySet[Alert], state: str) -> QuerySet[Alert]:
+def _order_alerts(rows: QuerySet[Alert], state: str) -> QuerySet[Alert]:
     if state == OPEN:
         return rows.order_by(KNOWN_LAST, WORST_FIRST, "opened_at", "pk")
     return rows.order_by("-opened_at", "-pk")
@@ -216,7 +216,7 @@ def _budget(alert: Alert) -> dict[str, float | None]:
     }
 
 
-def _others(alert: Alert) -> QuerySet[Alert]:
+def _related_alerts(alert: Alert) -> QuerySet[Alert]:
     """What else is open for the same subject or service."""
     same = Q(subject=alert.subject)
     if alert.service:

@@ -23,10 +23,10 @@ USUAL = "7d"
 def backtest(request: PersonRequest, name: str) -> HttpResponse:
     """The rules as they stand, or as the form that is sent says; nothing is saved. From the form
     itself it opens in the dialog."""
-    slo = services.find(name)
+    slo = services.find_slo(name)
     actor_of(request).require("slo:read")
     given = request.POST or request.GET
-    present = Draft.of({**documents.said(slo), "name": slo.name})
+    present = Draft.of({**documents.to_document(slo), "name": slo.name})
     draft = Draft.posted(request.POST).named(slo.name) if request.method == "POST" else present
     span = given.get("span", "")
     span = span if span in SPANS else USUAL
@@ -41,10 +41,10 @@ def backtest(request: PersonRequest, name: str) -> HttpResponse:
     fields = draft.document()
     fields.pop("name")
     try:
-        wanted = documents.objective(documents.checked(name, fields))
+        wanted = documents.to_objective(documents.validate(name, fields))
     except InvalidInput as error:
         context |= {"errors": error.errors}
         return show(request, "slo/backtest.html", context, status=422)
     with limit_backtests(actor_of(request)):
-        found = trials.run(slo, wanted, parse(span), db_now())
+        found = trials.run_trials(slo, wanted, parse(span), db_now())
     return show(request, "slo/backtest.html", {**context, "tried": found})

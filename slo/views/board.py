@@ -17,17 +17,17 @@ FILTERS = ("state", "service", "q")
 @require_GET
 def slos_page(request: PersonRequest) -> HttpResponse:
     now = db_now()
-    asked = board.wanted(request.GET)
-    tally, services = board.tally(), board.services()
+    asked = board.parse_filters(request.GET)
+    tally, services = board.count_slos(), board.list_services()
     context = {
         "now": now,
         "asked": asked,
-        "found": board.find(asked, now),
+        "found": board.load_page(asked, now),
         "tally": tally,
         "is_late": tally.is_late(now),
         "services": services if len(services) <= board.MAX_SERVICES else [],
     }
-    response = live_page.page(request, "board", context)
+    response = live_page.render_live(request, "board", context)
     if request.htmx and request.htmx.trigger == "search":
         kept = request.GET.copy()
         for name in [*kept]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from slo.arithmetic.meanings import Meaning, Promise, of, of_rule
-from slo.arithmetic.objective import Rule
+from slo.arithmetic.meanings import ObjectiveMeaning, RuleMeaning, describe_objective, describe_rule
+from slo.arithmetic.objective import BurnRateRule
 
 Errors = Mapping[str, Sequence[str]]
 
@@ -108,7 +108,7 @@ _NEW_ACTION = {"on": "page", "do": "hold_ramps", "switch": "", "expires_in": "",
 
 
 @dataclass(frozen=True)
-class Row:
+class DraftRow:
     """A rule or an action as the form shows it, with what is wrong in it and what it means."""
 
     number: int
@@ -122,26 +122,26 @@ class Row:
         return self.number - 1
 
 
-def rows(
+def make_rows(
     kind: str,
     texts: Sequence[Mapping[str, str]],
     errors: Errors,
     meanings: Sequence[Any] = (),
-) -> list[Row]:
+) -> list[DraftRow]:
     """The rows of `rules` or `actions`, each with the complaints that are about it."""
     return [
-        Row(
+        DraftRow(
             place + 1,
             row,
-            {name: about(f"{kind}.{place}.{name}", errors) for name in row},
-            _exactly(f"{kind}.{place}", errors),
+            {name: errors_about(f"{kind}.{place}.{name}", errors) for name in row},
+            _errors_at(f"{kind}.{place}", errors),
             meanings[place] if place < len(meanings) else None,
         )
         for place, row in enumerate(texts)
     ]
 
 
-def promised(draft: Draft) -> tuple[Decimal, int] | None:
+def parse_target(draft: Draft) -> tuple[Decimal, int] | None:
     """Target (a share) and period (days), as far as they can be read."""
     target, days = _share(draft.text("target")), _number(draft.text("window_days"))
     if not isinstance(target, float) or not 0 < target < 1:
@@ -149,18 +149,20 @@ def promised(draft: Draft) -> tuple[Decimal, int] | None:
     return (Decimal(str(target)), days) if isinstance(days, int) and 0 < days < 400 else None
 
 
-def promise(draft: Draft) -> Promise | None:
+def describe_draft(draft: Draft) -> ObjectiveMeaning | None:
     """What the objective means; None while it can't be read."""
-    found = promised(draft)
-    return of(*found) if found else None
+    found = parse_target(draft)
+    return describe_objective(*found) if found else None
 
 
-def meanings(draft: Draft) -> list[Meaning | None]:
+def describe_rules(draft: Draft) -> list[RuleMeaning | None]:
     """What each rule means; None for one that can't be read."""
-    return [_meaning(one, promised(draft)) for one in draft.rules]
+    return [_describe_rule(one, parse_target(draft)) for one in draft.rules]
 
 
-def _meaning(texts: Mapping[str, str], found: tuple[Decimal, int] | None) -> Meaning | None:
+def _describe_rule(
+    texts: Mapping[str, str], found: tuple[Decimal, int] | None
+) -> RuleMeaning | None:
     burn_rate = _number(texts["burn_rate"])
     if found is None or isinstance(burn_rate, str) or burn_rate <= 0:
         return None
@@ -168,45 +170,45 @@ def _meaning(texts: Mapping[str, str], found: tuple[Decimal, int] | None) -> Mea
     if exact * (1 - found[0]) >= 1:
         return None
     try:
-        return of_rule(Rule(texts["long"], texts["short"], exact, ""), *found)
+        return describe_rule(BurnRateRule(texts["long"], texts["short"], exact, ""), *found)
     except ValueError:
         return None
 
 
-def about(path: str, errors: Errors) -> list[str]:
+def errors_about(path: str, errors: Errors) -> list[str]:
     """Complaints of a field and of whatever lies within it (`rules.1.long`, `rules[1].long`)."""
     return [
         text
         for place, texts in errors.items()
-        if (spelled := _spelled(place)) == path or spelled.startswith(f"{path}.")
+        if (spelled := _dotted(place)) == path or spelled.startswith(f"{path}.")
         for text in texts
     ]
 
 
-def by_field(errors: Errors) -> dict[str, list[str]]:
+def errors_by_field(errors: Errors) -> dict[str, list[str]]:
     """Complaints of the fields that stand alone, and of the lists as a whole."""
     names = (*SIMPLE, *NUMBERS, "target")
-    found = {name: about(name, errors) for name in names}
-    found |= {name: about(f"source.{name}", errors) for name in SOURCE}
-    found["source"] = _exactly("source", errors) + _exactly("source.type", errors)
-    return found | {name: _exactly(name, errors) for name in ("rules", "actions")}
+    found = {name: errors_about(name, errors) for name in names}
+    found |= {name: errors_about(f"source.{name}", errors) for name in SOURCE}
+    found["source"] = _errors_at("source", errors) + _errors_at("source.type", errors)
+    return found | {name: _errors_at(name, errors) for name in ("rules", "actions")}
 
 
-def unplaced(errors: Errors) -> list[str]:
+def unplaced_errors(errors: Errors) -> list[str]:
     """Complaints that stand beside no field."""
     shown = {*SIMPLE, *NUMBERS, "target", "source", "rules", "actions"}
     return [
         f"{place}: {' '.join(texts)}"
         for place, texts in errors.items()
-        if _spelled(place).partition(".")[0] not in shown
+        if _dotted(place).partition(".")[0] not in shown
     ]
 
 
-def _exactly(path: str, errors: Errors) -> list[str]:
-    return [text for place, texts in errors.items() if _spelled(place) == path for text in texts]
+def _errors_at(path: str, errors: Errors) -> list[str]:
+    return [text for place, texts in errors.items() if _dotted(place) == path for text in texts]
 
 
-def _spelled(place: str) -> str:
+def _dotted(place: str) -> str:
     return _INDEX.sub(lambda found: f".{found[1] or found[2]}", place)
 
 

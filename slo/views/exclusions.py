@@ -17,13 +17,13 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.permissions import actor_of
 from slo.arithmetic.minutes import last_ended, minute_of
 from slo.evaluation import budgets
-from slo.evaluation.status import judged_at
+from slo.evaluation.status import due_minute
 from slo.models import Exclusion, Slo
 from slo.objectives import exclusions, services
 from slo.objectives.permissions import SCOPE
 from slo.templatetags.alerts import share
 
-from .forms import ExclusionForm, WhyForm
+from .forms import ExclusionForm, ReasonForm
 from .slo_edit import notice
 
 PREVIEW = "outlook"
@@ -34,20 +34,20 @@ TYPED = "%Y-%m-%dT%H:%M"
 @require_http_methods(["GET", "POST"])
 def exclude(request: PersonRequest, name: str) -> HttpResponse:
     """From the form itself htmx asks only for what it would do to the budget."""
-    slo = services.find(name)
-    initial = {key: _moment(request.GET.get(key, "")) for key in ("starts_at", "ends_at")}
+    slo = services.find_slo(name)
+    initial = {key: _local_moment(request.GET.get(key, "")) for key in ("starts_at", "ends_at")}
     form = ExclusionForm(posted(request), initial=initial)
     if request.htmx and request.htmx.target == PREVIEW:
         actor_of(request).require(SCOPE)
-        return render(request, "slo/_outlook.html", _outlook(slo, form, db_now()))
+        return render(request, "slo/_outlook.html", _preview(slo, form, db_now()))
 
     def carry_out(actor: Actor, now: datetime) -> str:
         starts_at, ends_at = form.cleaned_data["starts_at"], form.cleaned_data["ends_at"]
         reason = form.given("reason")
-        done = exclusions.add(
+        done = exclusions.add_exclusion(
             name=name, starts_at=starts_at, ends_at=ends_at, reason=reason, actor=actor, now=now
         )
-        return f"It does not count any more: {_moved(done)}."
+        return f"It does not count any more: {_describe_change(done)}."
 
     return change(
         request,
@@ -56,7 +56,7 @@ def exclude(request: PersonRequest, name: str) -> HttpResponse:
         scope=SCOPE,
         template="slo/exclude.html",
         context=lambda now: (
-            {"slo": slo, "zone": timezone.get_current_timezone_name()} | _outlook(slo, form, now)
+            {"slo": slo, "zone": timezone.get_current_timezone_name()} | _preview(slo, form, now)
         ),
         back=reverse("slo_page", args=[name]),
         refused=lambda error: notice(request, error.detail, slo),
@@ -66,18 +66,18 @@ def exclude(request: PersonRequest, name: str) -> HttpResponse:
 @signed_in
 @require_http_methods(["GET", "POST"])
 def count_again(request: PersonRequest, name: str, exclusion_id: int) -> HttpResponse:
-    slo = services.find(name)
+    slo = services.find_slo(name)
     exclusion = Exclusion.objects.filter(slo=slo, pk=exclusion_id).first()
     if exclusion is None:
         raise Http404
-    form = WhyForm(posted(request))
+    form = ReasonForm(posted(request))
 
     def carry_out(actor: Actor, now: datetime) -> str:
         reason = form.given("reason")
-        done = exclusions.remove(
+        done = exclusions.remove_exclusion(
             name=name, exclusion_id=exclusion_id, reason=reason, actor=actor, now=now
         )
-        return f"It counts again: {_moved(done)}."
+        return f"It counts again: {_describe_change(done)}."
 
     return change(
         request,
@@ -91,29 +91,29 @@ def count_again(request: PersonRequest, name: str, exclusion_id: int) -> HttpRes
     )
 
 
-def _outlook(slo: Slo, form: RuleForm, now: datetime) -> dict[str, Any]:
+def _preview(slo: Slo, form: RuleForm, now: datetime) -> dict[str, Any]:
     """What the span that is typed would do, as soon as it can be read."""
     if not form.is_bound or not form.is_valid():
         return {"outlook": None}
     starts_at, ends_at = form.cleaned_data["starts_at"], form.cleaned_data["ends_at"]
     if ends_at <= starts_at:
         return {"outlook": None}
-    at, span = judged_at(now), (last_ended(starts_at), minute_of(ends_at))
+    at, span = due_minute(now), (last_ended(starts_at), minute_of(ends_at))
     return {
-        "outlook": budgets.outlook(slo, span, at),
+        "outlook": budgets.estimate_exclusion(slo, span, at),
         "lasts": span[1] - span[0],
         "is_future": span[0] >= at,
     }
 
 
-def _moved(done: exclusions.Outcome) -> str:
+def _describe_change(done: exclusions.ExclusionOutcome) -> str:
     before, after = done.before["remaining_ratio"], done.after["remaining_ratio"]
     if before is None or after is None:
         return "nothing is known of the budget"
     return f"{share(before)} of the budget was left, {share(after)} is now"
 
 
-def _moment(text: str) -> str:
+def _local_moment(text: str) -> str:
     """A moment of a URL as the field wants it, in the person's own zone; nothing if it is none."""
     try:
         at = datetime.fromisoformat(text)

@@ -6,7 +6,7 @@ from controlplane.core.changes import RuleForm
 from controlplane.core.reasons import MAX_CHARACTERS
 
 
-class WhyForm(RuleForm):
+class ReasonForm(RuleForm):
     """Only a reason, which the service may insist on."""
 
     renamed = {"comment": "reason"}

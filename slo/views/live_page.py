@@ -15,7 +15,7 @@ def is_part(request: PersonRequest) -> bool:
     return bool(request.htmx) and request.htmx.target == PART
 
 
-def page(request: PersonRequest, name: str, context: dict[str, Any]) -> HttpResponse:
+def render_live(request: PersonRequest, name: str, context: dict[str, Any]) -> HttpResponse:
     """`slo/<name>.html`, or its live part `slo/_<name>.html` when the page asks for it, with what
     stands above it on every page. Tells the server's time either way."""
     part = is_part(request)

@@ -13,7 +13,7 @@ OLDEST = timedelta(days=400)
 
 
 @dataclass(frozen=True)
-class Span:
+class PlotSpan:
     """After the end of minute `first` up to the end of `last`; `name` is one of `RANGES`, or empty
     for one that was chosen by hand."""
 
@@ -30,7 +30,7 @@ class Span:
         return end_of(self.last)
 
 
-def wanted(given: Any, now: datetime) -> Span:
+def parse_span(given: Any, now: datetime) -> PlotSpan:
     """By `range=24h`, or by `from` and `to` in Unix seconds; what makes no sense is the last day,
     and what is too short or long is cut."""
     ended = last_ended(now)
@@ -39,10 +39,10 @@ def wanted(given: Any, now: datetime) -> Span:
     if begin is not None and end is not None and begin < end:
         last = min(ended, max(-(-end // 60), oldest + MIN_MINUTES))
         first = max(begin // 60, last - MAX_MINUTES, oldest)
-        return Span("", min(first, last - MIN_MINUTES), last)
+        return PlotSpan("", min(first, last - MIN_MINUTES), last)
     name = given.get("range", "")
     name = name if name in RANGES else USUAL
-    return Span(name, ended - RANGES[name], ended)
+    return PlotSpan(name, ended - RANGES[name], ended)
 
 
 def _seconds(text: str) -> int | None:

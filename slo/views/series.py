@@ -23,27 +23,27 @@ from . import plot_span, slo_detail
 @require_GET
 def slo_series(request: PersonRequest, name: str) -> HttpResponse:
     """`plot=burn` (of a span) or `plot=budget` (of the period that ends now)."""
-    slo, now = slo_detail.find(name), db_now()
+    slo, now = slo_detail.find_slo(name), db_now()
     drawn = _budget(slo, last_ended(now)) if request.GET.get("plot") == "budget" else None
-    return JsonResponse(drawn or _burn(slo, plot_span.wanted(request.GET, now)))
+    return JsonResponse(drawn or _burn(slo, plot_span.parse_span(request.GET, now)))
 
 
-def _burn(slo: Slo, span: plot_span.Span) -> dict[str, Any]:
-    found = plots.burn(slo, span.first, span.last)
-    marks = annotations.of(slo, span.since, span.until)
+def _burn(slo: Slo, span: plot_span.PlotSpan) -> dict[str, Any]:
+    found = plots.load_burn_plot(slo, span.first, span.last)
+    marks = annotations.load_annotations(slo, span.since, span.until)
     return {
         "times": [minute * MINUTE_SECONDS for minute in found.minutes],
         "step": found.step * MINUTE_SECONDS,
         "lines": [{"name": line.window, "values": line.rates} for line in found.lines],
-        "limits": _limits(objective_loader.objective(slo)),
+        "limits": _limits(objective_loader.load_objective(slo)),
         "bands": [_band(mark) for mark in marks],
     }
 
 
 def _budget(slo: Slo, last: int) -> dict[str, Any]:
-    found = plots.spent(slo, last)
-    span = plot_span.Span("", last - slo.window_days * 1440, last)
-    marks = annotations.of(slo, span.since, span.until)
+    found = plots.load_budget_plot(slo, last)
+    span = plot_span.PlotSpan("", last - slo.window_days * 1440, last)
+    marks = annotations.load_annotations(slo, span.since, span.until)
     return {
         "times": [minute * MINUTE_SECONDS for minute in found.minutes],
         "step": (found.minutes[1] - found.minutes[0]) * MINUTE_SECONDS if found.minutes else 0,

@@ -18,7 +18,7 @@ from slo.arithmetic import meanings
 from slo.arithmetic.minutes import end_of, last_ended, minute_of
 from slo.dashboard import annotations, board, plots, unknown_reasons
 from slo.dashboard.annotations import Annotation
-from slo.dashboard.plots import Part
+from slo.dashboard.plots import UsagePart
 from slo.evaluation import objective_loader
 from slo.models import Alert, Exclusion, Sli, Slo, Standing
 from slo.objectives import descriptions, documents
@@ -29,11 +29,11 @@ ALERTS_SHOWN = 10
 ENTRIES_SHOWN = 10
 MARKS_SHOWN = 12
 HOURS = 24
-WHOLE = ("slo.created", "slo.changed")
+WHOLE_DOCUMENT_ACTIONS = ("slo.created", "slo.changed")
 
 
 @dataclass(frozen=True)
-class Rule:
+class RuleRow:
     """A rule as the page shows it: its windows, how fast each burns, and whether it fires."""
 
     long: str
@@ -49,16 +49,16 @@ class Rule:
 @require_GET
 def slo_page(request: PersonRequest, name: str) -> HttpResponse:
     now = db_now()
-    slo = find(name)
+    slo = find_slo(name)
     context = {
-        **_now(slo, now),
-        **_below(request, slo),
-        **({} if live_page.is_part(request) else _plots(request, slo, now)),
+        **_current_context(slo, now),
+        **_history_context(request, slo),
+        **({} if live_page.is_part(request) else _plot_context(request, slo, now)),
     }
-    return live_page.page(request, "one", context)
+    return live_page.render_live(request, "one", context)
 
 
-def find(name: str) -> Slo:
+def find_slo(name: str) -> Slo:
     """A removed one still has a page, unless there is a new one of its name."""
     named = Slo.objects.filter(name=name).select_related("standing", "sli")
     found = named.filter(removed_at__isnull=True).first() or named.order_by("-removed_at").first()
@@ -67,7 +67,7 @@ def find(name: str) -> Slo:
     return found
 
 
-def _now(slo: Slo, now: datetime) -> dict[str, Any]:
+def _current_context(slo: Slo, now: datetime) -> dict[str, Any]:
     standing, sli = getattr(slo, "standing", None), getattr(slo, "sli", None)
     judged_at = end_of(standing.minute) if standing else None
     late = timedelta(minutes=board.LATE_MINUTES)
@@ -79,28 +79,30 @@ def _now(slo: Slo, now: datetime) -> dict[str, Any]:
         "left": standing.remaining_ratio if standing else None,
         "last_hour": standing.burn_rates.get("1h") if standing else None,
         "last_six_hours": standing.burn_rates.get("6h") if standing else None,
-        "judged_now": _judged(standing),
-        "condition": board.condition(standing),
+        "judged_now": _plot_values_json(standing),
+        "condition": board.slo_condition(standing),
         "judged_at": judged_at,
         "is_late": judged_at is not None and now - judged_at > late,
-        "rules": rules(slo, standing),
-        "reasons": unknown_reasons.why_unknown(slo, sli, standing, now),
-        "silent_since": end_of(sli.last) if sli and unknown_reasons.silence(sli, now) else None,
-        "burning": _burning(slo, sli, standing),
+        "rules": make_rule_rows(slo, standing),
+        "reasons": unknown_reasons.explain_unknown(slo, sli, standing, now),
+        "silent_since": end_of(sli.last) if sli and unknown_reasons.silent_for(sli, now) else None,
+        "burning": _window_rows(slo, sli, standing),
         "open_alerts": list(
             Alert.objects.filter(slo=slo, resolved_at__isnull=True).order_by("opened_at")
         ),
-        "promise": meanings.of(slo.target, slo.window_days, objective_loader.rules(slo.rules)),
+        "promise": meanings.describe_objective(
+            slo.target, slo.window_days, objective_loader.parse_rules(slo.rules)
+        ),
     }
 
 
-def _judged(standing: Standing | None) -> str:
+def _plot_values_json(standing: Standing | None) -> str:
     """What the plots of the page call now."""
     left = standing.remaining_ratio if standing else None
     return json.dumps({"left": left, "rates": standing.burn_rates if standing else {}})
 
 
-def rules(slo: Slo, standing: Standing | None) -> list[Rule]:
+def make_rule_rows(slo: Slo, standing: Standing | None) -> list[RuleRow]:
     """As judged last; one that was not judged yet is unknown."""
     states = {
         (one["long"], one["short"], one["burn_rate"], one["severity"]): one["state"]
@@ -108,7 +110,7 @@ def rules(slo: Slo, standing: Standing | None) -> list[Rule]:
     }
     rates = standing.burn_rates if standing else {}
     return [
-        Rule(
+        RuleRow(
             long=one["long"],
             short=one["short"],
             limit=one["burn_rate"],
@@ -123,29 +125,29 @@ def rules(slo: Slo, standing: Standing | None) -> list[Rule]:
     ]
 
 
-def _burning(slo: Slo, sli: Sli | None, standing: Standing | None) -> list[dict[str, Any]]:
+def _window_rows(slo: Slo, sli: Sli | None, standing: Standing | None) -> list[dict[str, Any]]:
     """Each window that is told of: how fast it burns, and how much of it samples cover."""
     return [
         {
             "window": name,
             "rate": standing.burn_rates.get(name) if standing else None,
             "coverage": standing.coverage.get(name) if standing else None,
-            "why": _why_blind(slo, standing, name),
+            "why": _explain_window(slo, standing, name),
         }
-        for name in unknown_reasons.windows(slo, standing)
+        for name in unknown_reasons.shown_windows(slo, standing)
     ]
 
 
-def _why_blind(slo: Slo, standing: Standing | None, name: str) -> str:
+def _explain_window(slo: Slo, standing: Standing | None, name: str) -> str:
     if standing is None or standing.burn_rates.get(name) is not None:
         return ""
-    return unknown_reasons.why_blind(name, standing.coverage, slo.min_events)
+    return unknown_reasons.explain_unknown_window(name, standing.coverage, slo.min_events)
 
 
-def _plots(request: PersonRequest, slo: Slo, now: datetime) -> dict[str, Any]:
-    span, last = plot_span.wanted(request.GET, now), last_ended(now)
-    hours = plots.parts(slo, [last - 60 * hour for hour in range(HOURS, -1, -1)], last)
-    marks = annotations.of(slo, span.since, span.until)
+def _plot_context(request: PersonRequest, slo: Slo, now: datetime) -> dict[str, Any]:
+    span, last = plot_span.parse_span(request.GET, now), last_ended(now)
+    hours = plots.load_usage(slo, [last - 60 * hour for hour in range(HOURS, -1, -1)], last)
+    marks = annotations.load_annotations(slo, span.since, span.until)
     return {
         "span": span,
         "ranges": plot_span.RANGES,
@@ -157,7 +159,7 @@ def _plots(request: PersonRequest, slo: Slo, now: datetime) -> dict[str, Any]:
     }
 
 
-def _days(slo: Slo, last: int) -> list[Part]:
+def _days(slo: Slo, last: int) -> list[UsagePart]:
     """The days of the period that ends now, by the person's own midnight."""
     begin = last - slo.window_days * 1440
     midnight = timezone.localtime(end_of(last)).replace(hour=0, minute=0, second=0, microsecond=0)
@@ -166,39 +168,39 @@ def _days(slo: Slo, last: int) -> list[Part]:
     while minute_of(day) > begin:
         edges.add(minute_of(day))
         day = timezone.localtime(day - timedelta(hours=12)).replace(hour=0, minute=0)
-    return plots.parts(slo, sorted(edges), last)
+    return plots.load_usage(slo, sorted(edges), last)
 
 
 def _kinds(marks: Sequence[Annotation]) -> list[str]:
     return sorted({mark.kind for mark in marks})
 
 
-def _below(request: PersonRequest, slo: Slo) -> dict[str, Any]:
+def _history_context(request: PersonRequest, slo: Slo) -> dict[str, Any]:
     alerts = list(Alert.objects.filter(slo=slo).order_by("-opened_at")[: ALERTS_SHOWN + 1])
     excluded = Exclusion.objects.filter(slo=slo).order_by("-starts_at", "-pk")
     return {
         "alerts": alerts[:ALERTS_SHOWN],
         "more_alerts": len(alerts) > ALERTS_SHOWN,
         "exclusions": list(excluded[:ALERTS_SHOWN]),
-        "picture": descriptions.picture(documents.said(slo)),
-        **_trail(request, slo),
+        "picture": descriptions.describe_document(documents.to_document(slo)),
+        **_audit_context(request, slo),
     }
 
 
-def _trail(request: PersonRequest, slo: Slo) -> dict[str, Any]:
+def _audit_context(request: PersonRequest, slo: Slo) -> dict[str, Any]:
     rows = AuditEntry.objects.filter(target=f"slo:{slo.name}").order_by("-id")
     before = request.GET.get("audit_before", "")
     if before.isascii() and before.isdigit() and len(before) < 18:
         rows = rows.filter(pk__lt=int(before))
     found = list(rows[: ENTRIES_SHOWN + 1])
     older = found[ENTRIES_SHOWN - 1].pk if len(found) > ENTRIES_SHOWN else None
-    entries = [(entry, _changed(entry)) for entry in found[:ENTRIES_SHOWN]]
+    entries = [(entry, _describe_entry(entry)) for entry in found[:ENTRIES_SHOWN]]
     return {"entries": entries, "older_entries": older}
 
 
-def _changed(entry: AuditEntry) -> Sequence[Change]:
+def _describe_entry(entry: AuditEntry) -> Sequence[Change]:
     """In words where the row has whole documents; else field by field."""
     after = json.loads(entry.after)
-    if entry.action in WHOLE and isinstance(after, dict):
-        return descriptions.differences(json.loads(entry.before), after)
+    if entry.action in WHOLE_DOCUMENT_ACTIONS and isinstance(after, dict):
+        return descriptions.describe_changes(json.loads(entry.before), after)
     return [one for one in changes(entry.before, entry.after) if one.changed]

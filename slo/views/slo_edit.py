@@ -25,7 +25,7 @@ from slo.objectives.permissions import SCOPE, require_admin
 
 from . import drafts
 from .drafts import Draft
-from .forms import WhyForm
+from .forms import ReasonForm
 
 SAVE, PREVIEW = "save", "preview"
 PARTS = {"preview": "slo/_preview.html", "rules": "slo/_rules.html", "actions": "slo/_actions.html"}
@@ -40,7 +40,7 @@ EMPTY: Mapping[str, Any] = {
     "target": 0.999,
     "window_days": 30,
     "source": {"type": "push"},
-    "rules": [presets.document(rule) for rule in presets.SEED],
+    "rules": [presets.rule_document(rule) for rule in presets.SEED],
 }
 
 
@@ -49,7 +49,7 @@ EMPTY: Mapping[str, Any] = {
 def create(request: PersonRequest) -> HttpResponse:
     require_admin(actor_of(request))
     service = request.GET.get("service", "")
-    service = service if documents.is_service(service) else ""
+    service = service if documents.is_valid_service(service) else ""
     return _edit(request, None, Draft.of({**EMPTY, "service": service}))
 
 
@@ -57,19 +57,19 @@ def create(request: PersonRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def edit(request: PersonRequest, name: str) -> HttpResponse:
     require_admin(actor_of(request))
-    slo = services.find(name)
-    return _edit(request, slo, Draft.of({**documents.said(slo), "name": slo.name}))
+    slo = services.find_slo(name)
+    return _edit(request, slo, Draft.of({**documents.to_document(slo), "name": slo.name}))
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
 def remove(request: PersonRequest, name: str) -> HttpResponse:
     require_admin(actor_of(request))
-    slo = services.find(name)
-    form = WhyForm(posted(request))
+    slo = services.find_slo(name)
+    form = ReasonForm(posted(request))
 
     def carry_out(actor: Actor, now: datetime) -> str:
-        services.remove(name=name, reason=form.given("reason"), actor=actor, now=now)
+        services.remove_slo(name=name, reason=form.given("reason"), actor=actor, now=now)
         return f"{name} is removed; nothing is counted or judged for it any more."
 
     return change(
@@ -100,7 +100,7 @@ def _edit(request: PersonRequest, slo: Slo | None, draft: Draft) -> HttpResponse
     do = request.POST.get("do", "")
     draft = Draft.posted(request.POST).named(slo.name if slo else None)
     draft = draft.changed(do, _preset(draft, do))
-    context = _judged(slo, draft) | _typed(request)
+    context = _validated_context(slo, draft) | _typed_context(request)
     target = str(request.htmx.target) if request.htmx else ""
     if target in PARTS:
         answer = render(request, PARTS[target], context)
@@ -123,7 +123,7 @@ def _save(
     try:
         if slo is None:
             services.require_new(name)
-        services.put(
+        services.put_slo(
             name=name,
             fields=context["fields"],
             reason=context["reason"],
@@ -132,7 +132,7 @@ def _save(
             now=db_now(),
         )
     except InvalidInput as error:
-        again = _context(slo, draft, error.errors) | _typed(request)
+        again = _context(slo, draft, error.errors) | _typed_context(request)
         return render(request, "slo/edit.html", again, status=422)
     except Conflict as conflict:
         return notice(request, conflict.detail, slo)
@@ -140,30 +140,30 @@ def _save(
     return redirect("slo_page", name=name)
 
 
-def _judged(slo: Slo | None, draft: Draft) -> dict[str, Any]:
+def _validated_context(slo: Slo | None, draft: Draft) -> dict[str, Any]:
     """What the texts would make of the SLO, and every complaint about them."""
     fields = draft.document()
     name = fields.pop("name")
     try:
-        after = documents.checked(name, fields)
+        after = documents.validate(name, fields)
     except InvalidInput as error:
         return {**_context(slo, draft, error.errors), "judged": True}
-    before = documents.said(slo) if slo else None
-    changes = descriptions.differences(before, after)
+    before = documents.to_document(slo) if slo else None
+    changes = descriptions.describe_changes(before, after)
     return {**_context(slo, draft, {}), "fields": fields, "changes": changes, "judged": True}
 
 
 def _context(slo: Slo | None, draft: Draft, errors: drafts.Errors) -> dict[str, Any]:
-    meanings = drafts.meanings(draft)
+    meanings = drafts.describe_rules(draft)
     return {
         "slo": slo,
         "draft": draft,
         "errors": errors,
-        "by_field": drafts.by_field(errors),
-        "unplaced": drafts.unplaced(errors),
-        "rules": drafts.rows("rules", draft.rules, errors, meanings),
-        "actions": drafts.rows("actions", draft.actions, errors),
-        "promise": drafts.promise(draft),
+        "by_field": drafts.errors_by_field(errors),
+        "unplaced": drafts.unplaced_errors(errors),
+        "rules": drafts.make_rows("rules", draft.rules, errors, meanings),
+        "actions": drafts.make_rows("actions", draft.actions, errors),
+        "promise": drafts.describe_draft(draft),
         "presets": presets.PRESETS,
         "kinds": KINDS,
         "ons": descriptions.ON.items(),
@@ -172,7 +172,7 @@ def _context(slo: Slo | None, draft: Draft, errors: drafts.Errors) -> dict[str, 
     }
 
 
-def _typed(request: PersonRequest) -> dict[str, Any]:
+def _typed_context(request: PersonRequest) -> dict[str, Any]:
     """What was opened counts, not what is there by now."""
     return {
         "version": request.POST.get("version", ""),
@@ -185,8 +185,8 @@ def _preset(draft: Draft, do: str) -> list[dict[str, str]]:
     name = do.removeprefix("preset-")
     if name not in presets.PRESETS:
         return []
-    target, days = drafts.promised(draft) or drafts.USUAL
-    return [Draft.typed(one, drafts.RULE) for one in presets.fitting(name, target, days)]
+    target, days = drafts.parse_target(draft) or drafts.USUAL
+    return [Draft.typed(one, drafts.RULE) for one in presets.reachable_rules(name, target, days)]
 
 
 def _version(request: PersonRequest) -> int:

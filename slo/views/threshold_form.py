@@ -59,7 +59,7 @@ class ThresholdForm(RuleForm):
         }
 
 
-def initial(measure: Measure) -> dict[str, Any]:
+def new_rule_initial(measure: Measure) -> dict[str, Any]:
     """The form's fields of a rule that is to be made."""
     return {
         "statistic": measure.statistics[0],
@@ -71,13 +71,13 @@ def initial(measure: Measure) -> dict[str, Any]:
     }
 
 
-def initial_of(rule: ThresholdRule) -> dict[str, Any]:
+def rule_initial(rule: ThresholdRule) -> dict[str, Any]:
     """The form's fields as the rule stands."""
     known = measures.find(rule.metric)
     is_share = known is not None and known[0].unit == RATIO
     value = Decimal(repr(rule.value)) * (_HUNDRED if is_share else 1)
     return {
-        **rules.said(rule),
+        **rules.to_document(rule),
         "name": rule.name,
         "part": known[1] if known else "",
         "value": f"{value.normalize():f}",
@@ -86,7 +86,7 @@ def initial_of(rule: ThresholdRule) -> dict[str, Any]:
     }
 
 
-def choices(measure: Measure) -> Mapping[str, Any]:
+def form_choices(measure: Measure) -> Mapping[str, Any]:
     """What may be chosen of a measure."""
     return {
         "statistics": measure.statistics if len(measure.statistics) > 1 else (),

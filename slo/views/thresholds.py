@@ -20,7 +20,7 @@ from slo.objectives.permissions import SCOPE, is_admin, require_admin
 from slo.thresholds import rules, services, statuses
 
 from . import live_page, threshold_form
-from .forms import WhyForm
+from .forms import ReasonForm
 from .threshold_form import ThresholdForm
 
 FORM = "slo/thresholds_form.html"
@@ -32,14 +32,14 @@ def thresholds_page(request: PersonRequest) -> HttpResponse:
     """Every rule in words, and how it stood within the last ten seconds."""
     now = db_now()
     found = list(ThresholdRule.objects.order_by("-is_enabled", "name"))
-    stand = statuses.stand(found, now)
+    stand = statuses.load_statuses(found, now)
     context = {
         "now": now,
         "rules": stand,
         "beyond": sum(one.firing_total for one in stand),
         "may_change": is_admin(actor_of(request)),
     }
-    return live_page.page(request, "thresholds", context)
+    return live_page.render_live(request, "thresholds", context)
 
 
 @signed_in
@@ -51,7 +51,7 @@ def new(request: PersonRequest) -> HttpResponse:
     if known is None:
         context = {"measures": list(measures.registered().values())}
         return show(request, "slo/thresholds_new.html", context)
-    form = ThresholdForm(posted(request), initial=threshold_form.initial(known[0]))
+    form = ThresholdForm(posted(request), initial=threshold_form.new_rule_initial(known[0]))
     return _edit(request, None, known[0], form)
 
 
@@ -62,8 +62,8 @@ def edit(request: PersonRequest, name: str) -> HttpResponse:
     rule = _rule(name)
     known = measures.find(rule.metric)
     if known is None:
-        return _refused(request, f"{rule.metric} is measured by nobody here; remove the rule.")
-    form = ThresholdForm(posted(request), initial=threshold_form.initial_of(rule))
+        return _show_refusal(request, f"{rule.metric} is measured by nobody here; remove the rule.")
+    form = ThresholdForm(posted(request), initial=threshold_form.rule_initial(rule))
     return _edit(request, rule, known[0], form)
 
 
@@ -72,10 +72,10 @@ def edit(request: PersonRequest, name: str) -> HttpResponse:
 def remove(request: PersonRequest, name: str) -> HttpResponse:
     require_admin(actor_of(request))
     rule = _rule(name)
-    form = WhyForm(posted(request))
+    form = ReasonForm(posted(request))
 
     def carry_out(actor: Actor, now: datetime) -> str:
-        services.remove(name=name, reason=form.given("reason"), actor=actor, now=now)
+        services.remove_rule(name=name, reason=form.given("reason"), actor=actor, now=now)
         return f"{name} is removed; what is open of it ends within seconds."
 
     return change(
@@ -86,11 +86,11 @@ def remove(request: PersonRequest, name: str) -> HttpResponse:
         template="slo/thresholds_remove.html",
         context=lambda now: {
             "rule": rule,
-            "sentence": rules.sentence(rule),
-            "open_alerts": statuses.open_alerts([name]).get(name, 0),
+            "sentence": rules.describe_rule(rule),
+            "open_alerts": statuses.count_open_alerts([name]).get(name, 0),
         },
         back=reverse("thresholds_page"),
-        refused=lambda error: _refused(request, error.detail),
+        refused=lambda error: _show_refusal(request, error.detail),
     )
 
 
@@ -118,7 +118,7 @@ def _edit(
         "rule": rule,
         "measure": measure,
         "here": here if rule else f"{here}?metric={measure.name}",
-        **threshold_form.choices(measure),
+        **threshold_form.form_choices(measure),
         **more,
     }
     return show(request, FORM, context, status=status)
@@ -136,7 +136,7 @@ def _save(
     """Nobody overwrites what somebody else saved since the form was opened."""
     if rule is None:
         services.require_new(name)
-    services.put(
+    services.put_rule(
         name=name,
         fields=form.asked(measure),
         reason=form.given("reason"),
@@ -147,12 +147,14 @@ def _save(
     return done(request, f"{name} is saved; it is looked at within seconds.", _page())
 
 
-def _outlook(name: str, form: ThresholdForm, measure: Measure, now: datetime) -> statuses.Stands:
+def _outlook(
+    name: str, form: ThresholdForm, measure: Measure, now: datetime
+) -> statuses.RuleStatus:
     """What the rule would find as things stand; nothing is saved. It may be turned off still."""
-    wanted = rules.checked(name, {**form.asked(measure), "enabled": True})
+    wanted = rules.validate(name, {**form.asked(measure), "enabled": True})
     rule = ThresholdRule(name=name, changed_at=now)
-    rules.say(rule, wanted)
-    return statuses.of(rule, now)
+    rules.apply_document(rule, wanted)
+    return statuses.compute_status(rule, now)
 
 
 def _rule(name: str) -> ThresholdRule:
@@ -162,7 +164,7 @@ def _rule(name: str) -> ThresholdRule:
     return rule
 
 
-def _refused(request: PersonRequest, detail: str) -> HttpResponse:
+def _show_refusal(request: PersonRequest, detail: str) -> HttpResponse:
     context = {"heading": "Nothing was changed", "detail": detail, "back": _page()}
     return show(request, "slo/thresholds_notice.html", context, status=409)
 

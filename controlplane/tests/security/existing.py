@@ -56,7 +56,7 @@ def more(ada: User, letters: Heap) -> None:
     escalation.open_escalation(
         subject="outbox:x", event="some.thing", severity="warning", facts={}, now=now
     )
-    exclusions.add(
+    exclusions.add_exclusion(
         name="core-availability",
         starts_at=now - timedelta(hours=3),
         ends_at=now - timedelta(hours=2),

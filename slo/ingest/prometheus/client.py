@@ -18,20 +18,20 @@ from controlplane.core.outside.failures import Refused, Unresolved
 from controlplane.core.outside.guard import GuardedTransport
 
 from . import responses
-from .responses import WrongAnswer
+from .responses import InvalidResponse
 
-ANSWER_SECONDS = 5.0
-CONNECT_SECONDS = 3.0
-TURN_SECONDS = 8.0
-AT_ONCE = 16
-AT_ONCE_OF_A_SERVER = 4
-MAX_ANSWER_BYTES = 256 * 1024
+RESPONSE_TIMEOUT_SECONDS = 5.0
+CONNECT_TIMEOUT_SECONDS = 3.0
+TOTAL_TIMEOUT_SECONDS = 8.0
+MAX_CONCURRENT = 16
+MAX_CONCURRENT_PER_SERVER = 4
+MAX_RESPONSE_BYTES = 256 * 1024
 MAX_ERROR_LENGTH = 500
 HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "Switchgear"}
 
 
 @dataclass(frozen=True)
-class Question:
+class CounterQuery:
     """The counters of an SLI at moments (whole seconds, in their order), asked of the server at
     `url`; `good` and `total` are PromQL."""
 
@@ -42,7 +42,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Reading:
+class CounterReading:
     """What the counters were at a moment."""
 
     at: datetime
@@ -51,16 +51,16 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Found:
+class QueryResult:
     """Readings of the first `asked` moments, of which some may have had no data; and what was wrong
     with the last one that was asked, or why no more were."""
 
-    readings: tuple[Reading, ...] = ()
+    readings: tuple[CounterReading, ...] = ()
     asked: int = 0
     error: str = ""
 
 
-class Unanswered(Exception):
+class QueryFailed(Exception):
     """There is no answer now; it may come later. `of_server`: whatever else it is asked."""
 
     def __init__(self, reason: str, *, of_server: bool = False) -> None:
@@ -69,44 +69,46 @@ class Unanswered(Exception):
 
 
 @dataclass
-class _Server:
+class _PrometheusServer:
     """One server: what is kept open to it, who may ask it now, and why nobody needs to any more."""
 
     client: httpx.AsyncClient
-    room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE_OF_A_SERVER))
+    room: asyncio.Semaphore = field(
+        default_factory=lambda: asyncio.Semaphore(MAX_CONCURRENT_PER_SERVER)
+    )
     away: str = ""
 
 
-def ask_all(
-    questions: Mapping[int, Question],
+def query_all(
+    questions: Mapping[int, CounterQuery],
     *,
     resolver: names.Resolve = names.resolve,
-    seconds: float = TURN_SECONDS,
-) -> dict[int, Found]:
+    seconds: float = TOTAL_TIMEOUT_SECONDS,
+) -> dict[int, QueryResult]:
     """What was found for each, by its key. It takes `seconds` and one more answer at most."""
-    return asyncio.run(_ask_all(questions, resolver, seconds))
+    return asyncio.run(_query_all(questions, resolver, seconds))
 
 
-async def _ask_all(
-    questions: Mapping[int, Question], resolver: names.Resolve, seconds: float
-) -> dict[int, Found]:
-    room = asyncio.Semaphore(AT_ONCE)
+async def _query_all(
+    questions: Mapping[int, CounterQuery], resolver: names.Resolve, seconds: float
+) -> dict[int, QueryResult]:
+    room = asyncio.Semaphore(MAX_CONCURRENT)
     end = asyncio.get_running_loop().time() + seconds
     by_server: dict[str, list[int]] = defaultdict(list)
     for key, question in questions.items():
-        by_server[_server_of(question.url)].append(key)
+        by_server[_server_key(question.url)].append(key)
 
-    async def of_server(keys: Sequence[int]) -> list[tuple[int, Found]]:
+    async def of_server(keys: Sequence[int]) -> list[tuple[int, QueryResult]]:
         transport = GuardedTransport(PROMETHEUS, resolver=resolver)
-        timeouts = httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS)
+        timeouts = httpx.Timeout(RESPONSE_TIMEOUT_SECONDS, connect=CONNECT_TIMEOUT_SECONDS)
         async with httpx.AsyncClient(
             transport=transport, timeout=timeouts, headers=HEADERS, follow_redirects=False
         ) as client:
-            server = _Server(client)
+            server = _PrometheusServer(client)
 
-            async def one(key: int) -> tuple[int, Found]:
+            async def one(key: int) -> tuple[int, QueryResult]:
                 async with server.room, room:
-                    return key, await _ask(questions[key], server, end)
+                    return key, await _run_query(questions[key], server, end)
 
             return list(await asyncio.gather(*(one(key) for key in keys)))
 
@@ -114,17 +116,17 @@ async def _ask_all(
     return dict(pair for group in groups for pair in group)
 
 
-async def _ask(question: Question, server: _Server, end: float) -> Found:
+async def _run_query(question: CounterQuery, server: _PrometheusServer, end: float) -> QueryResult:
     """Moment after moment, until one is not answered or the time is over."""
     readings, asked, error = [], 0, ""
     for at in question.moments:
         if asyncio.get_running_loop().time() >= end:
             break
         try:
-            reading = await _read(question, at, server)
-        except WrongAnswer as wrong:
+            reading = await _read_counters(question, at, server)
+        except InvalidResponse as wrong:
             asked, error = asked + 1, str(wrong)
-        except Unanswered as silence:
+        except QueryFailed as silence:
             error = str(silence)
             if silence.of_server:
                 server.away = error
@@ -133,13 +135,15 @@ async def _ask(question: Question, server: _Server, end: float) -> Found:
             asked, error = asked + 1, ""
             if reading is not None:
                 readings.append(reading)
-    return Found(tuple(readings), asked, error[:MAX_ERROR_LENGTH])
+    return QueryResult(tuple(readings), asked, error[:MAX_ERROR_LENGTH])
 
 
-async def _read(question: Question, at: datetime, server: _Server) -> Reading | None:
+async def _read_counters(
+    question: CounterQuery, at: datetime, server: _PrometheusServer
+) -> CounterReading | None:
     """Both counters at a moment; None if there is no series of one of them. Raises
-    :class:`WrongAnswer` and :class:`Unanswered`."""
-    both = (_counter(which, question, at, server) for which in ("good", "total"))
+    :class:`InvalidResponse` and :class:`QueryFailed`."""
+    both = (_read_counter(which, question, at, server) for which in ("good", "total"))
     good, total = await asyncio.gather(*both, return_exceptions=True)
     if isinstance(good, BaseException):
         raise good
@@ -148,53 +152,59 @@ async def _read(question: Question, at: datetime, server: _Server) -> Reading | 
     if good is None or total is None:
         return None
     if good > total:
-        raise WrongAnswer(f"good is {good:g} and more than total, which is {total:g}")
-    return Reading(at, good, total)
+        raise InvalidResponse(f"good is {good:g} and more than total, which is {total:g}")
+    return CounterReading(at, good, total)
 
 
-async def _counter(which: str, question: Question, at: datetime, server: _Server) -> float | None:
-    body = await _answer(which, question, at, server)
+async def _read_counter(
+    which: str, question: CounterQuery, at: datetime, server: _PrometheusServer
+) -> float | None:
+    body = await _send_query(which, question, at, server)
     try:
-        return responses.counter(body)
-    except WrongAnswer as wrong:
-        raise WrongAnswer(f"{which}: {wrong}") from wrong
+        return responses.parse_counter(body)
+    except InvalidResponse as wrong:
+        raise InvalidResponse(f"{which}: {wrong}") from wrong
 
 
-async def _answer(which: str, question: Question, at: datetime, server: _Server) -> bytes:
+async def _send_query(
+    which: str, question: CounterQuery, at: datetime, server: _PrometheusServer
+) -> bytes:
     if server.away:
-        raise Unanswered(server.away, of_server=True)
+        raise QueryFailed(server.away, of_server=True)
     asked = {"query": getattr(question, which), "time": str(int(at.timestamp()))}
     try:
-        async with asyncio.timeout(ANSWER_SECONDS):
-            status, body = await _got(server.client, f"{question.url}/api/v1/query", asked)
+        async with asyncio.timeout(RESPONSE_TIMEOUT_SECONDS):
+            status, body = await _fetch(server.client, f"{question.url}/api/v1/query", asked)
     except Refused as refused:
-        raise Unanswered(str(refused), of_server=True) from refused
+        raise QueryFailed(str(refused), of_server=True) from refused
     except Unresolved as unknown:
-        raise Unanswered(str(unknown), of_server=True) from unknown
+        raise QueryFailed(str(unknown), of_server=True) from unknown
     except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-        raise Unanswered("no connection", of_server=True) from error
+        raise QueryFailed("no connection", of_server=True) from error
     except (TimeoutError, httpx.TimeoutException) as error:
-        raise Unanswered(f"{which}: no answer within {ANSWER_SECONDS:g} s") from error
+        raise QueryFailed(f"{which}: no answer within {RESPONSE_TIMEOUT_SECONDS:g} s") from error
     except httpx.TransportError as error:
-        raise Unanswered(f"the connection broke ({type(error).__name__})") from error
+        raise QueryFailed(f"the connection broke ({type(error).__name__})") from error
     except httpx.InvalidURL as error:
-        raise Unanswered("that is not a valid URL") from error
+        raise QueryFailed("that is not a valid URL") from error
     if status != httpx.codes.OK:
-        raise Unanswered(f"{which}: {responses.failure(status, body)}")
+        raise QueryFailed(f"{which}: {responses.describe_failure(status, body)}")
     return body
 
 
-async def _got(client: httpx.AsyncClient, url: str, asked: Mapping[str, str]) -> tuple[int, bytes]:
+async def _fetch(
+    client: httpx.AsyncClient, url: str, asked: Mapping[str, str]
+) -> tuple[int, bytes]:
     async with client.stream("GET", url, params=asked) as response:
         body = b""
         async for chunk in response.aiter_raw():
             body += chunk
-            if len(body) > MAX_ANSWER_BYTES:
-                raise Unanswered("the answer is too long: write sum(…), which is one series")
+            if len(body) > MAX_RESPONSE_BYTES:
+                raise QueryFailed("the answer is too long: write sum(…), which is one series")
         return response.status_code, body
 
 
-def _server_of(url: str) -> str:
+def _server_key(url: str) -> str:
     """What shares connections; they are kept by address, so never those of two names."""
     try:
         parsed = httpx.URL(url)

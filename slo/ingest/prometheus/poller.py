@@ -21,21 +21,21 @@ from slo.models import Sli, Slo
 from slo.objectives.sources_and_actions import PROMETHEUS
 
 from . import client
-from .client import Found, Question, Reading
+from .client import CounterQuery, CounterReading, QueryResult
 
 log = structlog.get_logger(__name__)
 
-EVERY_SECONDS = 5
+POLL_SECONDS = 5
 """A turn with nothing to ask is one query of ours."""
-SETTLES = timedelta(seconds=5)
-MINUTES_AT_ONCE = 30
-MINUTES_BACK = MINUTES_A_DAY - 2
+SCRAPE_DELAY = timedelta(seconds=5)
+MAX_MINUTES_PER_POLL = 30
+MAX_MINUTES_BACK = MINUTES_A_DAY - 2
 """Older samples than a day are refused; asking takes a moment."""
 LEASE = timedelta(seconds=60)
-AFTER_FAILURE = timedelta(seconds=30)
-MAX_AT_ONCE = 500
-KEPT_AT_ONCE = 100
-NOTED = ("asked_to", "ask_after", "source_error", "source_error_since")
+RETRY_AFTER = timedelta(seconds=30)
+MAX_SLIS = 500
+BATCH_SIZE = 100
+UPDATED_FIELDS = ("asked_to", "ask_after", "source_error", "source_error_since")
 
 # Materialized: a plan that looked again for each row of the table would take more than the most.
 _CLAIM = """
@@ -54,54 +54,56 @@ _CLAIM = """
 """
 
 
-def pending() -> QuerySet[Slo]:
+def prometheus_slos() -> QuerySet[Slo]:
     """Return the SLOs that are read from a Prometheus server."""
     return Slo.objects.present().filter(source__type=PROMETHEUS)
 
 
-def turn(now: datetime, *, resolver: names.Resolve = names.resolve) -> int:
+def poll_due(now: datetime, *, resolver: names.Resolve = names.resolve) -> int:
     """Ask for what is due; returns how many readings there were."""
     questions = _claim(now)
     if not questions:
         return 0
-    found = client.ask_all(questions, resolver=resolver)
+    found = client.query_all(questions, resolver=resolver)
     keys = sorted(found)
     return sum(
-        _keep(questions, found, keys[start : start + KEPT_AT_ONCE], now)
-        for start in range(0, len(keys), KEPT_AT_ONCE)
+        _save_results(questions, found, keys[start : start + BATCH_SIZE], now)
+        for start in range(0, len(keys), BATCH_SIZE)
     )
 
 
-def moments(asked_to: int | None, now: datetime) -> tuple[datetime, ...]:
+def due_moments(asked_to: int | None, now: datetime) -> tuple[datetime, ...]:
     """For when an SLI is asked that was asked up to the minute `asked_to`: the ends of the minutes
     since, the oldest first, not all at once. What was before it was first asked is not asked for.
     """
-    last = last_ended(now - SETTLES)
-    first = last if asked_to is None else max(asked_to + 1, last - MINUTES_BACK)
-    return tuple(end_of(minute) for minute in range(first, min(first + MINUTES_AT_ONCE, last + 1)))
+    last = last_ended(now - SCRAPE_DELAY)
+    first = last if asked_to is None else max(asked_to + 1, last - MAX_MINUTES_BACK)
+    return tuple(
+        end_of(minute) for minute in range(first, min(first + MAX_MINUTES_PER_POLL, last + 1))
+    )
 
 
-def _claim(now: datetime) -> dict[int, Question]:
+def _claim(now: datetime) -> dict[int, CounterQuery]:
     """SLIs that nobody else asks about meanwhile, those that have waited longest first."""
     given: dict[str, Any] = {
         "now": now,
         "until": now + LEASE,
-        "last": last_ended(now - SETTLES),
-        "most": MAX_AT_ONCE,
+        "last": last_ended(now - SCRAPE_DELAY),
+        "most": MAX_SLIS,
     }
     with connection.cursor() as cursor:
         cursor.execute(_CLAIM, given)
         rows = cursor.fetchall()
     return {
-        key: Question(url, good, total, moments(asked_to, now))
+        key: CounterQuery(url, good, total, due_moments(asked_to, now))
         for key, url, good, total, asked_to in rows
     }
 
 
 @transaction.atomic
-def _keep(
-    questions: Mapping[int, Question],
-    found: Mapping[int, Found],
+def _save_results(
+    questions: Mapping[int, CounterQuery],
+    found: Mapping[int, QueryResult],
     keys: Sequence[int],
     now: datetime,
 ) -> int:
@@ -111,29 +113,29 @@ def _keep(
     slis = list(rows.filter(pk__in=keys, ask_after=now + LEASE))
     # Read after the lock: whoever changes a source waits for it before it forgets the old one.
     slos = Slo.objects.present().in_bulk([sli.slo_id for sli in slis])
-    kept = [sli for sli in slis if _is_of(questions[sli.pk], slos.get(sli.slo_id or 0))]
+    kept = [sli for sli in slis if _is_current(questions[sli.pk], slos.get(sli.slo_id or 0))]
     samples = [sample for sli in kept for sample in _samples(sli, found[sli.pk].readings)]
-    recorder.add(samples, now=now)
+    recorder.record_samples(samples, now=now)
     for sli in kept:
-        _note(sli, questions[sli.pk], found[sli.pk], now)
-    Sli.objects.bulk_update(kept, NOTED)
+        _update_sli(sli, questions[sli.pk], found[sli.pk], now)
+    Sli.objects.bulk_update(kept, UPDATED_FIELDS)
     return len(samples)
 
 
-def _is_of(question: Question, slo: Slo | None) -> bool:
+def _is_current(question: CounterQuery, slo: Slo | None) -> bool:
     source = slo.source if slo else {}
     asked = (question.url, question.good, question.total)
     return asked == (source.get("url"), source.get("good"), source.get("total"))
 
 
-def _samples(sli: Sli, readings: Iterable[Reading]) -> list[Sample]:
+def _samples(sli: Sli, readings: Iterable[CounterReading]) -> list[Sample]:
     return [
         Sample(sli=sli.pk, source=PROMETHEUS, boot="", at=one.at, good=one.good, total=one.total)
         for one in readings
     ]
 
 
-def _note(sli: Sli, question: Question, found: Found, now: datetime) -> None:
+def _update_sli(sli: Sli, question: CounterQuery, found: QueryResult, now: datetime) -> None:
     """How far it was asked, what was wrong, and when it is asked again: soon, or not so soon if
     that failed."""
     if found.asked:
@@ -145,4 +147,4 @@ def _note(sli: Sli, question: Question, found: Found, now: datetime) -> None:
         sli.source_error = found.error
     if not sli.source_error:
         sli.source_error_since = None
-    sli.ask_after = now + AFTER_FAILURE if found.error else now
+    sli.ask_after = now + RETRY_AFTER if found.error else now

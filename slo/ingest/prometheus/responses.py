@@ -19,68 +19,68 @@ MAX_NUMBER_LENGTH = 400
 _NUMBER = re.compile(r"[+-]?(\d++(\.\d*+)?|\.\d++)([eE][+-]?\d++)?")
 
 
-class WrongAnswer(Exception):
+class InvalidResponse(Exception):
     """The query says something else than one counter; the text is for whoever wrote it."""
 
 
-def counter(body: bytes) -> float | None:
+def parse_counter(body: bytes) -> float | None:
     """The one value of a successful answer; None if there is no series. Raises
-    :class:`WrongAnswer`."""
-    data = _document(body).get("data")
+    :class:`InvalidResponse`."""
+    data = _parse_document(body).get("data")
     if not isinstance(data, Mapping):
-        raise WrongAnswer("the answer has no data")
+        raise InvalidResponse("the answer has no data")
     kind, result = data.get("resultType"), data.get("result")
     if kind not in {"vector", "scalar"} or not isinstance(result, list):
-        raise WrongAnswer(f"it is a {_plain(kind)}, and must be a number at a moment")
+        raise InvalidResponse(f"it is a {_one_line(kind)}, and must be a number at a moment")
     if kind == "scalar":
-        return _value(result)
+        return _parse_value(result)
     if not result:
         return None
     if len(result) > 1:
-        raise WrongAnswer(f"it finds {len(result)} series, and must find one: write sum(…)")
+        raise InvalidResponse(f"it finds {len(result)} series, and must find one: write sum(…)")
     (series,) = result
     if not isinstance(series, Mapping) or "value" not in series:
-        raise WrongAnswer("it is a histogram, and must be a number")
-    return _value(series["value"])
+        raise InvalidResponse("it is a histogram, and must be a number")
+    return _parse_value(series["value"])
 
 
-def failure(status: int, body: bytes) -> str:
+def describe_failure(status: int, body: bytes) -> str:
     """What a server says that answers with an error: in its own words if it is Prometheus."""
     try:
-        said = _document(body)
-    except WrongAnswer:
+        said = _parse_document(body)
+    except InvalidResponse:
         said = {}
-    text = _plain(said.get("error") or "")
+    text = _one_line(said.get("error") or "")
     return f"it answers {status}: {text}" if text else f"it answers {status}"
 
 
-def _document(body: bytes) -> Mapping[str, Any]:
+def _parse_document(body: bytes) -> Mapping[str, Any]:
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise WrongAnswer("the answer is no JSON: is that a Prometheus?") from error
+        raise InvalidResponse("the answer is no JSON: is that a Prometheus?") from error
     if not isinstance(document, Mapping):
-        raise WrongAnswer("the answer is none of Prometheus")
+        raise InvalidResponse("the answer is none of Prometheus")
     return document
 
 
-def _value(pair: Any) -> float:
+def _parse_value(pair: Any) -> float:
     """Of `[1435781451.781, "1.5"]`."""
     text = pair[1] if isinstance(pair, list) and len(pair) == 2 else None
     if not isinstance(text, str):
-        raise WrongAnswer("the answer is none of Prometheus")
+        raise InvalidResponse("the answer is none of Prometheus")
     is_number = len(text) <= MAX_NUMBER_LENGTH and _NUMBER.fullmatch(text)
     value = float(text) if is_number else math.nan
     if not math.isfinite(value):
-        raise WrongAnswer(f"its value is {_plain(text)}, and must be a number")
+        raise InvalidResponse(f"its value is {_one_line(text)}, and must be a number")
     if value < 0:
-        raise WrongAnswer(f"its value is {_plain(text)}, and a counter is not below zero")
+        raise InvalidResponse(f"its value is {_one_line(text)}, and a counter is not below zero")
     if value > MAX_VALUE:
-        raise WrongAnswer(f"its value is {_plain(text)}, and must be at most 2^53")
+        raise InvalidResponse(f"its value is {_one_line(text)}, and must be at most 2^53")
     return value
 
 
-def _plain(text: Any) -> str:
+def _one_line(text: Any) -> str:
     """On one line, and not long."""
     said = "".join(one if one.isprintable() else " " for one in str(text))
     return " ".join(said.split())[:MAX_OUTPUT_LENGTH]

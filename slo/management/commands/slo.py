@@ -94,7 +94,7 @@ class Command(ShellCommand):
         start, end = self._span(slo, options["start"], options["end"])
         if end < start:
             raise CommandError("--end is before --start.", returncode=WRONG_ARGUMENT)
-        found = replay.ticks(slo, start=start, end=end, step=options["step"])
+        found = replay.evaluate_ticks(slo, start=start, end=end, step=options["step"])
         for at, evaluation in found:
             self.line(
                 json.dumps(tick(at, evaluation)) if options["json"] else _line(at, evaluation)

@@ -5,7 +5,7 @@ from typing import Any
 
 from slo.arithmetic.objective import PAGE, TICKET
 
-from .document_index import CONDITION, POLICY, Entry, Shelf, mapping
+from .document_index import CONDITION, POLICY, DocumentIndex, OpenSloEntry, as_mapping
 
 SHORT = "switchgear/short"
 """The annotation of a condition that says its short window: OpenSLO has no word for it."""
@@ -13,7 +13,9 @@ PAGES = frozenset({"page", "critical", "high", "sev1", "p1"})
 ABOVE = ("gt", "gte")
 
 
-def rules(shelf: Shelf, spec: Mapping[str, Any], at: str) -> list[dict[str, Any]] | None:
+def read_rules(
+    shelf: DocumentIndex, spec: Mapping[str, Any], at: str
+) -> list[dict[str, Any]] | None:
     """The rules that an SLO's alert policies come to, each once; None if it has none at all."""
     given = spec.get("alertPolicies")
     if given is None:
@@ -35,7 +37,7 @@ def rules(shelf: Shelf, spec: Mapping[str, Any], at: str) -> list[dict[str, Any]
     return found
 
 
-def _conditions(shelf: Shelf, policy: Entry) -> Iterator[Entry]:
+def _conditions(shelf: DocumentIndex, policy: OpenSloEntry) -> Iterator[OpenSloEntry]:
     spec, at = policy.spec, f"{policy.place}.spec"
     conditions = spec.get("conditions")
     if not isinstance(conditions, list) or not conditions:
@@ -53,9 +55,9 @@ def _conditions(shelf: Shelf, policy: Entry) -> Iterator[Entry]:
             yield found
 
 
-def _rule(shelf: Shelf, condition: Entry) -> dict[str, Any] | None:
+def _rule(shelf: DocumentIndex, condition: OpenSloEntry) -> dict[str, Any] | None:
     """A rule as an SLO has it; what is wrong with its figures is told with the rest of the SLO."""
-    spec, at = mapping(condition.spec.get("condition")), f"{condition.place}.spec.condition"
+    spec, at = as_mapping(condition.spec.get("condition")), f"{condition.place}.spec.condition"
     if spec.get("kind") != "burnrate":
         shelf.wrong(f"{at}.kind", "Must be burnrate.")
         return None

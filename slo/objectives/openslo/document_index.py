@@ -17,7 +17,7 @@ LEFT_OUT = (SERVICE, NOTIFIED)
 
 
 @dataclass(frozen=True)
-class Entry:
+class OpenSloEntry:
     """A document, or a part that stands inside another; `place` is where, for people."""
 
     place: str
@@ -31,16 +31,16 @@ class Entry:
 
     def note(self, annotation: str) -> str:
         """What its metadata say of something that only we know."""
-        found = mapping(self.metadata.get("annotations")).get(annotation)
+        found = as_mapping(self.metadata.get("annotations")).get(annotation)
         return found if isinstance(found, str) else ""
 
 
 @dataclass
-class Shelf:
+class DocumentIndex:
     """Entries by kind and name, what is wrong, and remarks."""
 
-    entries: dict[tuple[str, str], Entry] = field(default_factory=dict)
-    slos: list[Entry] = field(default_factory=list)
+    entries: dict[tuple[str, str], OpenSloEntry] = field(default_factory=dict)
+    slos: list[OpenSloEntry] = field(default_factory=list)
     errors: Errors = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
 
@@ -52,22 +52,22 @@ class Shelf:
         if (told := sayable(f"{place}: {said}")) not in self.remarks:
             self.remarks.append(told)
 
-    def meant(self, kind: str, given: Any, reference: str, place: str) -> Entry | None:
+    def meant(self, kind: str, given: Any, reference: str, place: str) -> OpenSloEntry | None:
         """What stands at a place: a document of this kind itself, or the name of one."""
         if not isinstance(given, Mapping):
             self.wrong(place, f"Must be an object: {reference}, or the {kind} itself.")
             return None
         if reference not in given:
-            return inside(given, place)
+            return make_entry(given, place)
         found = self.entries.get((kind, str(given[reference])))
         if found is None:
             self.wrong(f"{place}.{reference}", f"There is no {kind} of that name among these.")
         return found
 
 
-def shelved(documents: Sequence[Any]) -> Shelf:
+def index_documents(documents: Sequence[Any]) -> DocumentIndex:
     """Put the documents on a shelf; those that are none are noted as wrong."""
-    shelf = Shelf()
+    shelf = DocumentIndex()
     for place, given in _numbered(documents):
         if not isinstance(given, Mapping):
             shelf.wrong(place, "Must be an object with apiVersion, kind, metadata and spec.")
@@ -79,7 +79,7 @@ def shelved(documents: Sequence[Any]) -> Shelf:
         if kind not in KINDS:
             shelf.wrong(f"{place}.kind", f"Must be one of {', '.join(KINDS)}.")
             continue
-        entry = inside(given, place)
+        entry = make_entry(given, place)
         if not entry.name:
             shelf.wrong(f"{place}.metadata.name", "Give it a name.")
         elif (kind, entry.name) in shelf.entries:
@@ -95,12 +95,12 @@ def shelved(documents: Sequence[Any]) -> Shelf:
     return shelf
 
 
-def inside(given: Mapping[str, Any], place: str) -> Entry:
+def make_entry(given: Mapping[str, Any], place: str) -> OpenSloEntry:
     """What stands inside another document, or is one."""
-    return Entry(place, mapping(given.get("metadata")), mapping(given.get("spec")))
+    return OpenSloEntry(place, as_mapping(given.get("metadata")), as_mapping(given.get("spec")))
 
 
-def mapping(given: Any) -> Mapping[str, Any]:
+def as_mapping(given: Any) -> Mapping[str, Any]:
     """An object, empty if it is none."""
     return given if isinstance(given, Mapping) else {}
 

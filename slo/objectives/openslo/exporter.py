@@ -14,7 +14,7 @@ from .indicators import OURS
 from .parser import OCCURRENCES, PREFIX, UNASSIGNED
 
 
-def documents(slos: Mapping[str, Document]) -> list[Document]:
+def export_documents(slos: Mapping[str, Document]) -> list[Document]:
     """The data sources, and each SLO with its indicator and alert policies inside it."""
     urls = dict.fromkeys(
         slo["source"]["url"] for slo in slos.values() if slo["source"]["type"] == PROMETHEUS
@@ -24,7 +24,7 @@ def documents(slos: Mapping[str, Document]) -> list[Document]:
     return [*sources, *(_slo(name, slo, names) for name, slo in slos.items())]
 
 
-def text(found: Iterable[Document]) -> str:
+def to_yaml(found: Iterable[Document]) -> str:
     """The same as YAML."""
     return yaml.safe_dump_all(
         found, sort_keys=False, allow_unicode=True, explicit_start=True, width=100

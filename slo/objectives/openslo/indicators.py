@@ -5,7 +5,7 @@ from typing import Any
 
 from slo.objectives.sources_and_actions import PROMETHEUS, PUSH
 
-from .document_index import SOURCE, Entry, Shelf, mapping
+from .document_index import SOURCE, DocumentIndex, OpenSloEntry, as_mapping
 
 OURS = "switchgear"
 """The type of a source that is pushed to us."""
@@ -13,14 +13,16 @@ QUERIES = ("query", "promql", "promQL", "queryString")
 ADDRESSES = ("url", "server", "address", "endpoint")
 
 
-def source(shelf: Shelf, indicator: Entry, server: str) -> dict[str, Any] | None:
+def read_source(
+    shelf: DocumentIndex, indicator: OpenSloEntry, server: str
+) -> dict[str, Any] | None:
     """The `source` of an SLO; None, and noted, if it can't be one."""
     spec, at = indicator.spec, f"{indicator.place}.spec"
     if "thresholdMetric" in spec:
         said = "A threshold on a figure has no events to count; take a ratioMetric, good of total."
         shelf.wrong(f"{at}.thresholdMetric", said)
         return None
-    ratio = mapping(spec.get("ratioMetric"))
+    ratio = as_mapping(spec.get("ratioMetric"))
     at = f"{at}.ratioMetric"
     if "raw" in ratio:
         shelf.wrong(f"{at}.raw", "A share that is counted already can't be; give good and total.")
@@ -32,8 +34,8 @@ def source(shelf: Shelf, indicator: Entry, server: str) -> dict[str, Any] | None
     if not which or "total" not in ratio:
         shelf.wrong(at, "Must have total, and good or bad.")
         return None
-    one = _metric(shelf, mapping(ratio[which]), f"{at}.{which}")
-    total = _metric(shelf, mapping(ratio["total"]), f"{at}.total")
+    one = _metric(shelf, as_mapping(ratio[which]), f"{at}.{which}")
+    total = _metric(shelf, as_mapping(ratio["total"]), f"{at}.total")
     if one is None or total is None:
         return None
     kinds = {one.get("type", PROMETHEUS), total.get("type", PROMETHEUS)}
@@ -47,8 +49,8 @@ def source(shelf: Shelf, indicator: Entry, server: str) -> dict[str, Any] | None
 
 
 def _prometheus(
-    shelf: Shelf,
-    indicator: Entry,
+    shelf: DocumentIndex,
+    indicator: OpenSloEntry,
     which: str,
     metrics: tuple[Mapping[str, Any], Mapping[str, Any]],
     server: str,
@@ -68,10 +70,10 @@ def _prometheus(
     return {"type": PROMETHEUS, "url": url, "good": good, "total": total}
 
 
-def _metric(shelf: Shelf, given: Mapping[str, Any], place: str) -> Mapping[str, Any] | None:
+def _metric(shelf: DocumentIndex, given: Mapping[str, Any], place: str) -> Mapping[str, Any] | None:
     """`type`, `spec` and the details of the connection, the data source's where it refers to
     one."""
-    metric = mapping(given.get("metricSource"))
+    metric = as_mapping(given.get("metricSource"))
     if not metric:
         shelf.wrong(f"{place}.metricSource", "Say where it is counted.")
         return None
@@ -80,17 +82,17 @@ def _metric(shelf: Shelf, given: Mapping[str, Any], place: str) -> Mapping[str, 
         known = shelf.entries.get((SOURCE, str(reference)))
         if known is not None:
             found["type"] = metric.get("type") or known.spec.get("type") or PROMETHEUS
-            found["connection"] = mapping(known.spec.get("connectionDetails"))
+            found["connection"] = as_mapping(known.spec.get("connectionDetails"))
         else:
             shelf.remark(place, f"The DataSource {reference} is not among these documents.")
     return {**found, "type": str(found["type"]).lower()}
 
 
 def _query(metric: Mapping[str, Any]) -> str:
-    spec = mapping(metric.get("spec"))
+    spec = as_mapping(metric.get("spec"))
     return next((spec[name].strip() for name in QUERIES if isinstance(spec.get(name), str)), "")
 
 
 def _address(metric: Mapping[str, Any]) -> str:
-    details = {**mapping(metric.get("spec")), **mapping(metric.get("connection"))}
+    details = {**as_mapping(metric.get("spec")), **as_mapping(metric.get("connection"))}
     return next((details[name] for name in ADDRESSES if isinstance(details.get(name), str)), "")

@@ -12,7 +12,7 @@ from controlplane.core.values import is_finite
 from slo.objectives import documents, presets
 
 from . import alert_policies, indicators
-from .document_index import SLI, Entry, Shelf, mapping, shelved
+from .document_index import SLI, DocumentIndex, OpenSloEntry, as_mapping, index_documents
 
 MAX_DOCUMENTS = 2000
 PREFIX = "switchgear/"
@@ -26,19 +26,19 @@ _SLUG = re.compile(r"[^a-z0-9-]+")
 
 
 @dataclass(frozen=True)
-class Read:
+class ParsedSlos:
     """Documents by name, and what was left out or taken for something else, for people."""
 
     slos: Mapping[str, documents.Document]
     remarks: tuple[str, ...]
 
 
-def read(given: Sequence[Any], *, server: str = "") -> Read:
+def parse_documents(given: Sequence[Any], *, server: str = "") -> ParsedSlos:
     """The SLOs that these documents say; `server` is the address of the Prometheus that is asked
     where they don't name one. Raises :class:`InvalidInput`, which names document and field."""
     if len(given) > MAX_DOCUMENTS:
         raise InvalidInput({"documents": [f"At most {MAX_DOCUMENTS:,} at once."]})
-    shelf = shelved(given)
+    shelf = index_documents(given)
     slos: dict[str, documents.Document] = {}
     for entry in shelf.slos:
         for place, name, fields in _slos(shelf, entry, server):
@@ -46,16 +46,18 @@ def read(given: Sequence[Any], *, server: str = "") -> Read:
                 shelf.wrong(place, f"There is another SLO {name} among these.")
                 continue
             try:
-                slos[name] = documents.checked(name, fields)
+                slos[name] = documents.validate(name, fields)
             except InvalidInput as error:
                 for field, said in error.errors.items():
                     shelf.errors.setdefault(f"{place}: {field}", []).extend(said)
     if shelf.errors:
         raise InvalidInput(shelf.errors)
-    return Read(slos, tuple(shelf.remarks))
+    return ParsedSlos(slos, tuple(shelf.remarks))
 
 
-def _slos(shelf: Shelf, entry: Entry, server: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def _slos(
+    shelf: DocumentIndex, entry: OpenSloEntry, server: str
+) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Place, name and fields of each objective; the first has the name of the document."""
     spec, at = entry.spec, f"{entry.place}.spec"
     method = spec.get("budgetingMethod", OCCURRENCES)
@@ -72,9 +74,9 @@ def _slos(shelf: Shelf, entry: Entry, server: str) -> Iterator[tuple[str, str, d
         "description": _text(spec.get("description") or entry.metadata.get("displayName")),
         "service": _service(shelf, entry),
         "window_days": _days(shelf, spec.get("timeWindow"), f"{at}.timeWindow"),
-        **_own(shelf, entry),
+        **_own_annotations(shelf, entry),
     }
-    rules = alert_policies.rules(shelf, spec, at)
+    rules = alert_policies.read_rules(shelf, spec, at)
     for number, objective in enumerate(objectives):
         place = f"{at}.objectives.{number}"
         if not isinstance(objective, Mapping):
@@ -91,8 +93,8 @@ def _slos(shelf: Shelf, entry: Entry, server: str) -> Iterator[tuple[str, str, d
 
 
 def _source(
-    shelf: Shelf,
-    entry: Entry,
+    shelf: DocumentIndex,
+    entry: OpenSloEntry,
     objective: Mapping[str, Any],
     place: str,
     server: str,
@@ -114,12 +116,12 @@ def _source(
         return {}
     if indicator is None:
         return {}
-    found = indicators.source(shelf, indicator, server)
+    found = indicators.read_source(shelf, indicator, server)
     kind = {} if "kind" in fields else {"kind": "ratio"}
     return {**kind, "source": found} if found else kind
 
 
-def _own(shelf: Shelf, entry: Entry) -> dict[str, Any]:
+def _own_annotations(shelf: DocumentIndex, entry: OpenSloEntry) -> dict[str, Any]:
     """What our own annotations say, as they were written by an export."""
     found: dict[str, Any] = {}
     for field in ("kind", "owner", "runbook_url"):
@@ -135,11 +137,11 @@ def _own(shelf: Shelf, entry: Entry) -> dict[str, Any]:
     return found
 
 
-def _service(shelf: Shelf, entry: Entry) -> str:
+def _service(shelf: DocumentIndex, entry: OpenSloEntry) -> str:
     given = entry.spec.get("service")
     if given is None or given == UNASSIGNED:
         return ""
-    if isinstance(given, str) and documents.is_service(given):
+    if isinstance(given, str) and documents.is_valid_service(given):
         return given
     slug = _SLUG.sub("-", given.lower()).strip("-")[:60] if isinstance(given, str) else ""
     if not slug:
@@ -149,13 +151,13 @@ def _service(shelf: Shelf, entry: Entry) -> str:
     return slug
 
 
-def _days(shelf: Shelf, given: Any, place: str) -> int:
+def _days(shelf: DocumentIndex, given: Any, place: str) -> int:
     """The period in days; 30 if nothing is said."""
     windows = given if isinstance(given, list) else [given] if given is not None else []
     if not windows:
         shelf.remark(place, "No period is named; 30 days were taken.")
         return 30
-    window = mapping(windows[0])
+    window = as_mapping(windows[0])
     written = _WINDOW.fullmatch(str(window.get("duration")))
     if len(windows) > 1 or written is None:
         shelf.wrong(place, "Must be one window, with a duration such as 28d or 4w.")
@@ -177,7 +179,7 @@ def _whole_days(number: int, unit: str) -> int:
     return 0 if minutes % 1440 else minutes // 1440
 
 
-def _target(shelf: Shelf, objective: Mapping[str, Any], place: str) -> Any:
+def _target(shelf: DocumentIndex, objective: Mapping[str, Any], place: str) -> Any:
     """As a share; what is wrong with it is told with the rest of the SLO."""
     if "op" in objective or "value" in objective:
         shelf.remark(place, "op and value were left out: they are about a threshold metric.")
@@ -189,10 +191,10 @@ def _target(shelf: Shelf, objective: Mapping[str, Any], place: str) -> Any:
     if isinstance(percent, bool) or not isinstance(percent, int | float) or not is_finite(percent):
         shelf.wrong(f"{place}.targetPercent", "Must be a number, without quotes.")
         return None
-    return presets.plain(Decimal(str(percent)) / 100)
+    return presets.json_number(Decimal(str(percent)) / 100)
 
 
-def _name(entry: Entry, objective: Mapping[str, Any], number: int) -> str:
+def _name(entry: OpenSloEntry, objective: Mapping[str, Any], number: int) -> str:
     if number == 0:
         return entry.name
     called = objective.get("displayName")

@@ -22,16 +22,16 @@ CREATED, CHANGED, SAME = "created", "changed", "same"
 
 
 @dataclass(frozen=True)
-class Imported:
+class ImportResult:
     """What became of each SLO (`created`, `changed`, `same`), and remarks for people."""
 
     outcomes: dict[str, str]
     remarks: tuple[str, ...]
 
 
-def put_all(
+def import_slos(
     given: Sequence[Any], *, server: str = "", actor: Actor, now: datetime, reason: str = ""
-) -> Imported:
+) -> ImportResult:
     """Have every SLO of these documents be as they say; others are left alone. `server` is the
     Prometheus to ask where they name none.
 
@@ -39,19 +39,19 @@ def put_all(
     :class:`Conflict`; then nothing has changed.
     """
     require_admin(actor)
-    found = parser.read(given, server=server)
+    found = parser.parse_documents(given, server=server)
     outcomes, rows = {}, []
     with transaction.atomic():
         for name in sorted(found.slos):
-            _, row = services.write(name, found.slos[name], now)
+            _, row = services.write_slo(name, found.slos[name], now)
             outcomes[name] = SAME if row is None else row["action"].partition(".")[2]
             rows += [row] if row else []
         because = reason.strip() or REASON
         audit.record_many([{**row, "reason": because, "actor": actor, "now": now} for row in rows])
-    return Imported(outcomes, found.remarks)
+    return ImportResult(outcomes, found.remarks)
 
 
-def parsed(text: str) -> list[Any]:
+def parse_text(text: str) -> list[Any]:
     """The documents of a YAML or JSON text. Raises :class:`InvalidInput`."""
     errors: dict[str, list[str]] = {}
     found = files.parse_all("text", text, errors)
@@ -60,12 +60,12 @@ def parsed(text: str) -> list[Any]:
     return found
 
 
-def export(names: Collection[str] = ()) -> list[documents.Document]:
+def export_slos(names: Collection[str] = ()) -> list[documents.Document]:
     """Every SLO, or those of these names, as OpenSLO documents. Raises :class:`NotFound`."""
     rows = Slo.objects.present().order_by("name")
     if names:
         rows = rows.filter(name__in=names)
-    found = {slo.name: documents.said(slo) for slo in rows}
+    found = {slo.name: documents.to_document(slo) for slo in rows}
     if missing := sorted(set(names) - found.keys()):
         raise NotFound(f"There is no SLO {missing[0]}.")
-    return exporter.documents(found)
+    return exporter.export_documents(found)

@@ -42,13 +42,13 @@ def count(slo: Slo, after: Sequence[Happened]) -> None:
 
 def due(minute: int) -> datetime:
     """The moment at which this minute is judged."""
-    return end_of(minute) + status.LATE
+    return end_of(minute) + status.EVALUATION_DELAY
 
 
 def judge(first: int, last: int | None = None) -> None:
     """Judge these minutes, each in its time."""
     for minute in range(first, (first if last is None else last) + 1):
-        tick.turn(due(minute))
+        tick.evaluate_due_minutes(due(minute))
 
 
 def alert() -> Alert:

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from slo.arithmetic.counts import NOTHING, Count
-from slo.arithmetic.objective import Objective, Rule, Span
+from slo.arithmetic.counts import ZERO, Counters
+from slo.arithmetic.objective import BurnRateRule, MinuteSpan, Objective
 
 
 @dataclass(frozen=True)
@@ -29,14 +29,14 @@ class Past:
     looked_up: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self._sums = [NOTHING]
+        self._sums = [ZERO]
         for one in self.minutes:
             last = self._sums[-1]
             good = last.good + one.total - one.bad
             covered = last.covered + int(one.is_covered)
-            self._sums.append(Count(good, last.total + one.total, covered))
+            self._sums.append(Counters(good, last.total + one.total, covered))
 
-    def at(self, minute: int) -> Count:
+    def at(self, minute: int) -> Counters:
         self.looked_up.add(minute)
         place = minute - self.begin + 1
         return self._sums[min(max(place, 0), len(self.minutes))]
@@ -52,14 +52,14 @@ def steady(minutes: int, share: str = "0.0002", traffic: int = 10_000) -> list[H
 
 
 def wanted(
-    *rules: Rule,
+    *rules: BurnRateRule,
     target: str = "0.999",
     days: int = 30,
     min_events: int = 0,
-    excluded: Iterable[Span] = (),
+    excluded: Iterable[MinuteSpan] = (),
 ) -> Objective:
     return Objective(Decimal(target), days, rules, min_events, tuple(excluded))
 
 
-def rule(long: str, short: str, burn_rate: str, severity: str = "page") -> Rule:
-    return Rule(long, short, Decimal(burn_rate), severity)
+def rule(long: str, short: str, burn_rate: str, severity: str = "page") -> BurnRateRule:
+    return BurnRateRule(long, short, Decimal(burn_rate), severity)

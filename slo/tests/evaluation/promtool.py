@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from slo.arithmetic.minutes import length
-from slo.arithmetic.objective import Objective, Rule
+from slo.arithmetic.minutes import window_minutes
+from slo.arithmetic.objective import BurnRateRule, Objective
 
 from .minutes import Happened
 
@@ -28,7 +28,7 @@ class Expected:
     """At the end of which minute a rule is in which state."""
 
     minute: int
-    rule: Rule
+    rule: BurnRateRule
     state: str
 
 
@@ -104,7 +104,7 @@ def values(name: str, found: Sequence[float | None]) -> Mapping[str, str]:
     return {"series": name, "values": " ".join(shown)}
 
 
-def state(rule: Rule, objective: Objective, sums: "Sums") -> str:
+def state(rule: BurnRateRule, objective: Objective, sums: "Sums") -> str:
     """The state of a rule as a number, in PromQL: 2 if it fires, 1 if it is ok, 0 if unknown."""
     (long, long_above), (short, short_above) = (
         (_known(window, objective, sums), _above(window, rule, objective, sums))
@@ -116,7 +116,7 @@ def state(rule: Rule, objective: Objective, sums: "Sums") -> str:
 
 
 def _known(window: str, objective: Objective, sums: "Sums") -> str:
-    minutes = length(window)
+    minutes = window_minutes(window)
     needed = min(minutes, max(5, minutes / 10))
     total = sums("total", minutes)
     return (
@@ -125,10 +125,10 @@ def _known(window: str, objective: Objective, sums: "Sums") -> str:
     )
 
 
-def _above(window: str, rule: Rule, objective: Objective, sums: "Sums") -> str:
+def _above(window: str, rule: BurnRateRule, objective: Objective, sums: "Sums") -> str:
     """Both sides in whole numbers, of which floats lose nothing."""
     limit = Fraction(rule.burn_rate) * Fraction(objective.budget)
-    bad, total = (sums(name, length(window)) for name in ("bad", "total"))
+    bad, total = (sums(name, window_minutes(window)) for name in ("bad", "total"))
     return f"({bad} * {limit.denominator} > bool {total} * {limit.numerator})"
 
 

@@ -91,7 +91,7 @@ def test_what_came_and_went_while_nobody_judged_acts_upon_nothing():
     burning(after=[*BRIEFLY, *[GOOD] * 10], actions=[STOP, HOLD])
     judge(NOON)
 
-    tick.turn(due(NOON + 20))
+    tick.evaluate_due_minutes(due(NOON + 20))
 
     assert alert().resolved_at is not None
     assert not asked()

@@ -7,7 +7,7 @@ from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.outbox import rendering
 from slo.alerts import lifecycle
-from slo.arithmetic.hysteresis import Firing
+from slo.arithmetic.hysteresis import FiringRule
 from slo.arithmetic.minutes import end_of
 from slo.models import Alert
 from slo.tests.making import OPERATOR, VIEWER
@@ -42,11 +42,11 @@ def firing(subject="core->oracle", **more):
         "rule": "timeout_rate", "service": "core", "severity": "warning", "label": "",
         "said": f"Calls of {subject} time out", "path": "/breakers/core/oracle/", **more,
     }  # fmt: skip
-    return Firing(subject=subject, **fields)
+    return FiringRule(subject=subject, **fields)
 
 
 def settle(*firing_now, now=AT, **more):
-    return lifecycle.settle(
+    return lifecycle.update_and_notify(
         kind="threshold", firing=firing_now, before=now - 10 * SECOND, now=now, **more
     )
 

@@ -24,7 +24,7 @@ AFTER = NOON + len(STORY)
 
 
 def ticks(slo, first=NOON, last=AFTER, **more):
-    return list(replay.ticks(slo, start=end_of(first), end=end_of(last), **more))
+    return list(replay.evaluate_ticks(slo, start=end_of(first), end=end_of(last), **more))
 
 
 @pytest.mark.slow
@@ -42,7 +42,7 @@ def test_the_alerts_it_tells_of_are_those_that_the_beat_opened():
     slo = burning(after=STORY, rules=[PAGE, TICKET])
     judge(NOON, NOON + len(STORY))
 
-    found = replay.alerts(ticks(slo))
+    found = replay.collect_alerts(ticks(slo))
 
     rows = Alert.objects.order_by("pk")
     assert len(found) > 2
@@ -54,7 +54,7 @@ def test_the_alerts_it_tells_of_are_those_that_the_beat_opened():
 def test_an_alert_has_the_worst_rates_and_is_open_at_the_end_if_it_still_fires():
     slo = burning(after=[BAD] * 10)
 
-    (one,) = replay.alerts(ticks(slo, NOON, NOON + 8))
+    (one,) = replay.collect_alerts(ticks(slo, NOON, NOON + 8))
 
     assert (one.opened_at, one.resolved_at) == (end_of(NOON + 2), None)
     assert one.worst["5m"] == 500
@@ -64,7 +64,7 @@ def test_other_rules_are_judged_without_being_kept():
     slo = burning(after=[BAD] * 10)
     other = wanted(rule("30m", "3m", "100"), rule("1h", "5m", "500"))
 
-    found = replay.alerts(ticks(slo, objective=other))
+    found = replay.collect_alerts(ticks(slo, objective=other))
 
     assert [one.rule.long for one in found] == ["30m"]
     assert not Alert.objects.exists()
@@ -77,7 +77,7 @@ def test_what_is_excluded_does_not_count():
         created_by="user:ada", created_at=end_of(NOON),
     )  # fmt: skip
 
-    assert not replay.alerts(ticks(slo, NOON, NOON + 20))
+    assert not replay.collect_alerts(ticks(slo, NOON, NOON + 20))
 
 
 def run(*arguments):
@@ -140,7 +140,7 @@ def test_an_slo_that_is_not_made_yet_is_unknown_throughout():
     draft = SimpleNamespace(pk=None, target=0, window_days=1)
 
     found = list(
-        replay.ticks(
+        replay.evaluate_ticks(
             draft, start=end_of(NOON), end=end_of(NOON) + 3 * MINUTE, step=timedelta(minutes=1),
             objective=wanted(rule("1h", "5m", "14")),
         )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from slo.arithmetic.evaluate import FIRING, OK, UNKNOWN, Evaluation, evaluate
 from slo.arithmetic.objective import Objective
-from slo.arithmetic.windows import length, needed
+from slo.arithmetic.windows import needed_minutes, window_minutes
 
 from .minutes import NOTHING_KNOWN, Happened, Past, rule, steady, wanted
 
@@ -156,7 +156,7 @@ def test_only_the_minutes_that_are_said_to_be_needed_are_looked_up() -> None:
 
     judged(past, objective)
 
-    assert past.looked_up <= needed(objective, past.last)
+    assert past.looked_up <= needed_minutes(objective, past.last)
 
 
 MINUTES = st.builds(
@@ -188,10 +188,10 @@ def test_every_window_is_the_sum_of_its_minutes(
     found = judged(past, objective)
 
     for name in objective.windows:
-        one = by_hand(past, length(name), excluded, min_events)
-        assert found.coverage[name] == round(one["covered"] / length(name), 6)
+        one = by_hand(past, window_minutes(name), excluded, min_events)
+        assert found.coverage[name] == round(one["covered"] / window_minutes(name), 6)
         assert found.burn_rates[name] == rounded(one, objective)
-    states = [by_hand(past, length(name), excluded, min_events) for name in ("2h", "7m")]
+    states = [by_hand(past, window_minutes(name), excluded, min_events) for name in ("2h", "7m")]
     assert found.rules[0].state == three_valued(states, Fraction(threshold), objective)
     whole = by_hand(past, 1440, excluded, min_events)
     rate = rounded(whole, objective)

@@ -8,7 +8,7 @@ import pytest
 from controlplane.core.gates import services as gates
 from controlplane.core.gates.models import EventCount, Gate
 from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, Question
-from slo.arithmetic.counts import Count
+from slo.arithmetic.counts import Counters
 from slo.arithmetic.minutes import end_of
 from slo.evaluation import gates as judging
 from slo.models import Minute, Reported, Sli
@@ -46,9 +46,9 @@ def events(at, good, total, seconds=10):
 def counted(rows):
     """Counters of minutes: (minute, good, total) that were counted in it."""
     sli = Sli.objects.get(slo__name="core")
-    sum_ = Count(0, 0, 0)
+    sum_ = Counters(0, 0, 0)
     for minute, good, total in rows:
-        sum_ = Count(sum_.good + good, sum_.total + total, sum_.covered + 1)
+        sum_ = Counters(sum_.good + good, sum_.total + total, sum_.covered + 1)
         Minute.objects.create(
             sli=sli, minute=minute, good=sum_.good, total=sum_.total, covered=sum_.covered
         )

@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slo.arithmetic.hysteresis import Firing, Moves, Standing, moves
+from slo.arithmetic.hysteresis import AlertChanges, FiringRule, OpenAlert, plan_changes
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
-RULE = Firing("1h/5m>14 page", "core", "core", "critical", "page", "It burns", "/slos/core/")
+RULE = FiringRule("1h/5m>14 page", "core", "core", "critical", "page", "It burns", "/slos/core/")
 
 
-def look(state: str, firing_at: datetime | None, at: datetime = NOON) -> Moves:
-    standing = [] if firing_at is None else [Standing(7, RULE.key, firing_at)]
-    return moves(
+def look(state: str, firing_at: datetime | None, at: datetime = NOON) -> AlertChanges:
+    standing = [] if firing_at is None else [OpenAlert(7, RULE.key, firing_at)]
+    return plan_changes(
         [RULE] if state == "F" else [],
         {RULE.key} if state == "?" else set(),
         standing,

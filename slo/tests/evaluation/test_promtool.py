@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from slo.arithmetic.evaluate import evaluate
-from slo.arithmetic.increments import MINUTE, Sample, by_minute, covered, grown
+from slo.arithmetic.increments import (
+    MINUTE,
+    Sample,
+    covered_minutes,
+    increment_between,
+    split_by_minute,
+)
 from slo.arithmetic.objective import Objective
 
 from . import promtool
@@ -135,9 +141,9 @@ def stepped(samples: list[Sample | None]) -> list[Happened]:
     told_of: set[int] = set()
     there = [one for one in samples if one]
     for before, after in pairwise(there):
-        for minute, good, total in by_minute(grown(before, after)):
+        for minute, good, total in split_by_minute(increment_between(before, after)):
             grew[minute] = (good, total)
-        told_of |= {*covered(before.at, after.at)}
+        told_of |= {*covered_minutes(before.at, after.at)}
     return [
         Happened(total - good, total, minute in told_of)
         for minute in range(len(samples))

@@ -108,17 +108,17 @@ def test_a_look_at_thresholds_between_two_missed_minutes_acts_upon_no_slo(monkey
     reachable(settings)
     burning(after=[*[BAD] * 2, *[GOOD] * 20], actions=[STOP])
     judge(NOON)
-    judged = tick._judge
+    judged = tick._evaluate_minute
 
     def and_look(minute, now, *, is_last):
         done = judged(minute, now, is_last=is_last)
         if minute == NOON + 3:
             assert alert().resolved_at is None
-            lifecycle.settle(kind="threshold", firing=[], before=now, now=now)
+            lifecycle.update_and_notify(kind="threshold", firing=[], before=now, now=now)
         return done
 
-    monkeypatch.setattr(tick, "_judge", and_look)
-    tick.turn(due(NOON + 20))
+    monkeypatch.setattr(tick, "_evaluate_minute", and_look)
+    tick.evaluate_due_minutes(due(NOON + 20))
 
     assert not TripRequest.objects.exists()
     assert not told("slo.alert")
@@ -129,7 +129,7 @@ def test_after_a_gap_an_alert_ends_after_two_known_quiet_minutes_as_ever():
     burning(after=[*[BAD] * 3, *[GOOD] * 200])
     judge(NOON, NOON + 3)
 
-    tick.turn(due(NOON + 100 + tick.MAX_MISSED))
+    tick.evaluate_due_minutes(due(NOON + 100 + tick.MAX_MISSED_MINUTES))
 
     assert alert().resolved_at == end_of(NOON + 101)
 
@@ -143,7 +143,7 @@ def test_the_alert_of_an_slo_that_was_made_anew_does_not_go_on_as_that_of_the_ol
     judge(NOON + 4, NOON + 5)
 
     first, second = Alert.objects.order_by("pk")
-    assert (first.slo_id, first.resolved_because) == (old.pk, tick.REMOVED)
+    assert (first.slo_id, first.resolved_because) == (old.pk, tick.SLO_REMOVED)
     assert (second.slo_id, second.resolved_at) == (new.pk, None)
 
 
@@ -157,8 +157,8 @@ def test_what_was_done_for_alerts_that_wait_to_be_told_of_is_not_asked_for_one_b
             severity="critical", label="page", said="x", opened_at=due(NOON), firing_at=due(NOON),
         )  # fmt: skip
     waiting = list(Alert.objects.select_related("slo"))
-    actions.begin(waiting, due(NOON))
+    actions.run_alert_actions(waiting, due(NOON))
     assert (Hold.objects.count(), TripRequest.objects.count()) == (20, 20)
 
     with django_assert_max_num_queries(2):
-        actions.begin(waiting, due(NOON) + MINUTE)
+        actions.run_alert_actions(waiting, due(NOON) + MINUTE)

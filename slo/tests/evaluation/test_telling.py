@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from slo.alerts import lifecycle, notifications
-from slo.arithmetic.hysteresis import Firing
+from slo.arithmetic.hysteresis import FiringRule
 from slo.arithmetic.minutes import end_of
 from slo.models import Alert
 from slo.tests.making import OPERATOR
@@ -34,7 +34,7 @@ def firing(subject, **more):
         "rule": "timeout_rate", "service": "core", "severity": "critical", "label": "",
         "said": f"Calls of {subject} time out", "path": "/", **more,
     }  # fmt: skip
-    return Firing(subject=subject, **fields)
+    return FiringRule(subject=subject, **fields)
 
 
 def many(count, **more):
@@ -42,7 +42,9 @@ def many(count, **more):
 
 
 def settle(firing_now, now=AT):
-    return lifecycle.settle(kind="threshold", firing=firing_now, before=now - 10 * SECOND, now=now)
+    return lifecycle.update_and_notify(
+        kind="threshold", firing=firing_now, before=now - 10 * SECOND, now=now
+    )
 
 
 def subjects():
@@ -89,7 +91,7 @@ def test_what_was_told_in_the_future_does_not_keep_back_what_opens_now():
     settle([], now=ahead + 3 * MINUTE)
     Alert.objects.update(resolved_at=None, over_told_at=None, rule="old")
 
-    lifecycle.settle(kind="threshold", firing=many(9), before=AT, now=AT)
+    lifecycle.update_and_notify(kind="threshold", firing=many(9), before=AT, now=AT)
 
     assert not Alert.objects.filter(rule="timeout_rate", told_at=None).exists()
 
@@ -97,7 +99,7 @@ def test_what_was_told_in_the_future_does_not_keep_back_what_opens_now():
 def test_open_alerts_that_were_told_of_are_not_read_again(monkeypatch):
     settle(many(2))
     seen = []
-    monkeypatch.setattr(notifications, "_tell_over", lambda rows, now: seen.extend(rows))
+    monkeypatch.setattr(notifications, "_notify_resolved", lambda rows, now: seen.extend(rows))
     before = Alert.from_db.__func__
     read = []
 
@@ -106,7 +108,7 @@ def test_open_alerts_that_were_told_of_are_not_read_again(monkeypatch):
         return before(cls, *args)
 
     monkeypatch.setattr(Alert, "from_db", classmethod(from_db))
-    notifications.turn(AT + 10 * SECOND)
+    notifications.send_notifications(AT + 10 * SECOND)
 
     assert (read, seen) == ([], [])
 
@@ -116,11 +118,11 @@ def test_runbooks_of_ours_are_told_by_their_whole_address(settings, monkeypatch)
     settle([firing("core->oracle")])
     monkeypatch.setattr("controlplane.core.runbooks.about", lambda **_: "core-api-down")
 
-    said = notifications.facts(Alert.objects.get())
+    said = notifications.alert_facts(Alert.objects.get())
 
     assert said["runbook"] == "https://console.example/runbooks/core-api-down/"
     settings.PUBLIC_URL = ""
-    assert notifications.facts(Alert.objects.get())["runbook"] == "/runbooks/core-api-down/"
+    assert notifications.alert_facts(Alert.objects.get())["runbook"] == "/runbooks/core-api-down/"
 
 
 def test_a_runbook_elsewhere_is_told_as_it_was_written():

@@ -37,10 +37,10 @@ def _somewhere(settings):
 def test_a_minute_is_judged_twenty_seconds_after_its_end_and_only_once():
     burning()
 
-    assert tick.turn(due(NOON)) == 1
-    assert tick.turn(due(NOON) + 5 * SECOND) == 0
-    assert tick.turn(due(NOON + 1) - SECOND) == 0
-    assert tick.turn(due(NOON + 1)) == 1
+    assert tick.evaluate_due_minutes(due(NOON)) == 1
+    assert tick.evaluate_due_minutes(due(NOON) + 5 * SECOND) == 0
+    assert tick.evaluate_due_minutes(due(NOON + 1) - SECOND) == 0
+    assert tick.evaluate_due_minutes(due(NOON + 1)) == 1
 
     assert list(Turn.objects.values_list("minute", "slos").order_by("minute")) == [
         (NOON, 1),
@@ -98,7 +98,7 @@ def test_minutes_that_nobody_judged_are_judged_in_order_and_what_still_fires_is_
     burning(after=[BAD] * 10)
     judge(NOON)
 
-    assert tick.turn(due(NOON + 10)) == 10
+    assert tick.evaluate_due_minutes(due(NOON + 10)) == 10
 
     assert alert().opened_at == end_of(NOON + 2)
     (message,) = told("slo.alert")
@@ -109,8 +109,8 @@ def test_what_came_and_went_while_nobody_judged_is_told_once_and_calls_nobody():
     burning(after=[*[BAD] * 3, *[GOOD] * 30])
     judge(NOON)
 
-    tick.turn(due(NOON + 33))
-    tick.turn(due(NOON + 34))
+    tick.evaluate_due_minutes(due(NOON + 33))
+    tick.evaluate_due_minutes(due(NOON + 34))
 
     assert alert().resolved_at is not None
     (message,) = told("slo.alerts_missed")
@@ -123,7 +123,7 @@ def test_no_more_than_an_hour_of_missed_minutes_is_judged():
     burning()
     judge(NOON - 200)
 
-    assert tick.turn(due(NOON)) == 61
+    assert tick.evaluate_due_minutes(due(NOON)) == 61
 
     assert not Turn.objects.filter(minute=NOON - 61).exists()
 
@@ -134,7 +134,7 @@ def test_a_clock_that_was_set_back_does_not_stop_judging():
     Turn.objects.create(minute=NOON + 500, judged_at=due(NOON + 500))
     Alert.objects.update(firing_at=end_of(NOON + 500))
 
-    assert tick.turn(due(NOON + 10)) == 1
+    assert tick.evaluate_due_minutes(due(NOON + 10)) == 1
 
     assert list(Turn.objects.order_by("minute").values_list("minute", flat=True)) == [
         NOON + 9,
@@ -147,7 +147,7 @@ def test_a_call_that_was_late_by_a_little_judges_nothing_anew():
     burning()
     judge(NOON, NOON + 2)
 
-    assert tick.turn(due(NOON + 1)) == 0
+    assert tick.evaluate_due_minutes(due(NOON + 1)) == 0
     assert Turn.objects.count() == 3
 
 
@@ -181,7 +181,7 @@ def test_alerts_of_an_slo_that_was_removed_or_a_rule_taken_out_resolve_with_the_
     judge(NOON + 4)
 
     why = dict(Alert.objects.values_list("subject", "resolved_because"))
-    assert why == {"removed": tick.REMOVED, "other": tick.RULE_GONE}
+    assert why == {"removed": tick.SLO_REMOVED, "other": tick.RULE_REMOVED}
 
 
 def test_what_is_excluded_does_not_page():
@@ -209,7 +209,7 @@ def test_beats_at_the_same_moment_judge_each_minute_once_and_leave_none_out():
 
     def beat():
         together.wait()
-        done.append(tick.turn(due(NOON + 5)))
+        done.append(tick.evaluate_due_minutes(due(NOON + 5)))
         connection.close()
 
     threads = [Thread(target=beat) for _ in range(4)]
@@ -230,11 +230,11 @@ def test_a_turn_that_fails_is_taken_again():
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE slo_standing ADD CONSTRAINT no CHECK (minute = 0)")
     with pytest.raises(IntegrityError, match="violates check"), transaction.atomic():
-        tick.turn(due(NOON + 3))
+        tick.evaluate_due_minutes(due(NOON + 3))
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE slo_standing DROP CONSTRAINT no")
 
-    assert tick.turn(due(NOON + 3)) == 1
+    assert tick.evaluate_due_minutes(due(NOON + 3)) == 1
     assert alert().told_at == due(NOON + 3)
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from slo.arithmetic.increments import moment
+from slo.arithmetic.increments import from_micros
 from slo.counters import reader, slis
 from slo.ingest import recorder
 from slo.ingest.recorder import Sample
@@ -22,7 +22,7 @@ def objective(name: str = "core-availability", **fields: Any) -> Sli:
     """An SLO, and its counters."""
     said = {"kind": "availability", "target": Decimal("0.999"), "source": {"type": "push"}}
     slo = Slo.objects.create(name=name, created_at=NOW, changed_at=NOW, **{**said, **fields})
-    return slis.of_slo(slo)
+    return slis.get_or_create_sli(slo)
 
 
 def at(seconds: float) -> datetime:
@@ -50,17 +50,17 @@ def push(sli: Sli, told: Iterable[Told], now: datetime = NOW, **options: Any) ->
             sli.pk,
             one.source,
             one.boot,
-            moment(one.at),
+            from_micros(one.at),
             one.good,
             one.total,
-            None if one.started is None else moment(one.started),
+            None if one.started is None else from_micros(one.started),
         )
         for one in told
     ]
-    return recorder.add(samples, now=now, **options)[sli.pk]
+    return recorder.record_samples(samples, now=now, **options)[sli.pk]
 
 
 def counted(sli: Sli, first: int, last: int) -> list[tuple[float, float, int]]:
     """Good, total and covered minutes at the end of each minute, as they are looked up."""
-    found = reader.counts({sli.pk: range(first, last + 1)})
+    found = reader.load_counts({sli.pk: range(first, last + 1)})
     return [tuple(found[sli.pk, minute]) for minute in range(first, last + 1)]

@@ -52,7 +52,7 @@ def limited_to(*services: str) -> Api:
 
 def total(sli: Sli) -> tuple[float, float]:
     minute = minute_of(db_now()) + 2
-    count = reader.counts({sli.pk: [minute]})[sli.pk, minute]
+    count = reader.load_counts({sli.pk: [minute]})[sli.pk, minute]
     return count.good, count.total
 
 

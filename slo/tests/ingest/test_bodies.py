@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from controlplane.core.errors import InvalidInput
 from slo.ingest import push_body
-from slo.ingest.push_body import Deltas, Points, read
+from slo.ingest.push_body import Deltas, Points, parse_body
 
 POINT = {"slo": "core", "good": 1, "total": 2}
 HISTOGRAM = {"metric": "latency_ms", "service": "core", "buckets": {"100": 1, "+Inf": 2}}
@@ -17,7 +17,7 @@ HISTOGRAM = {"metric": "latency_ms", "service": "core", "buckets": {"100": 1, "+
 
 def wrong(document: dict[str, Any]) -> dict[str, list[str]]:
     with pytest.raises(InvalidInput) as caught:
-        read(document)
+        parse_body(document)
     return dict(caught.value.errors)
 
 
@@ -29,7 +29,7 @@ def test_everything_a_point_may_say() -> None:
         "started_at": "2026-11-20 10:00:00Z",
     }
 
-    found = read({"points": [{**POINT, **said}]})
+    found = parse_body({"points": [{**POINT, **said}]})
 
     assert isinstance(found, Points)
     (point,) = found.points
@@ -90,7 +90,7 @@ def test_wrong_buckets_say_what_they_must_be(buckets: Any, word: str) -> None:
 
 def test_histogram_is_of_a_service_or_of_an_slo() -> None:
     of_slo = {"slo": "core", "buckets": {"1000": 90, "3000.5": 99, "+Inf": 100}}
-    found = read({"points": [HISTOGRAM, of_slo]})
+    found = parse_body({"points": [HISTOGRAM, of_slo]})
 
     assert isinstance(found, Points)
     assert found.points[0].metric == "latency_ms"
@@ -101,7 +101,7 @@ def test_histogram_is_of_a_service_or_of_an_slo() -> None:
 def test_deltas_need_the_name_of_their_batch() -> None:
     delta = {**POINT, "at": "2026-11-20T12:00:00Z"}
 
-    found = read({"batch_id": "7", "deltas": [delta]})
+    found = parse_body({"batch_id": "7", "deltas": [delta]})
 
     assert isinstance(found, Deltas)
     assert (found.batch_id, found.deltas[0].total) == ("7", 2)
@@ -141,9 +141,9 @@ fields = {"slo": texts, "good": counts, "total": counts, "source": texts, "boot"
 @given(st.fixed_dictionaries({}, optional={**fields, "at": moments, "started_at": moments}))
 def test_reading_fast_and_reading_slowly_is_the_same(point: dict[str, Any]) -> None:
     errors: dict[str, list[str]] = {}
-    slowly = push_body._slowly(point, 0, errors)
+    slowly = push_body._parse_any_point(point, 0, errors)
 
-    fast = push_body._quickly(point, {})
+    fast = push_body._parse_plain_point(point, {})
 
     assert fast is None or (fast == slowly and not errors)
     if not errors and None not in point.values():

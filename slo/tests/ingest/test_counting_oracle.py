@@ -82,18 +82,18 @@ def test_any_order_of_arrival_counts_as_if_all_had_been_known_at_once(
         for number, batch in enumerate(batches):
             push(sli, batch)
             if number == pack_after:
-                compaction.pack(FAR_AHEAD, most=10_000)
+                compaction.compact_minutes(FAR_AHEAD, most=10_000)
             if number == fold_after:
-                deferred_updates.fold(most=10_000)
-        deferred_updates.fold(most=10_000)
+                deferred_updates.apply_deferred(most=10_000)
+        deferred_updates.apply_deferred(most=10_000)
 
         expected = Oracle(told).counts(FIRST, LAST)
         assert counted(sli, FIRST, LAST) == expected
-        history = reader.history(sli.pk, FIRST, LAST)
+        history = reader.load_history(sli.pk, FIRST, LAST)
         assert [tuple(history.at(minute)) for minute in range(FIRST, LAST + 1)] == expected
 
         assert sum(push(sli, batch) for batch in batches) == 0  # All of it again is nothing new.
-        compaction.pack(FAR_AHEAD + timedelta(days=1), most=10_000)
+        compaction.compact_minutes(FAR_AHEAD + timedelta(days=1), most=10_000)
         assert Hour.objects.exists()
         assert not Minute.objects.exists()
         assert counted(sli, FIRST, LAST) == expected

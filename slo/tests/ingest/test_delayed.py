@@ -24,7 +24,7 @@ def slis() -> list[Sli]:
 def long_running(slis: list[Sli]) -> None:
     """Processes that began to count a day ago, and are heard of for the first time."""
     told = [sample(sli, 0, 1440, 1440, started_at=at(-86_400)) for sli in slis]
-    recorder.add(told, now=NOW)
+    recorder.record_samples(told, now=NOW)
 
 
 def test_few_that_began_long_ago_are_there_at_once(slis: list[Sli]) -> None:
@@ -38,36 +38,36 @@ def test_many_that_began_long_ago_follow(few_rows: None, slis: list[Sli]) -> Non
     long_running(slis)
     assert Minute.objects.count() == 0
 
-    assert deferred_updates.fold(most=10) > 0
-    deferred_updates.fold(most=10**6)
+    assert deferred_updates.apply_deferred(most=10) > 0
+    deferred_updates.apply_deferred(most=10**6)
 
     for sli in slis:
         expected = [(float(n), float(n), 0) for n in range(1441)]
         assert counted(sli, MINUTE - 1440, MINUTE) == expected
-    assert deferred_updates.fold(most=10) == 0
+    assert deferred_updates.apply_deferred(most=10) == 0
 
 
 def test_what_goes_on_meanwhile_is_there_at_once(few_rows: None, slis: list[Sli]) -> None:
-    recorder.add([sample(sli, -60, 0, 0, source="b") for sli in slis], now=NOW)
+    recorder.record_samples([sample(sli, -60, 0, 0, source="b") for sli in slis], now=NOW)
     long_running(slis)
 
-    recorder.add([sample(sli, 0, 5, 5, source="b") for sli in slis], now=NOW)
-    recorder.add([sample(sli, 30, 1441, 1441) for sli in slis], now=NOW)
+    recorder.record_samples([sample(sli, 0, 5, 5, source="b") for sli in slis], now=NOW)
+    recorder.record_samples([sample(sli, 30, 1441, 1441) for sli in slis], now=NOW)
 
     assert {counted(sli, MINUTE + 1, MINUTE + 1)[0] for sli in slis} == {(6, 6, 2)}
-    deferred_updates.fold(most=10**6)
+    deferred_updates.apply_deferred(most=10**6)
     assert {counted(sli, MINUTE + 1, MINUTE + 1)[0] for sli in slis} == {(1446, 1446, 2)}
 
 
 def test_day_that_comes_late_is_taken_away_again_where_it_was_spread(
     few_rows: None, slis: list[Sli]
 ) -> None:
-    recorder.add([sample(sli, -86_400, 0, 0) for sli in slis], now=NOW)
-    recorder.add([sample(sli, 0, 1440, 1440) for sli in slis], now=NOW)
-    recorder.add([sample(sli, -43_200, 0, 0) for sli in slis], now=NOW)
+    recorder.record_samples([sample(sli, -86_400, 0, 0) for sli in slis], now=NOW)
+    recorder.record_samples([sample(sli, 0, 1440, 1440) for sli in slis], now=NOW)
+    recorder.record_samples([sample(sli, -43_200, 0, 0) for sli in slis], now=NOW)
     assert Delayed.objects.filter(good__lt=0).count() == len(slis)
 
-    deferred_updates.fold(most=10**6)
+    deferred_updates.apply_deferred(most=10**6)
 
     for sli in slis:
         assert counted(sli, MINUTE - 720, MINUTE - 720)[0][:2] == (0, 0)

@@ -29,12 +29,12 @@ def sli() -> Sli:
 
 def tell(sli: Sli, days_ago: float, total: float, *, source: str = "a", boot: str = "1") -> None:
     told = [Told(sli.pk, source, boot, NOW - days_ago * DAY, total, total)]
-    recorder.add(told, now=NOW, at_once=True, is_noted=True)
+    recorder.record_samples(told, now=NOW, at_once=True, is_noted=True)
 
 
 def forget() -> None:
     retention.purge_samples(NOW, at_once=10, most=1000)
-    retention.purge(NOW, at_once=10, most=1000)
+    retention.purge_old(NOW, at_once=10, most=1000)
 
 
 def test_boot_that_comes_back_after_weeks_does_not_count_all_it_ever_did(sli: Sli) -> None:
@@ -78,7 +78,7 @@ def test_sample_of_the_future_does_not_make_history_old(sli: Sli) -> None:
     for minutes in range(5000, 4990, -1):
         tell(sli, minutes / 1440, 5)
     tell(sli, -365, 6)
-    compaction.pack(NOW, most=1000)
+    compaction.compact_minutes(NOW, most=1000)
     hours = Hour.objects.filter(hour__gte=0)
     known = set(hours.values_list("hour", flat=True))
 
@@ -119,16 +119,16 @@ def test_slo_that_was_removed_long_ago_is_forgotten_with_all_of_it(sli: Sli) -> 
         Alert.objects.create(
             slo=slo, rule="1h", subject=slo.name, opened_at=NOW, firing_at=NOW, **said
         )
-    compaction.pack(NOW, most=1000)
+    compaction.compact_minutes(NOW, most=1000)
     Slo.objects.filter(pk=sli.slo_id).update(removed_at=NOW)
     kept = [(one, one.objects.count() // 2) for one in (Sli, Slo, Series, Exclusion, Alert)]
     assert (
-        removed_slos.purge(NOW + 36 * DAY, most=1000) == 0
+        removed_slos.purge_removed(NOW + 36 * DAY, most=1000) == 0
     )  # It stays with its alerts, for postmortems.
     Alert.objects.filter(slo=sli.slo_id).delete()
-    assert removed_slos.purge(NOW + 35 * DAY, most=1000) == 0
+    assert removed_slos.purge_removed(NOW + 35 * DAY, most=1000) == 0
 
-    removed_slos.purge(NOW + 36 * DAY, most=1000)
+    removed_slos.purge_removed(NOW + 36 * DAY, most=1000)
 
     assert [(one, one.objects.count()) for one, _ in kept] == kept
     assert set(Minute.objects.values_list("sli", flat=True)) == {other.pk}
@@ -144,7 +144,7 @@ def test_edges_that_nobody_sends_are_forgotten(sli: Sli) -> None:
     tell(lives, 36, 5)
     tell(lives, 1, 6)
 
-    removed_slos.purge(NOW, most=1000)
+    removed_slos.purge_removed(NOW, most=1000)
 
     assert set(Sli.objects.all()) == {sli, lives}
     assert never not in Sli.objects.all()
@@ -155,11 +155,11 @@ def test_slos_that_were_removed_cost_nothing_when_others_are_judged(sli: Sli) ->
     slo = sli.slo
     assert slo is not None
     Standing.objects.create(slo=slo, minute=MINUTE, state="ok", since=NOW)
-    assert statuses.states() == {slo.pk: "ok"}
+    assert statuses.load_states() == {slo.pk: "ok"}
     Slo.objects.filter(pk=slo.pk).update(removed_at=NOW)
 
-    assert statuses.states() == {}
-    assert evaluator._slis([]) == {}
+    assert statuses.load_states() == {}
+    assert evaluator._load_slis([]) == {}
 
 
 def test_what_is_left_to_a_tick_for_an_slo_that_is_gone_goes_with_it(
@@ -167,10 +167,10 @@ def test_what_is_left_to_a_tick_for_an_slo_that_is_gone_goes_with_it(
 ) -> None:
     monkeypatch.setattr(deferred_updates, "MAX_ROWS", 10)
     late = Told(sli.pk, "a", "", NOW, 5, 5, NOW - 10 * DAY)
-    recorder.add([late], now=NOW, is_noted=True)
+    recorder.record_samples([late], now=NOW, is_noted=True)
     Slo.objects.filter(pk=sli.slo_id).update(removed_at=NOW)
 
-    removed_slos.purge(NOW + 36 * DAY, most=1000)
+    removed_slos.purge_removed(NOW + 36 * DAY, most=1000)
 
     assert not Slo.objects.exists()
 
@@ -188,6 +188,6 @@ def test_alerts_of_slos_that_were_over_more_than_a_year_ago_are_forgotten(sli: S
             **said,
         )
 
-    forgetting.purge(NOW, at_once=10, most=100)
+    forgetting.purge_alerts(NOW, at_once=10, most=100)
 
     assert [alert.subject for alert in Alert.objects.all()] == ["399"]

@@ -17,9 +17,9 @@ def push(*buckets: dict[str, float], seconds: float = 0, **said: Any) -> dict[st
     document = {
         "points": [{"buckets": one, "at": at(seconds).isoformat(), **said} for one in buckets]
     }
-    read_in = push_body.read(document)
+    read_in = push_body.parse_body(document)
     assert isinstance(read_in, push_body.Points)
-    return points.push(points=read_in.points, now=NOW)
+    return points.accept_points(points=read_in.points, now=NOW)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from controlplane.core.errors import InvalidInput
 from controlplane.core.gates.models import EventCount
 from controlplane.core.models import AuditEntry
 from slo.counters import compaction, retention
-from slo.ingest.csv_import import Imported, import_points
+from slo.ingest.csv_import import CsvImport, import_points
 from slo.models import Delayed, Sli
 
 from .house import MINUTE, NOW, counted, objective
@@ -27,7 +27,7 @@ def sli() -> Sli:
     return objective()
 
 
-def take(sli: Sli, *lines: str) -> Imported:
+def take(sli: Sli, *lines: str) -> CsvImport:
     assert sli.slo is not None
     return import_points(slo=sli.slo, text_lines=lines, actor=SHELL, now=NOW)
 
@@ -39,14 +39,14 @@ def minutely(minutes: range, begin: datetime = LAST_YEAR) -> list[str]:
 def test_first_row_is_what_is_counted_from(sli: Sli) -> None:
     done = take(sli, "ts,good,total", "2025-01-01T00:00:00Z,90,100", "1735689660,95,110")
 
-    assert done == Imported(2, 2)
+    assert done == CsvImport(2, 2)
     assert counted(sli, YEAR_MINUTE, YEAR_MINUTE + 2) == [(0, 0, 0), (5, 10, 1), (5, 10, 1)]
     assert not EventCount.objects.exists()
 
 
 def test_same_file_again_adds_nothing_and_a_longer_one_what_is_new(sli: Sli) -> None:
     take(sli, *minutely(range(100)))
-    compaction.pack(NOW, most=1000)
+    compaction.compact_minutes(NOW, most=1000)
 
     assert str(take(sli, *minutely(range(100)))) == "0 points taken in, 100 were known already"
     assert take(sli, *minutely(range(50, 120))).new == 20
@@ -56,7 +56,7 @@ def test_same_file_again_adds_nothing_and_a_longer_one_what_is_new(sli: Sli) -> 
 
 def test_files_in_any_order_are_one_history(sli: Sli) -> None:
     take(sli, *minutely(range(200, 300)))
-    compaction.pack(NOW, most=1000)
+    compaction.compact_minutes(NOW, most=1000)
     take(sli, *reversed(minutely(range(201))))
 
     assert counted(sli, YEAR_MINUTE + 299, YEAR_MINUTE + 299) == [(9 * 299, 10 * 299, 299)]
@@ -115,8 +115,8 @@ def test_import_is_in_the_audit_trail(sli: Sli) -> None:
 def test_what_was_forgotten_does_not_come_back(sli: Sli) -> None:
     old, young = minutely(range(3)), minutely(range(60 * 24 * 40, 60 * 24 * 40 + 3))
     take(sli, *old, *young)
-    compaction.pack(NOW, most=10**6)
-    retention.purge(NOW, at_once=1000, most=10**6)
+    compaction.compact_minutes(NOW, most=10**6)
+    retention.purge_old(NOW, at_once=1000, most=10**6)
     last = YEAR_MINUTE + 60 * 24 * 40 + 2
     before = counted(sli, last - 100, last)
 

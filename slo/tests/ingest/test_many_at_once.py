@@ -47,7 +47,7 @@ def samples(slis: list[Sli], source: str, seed: int) -> list[list[Sample]]:
 
 
 def pushed(batches: list[list[Sample]]) -> int:
-    return sum(sum(recorder.add(batch, now=NOW).values()) for batch in batches)
+    return sum(sum(recorder.record_samples(batch, now=NOW).values()) for batch in batches)
 
 
 def totals(slis: list[Sli]) -> set[tuple[float, float]]:
@@ -75,7 +75,7 @@ def test_batches_out_of_order_and_minutes_that_are_packed_lose_nothing(slis: lis
     def pack() -> int:
         packed = 0
         while any(at_work):
-            packed += compaction.pack(FAR_AHEAD, most=1000)
+            packed += compaction.compact_minutes(FAR_AHEAD, most=1000)
         return packed
 
     calls: list[Callable[[], Any]] = [partial(backwards, n) for n in range(3)]
@@ -91,7 +91,7 @@ def test_packing_waits_for_whoever_adds(slis: list[Sli]) -> None:
     late = [Sample(slis[0].pk, "late", "", at(20 * n - 3590), 7 * n, 7 * n) for n in range(2)]
     with ThreadPoolExecutor(1) as pool:
         with transaction.atomic():
-            recorder.add(late, now=NOW)
+            recorder.record_samples(late, now=NOW)
             packing_done = pool.submit(packed_by_another)
             with pytest.raises(TimeoutError):
                 packing_done.result(timeout=0.5)
@@ -103,7 +103,7 @@ def test_packing_waits_for_whoever_adds(slis: list[Sli]) -> None:
 
 def packed_by_another() -> int:
     try:
-        return compaction.pack(FAR_AHEAD, most=10_000)
+        return compaction.compact_minutes(FAR_AHEAD, most=10_000)
     finally:
         connection.close()
 
@@ -122,7 +122,7 @@ def test_batch_of_deltas_that_comes_at_once_is_taken_once(slis: list[Sli]) -> No
     told = [Delta(f"slo-{n}", 3, 4) for n in range(SLIS)]
 
     def take() -> dict[str, Any]:
-        return deltas.take(batch_id="b1", deltas=told, actor=system("test"), now=NOW)
+        return deltas.accept_batch(batch_id="b1", deltas=told, actor=system("test"), now=NOW)
 
     answers = at_once(*[take] * 4)
 
@@ -145,7 +145,7 @@ def test_reports_are_added_once_though_several_fold(slis: list[Sli]) -> None:
         for n in range(SLIS * 50)
     )
 
-    done = at_once(*[partial(client_reports.fold, NOW, most=10_000)] * 3)
+    done = at_once(*[partial(client_reports.add_reported, NOW, most=10_000)] * 3)
 
     assert sum(done) == SLIS * 50
     assert totals(slis) == {(50, 100)}
@@ -157,7 +157,7 @@ def test_new_histograms_at_once_are_made_once(slis: list[Sli]) -> None:
         edges = ((100.0, 1.0), (250.0, 2.0), (float("inf"), 3.0))
         told = [Point(metric=name, service="core", buckets=edges, source=source) for name in names]
         told += [Point(slo=f"slo-{n}", good=1, total=1, source=source) for n in range(SLIS)]
-        return points.push(points=told, now=NOW)
+        return points.accept_points(points=told, now=NOW)
 
     names = [f"metric-{n}" for n in range(20)]
     answers = at_once(*(partial(push, f"host-{n}", names[:: (-1) ** n]) for n in range(4)))

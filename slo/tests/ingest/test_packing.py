@@ -26,21 +26,21 @@ def sli() -> Sli:
 def push(sli: Sli, *minutes_ago: float, source: str = "a") -> None:
     """A source counts an event a minute."""
     told = [sample(sli, -60 * ago, 1e6 - ago, 1e6 - ago, source=source) for ago in minutes_ago]
-    recorder.add(told, now=NOW, at_once=True, is_noted=True)
+    recorder.record_samples(told, now=NOW, at_once=True, is_noted=True)
 
 
 def push_pairs(sli: Sli, *minutes_ago: float) -> None:
     """It counts an event in the minute after each of these, and none in between."""
     for number, ago in enumerate(minutes_ago):
         told = [sample(sli, -60 * ago + 60 * n, number + n, number + n) for n in (0, 1)]
-        recorder.add(told, now=NOW, at_once=True, is_noted=True)
+        recorder.record_samples(told, now=NOW, at_once=True, is_noted=True)
 
 
 def test_whole_hours_older_than_three_days_are_packed(sli: Sli) -> None:
     push(sli, *range(150, -1, -1))
     before = counted(sli, MINUTE - 200, MINUTE)
 
-    assert compaction.pack(NOW + 3 * DAY - timedelta(minutes=30), most=1000) == 90
+    assert compaction.compact_minutes(NOW + 3 * DAY - timedelta(minutes=30), most=1000) == 90
 
     assert list(Hour.objects.values_list("hour", flat=True).order_by("hour")) == [
         HOUR - 3,
@@ -48,14 +48,14 @@ def test_whole_hours_older_than_three_days_are_packed(sli: Sli) -> None:
     ]
     assert Minute.objects.order_by("minute").first().minute == (HOUR - 1) * 60  # type: ignore[union-attr]
     assert counted(sli, MINUTE - 200, MINUTE) == before
-    assert compaction.pack(NOW + 3 * DAY - timedelta(minutes=30), most=1000) == 0
+    assert compaction.compact_minutes(NOW + 3 * DAY - timedelta(minutes=30), most=1000) == 0
 
 
 def test_long_history_is_packed_some_hours_at_a_time(sli: Sli) -> None:
     push(sli, *range(70 * 60, -1, -1))
     before = counted(sli, MINUTE - 80 * 60, MINUTE)
 
-    compaction.pack(NOW + 4 * DAY, most=100_000)
+    compaction.compact_minutes(NOW + 4 * DAY, most=100_000)
 
     assert Minute.objects.count() == 0
     assert Hour.objects.count() == 71
@@ -64,7 +64,7 @@ def test_long_history_is_packed_some_hours_at_a_time(sli: Sli) -> None:
 
 def test_outage_of_days_costs_no_rows(sli: Sli) -> None:
     push(sli, 5000, 4999)
-    compaction.pack(NOW + 4 * DAY, most=1000)
+    compaction.compact_minutes(NOW + 4 * DAY, most=1000)
     push(sli, 0, source="b")
 
     assert Minute.objects.count() == 1
@@ -73,7 +73,7 @@ def test_outage_of_days_costs_no_rows(sli: Sli) -> None:
 
 def test_what_comes_into_packed_hours_is_put_there(sli: Sli) -> None:
     push(sli, *range(300, -1, -1))
-    compaction.pack(NOW + 3 * DAY - timedelta(hours=2), most=1000)
+    compaction.compact_minutes(NOW + 3 * DAY - timedelta(hours=2), most=1000)
     before = counted(sli, MINUTE - 400, MINUTE)
     hours = Hour.objects.count()
 
@@ -91,17 +91,17 @@ def test_what_comes_into_packed_hours_is_put_there(sli: Sli) -> None:
 
 def test_first_minute_after_what_is_packed_can_still_be_covered(sli: Sli) -> None:
     push(sli, *range(300, 200, -1))
-    compaction.pack(NOW + 3 * DAY - timedelta(hours=1), most=1000)
-    recorder.add([sample(sli, -600, 5, 5, source="b")], now=NOW)
+    compaction.compact_minutes(NOW + 3 * DAY - timedelta(hours=1), most=1000)
+    recorder.record_samples([sample(sli, -600, 5, 5, source="b")], now=NOW)
 
-    recorder.add([sample(sli, -630, 5, 5, source="b")], now=NOW)
+    recorder.record_samples([sample(sli, -630, 5, 5, source="b")], now=NOW)
 
     assert [row[2] for row in counted(sli, MINUTE - 11, MINUTE - 9)] == [99, 100, 100]
 
 
 def test_history_before_what_is_packed_goes_before_it(sli: Sli) -> None:
     push(sli, *range(120, -1, -1))
-    compaction.pack(NOW + 3 * DAY - timedelta(hours=1), most=1000)
+    compaction.compact_minutes(NOW + 3 * DAY - timedelta(hours=1), most=1000)
 
     push(sli, 10_000, 9_999, 9_998, source=IMPORTED)
 
@@ -113,19 +113,19 @@ def test_history_before_what_is_packed_goes_before_it(sli: Sli) -> None:
 
 def test_what_is_beyond_the_period_is_forgotten_and_nothing_seems_new(sli: Sli) -> None:
     push_pairs(sli, 60 * 24 * 36, 100)
-    compaction.pack(NOW + 30 * DAY, most=10**6)
+    compaction.compact_minutes(NOW + 30 * DAY, most=10**6)
     before = counted(sli, MINUTE - 200, MINUTE)
 
-    retention.purge(NOW + 30 * DAY, at_once=100, most=100_000)
+    retention.purge_old(NOW + 30 * DAY, at_once=100, most=100_000)
 
     sli.refresh_from_db()
     kept = (MINUTE - 99) // 60 - 35 * 24
     assert sli.first == kept * 60
     assert counted(sli, MINUTE - 200, MINUTE) == before
-    assert reader.counts({sli.pk: [5, sli.first - 1]})[sli.pk, 5][1] > 0
+    assert reader.load_counts({sli.pk: [5, sli.first - 1]})[sli.pk, 5][1] > 0
     beyond = counted(sli, sli.first - 50, sli.first - 1)
     assert len({row[:2] for row in beyond}) == 1
-    history = reader.history(sli.pk, sli.first - 2, MINUTE)
+    history = reader.load_history(sli.pk, sli.first - 2, MINUTE)
     assert history.at(MINUTE) - history.at(sli.first - 1) == (
         before[-1][0] - beyond[0][0],
         before[-1][1] - beyond[0][1],
@@ -137,10 +137,10 @@ def test_history_goes_by_its_own_last_row_and_its_period(sli: Sli) -> None:
     long = objective("long", window_days=90)
     push_pairs(sli, 60 * 24 * 400, 60 * 24 * 370)
     push_pairs(long, 60 * 24 * 94, 0)
-    compaction.pack(NOW, most=10**6)
+    compaction.compact_minutes(NOW, most=10**6)
     hours = Hour.objects.count()
 
-    retention.purge(NOW, at_once=100, most=100_000)
+    retention.purge_old(NOW, at_once=100, most=100_000)
 
     assert Hour.objects.count() == hours
 
@@ -162,7 +162,7 @@ def test_late_sample_after_a_long_gap_finds_what_was_before_it(sli: Sli) -> None
     push(sli, 40 * 60, 0)
     retention.purge_samples(NOW, at_once=10, most=100)
 
-    recorder.add([sample(sli, -20 * 3600, 1e6 - 40 * 60, 1e6 - 40 * 60)], now=NOW)
+    recorder.record_samples([sample(sli, -20 * 3600, 1e6 - 40 * 60, 1e6 - 40 * 60)], now=NOW)
 
     assert counted(sli, MINUTE - 20 * 60, MINUTE - 20 * 60)[0][:2] == (0, 0)
     assert counted(sli, MINUTE, MINUTE)[0][:2] == (2400, 2400)
@@ -174,12 +174,12 @@ def test_boots_that_are_gone_are_forgotten_but_their_source_is_known(
     monkeypatch.setattr(retention, "BOOTS_KEPT", 1)
     for boot, days in (("1", 20), ("2", 10), ("3", 9)):
         told = Told(sli.pk, "a", boot, NOW - days * DAY, 5, 5)
-        recorder.add([told], now=NOW, at_once=True, is_noted=True)
+        recorder.record_samples([told], now=NOW, at_once=True, is_noted=True)
     retention.purge_samples(NOW, at_once=10, most=100)
-    retention.purge(NOW, at_once=10, most=100)
+    retention.purge_old(NOW, at_once=10, most=100)
 
     assert [one.boot for one in Series.objects.all()] == ["3"]
-    recorder.add([Told(sli.pk, "a", "4", NOW, 7, 7)], now=NOW)
+    recorder.record_samples([Told(sli.pk, "a", "4", NOW, 7, 7)], now=NOW)
     assert counted(sli, MINUTE, MINUTE)[0][:2] == (17, 17)
 
 
@@ -187,6 +187,6 @@ def test_batches_are_forgotten_when_nobody_repeats_them() -> None:
     for days in (9, 7):
         Batch.objects.create(sender="a", batch_id=str(days), received_at=NOW - days * DAY)
 
-    retention.purge(at(0), at_once=10, most=100)
+    retention.purge_old(at(0), at_once=10, most=100)
 
     assert [one.batch_id for one in Batch.objects.all()] == ["7"]

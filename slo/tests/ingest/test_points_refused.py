@@ -7,7 +7,7 @@ import pytest
 
 from controlplane.core.actors import system
 from controlplane.core.errors import InvalidInput
-from slo.arithmetic.boots import Boot, merge
+from slo.arithmetic.boots import Boot, merge_samples
 from slo.arithmetic.increments import Sample
 from slo.ingest import deltas, points, push_body
 from slo.models import Series, Sli
@@ -24,9 +24,9 @@ def sli() -> Sli:
 
 def push(*said: dict[str, Any]) -> dict[str, Any]:
     document = {"points": [{"slo": "core-availability", "good": 1, "total": 1, **s} for s in said]}
-    read_in = push_body.read(document)
+    read_in = push_body.parse_body(document)
     assert isinstance(read_in, push_body.Points)
-    return points.push(points=read_in.points, now=NOW)
+    return points.accept_points(points=read_in.points, now=NOW)
 
 
 def test_request_tells_of_so_many_boots_of_a_source(
@@ -49,7 +49,7 @@ def test_sources_that_are_ours_are_refused(sli: Sli, source: str) -> None:
     assert "reserved" in done["refused"][0]["error"]
 
     told = [push_body.Delta("core-availability", 1, 1, one) for one in ("a", source)]
-    done = deltas.take(batch_id="1", deltas=told, actor=system("test"), now=NOW)
+    done = deltas.accept_batch(batch_id="1", deltas=told, actor=system("test"), now=NOW)
     assert [one["index"] for one in done["refused"]] == [1]
 
     with pytest.raises(InvalidInput) as caught:
@@ -62,7 +62,7 @@ def test_many_boots_of_a_source_are_merged_in_a_moment() -> None:
     told = {f"n{n}": [Sample(5000 + n, n, n)] for n in range(5000)}
     began = time.process_time()
 
-    merged = merge(known, told, {})
+    merged = merge_samples(known, told, {})
 
     assert time.process_time() - began < 2
     assert merged.boots["n4999"].counted_from == 9998

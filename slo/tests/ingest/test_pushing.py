@@ -7,7 +7,7 @@ import pytest
 from controlplane.core.gates.models import EventCount
 from slo.ingest import recorder
 from slo.ingest.recorder import Sample
-from slo.ingest.series_store import USUAL
+from slo.ingest.series_store import THIN_ABOVE
 from slo.models import Minute, Series, Sli
 
 from .house import MINUTE, NOW, at, counted, objective, sample
@@ -21,7 +21,7 @@ def sli() -> Sli:
 
 
 def add(*samples: Sample) -> int:
-    return sum(recorder.add(samples, now=NOW).values())
+    return sum(recorder.record_samples(samples, now=NOW).values())
 
 
 def total(sli: Sli, minute: int = MINUTE) -> tuple[float, float, int]:
@@ -180,11 +180,11 @@ def test_very_many_samples_in_a_minute_are_kept_as_few_and_count_the_same(sli: S
     samples = [sample(sli, -59 + n / 10, n, n) for n in range(590)]
     for one in samples[:100]:
         add(one)
-    assert len(Series.objects.get().sample_set.get().at) == USUAL
+    assert len(Series.objects.get().sample_set.get().at) == THIN_ABOVE
     add(*samples[100:])
 
     assert total(sli)[:2] == (589, 589)
-    assert len(Series.objects.get().sample_set.get().at) <= 2 * USUAL
+    assert len(Series.objects.get().sample_set.get().at) <= 2 * THIN_ABOVE
     add(*samples)
     assert total(sli)[:2] == (589, 589)
 

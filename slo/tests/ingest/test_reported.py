@@ -34,7 +34,7 @@ def report(
 
 
 def take(batch_id: str, *told: Delta) -> dict[str, Any]:
-    return deltas.take(batch_id=batch_id, deltas=told, actor=system("test"), now=NOW)
+    return deltas.accept_batch(batch_id=batch_id, deltas=told, actor=system("test"), now=NOW)
 
 
 def token_limited_to(*services: str) -> int:
@@ -65,7 +65,7 @@ def test_reported_growth_is_added_and_covers_its_span(sli: Sli) -> None:
     report(-70, -60, 8, 10)
     report(-60, 0, 9, 10)
 
-    assert client_reports.fold(NOW, most=100) == 2
+    assert client_reports.add_reported(NOW, most=100) == 2
 
     assert counted(sli, MINUTE - 1, MINUTE) == [(8, 10, 1), (17, 20, 2)]
     assert not Reported.objects.exists()
@@ -75,7 +75,7 @@ def test_reported_growth_is_added_and_covers_its_span(sli: Sli) -> None:
 def test_instance_that_was_silent_for_long_spreads_what_it_counted(sli: Sli) -> None:
     report(-600, 0, 50, 100)
 
-    client_reports.fold(NOW, most=100)
+    client_reports.add_reported(NOW, most=100)
 
     assert counted(sli, MINUTE - 5, MINUTE - 5) == [(25, 50, 0)]
     assert counted(sli, MINUTE, MINUTE) == [(50, 100, 0)]
@@ -86,7 +86,7 @@ def test_what_is_of_no_slo_here_is_left_out(sli: Sli) -> None:
     for slo in ("nobody-knows", "read", "core-availability"):
         report(-10, 0, 1, 1, slo)
 
-    assert client_reports.fold(NOW, most=100) == 3
+    assert client_reports.add_reported(NOW, most=100) == 3
 
     assert counted(sli, MINUTE, MINUTE) == [(1, 1, 1)]
     assert Sli.objects.get(slo__name="read").first is None
@@ -98,7 +98,7 @@ def test_minutes_without_events_are_covered_while_somebody_would_count_them(sli:
         instance("a1", at(seconds - 3), **counts)
         instance("b1", at(-3600), **counts)
         instance("c1", at(seconds))
-        assert client_reports.note_presence(at(seconds)) == 1
+        assert client_reports.record_presence(at(seconds)) == 1
 
     assert counted(sli, MINUTE, MINUTE)[0] == (0, 0, 6)
 
@@ -107,7 +107,7 @@ def test_nobody_who_counts_covers_nothing(sli: Sli) -> None:
     instance("a1", at(-130), **{"core-availability": [5, 5]})
     instance("b1", at(0), other=[5, 5])
 
-    assert client_reports.note_presence(NOW) == 0
+    assert client_reports.record_presence(NOW) == 0
     assert counted(sli, MINUTE, MINUTE)[0][2] == 0
 
 
@@ -133,7 +133,7 @@ def test_instance_of_a_limited_token_covers_only_slos_of_its_services(
     row.reported["tokens"] = tokens
     row.save()
 
-    assert client_reports.note_presence(NOW) == slos
+    assert client_reports.record_presence(NOW) == slos
 
 
 def test_deltas_are_of_their_moment_and_their_sender_is_there_in_between(sli: Sli) -> None:

@@ -5,7 +5,15 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from slo.arithmetic import increments
-from slo.arithmetic.increments import MINUTE, Growth, Sample, by_minute, covered, grown, minute_of
+from slo.arithmetic.increments import (
+    MINUTE,
+    Increment,
+    Sample,
+    covered_minutes,
+    increment_between,
+    minute_of,
+    split_by_minute,
+)
 
 SECOND = 1_000_000
 times = st.integers(0, 10_000 * MINUTE)
@@ -15,12 +23,12 @@ def at(minutes: float) -> int:
     return round(minutes * MINUTE)
 
 
-def put(growth: Growth) -> dict[int, tuple[float, float]]:
-    return {minute: (good, total) for minute, good, total in by_minute(growth)}
+def put(growth: Increment) -> dict[int, tuple[float, float]]:
+    return {minute: (good, total) for minute, good, total in split_by_minute(growth)}
 
 
 def test_short_step_belongs_to_the_minute_of_its_last_sample() -> None:
-    assert put(Growth(at(10.5), at(12.5), 7, 9)) == {13: (7, 9)}
+    assert put(Increment(at(10.5), at(12.5), 7, 9)) == {13: (7, 9)}
 
 
 def test_sample_just_at_the_end_of_a_minute_belongs_to_it() -> None:
@@ -28,13 +36,13 @@ def test_sample_just_at_the_end_of_a_minute_belongs_to_it() -> None:
 
 
 def test_long_step_is_spread_evenly_over_its_minutes() -> None:
-    found = put(Growth(at(10), at(15), 450, 500))
+    found = put(Increment(at(10), at(15), 450, 500))
 
     assert found == dict.fromkeys(range(11, 16), (90, 100))
 
 
 def test_few_events_of_a_long_step_stay_whole_and_add_up() -> None:
-    found = put(Growth(at(10), at(17), 3, 5))
+    found = put(Increment(at(10), at(17), 3, 5))
 
     assert sum(total for _, total in found.values()) == 5
     assert sum(good for good, _ in found.values()) == 3
@@ -48,7 +56,7 @@ def test_what_is_spread_adds_up_to_the_step(
     one: int, other: int, good: int, bad: int, parts: int
 ) -> None:
     began, ended = sorted((one, other))
-    growth = Growth(began, ended, good / parts, (good + bad) / parts)
+    growth = Increment(began, ended, good / parts, (good + bad) / parts)
 
     found = put(growth)
 
@@ -62,7 +70,7 @@ def test_what_is_spread_adds_up_to_the_step(
 
 def test_what_is_old_is_spread_by_the_hour_and_not_lost() -> None:
     year = 365 * 24 * 60
-    found = put(Growth(0, at(year), year, year))
+    found = put(Increment(0, at(year), year, year))
 
     assert len(found) == increments.MAX_MINUTES + (year - increments.MAX_MINUTES) // 60
     assert sum(total for _, total in found.values()) == year
@@ -72,7 +80,7 @@ def test_what_is_old_is_spread_by_the_hour_and_not_lost() -> None:
 
 def test_what_is_too_old_for_any_period_is_put_together_before_it() -> None:
     years = 3 * 365 * 24 * 60
-    found = put(Growth(0, at(years), years, years))
+    found = put(Increment(0, at(years), years, years))
 
     first = min(found)
     assert first == years - increments.MAX_HOUR_MINUTES
@@ -83,10 +91,12 @@ def test_what_is_too_old_for_any_period_is_put_together_before_it() -> None:
 def test_counter_that_went_down_began_again_at_zero() -> None:
     before = Sample(0, 80, 100)
 
-    assert grown(before, Sample(1, 85, 110)) == Growth(0, 1, 5, 10)
-    assert grown(before, Sample(1, 5, 110)) == Growth(0, 1, 5, 110)
-    assert grown(before, Sample(1, 3, 4)) == Growth(0, 1, 3, 4)
-    assert grown(before, Sample(1, 95, 105)) == Growth(0, 1, 95, 105)  # 20 bad events, now 10.
+    assert increment_between(before, Sample(1, 85, 110)) == Increment(0, 1, 5, 10)
+    assert increment_between(before, Sample(1, 5, 110)) == Increment(0, 1, 5, 110)
+    assert increment_between(before, Sample(1, 3, 4)) == Increment(0, 1, 3, 4)
+    assert increment_between(before, Sample(1, 95, 105)) == Increment(
+        0, 1, 95, 105
+    )  # 20 bad events, now 10.
 
 
 @pytest.mark.parametrize(
@@ -104,7 +114,7 @@ def test_counter_that_went_down_began_again_at_zero() -> None:
 def test_span_of_at_most_two_minutes_covers_what_it_overlaps(
     began: float, ended: float, minutes: list[int]
 ) -> None:
-    assert list(covered(at(began), at(ended))) == minutes
+    assert list(covered_minutes(at(began), at(ended))) == minutes
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow])
@@ -112,7 +122,7 @@ def test_span_of_at_most_two_minutes_covers_what_it_overlaps(
 def test_counts_as_they_are_kept_stay_in_order_and_almost_the_same(
     one: float, other: float, small: float
 ) -> None:
-    assert (increments.exact(one) <= increments.exact(other)) or one > other
-    assert abs(increments.exact(one) - one) <= 1 / 2048
-    total = increments.exact(small) + increments.exact(other % 2**40)
-    assert total - increments.exact(small) == increments.exact(other % 2**40)
+    assert (increments.round_count(one) <= increments.round_count(other)) or one > other
+    assert abs(increments.round_count(one) - one) <= 1 / 2048
+    total = increments.round_count(small) + increments.round_count(other % 2**40)
+    assert total - increments.round_count(small) == increments.round_count(other % 2**40)

@@ -5,7 +5,7 @@ import time
 import orjson
 import pytest
 
-from slo.ingest.prometheus.responses import WrongAnswer, counter
+from slo.ingest.prometheus.responses import InvalidResponse, parse_counter
 
 
 def scalar(text):
@@ -24,26 +24,26 @@ def scalar(text):
     ],
 )
 def test_every_form_of_a_number_is_read(text, value):
-    assert counter(scalar(text)) == value
+    assert parse_counter(scalar(text)) == value
 
 
 @pytest.mark.parametrize("text", ["", ".", "e1", "1e", "1..2", "0x10", " 1", "1\n"])
 def test_what_only_looks_like_a_number_is_refused(text):
-    with pytest.raises(WrongAnswer, match="must be a number"):
-        counter(scalar(text))
+    with pytest.raises(InvalidResponse, match="must be a number"):
+        parse_counter(scalar(text))
 
 
 def test_largest_float_without_an_exponent_is_said_to_be_too_large():
-    with pytest.raises(WrongAnswer, match="at most 2"):
-        counter(scalar(f"{1.7e308:f}"))
+    with pytest.raises(InvalidResponse, match="at most 2"):
+        parse_counter(scalar(f"{1.7e308:f}"))
 
 
 @pytest.mark.parametrize("text", ["1" * 6000 + "x", "1" * 250_000, "." + "1" * 250_000 + "e"])
 def test_endless_digits_are_refused_at_once_and_shortly(text):
     began = time.process_time()
 
-    with pytest.raises(WrongAnswer, match="must be a number") as refused:
-        counter(scalar(text))
+    with pytest.raises(InvalidResponse, match="must be a number") as refused:
+        parse_counter(scalar(text))
 
     assert time.process_time() - began < 0.5
     assert len(str(refused.value)) < 400

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from slo.ingest.prometheus import client
-from slo.ingest.prometheus.client import Question, Reading
+from slo.ingest.prometheus.client import CounterQuery, CounterReading
 from slo.tests.prometheus.fake import fake_prometheus, vector
 
 AT = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -24,13 +24,15 @@ def server():
 
 def question(url, minutes=1, **more):
     moments = tuple(AT + place * MINUTE for place in range(minutes))
-    return Question(**{"url": url, "good": "good", "total": "total", "moments": moments, **more})
+    return CounterQuery(
+        **{"url": url, "good": "good", "total": "total", "moments": moments, **more}
+    )
 
 
 def ask(url, **more):
     resolver = more.pop("resolver", None)
     given = {"resolver": resolver} if resolver else {}
-    return client.ask_all({1: question(url, **more)}, **given)[1]
+    return client.query_all({1: question(url, **more)}, **given)[1]
 
 
 def test_both_counters_are_asked_for_at_each_moment(server):
@@ -40,7 +42,7 @@ def test_both_counters_are_asked_for_at_each_moment(server):
 
     minute = int(AT.timestamp()) // 60
     assert found.readings == tuple(
-        Reading(AT + n * MINUTE, minute + n, 2 * (minute + n)) for n in range(3)
+        CounterReading(AT + n * MINUTE, minute + n, 2 * (minute + n)) for n in range(3)
     )
     assert (found.asked, found.error) == (3, "")
     assert sorted(server.asked) == sorted(
@@ -61,7 +63,7 @@ def test_query_reaches_the_server_as_it_was_written(server):
 
     found = ask(server.url, good=query, total=query)
 
-    assert found.readings == (Reading(AT, 7, 7),)
+    assert found.readings == (CounterReading(AT, 7, 7),)
 
 
 def test_no_series_is_no_reading_and_no_error(server):
@@ -80,7 +82,7 @@ def scalar(value):
 def test_a_scalar_is_a_number_too(server):
     server.says(total=scalar("1e3"))
 
-    assert ask(server.url).readings == (Reading(AT, 99, 1000),)
+    assert ask(server.url).readings == (CounterReading(AT, 99, 1000),)
 
 
 HISTOGRAM = orjson.dumps(
@@ -121,7 +123,7 @@ def test_what_is_no_counter_is_named_and_the_next_moment_is_asked_for(server, sa
     assert alone.readings == ()
     assert alone.asked == 1
     assert re.match(error, alone.error)
-    assert followed.readings == (Reading(AT + MINUTE, 99, 100),)
+    assert followed.readings == (CounterReading(AT + MINUTE, 99, 100),)
     assert (followed.asked, followed.error) == (2, "")
 
 
@@ -149,7 +151,7 @@ def test_answer_that_has_no_end_is_not_read_to_it(server):
 
 
 def test_server_that_hangs_is_given_up(server, monkeypatch):
-    monkeypatch.setattr(client, "ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr(client, "RESPONSE_TIMEOUT_SECONDS", 0.2)
     server.hangs = 0.8
 
     found = ask(server.url, minutes=3)
@@ -168,35 +170,35 @@ def test_server_that_is_away_is_not_tried_for_each_question():
         return ["127.0.0.1"]
 
     url = f"http://prometheus.test:{port}"
-    found = client.ask_all({n: question(url, 5) for n in range(20)}, resolver=resolver)
+    found = client.query_all({n: question(url, 5) for n in range(20)}, resolver=resolver)
 
     assert {one.error for one in found.values()} == {"no connection"}
-    assert len(tried) <= 2 * client.AT_ONCE_OF_A_SERVER
+    assert len(tried) <= 2 * client.MAX_CONCURRENT_PER_SERVER
 
 
 def test_one_that_is_away_keeps_no_other_from_being_asked(server):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         away = f"http://127.0.0.1:{taken.getsockname()[1]}"
 
-    found = client.ask_all({1: question(away), 2: question(server.url)})
+    found = client.query_all({1: question(away), 2: question(server.url)})
 
     assert found[1].error == "no connection"
-    assert found[2].readings == (Reading(AT, 99, 100),)
+    assert found[2].readings == (CounterReading(AT, 99, 100),)
 
 
 def test_no_more_than_so_many_are_asked_at_once(server):
     server.hangs = 0.02
 
-    client.ask_all({n: question(server.url, 2) for n in range(12)})
+    client.query_all({n: question(server.url, 2) for n in range(12)})
 
     assert len(server.asked) == 48
-    assert server.most_at_once <= 2 * client.AT_ONCE_OF_A_SERVER
+    assert server.most_at_once <= 2 * client.MAX_CONCURRENT_PER_SERVER
 
 
 def test_what_can_not_be_asked_in_time_is_left_without_an_error(server):
     server.hangs = 0.05
 
-    found = client.ask_all({n: question(server.url, 10) for n in range(8)}, seconds=0.2)
+    found = client.query_all({n: question(server.url, 10) for n in range(8)}, seconds=0.2)
 
     assert {one.error for one in found.values()} == {""}
     assert 0 < sum(one.asked for one in found.values()) < 80

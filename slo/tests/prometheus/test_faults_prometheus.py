@@ -114,7 +114,7 @@ def scraped_again(exporter):
 
 
 def counts(sli, minute):
-    return reader.counts({sli.pk: {minute}})[sli.pk, minute]
+    return reader.load_counts({sli.pk: {minute}})[sli.pk, minute]
 
 
 def test_what_was_scraped_is_counted(tmp_path):
@@ -124,12 +124,12 @@ def test_what_was_scraped_is_counted(tmp_path):
         sli = Sli.objects.get(slo=slo("app", source=source))
         scraped_again(exporter)
         now = db_now().replace(second=10) + MINUTE
-        assert poller.turn(now) == 1
+        assert poller.poll_due(now) == 1
 
         exporter.ok, exporter.failed = exporter.ok + 90, exporter.failed + 10
         scraped_again(exporter)
         # A server answers for a moment to come with what it scraped last.
-        assert poller.turn(now + 2 * MINUTE) == 2
+        assert poller.poll_due(now + 2 * MINUTE) == 2
 
         sli.refresh_from_db()
         assert sli.source_error == ""
@@ -138,12 +138,12 @@ def test_what_was_scraped_is_counted(tmp_path):
 
         Sli.objects.update(asked_to=last_ended(now) + 2)
         slo("app", source={**source, "total": "sum by (code) (app_requests_total)"})
-        poller.turn(now + 3 * MINUTE)
+        poller.poll_due(now + 3 * MINUTE)
         sli.refresh_from_db()
         assert sli.source_error.startswith("total: it finds 2 series")
 
         slo("app", source={**source, "good": "sum(("})
-        poller.turn(now + 4 * MINUTE)
+        poller.poll_due(now + 4 * MINUTE)
         sli.refresh_from_db()
         assert sli.source_error.startswith("good: it answers 400: ")
         assert "parse error" in sli.source_error
@@ -173,7 +173,7 @@ def test_history_is_caught_up_with_and_a_gap_in_it_is_not_covered(tmp_path):
         sli = Sli.objects.get(slo=slo("app", source=source))
         Sli.objects.update(asked_to=last - 61)
         for turn in range(3):
-            poller.turn(now + turn * timedelta(seconds=5))
+            poller.poll_due(now + turn * timedelta(seconds=5))
 
     sli.refresh_from_db()
     assert (sli.source_error, sli.asked_to) == ("", last)

@@ -24,37 +24,37 @@ pytestmark = pytest.mark.django_db
 
 def test_removed_and_pushed_ones_are_not_asked_for(counting):
     asked_slo(counting)
-    services.remove(name="api", actor=ADMIN, now=BEGAN)
+    services.remove_slo(name="api", actor=ADMIN, now=BEGAN)
     slo("pushed")
 
-    assert poller.turn(BEGAN) == 0
+    assert poller.poll_due(BEGAN) == 0
     assert counting.asked == []
 
 
 def test_no_more_are_taken_at_once_than_may_be(counting, monkeypatch, believed_empty):
-    monkeypatch.setattr(poller, "MAX_AT_ONCE", 2)
+    monkeypatch.setattr(poller, "MAX_SLIS", 2)
     asked_slo(counting, "gone")
     believed_empty(Sli)
     believed_empty(Slo)
     for name in ("api", "search", "mail"):
         asked_slo(counting, name)
 
-    assert (poller.turn(BEGAN), poller.turn(BEGAN), poller.turn(BEGAN)) == (2, 1, 0)
+    assert (poller.poll_due(BEGAN), poller.poll_due(BEGAN), poller.poll_due(BEGAN)) == (2, 1, 0)
 
 
 def test_answer_of_a_source_that_was_changed_meanwhile_is_not_counted(counting, monkeypatch):
     sli = asked_slo(counting)
-    poller.turn(BEGAN)
-    ask_all = client.ask_all
+    poller.poll_due(BEGAN)
+    ask_all = client.query_all
 
     def changed_meanwhile(questions, **more):
         found = ask_all(questions, **more)
         Slo.objects.update(source=source(counting, total="good"))
         return found
 
-    monkeypatch.setattr(client, "ask_all", changed_meanwhile)
+    monkeypatch.setattr(client, "query_all", changed_meanwhile)
 
-    assert poller.turn(BEGAN + MINUTE) == 0
+    assert poller.poll_due(BEGAN + MINUTE) == 0
     sli.refresh_from_db()
     assert sli.asked_to == FIRST
     assert counts(sli, [FIRST + 1])[0].total == 0
@@ -62,13 +62,13 @@ def test_answer_of_a_source_that_was_changed_meanwhile_is_not_counted(counting, 
 
 def test_other_query_begins_anew_and_what_was_counted_stays(counting):
     sli = asked_slo(counting)
-    poller.turn(BEGAN)
-    poller.turn(BEGAN + MINUTE)
+    poller.poll_due(BEGAN)
+    poller.poll_due(BEGAN + MINUTE)
     counting.says(more=lambda at: counting.values["total"](at) + 1_000_000)
 
     slo("api", source=source(counting, total="more"))
-    poller.turn(BEGAN + 2 * MINUTE)
-    poller.turn(BEGAN + 3 * MINUTE)
+    poller.poll_due(BEGAN + 2 * MINUTE)
+    poller.poll_due(BEGAN + 3 * MINUTE)
 
     found = counts(sli, [FIRST + 1, FIRST + 2, FIRST + 3])
     assert [one.total for one in found] == [10, 10, 20]
@@ -76,16 +76,16 @@ def test_other_query_begins_anew_and_what_was_counted_stays(counting):
 
 def test_answer_that_comes_when_another_asks_already_is_not_counted(counting, monkeypatch):
     sli = asked_slo(counting)
-    ask_all = client.ask_all
+    ask_all = client.query_all
 
     def taken_meanwhile(questions, **more):
         found = ask_all(questions, **more)
         Sli.objects.update(ask_after=BEGAN + 2 * poller.LEASE)
         return found
 
-    monkeypatch.setattr(client, "ask_all", taken_meanwhile)
+    monkeypatch.setattr(client, "query_all", taken_meanwhile)
 
-    assert poller.turn(BEGAN) == 0
+    assert poller.poll_due(BEGAN) == 0
     sli.refresh_from_db()
     assert (sli.asked_to, sli.ask_after) == (None, BEGAN + 2 * poller.LEASE)
 
@@ -106,7 +106,7 @@ def test_one_that_somebody_else_claims_just_now_is_passed_over(counting):
     other.start()
     held.wait(10)
     try:
-        assert poller.turn(BEGAN) == 0
+        assert poller.poll_due(BEGAN) == 0
     finally:
         done.set()
         other.join()
@@ -122,7 +122,7 @@ def test_turns_at_the_same_time_ask_once(counting):
     def run():
         barrier.wait()
         try:
-            poller.turn(BEGAN)
+            poller.poll_due(BEGAN)
         finally:
             connection.close()
 
@@ -141,6 +141,6 @@ def test_lease_of_one_who_died_ends(counting):
     sli = asked_slo(counting)
     Sli.objects.update(ask_after=BEGAN + poller.LEASE)
 
-    assert poller.turn(BEGAN) == 0
-    assert poller.turn(BEGAN + poller.LEASE) == 1
+    assert poller.poll_due(BEGAN) == 0
+    assert poller.poll_due(BEGAN + poller.LEASE) == 1
     assert counts(sli, [FIRST + 1])[0].total == 0

@@ -14,9 +14,9 @@ pytestmark = pytest.mark.django_db
 def test_what_is_said_first_is_what_is_counted_from(counting):
     sli = asked_slo(counting)
 
-    poller.turn(BEGAN)
-    poller.turn(BEGAN + MINUTE)
-    poller.turn(BEGAN + 2 * MINUTE)
+    poller.poll_due(BEGAN)
+    poller.poll_due(BEGAN + MINUTE)
+    poller.poll_due(BEGAN + 2 * MINUTE)
 
     assert asked_minutes(counting) == [FIRST, FIRST + 1, FIRST + 2]
     found = counts(sli, [FIRST, FIRST + 1, FIRST + 2])
@@ -27,7 +27,7 @@ def test_what_is_said_first_is_what_is_counted_from(counting):
 def test_a_minute_is_asked_for_once(counting):
     asked_slo(counting)
 
-    turns = [poller.turn(BEGAN + seconds * timedelta(seconds=1)) for seconds in (0, 5, 10, 45)]
+    turns = [poller.poll_due(BEGAN + seconds * timedelta(seconds=1)) for seconds in (0, 5, 10, 45)]
 
     assert turns == [1, 0, 0, 0]
     assert asked_minutes(counting) == [FIRST]
@@ -35,18 +35,18 @@ def test_a_minute_is_asked_for_once(counting):
 
 def test_a_minute_is_asked_for_only_once_it_has_settled(counting):
     asked_slo(counting)
-    poller.turn(BEGAN)
+    poller.poll_due(BEGAN)
 
-    assert poller.turn(end_of(FIRST + 1) + timedelta(seconds=4)) == 0
-    assert poller.turn(end_of(FIRST + 1) + timedelta(seconds=5)) == 1
+    assert poller.poll_due(end_of(FIRST + 1) + timedelta(seconds=4)) == 0
+    assert poller.poll_due(end_of(FIRST + 1) + timedelta(seconds=5)) == 1
 
 
 def test_minutes_that_were_missed_are_asked_for_the_oldest_first(counting):
     sli = asked_slo(counting)
-    poller.turn(BEGAN)
+    poller.poll_due(BEGAN)
 
-    poller.turn(BEGAN + 50 * MINUTE)
-    poller.turn(BEGAN + 50 * MINUTE + timedelta(seconds=5))
+    poller.poll_due(BEGAN + 50 * MINUTE)
+    poller.poll_due(BEGAN + 50 * MINUTE + timedelta(seconds=5))
 
     assert asked_minutes(counting) == list(range(FIRST, FIRST + 51))
     (last,) = counts(sli, [FIRST + 50])
@@ -55,12 +55,12 @@ def test_minutes_that_were_missed_are_asked_for_the_oldest_first(counting):
 
 def test_no_more_than_a_day_is_asked_for_afterwards(counting):
     asked_slo(counting)
-    poller.turn(BEGAN)
+    poller.poll_due(BEGAN)
 
-    poller.turn(BEGAN + timedelta(days=3))
+    poller.poll_due(BEGAN + timedelta(days=3))
 
     minutes = asked_minutes(counting)[1:]
-    assert len(minutes) == poller.MINUTES_AT_ONCE
+    assert len(minutes) == poller.MAX_MINUTES_PER_POLL
     assert BEGAN + timedelta(days=2) < end_of(minutes[0]) < BEGAN + timedelta(days=2, minutes=5)
 
 
@@ -70,9 +70,9 @@ def test_minute_without_data_is_not_covered_and_not_asked_for_again(counting):
     gap = range(FIRST + 2, FIRST + 5)
     counting.says(total=lambda at: None if at // 60 in gap else total(at))
 
-    poller.turn(BEGAN)
+    poller.poll_due(BEGAN)
     for minute in range(1, 8):
-        poller.turn(BEGAN + minute * MINUTE)
+        poller.poll_due(BEGAN + minute * MINUTE)
 
     assert asked_minutes(counting) == list(range(FIRST, FIRST + 8))
     sli.refresh_from_db()
@@ -85,13 +85,13 @@ def test_minute_without_data_is_not_covered_and_not_asked_for_again(counting):
 def test_a_drop_counts_from_zero_again(counting):
     sli = asked_slo(counting)
     good, total = counting.values["good"], counting.values["total"]
-    poller.turn(BEGAN)
+    poller.poll_due(BEGAN)
     counting.says(
         good=lambda at: good(at) - good(BEGAN.timestamp()),
         total=lambda at: total(at) - total(BEGAN.timestamp()),
     )
 
-    poller.turn(BEGAN + MINUTE)
+    poller.poll_due(BEGAN + MINUTE)
 
     (found,) = counts(sli, [FIRST + 1])
     assert (found.good, found.total) == (9, 10)
@@ -100,35 +100,35 @@ def test_a_drop_counts_from_zero_again(counting):
 def test_what_is_wrong_is_kept_with_when_it_began_until_it_is_right_again(counting):
     sli = asked_slo(counting)
     total = counting.values["total"]
-    poller.turn(BEGAN)
+    poller.poll_due(BEGAN)
     counting.says(total="NaN")
 
-    poller.turn(BEGAN + MINUTE)
-    poller.turn(BEGAN + 2 * MINUTE)
+    poller.poll_due(BEGAN + MINUTE)
+    poller.poll_due(BEGAN + 2 * MINUTE)
     sli.refresh_from_db()
     assert sli.source_error.startswith("total: its value is NaN")
     assert sli.source_error_since == BEGAN + MINUTE
 
     counting.says(total=total)
-    poller.turn(BEGAN + 3 * MINUTE)
+    poller.poll_due(BEGAN + 3 * MINUTE)
     sli.refresh_from_db()
     assert (sli.source_error, sli.source_error_since) == ("", None)
 
 
 def test_server_that_fails_is_asked_again_for_the_same_minutes_but_not_at_once(counting):
     sli = asked_slo(counting)
-    poller.turn(BEGAN)
+    poller.poll_due(BEGAN)
     counting.status = 503
 
     failed = BEGAN + MINUTE
-    assert poller.turn(failed) == 0
+    assert poller.poll_due(failed) == 0
     sli.refresh_from_db()
     assert sli.source_error.startswith("good: it answers 503")
     counting.status, before = 200, len(counting.asked)
-    poller.turn(failed + timedelta(seconds=5))
+    poller.poll_due(failed + timedelta(seconds=5))
     assert len(counting.asked) == before
 
-    poller.turn(failed + poller.AFTER_FAILURE)
+    poller.poll_due(failed + poller.RETRY_AFTER)
 
     assert counts(sli, [FIRST + 1])[0].total == 10
 
@@ -137,7 +137,7 @@ def test_one_that_is_away_stops_no_other(counting):
     away = asked_slo(counting, "away", url="http://127.0.0.1:9")
     there = asked_slo(counting, "there")
 
-    poller.turn(BEGAN)
+    poller.poll_due(BEGAN)
 
     away.refresh_from_db()
     there.refresh_from_db()
@@ -149,7 +149,7 @@ def test_inside_of_the_house_is_named_as_the_error(counting, settings):
     settings.PROMETHEUS_ALLOW = ()
     sli = asked_slo(counting)
 
-    poller.turn(BEGAN)
+    poller.poll_due(BEGAN)
 
     sli.refresh_from_db()
     assert "https://" in sli.source_error
@@ -157,11 +157,11 @@ def test_inside_of_the_house_is_named_as_the_error(counting, settings):
 
 
 def test_many_are_kept_up_with_in_one_turn(counting, monkeypatch):
-    monkeypatch.setattr(poller, "KEPT_AT_ONCE", 10)
-    for number in range(poller.KEPT_AT_ONCE + 5):
+    monkeypatch.setattr(poller, "BATCH_SIZE", 10)
+    for number in range(poller.BATCH_SIZE + 5):
         asked_slo(counting, f"api-{number}")
 
-    assert poller.turn(BEGAN) == poller.KEPT_AT_ONCE + 5
+    assert poller.poll_due(BEGAN) == poller.BATCH_SIZE + 5
 
 
 @pytest.mark.parametrize(
@@ -175,10 +175,10 @@ def test_many_are_kept_up_with_in_one_turn(counting, monkeypatch):
     ],
 )
 def test_moments_are_the_ends_of_minutes(asked_to, minutes):
-    assert poller.moments(asked_to, BEGAN) == tuple(map(end_of, minutes))
+    assert poller.due_moments(asked_to, BEGAN) == tuple(map(end_of, minutes))
 
 
 def test_minute_that_has_not_settled_is_not_among_those_that_were_missed():
-    just_after = end_of(FIRST + 1) + poller.SETTLES - timedelta(seconds=1)
+    just_after = end_of(FIRST + 1) + poller.SCRAPE_DELAY - timedelta(seconds=1)
 
-    assert poller.moments(FIRST - 1, just_after) == (end_of(FIRST),)
+    assert poller.due_moments(FIRST - 1, just_after) == (end_of(FIRST),)

@@ -21,7 +21,7 @@ def asked_slo(server, name="api", **more):
 
 
 def counts(sli, minutes):
-    found = reader.counts({sli.pk: set(minutes)})
+    found = reader.load_counts({sli.pk: set(minutes)})
     return [found[sli.pk, minute] for minute in minutes]
 
 
