@@ -1,1 +1,1 @@
-"""SLOs: what is counted, how fast budgets burn, and what follows."""
+"""SLOs: counters of events, burn rates and error budgets, alerts and what they trigger."""

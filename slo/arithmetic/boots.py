@@ -1,7 +1,7 @@
-"""The boots of one source, and what samples of them add to what was counted. Pure.
+"""The boots of one source, and the increments that samples of them add. Pure.
 
-What is counted depends on which samples there are, never on the order in which they came: a sample
-between two known ones is put where it belongs, and what was counted across it is taken away.
+The result depends only on which samples exist, never on the order in which they arrived: a sample
+between two known ones is inserted there, and the increment that spanned it is removed.
 """
 
 from bisect import bisect_left
@@ -13,16 +13,17 @@ from itertools import pairwise
 from .increments import MAX_STEP, Increment, Sample, increment_between, increment_from_zero
 
 PRESENCE_BOOT = "(times)"
-"""The boot of a source whose events are told otherwise: its samples only say that it was there."""
+"""The boot of a source whose events are reported as increments: its samples only prove presence."""
 MicrosSpan = tuple[int, int]
 
 
 @dataclass
 class Boot:
-    """What is known of one boot around the time in question: its `samples`, in order.
+    """The known state of one boot around a moment: its `samples`, in order.
 
-    `first` is when the very first of all was taken, `counted_from` since when that one counted from
-    zero (None: it is what is counted from), `started` when the boot itself said that it began.
+    `first` is the time of the very first sample. That sample counts from zero since
+    `counted_from`; if that is None, it is only a baseline. `started` is the start time that the
+    boot itself reported.
     """
 
     samples: list[Sample] = field(default_factory=list)
@@ -31,7 +32,7 @@ class Boot:
     started: int | None = None
 
     def growths(self) -> list[Increment]:
-        """Each step between two samples that are known."""
+        """Return the increment between each two consecutive known samples."""
         steps = [increment_between(*pair) for pair in pairwise(self.samples)]
         is_whole = bool(self.samples) and self.samples[0].at == self.first
         if is_whole and self.counted_from is not None:
@@ -41,8 +42,11 @@ class Boot:
 
 @dataclass(frozen=True)
 class MergeResult:
-    """`added` growth and what is `removed` for it, `spans` that are covered now, and the boots as
-    they stand. `new` are the samples that were news, by boot; all others were known."""
+    """The outcome of :func:`merge_samples`.
+
+    `added` increments replace the `removed` ones, `spans` are now covered, and `boots` is the
+    new state. `new` holds the samples that were not known before, by boot.
+    """
 
     added: list[Increment]
     removed: list[Increment]
@@ -56,11 +60,14 @@ def merge_samples(
     told: Mapping[str, Iterable[Sample]],
     started: Mapping[str, int],
 ) -> MergeResult:
-    """Put samples where they belong. `boots` are those known of the source, with their samples from
-    the last one before to the first one after; `started` has when some say that they began.
+    """Insert samples of one source into its boots.
 
-    Of two samples of one moment the larger one stands. Whatever is known of a boot that began
-    before any sample of another one of this source, it counts from zero; else from its first.
+    `boots` are the known boots of the source, with their samples from the last one before the
+    new ones to the first one after them. `reported` holds the samples by boot, `started` the
+    start times that boots reported.
+
+    Of two samples of one moment the larger one is kept. A boot that began after a sample of
+    another boot of the source counts from zero; any other counts from its first sample.
     """
     after: dict[str, Boot] = {}
     new: dict[str, list[Sample]] = {}
@@ -86,7 +93,7 @@ def merge_samples(
 
 
 def _new_samples(known: list[Sample], told: Iterable[Sample]) -> list[Sample]:
-    """Those that say what is not known yet, in order, one for each moment."""
+    """Return the samples that are not known yet, in order, one for each moment."""
     by_time = {sample.at: sample for sample in known}
     news: dict[int, Sample] = {}
     for sample in told:
@@ -111,8 +118,10 @@ def _extended(known: Boot, news: list[Sample], started: int | None) -> Boot:
 def _find_bases(
     boots: Mapping[str, Boot], after: dict[str, Boot], new: Mapping[str, list[Sample]]
 ) -> None:
-    """From when each first sample counts from zero, after what is new. None of a boot's own samples
-    is before its first: so any that is before that is of another one."""
+    """Set since when each first sample counts from zero, given the new samples.
+
+    No sample of a boot is before its first one, so any earlier sample is of another boot.
+    """
     everything = {**boots, **after}
     times = _times((name, boot.samples) for name, boot in everything.items())
     for name, boot in after.items():
@@ -121,7 +130,7 @@ def _find_bases(
         if boot.started is not None:
             boot.counted_from = min(boot.started, boot.first)
         elif name not in boots or boot.first != boots[name].first:
-            own = boot.counted_from  # After one that is forgotten since.
+            own = boot.counted_from  # Set by a boot that was deleted since.
             known = own if own is not None and own < boot.first else None
             boot.counted_from = _latest(known, _last_before(times, boot.first))
     times = _times(new.items())
@@ -145,8 +154,11 @@ def _last_before(times: list[int], at: int) -> int | None:
 
 
 def _spans(boots: Mapping[str, Boot], new: Mapping[str, list[Sample]]) -> list[MicrosSpan]:
-    """What is covered around the new samples: from one of the source to the next, whatever boot
-    they are of, and from when a boot began to its first sample after that, where that is short."""
+    """Return the spans covered around the new samples, if they are short enough.
+
+    A span lasts from one sample of the source to the next, whatever their boots, or from the
+    start of a boot to its first sample after that.
+    """
     times = sorted({sample.at for boot in boots.values() for sample in boot.samples})
     spans: set[MicrosSpan] = set()
     for samples in new.values():

@@ -4,21 +4,23 @@ from typing import NamedTuple
 
 
 class Counters(NamedTuple):
-    """`good` of `total` events, and the minutes `covered` by samples, since ever or of a window."""
+    """`good` of `total` events, and the minutes `covered` by samples.
+
+    Cumulative since the beginning, or the difference of two such values.
+    """
 
     good: float
     total: float
     covered: int
 
     def __sub__(self, earlier: "Counters") -> "Counters":
-        """What came after `earlier`, up to this one."""
+        """Return the events and minutes counted after `earlier`, up to this value."""
         return Counters(
             self.good - earlier.good, self.total - earlier.total, self.covered - earlier.covered
         )
 
     @property
     def bad(self) -> float:
-        """Events that were not good."""
         return self.total - self.good
 
 

@@ -1,7 +1,6 @@
-"""How an SLO stands at a minute, by its counters and nothing else.
+"""Evaluation of an SLO at a minute, from its counters alone.
 
-What is known of a window, and when a rule fires, is decided here once: for the beat, for a status
-that is asked for, and for a backtest.
+The evaluation tick, the status endpoint and backtests all use this one implementation.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,18 +19,18 @@ from .windows import CounterLookup, WindowCounts, measure_window, merge_spans, w
 
 OK, FIRING, UNKNOWN = "ok", "firing", "unknown"
 FORECAST_WINDOW = "6h"
-"""The window whose burn rate says when a budget will be spent."""
+"""The window whose burn rate forecasts when the budget will be spent."""
 
 
 @dataclass(frozen=True)
 class RuleEvaluation:
-    """A rule, and whether it fires (`ok`, `firing`, `unknown`)."""
+    """A burn-rate rule and its state: `ok`, `firing` or `unknown`."""
 
     rule: BurnRateRule
     state: str
 
     def document(self) -> dict[str, Any]:
-        """As the API shows it."""
+        """Return the rule as the API shows it."""
         rule = self.rule
         return {
             "long": rule.long,
@@ -44,10 +43,13 @@ class RuleEvaluation:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How an SLO stands. `burn_rates` (null where nothing is known) and `coverage` (the share of a
-    window's minutes that samples cover, 0 to 1) are by window as written; `remaining_ratio` is the
-    share of the period's budget that is left, negative if more than all of it is spent. `windows`
-    has what was counted, by window."""
+    """The evaluation of an SLO at a minute.
+
+    `burn_rates` (None where unknown) and `coverage` (the share of a window's minutes that
+    samples cover, 0 to 1) are by window as written. `remaining_ratio` is the share of the
+    period's budget that is left, negative if overspent. `windows` holds the counts of each
+    window.
+    """
 
     state: str
     burn_rates: Mapping[str, float | None]
@@ -58,7 +60,7 @@ class Evaluation:
     windows: Mapping[str, WindowCounts] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
-        """As the API shows it."""
+        """Return the evaluation as the API shows it."""
         exhausts_at = None if self.exhausts_at is None else timestamp(self.exhausts_at)
         return {
             "state": self.state,
@@ -72,8 +74,11 @@ class Evaluation:
 def evaluate(
     objective: Objective, at_minute: int, counts: CounterLookup, first: int | None
 ) -> Evaluation:
-    """`counts` looks up `C(m)` of the minutes that :func:`windows.needed_minutes` names; `first` is
-    the minute of the SLI's first row, null without any: before it, nothing is known."""
+    """Evaluate an objective at the end of a minute.
+
+    `counts` looks up the counters of the minutes that :func:`windows.needed_minutes` names.
+    `first` is the minute of the SLI's first row, None without any; before it, nothing is known.
+    """
     if first is None or at_minute < first:
         return unknown_evaluation(objective)
     excluded = merge_spans(objective.excluded)
@@ -102,7 +107,7 @@ def evaluate(
 
 
 def unknown_evaluation(objective: Objective) -> Evaluation:
-    """How it stands where nothing is known."""
+    """Return the evaluation of an objective without data."""
     return Evaluation(
         state=UNKNOWN,
         burn_rates=dict.fromkeys(objective.windows),
@@ -114,7 +119,10 @@ def unknown_evaluation(objective: Objective) -> Evaluation:
 
 
 def burn_rate(seen: WindowCounts, objective: Objective) -> float | None:
-    """How many times as fast as the budget allows; null where nothing is known of the window."""
+    """Return the burn rate of a window: bad events as a multiple of what the budget allows.
+
+    None if the window is unknown.
+    """
     if not seen.is_known(objective.min_events):
         return None
     if not seen.bad:
@@ -124,13 +132,13 @@ def burn_rate(seen: WindowCounts, objective: Objective) -> float | None:
 
 
 def is_above(seen: WindowCounts, objective: Objective, threshold: Decimal) -> bool:
-    """Whether a window of which something is known burns strictly faster than that, exactly."""
+    """Return whether a known window burns strictly faster than a threshold, exactly."""
     numerator, denominator = _limit(threshold, objective.target)
     return bool(seen.bad * denominator > seen.total * numerator)
 
 
 def json_number(number: Decimal) -> int | float:
-    """14, 14.4: no decimals where there are none."""
+    """Return a decimal as a JSON number, an integer if it is whole: 14, 14.4."""
     return int(number) if number == number.to_integral_value() else float(number)
 
 
@@ -140,7 +148,8 @@ def _rule_state(
     seen: Mapping[str, WindowCounts],
     rates: Mapping[str, float | None],
 ) -> str:
-    """Of two windows: one that is known and not above is enough for `ok`."""
+    """Return the state of a rule: one known window that is not above the threshold makes it `ok`.
+    """
     is_known = True
     for name in (rule.long, rule.short):
         if rates[name] is None:
@@ -151,8 +160,10 @@ def _rule_state(
 
 
 def _overall_state(rules: tuple[RuleEvaluation, ...], rates: Iterable[float | None]) -> str:
-    """One that fires is enough; else one that nothing is known of. Without rules it is known if
-    any of its windows is."""
+    """Return the state of an SLO: firing before unknown before ok.
+
+    Without rules it is known if any of its windows is.
+    """
     states = {one.state for one in rules}
     if not states:
         return OK if any(rate is not None for rate in rates) else UNKNOWN
@@ -161,11 +172,11 @@ def _overall_state(rules: tuple[RuleEvaluation, ...], rates: Iterable[float | No
 
 @lru_cache(maxsize=4096)
 def _limit(threshold: Decimal, target: Decimal) -> tuple[int, int]:
-    """The share of events that a threshold allows to be bad, as a fraction: nothing is rounded."""
+    """Return the share of events that may be bad at a burn-rate threshold, as an exact fraction."""
     return (Fraction(threshold) * (1 - Fraction(target))).as_integer_ratio()
 
 
 @lru_cache(maxsize=4096)
 def _budget(target: Decimal) -> tuple[int, int]:
-    """The share of events that may be bad, as a fraction."""
+    """Return the share of events that may be bad, as an exact fraction."""
     return (1 - Fraction(target)).as_integer_ratio()

@@ -1,7 +1,7 @@
-"""When an alert begins, goes on and ends. Pure.
+"""Hysteresis of alerts: when they open, continue and resolve. Pure.
 
-It begins with the first look that finds its rule firing. It ends once the rule has not fired for
-two minutes in which something was known of it: time in which nothing is known does not count.
+An alert opens at the first evaluation that finds its rule firing. It resolves once the rule has not
+fired for two known minutes; unknown time does not count.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -12,18 +12,18 @@ from typing import Any
 RESOLVE_AFTER = timedelta(minutes=2)
 
 AlertKey = tuple[str, str]
-"""Rule and subject: what there is one open alert of at a time."""
+"""Rule and subject: at most one alert is open for each pair."""
 
 
 @dataclass(frozen=True)
 class FiringRule:
-    """A rule that fires for a subject, just now.
+    """A rule that fires for a subject now.
 
-    `severity` is critical, warning or info; `label` what the rule calls it (`page`, `ticket`, or
-    empty). `said` is a sentence without a full stop, `path` the page of the subject, `evidence`
-    what was counted (JSON). Where `acknowledged_by` names somebody, its alert begins acknowledged:
-    that person brought it about. Its messages go to the thread of `thread`, if it names one, and
-    say `facts` besides (`owner`, `runbook`, `to_do`).
+    `severity` is critical, warning or info. `label` is `page` or `ticket` for a burn-rate rule,
+    else empty. `said` is a sentence without a full stop, `path` the page of the subject,
+    `evidence` the figures (JSON). If `acknowledged_by` is set, that person caused it and the
+    alert opens acknowledged. Notifications go to `thread` if given, and include `facts`
+    (`owner`, `runbook`, `to_do`).
     """
 
     rule: str
@@ -47,8 +47,7 @@ class FiringRule:
 
 @dataclass(frozen=True)
 class OpenAlert:
-    """An alert that is open. Its rule fired last at `firing_at`, or a little before, if nothing was
-    known of it since for some time."""
+    """An open alert. `firing_at` is when its rule last fired, moved forward by unknown time."""
 
     id: int
     key: AlertKey
@@ -57,8 +56,11 @@ class OpenAlert:
 
 @dataclass(frozen=True)
 class AlertChanges:
-    """What a look changes: alerts that begin, that go on (by id), whose end is put off as nothing
-    is known (by id, until when they count as firing), and that end (ids)."""
+    """The changes an evaluation makes to alerts.
+
+    Alerts to open (`begin`), to continue (`go_on`, by id), to postpone because their rule is
+    unknown (`put_off`: new `firing_at` by id), and to resolve (`end`, ids).
+    """
 
     begin: tuple[FiringRule, ...]
     go_on: Mapping[int, FiringRule]
@@ -75,9 +77,10 @@ def plan_changes(
     before: datetime,
     missed: timedelta = timedelta(0),
 ) -> AlertChanges:
-    """What a look at `at` changes of the alerts that stand; `before` is when it was looked last.
+    """Return the changes that an evaluation at `at` makes to the open alerts.
 
-    So much time was `missed` before that: nothing is known of it.
+    `before` is the time of the previous evaluation; nothing is known of a duration `missed`
+    before that.
     """
     found = {one.key: one for one in firing}
     known = {one.key for one in standing}
@@ -86,7 +89,7 @@ def plan_changes(
     until: dict[int, datetime] = {}
     for one in quiet:
         more = missed + (elapsed if one.key in unknown else timedelta(0))
-        # What is ahead is from before the clock was set back.
+        # A later `firing_at` was written before the clock was set back.
         until[one.id] = min(at, one.firing_at + more)
     ended = tuple(
         one.id for one in quiet if one.key not in unknown and until[one.id] <= at - RESOLVE_AFTER

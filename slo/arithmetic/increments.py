@@ -1,7 +1,7 @@
-"""From samples of counters to what was counted in each minute.
+"""Samples of cumulative counters, and their increments by minute. Pure.
 
-Times are whole microseconds since 1970. Counts are floats that are exact: whole numbers up to 2^53,
-others in 1024ths, so that sums don't depend on the order in which they are made.
+Times are whole microseconds since 1970. Counts are exact floats (integers up to 2^53, others in
+1024ths), so that sums do not depend on their order.
 """
 
 from collections.abc import Iterator
@@ -11,17 +11,17 @@ from typing import NamedTuple
 MICROSECOND = timedelta(microseconds=1)
 MINUTE = 60_000_000
 MAX_STEP = 2 * MINUTE
-"""Two samples that are further apart say nothing of when in between their difference came."""
+"""The longest step, in microseconds, whose increment is dated by its end instead of spread."""
 MAX_MINUTES = 100 * 24 * 60
-"""Over so many minutes, its last ones, a step is spread one by one; what is older by the hour."""
+"""The last minutes of a step over which it is spread one by one; before them, by the hour."""
 MAX_HOUR_MINUTES = 366 * 24 * 60
-"""What is older than so many minutes is of no period: it is put together before them."""
+"""Older minutes are outside every period: their increment is added at once before them."""
 FRACTION_PARTS = 1024
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Sample(NamedTuple):
-    """What counters that only grow said at a moment."""
+    """The value of cumulative counters at a moment."""
 
     at: int
     good: float
@@ -29,7 +29,7 @@ class Sample(NamedTuple):
 
 
 class Increment(NamedTuple):
-    """`good` of `total` events came after `began`, up to `ended`."""
+    """`good` of `total` events counted after `began`, up to `ended`."""
 
     began: int
     ended: int
@@ -38,28 +38,30 @@ class Increment(NamedTuple):
 
 
 def to_micros(moment: datetime) -> int:
-    """A moment (aware) in microseconds since 1970."""
+    """Return an aware datetime as microseconds since 1970."""
     return (moment - _EPOCH) // MICROSECOND
 
 
 def from_micros(at: int) -> datetime:
-    """The other way round, in UTC."""
+    """Return the UTC datetime of microseconds since 1970."""
     return _EPOCH + at * MICROSECOND
 
 
 def minute_of(at: int) -> int:
-    """The minute that a moment lies in; its end belongs to it."""
+    """Return the minute that a moment lies in; its end belongs to it."""
     return -(-at // MINUTE)
 
 
 def round_count(value: float) -> float:
-    """A count as it is kept."""
+    """Return a count at the stored precision: an integer, or a multiple of 1/1024."""
     return float(value) if value == int(value) else round(value * FRACTION_PARTS) / FRACTION_PARTS
 
 
 def increment_between(before: Sample, after: Sample) -> Increment:
-    """By how much counters grew from one sample to the next. Where one of them went down, also that
-    of bad events, they began again at zero in between."""
+    """Return the increment from one sample to the next.
+
+    If a counter went down, also that of bad events, the counters restarted at zero in between.
+    """
     good, total = after.good - before.good, after.total - before.total
     if good < 0 or total < 0 or good > total:
         good, total = after.good, after.total
@@ -67,15 +69,15 @@ def increment_between(before: Sample, after: Sample) -> Increment:
 
 
 def increment_from_zero(since: int, first: Sample) -> Increment:
-    """What the first sample of a series says that began at zero at some time."""
+    """Return the increment of a series' first sample whose counters began at zero at `since`."""
     return Increment(min(since, first.at), first.at, first.good, first.total)
 
 
 def split_by_minute(growth: Increment) -> Iterator[tuple[int, float, float]]:
-    """Minute, good, total: where the growth of a step belongs; its last minute is always named.
+    """Yield (minute, good, total) for each minute an increment belongs to, the last one always.
 
-    That of a short step came with its last sample. That of a long one is spread evenly, good and
-    bad events each rounded down to whole ones (if they are whole) until the last minute.
+    A short step belongs to the minute of its last sample. A long one is spread evenly; good and
+    bad events are each rounded down to whole events (if they are whole) until the last minute.
     """
     began, ended, good, total = growth
     last = minute_of(ended)
@@ -98,7 +100,7 @@ def split_by_minute(growth: Increment) -> Iterator[tuple[int, float, float]]:
 
 
 def _spread(first: int, last: int) -> Iterator[int]:
-    """The minutes before the last one by which some of a long step came."""
+    """Yield the minutes before the last one to which part of a long step is assigned."""
     near = max(first, last - MAX_MINUTES)
     hour = -(-max(first, last - MAX_HOUR_MINUTES) // 60) * 60
     yield from range(hour, near, 60)
@@ -106,7 +108,7 @@ def _spread(first: int, last: int) -> Iterator[int]:
 
 
 def covered_minutes(began: int, ended: int) -> range:
-    """The minutes that the span between two samples tells of: none if it is a long one."""
+    """Return the minutes covered by the span between two samples: none if it is too long."""
     if not 0 < ended - began <= MAX_STEP:
         return range(0)
     return range(began // MINUTE + 1, minute_of(ended) + 1)

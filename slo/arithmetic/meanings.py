@@ -1,4 +1,4 @@
-"""What an objective and its rules mean, in figures that people can picture. Pure."""
+"""The meaning of an objective and its rules in practical figures. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,9 +11,12 @@ from .objective import BurnRateRule
 
 @dataclass(frozen=True)
 class RuleMeaning:
-    """Of a rule: it fires `after` so many minutes of a complete outage, if traffic is even; what
-    burns just as fast as it allows has `spent` that share (of 1) of the budget when the long window
-    is over; and `resets` minutes after the end of trouble the short one has forgotten it."""
+    """Practical figures of a rule, given even traffic.
+
+    It fires `after` minutes of a complete outage. A burn just at its threshold has `spent` that
+    share of the budget when the long window is over. `resets` minutes after an incident the
+    short window is clean again.
+    """
 
     rule: BurnRateRule
     after: int
@@ -23,8 +26,9 @@ class RuleMeaning:
 
 @dataclass(frozen=True)
 class ObjectiveMeaning:
-    """Of an objective: the `budget` as a share of events, as `outage` (a complete one that would
-    use it up, if traffic is even), and as one event of `one_in`."""
+    """Practical figures of an objective: the `budget` as a share of events, as one event of
+    `one_in`, and as the length of an `outage` that would spend it, given even traffic.
+    """
 
     budget: Decimal
     outage: timedelta
@@ -33,14 +37,14 @@ class ObjectiveMeaning:
 
     @property
     def fastest(self) -> Decimal:
-        """The burn rate of a complete outage."""
+        """Return the burn rate of a complete outage."""
         return self.one_in
 
 
 def describe_objective(
     target: Decimal, window_days: int, rules: Sequence[BurnRateRule] = ()
 ) -> ObjectiveMeaning:
-    """`target` is a share, above 0 and below 1."""
+    """Return the practical figures of a target, a share above 0 and below 1, and of its rules."""
     budget = 1 - target
     outage = timedelta(minutes=float(budget * window_days * MINUTES_A_DAY))
     meanings = tuple(describe_rule(rule, target, window_days) for rule in rules)
@@ -48,10 +52,11 @@ def describe_objective(
 
 
 def describe_rule(rule: BurnRateRule, target: Decimal, window_days: int) -> RuleMeaning:
-    """In an outage the share of bad events of a window grows by 1/length a minute; the rule fires
-    once both are strictly above what it allows, which the long one reaches last.
+    """Return the practical figures of a rule.
 
-    Raises :class:`ValueError` for a window that is none.
+    In a complete outage the bad share of a window grows by 1/length a minute; the rule fires
+    once both windows are strictly above the threshold, which the long one reaches last. Raise
+    :class:`ValueError` for an invalid window.
     """
     long, short = window_minutes(rule.long), window_minutes(rule.short)
     allowed = rule.burn_rate * (1 - target)

@@ -1,7 +1,7 @@
-"""Minutes, numbered since 1970, and windows of so many of them.
+"""Minutes, numbered since 1970, and windows as a number of minutes.
 
-Minute `m` is the span after `(m - 1) × 60` seconds up to `m × 60`: a sample that was taken exactly
-at its end belongs to it.
+Minute `m` is the span after `(m - 1) × 60` seconds up to `m × 60`: a sample taken exactly at its
+end belongs to it.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -15,24 +15,24 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def minute_of(at: datetime) -> int:
-    """The minute that a moment (aware) lies in."""
+    """Return the minute that an aware datetime lies in."""
     return -((_EPOCH - at) // _MINUTE)
 
 
 def last_ended(at: datetime) -> int:
-    """The last minute that is over at this moment."""
+    """Return the last minute that is over at this moment."""
     return (at - _EPOCH) // _MINUTE
 
 
 def end_of(minute: int) -> datetime:
-    """The moment at which a minute ends, in UTC."""
+    """Return the moment at which a minute ends, in UTC."""
     return _EPOCH + minute * _MINUTE
 
 
 def window_minutes(window: str) -> int:
-    """How many minutes a window (`5m`, `1h`, `3d`) is long.
+    """Return the length of a window (`5m`, `1h`, `3d`) in minutes.
 
-    Raises :class:`ValueError`, with a sentence, for one that is not of whole minutes.
+    Raise :class:`ValueError`, with a sentence, unless it is whole minutes.
     """
     duration = durations.parse(window)
     if duration % _MINUTE:

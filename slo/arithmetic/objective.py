@@ -1,5 +1,7 @@
-"""An SLO as its arithmetic sees it. Shares are exact decimals: a burn rate that is just at its
-threshold is not above it, whatever binary fractions make of that."""
+"""An SLO's objective and rules as exact decimals.
+
+A burn rate exactly at its threshold is not above it; binary fractions would blur that.
+"""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -9,16 +11,18 @@ from .minutes import MINUTES_A_DAY, window_minutes
 
 PAGE, TICKET = "page", "ticket"
 SHOWN_WINDOWS = ("5m", "30m", "1h", "6h")
-"""Burn rates are always told over these, whatever the rules look at."""
+"""Windows whose burn rates are always reported, whatever the rules use."""
 
 MinuteSpan = tuple[int, int]
-"""After the end of the first minute, up to the end of the second."""
+"""From the end of the first minute up to the end of the second."""
 
 
 @dataclass(frozen=True)
 class BurnRateRule:
-    """It fires while both windows burn strictly faster than `burn_rate`. Windows are as written
-    (`1h`, `5m`), severity is `page` or `ticket`."""
+    """A rule that fires while both windows burn strictly faster than `burn_rate`.
+
+    Windows are as written (`1h`, `5m`); `severity` is `page` or `ticket`.
+    """
 
     long: str
     short: str
@@ -27,14 +31,16 @@ class BurnRateRule:
 
     @property
     def key(self) -> str:
-        """What names the rule among those of its SLO: `1h/5m>14 page`."""
+        """Return the name of the rule among those of its SLO: `1h/5m>14 page`."""
         return f"{self.long}/{self.short}>{self.burn_rate.normalize():f} {self.severity}"
 
 
 @dataclass(frozen=True)
 class Objective:
-    """`target` is the share (0 to 1) of events that shall be good over `window_days`; below
-    `min_events` nothing is known of a window. `excluded` are spans that do not count."""
+    """A target share (0 to 1) of good events over `window_days`, and the rules that watch it.
+
+    A window with fewer than `min_events` is unknown. `excluded` spans do not count.
+    """
 
     target: Decimal
     window_days: int
@@ -44,17 +50,17 @@ class Objective:
 
     @property
     def budget(self) -> Decimal:
-        """The share of events that may be bad."""
+        """Return the share of events that may be bad."""
         return 1 - self.target
 
     @property
     def period(self) -> int:
-        """In minutes."""
+        """Return the period in minutes."""
         return self.window_days * MINUTES_A_DAY
 
     @cached_property
     def windows(self) -> tuple[str, ...]:
-        """Every window whose burn rate is told, shortest first."""
+        """Return every window whose burn rate is reported, shortest first."""
         wanted = {*SHOWN_WINDOWS}
         for rule in self.rules:
             wanted |= {rule.long, rule.short}

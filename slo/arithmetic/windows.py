@@ -1,4 +1,4 @@
-"""What was counted in a window: the difference of two look-ups, less what is excluded of it."""
+"""Counts over a window: the difference of two look-ups, without excluded spans. Pure."""
 
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
@@ -10,17 +10,17 @@ from .counts import Counters
 from .objective import MinuteSpan, Objective
 
 MIN_COVERED = 5
-"""Minutes that have to be covered of a window, unless it is shorter; and a tenth of it."""
+"""Minutes of a window that must be covered, or a tenth of it if that is more."""
 
 CounterLookup = Callable[[int], Counters]
 Exact = int | Fraction
 
 window_minutes = lru_cache(maxsize=4096)(minutes.window_minutes)
-"""As :func:`minutes.window_minutes`, remembered: the same few windows are read for every SLO."""
+"""Cached :func:`minutes.window_minutes`: the same few windows are parsed for every SLO."""
 
 
 class WindowCounts(NamedTuple):
-    """Events of a window, exactly as counted, and how many of its `minutes` are covered."""
+    """Exact counts of a window, and how many of its `minutes` are covered."""
 
     bad: Exact
     total: Exact
@@ -28,7 +28,7 @@ class WindowCounts(NamedTuple):
     minutes: int
 
     def is_known(self, min_events: int) -> bool:
-        """Whether it says anything. It does if it has events, and enough minutes are covered."""
+        """Return whether the window has enough events and covered minutes."""
         return (
             self.total > 0
             and self.total >= min_events
@@ -37,14 +37,18 @@ class WindowCounts(NamedTuple):
 
     @property
     def coverage(self) -> float:
-        """The share of its minutes that are covered."""
+        """Return the covered share of the window's minutes."""
         return round(self.covered / self.minutes, 6)
 
 
 def measure_window(
     minutes: int, at: int, counts: CounterLookup, excluded: Sequence[MinuteSpan]
 ) -> WindowCounts:
-    """The window of so many minutes up to the end of `at`; `excluded` are merged spans."""
+    """Return the counts of a window of `minutes` up to the end of `at`, without the `excluded`
+    spans.
+
+    The spans must not overlap (see :func:`merge_spans`).
+    """
     start = at - minutes
     bad, total, covered = _between(start, at, counts)
     if not excluded:
@@ -58,12 +62,12 @@ def measure_window(
 
 @lru_cache(maxsize=4096)
 def min_covered(minutes: int) -> int:
-    """How many minutes of a window have to be covered, for anything to be known of it."""
+    """Return how many minutes of a window must be covered for it to be known."""
     return min(minutes, max(MIN_COVERED, -(-minutes // 10)))
 
 
 def merge_spans(spans: Iterable[MinuteSpan]) -> tuple[MinuteSpan, ...]:
-    """The same minutes as spans that neither overlap nor touch, in order."""
+    """Return the same minutes as sorted spans that neither overlap nor touch."""
     found: list[MinuteSpan] = []
     for begins, ends in sorted(spans):
         if ends <= begins:
@@ -76,7 +80,7 @@ def merge_spans(spans: Iterable[MinuteSpan]) -> tuple[MinuteSpan, ...]:
 
 
 def needed_minutes(objective: Objective, at: int) -> set[int]:
-    """The minutes whose counters :func:`evaluate.evaluate` looks up."""
+    """Return the minutes whose counters :func:`evaluate.evaluate` looks up."""
     begin = at - objective.period
     wanted = {at, begin}
     wanted.update(at - window_minutes(one) for one in objective.windows)
@@ -94,7 +98,7 @@ def _between(start: int, end: int, counts: CounterLookup) -> tuple[Exact, Exact,
 
 
 def _difference(later: float, earlier: float) -> Exact:
-    """Exactly that of the very numbers which two counters stand for."""
+    """Return the exact difference of two counters."""
     if later.is_integer() and earlier.is_integer():
         return int(later) - int(earlier)
     return Fraction(later) - Fraction(earlier)
