@@ -148,8 +148,7 @@ def _rule_state(
     seen: Mapping[str, WindowCounts],
     rates: Mapping[str, float | None],
 ) -> str:
-    """Return the state of a rule: one known window that is not above the threshold makes it `ok`.
-    """
+    """Return the state of a rule; one known window not above the threshold makes it `ok`."""
     is_known = True
     for name in (rule.long, rule.short):
         if rates[name] is None:

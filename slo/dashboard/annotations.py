@@ -5,22 +5,16 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db import connection
 from django.db.models import Q
 from django.urls import NoReverseMatch, reverse
 
+from controlplane.core.instances.exports import load_requested_switches
 from slo.models import Alert, Exclusion, Slo
 from switches.models import Episode, Ramp
 
 ALERT, EPISODE, RAMP, EXCLUSION = "alert", "episode", "ramp", "exclusion"
 MAX_EACH = 60
 EVERYTHING = "global:all"
-REQUESTED_SWITCHES = """
-    SELECT DISTINCT switch FROM (
-        SELECT checks FROM core_instance WHERE service = %s AND checks <> '{}' LIMIT 500
-    ) asking, jsonb_object_keys(checks) switch
-    LIMIT 1000
-"""
 
 
 @dataclass(frozen=True)
@@ -39,7 +33,7 @@ class Annotation:
 
 def load_annotations(slo: Slo, since: datetime, until: datetime) -> list[Annotation]:
     """Whatever touches that span, the newest first; of each kind at most `MAX_EACH`."""
-    switches = {EVERYTHING, *_switches_in_actions(slo), *_requested_switches(slo.service)}
+    switches = {EVERYTHING, *_switches_in_actions(slo), *load_requested_switches(slo.service)}
     found = [
         *_alerts(slo, since, until),
         *_episodes(switches, since, until),
@@ -119,15 +113,6 @@ def _exclusions(slo: Slo, since: datetime, until: datetime) -> list[Annotation]:
 
 def _switches_in_actions(slo: Slo) -> set[str]:
     return {str(one["switch"]) for one in slo.actions if one.get("switch")}
-
-
-def _requested_switches(service: str) -> set[str]:
-    """The switches that instances of the service have asked for."""
-    if not service:
-        return set()
-    with connection.cursor() as cursor:
-        cursor.execute(REQUESTED_SWITCHES, [service])
-        return {switch for (switch,) in cursor.fetchall()}
 
 
 def _path(name: str, *arguments: str | int) -> str:

@@ -12,12 +12,13 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from django.db import connection
 from django.db.models import Min
 
 from controlplane.core import durations
 from controlplane.core.canonical import timestamp
+from controlplane.core.gates import event_counts
 from controlplane.core.gates import services as gates
+from controlplane.core.gates.event_counts import EdgeSpan
 from controlplane.core.gates.models import Gate
 from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, Answer
 from slo.arithmetic.budget import round_ratio
@@ -32,32 +33,6 @@ SAID_AGAIN_AFTER = timedelta(seconds=15)
 """An answer that stays the same is written anew this often: whoever asked takes it for a minute."""
 MAX_STEP = timedelta(minutes=10)
 """Nobody reports events of a longer time at once; what does is left out at the ends."""
-
-# At both ends of the whole minutes, from `first` to `last`: what began and ended before them, and
-# what ended after them. What began before the window and ended in the minutes was counted there.
-_EDGES = """
-    SELECT coalesce(head.good, 0) + coalesce(tail.good, 0) - coalesce(across.good, 0),
-           coalesce(head.total, 0) + coalesce(tail.total, 0) - coalesce(across.total, 0)
-    FROM unnest(%(slos)s::text[], %(starts)s::timestamptz[], %(firsts)s::timestamptz[],
-                %(lasts)s::timestamptz[])
-         WITH ORDINALITY AS asked (slo, start, first, last, place)
-    LEFT JOIN LATERAL (
-        SELECT sum(good) AS good, sum(total) AS total FROM core_eventcount
-        WHERE slo = asked.slo AND began_at >= asked.start AND began_at <= asked.first
-          AND ended_at <= asked.first
-    ) head ON true
-    LEFT JOIN LATERAL (
-        SELECT sum(good) AS good, sum(total) AS total FROM core_eventcount
-        WHERE slo = asked.slo AND began_at >= greatest(asked.start, asked.last - %(longest)s)
-          AND began_at <= %(now)s AND ended_at > asked.last AND ended_at <= %(now)s
-    ) tail ON true
-    LEFT JOIN LATERAL (
-        SELECT sum(good) AS good, sum(total) AS total FROM core_eventcount
-        WHERE slo = asked.slo AND began_at >= asked.start - %(longest)s AND began_at < asked.start
-          AND ended_at > asked.first AND ended_at <= asked.last
-    ) across ON true
-    ORDER BY asked.place
-"""
 
 
 @dataclass(frozen=True)
@@ -156,17 +131,11 @@ def _counted(wanted: Sequence[Wanted], now: datetime) -> list[Events]:
 
 
 def _edges(wanted: Sequence[Wanted], now: datetime) -> list[tuple[int, int]]:
-    given: dict[str, Any] = {
-        "slos": [one.slo for one in wanted],
-        "starts": [one.start for one in wanted],
-        "firsts": [_boundary(one.first, one, now) for one in wanted],
-        "lasts": [_boundary(one.last, one, now) for one in wanted],
-        "now": now,
-        "longest": MAX_STEP,
-    }
-    with connection.cursor() as cursor:
-        cursor.execute(_EDGES, given)
-        return [(good, total) for good, total in cursor.fetchall()]
+    spans = [
+        EdgeSpan(one.slo, one.start, _boundary(one.first, one, now), _boundary(one.last, one, now))
+        for one in wanted
+    ]
+    return event_counts.sum_edges(spans, longest=MAX_STEP, now=now)
 
 
 def _boundary(minute: int, of: Wanted, now: datetime) -> datetime:

@@ -6,11 +6,13 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.models import QuerySet
 
+from controlplane.accounts.tokens.models import Token
+from controlplane.core.instances.exports import load_counted_slos
 from slo.arithmetic.boots import PRESENCE_BOOT
 from slo.models import Delayed, Reported
 
 from . import points, recorder
-from .recorder import Counted, Sample
+from .samples import CountedEvents, SampleBatch
 
 BATCH_SIZE = 5000
 SOURCE = "(reports)"
@@ -20,17 +22,6 @@ _TAKE = """
     DELETE FROM slo_reported WHERE id = ANY(ARRAY(
         SELECT id FROM slo_reported ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED
     )) RETURNING slo, instance, began_at, ended_at, good, total
-"""
-# Instances say all that they ever counted, also while nothing is to be counted. The last of
-# `tokens` reported last; one that is limited speaks only for SLOs of its services.
-_PRESENT = """
-    SELECT counted.slo, max(reported_at)
-    FROM core_instance
-    CROSS JOIN jsonb_object_keys(coalesce(reported -> 'sli', '{}')) AS counted (slo)
-    LEFT JOIN core_token t ON t.id = (reported #>> '{tokens,-1,0}')::bigint AND t.services <> '{}'
-    LEFT JOIN slo_slo s ON s.name = counted.slo AND s.removed_at IS NULL
-    WHERE reported_at > %s AND (t.id IS NULL OR s.service = ANY(t.services))
-    GROUP BY counted.slo
 """
 
 
@@ -52,19 +43,26 @@ def add_reported(now: datetime, *, most: int) -> int:
 
 
 def record_presence(now: datetime) -> int:
-    """Cover the minutes in which some instance that counts an SLO reported, though perhaps nothing
-    came; returns for how many SLOs."""
-    with connection.cursor() as cursor:
-        cursor.execute(_PRESENT, [now - PRESENT_FOR])
-        seen = dict(cursor.fetchall())
-    known = points.load_targets(seen)
-    samples = [
-        Sample(target.sli, SOURCE, PRESENCE_BOOT, min(seen[name], now), 0.0, 0.0)
-        for name, target in known.items()
-        if not target.is_read
-    ]
-    recorder.record_samples(samples, now=now, is_noted=True)
-    return len(samples)
+    """Cover the minutes in which an instance that counts an SLO reported, even without events.
+
+    Return the number of SLOs. A token that is limited to services counts only for their SLOs.
+    """
+    reports = load_counted_slos(now - PRESENT_FOR)
+    known = points.load_targets({report.slo for report in reports})
+    services = points.find_services(known)
+    limited = Token.objects.filter(pk__in={report.token for report in reports}).exclude(services=[])
+    limits = dict(limited.values_list("pk", "services"))
+    seen: dict[str, datetime] = {}
+    for slo, token, reported_at in reports:
+        allowed = None if token is None else limits.get(token)
+        if slo in known and (allowed is None or services.get(slo) in allowed):
+            seen[slo] = max(reported_at, seen.get(slo, reported_at))
+    batch = SampleBatch()
+    for slo, at in seen.items():
+        if not known[slo].is_read:
+            batch.add(known[slo].sli, SOURCE, PRESENCE_BOOT, min(at, now), 0.0, 0.0)
+    recorder.record_samples(batch, now=now, is_noted=True)
+    return len(batch.by_source)
 
 
 @transaction.atomic
@@ -76,9 +74,9 @@ def _add_some(now: datetime) -> int:
         return 0
     known = points.load_targets({row[0] for row in rows})
     counted = [
-        Counted(target.sli, *told)
+        CountedEvents(target.sli, *told)
         for slo, *told in rows
         if (target := known.get(slo)) and not target.is_read
     ]
-    recorder.record_samples((), counted=counted, now=now, is_noted=True)
+    recorder.record_samples(SampleBatch(), counted=counted, now=now, is_noted=True)
     return len(rows)

@@ -17,8 +17,10 @@ from slo.models.counters import IMPORTED
 from . import recorder
 from .field_parsers import MAX_NUMBER
 from .points import MAX_AHEAD
-from .recorder import Sample
+from .samples import SampleBatch
 
+Row = tuple[datetime, float, float]
+"""Time, good and total."""
 HEADER = ("ts", "good", "total")
 BATCH_SIZE = 10_000
 MAX_ERRORS = 20
@@ -50,18 +52,19 @@ def import_points(*, slo: Slo, text_lines: Iterable[str], actor: Actor, now: dat
     Raises :class:`InvalidInput`, by line, and then nothing is taken in.
     """
     sli = slis.get_or_create_sli(slo)
-    told = _parse_lines(text_lines, sli.pk, now + MAX_AHEAD)
-    forgotten = reader.retained_from(sli.pk)
-    # What was forgotten of a file would be counted again, with the step into what was not.
-    samples = [one for one in told if forgotten is None or minute_of(one.at) >= forgotten]
-    samples.sort(key=lambda sample: sample.at)
+    parsed = _parse_lines(text_lines, now + MAX_AHEAD)
+    kept_from = reader.retained_from(sli.pk)
+    # Points before the history that is kept would be counted again, as would the step after them.
+    rows = sorted(row for row in parsed if kept_from is None or minute_of(row[0]) >= kept_from)
     new = 0
-    for start in range(0, len(samples), BATCH_SIZE):
-        some = samples[start : start + BATCH_SIZE]
-        new += recorder.record_samples(some, now=now, at_once=True, is_noted=True)[sli.pk]
-    done = CsvImport(len(told), new, len(told) - len(samples))
-    if samples:
-        span = {"from": samples[0].at, "to": samples[-1].at}
+    for start in range(0, len(rows), BATCH_SIZE):
+        batch = SampleBatch()
+        for row in rows[start : start + BATCH_SIZE]:
+            batch.add(sli.pk, IMPORTED, "", *row)
+        new += recorder.record_samples(batch, now=now, at_once=True, is_noted=True)[sli.pk]
+    done = CsvImport(len(parsed), new, len(parsed) - len(rows))
+    if rows:
+        span = {"from": rows[0][0], "to": rows[-1][0]}
         audit.record(
             actor=actor,
             action="slo.points_imported",
@@ -72,8 +75,8 @@ def import_points(*, slo: Slo, text_lines: Iterable[str], actor: Actor, now: dat
     return done
 
 
-def _parse_lines(lines: Iterable[str], sli: int, latest: datetime) -> list[Sample]:
-    samples: list[Sample] = []
+def _parse_lines(lines: Iterable[str], latest: datetime) -> list[Row]:
+    rows: list[Row] = []
     errors: dict[str, list[str]] = {}
     for number, line in enumerate(lines, 1):
         columns = [column.strip() for column in line.split(",")]
@@ -88,17 +91,17 @@ def _parse_lines(lines: Iterable[str], sli: int, latest: datetime) -> list[Sampl
             if len(errors) >= MAX_ERRORS:
                 break
             continue
-        samples.append(Sample(sli, IMPORTED, "", at, good, total))
+        rows.append((at, good, total))
     if errors:
         raise InvalidInput(errors)
-    return samples
+    return rows
 
 
 def _is_header(columns: list[str]) -> bool:
     return tuple(column.lower().strip('"\ufeff') for column in columns) == HEADER
 
 
-def _parse_columns(columns: list[str]) -> tuple[datetime, float, float]:
+def _parse_columns(columns: list[str]) -> Row:
     if len(columns) != len(HEADER):
         raise ValueError("Must have three columns: ts, good, total.")
     at, good, total = (column.strip('"') for column in columns)

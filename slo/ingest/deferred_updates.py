@@ -43,7 +43,7 @@ class _LargeUpdate:
     """What moves many rows of an SLI: steps to add, or with a sign of -1 to take away, and spans;
     and how many minutes lie behind its beginning."""
 
-    growths: list[tuple[Increment, int]] = field(default_factory=list)
+    increments_to_add: list[tuple[Increment, int]] = field(default_factory=list)
     spans: list[MicrosSpan] = field(default_factory=list)
     reach: int = 0
 
@@ -53,88 +53,88 @@ class CounterUpdate:
 
     def __init__(self, locked: Mapping[int, LockedSli]) -> None:
         self.locked = locked
-        self.tallies: dict[int, MinuteIncrements] = {}
-        self.far: dict[int, _LargeUpdate] = {}
+        self.minutes_by_sli: dict[int, MinuteIncrements] = {}
+        self.large: dict[int, _LargeUpdate] = {}
 
-    def go_on(self, sli: int, step: Increment) -> None:
+    def extend(self, sli: int, step: Increment) -> None:
         """A short step from the last sample of a source to a new one."""
         ended = minute_of(step.ended)
         last = self.locked[sli].last
         if last is not None and last - ended > NEAR_MINUTES:
-            self._add_far(sli, step, 1)
-            self._cover_far(sli, (step.began, step.ended))
+            self._add_large(sli, step, 1)
+            self._cover_large(sli, (step.began, step.ended))
             return
-        tally = self._tally(sli)
-        tally.put(ended, step.good, step.total)
-        tally.covered.update(covered_minutes(step.began, step.ended))
+        minutes = self._minutes(sli)
+        minutes.put(ended, step.good, step.total)
+        minutes.covered.update(covered_minutes(step.began, step.ended))
 
     def add(self, sli: int, merged: MergeResult) -> None:
         """All that follows from samples of a source; a minute that has one of them gets a row."""
         for sign, some in ((1, merged.added), (-1, merged.removed)):
             for step in some:
                 if step.total:
-                    self.grow(sli, step, sign)
+                    self.add_increment(sli, step, sign)
         for span in merged.spans:
             self.cover(sli, span)
         for samples in merged.new.values():
             for sample in samples:
-                self.grow(sli, Increment(sample.at, sample.at, 0.0, 0.0))
+                self.add_increment(sli, Increment(sample.at, sample.at, 0.0, 0.0))
 
-    def grow(self, sli: int, step: Increment, sign: int = 1) -> None:
+    def add_increment(self, sli: int, step: Increment, sign: int = 1) -> None:
         if self._is_near(sli, step.began):
-            self._tally(sli).add((step,), sign)
+            self._minutes(sli).add((step,), sign)
         else:
-            self._add_far(sli, step, sign)
+            self._add_large(sli, step, sign)
 
     def cover(self, sli: int, span: MicrosSpan) -> None:
         if self._is_near(sli, span[0]):
-            self._tally(sli).cover((span,))
+            self._minutes(sli).cover((span,))
         else:
-            self._cover_far(sli, span)
+            self._cover_large(sli, span)
 
-    def settle(self, *, at_once: bool) -> list[dict[str, Any]]:
+    def split(self, *, at_once: bool) -> list[dict[str, Any]]:
         """Put what moves many rows to the rest, or if that is too much return what to leave."""
-        if not at_once and sum(far.reach for far in self.far.values()) > MAX_ROWS:
-            return [row for sli, far in self.far.items() for row in _deferred_rows(sli, far)]
-        for sli, far in self.far.items():
-            tally = self._tally(sli)
-            for step, sign in far.growths:
-                tally.add((step,), sign)
-            tally.cover(far.spans)
+        if not at_once and sum(large.reach for large in self.large.values()) > MAX_ROWS:
+            return [row for sli, large in self.large.items() for row in _deferred_rows(sli, large)]
+        for sli, large in self.large.items():
+            minutes = self._minutes(sli)
+            for step, sign in large.increments_to_add:
+                minutes.add((step,), sign)
+            minutes.cover(large.spans)
         return []
 
-    def _tally(self, sli: int) -> MinuteIncrements:
-        tally = self.tallies.get(sli)
-        if tally is None:
-            tally = self.tallies[sli] = MinuteIncrements()
-        return tally
+    def _minutes(self, sli: int) -> MinuteIncrements:
+        minutes = self.minutes_by_sli.get(sli)
+        if minutes is None:
+            minutes = self.minutes_by_sli[sli] = MinuteIncrements()
+        return minutes
 
     def _is_near(self, sli: int, began: int) -> bool:
         last = self.locked[sli].last
         return last is not None and last - minute_of(began) <= NEAR_MINUTES
 
-    def _add_far(self, sli: int, step: Increment, sign: int) -> None:
-        far = self._far(sli, step.began, step.ended)
-        far.growths.append((step, sign))
+    def _add_large(self, sli: int, step: Increment, sign: int) -> None:
+        large = self._large(sli, step.began, step.ended)
+        large.increments_to_add.append((step, sign))
 
-    def _cover_far(self, sli: int, span: MicrosSpan) -> None:
-        self._far(sli, *span).spans.append(span)
+    def _cover_large(self, sli: int, span: MicrosSpan) -> None:
+        self._large(sli, *span).spans.append(span)
 
-    def _far(self, sli: int, began: int, ended: int) -> _LargeUpdate:
-        far = self.far.get(sli)
-        if far is None:
-            far = self.far[sli] = _LargeUpdate()
+    def _large(self, sli: int, began: int, ended: int) -> _LargeUpdate:
+        large = self.large.get(sli)
+        if large is None:
+            large = self.large[sli] = _LargeUpdate()
         newest = max(self.locked[sli].last or 0, minute_of(ended))
-        far.reach = max(far.reach, newest - minute_of(began))
-        return far
+        large.reach = max(large.reach, newest - minute_of(began))
+        return large
 
 
 def apply_update(work: CounterUpdate, *, at_once: bool = False) -> None:
     """Add it, to SLIs that are held; what is too much, unless all shall be added `at_once`, soon
     after."""
-    left = work.settle(at_once=at_once)
-    if work.tallies:
-        writer.add_increments(work.locked, work.tallies)
+    left = work.split(at_once=at_once)
+    if work.minutes_by_sli:
+        writer.add_increments(work.locked, work.minutes_by_sli)
     with connection.cursor() as cursor:
         for start in range(0, len(left), BATCH_SIZE):
             cursor.execute(_DEFER, [orjson.dumps(left[start : start + BATCH_SIZE]).decode()])
@@ -160,16 +160,16 @@ def _apply_some() -> int:
     with connection.cursor() as cursor:
         cursor.execute(_TAKE, [slis])
         rows = cursor.fetchall()
-    tallies: dict[int, MinuteIncrements] = {}
+    minutes_by_sli: dict[int, MinuteIncrements] = {}
     for sli, began, ended, good, total, covers in rows:
-        tally = tallies.setdefault(sli, MinuteIncrements())
+        minutes = minutes_by_sli.setdefault(sli, MinuteIncrements())
         if covers:
-            tally.cover(((began, ended),))
+            minutes.cover(((began, ended),))
             continue
         sign = -1 if good < 0 or total < 0 else 1
-        tally.add((Increment(began, ended, sign * good, sign * total),), sign)
-    writer.add_increments(locked, tallies)
-    return sum(len(tally.minutes()) for tally in tallies.values()) or len(rows)
+        minutes.add((Increment(began, ended, sign * good, sign * total),), sign)
+    writer.add_increments(locked, minutes_by_sli)
+    return sum(len(minutes.minutes()) for minutes in minutes_by_sli.values()) or len(rows)
 
 
 def _due_slis() -> list[int]:
@@ -187,9 +187,9 @@ def _due_slis() -> list[int]:
     return slis
 
 
-def _deferred_rows(sli: int, far: _LargeUpdate) -> Iterable[dict[str, Any]]:
-    for step, sign in far.growths:
+def _deferred_rows(sli: int, large: _LargeUpdate) -> Iterable[dict[str, Any]]:
+    for step, sign in large.increments_to_add:
         counts = {"good": sign * step.good, "total": sign * step.total}
         yield {"sli": sli, "began": step.began, "ended": step.ended, **counts, "covers": False}
-    for began, ended in far.spans:
+    for began, ended in large.spans:
         yield {"sli": sli, "began": began, "ended": ended, "good": 0, "total": 0, "covers": True}

@@ -13,7 +13,7 @@ from slo.models import Batch
 from . import points, recorder
 from .points import RefusedEntries
 from .push_body import Delta
-from .recorder import Counted, Sample
+from .samples import CountedEvents, SampleBatch
 
 
 @transaction.atomic(savepoint=False)
@@ -38,15 +38,19 @@ def accept_batch(
 def _accept_deltas(deltas: Sequence[Delta], now: datetime) -> dict[str, Any]:
     refused = RefusedEntries()
     known = points.load_targets({delta.slo for delta in deltas})
-    counted: list[Counted] = []
+    counted: list[CountedEvents] = []
     for index, delta in enumerate(deltas):
         if points.check_entry(index, delta.source, delta.at, now, refused):
             target = points.find_target(index, delta.slo, known, refused)
             if target is not None:
                 at = delta.at or now
-                counted.append(Counted(target.sli, delta.source, at, at, delta.good, delta.total))
+                counted.append(
+                    CountedEvents(target.sli, delta.source, at, at, delta.good, delta.total)
+                )
     refused.require_some("deltas", len(deltas))
-    # Their times are samples of nothing: they tell which minutes somebody was there to count.
-    times = [Sample(one.sli, one.source, PRESENCE_BOOT, one.ended_at, 0.0, 0.0) for one in counted]
-    recorder.record_samples(times, counted=counted, now=now)
-    return {"accepted": len(counted), "duplicates": 0, "refused": refused.told()}
+    # Empty samples at their times prove in which minutes the source was there to count.
+    presence = SampleBatch()
+    for one in counted:
+        presence.add(one.sli, one.source, PRESENCE_BOOT, one.ended_at, 0.0, 0.0)
+    recorder.record_samples(presence, counted=counted, now=now)
+    return {"accepted": len(counted), "duplicates": 0, "refused": refused.to_documents()}

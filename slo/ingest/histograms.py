@@ -8,7 +8,7 @@ from datetime import datetime
 from slo.models import Sli
 
 from .push_body import Point
-from .recorder import Sample
+from .samples import SampleBatch
 
 MAX_EDGES = 5000
 """Edges of all histograms together: whoever may report must not fill the tables."""
@@ -20,32 +20,35 @@ Edge = tuple[str, str, float]
 
 
 @dataclass(frozen=True)
-class HistogramSamples:
-    """The `samples` of points: one for each edge. `whole` are the SLIs (ids) of those without an
-    edge, which every histogram has. `refused` is why some points, by their places, add too many."""
+class AddedHistograms:
+    """The outcome of :func:`add_samples`.
 
-    samples: list[Sample]
+    `whole` are the SLIs (ids) without an upper edge, one for each histogram. `refused` holds the
+    reason for each refused point, by index.
+    """
+
     whole: set[int]
     refused: dict[int, str]
 
 
-def collect_samples(points: Mapping[int, Point], now: datetime) -> HistogramSamples:
-    """What points say, by their places. The SLIs of edges are made where they are missing."""
+def add_samples(batch: SampleBatch, points: Mapping[int, Point], now: datetime) -> AddedHistograms:
+    """Add a sample for each edge of histogram points (by index) to a batch.
+
+    Missing SLIs of edges are created. Points with too many new edges are refused.
+    """
     known = _load_known(points.values())
     refused = _find_refused(points, known)
     taken = [point for index, point in points.items() if index not in refused]
     ids = _get_or_create_ids({edge for point in taken for edge in _point_edges(point)}, known, now)
-    samples = []
     for point in taken:
         buckets = point.buckets or ()
         total = buckets[-1][1]
+        at = point.at or now
         for edge, count in buckets:
             sli = ids[point.metric, point.service, edge]
-            at = point.at or now
-            sample = Sample(sli, point.source, point.boot, at, count, total, point.started_at)
-            samples.append(sample)
+            batch.add(sli, point.source, point.boot, at, count, total, point.started_at)
     whole = {sli for (_, _, edge), sli in ids.items() if edge == INFINITE}
-    return HistogramSamples(samples, whole, refused)
+    return AddedHistograms(whole, refused)
 
 
 def explain_missing_edge(threshold_ms: float, edges: Collection[float]) -> str:

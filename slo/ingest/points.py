@@ -15,7 +15,7 @@ from slo.models.objective import MAX_NAME_LENGTH
 
 from . import histograms, recorder
 from .push_body import MAX_ERRORS, Point
-from .recorder import Sample
+from .samples import SampleBatch
 
 MAX_AGE = timedelta(hours=24)
 MAX_AHEAD = timedelta(minutes=1)
@@ -44,7 +44,7 @@ class RefusedEntries:
     def add(self, index: int, name: str, why: str) -> None:
         self.reasons[index] = name, why
 
-    def told(self) -> list[dict[str, Any]]:
+    def to_documents(self) -> list[dict[str, Any]]:
         return [{"index": index, "error": why} for index, (_, why) in sorted(self.reasons.items())]
 
     def require_some(self, what: str, count: int) -> None:
@@ -62,8 +62,8 @@ def accept_points(points: Sequence[Point], *, now: datetime) -> dict[str, Any]:
     """
     refused = RefusedEntries()
     known = load_targets({point.slo for point in points if point.slo})
-    samples: list[Sample] = []
-    wanted: dict[int, Point] = {}
+    batch = SampleBatch()
+    histogram_points: dict[int, Point] = {}
     boots: dict[tuple[str, str, str, str], set[str]] = {}
     for index, point in enumerate(points):
         if not check_entry(index, point.source, point.at, now, refused):
@@ -74,18 +74,18 @@ def accept_points(points: Sequence[Point], *, now: datetime) -> dict[str, Any]:
             continue
         some.add(point.boot)
         if point.metric:
-            wanted[index] = point
-        elif sample := _sample(index, point, known, now, refused):
-            samples.append(sample)
-    edges = histograms.collect_samples(wanted, now)
-    for index, why in edges.refused.items():
+            histogram_points[index] = point
+        else:
+            _add_sample(batch, index, point, known, now, refused)
+    added = histograms.add_samples(batch, histogram_points, now)
+    for index, why in added.refused.items():
         refused.add(index, "buckets", why)
     refused.require_some("points", len(points))
-    news = recorder.record_samples([*samples, *edges.samples], now=now)
+    new = recorder.record_samples(batch, now=now)
     of_slos = {target.sli for target in known.values()}
-    new = sum(count for sli, count in news.items() if sli in of_slos or sli in edges.whole)
-    accepted = len(points) - len(refused.reasons)
-    return {"accepted": new, "duplicates": accepted - new, "refused": refused.told()}
+    accepted = sum(count for sli, count in new.items() if sli in of_slos or sli in added.whole)
+    taken = len(points) - len(refused.reasons)
+    return {"accepted": accepted, "duplicates": taken - accepted, "refused": refused.to_documents()}
 
 
 def load_targets(names: Iterable[str]) -> dict[str, SliTarget]:
@@ -136,23 +136,27 @@ def find_target(
     return found
 
 
-def _sample(
-    index: int, point: Point, known: Mapping[str, SliTarget], now: datetime, refused: RefusedEntries
-) -> Sample | None:
-    found = find_target(index, point.slo, known, refused)
-    if found is None:
-        return None
+def _add_sample(
+    batch: SampleBatch,
+    index: int,
+    point: Point,
+    known: Mapping[str, SliTarget],
+    now: datetime,
+    refused: RefusedEntries,
+) -> None:
+    target = find_target(index, point.slo, known, refused)
+    if target is None:
+        return
     good, total = point.good, point.total
     if point.buckets is not None:
-        if found.threshold_ms is None:
+        if target.threshold_ms is None:
             refused.add(index, "buckets", f"{point.slo} has no threshold; send good and total.")
-            return None
+            return
         counts = dict(point.buckets)
-        if found.threshold_ms not in counts:
-            refused.add(
-                index, "buckets", histograms.explain_missing_edge(found.threshold_ms, counts)
-            )
-            return None
-        good, total = counts[found.threshold_ms], point.buckets[-1][1]
+        if target.threshold_ms not in counts:
+            why = histograms.explain_missing_edge(target.threshold_ms, counts)
+            refused.add(index, "buckets", why)
+            return
+        good, total = counts[target.threshold_ms], point.buckets[-1][1]
     at = point.at or now
-    return Sample(found.sli, point.source, point.boot, at, good, total, point.started_at)
+    batch.add(target.sli, point.source, point.boot, at, good, total, point.started_at)

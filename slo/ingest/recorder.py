@@ -1,4 +1,4 @@
-"""Taking in samples of cumulative counters: what they add to the minutes, whatever their order."""
+"""Recording of samples of cumulative counters in the minutes of SLIs, whatever their order."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,74 +16,73 @@ from .deferred_updates import CounterUpdate
 from .fast_path import FastPath
 from .gate_events import SourceIncrement
 from .sample_merger import SampleMerger
-from .samples import Counted, Sample
-from .series_store import Key, StoredSeries
-
-__all__ = ["Counted", "Sample", "record_samples"]
+from .samples import CountedEvents, SampleBatch, SourceKey
+from .series_store import StoredSeries
 
 
 @transaction.atomic(savepoint=False)
 def record_samples(
-    samples: Iterable[Sample],
+    batch: SampleBatch,
     *,
     now: datetime,
-    counted: Sequence[Counted] = (),
+    counted: Sequence[CountedEvents] = (),
     at_once: bool = False,
     is_noted: bool = False,
 ) -> Counter[int]:
-    """Add what is told to the counters of its SLIs; returns how many samples of each were news.
+    """Add samples and counted events to the counters of their SLIs.
 
-    How old they are is the caller's business. Others that add to the same SLIs wait. What moves
-    very many rows follows soon after, unless it shall be added `at_once`. Gates are told of it,
-    unless it `is_noted` for them already.
+    Return how many samples of each SLI were new. The caller checks their age. Other writers of the
+    same SLIs wait. An update that moves very many rows follows in a tick, unless `at_once`. Gate
+    events are recorded too, unless they are already (`is_noted`).
     """
-    told: dict[Key, list[Sample]] = {}
-    for sample in samples:
-        told.setdefault(sample[:2], []).append(sample)
-    locked = writer.lock_slis({sli for sli, _ in told} | {one.sli for one in counted})
-    known = series_store.load_series(told.keys())
-    work = CounterUpdate(locked)
-    grown = _add_counted(counted, work, known)
-    going_on, placing = FastPath(), SampleMerger(work, known)
-    news: Counter[int] = Counter()
-    for key, some in told.items():
+    locked = writer.lock_slis({sli for sli, _ in batch.by_source} | {one.sli for one in counted})
+    stored = series_store.load_series(batch.by_source.keys())
+    update = CounterUpdate(locked)
+    grown = _add_counted(counted, update, stored)
+    fast_path, merger = FastPath(), SampleMerger(update, stored)
+    new: Counter[int] = Counter()
+    for key, samples in batch.by_source.items():
         if key[0] not in locked:
             continue  # Removed since it was looked up.
-        new = going_on.take(key, some, known.get(key, {}), work)
-        if new is None:
-            placing.take(key, some)
+        appended = fast_path.try_append(key, samples, stored.get(key, {}), update)
+        if appended is None:
+            merger.add(key, samples)
         else:
-            news[key[0]] += new
-    going_on.write(is_noted=is_noted)
-    placing.finish()
-    for (sli, _), new in placing.news.items():
-        news[sli] += new
-    deferred_updates.apply_update(work, at_once=at_once)
+            new[key[0]] += appended
+    fast_path.write(is_noted=is_noted)
+    merger.finish()
+    for (sli, _), count in merger.new_counts.items():
+        new[sli] += count
+    deferred_updates.apply_update(update, at_once=at_once)
     if not is_noted:
-        gate_events.record_gate_events([*grown, *placing.grown], locked)
-    return news
+        gate_events.record_gate_events([*grown, *merger.grown], locked)
+    return new
 
 
 def _add_counted(
-    counted: Iterable[Counted], work: CounterUpdate, known: Mapping[Key, Mapping[str, StoredSeries]]
+    counted: Iterable[CountedEvents],
+    update: CounterUpdate,
+    stored: Mapping[SourceKey, Mapping[str, StoredSeries]],
 ) -> list[SourceIncrement]:
-    """Add what was counted otherwise. Of what came at one moment nobody knows since when it was
-    counted, other than since the source spoke last: gates count it from then on."""
+    """Add counted events to the update; return them as increments for gates.
+
+    Events without a start time are dated from the source's last report, for gates.
+    """
     grown: list[SourceIncrement] = []
-    spoke: dict[Key, int] = {}
+    last_seen: dict[SourceKey, int] = {}
     for sli, source, began_at, ended_at, good, total in sorted(counted):
-        if sli not in work.locked:
+        if sli not in update.locked:
             continue
         ended = increments.to_micros(ended_at)
         began = min(increments.to_micros(began_at), ended)
         step = Increment(began, ended, increments.round_count(good), increments.round_count(total))
-        work.grow(sli, step)
-        work.cover(sli, (began, ended))
+        update.add_increment(sli, step)
+        update.cover(sli, (began, ended))
         if began == ended:
             key = sli, source
-            there = known.get(key, {}).get(PRESENCE_BOOT)
-            before = spoke.get(key, there.head.at if there else ended - increments.MINUTE)
-            step = step._replace(began=min(before, ended))
-            spoke[key] = ended
+            presence = stored.get(key, {}).get(PRESENCE_BOOT)
+            before = presence.head.at if presence else ended - increments.MINUTE
+            step = step._replace(began=min(last_seen.get(key, before), ended))
+            last_seen[key] = ended
         grown.append(((sli, source), step))
     return grown

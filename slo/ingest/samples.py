@@ -1,25 +1,49 @@
-"""What sources tell of SLIs. Pure."""
+"""Samples of cumulative counters, collected by source before they are recorded. Pure."""
 
 from datetime import datetime
 from typing import NamedTuple
 
+from slo.arithmetic.increments import Sample, round_count, to_micros
 
-class Sample(NamedTuple):
-    """What a boot of a source says of an SLI (its id) at a moment, counted since `started_at` if it
-    says so; all times aware. Counts are at most 2^53."""
+SourceKey = tuple[int, str]
+"""A source of an SLI: the SLI's id, and the source's name."""
 
-    sli: int
-    source: str
+
+class BootSample(NamedTuple):
+    """A sample of one boot, and since when the boot counts from zero, if it reported that."""
+
     boot: str
-    at: datetime
-    good: float
-    total: float
-    started_at: datetime | None = None
+    sample: Sample
+    started: int | None
 
 
-class Counted(NamedTuple):
-    """Events of an SLI (its id) that a source counted by itself between two moments; where they are
-    at most 2 minutes apart, that span is covered."""
+class SampleBatch:
+    """New samples, grouped by source. Counts are at most 2^53."""
+
+    def __init__(self) -> None:
+        self.by_source: dict[SourceKey, list[BootSample]] = {}
+
+    def add(
+        self,
+        sli: int,
+        source: str,
+        boot: str,
+        at: datetime,
+        good: float,
+        total: float,
+        started_at: datetime | None = None,
+    ) -> None:
+        """Add a sample of an SLI (its id); times are aware."""
+        sample = Sample(to_micros(at), round_count(good), round_count(total))
+        started = None if started_at is None else to_micros(started_at)
+        self.by_source.setdefault((sli, source), []).append(BootSample(boot, sample, started))
+
+
+class CountedEvents(NamedTuple):
+    """Events of an SLI (its id) that a source counted by itself between two moments.
+
+    If they are at most 2 minutes apart, that span is covered.
+    """
 
     sli: int
     source: str

@@ -1,21 +1,20 @@
 """The series of samples as they are kept: read around what is new, and written."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import Any, NamedTuple
 
 import orjson
 from django.db import connection
 
 from slo.arithmetic.boots import Boot
-from slo.arithmetic.increments import Sample, minute_of, to_micros
+from slo.arithmetic.increments import Sample, minute_of
 from slo.counters import postgres_arrays
+
+from .samples import SourceKey
 
 BATCH_SIZE = 20_000
 THIN_ABOVE = 60
 """Samples of one minute; of more those are left out that lie between two others."""
-Key = tuple[int, str]
-"""A source of an SLI: its id, and the source's name."""
 
 _MICROS = "(extract(epoch FROM {}) * 1000000)::bigint"
 _MOMENT = "to_timestamp({}::float8 / 1000000)"
@@ -43,28 +42,28 @@ _NEAR = """
 """
 _COLUMNS = "started bigint, first bigint, counted bigint, at bigint, good float8, total float8"
 _SET = f"""
-    {_MOMENT.format("said.started")}, {_MOMENT.format("said.first")},
-    {_MOMENT.format("said.counted")}, {_MOMENT.format("said.at")}, said.good, said.total
+    {_MOMENT.format("new.started")}, {_MOMENT.format("new.first")},
+    {_MOMENT.format("new.counted")}, {_MOMENT.format("new.at")}, new.good, new.total
 """
 _INSERT = f"""
     INSERT INTO slo_series
         (sli_id, source, boot, started_at, first_at, counted_from, at, good, total)
-    SELECT said.sli, said.source, said.boot, {_SET}
-    FROM json_to_recordset(%s::json) AS said (sli bigint, source text, boot text, {_COLUMNS})
+    SELECT new.sli, new.source, new.boot, {_SET}
+    FROM json_to_recordset(%s::json) AS new (sli bigint, source text, boot text, {_COLUMNS})
     RETURNING id, sli_id, source, boot
 """  # noqa: S608
 _UPDATE = f"""
     UPDATE slo_series s
     SET (started_at, first_at, counted_from, at, good, total) = ROW ({_SET})
-    FROM json_to_recordset(%s::json) AS said (series bigint, {_COLUMNS})
-    WHERE s.id = said.series
+    FROM json_to_recordset(%s::json) AS new (series bigint, {_COLUMNS})
+    WHERE s.id = new.series
 """  # noqa: S608
 # Of very many in one minute the last one is replaced if nothing is lost by it: if counters only
 # grew from the one before it to the one after it.
 _APPEND = f"""
     INSERT INTO slo_sample AS s (series_id, minute, at, good, total)
-    SELECT said.* FROM json_to_recordset(%s::json)
-         AS said (series bigint, minute int, at bigint[], good float8[], total float8[])
+    SELECT new.* FROM json_to_recordset(%s::json)
+         AS new (series bigint, minute int, at bigint[], good float8[], total float8[])
     ON CONFLICT (series_id, minute) DO UPDATE SET (at, good, total) = (
         SELECT s.at[:kept] || excluded.at, s.good[:kept] || excluded.good,
                s.total[:kept] || excluded.total
@@ -77,8 +76,8 @@ _APPEND = f"""
 """  # noqa: S608
 _REPLACE = """
     INSERT INTO slo_sample AS s (series_id, minute, at, good, total)
-    SELECT said.* FROM json_to_recordset(%s::json)
-         AS said (series bigint, minute int, at bigint[], good float8[], total float8[])
+    SELECT new.* FROM json_to_recordset(%s::json)
+         AS new (series bigint, minute int, at bigint[], good float8[], total float8[])
     ON CONFLICT (series_id, minute) DO UPDATE
     SET at = excluded.at, good = excluded.good, total = excluded.total
 """
@@ -94,17 +93,17 @@ class StoredSeries(NamedTuple):
     counted_from: int | None
     head: Sample
 
-    def begins_earlier(self, started_at: datetime) -> bool:
-        """Whether it began earlier than was known, if it began then."""
-        return self.started is None or to_micros(started_at) < self.started
+    def begins_later_than(self, started: int) -> bool:
+        """Return whether the stored start is later than a reported one, or unknown."""
+        return self.started is None or started < self.started
 
     def boot(self, samples: list[Sample]) -> Boot:
         return Boot(samples, self.first, self.counted_from, self.started)
 
 
-def load_series(keys: Collection[Key]) -> dict[Key, dict[str, StoredSeries]]:
+def load_series(keys: Collection[SourceKey]) -> dict[SourceKey, dict[str, StoredSeries]]:
     """The series of these sources, by boot."""
-    found: dict[Key, dict[str, StoredSeries]] = {}
+    found: dict[SourceKey, dict[str, StoredSeries]] = {}
     with connection.cursor() as cursor:
         slis, sources = (key[0] for key in keys), (key[1] for key in keys)
         cursor.execute(
@@ -134,10 +133,10 @@ def load_around(wanted: Iterable[tuple[StoredSeries, int, int]]) -> dict[int, li
 
 
 def save_series(
-    new: Sequence[tuple[Key, str, Boot, Sample]], changed: Sequence[tuple[int, Boot, Sample]]
-) -> dict[tuple[Key, str], int]:
+    new: Sequence[tuple[SourceKey, str, Boot, Sample]], changed: Sequence[tuple[int, Boot, Sample]]
+) -> dict[tuple[SourceKey, str], int]:
     """Write what series say last, each with its boot as it stands; the ids of the `new` ones."""
-    ids: dict[tuple[Key, str], int] = {}
+    ids: dict[tuple[SourceKey, str], int] = {}
     with connection.cursor() as cursor:
         for some in _slices(new):
             rows = [

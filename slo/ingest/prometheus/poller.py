@@ -5,7 +5,7 @@ Each minute is asked for once: what the counters were at its end. That is a few 
 once what was scraped until then can be found, and before the minute is judged.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,12 +16,12 @@ from django.db.models import QuerySet
 from controlplane.core.outside import names
 from slo.arithmetic.minutes import MINUTES_A_DAY, end_of, last_ended
 from slo.ingest import recorder
-from slo.ingest.recorder import Sample
+from slo.ingest.samples import SampleBatch
 from slo.models import Sli, Slo
 from slo.objectives.sources_and_actions import PROMETHEUS
 
 from . import client
-from .client import CounterQuery, CounterReading, QueryResult
+from .client import CounterQuery, QueryResult
 
 log = structlog.get_logger(__name__)
 
@@ -114,25 +114,23 @@ def _save_results(
     # Read after the lock: whoever changes a source waits for it before it forgets the old one.
     slos = Slo.objects.present().in_bulk([sli.slo_id for sli in slis])
     kept = [sli for sli in slis if _is_current(questions[sli.pk], slos.get(sli.slo_id or 0))]
-    samples = [sample for sli in kept for sample in _samples(sli, found[sli.pk].readings)]
-    recorder.record_samples(samples, now=now)
+    batch = SampleBatch()
+    readings = 0
+    for sli in kept:
+        for one in found[sli.pk].readings:
+            batch.add(sli.pk, PROMETHEUS, "", one.at, one.good, one.total)
+            readings += 1
+    recorder.record_samples(batch, now=now)
     for sli in kept:
         _update_sli(sli, questions[sli.pk], found[sli.pk], now)
     Sli.objects.bulk_update(kept, UPDATED_FIELDS)
-    return len(samples)
+    return readings
 
 
 def _is_current(question: CounterQuery, slo: Slo | None) -> bool:
     source = slo.source if slo else {}
     asked = (question.url, question.good, question.total)
     return asked == (source.get("url"), source.get("good"), source.get("total"))
-
-
-def _samples(sli: Sli, readings: Iterable[CounterReading]) -> list[Sample]:
-    return [
-        Sample(sli=sli.pk, source=PROMETHEUS, boot="", at=one.at, good=one.good, total=one.total)
-        for one in readings
-    ]
 
 
 def _update_sli(sli: Sli, question: CounterQuery, found: QueryResult, now: datetime) -> None:

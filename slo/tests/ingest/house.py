@@ -1,14 +1,15 @@
 """SLOs to count for, and samples as sources send them."""
 
+from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 from slo.arithmetic.increments import from_micros
 from slo.counters import reader, slis
 from slo.ingest import recorder
-from slo.ingest.recorder import Sample
+from slo.ingest.samples import SampleBatch
 from slo.models import Sli, Slo
 
 from .oracle import Told
@@ -16,6 +17,25 @@ from .oracle import Told
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 MINUTE = int(NOW.timestamp()) // 60
 """The minute that ends at NOW."""
+
+
+class SentSample(NamedTuple):
+    """A sample of an SLI (its id) as a source sends it."""
+
+    sli: int
+    source: str
+    boot: str
+    at: datetime
+    good: float
+    total: float
+    started_at: datetime | None = None
+
+
+def record(samples: Iterable[SentSample], now: datetime = NOW, **options: Any) -> Counter[int]:
+    batch = SampleBatch()
+    for one in samples:
+        batch.add(*one)
+    return recorder.record_samples(batch, now=now, **options)
 
 
 def objective(name: str = "core-availability", **fields: Any) -> Sli:
@@ -30,9 +50,9 @@ def at(seconds: float) -> datetime:
     return NOW + timedelta(seconds=seconds)
 
 
-def sample(sli: Sli, seconds: float, good: float, total: float, **more: Any) -> Sample:
+def sample(sli: Sli, seconds: float, good: float, total: float, **more: Any) -> SentSample:
     """One that was taken so many seconds after NOW, or before."""
-    return Sample(
+    return SentSample(
         sli.pk,
         more.pop("source", "a"),
         more.pop("boot", "1"),
@@ -46,7 +66,7 @@ def sample(sli: Sli, seconds: float, good: float, total: float, **more: Any) -> 
 def push(sli: Sli, told: Iterable[Told], now: datetime = NOW, **options: Any) -> int:
     """Take in what the oracle was told as well."""
     samples = [
-        Sample(
+        SentSample(
             sli.pk,
             one.source,
             one.boot,
@@ -57,7 +77,7 @@ def push(sli: Sli, told: Iterable[Told], now: datetime = NOW, **options: Any) ->
         )
         for one in told
     ]
-    return recorder.record_samples(samples, now=now, **options)[sli.pk]
+    return record(samples, now=now, **options)[sli.pk]
 
 
 def counted(sli: Sli, first: int, last: int) -> list[tuple[float, float, int]]:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from slo.ingest import deferred_updates, recorder
+from slo.ingest import deferred_updates
 from slo.models import Delayed, Minute, Sli
 
-from .house import MINUTE, NOW, at, counted, objective, sample
+from .house import MINUTE, NOW, at, counted, objective, record, sample
 
 pytestmark = pytest.mark.django_db
 
@@ -24,7 +24,7 @@ def slis() -> list[Sli]:
 def long_running(slis: list[Sli]) -> None:
     """Processes that began to count a day ago, and are heard of for the first time."""
     told = [sample(sli, 0, 1440, 1440, started_at=at(-86_400)) for sli in slis]
-    recorder.record_samples(told, now=NOW)
+    record(told, now=NOW)
 
 
 def test_few_that_began_long_ago_are_there_at_once(slis: list[Sli]) -> None:
@@ -48,11 +48,11 @@ def test_many_that_began_long_ago_follow(few_rows: None, slis: list[Sli]) -> Non
 
 
 def test_what_goes_on_meanwhile_is_there_at_once(few_rows: None, slis: list[Sli]) -> None:
-    recorder.record_samples([sample(sli, -60, 0, 0, source="b") for sli in slis], now=NOW)
+    record([sample(sli, -60, 0, 0, source="b") for sli in slis], now=NOW)
     long_running(slis)
 
-    recorder.record_samples([sample(sli, 0, 5, 5, source="b") for sli in slis], now=NOW)
-    recorder.record_samples([sample(sli, 30, 1441, 1441) for sli in slis], now=NOW)
+    record([sample(sli, 0, 5, 5, source="b") for sli in slis], now=NOW)
+    record([sample(sli, 30, 1441, 1441) for sli in slis], now=NOW)
 
     assert {counted(sli, MINUTE + 1, MINUTE + 1)[0] for sli in slis} == {(6, 6, 2)}
     deferred_updates.apply_deferred(most=10**6)
@@ -62,9 +62,9 @@ def test_what_goes_on_meanwhile_is_there_at_once(few_rows: None, slis: list[Sli]
 def test_day_that_comes_late_is_taken_away_again_where_it_was_spread(
     few_rows: None, slis: list[Sli]
 ) -> None:
-    recorder.record_samples([sample(sli, -86_400, 0, 0) for sli in slis], now=NOW)
-    recorder.record_samples([sample(sli, 0, 1440, 1440) for sli in slis], now=NOW)
-    recorder.record_samples([sample(sli, -43_200, 0, 0) for sli in slis], now=NOW)
+    record([sample(sli, -86_400, 0, 0) for sli in slis], now=NOW)
+    record([sample(sli, 0, 1440, 1440) for sli in slis], now=NOW)
+    record([sample(sli, -43_200, 0, 0) for sli in slis], now=NOW)
     assert Delayed.objects.filter(good__lt=0).count() == len(slis)
 
     deferred_updates.apply_deferred(most=10**6)

@@ -9,13 +9,12 @@ from django.test.utils import CaptureQueriesContext
 
 from slo.counters import compaction, removed_slos, retention
 from slo.evaluation import evaluator, statuses
-from slo.ingest import deferred_updates, recorder
-from slo.ingest.recorder import Sample as Told
+from slo.ingest import deferred_updates
 from slo.models import Alert, Exclusion, Hour, Minute, Sample, Series, Sli, Slo, Standing
 from slo.models.counters import IMPORTED
 from slo.thresholds import forgetting
 
-from .house import MINUTE, NOW, counted, objective
+from .house import MINUTE, NOW, SentSample, counted, objective, record
 
 pytestmark = pytest.mark.django_db
 
@@ -28,8 +27,8 @@ def sli() -> Sli:
 
 
 def tell(sli: Sli, days_ago: float, total: float, *, source: str = "a", boot: str = "1") -> None:
-    told = [Told(sli.pk, source, boot, NOW - days_ago * DAY, total, total)]
-    recorder.record_samples(told, now=NOW, at_once=True, is_noted=True)
+    told = [SentSample(sli.pk, source, boot, NOW - days_ago * DAY, total, total)]
+    record(told, now=NOW, at_once=True, is_noted=True)
 
 
 def forget() -> None:
@@ -60,7 +59,7 @@ def test_source_that_is_silent_for_long_is_forgotten_as_a_whole(sli: Sli) -> Non
 
 
 def test_of_very_many_boots_the_newest_are_kept(sli: Sli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retention, "BOOTS_KEPT", 3)
+    monkeypatch.setattr(retention, "MAX_BOOTS_KEPT", 3)
     for ago in range(6, 0, -1):
         tell(sli, ago, 5, boot=str(ago))
     tell(sli, 6, 5, source="b")
@@ -166,8 +165,8 @@ def test_what_is_left_to_a_tick_for_an_slo_that_is_gone_goes_with_it(
     sli: Sli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deferred_updates, "MAX_ROWS", 10)
-    late = Told(sli.pk, "a", "", NOW, 5, 5, NOW - 10 * DAY)
-    recorder.record_samples([late], now=NOW, is_noted=True)
+    late = SentSample(sli.pk, "a", "", NOW, 5, 5, NOW - 10 * DAY)
+    record([late], now=NOW, is_noted=True)
     Slo.objects.filter(pk=sli.slo_id).update(removed_at=NOW)
 
     removed_slos.purge_removed(NOW + 36 * DAY, most=1000)

@@ -15,12 +15,11 @@ from controlplane.core.actors import system
 from controlplane.core.gates.models import EventCount
 from controlplane.core.http.tests.callers import at_once
 from slo.counters import compaction
-from slo.ingest import client_reports, deltas, points, recorder
+from slo.ingest import client_reports, deltas, points
 from slo.ingest.push_body import Delta, Point
-from slo.ingest.recorder import Sample
 from slo.models import Batch, Reported, Sli
 
-from .house import MINUTE, NOW, at, counted, objective
+from .house import MINUTE, NOW, SentSample, at, counted, objective, record
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -34,10 +33,10 @@ def slis() -> list[Sli]:
     return [objective(f"slo-{n}") for n in range(SLIS)]
 
 
-def samples(slis: list[Sli], source: str, seed: int) -> list[list[Sample]]:
+def samples(slis: list[Sli], source: str, seed: int) -> list[list[SentSample]]:
     """A source says ten events more of each SLI every 20 s, in batches of any order."""
     told = [
-        [Sample(sli.pk, source, "", at(20 * n - 3600), 10 * n, 10 * n) for sli in slis]
+        [SentSample(sli.pk, source, "", at(20 * n - 3600), 10 * n, 10 * n) for sli in slis]
         for n in range(ROUNDS)
     ]
     random = Random(seed)
@@ -46,8 +45,8 @@ def samples(slis: list[Sli], source: str, seed: int) -> list[list[Sample]]:
     return told
 
 
-def pushed(batches: list[list[Sample]]) -> int:
-    return sum(sum(recorder.record_samples(batch, now=NOW).values()) for batch in batches)
+def pushed(batches: list[list[SentSample]]) -> int:
+    return sum(sum(record(batch, now=NOW).values()) for batch in batches)
 
 
 def totals(slis: list[Sli]) -> set[tuple[float, float]]:
@@ -88,10 +87,10 @@ def test_batches_out_of_order_and_minutes_that_are_packed_lose_nothing(slis: lis
 
 def test_packing_waits_for_whoever_adds(slis: list[Sli]) -> None:
     pushed(samples(slis, "host", 1))
-    late = [Sample(slis[0].pk, "late", "", at(20 * n - 3590), 7 * n, 7 * n) for n in range(2)]
+    late = [SentSample(slis[0].pk, "late", "", at(20 * n - 3590), 7 * n, 7 * n) for n in range(2)]
     with ThreadPoolExecutor(1) as pool:
         with transaction.atomic():
-            recorder.record_samples(late, now=NOW)
+            record(late, now=NOW)
             packing_done = pool.submit(packed_by_another)
             with pytest.raises(TimeoutError):
                 packing_done.result(timeout=0.5)

@@ -5,12 +5,10 @@ from datetime import timedelta
 import pytest
 
 from slo.counters import compaction, reader, retention
-from slo.ingest import recorder
-from slo.ingest.recorder import Sample as Told
 from slo.models import Batch, Hour, Minute, Sample, Series, Sli
 from slo.models.counters import IMPORTED
 
-from .house import MINUTE, NOW, at, counted, objective, sample
+from .house import MINUTE, NOW, SentSample, at, counted, objective, record, sample
 
 pytestmark = pytest.mark.django_db
 
@@ -26,14 +24,14 @@ def sli() -> Sli:
 def push(sli: Sli, *minutes_ago: float, source: str = "a") -> None:
     """A source counts an event a minute."""
     told = [sample(sli, -60 * ago, 1e6 - ago, 1e6 - ago, source=source) for ago in minutes_ago]
-    recorder.record_samples(told, now=NOW, at_once=True, is_noted=True)
+    record(told, now=NOW, at_once=True, is_noted=True)
 
 
 def push_pairs(sli: Sli, *minutes_ago: float) -> None:
     """It counts an event in the minute after each of these, and none in between."""
     for number, ago in enumerate(minutes_ago):
         told = [sample(sli, -60 * ago + 60 * n, number + n, number + n) for n in (0, 1)]
-        recorder.record_samples(told, now=NOW, at_once=True, is_noted=True)
+        record(told, now=NOW, at_once=True, is_noted=True)
 
 
 def test_whole_hours_older_than_three_days_are_packed(sli: Sli) -> None:
@@ -92,9 +90,9 @@ def test_what_comes_into_packed_hours_is_put_there(sli: Sli) -> None:
 def test_first_minute_after_what_is_packed_can_still_be_covered(sli: Sli) -> None:
     push(sli, *range(300, 200, -1))
     compaction.compact_minutes(NOW + 3 * DAY - timedelta(hours=1), most=1000)
-    recorder.record_samples([sample(sli, -600, 5, 5, source="b")], now=NOW)
+    record([sample(sli, -600, 5, 5, source="b")], now=NOW)
 
-    recorder.record_samples([sample(sli, -630, 5, 5, source="b")], now=NOW)
+    record([sample(sli, -630, 5, 5, source="b")], now=NOW)
 
     assert [row[2] for row in counted(sli, MINUTE - 11, MINUTE - 9)] == [99, 100, 100]
 
@@ -162,7 +160,7 @@ def test_late_sample_after_a_long_gap_finds_what_was_before_it(sli: Sli) -> None
     push(sli, 40 * 60, 0)
     retention.purge_samples(NOW, at_once=10, most=100)
 
-    recorder.record_samples([sample(sli, -20 * 3600, 1e6 - 40 * 60, 1e6 - 40 * 60)], now=NOW)
+    record([sample(sli, -20 * 3600, 1e6 - 40 * 60, 1e6 - 40 * 60)], now=NOW)
 
     assert counted(sli, MINUTE - 20 * 60, MINUTE - 20 * 60)[0][:2] == (0, 0)
     assert counted(sli, MINUTE, MINUTE)[0][:2] == (2400, 2400)
@@ -171,15 +169,15 @@ def test_late_sample_after_a_long_gap_finds_what_was_before_it(sli: Sli) -> None
 def test_boots_that_are_gone_are_forgotten_but_their_source_is_known(
     sli: Sli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retention, "BOOTS_KEPT", 1)
+    monkeypatch.setattr(retention, "MAX_BOOTS_KEPT", 1)
     for boot, days in (("1", 20), ("2", 10), ("3", 9)):
-        told = Told(sli.pk, "a", boot, NOW - days * DAY, 5, 5)
-        recorder.record_samples([told], now=NOW, at_once=True, is_noted=True)
+        told = SentSample(sli.pk, "a", boot, NOW - days * DAY, 5, 5)
+        record([told], now=NOW, at_once=True, is_noted=True)
     retention.purge_samples(NOW, at_once=10, most=100)
     retention.purge_old(NOW, at_once=10, most=100)
 
     assert [one.boot for one in Series.objects.all()] == ["3"]
-    recorder.record_samples([Told(sli.pk, "a", "4", NOW, 7, 7)], now=NOW)
+    record([SentSample(sli.pk, "a", "4", NOW, 7, 7)], now=NOW)
     assert counted(sli, MINUTE, MINUTE)[0][:2] == (17, 17)
 
 

@@ -5,12 +5,10 @@ from datetime import timedelta
 import pytest
 
 from controlplane.core.gates.models import EventCount
-from slo.ingest import recorder
-from slo.ingest.recorder import Sample
 from slo.ingest.series_store import THIN_ABOVE
 from slo.models import Minute, Series, Sli
 
-from .house import MINUTE, NOW, at, counted, objective, sample
+from .house import MINUTE, NOW, SentSample, at, counted, objective, record, sample
 
 pytestmark = pytest.mark.django_db
 
@@ -20,8 +18,8 @@ def sli() -> Sli:
     return objective()
 
 
-def add(*samples: Sample) -> int:
-    return sum(recorder.record_samples(samples, now=NOW).values())
+def add(*samples: SentSample) -> int:
+    return sum(record(samples, now=NOW).values())
 
 
 def total(sli: Sli, minute: int = MINUTE) -> tuple[float, float, int]:
@@ -224,9 +222,9 @@ def test_counters_of_an_slo_that_was_removed_meanwhile_are_left_alone(sli: Sli) 
 
 def test_late_by_a_day_moves_all_that_came_after(sli: Sli) -> None:
     add(sample(sli, -86400, 0, 0), sample(sli, -60, 0, 0), sample(sli, 0, 6, 6))
-    add(Sample(sli.pk, "late", "", NOW - timedelta(hours=23), 0, 0))
+    add(SentSample(sli.pk, "late", "", NOW - timedelta(hours=23), 0, 0))
 
-    add(Sample(sli.pk, "late", "", NOW - timedelta(hours=23) + timedelta(minutes=1), 4, 4))
+    add(SentSample(sli.pk, "late", "", NOW - timedelta(hours=23) + timedelta(minutes=1), 4, 4))
 
     assert total(sli, MINUTE - 23 * 60 + 1)[:2] == (4, 4)
     assert total(sli)[:2] == (10, 10)

@@ -1,0 +1,85 @@
+"""Events of SLOs over short spans, which the gates of ramps read: written by apps, summed here."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import orjson
+from django.db import connection
+
+INSERT = "INSERT INTO core_eventcount (slo, instance, began_at, ended_at, good, total)"
+"""The head of an INSERT, for statements that write event counts along with rows of their own."""
+BATCH_SIZE = 20_000
+_INSERT_ROWS = f"""
+    {INSERT}
+    SELECT slo, instance, to_timestamp(began::float8 / 1000000),
+           to_timestamp(ended::float8 / 1000000), good, total
+    FROM json_to_recordset(%s::json)
+         AS added (slo text, instance text, began bigint, ended bigint, good bigint, total bigint)
+"""  # noqa: S608
+# Counts that began and ended before `first`, and those that ended after `last`. A count that began
+# before `start` and ended between the two is part of the caller's minutes: it is subtracted.
+_EDGES = """
+    SELECT coalesce(head.good, 0) + coalesce(tail.good, 0) - coalesce(across.good, 0),
+           coalesce(head.total, 0) + coalesce(tail.total, 0) - coalesce(across.total, 0)
+    FROM unnest(%(slos)s::text[], %(starts)s::timestamptz[], %(firsts)s::timestamptz[],
+                %(lasts)s::timestamptz[])
+         WITH ORDINALITY AS asked (slo, start, first, last, place)
+    LEFT JOIN LATERAL (
+        SELECT sum(good) AS good, sum(total) AS total FROM core_eventcount
+        WHERE slo = asked.slo AND began_at >= asked.start AND began_at <= asked.first
+          AND ended_at <= asked.first
+    ) head ON true
+    LEFT JOIN LATERAL (
+        SELECT sum(good) AS good, sum(total) AS total FROM core_eventcount
+        WHERE slo = asked.slo AND began_at >= greatest(asked.start, asked.last - %(longest)s)
+          AND began_at <= %(now)s AND ended_at > asked.last AND ended_at <= %(now)s
+    ) tail ON true
+    LEFT JOIN LATERAL (
+        SELECT sum(good) AS good, sum(total) AS total FROM core_eventcount
+        WHERE slo = asked.slo AND began_at >= asked.start - %(longest)s AND began_at < asked.start
+          AND ended_at > asked.first AND ended_at <= asked.last
+    ) across ON true
+    ORDER BY asked.place
+"""
+
+
+@dataclass(frozen=True)
+class EdgeSpan:
+    """A span of an SLO that begins at `start`, without the part from `first` to `last`."""
+
+    slo: str
+    start: datetime
+    first: datetime
+    last: datetime
+
+
+def record(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write event counts: `slo`, `instance`, `began` and `ended` (microseconds since 1970), `good`
+    and `total`."""
+    with connection.cursor() as cursor:
+        for start in range(0, len(rows), BATCH_SIZE):
+            chunk = orjson.dumps(rows[start : start + BATCH_SIZE]).decode()
+            cursor.execute(_INSERT_ROWS, [chunk])
+
+
+def sum_edges(
+    spans: Iterable[EdgeSpan], *, longest: timedelta, now: datetime
+) -> list[tuple[int, int]]:
+    """Return the good and total events at both ends of each span, up to now.
+
+    A count over more than `longest` is ignored where it crosses an end.
+    """
+    spans = list(spans)
+    arguments: dict[str, Any] = {
+        "slos": [span.slo for span in spans],
+        "starts": [span.start for span in spans],
+        "firsts": [span.first for span in spans],
+        "lasts": [span.last for span in spans],
+        "now": now,
+        "longest": longest,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_EDGES, arguments)
+        return [(good, total) for good, total in cursor.fetchall()]
