@@ -66,8 +66,7 @@ def measure() -> list[Judging]:
 
 def _measured(count: int, days: int) -> Judging:
     from controlplane.core.clock import db_now
-    from slo.arithmetic.minutes import end_of
-    from slo.evaluation.status import EVALUATION_DELAY
+    from slo.arithmetic.minutes import EVALUATION_DELAY, end_of
 
     now = db_now()
     last = _lay(count, days, now)

@@ -3,25 +3,20 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from django.db.models import Case, IntegerField, QuerySet, Subquery, Value, When
+from django.db.models import QuerySet, Subquery
 from django.urls import reverse
 
+from controlplane.core import threshold_metrics
 from controlplane.core.durations import readable
 from controlplane.core.page_registry import Waiting
 from slo.arithmetic.minutes import end_of
-from slo.models import Alert, Sli, Slo, Standing, Turn
-from slo.models.alerts import SEVERITIES
-from slo.thresholds import waiting
+from slo.models import Alert, Sli, Slo, Standing, ThresholdRule, Turn
+from slo.models.alerts import WORST_FIRST
 
 MAX_ITEMS = 100
 LONG_UNKNOWN = timedelta(hours=1)
 STOPPED_AFTER = timedelta(minutes=5)
 """So long after the last minute that was judged, somebody has to look why."""
-
-WORST_FIRST = Case(
-    *(When(severity=name, then=Value(place)) for place, name in enumerate(SEVERITIES)),
-    output_field=IntegerField(),
-)
 
 
 def present_slos(_now: datetime) -> QuerySet[Slo]:
@@ -49,7 +44,7 @@ def exhausted_statuses(_now: datetime) -> QuerySet[Standing]:
 def list_alerts(now: datetime) -> Sequence[Waiting]:
     """Alerts that are open and that nobody has acknowledged, the worst first; but for those of what
     waits by itself, as an open breaker does."""
-    shown = waiting.exclude_duplicates(unacknowledged_alerts(now), now).order_by(
+    shown = _exclude_duplicates(unacknowledged_alerts(now), now).order_by(
         WORST_FIRST, "opened_at", "pk"
     )
     return [
@@ -144,6 +139,15 @@ def list_evaluation_stopped(now: datetime) -> Sequence[Waiting]:
             since=since,
         )
     ]
+
+
+def _exclude_duplicates(alerts: QuerySet[Alert], now: datetime) -> QuerySet[Alert]:
+    """Leave out alerts whose subject waits by itself, such as an open breaker."""
+    for rule in ThresholdRule.objects.filter(pk__in=alerts.order_by().values("threshold_id")):
+        known = threshold_metrics.find(rule.metric)
+        if known is not None and known[0].waiting is not None:
+            alerts = alerts.exclude(rule=rule.name, subject__in=list(known[0].waiting(now)))
+    return alerts
 
 
 def _page(slo: Slo) -> str:

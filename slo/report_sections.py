@@ -12,6 +12,7 @@ from slo.arithmetic.minutes import last_ended
 from slo.evaluation import budgets as judged
 from slo.evaluation.budgets import SpentBudget
 from slo.models import Alert, Slo
+
 MAX_ROWS = 50
 CHARTS = 3
 LOW = 0.25

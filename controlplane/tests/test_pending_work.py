@@ -16,7 +16,7 @@ from controlplane.core.instances.models import Instance
 from controlplane.core.jobs.models import Job
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.trip_requests.models import TripRequest
-from slo.evaluation.status import due_minute
+from slo.arithmetic.minutes import due_minute
 from slo.models import Delayed, Reported, Sli, Slo, Turn
 from switches.models import Episode, Switch
 

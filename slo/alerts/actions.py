@@ -5,7 +5,7 @@ Whatever is done twice is done once: each has a key that names the alert.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from django.db.models import Exists, OuterRef, Q, QuerySet, Value
@@ -17,19 +17,14 @@ from controlplane.core.gates import holds
 from controlplane.core.gates.models import Hold
 from controlplane.core.trip_requests import services as trip_requests
 from controlplane.core.trip_requests.models import TripRequest
-from slo.arithmetic.evaluate import FIRING, UNKNOWN
 from slo.arithmetic.objective import PAGE, TICKET
-from slo.evaluation.evaluator import EvaluatedSlo
-from slo.evaluation.statuses import RuleSince
 from slo.models import Alert, Slo
+from slo.models.objective import HOLD_RAMPS, TRIP
 
 from . import notifications
 
-TRIP, HOLD_RAMPS = "trip", "hold_ramps"
 LABELS = {"page": (PAGE,), "ticket": (TICKET,), "any": (PAGE, TICKET)}
 ESCALATED_SEVERITIES = ("critical", "warning")
-UNKNOWN_GRACE = timedelta(minutes=5)
-"""So long nothing may be known before an action that is to fail closed does."""
 SOURCE_PREFIX = "slo:"
 MAX_SOURCE_LENGTH = 120
 ALERT_PREFIX, UNKNOWN_PREFIX = "alert:", "unknown:"
@@ -38,7 +33,7 @@ END_SUFFIX = ":over"
 
 
 @dataclass(frozen=True)
-class _PlannedAction:
+class PlannedAction:
     """An action that is to follow; `time` tells one occasion from the next, where `key` does
     not."""
 
@@ -71,7 +66,7 @@ def start_escalations(alerts: Sequence[Alert], now: datetime) -> None:
 
 def run_alert_actions(alerts: Sequence[Alert], now: datetime) -> None:
     """What their SLOs say that follows alerts which have opened, in the caller's transaction."""
-    _perform([deed for alert in alerts for deed in _plan_alert_actions(alert)], now)
+    perform([deed for alert in alerts for deed in _plan_alert_actions(alert)], now)
 
 
 def end_actions(ids: Collection[int], now: datetime) -> None:
@@ -81,63 +76,22 @@ def end_actions(ids: Collection[int], now: datetime) -> None:
     _end_for_keys(subjects, now)
 
 
-def run_unknown_actions(
-    seen: Sequence[EvaluatedSlo], since: RuleSince, at: datetime, now: datetime
-) -> None:
-    """What follows while nothing is known of SLOs with an action that is to fail closed then; once
-    something is, or nobody wants that any more, what was done is over. What was done for one that
-    can't be judged stays. In the caller's transaction."""
-    minutes = int(UNKNOWN_GRACE.total_seconds() / 60)
-    due: list[_PlannedAction] = []
-    standing: list[_PlannedAction] = []
-    for one in seen:
-        said = f"Nothing has been known of the SLO {one.slo.name} for {minutes} minutes"
-        page = notifications.slo_path(one.slo)
-        for place, action in enumerate(one.slo.actions):
-            if action.get("on_unknown") != "act":
-                continue
-            key = f"{UNKNOWN_PREFIX}{one.slo.pk}.{place}"
-            begun = _unknown_since(action, one, since.get(one.slo.pk, {}))
-            if begun is None and not one.error:
-                continue
-            evidence = {"slo": one.slo.name, "unknown_since": timestamp(begun or at)}
-            time = f"@{begun or at:%Y%m%dT%H%M}"
-            standing.append(_PlannedAction(action, one.slo, key, said, page, evidence, time))
-            if begun is not None and begun <= at - UNKNOWN_GRACE:
-                due.append(standing[-1])
-    _perform(due, now)
-    _withdraw_others(standing, now)
-
-
-def _unknown_since(
-    action: Mapping[str, Any], seen: EvaluatedSlo, since: Mapping[str, datetime]
-) -> datetime | None:
-    """Since when nothing has been known of a label that the action is for: none of its rules fires,
-    and one is unknown."""
-    for label in LABELS[action.get("on", PAGE)]:
-        rules = [one for one in seen.evaluation.rules if one.rule.severity == label]
-        blind = [one.rule.key for one in rules if one.state == UNKNOWN]
-        if blind and not any(one.state == FIRING for one in rules):
-            return min((since[key] for key in blind if key in since), default=None)
-    return None
-
-
-def _plan_alert_actions(alert: Alert) -> Iterator[_PlannedAction]:
+def _plan_alert_actions(alert: Alert) -> Iterator[PlannedAction]:
     if alert.slo is None:
         return
     for action in alert.slo.actions:
         if alert.label in LABELS.get(action.get("on", PAGE), ()):
             key, page = notifications.alert_subject(alert), notifications.alert_path(alert)
-            yield _PlannedAction(action, alert.slo, key, alert.said, page, _evidence(alert))
+            yield PlannedAction(action, alert.slo, key, alert.said, page, _evidence(alert))
 
 
-def _perform(deeds: Sequence[_PlannedAction], now: datetime) -> None:
+def perform(deeds: Sequence[PlannedAction], now: datetime) -> None:
     """Do what was not done yet: an alert may wait for a minute until it is told of."""
     _hold_ramps([one for one in deeds if one.action["do"] == HOLD_RAMPS], now)
     _request_trips([one for one in deeds if one.action["do"] == TRIP], now)
 
 
-def _hold_ramps(deeds: Sequence[_PlannedAction], now: datetime) -> None:
+def _hold_ramps(deeds: Sequence[PlannedAction], now: datetime) -> None:
     if not deeds:
         return
     keys = Hold.objects.filter(key__in={one.key for one in deeds}).values_list("key", flat=True)
@@ -154,7 +108,7 @@ def _hold_ramps(deeds: Sequence[_PlannedAction], now: datetime) -> None:
         holds.place(key=one.key, service=service, slos=slos, why=one.said, path=one.path, now=now)
 
 
-def _request_trips(deeds: Sequence[_PlannedAction], now: datetime) -> None:
+def _request_trips(deeds: Sequence[PlannedAction], now: datetime) -> None:
     if not deeds:
         return
     rows = TripRequest.objects.filter(key__in={one.request for one in deeds})
@@ -174,7 +128,7 @@ def _request_trips(deeds: Sequence[_PlannedAction], now: datetime) -> None:
         )
 
 
-def _withdraw_others(blind: Sequence[_PlannedAction], now: datetime) -> None:
+def end_all_but(active: Sequence[PlannedAction], now: datetime) -> None:
     """Nothing is held or asked for ever: what is done neither for these nor for an alert that is
     open, by an action that is still there, is over."""
     held = Hold.objects.filter(Q(key__startswith=ALERT_PREFIX) | Q(key__startswith=UNKNOWN_PREFIX))
@@ -189,7 +143,7 @@ def _withdraw_others(blind: Sequence[_PlannedAction], now: datetime) -> None:
     alerts = [_alert_id(one) for one in {*keys, *(one.fingerprint for one in asked)}]
     rows = Alert.objects.filter(pk__in=[pk for pk in alerts if pk], resolved_at__isnull=True)
     wanted = [
-        *blind,
+        *active,
         *(deed for one in rows.select_related("slo") for deed in _plan_alert_actions(one)),
     ]
     holding = {one.key for one in wanted if one.action["do"] == HOLD_RAMPS}

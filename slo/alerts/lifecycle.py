@@ -14,7 +14,7 @@ from controlplane.core.escalation import services as escalation
 from controlplane.core.live.notes import changed
 from controlplane.core.values import require_readable
 from slo.arithmetic.hysteresis import AlertKey, FiringRule, OpenAlert, plan_changes
-from slo.evaluation.status import due_minute
+from slo.arithmetic.minutes import due_minute
 from slo.models import Alert, Turn
 
 from . import actions, locks, notifications

@@ -8,9 +8,10 @@ from rest_framework import serializers
 from slo import resources
 from slo.models import Alert, Exclusion, Slo
 from slo.models.alerts import SEVERITIES
+from slo.models.objective import HOLD_RAMPS, PROMETHEUS, PUSH, TRIP
 from slo.objectives import documents, presets
 from slo.objectives.rules import SEVERITIES as LABELS
-from slo.objectives.sources_and_actions import ON, ON_UNKNOWN, PROMETHEUS, PUSH, TRIP
+from slo.objectives.sources_and_actions import ON, ON_UNKNOWN
 
 STATES = ("ok", "firing", "unknown")
 ALERT_STATES = ("open", "acknowledged", "resolved")
@@ -54,7 +55,7 @@ ACTIONS = {
         "required": ["do"],
         "properties": {
             "on": {"type": "string", "enum": [*ON], "default": "page"},
-            "do": {"type": "string", "enum": [TRIP, "hold_ramps"]},
+            "do": {"type": "string", "enum": [TRIP, HOLD_RAMPS]},
             "switch": {"type": "string", "description": "To trip: `experiment:x`; never global."},
             "expires_in": {"type": "string", "description": "Of the trip: `90s` to `30d`; 1h."},
             "on_unknown": {

@@ -17,7 +17,7 @@ from slo import resources
 from slo.arithmetic.minutes import end_of
 from slo.backtests import history
 from slo.backtests.replay import limit_backtests
-from slo.evaluation.status import load_status
+from slo.evaluation.evaluator import load_status
 from slo.models import Slo
 from slo.objectives import services
 from slo.objectives.permissions import require_admin

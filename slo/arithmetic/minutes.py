@@ -10,6 +10,8 @@ from controlplane.core import durations
 
 MINUTE_SECONDS = 60
 MINUTES_A_DAY = 24 * 60
+EVALUATION_DELAY = timedelta(seconds=20)
+"""A minute is evaluated this long after its end, so that its reports and samples have arrived."""
 _MINUTE = timedelta(minutes=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -22,6 +24,11 @@ def minute_of(at: datetime) -> int:
 def last_ended(at: datetime) -> int:
     """Return the last minute that is over at this moment."""
     return (at - _EPOCH) // _MINUTE
+
+
+def due_minute(now: datetime) -> int:
+    """Return the minute that is due to be evaluated."""
+    return last_ended(now - EVALUATION_DELAY)
 
 
 def end_of(minute: int) -> datetime:

@@ -14,13 +14,12 @@ from slo.arithmetic.evaluate import (
     is_above,
     unknown_evaluation,
 )
-from slo.arithmetic.minutes import end_of, last_ended
+from slo.arithmetic.minutes import due_minute, end_of, last_ended
 from slo.arithmetic.objective import PAGE, TICKET, BurnRateRule, Objective
 from slo.arithmetic.windows import measure_window, merge_spans, window_minutes
 from slo.counters import reader
 from slo.counters.reader import CounterHistory
 from slo.evaluation import objective_loader
-from slo.evaluation.status import due_minute
 from slo.models import Sli, Slo
 
 from . import replay

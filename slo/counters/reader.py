@@ -12,7 +12,7 @@ from typing import Any
 from django.db import connection
 
 from slo.arithmetic.counts import ZERO, Counters
-from slo.models import Hour, Sli
+from slo.models import Hour, Sli, Slo
 
 from . import postgres_arrays
 
@@ -110,3 +110,9 @@ def retained_from(sli_id: int) -> int | None:
     """The minute before which all of an SLI is forgotten; null if nothing is."""
     is_forgotten = Hour.objects.filter(sli=sli_id, hour=ORIGIN).exists()
     return load_first_minute(sli_id) if is_forgotten else None
+
+
+def get_or_create_sli(slo: Slo) -> Sli:
+    """Return the counters of an SLO; they are created together with it."""
+    sli, _ = Sli.objects.get_or_create(slo=slo, defaults={"created_at": slo.created_at})
+    return sli

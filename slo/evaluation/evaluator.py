@@ -2,15 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
+from typing import Any
 
 import structlog
 
+from controlplane.core.clock import db_now
 from slo.arithmetic import evaluate, windows
 from slo.arithmetic.counts import Counters
 from slo.arithmetic.evaluate import Evaluation
-from slo.arithmetic.minutes import end_of
+from slo.arithmetic.minutes import due_minute, end_of, last_ended
 from slo.arithmetic.objective import Objective
 from slo.counters import reader
 from slo.models import Sli, Slo
@@ -68,6 +70,16 @@ def evaluate_slos(slos: Sequence[Slo], at_minute: int) -> list[EvaluatedSlo]:
         }
     )
     return [_evaluate(slo, asked[slo.pk], at_minute, counts) for slo in slos]
+
+
+def load_status(slo: Slo, at: datetime | None = None) -> dict[str, Any]:
+    """Return the body of `GET …/status`, computed from the counters.
+
+    As of the last minute that was due, or the last one that had ended at `at`.
+    """
+    minute = due_minute(db_now()) if at is None else last_ended(at)
+    (one,) = evaluate_slos([slo], minute)
+    return one.evaluation.document()
 
 
 def _evaluate(

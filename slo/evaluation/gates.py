@@ -22,11 +22,9 @@ from controlplane.core.gates.event_counts import EdgeSpan
 from controlplane.core.gates.models import Gate
 from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, Answer
 from slo.arithmetic.budget import round_ratio
-from slo.arithmetic.minutes import end_of, minute_of
+from slo.arithmetic.minutes import due_minute, end_of, minute_of
 from slo.counters import reader
 from slo.models import Reported, Sli
-
-from .status import due_minute
 
 TYPE = "slo"
 SAID_AGAIN_AFTER = timedelta(seconds=15)

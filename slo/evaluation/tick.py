@@ -11,15 +11,20 @@ from django.db.models.expressions import Combinable
 from django.db.models.functions import Cast, Extract, Floor
 
 from controlplane.core.live.notes import changed
-from slo.alerts import actions, lifecycle, locks
+from slo.alerts import lifecycle, locks
 from slo.arithmetic.evaluate import FIRING, UNKNOWN
 from slo.arithmetic.hysteresis import AlertKey, FiringRule
-from slo.arithmetic.minutes import MINUTE_SECONDS, MINUTES_A_DAY, end_of
+from slo.arithmetic.minutes import (
+    EVALUATION_DELAY,
+    MINUTE_SECONDS,
+    MINUTES_A_DAY,
+    due_minute,
+    end_of,
+)
 from slo.models import Alert, Slo, Turn
 
-from . import burn_alerts, evaluator, statuses
+from . import burn_alerts, evaluator, statuses, unknown_actions
 from .evaluator import EvaluatedSlo
-from .status import EVALUATION_DELAY, due_minute
 
 MAX_MISSED_MINUTES = 60
 """Minutes that nobody judged are judged late, as far back as this."""
@@ -82,12 +87,12 @@ def _evaluate_minute(minute: int, now: datetime, *, is_last: bool) -> bool | Non
     slos = list(Slo.objects.present().order_by("pk"))
     seen = evaluator.evaluate_slos(slos, minute)
     states = statuses.load_states()
-    closed = [one for one in seen if _acts_on_unknown(one.slo)]
+    closed = [one for one in seen if unknown_actions.fails_closed(one.slo)]
     since = statuses.load_rule_since(closed, at)
     statuses.save_statuses(seen, since, minute, at)
     _update_burn_alerts(seen, at, missed=0 if last is None else minute - last - 1)
     if is_last:
-        actions.run_unknown_actions(closed, since, at, now)
+        unknown_actions.run_unknown_actions(closed, since, at, now)
         lifecycle.notify_and_act(Alert.Kind.BURN, now)
     news = [one.slo.name for one in seen if states.get(one.slo.pk) != one.evaluation.state]
     changed("slo", *news)
@@ -144,7 +149,3 @@ def _update_burn_alerts(seen: Sequence[EvaluatedSlo], at: datetime, *, missed: i
         missed=missed * lifecycle.MINUTE,
         now=at,
     )
-
-
-def _acts_on_unknown(slo: Slo) -> bool:
-    return any(action.get("on_unknown") == "act" for action in slo.actions)

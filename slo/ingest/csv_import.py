@@ -10,7 +10,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import InvalidInput
 from slo.arithmetic.minutes import minute_of
-from slo.counters import reader, slis
+from slo.counters import reader
 from slo.models import Slo
 from slo.models.counters import IMPORTED
 
@@ -51,7 +51,7 @@ def import_points(*, slo: Slo, text_lines: Iterable[str], actor: Actor, now: dat
 
     Raises :class:`InvalidInput`, by line, and then nothing is taken in.
     """
-    sli = slis.get_or_create_sli(slo)
+    sli = reader.get_or_create_sli(slo)
     parsed = _parse_lines(text_lines, now + MAX_AHEAD)
     kept_from = reader.retained_from(sli.pk)
     # Points before the history that is kept would be counted again, as would the step after them.

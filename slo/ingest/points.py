@@ -11,7 +11,7 @@ from controlplane.core import canonical
 from controlplane.core.errors import InvalidInput
 from slo.models import Slo
 from slo.models.counters import IMPORTED
-from slo.models.objective import MAX_NAME_LENGTH
+from slo.models.objective import MAX_NAME_LENGTH, PROMETHEUS
 
 from . import histograms, recorder
 from .push_body import MAX_ERRORS, Point
@@ -19,7 +19,6 @@ from .samples import SampleBatch
 
 MAX_AGE = timedelta(hours=24)
 MAX_AHEAD = timedelta(minutes=1)
-PROMETHEUS = "prometheus"
 RESERVED_SOURCES = frozenset({IMPORTED, PROMETHEUS})
 """Sources that are ours: what is read from files and servers must not be mixed with others."""
 MAX_BOOTS = 200

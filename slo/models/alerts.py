@@ -1,11 +1,16 @@
 """What is wrong, and the rules of figures that are compared with a limit."""
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Case, IntegerField, Q, Value, When
 
 from .objective import MAX_NAME_LENGTH, Slo
 
 SEVERITIES = ("critical", "warning", "info")
+WORST_FIRST = Case(
+    *(When(severity=name, then=Value(place)) for place, name in enumerate(SEVERITIES)),
+    output_field=IntegerField(),
+)
+"""Orders alerts by severity."""
 
 
 class ThresholdRule(models.Model):

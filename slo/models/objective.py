@@ -6,6 +6,10 @@ from django.db import models
 from django.db.models import F, Q
 
 MAX_NAME_LENGTH = 120
+PUSH, PROMETHEUS = "push", "prometheus"
+"""Types of `Slo.source`."""
+TRIP, HOLD_RAMPS = "trip", "hold_ramps"
+"""What an action of `Slo.actions` may do."""
 
 
 class SloQuerySet(models.QuerySet["Slo"]):

@@ -12,8 +12,8 @@ from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput, NotFound
 from controlplane.core.live.notes import changed
 from controlplane.core.reasons import unreadable
-from slo.arithmetic.minutes import end_of, minute_of
-from slo.evaluation.status import due_minute, load_status
+from slo.arithmetic.minutes import due_minute, end_of, minute_of
+from slo.evaluation.evaluator import load_status
 from slo.models import Exclusion, Slo
 
 from . import services

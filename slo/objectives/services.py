@@ -10,12 +10,12 @@ from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.live.notes import changed
-from slo.counters import slis
+from slo.counters import reader
 from slo.models import Series, Sli, Slo
+from slo.models.objective import PROMETHEUS
 
 from . import documents
 from .permissions import require_admin
-from .sources_and_actions import PROMETHEUS
 
 MAX_SLOS = 20_000
 
@@ -61,7 +61,7 @@ def write_slo(
         slo.version += 1
         slo.changed_at = now
         slo.save()
-    sli = slis.get_or_create_sli(slo)
+    sli = reader.get_or_create_sli(slo)
     if before is not None and before["source"] != wanted["source"]:
         _reset_polling(sli)
     changed("slo", slo.name)

@@ -6,12 +6,11 @@ from typing import Any
 
 from controlplane.core import durations, values
 from controlplane.core.values import Errors, put
+from slo.models.objective import HOLD_RAMPS, PROMETHEUS, PUSH, TRIP
 
-PUSH, PROMETHEUS = "push", "prometheus"
 MAX_URL_LENGTH = 500
 MAX_QUERY_LENGTH = 4000
 MAX_ACTIONS = 10
-TRIP, HOLD_RAMPS = "trip", "hold_ramps"
 ON = ("page", "ticket", "any")
 ON_UNKNOWN = ("nothing", "act")
 USUAL_EXPIRY = "1h"

@@ -5,10 +5,9 @@ from itertools import pairwise
 import pytest
 from django.utils import timezone
 
-from slo.arithmetic.minutes import end_of, last_ended
+from slo.arithmetic.minutes import due_minute, end_of, last_ended
 from slo.evaluation import budgets
 from slo.evaluation.budgets import SpentBudget
-from slo.evaluation.status import due_minute
 from slo.models import Minute, Sli
 from slo.objectives import exclusions
 from slo.tests import making

@@ -10,7 +10,7 @@ from django.utils import timezone
 from controlplane.core import page_registry as sections
 from controlplane.core.attention import services as overview
 from controlplane.core.http.tests.callers import browser_of, person
-from slo import attention, report
+from slo import attention, report_sections
 from slo.arithmetic.minutes import minute_of
 from slo.models import Alert, Sli, Slo, Standing, Turn
 from slo.tests import making, measured
@@ -135,7 +135,7 @@ def test_new_one_is_given_time_to_be_judged():
 
 def test_pages_of_attention_and_report_know_all_of_it():
     assert attention.list_alerts in sections.attention_sources()
-    assert report.budgets_section in sections.report_sources()
+    assert report_sections.budgets_section in sections.report_sources()
     assert not overview.everything(timezone.now()).unread
 
 
@@ -148,7 +148,7 @@ def test_report_has_the_worst_first_with_what_the_week_spent():
     judged([bad, fine, silent], until)
     alert(bad, SUNDAY - timedelta(days=2), 30)
 
-    told = report.budgets_section(MONDAY, SUNDAY, until)
+    told = report_sections.budgets_section(MONDAY, SUNDAY, until)
 
     assert [row.cells["objective"] for row in told.rows] == ["bad", "fine", "silent"]
     worst, best, unknown = (row.cells for row in told.rows)
@@ -165,7 +165,7 @@ def test_report_draws_the_days_of_those_that_burned_most():
     slo = making.slo("core-availability", target=0.99)
     month(slo, SUNDAY - HOUR, [Incident(1440 + 600, 60, 0.9)], days=20)
 
-    (chart,) = report.budgets_section(MONDAY, SUNDAY, SUNDAY - HOUR).charts
+    (chart,) = report_sections.budgets_section(MONDAY, SUNDAY, SUNDAY - HOUR).charts
 
     days = dict(chart.bars)
     assert len(days) == 7
@@ -177,7 +177,7 @@ def test_report_is_bad_once_a_budget_is_gone():
     slo = making.slo(target=0.9999)
     month(slo, SUNDAY - HOUR, [Incident(600, 60, 0.9)], days=20)
 
-    told = report.budgets_section(MONDAY, SUNDAY, SUNDAY - HOUR)
+    told = report_sections.budgets_section(MONDAY, SUNDAY, SUNDAY - HOUR)
 
     assert told.tone == "bad"
     assert told.summary.startswith("core-availability has no budget left.")
@@ -188,7 +188,7 @@ def test_budget_of_just_nothing_is_told_as_gone():
     end = minute_of(until)
     making.counted(slo, [(end - 5_000, 0, 0), (end, 9_900, 10_000)])
 
-    told = report.budgets_section(MONDAY, SUNDAY, until)
+    told = report_sections.budgets_section(MONDAY, SUNDAY, until)
 
     assert (told.rows[0].cells["left"], told.tone) == ("0 %", "bad")
     assert told.summary.startswith("core-availability has no budget left.")
@@ -197,13 +197,13 @@ def test_budget_of_just_nothing_is_told_as_gone():
 def test_report_of_budgets_that_are_not_known_does_not_call_them_fine():
     making.slo("silent")
 
-    told = report.budgets_section(MONDAY, SUNDAY, SUNDAY - HOUR)
+    told = report_sections.budgets_section(MONDAY, SUNDAY, SUNDAY - HOUR)
 
     assert (told.summary, told.tone) == ("Of 1 SLO nothing is known.", "unknown")
 
 
 def test_report_without_any_says_so():
-    told = report.budgets_section(MONDAY, SUNDAY, SUNDAY)
+    told = report_sections.budgets_section(MONDAY, SUNDAY, SUNDAY)
 
     assert (told.summary, told.rows, told.tone) == ("There is no SLO.", (), "good")
 
@@ -220,4 +220,4 @@ def test_report_without_any_says_so():
     ],
 )
 def test_share_is_said_shortly(share, said):
-    assert report.percent(share) == said
+    assert report_sections.percent(share) == said

@@ -7,11 +7,10 @@ from decimal import Decimal
 
 import pytest
 
-from slo.arithmetic.minutes import end_of
+from slo.arithmetic.minutes import EVALUATION_DELAY, end_of
 from slo.arithmetic.objective import PAGE, TICKET, BurnRateRule, Objective
 from slo.backtests import replay, trials
 from slo.evaluation import objective_loader
-from slo.evaluation.status import EVALUATION_DELAY
 from slo.models import Minute
 from slo.tests import making
 

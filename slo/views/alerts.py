@@ -21,9 +21,8 @@ from controlplane.core.gates.models import Hold
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.runbooks import rendering
 from slo.alerts import lifecycle, notifications, runbooks
-from slo.attention import WORST_FIRST
 from slo.models import Alert, Standing
-from slo.models.alerts import SEVERITIES
+from slo.models.alerts import SEVERITIES, WORST_FIRST
 from slo.objectives.permissions import SCOPE
 from slo.postmortems import (
     alert_timeline,

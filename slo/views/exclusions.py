@@ -15,9 +15,8 @@ from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.changes import RuleForm, change, posted
 from controlplane.core.clock import db_now
 from controlplane.core.http.permissions import actor_of
-from slo.arithmetic.minutes import last_ended, minute_of
+from slo.arithmetic.minutes import due_minute, last_ended, minute_of
 from slo.evaluation import budgets
-from slo.evaluation.status import due_minute
 from slo.models import Exclusion, Slo
 from slo.objectives import exclusions, services
 from slo.objectives.permissions import SCOPE

@@ -18,7 +18,7 @@ from slo.arithmetic.minutes import MINUTES_A_DAY, end_of, last_ended
 from slo.ingest import recorder
 from slo.ingest.samples import SampleBatch
 from slo.models import Sli, Slo
-from slo.objectives.sources_and_actions import PROMETHEUS
+from slo.models.objective import PROMETHEUS
 
 from . import client
 from .client import CounterQuery, QueryResult

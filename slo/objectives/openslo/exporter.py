@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 
 import yaml
 
+from slo.models.objective import PROMETHEUS
 from slo.objectives.documents import Document
-from slo.objectives.sources_and_actions import PROMETHEUS
 
 from .alert_policies import SHORT
 from .document_index import CONDITION, POLICY, SLO, SOURCE, VERSION

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from slo.objectives.sources_and_actions import PROMETHEUS, PUSH
+from slo.models.objective import PROMETHEUS, PUSH
 
 from .document_index import SOURCE, DocumentIndex, OpenSloEntry, as_mapping
 

@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from controlplane.core.models import OutboxMessage
-from slo.arithmetic.minutes import end_of
-from slo.evaluation import status, tick
+from slo.arithmetic.minutes import EVALUATION_DELAY, end_of
+from slo.evaluation import tick
 from slo.models import Alert, Minute, Slo
 from slo.tests import making
 
@@ -42,7 +42,7 @@ def count(slo: Slo, after: Sequence[Happened]) -> None:
 
 def due(minute: int) -> datetime:
     """The moment at which this minute is judged."""
-    return end_of(minute) + status.EVALUATION_DELAY
+    return end_of(minute) + EVALUATION_DELAY
 
 
 def judge(first: int, last: int | None = None) -> None:

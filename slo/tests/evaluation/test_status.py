@@ -4,8 +4,8 @@ import pytest
 
 from controlplane.core.clock import db_now
 from slo import metrics
-from slo.arithmetic.minutes import end_of, last_ended
-from slo.evaluation import status
+from slo.arithmetic.minutes import EVALUATION_DELAY, end_of, last_ended
+from slo.evaluation.evaluator import load_status
 from slo.models import Standing
 from slo.tests import making
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 def test_it_is_shown_as_it_stood_at_the_end_of_the_last_minute_before_a_time():
     slo = burning(after=[BAD] * 3, rules=[PAGE, TICKET])
 
-    found = status.load_status(slo, end_of(NOON + 2) + 30 * SECOND)
+    found = load_status(slo, end_of(NOON + 2) + 30 * SECOND)
 
     assert found == {
         "state": "firing",
@@ -30,16 +30,16 @@ def test_it_is_shown_as_it_stood_at_the_end_of_the_last_minute_before_a_time():
 
 def test_without_a_time_it_is_the_minute_that_is_judged_by_now():
     slo = making.slo(rules=[PAGE])
-    last = last_ended(db_now() - status.EVALUATION_DELAY)
+    last = last_ended(db_now() - EVALUATION_DELAY)
     making.counted(slo, [(last - 100 + n, 0.5 * n, n) for n in range(101)])
 
-    assert status.load_status(slo)["state"] == "firing"
+    assert load_status(slo)["state"] == "firing"
 
 
 def test_long_before_anything_was_counted_nothing_is_known():
     slo = burning()
 
-    found = status.load_status(slo, end_of(NOON - 100_000))
+    found = load_status(slo, end_of(NOON - 100_000))
 
     assert found["state"] == "unknown"
     assert set(found["burn_rates"].values()) == {None}
@@ -50,7 +50,7 @@ def test_what_is_kept_by_the_beat_is_what_is_shown_of_that_minute():
 
     judge(NOON + 3)
 
-    kept, shown = Standing.objects.get(), status.load_status(slo, end_of(NOON + 3))
+    kept, shown = Standing.objects.get(), load_status(slo, end_of(NOON + 3))
     assert (kept.state, kept.burn_rates, kept.coverage, kept.rules) == (
         shown["state"], shown["burn_rates"], shown["coverage"], shown["rules"],
     )  # fmt: skip

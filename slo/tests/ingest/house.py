@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from slo.arithmetic.increments import from_micros
-from slo.counters import reader, slis
+from slo.counters import reader
 from slo.ingest import recorder
 from slo.ingest.samples import SampleBatch
 from slo.models import Sli, Slo
@@ -42,7 +42,7 @@ def objective(name: str = "core-availability", **fields: Any) -> Sli:
     """An SLO, and its counters."""
     said = {"kind": "availability", "target": Decimal("0.999"), "source": {"type": "push"}}
     slo = Slo.objects.create(name=name, created_at=NOW, changed_at=NOW, **{**said, **fields})
-    return slis.get_or_create_sli(slo)
+    return reader.get_or_create_sli(slo)
 
 
 def at(seconds: float) -> datetime:
