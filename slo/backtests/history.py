@@ -1,5 +1,4 @@
-"""How an SLO stood over a span, step by step, and how it would have with other rules: what the API
-tells of it."""
+"""The history of an SLO as the API shows it: the series of a span, and backtests of other rules."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -10,20 +9,17 @@ from typing import Any
 from controlplane.core import canonical, durations
 from controlplane.core.errors import InvalidInput
 from slo.arithmetic.evaluate import Evaluation, json_number
-from slo.arithmetic.minutes import end_of, last_ended
 from slo.arithmetic.objective import Objective
-from slo.arithmetic.windows import window_minutes
-from slo.counters import reader
 from slo.models import Sli, Slo
 from slo.objectives import documents
 
-from . import replay, trials
+from . import replay
 from .replay import BacktestAlert
 
 MAX_STEPS = 2000
-"""Of which each is told."""
+"""Steps of a response that shows each of them."""
 MAX_TICKS = 45_000
-"""Of which only alerts are told: a month, minute by minute."""
+"""Ticks of a backtest that shows only alerts: a month, minute by minute."""
 USUAL_STEPS = 300
 STEPS = (60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400)
 SECOND = timedelta(seconds=1)
@@ -36,9 +32,9 @@ REPLACEABLE = ("rules", "target", "window_days", "min_events")
 def load_series(
     slo: Slo, *, since: datetime | None, until: datetime | None, step: Any, now: datetime
 ) -> dict[str, Any]:
-    """How it stood at each step of a span; of the last day, unless something else is said.
+    """Return the status of an SLO at each step of a span, by default of the last day.
 
-    Raises :class:`InvalidInput`.
+    Raise :class:`InvalidInput` for an invalid span or step.
     """
     end = min(until or now, now)
     start = since or end - A_DAY
@@ -71,17 +67,17 @@ def run_backtest(
     each: bool,
     now: datetime,
 ) -> dict[str, Any]:
-    """The alerts that there would have been over a span; `instead` are fields that stand in place
-    of the SLO's own (rules, target, …). With `each`, every tick is told as well.
+    """Return the alerts there would have been over a span.
 
-    Raises :class:`InvalidInput`.
+    `instead` holds fields that replace the SLO's own (rules, target, …). With `each`, every
+    tick is shown as well. Raise :class:`InvalidInput` for an invalid field, span or step.
     """
     objective = _objective(slo, instead, start)
     end = min(end or now, now)
     _require_span(start, end, now, "start", "end")
     most = MAX_STEPS if each else MAX_TICKS
     width = _choose_step(step, end - start, most, most)
-    found = _ticks(slo, objective, start, end, width, each=each)
+    found = _evaluate(slo, objective, start, end, width, each=each)
     told = {
         "start": canonical.timestamp(start),
         "end": canonical.timestamp(end),
@@ -94,7 +90,7 @@ def run_backtest(
 
 
 def tick_document(at: datetime, seen: Evaluation) -> dict[str, Any]:
-    """A tick, with the rules and burn rates then."""
+    """Return a tick, with its rules and burn rates."""
     return {
         "at": canonical.timestamp(at),
         "state": seen.state,
@@ -112,20 +108,19 @@ def _objective(slo: Slo, instead: Mapping[str, Any], start: datetime) -> Objecti
     )
 
 
-def _ticks(
+def _evaluate(
     slo: Slo, objective: Objective, start: datetime, end: datetime, step: timedelta, *, each: bool
 ) -> list[tuple[datetime, Evaluation]]:
-    """A tick between two minutes tells what the last one that had ended does, so that a month of
-    minutes can be looked at in a few seconds, unless everything is wanted of each."""
+    """Evaluate the ticks; minute by minute only what alerts need, unless `each` is shown.
+
+    That makes a month of minutes a matter of seconds.
+    """
     if each or step > MINUTE or not objective.rules:
-        return list(
-            replay.evaluate_ticks(slo, start=start, end=end, step=step, objective=objective)
-        )
+        ticks = replay.evaluate_ticks(slo, start=start, end=end, step=step, objective=objective)
+        return list(ticks)
     sli = Sli.objects.filter(slo=slo).first()
-    longest = max([objective.period, *(window_minutes(one) for one in objective.windows)])
-    first, last = last_ended(start), last_ended(end)
-    history = reader.load_history(sli.pk if sli else 0, first - longest, last)
-    return list(trials.evaluate_minutes(objective, history, end_of(first), end_of(last)))
+    history = replay.load_history(sli, [objective], start, end)
+    return list(replay.evaluate_minutes(objective, history, start, end))
 
 
 def _alert_document(one: BacktestAlert, end: datetime) -> dict[str, Any]:
@@ -150,7 +145,7 @@ def _require_span(start: datetime, end: datetime, now: datetime, first: str, las
 
 
 def _choose_step(given: Any, span: timedelta, usual: int, most: int) -> timedelta:
-    """The step that is asked for, or the smallest that makes no more than `usual` of them."""
+    """Return the requested step, or the smallest one that makes at most `usual` steps."""
     if given is None:
         seconds = next((one for one in STEPS if span <= usual * one * SECOND), STEPS[-1])
         return seconds * SECOND
@@ -163,7 +158,7 @@ def _choose_step(given: Any, span: timedelta, usual: int, most: int) -> timedelt
 
 
 def _parse_step(given: Any) -> timedelta:
-    """Seconds, or a text such as 5m."""
+    """Parse seconds, or a duration such as 5m."""
     if isinstance(given, str) and given.strip().isascii() and given.strip().isdigit():
         given = int(given.strip()[:9])
     try:

@@ -1,22 +1,33 @@
-"""What rules would have said: each tick of a span judged by the counters as they are kept now.
+"""Replay of stored counters: evaluations at past ticks, and the alerts they would have opened.
 
-The same code judges as for the beat; nothing is written, and nobody is told.
+The same code evaluates the present; nothing is written, and nobody is notified.
 """
 
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from controlplane.core.actors import Actor
 from controlplane.core.errors import TooManyRequests
 from slo.arithmetic import hysteresis
-from slo.arithmetic.evaluate import FIRING, UNKNOWN, Evaluation, evaluate
+from slo.arithmetic.evaluate import (
+    FIRING,
+    OK,
+    UNKNOWN,
+    Evaluation,
+    RuleEvaluation,
+    evaluate,
+    is_above,
+    unknown_evaluation,
+)
 from slo.arithmetic.hysteresis import AlertKey, FiringRule, OpenAlert
-from slo.arithmetic.minutes import last_ended, window_minutes
+from slo.arithmetic.minutes import end_of, last_ended
 from slo.arithmetic.objective import BurnRateRule, Objective
+from slo.arithmetic.windows import measure_window, merge_spans, window_minutes
 from slo.counters import reader
+from slo.counters.reader import CounterHistory
 from slo.evaluation import objective_loader
 from slo.models import Sli, Slo
 
@@ -52,13 +63,27 @@ def limit_backtests(actor: Actor) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class BacktestAlert:
-    """An alert that would have been: when it would have opened and resolved (null: not by the end
-    of the span), and the worst burn rates seen meanwhile, by window."""
+    """An alert that a rule would have opened.
+
+    `resolved_at` is None if it would still be open at the end. `worst` holds the highest burn rates
+    while it was open, by window.
+    """
 
     rule: BurnRateRule
     opened_at: datetime
     resolved_at: datetime | None
     worst: dict[str, float]
+
+
+def load_history(
+    sli: Sli | None, objectives: Iterable[Objective], start: datetime, end: datetime
+) -> CounterHistory:
+    """Return the counters that evaluating these objectives from `start` to `end` looks up."""
+    longest = max(
+        max([one.period, *(window_minutes(name) for name in one.windows)]) for one in objectives
+    )
+    first, last = last_ended(start) - longest, last_ended(end)
+    return reader.load_history(sli.pk if sli else 0, first, last)
 
 
 def evaluate_ticks(
@@ -69,25 +94,51 @@ def evaluate_ticks(
     step: timedelta = MINUTE,
     objective: Objective | None = None,
 ) -> Iterator[tuple[datetime, Evaluation]]:
-    """How the SLO stood at each tick from `start` to `end`, both included; by another objective,
-    if one is given. At a tick between two minutes it is the last one that had ended.
+    """Yield the evaluation of the SLO, or of another objective, at each tick, both ends included.
 
-    One that nothing is known of yet (its id is None) is unknown throughout.
+    A tick between two minutes evaluates the last one that had ended. An unsaved SLO is unknown
+    throughout.
     """
     by = objective or objective_loader.load_objective(slo, load_excluded_spans(slo, start))
-    longest = max([by.period, *(window_minutes(one) for one in by.windows)])
     sli = Sli.objects.filter(slo=slo).first() if slo.pk else None
-    history = reader.load_history(
-        sli.pk if sli else 0, last_ended(start) - longest, last_ended(end)
-    )
+    history = load_history(sli, [by], start, end)
     at = start
     while at <= end:
         yield at, evaluate(by, last_ended(at), history.at, history.first)
         at += step
 
 
+def evaluate_minutes(
+    by: Objective, history: CounterHistory, start: datetime, end: datetime
+) -> Iterator[tuple[datetime, Evaluation]]:
+    """Yield an evaluation of each minute, good for alerts only, several times as fast.
+
+    If every short window is known and below its threshold, no rule fires, whatever the long windows
+    say; such a minute is not evaluated any further.
+    """
+    shorts = {(window_minutes(rule.short), rule.burn_rate) for rule in by.rules}
+    rules = tuple(RuleEvaluation(rule, OK) for rule in by.rules)
+    quiet = replace(unknown_evaluation(by), state=OK, rules=rules)
+    excluded, first = merge_spans(by.excluded), history.first
+
+    def is_quiet(minute: int) -> bool:
+        if first is None or minute < first:
+            return False
+        windows = (
+            (measure_window(length, minute, history.at, excluded), limit)
+            for length, limit in shorts
+        )
+        return all(
+            one.is_known(by.min_events) and not is_above(one, by, limit) for one, limit in windows
+        )
+
+    for minute in range(last_ended(start), last_ended(end) + 1):
+        found = quiet if is_quiet(minute) else evaluate(by, minute, history.at, first)
+        yield end_of(minute), found
+
+
 def load_excluded_spans(slo: Slo, start: datetime) -> Sequence[tuple[int, int]]:
-    """What does not count of the periods that end after `start`."""
+    """Return the excluded spans of all periods that end after `start`."""
     if not slo.pk:
         return ()
     since = start - timedelta(days=slo.window_days)
@@ -95,7 +146,7 @@ def load_excluded_spans(slo: Slo, start: datetime) -> Sequence[tuple[int, int]]:
 
 
 def collect_alerts(found: Iterable[tuple[datetime, Evaluation]]) -> list[BacktestAlert]:
-    """The alerts that these ticks would have opened, in order, by the rules of alerts."""
+    """Return the alerts that these ticks would have opened, in order, with the usual hysteresis."""
     fired: list[BacktestAlert] = []
     standing: dict[AlertKey, tuple[int, datetime]] = {}
     before: datetime | None = None
