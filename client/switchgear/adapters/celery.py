@@ -15,8 +15,8 @@ from celery.exceptions import SoftTimeLimitExceeded, TaskPredicate
 
 from switchgear.adapters.passing import passing
 from switchgear.patterns import retried_calls
-from switchgear.patterns.propagation import TIMEOUT_HEADER, Incoming, incoming, outgoing
-from switchgear.patterns.retry_state import Round
+from switchgear.patterns.propagation import TIMEOUT_HEADER, IncomingRequest, incoming, outgoing
+from switchgear.patterns.retry_state import RetryCallState
 from switchgear.patterns.time_limits import NoTimeLeft
 from switchgear.policies.policy import Policy
 from switchgear.refusals import CircuitOpen, Refused, refusal_in
@@ -71,7 +71,7 @@ class PolicyTask(Base):
         if came.is_over:
             raise NoTimeLeft(came.seconds or 0.0)
         with came:
-            marker = None if retried_calls.active() is not None else self._marker()
+            marker = None if retried_calls.find_active() is not None else self._marker()
             try:
                 return self._attempt(marker, within, args, kwargs)
             except (TaskPredicate, SoftTimeLimitExceeded):
@@ -149,7 +149,7 @@ class PolicyTask(Base):
         return self._within
 
     def _attempt(
-        self, marker: Round | None, within: Callable[..., Any], args: Any, kwargs: Any
+        self, marker: RetryCallState | None, within: Callable[..., Any], args: Any, kwargs: Any
     ) -> Any:
         if marker is None:
             return within(*args, **kwargs)
@@ -159,12 +159,12 @@ class PolicyTask(Base):
         finally:
             marker.leave()
 
-    def _marker(self) -> Round | None:
+    def _marker(self) -> RetryCallState | None:
         """Of this attempt, whose message may come again: then nothing tries again in here."""
         retry = None if self.policy is None else self.policy.retry
         if retry is None:
             return None
-        marker = Round(retry)
+        marker = RetryCallState(retry)
         marker.number = self._counted()[RETRIES_HEADER]
         marker.key = self.request.id
         return marker
@@ -188,7 +188,7 @@ class PolicyTask(Base):
         most = int(self.request.retries or 0) + 1  # Whatever `max_retries` says.
         return self.retry(exc=error, countdown=seconds, headers=headers, max_retries=most)
 
-    def _came(self) -> Incoming:
+    def _came(self) -> IncomingRequest:
         """What the sender said, less the time in the queue."""
         headers = dict(self.request.headers or {}) if self.is_awaited else {}
         said = {name: str(value) for name, value in headers.items() if isinstance(name, str)}

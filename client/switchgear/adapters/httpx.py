@@ -33,7 +33,7 @@ from switchgear.adapters.requesting import (
     may_repeat,
     prepare,
 )
-from switchgear.patterns.time_limits import current
+from switchgear.patterns.time_limits import current_limit
 from switchgear.patterns.timeout import CallTimeout, Timeout
 
 __all__ = ["AsyncTransport", "Patterns", "Transport"]
@@ -63,24 +63,26 @@ class Transport(httpx.BaseTransport):
     def _tried(self, request: httpx.Request) -> httpx.Response:
         is_repeatable = prepare(request)
         retry = self._parts.retry
-        round_ = None if retry is None else retry.begin()
-        if retry is None or round_ is None:
+        call_state = None if retry is None else retry.begin()
+        if retry is None or call_state is None:
             return self._once(request)
-        round_.repeats = is_repeatable
-        round_.enter()
+        call_state.repeats = is_repeatable
+        call_state.enter()
         try:
             while True:
                 cause = None
                 try:
                     response = self._once(request)
                 except Exception as error:
-                    wait = round_.after_error(error) if may_repeat(is_repeatable, error) else None
+                    wait = (
+                        call_state.after_error(error) if may_repeat(is_repeatable, error) else None
+                    )
                     if wait is None:
                         raise
                     cause = error
                 else:
                     try:
-                        wait = round_.after_answer(response) if is_repeatable else None
+                        wait = call_state.after_response(response) if is_repeatable else None
                     except BaseException:
                         response.close()
                         raise
@@ -90,7 +92,7 @@ class Transport(httpx.BaseTransport):
                 retry.wait(wait, cause)
         finally:
             cause = None  # It refers to this frame.
-            round_.leave()
+            call_state.leave()
 
     def _once(self, request: httpx.Request) -> httpx.Response:
         bulkhead = self._parts.bulkhead
@@ -102,12 +104,12 @@ class Transport(httpx.BaseTransport):
                 place = held.enter_context(bulkhead.of())
             response = self._sent(request, held)
             if place is not None:
-                place.ended(response)
+                place.record_outcome(response)
             if response.is_closed:  # The body was read already, for instance from a cache.
                 held.close()
         except BaseException as error:
             if place is not None:
-                place.ended(error)
+                place.record_outcome(error)
             held.close()
             admitted.failed(error)
             raise
@@ -116,7 +118,7 @@ class Transport(httpx.BaseTransport):
 
     def _sent(self, request: httpx.Request, held: ExitStack) -> httpx.Response:
         with Timeout(self._parts.route_timeout(request.url.path)):
-            sent, limit = dressed(request, self._parts.http), current()
+            sent, limit = dressed(request, self._parts.http), current_limit()
             response = self._inner.handle_request(sent)
         response.request = request  # For `raise_for_status`.
         stream = cast(httpx.SyncByteStream, response.stream)
@@ -147,34 +149,36 @@ class AsyncTransport(httpx.AsyncBaseTransport):
     async def _tried(self, request: httpx.Request) -> httpx.Response:
         is_repeatable = prepare(request)
         retry = self._parts.retry
-        round_ = None if retry is None else retry.begin()
-        if retry is None or round_ is None:
+        call_state = None if retry is None else retry.begin()
+        if retry is None or call_state is None:
             return await self._once(request)
-        round_.repeats = is_repeatable
-        round_.enter()
+        call_state.repeats = is_repeatable
+        call_state.enter()
         try:
             while True:
                 cause = None
                 try:
                     response = await self._once(request)
                 except Exception as error:
-                    wait = round_.after_error(error) if may_repeat(is_repeatable, error) else None
+                    wait = (
+                        call_state.after_error(error) if may_repeat(is_repeatable, error) else None
+                    )
                     if wait is None:
                         raise
                     cause = error
                 else:
                     try:
-                        wait = round_.after_answer(response) if is_repeatable else None
+                        wait = call_state.after_response(response) if is_repeatable else None
                     except BaseException:
                         await response.aclose()
                         raise
                     if wait is None:
                         return response
                     await _adrain(response)
-                await retry.await_(wait, cause)
+                await retry.wait_async(wait, cause)
         finally:
             cause = None  # It refers to this frame.
-            round_.leave()
+            call_state.leave()
 
     async def _once(self, request: httpx.Request) -> httpx.Response:
         bulkhead = self._parts.bulkhead
@@ -186,12 +190,12 @@ class AsyncTransport(httpx.AsyncBaseTransport):
                 place = await held.enter_async_context(bulkhead.of())
             response = await self._sent(request, held)
             if place is not None:
-                place.ended(response)
+                place.record_outcome(response)
             if response.is_closed:
                 await held.aclose()
         except BaseException as error:
             if place is not None:
-                place.ended(error)
+                place.record_outcome(error)
             await held.aclose()
             admitted.failed(error)
             raise
@@ -201,7 +205,7 @@ class AsyncTransport(httpx.AsyncBaseTransport):
     async def _sent(self, request: httpx.Request, held: AsyncExitStack) -> httpx.Response:
         try:
             async with Timeout(self._parts.route_timeout(request.url.path)):
-                sent, limit = dressed(request, self._parts.http), current()
+                sent, limit = dressed(request, self._parts.http), current_limit()
                 response = await self._inner.handle_async_request(sent)
         except CallTimeout as late:  # Users of httpx look for its own.
             raise httpx.ReadTimeout(str(late), request=request) from late

@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 from switchgear import journal
 from switchgear.patterns import retried_calls, time_limits
 from switchgear.patterns.counters import Counters
-from switchgear.patterns.retried_calls import Attempts
+from switchgear.patterns.retried_calls import RetriedCall
 from switchgear.patterns.retry_rules import is_final
-from switchgear.patterns.retry_state import NOTE, say_on
+from switchgear.patterns.retry_state import NOTE_PREFIX, set_note
 from switchgear.wrapping import by_kind, is_coroutine_function
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -95,7 +95,7 @@ class Outermost:
         return coroutine if is_coroutine_function(function) else call
 
 
-class Tried(Attempts):
+class Tried(RetriedCall):
     """One call that another library retries."""
 
     def __init__(self, owner: Outermost) -> None:
@@ -127,15 +127,15 @@ def may_try_again(error: BaseException, *, is_outermost: bool = False) -> bool:
     `is_outermost`: the caller is an :class:`Outermost`."""
     if is_final(error):
         return False
-    outer = retried_calls.retrying(_outer(is_outermost), error)
+    outer = retried_calls.find_retrying(_outer(is_outermost), error)
     if outer is not None:
-        say_on(error, f"{NOTE}left to {outer.label}")
+        set_note(error, f"{NOTE_PREFIX}left to {outer.label}")
     return outer is None
 
 
 def may_try_result_again(result: object, *, is_outermost: bool = False) -> bool:
     """Return True if no outer retry would retry a call that returns `result`."""
-    return retried_calls.retrying_result(_outer(is_outermost), result) is None
+    return retried_calls.find_retrying_result(_outer(is_outermost), result) is None
 
 
 def count_retry(
@@ -151,30 +151,30 @@ def count_retry(
 
 def is_counted() -> bool:
     """Whether an :class:`Outermost` sees to what is being tried here."""
-    return isinstance(retried_calls.active(), Tried)
+    return isinstance(retried_calls.find_active(), Tried)
 
 
 def _begin() -> None:
-    marker = retried_calls.active()
+    marker = retried_calls.find_active()
     if not isinstance(marker, Tried) or not isinstance(marker.owner, Outermost):
         return
     if marker.begun:
         count_retry(marker.owner.name, marker.owner.counters, marker.begun, marker.failure)
     marker.number = marker.begun
-    marker.asked = None
+    marker.request_counts = None
     marker.failure = "result"
     marker.begun += 1
 
 
 def _failed(error: Exception) -> None:
-    marker = retried_calls.active()
+    marker = retried_calls.find_active()
     if isinstance(marker, Tried):
         marker.failure = type(error).__name__
 
 
-def _outer(is_outermost: bool) -> Attempts | None:
-    found = retried_calls.innermost()
-    return found.before if is_outermost and found is not None else found
+def _outer(is_outermost: bool) -> RetriedCall | None:
+    found = retried_calls.find_innermost()
+    return found.outer if is_outermost and found is not None else found
 
 
 def _answer(asked: Callable[[Any], Any] | None, about: object, *, default: bool) -> bool:

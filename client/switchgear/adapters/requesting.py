@@ -14,11 +14,11 @@ from switchgear.patterns import retried_calls
 from switchgear.patterns.breaker import Breaker
 from switchgear.patterns.bulkhead import Bulkhead
 from switchgear.patterns.deadline import Deadline
-from switchgear.patterns.idempotency import given_key, key_of_request
+from switchgear.patterns.idempotency import explicit_key, request_key
 from switchgear.patterns.parameters import HttpTimeouts
 from switchgear.patterns.propagation import ATTEMPT_HEADER, LAST_ATTEMPT_HEADER, outgoing
 from switchgear.patterns.retry import Retry
-from switchgear.patterns.time_limits import Limit, left
+from switchgear.patterns.time_limits import TimeLimit, remaining_seconds
 from switchgear.policies.documents import matcher
 
 KEY_HEADER = "Idempotency-Key"
@@ -99,14 +99,14 @@ class Admission:
         """There was no answer."""
         if self._admitted is not None:
             breaker, permit, began = self._admitted
-            breaker.settle(permit, error, breaker._seconds(began))
+            breaker.settle(permit, error, breaker._elapsed(began))
 
     def answered(self, status: int) -> None:
         """The head of an answer came."""
         if self._admitted is None:
             return
         breaker, permit, began = self._admitted
-        seconds = breaker._seconds(began)
+        seconds = breaker._elapsed(began)
         if status >= 500 or status in (408, 429):
             breaker.fail(permit, StatusFailure(status), seconds)
         else:
@@ -130,12 +130,12 @@ def prepare(request: httpx.Request) -> bool:
     Our own key stays with a request that passes here more than once, as it is redirected, needs
     credentials, or is sent anew by the caller; it is never taken for one of the caller's.
     """
-    is_callers = KEY_HEADER in request.headers or given_key() is not None
+    is_callers = KEY_HEADER in request.headers or explicit_key() is not None
     is_replayable = isinstance(request.stream, httpx.ByteStream)
     if request.method in KEYED_METHODS and not is_callers and _own_key(request) is None:
         body = request.content if is_replayable else b""
         url = str(request.url).encode()
-        own = _OwnKey(key_of_request(request.method.encode(), url, body), request.stream)
+        own = _OwnKey(request_key(request.method.encode(), url, body), request.stream)
         request.extensions = {**request.extensions, _OWN_KEY: own}
     return is_replayable and (request.method in REPEATABLE_METHODS or is_callers)
 
@@ -152,9 +152,9 @@ def dressed(request: httpx.Request, http: HttpTimeouts | None) -> httpx.Request:
     headers = request.headers.copy()
     for name in (ATTEMPT_HEADER, LAST_ATTEMPT_HEADER):
         headers.pop(name, None)  # Headers of another request, forwarded by the caller.
-    headers.update(outgoing(None if retried_calls.active() is None else _failure_of(request)))
+    headers.update(outgoing(None if retried_calls.find_active() is None else _failure_of(request)))
     if request.method in KEYED_METHODS and KEY_HEADER not in headers:
-        key = given_key() or _own_key(request)
+        key = explicit_key() or _own_key(request)
         if key is not None:
             headers[KEY_HEADER] = key
     copy = httpx.Request(
@@ -188,7 +188,7 @@ def timeouts_of(request: httpx.Request, http: HttpTimeouts | None) -> dict[str, 
     """
     asked = request.extensions.get("timeout") or {}
     is_callers = bool(asked) and asked != _LIBRARYS_OWN
-    most = left()
+    most = remaining_seconds()
     found: dict[str, float | None] = {}
     for part in PARTS:
         seconds = asked.get(part)
@@ -207,7 +207,7 @@ class Patience:
     Before each wait :meth:`begin`, and after it :meth:`is_over`.
     """
 
-    def __init__(self, limit: Limit | None) -> None:
+    def __init__(self, limit: TimeLimit | None) -> None:
         self._clock = time.monotonic if limit is None else limit.clock
         self._seconds = math.inf if limit is None else limit.until - limit.clock()
         self._began = 0.0

@@ -43,7 +43,7 @@ class Incoming:
 class _Body:
     """An answer that is made bit by bit, each within what the request brought along."""
 
-    def __init__(self, body: Iterable[bytes], brought: propagation.Incoming) -> None:
+    def __init__(self, body: Iterable[bytes], brought: propagation.IncomingRequest) -> None:
         self._body = body
         self._brought = brought
         self._bits: Iterator[bytes] | None = None

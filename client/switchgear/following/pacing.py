@@ -37,12 +37,12 @@ def after_failure(
     failures: int,
     draw: Draw,
     status: int | None = None,
-    told_seconds: float | None = None,
+    parse_retry_after: float | None = None,
     hint_seconds: float | None = None,
 ) -> float:
     """As :func:`backoff`, slower if we were refused with `status`.
 
-    `told_seconds`: not before we were told to come back; everybody was told the same, so some
+    `parse_retry_after`: not before we were told to come back; everybody was told the same, so some
     chance is added. `hint_seconds`: over a range that is no shorter than a stream's hint.
     """
     if status in (401, 403):
@@ -50,7 +50,7 @@ def after_failure(
     else:
         first = max(FIRST_SECONDS, min(hint_seconds or 0.0, MAX_SECONDS))
         pause = backoff(failures, draw, first)
-    return pause if told_seconds is None else told_seconds + pause
+    return pause if parse_retry_after is None else parse_retry_after + pause
 
 
 def retry_after(text: str | None, now: float) -> float | None:

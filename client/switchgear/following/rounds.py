@@ -33,10 +33,10 @@ class Round:
         self.failures, self.is_refused = 0, False
         self.at = time.monotonic() + pacing.poll_pause(self.every_seconds, self.draw)
 
-    def failed(self, failed: Failed, told_seconds: float | None) -> None:
+    def failed(self, failed: Failed, parse_retry_after: float | None) -> None:
         """That the console is away is said by whoever follows it; that it refuses is said here."""
         self.failures += 1
-        pause = pacing.after_failure(self.failures, self.draw, failed.status, told_seconds)
+        pause = pacing.after_failure(self.failures, self.draw, failed.status, parse_retry_after)
         if failed.status == 403:
             pause = pacing.poll_pause(REFUSED_SECONDS, self.draw)
         self.at = time.monotonic() + pause

@@ -12,7 +12,7 @@ from switchgear.journal import note
 from switchgear.patterns.caches import Cache
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.fallback import Fallback
-from switchgear.patterns.fallback_plan import is_answerable
+from switchgear.patterns.fallback_plan import is_covered_by_default
 from switchgear.patterns.fallback_targets import FallbackTarget
 
 Provider = Callable[..., Any]
@@ -181,7 +181,7 @@ def _moved(
 def is_worth_asking(error: BaseException) -> bool:
     """Return True if another provider may succeed: not if the request itself was at fault, unless
     it was only too long for this model, nor for a bug in the code."""
-    if not is_answerable(error):
+    if not is_covered_by_default(error):
         return False
     words = words_of(error)
     return "context_length_exceeded" in words or not words & OWN_FAULT

@@ -8,10 +8,10 @@ from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
-MAX_SHOWN_CHARACTERS = 100
+MAX_SHOWN_LENGTH = 100
 
-_short = reprlib.Repr()
-_short.maxstring = _short.maxother = MAX_SHOWN_CHARACTERS
+_repr = reprlib.Repr()
+_repr.maxstring = _repr.maxother = MAX_SHOWN_LENGTH
 """Prompts and their answers may be long, and should not fill the log."""
 
 
@@ -34,9 +34,9 @@ class Answer(Generic[T]):
     age_seconds: float | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
-        shown = _short.repr(self.value)
-        if len(shown) > MAX_SHOWN_CHARACTERS:
-            shown = f"{shown[: MAX_SHOWN_CHARACTERS - 1]}…"
+        shown = _repr.repr(self.value)
+        if len(shown) > MAX_SHOWN_LENGTH:
+            shown = f"{shown[: MAX_SHOWN_LENGTH - 1]}…"
         causes = f", causes={self.causes!r}" if self.causes else ""
         age = "" if self.age_seconds is None else f", age_seconds={self.age_seconds:.1f}"
         label = f"source={self.source!r}, is_partial={self.is_partial}{causes}{age}"
@@ -54,17 +54,17 @@ def latest_answer() -> Answer[Any] | None:
     return Answer(latest[0]) if isinstance(latest, tuple) else latest
 
 
-def answered(value: object) -> None:
+def record_value(value: object) -> None:
     """A call gave `value` itself."""
     _latest.set((value,))
 
 
-def unanswered() -> None:
+def clear_answer() -> None:
     """A call raised, and nothing stood in."""
     _latest.set(None)
 
 
-def told(answer: Answer[T]) -> Answer[T]:
+def record_answer(answer: Answer[T]) -> Answer[T]:
     """A call was answered so, by itself or otherwise."""
     _latest.set(answer)
     if answer.is_partial:
@@ -79,13 +79,13 @@ class StreamLabel:
         self.answer: Answer[None] = Answer(None)
         self._before = 0
 
-    def stream_of(self, answer: Answer[T]) -> T:
+    def unwrap(self, answer: Answer[T]) -> T:
         """Store the label of `answer`, and return the stream that is its value."""
         self.answer = replace(answer, value=None)  # type: ignore[arg-type, assignment]
         return answer.value
 
     def __enter__(self) -> None:
-        self._before = partials()
+        self._before = partial_count()
 
     def __exit__(
         self,
@@ -94,14 +94,14 @@ class StreamLabel:
         traceback: TracebackType | None,
     ) -> None:
         if error is not None and not isinstance(error, StopIteration | StopAsyncIteration):
-            unanswered()
+            clear_answer()
             return
-        if partials() != self._before and not self.answer.is_partial:
+        if partial_count() != self._before and not self.answer.is_partial:
             self.answer = replace(self.answer, is_partial=True)
-        told(self.answer)
+        record_answer(self.answer)
 
 
-def partials() -> int:
+def partial_count() -> int:
     """So many partial answers were met here; who compares it before and after knows of a call
     whether it met one."""
     return _partials.get()

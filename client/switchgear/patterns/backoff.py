@@ -7,11 +7,11 @@ from switchgear.clock import read_retry_after
 from switchgear.patterns.parameters import RetryParameters
 
 MAX_DOUBLINGS = 64
-RETRY_AFTER_SPREAD = 0.1
+RETRY_AFTER_JITTER = 0.1
 """Up to so much of it is added, or `base_seconds` if that is more."""
 
 
-def pause_seconds(retries: int, parameters: RetryParameters, rng: Callable[[], float]) -> float:
+def backoff_seconds(retries: int, parameters: RetryParameters, rng: Callable[[], float]) -> float:
     """Full jitter after so many retries, from 0: U(0, min(cap, base·2ⁿ)), or of base·(n+1)."""
     base = parameters.base_seconds
     if parameters.backoff == "linear":
@@ -21,7 +21,7 @@ def pause_seconds(retries: int, parameters: RetryParameters, rng: Callable[[], f
     return rng() * min(parameters.cap_seconds, ceiling)
 
 
-def told_seconds(text: str | None, now: float) -> float | None:
+def parse_retry_after(text: str | None, now: float) -> float | None:
     """Return the seconds that a `Retry-After` asks for, None if it can't be parsed. `now` is UNIX
     seconds by the sender's clock."""
     # Parts of a second are not HTTP's, but some send them.
@@ -30,7 +30,7 @@ def told_seconds(text: str | None, now: float) -> float | None:
     return read_retry_after(text, now)
 
 
-def spread_seconds(told: float, parameters: RetryParameters, rng: Callable[[], float]) -> float:
+def jitter_retry_after(told: float, parameters: RetryParameters, rng: Callable[[], float]) -> float:
     """Return slightly more than `told`, never less: all clients were given the same time."""
     least = min(parameters.base_seconds, parameters.cap_seconds)
-    return told + rng() * max(told * RETRY_AFTER_SPREAD, least)
+    return told + rng() * max(told * RETRY_AFTER_JITTER, least)

@@ -14,13 +14,13 @@ from switchgear.patterns import forks
 from switchgear.patterns.argument_checks import check_exceptions, check_functions, check_type
 from switchgear.patterns.breaker_calls import around_coroutine, around_function
 from switchgear.patterns.counters import Counters
-from switchgear.patterns.entered_contexts import Passage, entered, left
-from switchgear.patterns.generation import MODES, Mode, Permit, Standing, State
-from switchgear.patterns.listeners import Watcher, Watchers
-from switchgear.patterns.outcome_classifier import Verdicts
+from switchgear.patterns.entered_contexts import CallScope, pop_entry, push_entry
+from switchgear.patterns.generation import MODES, BreakerStatus, CallPermit, Mode, State
+from switchgear.patterns.listeners import BreakerListeners, TransitionListener
+from switchgear.patterns.outcome_classifier import OutcomeClassifier
 from switchgear.patterns.parameters import BreakerParameters
-from switchgear.patterns.queue_time import CallTimer, queued, used_up_time
-from switchgear.patterns.state_machine import Machine
+from switchgear.patterns.queue_time import CallTimer, is_queue_timeout, queued_seconds
+from switchgear.patterns.state_machine import BreakerStateMachine
 from switchgear.refusals import CircuitOpen
 from switchgear.wrapping import by_kind
 
@@ -86,11 +86,11 @@ class Breaker:
         check_functions(is_optional=False, clock=clock, rng=rng)
         self.name: Final = name
         self.counters: Final = counters
-        self._verdicts: Final = Verdicts(ignore, is_failure, is_failed_result)
+        self._classifier: Final = OutcomeClassifier(ignore, is_failure, is_failed_result)
         self._clock, self._rng = clock, rng
-        self._watchers = Watchers(name)
+        self._listeners = BreakerListeners(name)
         self._last_failure: str | None = None
-        self._begin_anew(parameters, "normal")
+        self._reset_state(parameters, "normal")
         forks.register(self)
 
     def __call__(self, function: F) -> F:
@@ -99,14 +99,14 @@ class Breaker:
             function,
             plain=partial(around_function, self),
             coroutine=partial(around_coroutine, self),
-            stream=lambda args, kwargs: Passage(self._begin, self._end),
+            stream=lambda args, kwargs: CallScope(self._begin, self._end),
             what="a breaker",
         )
 
     def __enter__(self) -> "Breaker":
         permit, timer = self._begin()
         permit.is_block = True
-        entered(self, permit, timer)
+        push_entry(self, permit, timer)
         return self
 
     def __exit__(
@@ -115,10 +115,10 @@ class Breaker:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if (found := left(self)) is not None:
+        if (found := pop_entry(self)) is not None:
             self._end(*found, error)
-        elif self._machine.term.state == "half_open":
-            self._locked(self._machine.give_back_lost)
+        elif self._machine.generation.state == "half_open":
+            self._locked(self._machine.release_lost_probe)
 
     async def __aenter__(self) -> "Breaker":
         return self.__enter__()
@@ -139,10 +139,10 @@ class Breaker:
     def mode(self) -> Mode:
         return self._machine.mode
 
-    def admit(self) -> Permit:
+    def admit(self) -> CallPermit:
         """Return the permit for one call. `settle`, or one of the three methods that it chooses
         from, must follow. Raises :class:`CircuitOpen`."""
-        permit = self._shared
+        permit = self._shared_permit
         if permit is not None:
             return permit
         permit, retry_after = self._locked(self._machine.admit)
@@ -152,23 +152,23 @@ class Breaker:
             raise CircuitOpen(self.name, retry_after, self._last_failure)
         return permit
 
-    def succeed(self, permit: Permit, seconds: float | None = None) -> None:
+    def succeed(self, permit: CallPermit, seconds: float | None = None) -> None:
         """Record a success that took `seconds`, None if unknown."""
-        term = permit.term
-        if not term.is_counted:
+        generation = permit.generation
+        if not generation.is_counted:
             return
         slow = seconds is not None and self._is_slow(seconds)
-        if slow or term.state == "half_open":
+        if slow or generation.state == "half_open":
             self.counters.success()
             self._locked(self._machine.record, permit, False, slow)
         else:
-            self._did_well(permit)
+            self._record_success(permit)
 
     def fail(
-        self, permit: Permit, error: BaseException | None, seconds: float | None = None
+        self, permit: CallPermit, error: BaseException | None, seconds: float | None = None
     ) -> None:
         """Record a failure; without an `error`, one of the result."""
-        if not permit.term.is_counted:
+        if not permit.generation.is_counted:
             return
         self._last_failure = FAILED_RESULT if error is None else said_by(error)
         timed_out = error is not None and is_timeout(error)
@@ -176,22 +176,22 @@ class Breaker:
         slow = seconds is not None and self._is_slow(seconds)
         self._locked(self._machine.record, permit, True, slow)
 
-    def give_back(self, permit: Permit) -> None:
+    def release(self, permit: CallPermit) -> None:
         """End a call whose outcome does not count."""
-        if permit.term.state == "half_open":
-            self._locked(self._machine.give_back, permit)
+        if permit.generation.state == "half_open":
+            self._locked(self._machine.release, permit)
 
     def settle(
-        self, permit: Permit, error: BaseException | None, seconds: float | None = None
+        self, permit: CallPermit, error: BaseException | None, seconds: float | None = None
     ) -> None:
         """Record the outcome of a call that raised `error`, None for a success."""
-        verdict = "good" if error is None else self._verdicts.of_error(error)
-        if verdict == "good":
+        outcome = "good" if error is None else self._classifier.classify_error(error)
+        if outcome == "good":
             self.succeed(permit, seconds)
-        elif verdict == "bad" and not (error is not None and used_up_time(error)):
+        elif outcome == "bad" and not (error is not None and is_queue_timeout(error)):
             self.fail(permit, error, seconds)
         else:
-            self.give_back(permit)
+            self.release(permit)
 
     def force(self, mode: Mode) -> None:
         """Enter `mode`, or leave it with `normal`, with an empty window. The same mode again
@@ -199,7 +199,7 @@ class Breaker:
         if mode not in MODES:
             raise ValueError(f"mode must be one of {', '.join(MODES)}, not {mode!r:.50}")
         if self._locked(self._machine.force, mode):
-            self._watchers.tell_mode()
+            self._listeners.notify_mode()
 
     def unforce(self) -> None:
         """Leave the mode and go to CLOSED, with an empty window. Without a mode nothing changes."""
@@ -208,7 +208,7 @@ class Breaker:
     def reset(self) -> None:
         """Go to CLOSED, with an empty window and without a mode."""
         if self._locked(self._machine.reset):
-            self._watchers.tell_mode()
+            self._listeners.notify_mode()
 
     def configure(self, parameters: BreakerParameters) -> None:
         """Apply `parameters` from now on. The end of OPEN does not change. The outcomes so far are
@@ -217,15 +217,15 @@ class Breaker:
         check_type("parameters", parameters, BreakerParameters)
         self._locked(self._machine.configure, parameters)
 
-    def look(self) -> Standing:
+    def look(self) -> BreakerStatus:
         """Return state, mode and rates."""
-        return self._locked(self._machine.look)
+        return self._locked(self._machine.status)
 
-    def watch(self, watcher: Watcher) -> Callable[[], None]:
+    def watch(self, watcher: TransitionListener) -> Callable[[], None]:
         """Call `watcher` with each transition, in the thread of the call that caused it: it must
         not block. What it raises is logged. Two threads may report theirs at once, or in the wrong
         order: `n` gives the right one. Returns a function that removes it."""
-        return self._watchers.add(watcher)
+        return self._listeners.add(watcher)
 
     def refusal(self) -> CircuitOpen | None:
         """Return the refusal of calls that have not begun while the breaker is forced open, else
@@ -238,56 +238,58 @@ class Breaker:
         """Call `callback` after each change of the mode by `force`, `unforce` or `reset`, in the
         thread that made it. What it raises is logged. Returns a function that removes it. A child
         process begins without. For calls that wait."""
-        return self._watchers.add_mode(callback)
+        return self._listeners.add_mode_listener(callback)
 
     def after_fork(self) -> None:
         """Begin CLOSED, or in the parent's mode, with nothing counted in a child process."""
-        forks.forsake(self._lock)
+        forks.keep_alive(self._lock)
         self.counters.after_fork()
-        self._watchers.after_fork()
-        self._begin_anew(self._machine.parameters, self._machine.mode)
+        self._listeners.after_fork()
+        self._reset_state(self._machine.parameters, self._machine.mode)
 
-    def _begin_anew(self, parameters: BreakerParameters, mode: Mode) -> None:
+    def _reset_state(self, parameters: BreakerParameters, mode: Mode) -> None:
         self._lock, self._last_failure = threading.RLock(), None
-        self._machine = Machine(parameters, self._clock, self._rng, mode)
+        self._machine = BreakerStateMachine(parameters, self._clock, self._rng, mode)
         self._refresh()
 
     def _refresh(self) -> None:
         """Set the attributes that calls read without the lock."""
-        term, parameters = self._machine.term, self._machine.parameters
+        generation, parameters = self._machine.generation, self._machine.parameters
         self._slow_seconds = parameters.slow_call_seconds
-        self._shared = term.permit if term.state == "closed" else None
+        self._shared_permit = generation.permit if generation.state == "closed" else None
         """The permit that all calls share while closed."""
-        needs_more = self._slow_seconds is not None or not term.is_counted
-        self._calm = None if needs_more else self._shared
+        needs_more = self._slow_seconds is not None or not generation.is_counted
+        self._fast_permit = None if needs_more else self._shared_permit
         """The same permit, if neither the time nor the mode of a call matters."""
 
-    def _begin(self) -> tuple[Permit, CallTimer | None]:
+    def _begin(self) -> tuple[CallPermit, CallTimer | None]:
         """Admit a call that may end in a context other than the one it begins in."""
         permit = self.admit()
         return permit, None if self._slow_seconds is None else CallTimer(self._clock)
 
-    def _end(self, permit: Permit, timer: CallTimer | None, error: BaseException | None) -> None:
+    def _end(
+        self, permit: CallPermit, timer: CallTimer | None, error: BaseException | None
+    ) -> None:
         self.settle(permit, error, None if timer is None else timer.stop())
 
-    def _start(self) -> tuple[Permit, float | None]:
+    def _start(self) -> tuple[CallPermit, float | None]:
         """Admit a call that ends in the same context; return its permit, and its start on a clock
         that stands still in queues."""
-        permit = self._shared or self.admit()
-        return permit, None if self._slow_seconds is None else self._clock() - queued()
+        permit = self._shared_permit or self.admit()
+        return permit, None if self._slow_seconds is None else self._clock() - queued_seconds()
 
-    def _seconds(self, began: float | None) -> float | None:
+    def _elapsed(self, began: float | None) -> float | None:
         """Return the duration of a call admitted by :meth:`_start`, without time in queues."""
-        return None if began is None else self._clock() - queued() - began
+        return None if began is None else self._clock() - queued_seconds() - began
 
-    def _did_well(self, permit: Permit) -> None:
+    def _record_success(self, permit: CallPermit) -> None:
         """Record a success that was neither slow nor a probe."""
         self.counters.success()
-        if permit.slides and self._clock() >= permit.term.window.ends:
-            self._locked(permit.term.window.tally)
+        if permit.is_time_based and self._clock() >= permit.generation.window.ends:
+            self._locked(permit.generation.window.tally)
         permit.succeed()
-        if permit.wary:
-            self._locked(self._machine.succeeded, permit)
+        if permit.needs_evaluation:
+            self._locked(self._machine.evaluate_success, permit)
 
     def _is_slow(self, seconds: float) -> bool:
         if self._slow_seconds is None or seconds <= self._slow_seconds:
@@ -299,10 +301,10 @@ class Breaker:
         """Run an operation of the machine under the lock, and report transitions after it."""
         machine = self._machine
         with self._lock:
-            permit, parameters = machine.term.permit, machine.parameters
+            permit, parameters = machine.generation.permit, machine.parameters
             done = act(*args)
-            if machine.term.permit is not permit or machine.parameters is not parameters:
+            if machine.generation.permit is not permit or machine.parameters is not parameters:
                 self._refresh()
-        if machine.news:
-            self._watchers.tell(machine.news)
+        if machine.events:
+            self._listeners.notify(machine.events)
         return done

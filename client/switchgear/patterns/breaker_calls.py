@@ -8,26 +8,26 @@ from switchgear.wrapping import refuse_coroutine
 
 if TYPE_CHECKING:
     from switchgear.patterns.breaker import Breaker
-    from switchgear.patterns.generation import Permit
+    from switchgear.patterns.generation import CallPermit
 
 
 def around_function(breaker: "Breaker", function: Callable[..., Any]) -> Callable[..., Any]:
     """Return `function` with `breaker` around its calls."""
-    is_judged = breaker._verdicts.judge_results
+    classifies = breaker._classifier.classifies_results
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        calm = breaker._calm
-        permit, began = (calm, None) if calm is not None else breaker._start()
+        fast_permit = breaker._fast_permit
+        permit, began = (fast_permit, None) if fast_permit is not None else breaker._start()
         try:
             value = function(*args, **kwargs)
             if type(value) is CoroutineType:
                 refuse_coroutine(value)
         except BaseException as error:
-            breaker.settle(permit, error, breaker._seconds(began))
+            breaker.settle(permit, error, breaker._elapsed(began))
             raise
-        if calm is None or is_judged:
-            return _returned(breaker, permit, value, breaker._seconds(began))
-        breaker._did_well(calm)
+        if fast_permit is None or classifies:
+            return _returned(breaker, permit, value, breaker._elapsed(began))
+        breaker._record_success(fast_permit)
         return value
 
     return call
@@ -38,28 +38,28 @@ def around_coroutine(breaker: "Breaker", function: Callable[..., Any]) -> Callab
 
     They are timed by a :class:`CallTimer`, as a task begun inside may wait for them in a queue.
     """
-    is_judged = breaker._verdicts.judge_results
+    classifies = breaker._classifier.classifies_results
 
     async def call(*args: Any, **kwargs: Any) -> Any:
-        calm = breaker._calm
-        permit, timer = (calm, None) if calm is not None else breaker._begin()
+        fast_permit = breaker._fast_permit
+        permit, timer = (fast_permit, None) if fast_permit is not None else breaker._begin()
         try:
             value = await function(*args, **kwargs)
         except BaseException as error:
             breaker._end(permit, timer, error)
             raise
-        if calm is None or is_judged:
+        if fast_permit is None or classifies:
             seconds = None if timer is None else timer.stop()
             return _returned(breaker, permit, value, seconds)
-        breaker._did_well(calm)
+        breaker._record_success(fast_permit)
         return value
 
     return call
 
 
-def _returned(breaker: "Breaker", permit: "Permit", value: Any, seconds: float | None) -> Any:
-    verdicts = breaker._verdicts
-    if verdicts.judge_results and verdicts.is_bad_result(value):
+def _returned(breaker: "Breaker", permit: "CallPermit", value: Any, seconds: float | None) -> Any:
+    classifier = breaker._classifier
+    if classifier.classifies_results and classifier.is_failed_result(value):
         breaker.fail(permit, None, seconds)
     else:
         breaker.succeed(permit, seconds)

@@ -1,10 +1,10 @@
 """When a breaker opens, when it opens again, and for how long. Pure."""
 
 from switchgear.patterns.parameters import BreakerParameters
-from switchgear.patterns.sliding_window import Tally
+from switchgear.patterns.sliding_window import CallCounts
 
 
-def why_open(parameters: BreakerParameters, tally: Tally, consecutive: int) -> str | None:
+def open_cause(parameters: BreakerParameters, tally: CallCounts, consecutive: int) -> str | None:
     """Why it opens with these calls behind it, or None. `consecutive` are the failures since the
     last success."""
     count = parameters.failure_count
@@ -22,7 +22,7 @@ def why_open(parameters: BreakerParameters, tally: Tally, consecutive: int) -> s
     return None
 
 
-def why_reopen(parameters: BreakerParameters, probes: Tally) -> str | None:
+def reopen_cause(parameters: BreakerParameters, probes: CallCounts) -> str | None:
     """Why it opens again with these probes done, or None if it closes."""
     rate = probes.failure_rate()
     if rate >= parameters.failure_rate:
@@ -33,11 +33,11 @@ def why_reopen(parameters: BreakerParameters, probes: Tally) -> str | None:
     return None
 
 
-def why_close(parameters: BreakerParameters, probes: Tally) -> str:
+def close_cause(parameters: BreakerParameters, probes: CallCounts) -> str:
     return f"probes: failure_rate {probes.failure_rate():.2f} < {parameters.failure_rate:.2f}"
 
 
-def open_length(parameters: BreakerParameters, reopened: int, drawn: float) -> float:
+def draw_open_seconds(parameters: BreakerParameters, reopened: int, drawn: float) -> float:
     """Return the seconds to stay open after opening again `reopened` times in a row. `drawn` is
     uniform in [0, 1). Capped times are spread, too, so that a fleet doesn't probe at once."""
     most, jitter = parameters.open_max_seconds, parameters.open_jitter
@@ -50,7 +50,7 @@ def open_length(parameters: BreakerParameters, reopened: int, drawn: float) -> f
     return low + (high - low) * drawn
 
 
-def _is_too_slow(parameters: BreakerParameters, tally: Tally) -> bool:
+def _is_too_slow(parameters: BreakerParameters, tally: CallCounts) -> bool:
     if parameters.slow_call_seconds is None:
         return False
     return tally.slow_rate() >= parameters.slow_call_rate

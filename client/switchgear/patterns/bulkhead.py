@@ -12,12 +12,12 @@ from switchgear.evaluation.keys import Key
 from switchgear.finding import Finder, finder
 from switchgear.journal import note
 from switchgear.patterns import bulkhead_queue, call_priority, deadline, entered_contexts, forks
-from switchgear.patterns.admission import Permit, Place, StreamPlace
-from switchgear.patterns.call_priority import checked_key
+from switchgear.patterns.admission import Admission, HeldPermit, StreamAdmission
+from switchgear.patterns.call_priority import validate_key
 from switchgear.patterns.limit_controller import LimitController
-from switchgear.patterns.parameters import BulkheadParameters, Tier, limits_of
-from switchgear.patterns.permits import Occupancy, Places
-from switchgear.patterns.queue_time import Waiting
+from switchgear.patterns.parameters import BulkheadParameters, Tier, resolve_bulkhead_parameters
+from switchgear.patterns.permits import Occupancy, PermitPool
+from switchgear.patterns.queue_time import QueueWait
 from switchgear.patterns.waiter import Waiter
 from switchgear.refusals import BulkheadFull
 from switchgear.wrapping import by_kind, in_event_loop, refuse_coroutine
@@ -67,10 +67,10 @@ class Bulkhead:
         breaker."""
         self._clock = clock
         self._key = key
-        self._priority = call_priority.checked(priority)
-        self._urgency = call_priority.Urgency(name)
-        self.parameters = limits_of(parameters)
-        self._begin_anew()
+        self._priority = call_priority.validate_priority(priority)
+        self._priority_reader = call_priority.PriorityReader(name)
+        self.parameters = resolve_bulkhead_parameters(parameters)
+        self._reset_state()
         forks.register(self)
 
     def __call__(self, function: F) -> F:
@@ -78,7 +78,7 @@ class Bulkhead:
         end."""
         find_key, find_priority = self._finders(function)
 
-        def place(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Place:
+        def place(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Admission:
             key = None if find_key is None else find_key(args, kwargs)
             return self.of_stream(key, find_priority(args, kwargs))
 
@@ -90,51 +90,50 @@ class Bulkhead:
             what="a bulkhead",
         )
 
-    def of(self, key: Key | None = None, priority: int | None = 0) -> Place:
+    def of(self, key: Key | None = None, priority: int | None = 0) -> Admission:
         """Return a permit for one `with` or `async with`, for `key` and with that priority."""
-        return Place(self, key, priority)
+        return Admission(self, key, priority)
 
-    def of_stream(self, key: Key | None = None, priority: int | None = 0) -> Place:
+    def of_stream(self, key: Key | None = None, priority: int | None = 0) -> Admission:
         """Like :meth:`of`, for a stream, whose duration depends on its consumer: an adaptive limit
         ignores it."""
-        return StreamPlace(self, key, priority)
+        return StreamAdmission(self, key, priority)
 
     def configure(self, parameters: BulkheadParameters | Tier | None) -> None:
         """Apply `parameters` from now on. Calls that have a permit keep it."""
-        self.parameters = limits_of(parameters)
+        self.parameters = resolve_bulkhead_parameters(parameters)
         self._apply(self.parameters)
 
     def look(self) -> Occupancy:
         """Return the current occupancy."""
-        return self._places.look()
+        return self._permits.occupancy()
 
-    def take(self, key: Key | None = None, priority: int | None = 0) -> Permit:
-        """Take a permit, waiting for it if need be, and return the object whose `give` returns it.
-        For adapters."""
-        places = self._places
+    def acquire(self, key: Key | None = None, priority: int | None = 0) -> HeldPermit:
+        """Acquire a permit, waiting in the queue if needed, and return its holder. For adapters."""
+        permits = self._permits
         if key is not None:
-            key = checked_key(key)
-        if not places.take(key):
-            self._wait(places, key, priority)
-        return places if self._controller is None else self._measured(places, key)
+            key = validate_key(key)
+        if not permits.acquire(key):
+            self._wait(permits, key, priority)
+        return permits if self._controller is None else self._measure(permits, key)
 
-    async def atake(self, key: Key | None = None, priority: int | None = 0) -> Permit:
-        """Like :meth:`take`, in an event loop."""
-        places = self._places
+    async def acquire_async(self, key: Key | None = None, priority: int | None = 0) -> HeldPermit:
+        """Like :meth:`acquire`, in an event loop."""
+        permits = self._permits
         if key is not None:
-            key = checked_key(key)
-        if not places.take(key):
-            await self._await(places, key, priority)
-        return places if self._controller is None else self._measured(places, key)
+            key = validate_key(key)
+        if not permits.acquire(key):
+            await self._await(permits, key, priority)
+        return permits if self._controller is None else self._measure(permits, key)
 
     def after_fork(self) -> None:
         """Begin with all permits in a child process. Permits taken before the fork are returned to
         the old set."""
-        self._places.after_fork()
-        self._begin_anew()
+        self._permits.after_fork()
+        self._reset_state()
 
     def __enter__(self) -> None:
-        self._entered(self.take(None, self._fixed_priority()))
+        self._push_entry(self.acquire(None, self._fixed_priority()))
 
     def __exit__(
         self,
@@ -145,7 +144,7 @@ class Bulkhead:
         self._leave(error)
 
     async def __aenter__(self) -> None:
-        self._entered(await self.atake(None, self._fixed_priority()))
+        self._push_entry(await self.acquire_async(None, self._fixed_priority()))
 
     async def __aexit__(
         self,
@@ -155,37 +154,37 @@ class Bulkhead:
     ) -> None:
         self._leave(error)
 
-    def _begin_anew(self) -> None:
-        self._places = Places(None)
+    def _reset_state(self) -> None:
+        self._permits = PermitPool(None)
         self._apply(self.parameters)
 
     def _apply(self, parameters: BulkheadParameters | None) -> None:
-        places, controller = self._places, None
+        permits, controller = self._permits, None
         if parameters is not None and parameters.mode == "adaptive":
-            controller = LimitController(places, parameters.limit_range)
-        places.configure(parameters, controller)
+            controller = LimitController(permits, parameters.limit_range)
+        permits.configure(parameters, controller)
         self._controller = controller
 
-    def _entered(self, permit: Permit) -> None:
+    def _push_entry(self, permit: HeldPermit) -> None:
         try:
-            entered_contexts.entered(self, permit, None)
+            entered_contexts.push_entry(self, permit, None)
         except BaseException:
-            permit.give()
+            permit.release()
             raise
 
     def _leave(self, error: BaseException | None) -> None:
-        found = entered_contexts.left(self)
+        found = entered_contexts.pop_entry(self)
         if found is not None:  # In a forked child the permit may belong to the parent's set.
-            found[0].give(None, error)
-        elif self._places.in_flight > 0:  # Left in a context other than its own.
-            self._places.give()
+            found[0].release(None, error)
+        elif self._permits.in_flight > 0:  # Left in a context other than its own.
+            self._permits.release()
 
-    def _measured(self, places: Places, key: str | None) -> Permit:
+    def _measure(self, permits: PermitPool, key: str | None) -> HeldPermit:
         controller = self._controller
         try:
-            return places if controller is None else controller.begin(places)
+            return permits if controller is None else controller.begin_call(permits)
         except BaseException:
-            places.give(key)
+            permits.release(key)
             raise
 
     def _fixed_priority(self) -> int:
@@ -195,26 +194,26 @@ class Bulkhead:
         find_key, find_priority = self._finders(function)
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            key = None if find_key is None else checked_key(find_key(args, kwargs))
+            key = None if find_key is None else validate_key(find_key(args, kwargs))
             if self._controller is not None:
-                with Place(self, key, find_priority(args, kwargs)) as place:
+                with Admission(self, key, find_priority(args, kwargs)) as place:
                     value = function(*args, **kwargs)
                     if type(value) is CoroutineType:
                         refuse_coroutine(value)
-                    return place.ended(value)
-            places = self._places
-            if not places.take(key):
-                self._wait(places, key, find_priority(args, kwargs))
+                    return place.record_outcome(value)
+            permits = self._permits
+            if not permits.acquire(key):
+                self._wait(permits, key, find_priority(args, kwargs))
             try:
                 value = function(*args, **kwargs)
                 return refuse_coroutine(value) if type(value) is CoroutineType else value
             finally:
                 if key is None:
-                    places.put_back(None)
+                    permits.put_back(None)
                 else:
-                    places.put_back_key(key)
-                if places.busy:
-                    places.settle()
+                    permits.put_back_key(key)
+                if permits.busy:
+                    permits.settle()
 
         return call
 
@@ -222,22 +221,22 @@ class Bulkhead:
         find_key, find_priority = self._finders(function)
 
         async def call(*args: Any, **kwargs: Any) -> Any:
-            key = None if find_key is None else checked_key(find_key(args, kwargs))
+            key = None if find_key is None else validate_key(find_key(args, kwargs))
             if self._controller is not None:
-                async with Place(self, key, find_priority(args, kwargs)) as place:
-                    return place.ended(await function(*args, **kwargs))
-            places = self._places
-            if not places.take(key):
-                await self._await(places, key, find_priority(args, kwargs))
+                async with Admission(self, key, find_priority(args, kwargs)) as place:
+                    return place.record_outcome(await function(*args, **kwargs))
+            permits = self._permits
+            if not permits.acquire(key):
+                await self._await(permits, key, find_priority(args, kwargs))
             try:
                 return await function(*args, **kwargs)
             finally:
                 if key is None:
-                    places.put_back(None)
+                    permits.put_back(None)
                 else:
-                    places.put_back_key(key)
-                if places.busy:
-                    places.settle()
+                    permits.put_back_key(key)
+                if permits.busy:
+                    permits.settle()
 
         return call
 
@@ -248,55 +247,55 @@ class Bulkhead:
             return find_key, finder(priority, function)
         return find_key, lambda args, kwargs: priority
 
-    def _wait(self, places: Places, key: str | None, priority: int | None) -> None:
-        seconds, until = self._patience()
+    def _wait(self, permits: PermitPool, key: str | None, priority: int | None) -> None:
+        seconds, until = self._max_wait()
         bell = threading.Event()
         can_wait = seconds > 0 and not in_event_loop()
-        waiter = Waiter(key, self._urgency.of(priority), bell.set if can_wait else None)
+        waiter = Waiter(key, self._priority_reader.of(priority), bell.set if can_wait else None)
         try:
-            is_queued = places.line_up(waiter) == "waiting"
+            is_queued = permits.enqueue(waiter) == "waiting"
             if seconds > 0 and not can_wait:
-                waiter.why += "; a plain function can't wait in an event loop"
+                waiter.reason += "; a plain function can't wait in an event loop"
             if is_queued:
-                with Waiting(self._clock):
+                with QueueWait(self._clock):
                     bulkhead_queue.wait(waiter, bell, seconds, self.sources, self._clock)
-            self._end_wait(places, waiter, is_queued, until)
+            self._end_wait(permits, waiter, is_queued, until)
         except BaseException:
-            places.give_up(waiter)
+            permits.abandon(waiter)
             raise
 
-    async def _await(self, places: Places, key: str | None, priority: int | None) -> None:
-        seconds, until = self._patience()
+    async def _await(self, permits: PermitPool, key: str | None, priority: int | None) -> None:
+        seconds, until = self._max_wait()
         bell = AsyncBell()
-        waiter = Waiter(key, self._urgency.of(priority), bell.ring if seconds > 0 else None)
+        waiter = Waiter(key, self._priority_reader.of(priority), bell.ring if seconds > 0 else None)
         try:
-            is_queued = places.line_up(waiter) == "waiting"
+            is_queued = permits.enqueue(waiter) == "waiting"
             if is_queued:
-                with Waiting(self._clock):
+                with QueueWait(self._clock):
                     await bulkhead_queue.async_wait(
                         waiter, bell, seconds, self.sources, self._clock
                     )
-            self._end_wait(places, waiter, is_queued, until)
+            self._end_wait(permits, waiter, is_queued, until)
         except BaseException:
-            places.give_up(waiter)
+            permits.abandon(waiter)
             raise
 
-    def _end_wait(self, places: Places, waiter: Waiter, is_queued: bool, until: str) -> None:
+    def _end_wait(self, permits: PermitPool, waiter: Waiter, is_queued: bool, until: str) -> None:
         """Raise unless `waiter` is admitted and, if it was queued, still allowed to begin."""
-        state = places.leave(waiter)
+        state = permits.dequeue(waiter)
         if is_queued:
             cancellation.check(self.sources)
         if state != "admitted":
-            why = {"rejected": waiter.why, "gone": f"no place {until}"}.get(state, state)
-            places.reject()
+            why = {"rejected": waiter.reason, "gone": f"no place {until}"}.get(state, state)
+            permits.count_rejection()
             note("bulkhead_full", self.name, why=why)
             raise BulkheadFull(self.name, why)
 
-    def _patience(self) -> tuple[float, str]:
+    def _max_wait(self) -> tuple[float, str]:
         """Return the longest wait in seconds, and the words for it."""
         parameters = self.parameters
         seconds = parameters.wait_seconds if parameters is not None and parameters.queue else 0.0
-        left = deadline.left()
+        left = deadline.remaining_seconds()
         if left is not None and left < seconds:
             return max(left, 0.0), "before the deadline"
         return seconds, f"within {seconds:.1f} s"

@@ -87,7 +87,7 @@ class MemoryCache:
 
     def after_fork(self) -> None:
         """In a child: empty, as another thread may have been changing it."""
-        forks.forsake((self._lock, self._kept))
+        forks.keep_alive((self._lock, self._kept))
         self._lock = threading.RLock()
         self._kept = OrderedDict()
 

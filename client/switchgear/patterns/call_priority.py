@@ -9,7 +9,7 @@ from switchgear.evaluation.keys import KEY_TYPES, key_text
 log = logging.getLogger("switchgear")
 
 
-def checked(given: Any) -> Any:
+def validate_priority(given: Any) -> Any:
     """What is said once for all calls: a number or what finds one; None is 0. Raises
     :class:`TypeError`."""
     if given is None:
@@ -19,7 +19,7 @@ def checked(given: Any) -> Any:
     return given
 
 
-def checked_key(given: object) -> str | None:
+def validate_key(given: object) -> str | None:
     """Return the text of a key, None for None. Raises :class:`TypeError` for an invalid key."""
     if given is None:
         return None
@@ -29,7 +29,7 @@ def checked_key(given: object) -> str | None:
     return text
 
 
-class Urgency:
+class PriorityReader:
     """Reads what is said for one call, which never fails for that: what is no number is 0."""
 
     def __init__(self, name: str) -> None:

@@ -11,107 +11,107 @@ from switchgear.async_backend import TrioScope
 if TYPE_CHECKING:
     import asyncio
 
-FEW = 100
-MIN_PAUSE_SECONDS = 0.01
+MAX_UNPAUSED_TASKS = 100
+MIN_TIMER_PAUSE_SECONDS = 0.01
 """Between two looks at more than a few tasks: so much later one may be cancelled."""
 
 
-class Cutoff:
+class TaskCancelScope:
     """One task that is to be cancelled in `seconds`."""
 
-    __slots__ = ("cancelling", "has_fired", "is_settled", "task", "timer", "when")
+    __slots__ = ("cancelling", "has_cancelled", "is_absorbed", "task", "timer", "when")
 
     def __init__(
         self, task: "asyncio.Task[Any]", loop: "asyncio.AbstractEventLoop", seconds: float
     ) -> None:
         self.task = task
         self.cancelling = task.cancelling()
-        self.has_fired = False
-        self.is_settled = False
-        timer = _here.timer
+        self.has_cancelled = False
+        self.is_absorbed = False
+        timer = _thread_timer.timer
         if timer is None or timer.loop is not loop:
-            timer = _here.timer = _Timer(loop)
-        self.timer: _Timer = timer
+            timer = _thread_timer.timer = _LoopTimer(loop)
+        self.timer: _LoopTimer = timer
         self.when = when = loop.time() + seconds
         timer.waiting[self] = None
         if timer.handle is None or when < timer.due:
             timer.arm(when)
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """It was in time."""
         self.timer.waiting.pop(self, None)
 
-    def fire(self) -> None:
-        self.has_fired = True
+    def cancel(self) -> None:
+        self.has_cancelled = True
         self.task.cancel()
 
-    def fire_soon(self) -> None:
+    def cancel_soon(self) -> None:
         """Cancel the task before its time is over, from any thread."""
         with suppress(RuntimeError):  # The event loop is closed.
-            self.timer.loop.call_soon_threadsafe(self._fire_if_waiting)
+            self.timer.loop.call_soon_threadsafe(self._cancel_if_waiting)
 
-    def settle(self, error: BaseException | None) -> bool:
+    def absorb(self, error: BaseException | None) -> bool:
         """Undo the cancellation, once. Return True if `error` is that cancellation and there is no
         other."""
-        if not self.has_fired or self.is_settled:
+        if not self.has_cancelled or self.is_absorbed:
             return False
-        self.is_settled = True
+        self.is_absorbed = True
         from asyncio import CancelledError
 
         return self.task.uncancel() <= self.cancelling and isinstance(error, CancelledError)
 
-    def _fire_if_waiting(self) -> None:
+    def _cancel_if_waiting(self) -> None:
         if self in self.timer.waiting:
-            self.stop()
-            self.fire()
+            self.close()
+            self.cancel()
 
 
-class TrioCutoff:
-    """The same for a trio task: a cancel scope that ends with :meth:`settle`.
+class TrioCancelScope:
+    """The same for a trio task: a cancel scope that ends with :meth:`absorb`.
 
     `outer` is a cutoff around it, in the same task, that ends at the same moment. It is suspended
     meanwhile: if both were cancelled at once, the outer one would catch the cancellation, and code
     between the two would see no timeout.
     """
 
-    has_fired = True
+    has_cancelled = True
     """Known only when the scope is closed."""
 
-    def __init__(self, trio: Any, seconds: float, outer: "TrioCutoff | None") -> None:
+    def __init__(self, trio: Any, seconds: float, outer: "TrioCancelScope | None") -> None:
         self._scope = TrioScope(trio, seconds)
         self.task = self._scope.task
         self._outer = outer if outer is not None and outer.task is self.task else None
-        self._inner: TrioCutoff | None = None
+        self._inner: TrioCancelScope | None = None
         if self._outer is not None:
             self._outer._inner = self
             self._outer._scope.rest(is_resting=True)
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """Stop: the call was in time, or is settled next."""
         self._scope.rest(is_resting=True)
         if self._outer is not None:
             self._outer._inner = None
             self._outer._scope.rest(is_resting=False)
 
-    def fire_soon(self) -> None:
+    def cancel_soon(self) -> None:
         """Cancel the scope before its time is over, from any thread."""
         if self._inner is None:
             self._scope.cancel_soon()
         else:
-            self._inner.fire_soon()
+            self._inner.cancel_soon()
 
-    def settle(self, error: BaseException | None) -> bool:
+    def absorb(self, error: BaseException | None) -> bool:
         """Close the scope. Return True if `error` is its cancellation."""
         return self._scope.end(error)
 
 
-class _Timer:
+class _LoopTimer:
     """The timer of a loop. It goes off no later than the first of `waiting` is due, perhaps in vain
     if that one has been in time."""
 
     def __init__(self, loop: "asyncio.AbstractEventLoop") -> None:
         self.loop = loop
-        self.waiting: dict[Cutoff, None] = {}
+        self.waiting: dict[TaskCancelScope, None] = {}
         self.handle: asyncio.TimerHandle | None = None
         self.due = 0.0
 
@@ -119,24 +119,24 @@ class _Timer:
         if self.handle is not None:
             self.handle.cancel()
         self.due = when
-        self.handle = self.loop.call_at(when, self._look)
+        self.handle = self.loop.call_at(when, self._on_timer)
 
-    def _look(self) -> None:
+    def _on_timer(self) -> None:
         self.handle = None
         # A loop calls what is due within its clock's resolution, so a little early.
         until = max(self.loop.time(), self.due)
-        for cutoff in [each for each in self.waiting if each.when <= until]:
-            del self.waiting[cutoff]
-            cutoff.fire()
+        for scope in [each for each in self.waiting if each.when <= until]:
+            del self.waiting[scope]
+            scope.cancel()
         if self.waiting:
             first = min(each.when for each in self.waiting)
-            pause = MIN_PAUSE_SECONDS if len(self.waiting) > FEW else 0.0
+            pause = MIN_TIMER_PAUSE_SECONDS if len(self.waiting) > MAX_UNPAUSED_TASKS else 0.0
             self.arm(max(first, until + pause))
 
 
-class _Here(threading.local):
-    timer: _Timer | None = None
+class _ThreadTimer(threading.local):
+    timer: _LoopTimer | None = None
     """Of the loop that ran last in this thread."""
 
 
-_here = _Here()
+_thread_timer = _ThreadTimer()

@@ -4,7 +4,7 @@ import itertools
 import threading
 from collections.abc import Callable
 
-NAMES = ("success", "failure", "timeout", "slow", "rejected", "fallback", "retry")
+COUNTER_NAMES = ("success", "failure", "timeout", "slow", "rejected", "fallback", "retry")
 """`success`, `failure` and `timeout` exclude each other; `slow` is a part of all three; the rest
 comes beside."""
 
@@ -16,7 +16,7 @@ class Counters:
     share one of these.
     """
 
-    __slots__ = (*NAMES, "_lock", "_looks")
+    __slots__ = (*COUNTER_NAMES, "_lock", "_reads")
 
     success: Callable[[], int]
     failure: Callable[[], int]
@@ -25,7 +25,7 @@ class Counters:
     rejected: Callable[[], int]
     fallback: Callable[[], int]
     retry: Callable[[], int]
-    _looks: int
+    _reads: int
 
     def __init__(self) -> None:
         self.after_fork()
@@ -33,12 +33,12 @@ class Counters:
     def counted(self) -> dict[str, int]:
         """All of them. Reading is counting, which is taken off again."""
         with self._lock:
-            looks, self._looks = self._looks, self._looks + 1
-            return {name: getattr(self, name)() - looks for name in NAMES}
+            reads, self._reads = self._reads, self._reads + 1
+            return {name: getattr(self, name)() - reads for name in COUNTER_NAMES}
 
     def after_fork(self) -> None:
         """In a child, count from nought."""
         self._lock = threading.RLock()
-        self._looks = 0
-        for name in NAMES:
+        self._reads = 0
+        for name in COUNTER_NAMES:
             setattr(self, name, itertools.count().__next__)

@@ -9,22 +9,25 @@ from switchgear.failures.error_labels import is_timeout
 from switchgear.patterns.time_limits import (
     Clock,
     DeadlineExceeded,
-    Limit,
     NoTimeLeft,
-    Steps,
+    StreamTimeLimit,
+    TimeLimit,
+    absorb_cancellation,
+    arm_cancellation,
     begin,
-    checked_seconds,
-    cut_off,
     end,
     end_here,
-    held_by,
-    left,
-    was_cut_off,
+    find_limit,
+    remaining_seconds,
+    validate_seconds,
 )
 from switchgear.stepping import stepwise
 from switchgear.wrapping import by_kind, is_async_generator_function, refuse_coroutine
 
-__all__ = ["Deadline", "DeadlineExceeded", "NoTimeLeft", "left"]
+__all__ = ["Deadline", "DeadlineExceeded", "NoTimeLeft", "left", "remaining_seconds"]
+
+left = remaining_seconds
+"""The previous name of :func:`remaining_seconds`."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -54,7 +57,7 @@ class Deadline:
 
     def configure(self, seconds: float | None) -> None:
         """For what begins from now on. Raises :class:`ValueError` or :class:`TypeError`."""
-        self.seconds = checked_seconds(seconds)
+        self.seconds = validate_seconds(seconds)
 
     def __call__(self, function: F) -> F:
         """`function`, limited. A generator is from its first step to its end, with what its
@@ -91,7 +94,7 @@ class Deadline:
             if limit is None:
                 return await function(*args, **kwargs)
             if self._cuts:
-                cut_off(limit)
+                arm_cancellation(limit)
             try:
                 result = await function(*args, **kwargs)
             except BaseException as error:
@@ -107,7 +110,9 @@ class Deadline:
         cuts = is_async and self._cuts
         return stepwise(
             function,
-            lambda args, kwargs: Steps(self, self.seconds, self._clock, _leave, cuts=cuts),
+            lambda args, kwargs: StreamTimeLimit(
+                self, self.seconds, self._clock, _leave, cuts=cuts
+            ),
             is_async=is_async,
         )
 
@@ -120,14 +125,14 @@ class Deadline:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        limit = held_by(self)
+        limit = find_limit(self)
         if limit is not None:
             _leave(limit, error)
 
     async def __aenter__(self) -> None:
         limit = begin(self, self.seconds, self._clock)
         if limit is not None and self._cuts:
-            cut_off(limit)
+            arm_cancellation(limit)
 
     async def __aexit__(
         self,
@@ -138,15 +143,15 @@ class Deadline:
         self.__exit__(kind, error, traceback)
 
 
-def _leave(limit: Limit, error: BaseException | None) -> None:
+def _leave(limit: TimeLimit, error: BaseException | None) -> None:
     end(limit)
-    if was_cut_off(limit, error):
+    if absorb_cancellation(limit, error):
         raise limit.source.exceeded() from error
     if error is not None:
         _raise_if_late(limit, error)
 
 
-def _raise_if_late(limit: Limit, error: BaseException) -> None:
+def _raise_if_late(limit: TimeLimit, error: BaseException) -> None:
     """A timeout of whatever kind, when the time is over, is this one."""
     if isinstance(error, DeadlineExceeded) or limit.until > limit.clock() or not is_timeout(error):
         return

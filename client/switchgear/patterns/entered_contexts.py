@@ -6,60 +6,60 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any
 
-DEEPEST = 1000
+MAX_DEPTH = 1000
 """Nobody is inside of so many: what is kept then was left where it can't be found."""
 
 
 class _Entry:
     """An entered object, the value its entry returned, the timer of that call, and the entry
-    `before`. Copied contexts share it: an entry left in one of them is over in all."""
+    `previous`. Copied contexts share it: an entry left in one of them is over in all."""
 
-    __slots__ = ("before", "depth", "given", "is_over", "timer", "who")
+    __slots__ = ("depth", "is_over", "owner", "previous", "timer", "value")
     depth: int
 
-    def __init__(self, who: object, given: Any, timer: Any, before: "_Entry | None") -> None:
-        self.who = who
-        self.given = given
+    def __init__(self, owner: object, value: Any, timer: Any, previous: "_Entry | None") -> None:
+        self.owner = owner
+        self.value = value
         self.timer = timer
-        self.before = before
-        self.depth = 1 if before is None else before.depth + 1
+        self.previous = previous
+        self.depth = 1 if previous is None else previous.depth + 1
         self.is_over = False
 
 
 _last: ContextVar[_Entry | None] = ContextVar("switchgear_entries", default=None)
 
 
-def entered(who: object, given: Any, timer: Any) -> None:
-    """Keep `given` and `timer` until `who` is left in this context."""
-    before = _innermost()
-    if before is not None and before.depth >= DEEPEST:
-        before = None
-    _last.set(_Entry(who, given, timer, before))
+def push_entry(owner: object, value: Any, timer: Any) -> None:
+    """Keep `value` and `timer` until `owner` is left in this context."""
+    previous = _innermost()
+    if previous is not None and previous.depth >= MAX_DEPTH:
+        previous = None
+    _last.set(_Entry(owner, value, timer, previous))
 
 
-def left(who: object) -> tuple[Any, Any] | None:
-    """Return the value and timer of the last entry of `who`. None if it was in another context,
+def pop_entry(owner: object) -> tuple[Any, Any] | None:
+    """Return the value and timer of the last entry of `owner`. None if it was in another context,
     which each step of a generator may run in."""
     entry = _last.get()
-    while entry is not None and (entry.is_over or entry.who is not who):
-        entry = entry.before
+    while entry is not None and (entry.is_over or entry.owner is not owner):
+        entry = entry.previous
     if entry is None:
         return None
     entry.is_over = True
-    found = entry.given, entry.timer
-    entry.who = entry.given = entry.timer = None
+    popped = entry.value, entry.timer
+    entry.owner = entry.value = entry.timer = None
     _last.set(_innermost())
-    return found
+    return popped
 
 
 def _innermost() -> _Entry | None:
     entry = _last.get()
     while entry is not None and entry.is_over:
-        entry = entry.before
+        entry = entry.previous
     return entry
 
 
-class Passage:
+class CallScope:
     """A context manager for one call: `end` gets what `begin` returned, and the error."""
 
     __slots__ = ("_begin", "_begun", "_end")

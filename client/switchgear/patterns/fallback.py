@@ -11,19 +11,30 @@ from switchgear.guards import Guard
 from switchgear.patterns.answers import (
     Answer,
     StreamLabel,
-    answered,
+    clear_answer,
     latest_answer,
-    partials,
-    unanswered,
+    partial_count,
+    record_value,
 )
 from switchgear.patterns.caches import MISSING, Cache
 from switchgear.patterns.counters import Counters
-from switchgear.patterns.fallback_blocks import Held
-from switchgear.patterns.fallback_calls import Calls, adrive, drive
-from switchgear.patterns.fallback_plan import Course, On, OnTarget, default_maker, is_answerable
-from switchgear.patterns.fallback_targets import FallbackTarget, target_of
-from switchgear.patterns.streams import AsyncStream, Stream, opener, streaming
-from switchgear.patterns.succession import one_after_other
+from switchgear.patterns.fallback_blocks import FallbackBlock
+from switchgear.patterns.fallback_calls import FallbackCalls, drive, drive_async
+from switchgear.patterns.fallback_plan import (
+    ErrorFilter,
+    FallbackPlan,
+    TargetHook,
+    is_covered_by_default,
+    make_default_factory,
+)
+from switchgear.patterns.fallback_targets import FallbackTarget, make_target
+from switchgear.patterns.streams import (
+    AsyncPrefetchedStream,
+    PrefetchedStream,
+    make_opener,
+    make_stream_function,
+)
+from switchgear.patterns.succession import chain_plans
 from switchgear.wrapping import by_kind, is_async_generator_function, refuse_coroutine
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -65,20 +76,20 @@ class Fallback:
         cache_key: Callable[..., Any] | None = None,
         default: Any = MISSING,
         default_factory: Callable[[], Any] | None = None,
-        on: On | None = None,
+        on: ErrorFilter | None = None,
         on_switch: bool = False,
         is_good: Callable[[Any], bool] | None = None,
         counters: Counters | None = None,
-        on_target: OnTarget | None = None,
+        on_target: TargetHook | None = None,
         exhausted: Callable[[BaseException], BaseException] | None = None,
     ) -> None:
-        self._course = Course(
+        self._plan = FallbackPlan(
             name=name,
-            targets=tuple(map(target_of, targets)),
+            targets=tuple(map(make_target, targets)),
             cache=cache,
             cache_key=cache_key,
-            make_default=default_maker(default, default_factory),
-            on=is_answerable if on is None else on,
+            make_default=make_default_factory(default, default_factory),
+            on=is_covered_by_default if on is None else on,
             on_switch=on_switch,
             is_good=is_good,
             counters=Counters() if counters is None else counters,
@@ -89,11 +100,11 @@ class Fallback:
 
     @property
     def name(self) -> str:
-        return self._course.name
+        return self._plan.name
 
     @property
     def counters(self) -> Counters:
-        return self._course.counters
+        return self._plan.counters
 
     def __call__(self, function: F) -> F:
         """Return `function` with this fallback; a generator is covered until its first item. Raises
@@ -155,61 +166,63 @@ class Fallback:
     def counted_as(self, name: str, counters: Counters) -> "Fallback":
         """The same one, told of as `name` and counted in `counters`: a policy's."""
         same = copy.copy(self)
-        same._course = replace(self._course, name=name, counters=counters)
+        same._plan = replace(self._plan, name=name, counters=counters)
         return same
 
     @property
     def has_any(self) -> bool:
         """Whether it changes anything about a call that fails."""
-        course = self._course
-        stands_in = course.targets or course.cache is not None or course.make_default is not None
-        return bool(stands_in) or course.exhausted is not None
+        plan = self._plan
+        stands_in = plan.targets or plan.cache is not None or plan.make_default is not None
+        return bool(stands_in) or plan.exhausted is not None
 
     @property
     def cache(self) -> Cache | None:
         """Where good answers are kept."""
-        return self._course.cache
+        return self._plan.cache
 
     def followed_by(self, other: "Fallback") -> "Fallback":
         """Return a new fallback: the targets of this one for the errors that it covers, then those
         of `other` for the errors that `other` covers. The cache is that of `other` if it has one,
         and a good answer is one that both accept."""
         same = copy.copy(self)
-        same._course = one_after_other(self._course, other._course)
-        same._is_simple = same._course.cache is None and same._course.is_good is None
+        same._plan = chain_plans(self._plan, other._plan)
+        same._is_simple = same._plan.cache is None and same._plan.is_good is None
         return same
 
-    def catching(self, default: Any = MISSING) -> "Held":
+    def catching(self, default: Any = MISSING) -> "FallbackBlock":
         """For a block: `with fallback.catching(default) as held: held.value = …`. Then `held.value`
         is the value set in the block, or the default if it failed. Targets and caches are not
         used."""
-        return Held(self._course, default_maker(default, None) or self._course.make_default)
+        return FallbackBlock(
+            self._plan, make_default_factory(default, None) or self._plan.make_default
+        )
 
     def count_answers(self) -> dict[str, int]:
         """Return the number of calls that each target, "cache" and "default" answered."""
-        return self._course.tally.counted()
+        return self._plan.answer_counts.counted()
 
     def _plain(
         self, function: Callable[..., Any], original: Callable[..., Any], guard: Guard | None
     ) -> Callable[..., Any]:
         self._refuse_awaited("a coroutine function")
-        calls, is_simple = Calls(self._course, original, guard), self._is_simple
+        calls, is_simple = FallbackCalls(self._plan, original, guard), self._is_simple
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            before = partials()
+            before = partial_count()
             try:
                 value = function(*args, **kwargs)
                 if type(value) is CoroutineType:
                     refuse_coroutine(value)
             except Exception as error:
-                turns = calls.failed(args, kwargs, error)
+                steps = calls.on_error(args, kwargs, error)
             else:
-                is_partial = partials() != before
+                is_partial = partial_count() != before
                 if is_simple and not is_partial:
-                    answered(value)
+                    record_value(value)
                     return value
-                turns = calls.came(args, kwargs, value, is_partial)
-            return _checked(drive(turns)).value
+                steps = calls.on_result(args, kwargs, value, is_partial)
+            return _raise_failure(drive(steps)).value
 
         return call
 
@@ -220,69 +233,69 @@ class Fallback:
         self._refuse_unstreamed()
         if not is_async:
             self._refuse_awaited("an asynchronous generator")
-        calls = Calls(self._course, original, guard, is_async=is_async, is_stream=True)
-        open_ = opener(function)
+        calls = FallbackCalls(self._plan, original, guard, is_async=is_async, is_stream=True)
+        open_ = make_opener(function)
 
         def begin(label: StreamLabel, args: Any, kwargs: Any) -> Any:
             try:
                 return open_(*args, **kwargs)
             except Exception as error:
-                turns = calls.failed(args, kwargs, error)
-            return label.stream_of(_checked(drive(turns)))
+                steps = calls.on_error(args, kwargs, error)
+            return label.unwrap(_raise_failure(drive(steps)))
 
         async def abegin(label: StreamLabel, args: Any, kwargs: Any) -> Any:
             try:
                 return await open_(*args, **kwargs)
             except Exception as error:
-                turns = calls.failed(args, kwargs, error)
-            return label.stream_of(_checked(await adrive(turns)))
+                steps = calls.on_error(args, kwargs, error)
+            return label.unwrap(_raise_failure(await drive_async(steps)))
 
-        def make(*args: Any, **kwargs: Any) -> Stream | AsyncStream:
+        def make(*args: Any, **kwargs: Any) -> PrefetchedStream | AsyncPrefetchedStream:
             label = StreamLabel()
             if is_async:
-                return AsyncStream(partial(abegin, label, args, kwargs), label)
-            return Stream(partial(begin, label, args, kwargs), label)
+                return AsyncPrefetchedStream(partial(abegin, label, args, kwargs), label)
+            return PrefetchedStream(partial(begin, label, args, kwargs), label)
 
-        return streaming(function, make)
+        return make_stream_function(function, make)
 
     def _refuse_awaited(self, kind: str) -> None:
-        awaited = [target.name for target in self._course.targets if target.is_async]
+        awaited = [target.name for target in self._plan.targets if target.is_async]
         if awaited:
             raise TypeError(f"{', '.join(awaited)} can only be awaited: decorate {kind}")
 
     def _refuse_unstreamed(self) -> None:
-        course = self._course
-        if course.is_good is not None:
+        plan = self._plan
+        if plan.is_good is not None:
             raise TypeError("is_good judges whole answers and can't be used with a generator")
-        if course.cache is not None and not course.targets and course.make_default is None:
+        if plan.cache is not None and not plan.targets and plan.make_default is None:
             raise TypeError("a cache keeps no streams: add a target or a default")
 
     def _coroutine(
         self, function: Callable[..., Any], original: Callable[..., Any], guard: Guard | None
     ) -> Callable[..., Any]:
-        calls = Calls(self._course, original, guard, is_async=True)
+        calls = FallbackCalls(self._plan, original, guard, is_async=True)
         is_simple = self._is_simple
 
         async def call(*args: Any, **kwargs: Any) -> Any:
-            before = partials()
+            before = partial_count()
             try:
                 value = await function(*args, **kwargs)
             except Exception as error:
-                turns = calls.failed(args, kwargs, error)
+                steps = calls.on_error(args, kwargs, error)
             else:
-                is_partial = partials() != before
+                is_partial = partial_count() != before
                 if is_simple and not is_partial:
-                    answered(value)
+                    record_value(value)
                     return value
-                turns = calls.came(args, kwargs, value, is_partial)
-            return _checked(await adrive(turns)).value
+                steps = calls.on_result(args, kwargs, value, is_partial)
+            return _raise_failure(await drive_async(steps)).value
 
         return call
 
 
-def _checked(outcome: Answer[Any] | BaseException) -> Answer[Any]:
+def _raise_failure(outcome: Answer[Any] | BaseException) -> Answer[Any]:
     if isinstance(outcome, BaseException):
-        unanswered()
+        clear_answer()
         raise outcome
     return outcome
 

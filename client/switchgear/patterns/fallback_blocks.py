@@ -6,21 +6,21 @@ from typing import Any
 
 from switchgear.cancellation import check
 from switchgear.failures.error_labels import said_by
-from switchgear.patterns.answers import Answer, partials, told
-from switchgear.patterns.fallback_plan import Course
+from switchgear.patterns.answers import Answer, partial_count, record_answer
+from switchgear.patterns.fallback_plan import FallbackPlan
 
 
-class Held:
+class FallbackBlock:
     """A holder of the value that a block sets. `answer` is its label afterwards."""
 
-    def __init__(self, course: Course, make_default: Callable[[], Any] | None) -> None:
-        self._course = course
+    def __init__(self, plan: FallbackPlan, make_default: Callable[[], Any] | None) -> None:
+        self._plan = plan
         self._make_default = make_default
         self.value: Any = None
         self.answer: Answer[Any] | None = None
 
-    def __enter__(self) -> "Held":
-        self._before = partials()
+    def __enter__(self) -> "FallbackBlock":
+        self._before = partial_count()
         return self
 
     def __exit__(
@@ -30,17 +30,19 @@ class Held:
         traceback: TracebackType | None,
     ) -> bool:
         if error is None:
-            self.answer = told(Answer(self.value, is_partial=partials() != self._before))
+            self.answer = record_answer(
+                Answer(self.value, is_partial=partial_count() != self._before)
+            )
             return False
-        course = self._course
-        if self._make_default is None or not course.answers(error):
+        plan = self._plan
+        if self._make_default is None or not plan.covers(error):
             return False
         check(cause=error)
         self.value = self._make_default()
-        self.answer = course.stand_in(self.value, "default", True, (said_by(error),), error)
+        self.answer = plan.record_fallback(self.value, "default", True, (said_by(error),), error)
         return True
 
-    async def __aenter__(self) -> "Held":
+    async def __aenter__(self) -> "FallbackBlock":
         return self.__enter__()
 
     async def __aexit__(

@@ -16,129 +16,133 @@ from switchgear.finding import Finder
 from switchgear.guarded_keys import GuardedKeys, GuardedSteps
 from switchgear.guards import Guard
 from switchgear.patterns import deadline
-from switchgear.patterns.answers import Answer, told
+from switchgear.patterns.answers import Answer, record_answer
 from switchgear.patterns.caches import MISSING, key_finder
-from switchgear.patterns.fallback_plan import Course
-from switchgear.patterns.fallback_targets import Asking
-from switchgear.patterns.streams import Around, AsyncStream, Stream
+from switchgear.patterns.fallback_plan import FallbackPlan
+from switchgear.patterns.fallback_targets import BoundTarget
+from switchgear.patterns.streams import AsyncPrefetchedStream, PrefetchedStream, StepContext
 from switchgear.refusals import Refused
 
-Turns = Generator[Callable[[], Any], Any, Answer[Any] | BaseException]
+CallSteps = Generator[Callable[[], Any], Any, Answer[Any] | BaseException]
 """A generator that yields the next function to call, receives its result or its error, and returns
 the answer, or the error to raise."""
 
 
-class Calls:
+class FallbackCalls:
     """The calls of one function. `guard` is that of its policy: it is checked again before each
     target, and applies while one runs, unless `on_switch` is set."""
 
     def __init__(
         self,
-        course: Course,
+        plan: FallbackPlan,
         function: Callable[..., Any],
         guard: Guard | None = None,
         *,
         is_async: bool = False,
         is_stream: bool = False,
     ) -> None:
-        self._course = course
+        self._plan = plan
         self._function = function
         self._guard = guard
         self._is_async, self._is_stream = is_async, is_stream
-        self._made: tuple[list[Asking], Finder] | None = None
+        self._bound: tuple[list[BoundTarget], Finder] | None = None
         self._find_switches: Callable[[Any, Any], GuardedKeys] | None = None
 
-    def came(
+    def on_result(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], value: Any, is_partial: bool
-    ) -> Turns:
+    ) -> CallSteps:
         """Handle `value`, returned by the call; `is_partial` if it depends on a partial answer."""
-        course = self._course
+        plan = self._plan
         try:
-            course.check(value)
+            plan.check(value)
         except Exception as error:
-            return (yield from self.failed(args, kwargs, error))
+            return (yield from self.on_error(args, kwargs, error))
         if is_partial:
-            return told(Answer(value, is_partial=True))
-        if course.cache is not None:
+            return record_answer(Answer(value, is_partial=True))
+        if plan.cache is not None:
             try:
-                key = self._find()[1](args, kwargs)
-                yield functools.partial(course.cache.put, key, value)
-                course.has_complained = False
+                key = self._bindings()[1](args, kwargs)
+                yield functools.partial(plan.cache.put, key, value)
+                plan.has_warned = False
             except Exception as error:
-                course.complain(error)
-        return told(Answer(value))
+                plan.warn_cache_failure(error)
+        return record_answer(Answer(value))
 
-    def failed(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], first: Exception) -> Turns:
+    def on_error(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], first: Exception
+    ) -> CallSteps:
         """Handle `first`, the error raised by the call."""
-        course = self._course
-        if not course.answers(first):
+        plan = self._plan
+        if not plan.covers(first):
             return first
         try:
             switches = self._switches(args, kwargs)
         except Exception as error:  # Its switches are unknown.
             return error
-        asked_for, last, before = first, first, None
-        said = [("call", said_by(first))]
-        for asking in self._find()[0]:
-            target = asking.target
-            if deadline.left() == 0:
+        selecting_error, last, before = first, first, None
+        failures = [("call", said_by(first))]
+        for bound in self._bindings()[0]:
+            target = bound.target
+            if deadline.remaining_seconds() == 0:
                 break
             if (refusal := self._refusal(switches)) is not None:
                 return _raised_from(refusal, last)
-            if switches is not None and course.on_switch:
-                asked_for = switches.refusal() or asked_for
+            if switches is not None and plan.on_switch:
+                selecting_error = switches.refusal() or selecting_error
             try:
-                if not target.is_for(asked_for):
+                if not target.applies_to(selecting_error):
                     continue
-                if course.on_target is not None:
-                    course.on_target(before, target, last)
-                value = yield from self._asked(
-                    functools.partial(asking, args, kwargs, last), switches
+                if plan.on_target is not None:
+                    plan.on_target(before, target, last)
+                value = yield from self._call_target(
+                    functools.partial(bound, args, kwargs, last), switches
                 )
-                course.check(value)
+                plan.check(value)
             except Exception as error:
-                said.append((target.name, said_by(error)))
-                if not course.goes_on(error):
+                failures.append((target.name, said_by(error)))
+                if not plan.may_continue(error):
                     return error
                 last, before = error, target
                 continue
-            return self._stand_in(value, target.name, target.is_partial, said, first)
+            return self._label(value, target.name, target.is_partial, failures, first)
         if (refusal := self._refusal(switches)) is not None:
             return _raised_from(refusal, last)
-        return (yield from self._last_resort(args, kwargs, first, said))
+        return (yield from self._last_resort(args, kwargs, first, failures))
 
-    def _asked(
+    def _call_target(
         self, call: Callable[[], Any], switches: GuardedKeys | None
     ) -> Generator[Callable[[], Any], Any, Any]:
         """Call a target. The switches apply while it runs, or in each step of a stream, so that
         waits inside it are woken."""
-        around: Around = nullcontext()
-        if switches is not None and not self._course.on_switch:
-            around = GuardedSteps(switches, self._is_async, has_begun=True)
+        step_context: StepContext = nullcontext()
+        if switches is not None and not self._plan.on_switch:
+            step_context = GuardedSteps(switches, self._is_async, has_begun=True)
         if self._is_stream:
-            return (yield self._opened(call, around))
-        with around:
+            return (yield self._opened(call, step_context))
+        with step_context:
             return (yield call)
 
-    def _opened(self, call: Callable[[], Any], around: Around | None = None) -> Callable[[], Any]:
-        kind = AsyncStream if self._is_async else Stream
-        return kind(call, around).open
+    def _opened(
+        self, call: Callable[[], Any], step_context: StepContext | None = None
+    ) -> Callable[[], Any]:
+        kind = AsyncPrefetchedStream if self._is_async else PrefetchedStream
+        return kind(call, step_context).open
 
-    def _stand_in(
+    def _label(
         self,
         value: Any,
         source: str,
         is_partial: bool,
-        said: list[tuple[str, str]],
+        failures: list[tuple[str, str]],
         first: Exception,
         age_seconds: float | None = None,
     ) -> Answer[Any]:
         """Return the answer `value`; the label that is stored for a stream does not refer to the
         stream."""
-        texts = tuple(text for _, text in said)
+        texts = tuple(text for _, text in failures)
         if not self._is_stream:
-            return self._course.stand_in(value, source, is_partial, texts, first, age_seconds)
-        label = self._course.stand_in(None, source, is_partial, texts, first)
+            return self._plan.record_fallback(value, source, is_partial, texts, first, age_seconds)
+        label = self._plan.record_fallback(None, source, is_partial, texts, first)
         return replace(label, value=value)
 
     def _last_resort(
@@ -146,53 +150,53 @@ class Calls:
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
         first: Exception,
-        said: list[tuple[str, str]],
-    ) -> Turns:
+        failures: list[tuple[str, str]],
+    ) -> CallSteps:
         """Return the answer of the cache, else the default, else the error of the call."""
-        course = self._course
-        value, age = yield from self._remembered(args, kwargs)
+        plan = self._plan
+        value, age = yield from self._read_cache(args, kwargs)
         if value is not MISSING:
-            return self._stand_in(value, "cache", True, said, first, age)
-        if course.make_default is not None:
+            return self._label(value, "cache", True, failures, first, age)
+        if plan.make_default is not None:
             try:
-                make = course.make_default
+                make = plan.make_default
                 value = (yield self._opened(make)) if self._is_stream else make()
             except Exception as error:
-                said.append(("default", said_by(error)))
+                failures.append(("default", said_by(error)))
             else:
-                return self._stand_in(value, "default", True, said, first)
-        return _exhausted(course, first, said)
+                return self._label(value, "default", True, failures, first)
+        return _final_error(plan, first, failures)
 
-    def _remembered(
+    def _read_cache(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Generator[Callable[[], Any], Any, tuple[Any, float | None]]:
         """Return the cached answer, or `MISSING`, and its age in seconds if the cache reports
         it."""
-        course = self._course
-        if course.cache is None or self._is_stream:
+        plan = self._plan
+        if plan.cache is None or self._is_stream:
             return MISSING, None
-        get_aged = getattr(course.cache, "get_aged", None)
+        get_aged = getattr(plan.cache, "get_aged", None)
         try:
-            key = self._find()[1](args, kwargs)
+            key = self._bindings()[1](args, kwargs)
             if get_aged is None:
-                found = (yield functools.partial(course.cache.get, key)), None
+                found = (yield functools.partial(plan.cache.get, key)), None
             else:
                 found = yield functools.partial(get_aged, key)
             value, age = found
-            course.has_complained = False
+            plan.has_warned = False
         except Exception as error:
-            course.complain(error)
+            plan.warn_cache_failure(error)
             return MISSING, None
         return value, age
 
-    def _find(self) -> tuple[list[Asking], Finder]:
-        if self._made is None:
-            course = self._course
-            self._made = (
-                [Asking(target, self._function) for target in course.targets],
-                key_finder(self._function, course.cache_key),
+    def _bindings(self) -> tuple[list[BoundTarget], Finder]:
+        if self._bound is None:
+            plan = self._plan
+            self._bound = (
+                [BoundTarget(target, self._function) for target in plan.targets],
+                key_finder(self._function, plan.cache_key),
             )
-        return self._made
+        return self._bound
 
     def _switches(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> GuardedKeys | None:
         if self._guard is None:
@@ -202,39 +206,39 @@ class Calls:
         return self._find_switches(args, kwargs)
 
     def _refusal(self, switches: GuardedKeys | None) -> Refused | None:
-        if switches is None or self._course.on_switch:
+        if switches is None or self._plan.on_switch:
             return find_refusal()
         return find_refusal((switches,))
 
 
-def drive(turns: Turns) -> Answer[Any] | BaseException:
-    """Call the functions that `turns` yields; return its answer, or the error to raise."""
+def drive(steps: CallSteps) -> Answer[Any] | BaseException:
+    """Call the functions that `steps` yields; return its answer, or the error to raise."""
     try:
-        call = next(turns)
+        call = next(steps)
         while True:
             try:
                 value = _not_awaitable(call())
             except BaseException as error:
-                call = turns.throw(error)
+                call = steps.throw(error)
             else:
-                call = turns.send(value)
+                call = steps.send(value)
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
 
 
-async def adrive(turns: Turns) -> Answer[Any] | BaseException:
+async def drive_async(steps: CallSteps) -> Answer[Any] | BaseException:
     """Like :func:`drive`, in a coroutine: await the results that are awaitable."""
     try:
-        call = next(turns)
+        call = next(steps)
         while True:
             try:
                 value = call()
                 if isawaitable(value):
                     value = await value
             except BaseException as error:
-                call = turns.throw(error)
+                call = steps.throw(error)
             else:
-                call = turns.send(value)
+                call = steps.send(value)
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
 
@@ -251,13 +255,15 @@ def _raised_from(refusal: Refused, cause: BaseException) -> Refused:
     return refusal
 
 
-def _exhausted(course: Course, first: Exception, said: list[tuple[str, str]]) -> BaseException:
+def _final_error(
+    plan: FallbackPlan, first: Exception, failures: list[tuple[str, str]]
+) -> BaseException:
     """Return the first error, with notes unless it is one object that is raised repeatedly."""
     if not hasattr(first, "__notes__"):
-        for who, text in said[1:]:
-            first.add_note(f"fallback {who} of {course.name}: {text}")
-    if course.exhausted is None:
+        for who, text in failures[1:]:
+            first.add_note(f"fallback {who} of {plan.name}: {text}")
+    if plan.exhausted is None:
         return first
-    made = course.exhausted(first)
+    made = plan.exhausted(first)
     made.__cause__ = first
     return made

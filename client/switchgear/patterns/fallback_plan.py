@@ -15,7 +15,7 @@ from switchgear.failures.responses import respond
 from switchgear.guards import SwitchEngaged
 from switchgear.journal import complain, note
 from switchgear.patterns import forks
-from switchgear.patterns.answers import Answer, told
+from switchgear.patterns.answers import Answer, record_answer
 from switchgear.patterns.argument_checks import check_callables, check_exceptions, check_type
 from switchgear.patterns.caches import MISSING, Cache
 from switchgear.patterns.counters import Counters
@@ -23,13 +23,15 @@ from switchgear.patterns.fallback_targets import FallbackTarget
 from switchgear.refusals import within
 from switchgear.wrapping import NotAwaited
 
-CANCELLED = concurrent.futures.CancelledError
+CANCELLATIONS = concurrent.futures.CancelledError
 MISTAKES = (NameError, SyntaxError, ImportError)
 """Errors that only a change of the code or of the installed packages can fix."""
 
-On = type[BaseException] | tuple[type[BaseException], ...] | Callable[[BaseException], bool]
+ErrorFilter = (
+    type[BaseException] | tuple[type[BaseException], ...] | Callable[[BaseException], bool]
+)
 
-OnTarget = Callable[[FallbackTarget | None, FallbackTarget, BaseException], object]
+TargetHook = Callable[[FallbackTarget | None, FallbackTarget, BaseException], object]
 
 log = logging.getLogger("switchgear")
 
@@ -39,7 +41,7 @@ class NotGood(Exception):
 
 
 @dataclass(kw_only=True)
-class Course:
+class FallbackPlan:
     """See :class:`~switchgear.patterns.fallback.Fallback`, whose parameters these are."""
 
     name: str
@@ -47,14 +49,14 @@ class Course:
     cache: Cache | None
     cache_key: Callable[..., Any] | None
     make_default: Callable[[], Any] | None
-    on: On
+    on: ErrorFilter
     on_switch: bool
     is_good: Callable[[Any], bool] | None
     counters: Counters
-    on_target: OnTarget | None
+    on_target: TargetHook | None
     exhausted: Callable[[BaseException], BaseException] | None
-    tally: "Tally" = field(default_factory=lambda: Tally())
-    has_complained: bool = False
+    answer_counts: "AnswerCounts" = field(default_factory=lambda: AnswerCounts())
+    has_warned: bool = False
 
     def __post_init__(self) -> None:
         check_type("name", self.name, str)
@@ -73,33 +75,35 @@ class Course:
         elif not callable(self.on):
             raise TypeError(f"on must be exception classes or a function, not {self.on!r:.50}")
 
-    def answers(self, error: BaseException) -> bool:
+    def covers(self, error: BaseException) -> bool:
         """Whether something may stand in for the call that raised `error`."""
         if isinstance(error, NotAwaited):
             return False  # It would be answered so always, and nobody would see why.
-        return (_is_one_of(self.on, error) or self._is_switch(error)) and self.goes_on(error)
+        return (_matches(self.on, error) or self._is_covered_switch(error)) and self.may_continue(
+            error
+        )
 
-    def goes_on(self, error: BaseException) -> bool:
+    def may_continue(self, error: BaseException) -> bool:
         """Whether anything may be asked after `error`, whoever raised it; says in the journal what
         people should know of it."""
         if isinstance(error, BaseExceptionGroup):
-            return all(self.goes_on(each) for each in error.exceptions)
-        if not isinstance(error, Exception) or isinstance(error, CANCELLED):
+            return all(self.may_continue(each) for each in error.exceptions)
+        if not isinstance(error, Exception) or isinstance(error, CANCELLATIONS):
             return False
         if is_told_to_stop(error):
             return False
-        if not self.on_switch and _is_switched(error):
+        if not self.on_switch and _is_switch_engaged(error):
             return False
         return isinstance(error, NotGood | SwitchEngaged) or respond(error, self.name).fallback
 
-    def _is_switch(self, error: BaseException) -> bool:
-        return self.on_switch and _is_switched(error)
+    def _is_covered_switch(self, error: BaseException) -> bool:
+        return self.on_switch and _is_switch_engaged(error)
 
-    def asks(self, error: BaseException) -> bool:
+    def selects(self, error: BaseException) -> bool:
         """Whether `error` is one of those that this is for."""
-        return self.on_switch if _is_switched(error) else _is_one_of(self.on, error)
+        return self.on_switch if _is_switch_engaged(error) else _matches(self.on, error)
 
-    def stand_in(
+    def record_fallback(
         self,
         value: Any,
         source: str,
@@ -109,33 +113,33 @@ class Course:
         age_seconds: float | None = None,
     ) -> Answer[Any]:
         """Count and report the answer, and return it."""
-        self.tally.one_more(source)
+        self.answer_counts.count(source)
         self.counters.fallback()
         note("call_fallback", self.name, source=source, error=type(first).__name__)
-        return told(Answer(value, source, is_partial, causes, age_seconds))
+        return record_answer(Answer(value, source, is_partial, causes, age_seconds))
 
     def check(self, value: Any) -> None:
         """Raises :class:`NotGood`."""
         if self.is_good is not None and not self.is_good(value):
             raise NotGood(f"{self.name}: an answer that is not good")
 
-    def complain(self, error: Exception) -> None:
+    def warn_cache_failure(self, error: Exception) -> None:
         """The cache fails: nobody's call does for that. Once, until it works again."""
-        if not self.has_complained:
-            self.has_complained = True
+        if not self.has_warned:
+            self.has_warned = True
             log.warning(
                 "switchgear: the cache of fallback %s fails: %s", self.name, type(error).__name__
             )
 
 
-class Tally:
+class AnswerCounts:
     """How many calls were answered by what. Safe to use from any thread."""
 
     def __init__(self) -> None:
         self.after_fork()
         forks.register(self)
 
-    def one_more(self, source: str) -> None:
+    def count(self, source: str) -> None:
         with self._lock:
             self._answered[source] += 1
 
@@ -149,15 +153,17 @@ class Tally:
         self._answered: Counter[str] = Counter()
 
 
-def is_answerable(error: BaseException) -> bool:
+def is_covered_by_default(error: BaseException) -> bool:
     """Return True if a fallback without an `on` covers this error: a bug must not become an
     answer."""
     if isinstance(error, BaseExceptionGroup):
-        return all(map(is_answerable, error.exceptions))
+        return all(map(is_covered_by_default, error.exceptions))
     return isinstance(error, Exception) and not isinstance(error, MISTAKES)
 
 
-def default_maker(default: Any, factory: Callable[[], Any] | None) -> Callable[[], Any] | None:
+def make_default_factory(
+    default: Any, factory: Callable[[], Any] | None
+) -> Callable[[], Any] | None:
     """Return a factory for the default of one call, None without a default. Raises
     :class:`ValueError` if both are given, and :class:`TypeError` for a factory that can't be
     called."""
@@ -174,12 +180,12 @@ def default_maker(default: Any, factory: Callable[[], Any] | None) -> Callable[[
     return factory
 
 
-def _is_switched(error: BaseException) -> bool:
+def _is_switch_engaged(error: BaseException) -> bool:
     """Also if an SDK has wrapped it up."""
     return any(isinstance(each, SwitchEngaged) for each in within(error))
 
 
-def _is_one_of(on: On, error: BaseException) -> bool:
+def _matches(on: ErrorFilter, error: BaseException) -> bool:
     if isinstance(error, NotGood):
         return True
     if not isinstance(on, type | tuple):
@@ -189,5 +195,5 @@ def _is_one_of(on: On, error: BaseException) -> bool:
             complain("%r could not say whether to fall back", on)
             return False
     if isinstance(error, BaseExceptionGroup) and not isinstance(error, on):
-        return all(_is_one_of(on, each) for each in error.exceptions)
+        return all(_matches(on, each) for each in error.exceptions)
     return isinstance(error, on)

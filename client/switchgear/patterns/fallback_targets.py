@@ -27,7 +27,7 @@ class FallbackTarget:
     is_partial: bool = False
     suits: Callable[[BaseException], bool] | None = None
 
-    def is_for(self, error: BaseException) -> bool:
+    def applies_to(self, error: BaseException) -> bool:
         """Return True if it may be called now for a call that failed with `error`."""
         if self.only_if is not None and not self.only_if():
             return False
@@ -46,7 +46,7 @@ class FallbackTarget:
         )
 
 
-class Asking:
+class BoundTarget:
     """A caller of a target in place of one function."""
 
     def __init__(self, target: FallbackTarget, function: Callable[..., Any]) -> None:
@@ -65,7 +65,7 @@ class Asking:
         return self.target.call(*given, **named)
 
 
-def target_of(given: FallbackTarget | Callable[..., Any]) -> FallbackTarget:
+def make_target(given: FallbackTarget | Callable[..., Any]) -> FallbackTarget:
     """Return a target. A plain function becomes one under its own name, with partial answers.
     Raises :class:`TypeError` for an object that can't be called."""
     if isinstance(given, FallbackTarget):

@@ -6,28 +6,28 @@ import weakref
 from typing import Protocol
 
 
-class Forked(Protocol):
+class ForkAware(Protocol):
     def after_fork(self) -> None:
         """In a child: begin anew, with new locks, waiting for nothing of the parent's."""
         ...
 
 
-_all: dict[weakref.ReferenceType[Forked], None] = {}
+_all: dict[weakref.ReferenceType[ForkAware], None] = {}
 """Each change of it is one step, so it takes no lock."""
-_forsaken: list[object] = []
+_kept_alive: list[object] = []
 
 
-def register(pattern: Forked) -> None:
+def register(pattern: ForkAware) -> None:
     """See to `pattern` for as long as somebody holds it."""
     _all[weakref.ref(pattern, _collected)] = None
 
 
-def forsake(thing: object) -> None:
+def keep_alive(thing: object) -> None:
     """Keep for ever what was the parent's, such as a lock: to let go of it may be to wait."""
-    _forsaken.append(thing)
+    _kept_alive.append(thing)
 
 
-def _collected(ref: weakref.ReferenceType[Forked]) -> None:
+def _collected(ref: weakref.ReferenceType[ForkAware]) -> None:
     _all.pop(ref, None)
 
 

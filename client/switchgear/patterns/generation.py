@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 from weakref import WeakKeyDictionary
 
-from switchgear.patterns.sliding_window import Tally, Window
+from switchgear.patterns.sliding_window import CallCounts, SlidingWindow
 
 State = Literal["closed", "open", "half_open"]
 Mode = Literal["normal", "forced_open", "forced_closed", "disabled", "metrics_only"]
@@ -16,7 +16,7 @@ class IllegalTransition(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Transition:
+class StateTransition:
     """The `n`-th one of this process. `at` is monotonic; `failure_rate`, None if it is unknown, and
     `calls` are what was seen when it came about."""
 
@@ -39,7 +39,7 @@ class WouldOpen:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class BreakerStatus:
     """How it is with a breaker. `since` and `open_until` are monotonic; the rates are None below
     the calls that are needed; of one that is not closed they say what it was judged by."""
 
@@ -53,56 +53,63 @@ class Standing:
     would_open: bool = False
 
 
-class Term:
+class Generation:
     """A generation: from one change of state to the next. What began in another one is no more
     of its business."""
 
     __slots__ = (
-        "consecutive",
-        "done",
+        "consecutive_failures",
         "is_counted",
         "permit",
+        "probe_counts",
         "probes",
         "since",
         "state",
         "window",
     )
 
-    def __init__(self, state: State, since: float, window: Window, is_counted: bool) -> None:
+    def __init__(self, state: State, since: float, window: SlidingWindow, is_counted: bool) -> None:
         self.state = state
         self.since = since
         self.window = window
         self.is_counted = is_counted
-        self.consecutive = 0
+        self.consecutive_failures = 0
         """Failures without a success between."""
-        self.probes: WeakKeyDictionary[Permit, float] = WeakKeyDictionary()
+        self.probes: WeakKeyDictionary[CallPermit, float] = WeakKeyDictionary()
         """Probes in flight and when they began, oldest first. A permit that was garbage-collected
         can't be settled, so its call is gone and makes room for another."""
-        self.done = Tally()
+        self.probe_counts = CallCounts()
         """Outcomes of the finished probes."""
-        self.permit = Permit(self)
+        self.permit = CallPermit(self)
         """That of all its calls, while it is closed."""
 
 
-class Permit:
+class CallPermit:
     """The right to make a call, which says in which generation it began.
 
     All calls of a closed generation share one, each probe has its own. `succeed` counts a call that
-    was good and not slow, without a lock; if `wary` is true after it, the breaker must be asked
-    what follows from that.
+    was good and not slow, without a lock; if `needs_evaluation` is true after it, the state machine
+    must evaluate the window.
     """
 
-    __slots__ = ("__weakref__", "is_block", "slides", "succeed", "term", "wary")
+    __slots__ = (
+        "__weakref__",
+        "generation",
+        "is_block",
+        "is_time_based",
+        "needs_evaluation",
+        "succeed",
+    )
 
-    def __init__(self, term: Term) -> None:
-        self.term = term
-        self.succeed = term.window.succeed
-        self.slides = term.window.slides_by_itself
-        self.wary = False
+    def __init__(self, generation: Generation) -> None:
+        self.generation = generation
+        self.succeed = generation.window.succeed
+        self.is_time_based = generation.window.is_time_based
+        self.needs_evaluation = False
         self.is_block = False
         """True if it belongs to a `with` block."""
 
 
-def shown(mode: Mode) -> State:
+def initial_state(mode: Mode) -> State:
     """The state in which a breaker begins, normally or overruled."""
     return "open" if mode == "forced_open" else "closed"

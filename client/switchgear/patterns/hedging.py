@@ -12,10 +12,10 @@ from switchgear.cancellation import find_refusal
 from switchgear.lazy import asyncio
 from switchgear.patterns import retried_calls, time_limits
 from switchgear.patterns.counters import Counters
-from switchgear.patterns.retried_calls import Attempts
+from switchgear.patterns.retried_calls import RetriedCall
 from switchgear.patterns.retry_budget import RetryBudget
 from switchgear.patterns.retry_rules import is_final
-from switchgear.patterns.retry_state import is_counted
+from switchgear.patterns.retry_state import is_budgeted
 from switchgear.refusals import refusal_in
 from switchgear.wrapping import by_kind
 
@@ -78,14 +78,14 @@ class Hedge:
     def _coroutine(self, function: Callable[..., Any]) -> Callable[..., Any]:
         async def call(*args: Any, **kwargs: Any) -> Any:
             require_asyncio("a hedge", "leave hedge_after_seconds out")
-            logical = _Hedged(self)
+            logical = _HedgedCall(self)
             retried_calls.begin(logical)
-            if not is_counted(logical.before, self.budget):
-                self.budget.called()
-            numbers: dict[str, list[int]] = {}
+            if not is_budgeted(logical.outer, self.budget):
+                self.budget.record_call()
+            request_numbers: dict[str, list[int]] = {}
 
             async def attempt() -> Any:
-                marker = _Hedged(self, numbers)
+                marker = _HedgedCall(self, request_numbers)
                 retried_calls.begin(marker)
                 return await function(*args, **kwargs)
 
@@ -113,7 +113,7 @@ class Hedge:
                     return_when=asyncio.FIRST_COMPLETED,
                 )
                 if not done:
-                    may_hedge = self._takes_one(len(tasks))
+                    may_hedge = self._take_hedge(len(tasks))
                     if may_hedge:
                         tasks.append(start())
         finally:
@@ -121,9 +121,9 @@ class Hedge:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _takes_one(self, attempt: int) -> bool:
+    def _take_hedge(self, attempt: int) -> bool:
         """Take a hedge from the budget and count it, unless time is up or a switch refuses it."""
-        left = time_limits.left()
+        left = time_limits.remaining_seconds()
         if (left is not None and left <= 0) or find_refusal() or not self.budget.take():
             return False
         if self.counters is not None:
@@ -132,15 +132,17 @@ class Hedge:
         return True
 
 
-class _Hedged(Attempts):
-    """The attempts of a hedged call, or of one attempt with the `numbers` of all. It retries
-    nothing."""
+class _HedgedCall(RetriedCall):
+    """The attempts of a hedged call, or one attempt with the `request_numbers` of all.
+
+    It retries nothing.
+    """
 
     repeats = False
 
-    def __init__(self, owner: Hedge, numbers: dict[str, list[int]] | None = None) -> None:
+    def __init__(self, owner: Hedge, request_numbers: dict[str, list[int]] | None = None) -> None:
         super().__init__(0, owner)
-        self.numbers = numbers
+        self.request_numbers = request_numbers
 
     def would_retry(self, error: BaseException) -> bool:
         return False
@@ -149,7 +151,7 @@ class _Hedged(Attempts):
         return False
 
 
-def hedge_of(
+def make_hedge(
     name: str, arguments: Mapping[str, Any], budget: RetryBudget | None, counters: Counters
 ) -> Hedge | None:
     """Return the hedge of a policy with these arguments, None without one."""
@@ -161,7 +163,7 @@ def _checked(seconds: object, argument: str) -> float:
     if not isinstance(seconds, int | float) or isinstance(seconds, bool):
         raise TypeError(f"{argument} must be a number, not {seconds!r:.50}")
     try:
-        time_limits.checked_seconds(seconds)
+        time_limits.validate_seconds(seconds)
     except ValueError as error:
         raise ValueError(f"{argument}: {error}") from None
     return seconds

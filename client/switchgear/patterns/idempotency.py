@@ -9,19 +9,19 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from switchgear.patterns import retried_calls
-from switchgear.patterns.retried_calls import Attempts
+from switchgear.patterns.retried_calls import RetriedCall
 
 MAX_KEY_LENGTH = 255
 
-_given: ContextVar[str | None] = ContextVar("switchgear_idempotency_key", default=None)
+_explicit: ContextVar[str | None] = ContextVar("switchgear_idempotency_key", default=None)
 
 
 def idempotency_key() -> str | None:
     """Return the idempotency key, the same in all attempts of one logical call: the given one, else
     a random one of the outermost active retry of this process. None without either."""
-    given = _given.get()
-    if given is not None:
-        return given
+    explicit = _explicit.get()
+    if explicit is not None:
+        return explicit
     logical = _logical_call()
     if logical is None:
         return None
@@ -36,57 +36,63 @@ def idempotency_key_of(key: str) -> Iterator[str]:
     :class:`ValueError` else."""
     if not 0 < len(key) <= MAX_KEY_LENGTH or not all("!" <= each <= "~" for each in key):
         raise ValueError(f"an idempotency key has 1 to {MAX_KEY_LENGTH} visible ASCII characters")
-    before = _given.get()
-    _given.set(key)
+    before = _explicit.get()
+    _explicit.set(key)
     try:
         yield key
     finally:
-        _given.set(before)
+        _explicit.set(before)
 
 
-def given_key() -> str | None:
+def explicit_key() -> str | None:
     """The one of :func:`idempotency_key_of`, None outside."""
-    return _given.get()
+    return _explicit.get()
 
 
-def key_of_request(*parts: bytes) -> str:
+def request_key(*parts: bytes) -> str:
     """A key for one of the requests that a logical call makes; the same in all of its attempts.
 
     Made of the call's own key, of what the request consists of, and of how many equal ones this
     attempt has made before: two that are meant to be two stay two. Random outside of a retry.
     """
-    given = _given.get()
-    if given is not None:
-        return given
-    key, active = idempotency_key(), retried_calls.active()
+    explicit = _explicit.get()
+    if explicit is not None:
+        return explicit
+    key, active = idempotency_key(), retried_calls.find_active()
     if key is None or active is None:
         return str(uuid.uuid4())
     digest = hashlib.sha256(key.encode())
     for part in parts:
         digest.update(len(part).to_bytes(8, "big"))
         digest.update(part)
-    digest.update(_number(active, digest.hexdigest()).to_bytes(8, "big"))
+    digest.update(_request_number(active, digest.hexdigest()).to_bytes(8, "big"))
     return str(uuid.UUID(bytes=digest.digest()[:16], version=4))
 
 
-def _logical_call() -> Attempts | None:
+def _logical_call() -> RetriedCall | None:
     """Return the outermost active retry of this process."""
     ours = [
-        each for each in retried_calls.outward(retried_calls.innermost()) if each.owner is not None
+        each
+        for each in retried_calls.iter_outward(retried_calls.find_innermost())
+        if each.owner is not None
     ]
     return ours[-1] if ours else None
 
 
-def _number(attempt: Attempts, digest: str) -> int:
+def _request_number(attempt: RetriedCall, digest: str) -> int:
     """Return the number, from 1, of another such request in the logical call. The requests of a
     repeated attempt get the same numbers as in the previous one."""
-    asked = attempt.asked = Counter() if attempt.asked is None else attempt.asked
-    asked[digest] += 1
-    outer = next(retried_calls.outward(attempt.before), None)
+    counts = attempt.request_counts = (
+        Counter() if attempt.request_counts is None else attempt.request_counts
+    )
+    counts[digest] += 1
+    outer = next(retried_calls.iter_outward(attempt.outer), None)
     if outer is None or outer.owner is None:
-        return asked[digest]
-    numbers = attempt.numbers = {} if attempt.numbers is None else attempt.numbers
+        return counts[digest]
+    numbers = attempt.request_numbers = (
+        {} if attempt.request_numbers is None else attempt.request_numbers
+    )
     known = numbers.setdefault(digest, [])
-    if len(known) < asked[digest]:
-        known.append(_number(outer, digest))
-    return known[asked[digest] - 1]
+    if len(known) < counts[digest]:
+        known.append(_request_number(outer, digest))
+    return known[counts[digest] - 1]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from switchgear.evaluation.keys import Key
 from switchgear.failures.error_labels import is_timeout, status_of, words_of
 from switchgear.patterns.adaptive_limit import AdaptiveLimit, LimitRange
-from switchgear.patterns.permits import Places
+from switchgear.patterns.permits import PermitPool
 from switchgear.refusals import refusal_in
 
 OVERLOAD_STATUSES = (429, 503, 529)
@@ -17,26 +17,26 @@ CANCELLATIONS = concurrent.futures.CancelledError
 
 
 class LimitController:
-    """Measures the calls that have a permit of `places`, and changes their limit. Safe to use from
+    """Measures the calls that have a permit of `permits`, and changes their limit. Safe to use from
     any thread: a call that ends while another one is recorded is left out."""
 
     def __init__(
-        self, places: Places, limits: LimitRange, clock: Callable[[], float] = time.monotonic
+        self, permits: PermitPool, limits: LimitRange, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._places = places
+        self._permits = permits
         self._clock = clock
         self._lock = threading.Lock()
         self._adaptive = AdaptiveLimit(limits, clock())
 
-    def begin(self, places: Places) -> "MeasuredPermit":
+    def begin_call(self, permits: PermitPool) -> "MeasuredPermit":
         """Return the permit of a call that begins now."""
-        return MeasuredPermit(self, places, self._clock())
+        return MeasuredPermit(self, permits, self._clock())
 
     def record(self, began: float, is_timed: bool, outcome: object) -> None:
         """Record a call that ends now, with an error or a result as its `outcome`. Refusals,
         cancellations and errors other than overload are ignored, and so is the duration of a call
         that is not `is_timed`."""
-        is_overload = is_overload_in(outcome)
+        is_overload = is_overload_outcome(outcome)
         if not is_overload and isinstance(outcome, BaseException):
             return
         now = self._clock()
@@ -44,9 +44,9 @@ class LimitController:
             return
         try:
             seconds = now - began if is_timed else None
-            in_flight = self._places.in_flight
+            in_flight = self._permits.in_flight
             limit = self._adaptive.record(began, now, in_flight, seconds, is_overload)
-            self._places.resize(int(limit), self)
+            self._permits.resize(int(limit), self)
         finally:
             self._lock.release()
 
@@ -54,10 +54,10 @@ class LimitController:
 class MeasuredPermit:
     """A permit whose call is recorded once: when it ends, or when the permit is put back."""
 
-    __slots__ = ("_began", "_controller", "_is_recorded", "_places", "is_timed")
+    __slots__ = ("_began", "_controller", "_is_recorded", "_permits", "is_timed")
 
-    def __init__(self, controller: LimitController, places: Places, began: float) -> None:
-        self._controller, self._places, self._began = controller, places, began
+    def __init__(self, controller: LimitController, permits: PermitPool, began: float) -> None:
+        self._controller, self._permits, self._began = controller, permits, began
         self.is_timed = True
         self._is_recorded = False
 
@@ -67,15 +67,15 @@ class MeasuredPermit:
             self._is_recorded = True
             self._controller.record(self._began, self.is_timed, outcome)
 
-    def give(self, key: Key | None = None, outcome: object = None) -> None:
+    def release(self, key: Key | None = None, outcome: object = None) -> None:
         """Put the permit back, and record the call if need be."""
         try:
             self.record(outcome)
         finally:
-            self._places.give(key)
+            self._permits.release(key)
 
 
-def is_overload_in(outcome: object) -> bool:
+def is_overload_outcome(outcome: object) -> bool:
     """Return True for a timeout, and for an error or a response by which the callee reports
     overload."""
     if outcome is None or isinstance(outcome, CANCELLATIONS):

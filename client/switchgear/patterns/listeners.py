@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from switchgear import journal
-from switchgear.patterns.generation import State, Transition, WouldOpen
+from switchgear.patterns.generation import State, StateTransition, WouldOpen
 
-Watcher = Callable[[Transition], object]
+TransitionListener = Callable[[StateTransition], object]
 ModeListener = Callable[[], object]
 T = TypeVar("T")
 
@@ -18,50 +18,50 @@ EVENTS: Mapping[State, str] = {
 }
 
 
-class Watchers:
+class BreakerListeners:
     """Those of the breaker of that name. Each change of them is one step, so it takes no lock."""
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._all: dict[object, Watcher] = {}
-        self._of_mode: dict[object, ModeListener] = {}
+        self._transition_listeners: dict[object, TransitionListener] = {}
+        self._mode_listeners: dict[object, ModeListener] = {}
 
-    def add(self, watcher: Watcher) -> Callable[[], None]:
-        """Call `watcher` with each transition from now on; return a function that ends that."""
-        return _added(self._all, watcher)
+    def add(self, listener: TransitionListener) -> Callable[[], None]:
+        """Call `listener` with each transition from now on; return a function that ends that."""
+        return _register(self._transition_listeners, listener)
 
-    def add_mode(self, listener: ModeListener) -> Callable[[], None]:
+    def add_mode_listener(self, listener: ModeListener) -> Callable[[], None]:
         """Call `listener` after each change of the mode; return a function that ends that."""
-        return _added(self._of_mode, listener)
+        return _register(self._mode_listeners, listener)
 
     def after_fork(self) -> None:
         """Forget in a child the calls that wait in the parent."""
-        self._of_mode = {}
+        self._mode_listeners = {}
 
-    def tell_mode(self) -> None:
+    def notify_mode(self) -> None:
         """Notify of a change of the mode. Holds no lock. Never raises."""
-        for listener in list(self._of_mode.values()):
+        for listener in list(self._mode_listeners.values()):
             self._call(listener)
 
-    def tell(self, news: deque[Transition | WouldOpen]) -> None:
-        """All that is in `news`. Under no lock: a hook may do what it likes. Never raises."""
-        while news:
+    def notify(self, events: deque[StateTransition | WouldOpen]) -> None:
+        """All that is in `events`. Under no lock: a hook may do what it likes. Never raises."""
+        while events:
             try:
-                each = news.popleft()
+                each = events.popleft()
             except IndexError:  # Another thread was quicker.
                 return
-            self._note(each)
-            if isinstance(each, Transition):
-                for watcher in list(self._all.values()):
-                    self._call(watcher, each)
+            self._log_event(each)
+            if isinstance(each, StateTransition):
+                for listener in list(self._transition_listeners.values()):
+                    self._call(listener, each)
 
-    def _call(self, watcher: Callable[..., object], *args: object) -> None:
+    def _call(self, listener: Callable[..., object], *args: object) -> None:
         try:
-            watcher(*args)
+            listener(*args)
         except Exception:  # A fault of the listener, which must not affect the caller.
             journal.complain("a watcher of breaker %s failed", self._name)
 
-    def _note(self, each: Transition | WouldOpen) -> None:
+    def _log_event(self, each: StateTransition | WouldOpen) -> None:
         seen = {"cause": each.cause, "failure_rate": each.failure_rate, "calls": each.calls}
         if isinstance(each, WouldOpen):
             journal.note("circuit_breaker_would_open", self._name, **seen)
@@ -70,11 +70,11 @@ class Watchers:
             journal.note(EVENTS[each.after], self._name, **states, **seen)
 
 
-def _added(watchers: dict[object, T], watcher: T) -> Callable[[], None]:
+def _register(listeners: dict[object, T], listener: T) -> Callable[[], None]:
     key = object()
-    watchers[key] = watcher
+    listeners[key] = listener
 
     def remove() -> None:
-        watchers.pop(key, None)
+        listeners.pop(key, None)
 
     return remove

@@ -9,10 +9,10 @@ from switchgear.failures.error_labels import is_client_error
 from switchgear.journal import complain
 from switchgear.refusals import refusal_in
 
-Verdict = Literal["good", "bad", "nothing"]
+Outcome = Literal["good", "bad", "nothing"]
 
 
-class Verdicts:
+class OutcomeClassifier:
     """See :class:`~switchgear.patterns.breaker.Breaker` for the parameters."""
 
     def __init__(
@@ -27,38 +27,40 @@ class Verdicts:
         )
         self._is_failure = is_failure
         self._is_failed_result = is_failed_result
-        self.judge_results = is_failed_result is not None
+        self.classifies_results = is_failed_result is not None
 
-    def of_error(self, error: BaseException) -> Verdict:
-        if self._says_nothing(error):
+    def classify_error(self, error: BaseException) -> Outcome:
+        if self._is_ignored(error):
             return "nothing"
         if self._is_failure is None:
-            return "good" if self._is_answer(error) else "bad"
-        return "bad" if _says(self._is_failure, error) else "good"
+            return "good" if self._is_response(error) else "bad"
+        return "bad" if _evaluate_predicate(self._is_failure, error) else "good"
 
-    def is_bad_result(self, value: Any) -> bool:
-        return self._is_failed_result is not None and _says(self._is_failed_result, value)
+    def is_failed_result(self, value: Any) -> bool:
+        return self._is_failed_result is not None and _evaluate_predicate(
+            self._is_failed_result, value
+        )
 
-    def _says_nothing(self, error: BaseException) -> bool:
+    def _is_ignored(self, error: BaseException) -> bool:
         """Of a group: if that is so of all in it."""
         if isinstance(error, self._ignored) or refusal_in(error) is not None:
             return True
         if isinstance(error, BaseExceptionGroup):
-            return all(self._says_nothing(each) for each in error.exceptions)
+            return all(self._is_ignored(each) for each in error.exceptions)
         return not isinstance(error, Exception)
 
-    def _is_answer(self, error: BaseException) -> bool:
+    def _is_response(self, error: BaseException) -> bool:
         """Return True for an HTTP client error, and for a group without any failure."""
         if isinstance(error, BaseExceptionGroup):
             inside = error.exceptions
-            return all(self._says_nothing(each) or self._is_answer(each) for each in inside)
+            return all(self._is_ignored(each) or self._is_response(each) for each in inside)
         return is_client_error(error) and not is_catastrophic(error)
 
 
-def _says(asked: Callable[[Any], bool], about: Any) -> bool:
-    """Return True for a failure, and if the predicate `asked` raises."""
+def _evaluate_predicate(predicate: Callable[[Any], bool], argument: Any) -> bool:
+    """Return True for a failure, and if the predicate `predicate` raises."""
     try:
-        return bool(asked(about))
+        return bool(predicate(argument))
     except Exception:  # The caller shall get what the call gave, and not this.
-        complain("%r could not say whether a call failed", asked)
+        complain("%r could not say whether a call failed", predicate)
         return True

@@ -17,14 +17,14 @@ WINDOW_SIZES: Mapping[WindowType, int] = {"count": 100, "time": 60}
 """Calls, or seconds."""
 MAX_CALLS, MAX_SECONDS = 1_000_000, 86_400.0
 MAX_TOKENS, MAX_WINDOW_SECONDS = 10**12, 31 * 86_400.0
-QUEUE_SECONDS = 5.0
+DEFAULT_QUEUE_SECONDS = 5.0
 """Default of the longest wait in a bulkhead's queue."""
 
-RETRIED: tuple[str | int, ...] = (
+DEFAULT_RETRY_ON: tuple[str | int, ...] = (
     408, 429, 500, 502, 503, 504, "connection_error", "timeout",
     "rate_limit_exceeded", "model_overloaded", "context_length_exceeded",
 )  # fmt: skip
-NEVER_RETRIED: tuple[str | int, ...] = (
+DEFAULT_NEVER: tuple[str | int, ...] = (
     400, 401, 403, 404, "invalid_api_key", "content_policy_violation", "invalid_request_error",
 )  # fmt: skip
 
@@ -61,21 +61,25 @@ class BreakerParameters:
     half_open_max_seconds: float = 0.0
 
     def __post_init__(self) -> None:
-        _one_of("window_type", self.window_type, WINDOW_SIZES)
-        _whole("window_size", self.window_size, 1, 86_400, optional=True)
-        _whole("minimum_calls", self.minimum_calls, 1, MAX_CALLS)
-        _number("failure_rate", self.failure_rate, 0.0001, 1)
-        _whole("failure_count", self.failure_count, 1, MAX_CALLS, optional=True)
-        _whole("consecutive_failures", self.consecutive_failures, 1, MAX_CALLS, optional=True)
-        _number("slow_call_seconds", self.slow_call_seconds, 0.001, MAX_SECONDS, optional=True)
-        _number("slow_call_rate", self.slow_call_rate, 0.0001, 1)
-        _number("open_seconds", self.open_seconds, 0.001, MAX_SECONDS)
-        _number("open_multiplier", self.open_multiplier, 1, 100)
-        _number("open_max_seconds", self.open_max_seconds, 0.001, MAX_SECONDS)
-        _number("open_jitter", self.open_jitter, 0, 1)
-        _whole("half_open_calls", self.half_open_calls, 1, 10_000)
-        _whole("half_open_concurrent", self.half_open_concurrent, 1, 10_000)
-        _number("half_open_max_seconds", self.half_open_max_seconds, 0, MAX_SECONDS)
+        _check_choice("window_type", self.window_type, WINDOW_SIZES)
+        _check_integer("window_size", self.window_size, 1, 86_400, optional=True)
+        _check_integer("minimum_calls", self.minimum_calls, 1, MAX_CALLS)
+        _check_number("failure_rate", self.failure_rate, 0.0001, 1)
+        _check_integer("failure_count", self.failure_count, 1, MAX_CALLS, optional=True)
+        _check_integer(
+            "consecutive_failures", self.consecutive_failures, 1, MAX_CALLS, optional=True
+        )
+        _check_number(
+            "slow_call_seconds", self.slow_call_seconds, 0.001, MAX_SECONDS, optional=True
+        )
+        _check_number("slow_call_rate", self.slow_call_rate, 0.0001, 1)
+        _check_number("open_seconds", self.open_seconds, 0.001, MAX_SECONDS)
+        _check_number("open_multiplier", self.open_multiplier, 1, 100)
+        _check_number("open_max_seconds", self.open_max_seconds, 0.001, MAX_SECONDS)
+        _check_number("open_jitter", self.open_jitter, 0, 1)
+        _check_integer("half_open_calls", self.half_open_calls, 1, 10_000)
+        _check_integer("half_open_concurrent", self.half_open_concurrent, 1, 10_000)
+        _check_number("half_open_max_seconds", self.half_open_max_seconds, 0, MAX_SECONDS)
 
     @property
     def size(self) -> int:
@@ -108,17 +112,17 @@ class RetryParameters:
     retry_after_max_seconds: float = 30.0
     budget_rate: float = 0.2
     budget_per_second: float = 10.0
-    retry_on: tuple[str | int, ...] = RETRIED
-    never: tuple[str | int, ...] = NEVER_RETRIED
+    retry_on: tuple[str | int, ...] = DEFAULT_RETRY_ON
+    never: tuple[str | int, ...] = DEFAULT_NEVER
 
     def __post_init__(self) -> None:
-        _whole("attempts", self.attempts, 1, 100)
-        _one_of("backoff", self.backoff, ("exponential", "linear"))
-        _number("base_seconds", self.base_seconds, 0, MAX_SECONDS)
-        _number("cap_seconds", self.cap_seconds, 0, MAX_SECONDS)
-        _number("retry_after_max_seconds", self.retry_after_max_seconds, 0, MAX_SECONDS)
-        _number("budget_rate", self.budget_rate, 0, 10)
-        _number("budget_per_second", self.budget_per_second, 0, 1_000_000)
+        _check_integer("attempts", self.attempts, 1, 100)
+        _check_choice("backoff", self.backoff, ("exponential", "linear"))
+        _check_number("base_seconds", self.base_seconds, 0, MAX_SECONDS)
+        _check_number("cap_seconds", self.cap_seconds, 0, MAX_SECONDS)
+        _check_number("retry_after_max_seconds", self.retry_after_max_seconds, 0, MAX_SECONDS)
+        _check_number("budget_rate", self.budget_rate, 0, 10)
+        _check_number("budget_per_second", self.budget_per_second, 0, 1_000_000)
         for name in ("retry_on", "never"):
             given = getattr(self, name)
             if not isinstance(given, tuple) or not all(isinstance(e, str | int) for e in given):
@@ -130,7 +134,7 @@ class BulkheadParameters:
     """Limits of a bulkhead: calls at once, of one key (such as a user) and in all, calls that wait
     for a permit, and the longest wait.
 
-    Without `queue_seconds` a queued call waits 5 s at most; with 0 none waits. In `mode="adaptive"`
+    Without `queue_seconds` a queued call waits at most 5 s; with 0 none waits. In `mode="adaptive"`
     the limit starts at `limit` and follows the durations and errors of calls, between `min_limit`
     (by default a quarter of `limit`) and `max_limit` (four times `limit`). Raises
     :class:`ValueError` or :class:`TypeError`, naming the parameter.
@@ -145,13 +149,13 @@ class BulkheadParameters:
     max_limit: int | None = None
 
     def __post_init__(self) -> None:
-        _whole("limit", self.limit, 1, MAX_CALLS)
-        _whole("queue", self.queue, 0, MAX_CALLS)
-        _number("queue_seconds", self.queue_seconds, 0, MAX_SECONDS, optional=True)
-        _whole("per_key_limit", self.per_key_limit, 1, MAX_CALLS, optional=True)
-        _one_of("mode", self.mode, ("fixed", "adaptive"))
-        _whole("min_limit", self.min_limit, 1, MAX_CALLS, optional=True)
-        _whole("max_limit", self.max_limit, 1, MAX_CALLS, optional=True)
+        _check_integer("limit", self.limit, 1, MAX_CALLS)
+        _check_integer("queue", self.queue, 0, MAX_CALLS)
+        _check_number("queue_seconds", self.queue_seconds, 0, MAX_SECONDS, optional=True)
+        _check_integer("per_key_limit", self.per_key_limit, 1, MAX_CALLS, optional=True)
+        _check_choice("mode", self.mode, ("fixed", "adaptive"))
+        _check_integer("min_limit", self.min_limit, 1, MAX_CALLS, optional=True)
+        _check_integer("max_limit", self.max_limit, 1, MAX_CALLS, optional=True)
         if not (self.min_limit or 1) <= self.limit <= (self.max_limit or MAX_CALLS):
             raise ValueError(
                 f"limit must be from min_limit to max_limit, {self.min_limit} to {self.max_limit},"
@@ -161,7 +165,7 @@ class BulkheadParameters:
     @property
     def wait_seconds(self) -> float:
         """Longest wait of a queued call."""
-        return QUEUE_SECONDS if self.queue_seconds is None else self.queue_seconds
+        return DEFAULT_QUEUE_SECONDS if self.queue_seconds is None else self.queue_seconds
 
     @property
     def limit_range(self) -> LimitRange:
@@ -185,18 +189,18 @@ class HttpTimeouts:
 
     def __post_init__(self) -> None:
         for name in ("connect", "read", "write", "pool"):
-            _number(name, getattr(self, name), 0.001, MAX_SECONDS)
+            _check_number(name, getattr(self, name), 0.001, MAX_SECONDS)
 
     def within(self, seconds: float | None) -> "HttpTimeouts":
         """The same, but none longer than `seconds`; None leaves them as they are."""
         if seconds is None:
             return self
-        most = max(seconds, 0.001)
+        maximum = max(seconds, 0.001)
         return HttpTimeouts(
-            connect=min(self.connect, most),
-            read=min(self.read, most),
-            write=min(self.write, most),
-            pool=min(self.pool, most),
+            connect=min(self.connect, maximum),
+            read=min(self.read, maximum),
+            write=min(self.write, maximum),
+            pool=min(self.pool, maximum),
         )
 
 
@@ -211,33 +215,37 @@ class SpendParameters:
     per_key_tokens: int | None = None
 
     def __post_init__(self) -> None:
-        _whole("tokens", self.tokens, 1, MAX_TOKENS, optional=True)
-        _number("window_seconds", self.window_seconds, 1, MAX_WINDOW_SECONDS)
-        _whole("per_key_tokens", self.per_key_tokens, 1, MAX_TOKENS, optional=True)
+        _check_integer("tokens", self.tokens, 1, MAX_TOKENS, optional=True)
+        _check_number("window_seconds", self.window_seconds, 1, MAX_WINDOW_SECONDS)
+        _check_integer("per_key_tokens", self.per_key_tokens, 1, MAX_TOKENS, optional=True)
 
 
-def _whole(name: str, value: object, least: int, most: int, *, optional: bool = False) -> None:
+def _check_integer(
+    name: str, value: object, minimum: int, maximum: int, *, optional: bool = False
+) -> None:
     if value is None and optional:
         return
-    wrong = f"{name} must be a whole number from {least} to {most}, not {value!r:.50}"
+    wrong = f"{name} must be a whole number from {minimum} to {maximum}, not {value!r:.50}"
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(wrong)
-    if not least <= value <= most:
+    if not minimum <= value <= maximum:
         raise ValueError(wrong)
 
 
-def _number(name: str, value: object, least: float, most: float, *, optional: bool = False) -> None:
+def _check_number(
+    name: str, value: object, minimum: float, maximum: float, *, optional: bool = False
+) -> None:
     if value is None and optional:
         return
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise TypeError(f"{name} must be a number, not {value!r:.50}")
     if not math.isfinite(value):
         raise ValueError(f"{name} must be a number, not {value!r:.50}")
-    if not least <= value <= most:
-        raise ValueError(f"{name} must be from {least:g} to {most:g}, not {value!r:.50}")
+    if not minimum <= value <= maximum:
+        raise ValueError(f"{name} must be from {minimum:g} to {maximum:g}, not {value!r:.50}")
 
 
-def _one_of(name: str, value: object, allowed: object) -> None:
+def _check_choice(name: str, value: object, allowed: object) -> None:
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a string, not {value!r:.50}")
     if value not in allowed:  # type: ignore[operator]
@@ -252,7 +260,9 @@ TIERS: Mapping[Tier, BulkheadParameters] = {
 """Synthesis and quality gates; content analysis; enrichment and caching."""
 
 
-def limits_of(given: BulkheadParameters | Tier | None) -> BulkheadParameters | None:
+def resolve_bulkhead_parameters(
+    given: BulkheadParameters | Tier | None,
+) -> BulkheadParameters | None:
     """Return the parameters of a tier, or the given parameters. Raises :class:`ValueError` for an
     unknown tier and :class:`TypeError` for any other type."""
     if given is None or isinstance(given, BulkheadParameters):

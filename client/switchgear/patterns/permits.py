@@ -18,7 +18,7 @@ from switchgear.patterns import forks
 from switchgear.patterns.parameters import BulkheadParameters
 from switchgear.patterns.waiter import Waiter, rank_of, wake
 
-SOME = 16
+BATCH_SIZE = 16
 """Permits created at a time if there is no limit."""
 
 
@@ -34,7 +34,7 @@ class Occupancy:
     rejected: int
 
 
-class Places:
+class PermitPool:
     """The permits for concurrent calls, in all and per key, and the queue for them.
 
     A free permit is an item of `_free`. Taking one and putting it back are single steps, which take
@@ -52,7 +52,7 @@ class Places:
         """Put back a permit in one step. Call :meth:`settle` after it if `busy` is true."""
         self.put_back_key: Callable[[str], None] = self._returned.append
         """Put back the permit of a key in one step, as `put_back`."""
-        self._all = 0
+        self._total = 0
         """Permits in existence, free or not."""
         self.busy = self._is_settling = self._is_due = False
         self._keys: defaultdict[str, int] = defaultdict(int)
@@ -63,7 +63,7 @@ class Places:
         self._controller: object = None
         self.configure(parameters)
 
-    def take(self, key: str | None = None) -> bool:
+    def acquire(self, key: str | None = None) -> bool:
         """Take a permit if one is free; return True if so."""
         if key is None and not self.busy:
             try:
@@ -73,21 +73,21 @@ class Places:
                     return False
             else:
                 return True
-        is_taken = False
+        is_acquired = False
         try:
             with self._lock:
                 if self.busy:
                     self.settle()  # Permits that were just put back go to waiting calls.
                 elif self._returned:
                     self._collect()
-                is_taken = self._take(key)
+                is_acquired = self._acquire(key)
         except BaseException:  # A signal handler raised while the lock was released.
-            if is_taken:
-                self.give(key)
+            if is_acquired:
+                self.release(key)
             raise
-        return is_taken
+        return is_acquired
 
-    def give(self, key: Key | None = None, outcome: object = None) -> None:
+    def release(self, key: Key | None = None, outcome: object = None) -> None:
         """Put back a permit taken for `key`. A fixed limit ignores the `outcome`."""
         if key is None:
             self._free.append(None)
@@ -96,25 +96,25 @@ class Places:
         if self.busy:
             self.settle()
 
-    def line_up(self, waiter: Waiter) -> str:
+    def enqueue(self, waiter: Waiter) -> str:
         """Admit `waiter` at once, queue it, or reject it, and return its state. In a full queue it
         displaces the last waiter of a lower priority."""
         with self._lock:
             self._arrivals += 1
             waiter.rank = (waiter.rank[0], self._arrivals)
             self.settle()
-            if self._take(waiter.key):
+            if self._acquire(waiter.key):
                 waiter.state = "admitted"
             elif waiter.wake is None or not self._queue_limit:
-                self._turn_away(waiter, f"limit of {self._limit}")
+                self._reject(waiter, f"limit of {self._limit}")
             elif len(self._queue) < self._queue_limit or self._displaces(waiter):
                 insort(self._queue, waiter, key=rank_of)
                 self.settle()
             else:
-                self._turn_away(waiter, "queue is full")
+                self._reject(waiter, "queue is full")
             return waiter.state
 
-    def leave(self, waiter: Waiter) -> str:
+    def dequeue(self, waiter: Waiter) -> str:
         """End the wait of `waiter` and return its state: "gone", unless it has changed already."""
         with self._lock:
             if waiter.state == "waiting":
@@ -123,13 +123,13 @@ class Places:
                 self.settle()
             return waiter.state
 
-    def give_up(self, waiter: Waiter) -> None:
+    def abandon(self, waiter: Waiter) -> None:
         """End the wait of `waiter`, and put back its permit if it has one."""
-        if self.leave(waiter) == "admitted":
-            self._take_back(waiter)
+        if self.dequeue(waiter) == "admitted":
+            self._reclaim(waiter)
             self.settle()
 
-    def reject(self) -> None:
+    def count_rejection(self) -> None:
         """Count a call that got no permit."""
         with self._lock:
             self._rejected += 1
@@ -153,9 +153,9 @@ class Places:
 
     @property
     def in_flight(self) -> int:
-        return self._all - len(self._free) - len(self._returned)
+        return self._total - len(self._free) - len(self._returned)
 
-    def look(self) -> Occupancy:
+    def occupancy(self) -> Occupancy:
         with self._lock:
             queue_limit = None if self._limit is None else self._queue_limit
             return Occupancy(
@@ -164,7 +164,7 @@ class Places:
 
     def after_fork(self) -> None:
         """Forget the parent's threads in a child process: they wait here and may hold the lock."""
-        forks.forsake(self._lock)
+        forks.keep_alive(self._lock)
         self._lock = threading.RLock()
         self._queue = []
         self.busy = self._is_settling = False
@@ -184,7 +184,7 @@ class Places:
                     self._resize()
                     self._admit()
                     # A permit put back from here on waits for the lock, or sees this.
-                    self.busy = bool(self._queue) or self._all > (self._limit or self._all)
+                    self.busy = bool(self._queue) or self._total > (self._limit or self._total)
             finally:
                 self._is_settling = False
 
@@ -203,11 +203,11 @@ class Places:
         if self._limit is None:  # Only as many as are needed now: `_pop` creates others.
             missing = len(self._queue) - len(self._free)
         else:
-            missing = self._limit - self._all
+            missing = self._limit - self._total
         if missing > 0:
             self._add(missing)
-        while self._limit is not None and self._all > self._limit and self._pop():
-            self._all -= 1
+        while self._limit is not None and self._total > self._limit and self._pop():
+            self._total -= 1
 
     def _admit(self) -> None:
         """Admit waiting calls in order, skipping those whose key is at its limit."""
@@ -215,23 +215,23 @@ class Places:
             if waiter.state == "waiting":
                 if not self._free:
                     return
-                if not self._take(waiter.key):
+                if not self._acquire(waiter.key):
                     continue
                 waiter.state = "admitted"
             # The call leaves the queue last, so that the next run completes an interrupted one.
             if not wake(waiter) and waiter.state == "admitted":
-                self._take_back(waiter)
+                self._reclaim(waiter)
                 self._is_due = True
             self._remove(waiter)
 
-    def _take(self, key: str | None) -> bool:
+    def _acquire(self, key: str | None) -> bool:
         if not self._has_room(key) or not self._pop():
             return False
         if key is not None:
             self._keys[key] += 1
         return True
 
-    def _take_back(self, waiter: Waiter) -> None:
+    def _reclaim(self, waiter: Waiter) -> None:
         """Take back the permit of a call that was admitted but does not begin."""
         key, waiter.state = waiter.key, "gone"
         if key is None:
@@ -246,12 +246,12 @@ class Places:
             except IndexError:
                 if self._limit is not None:
                     return False
-                self._add(SOME)
+                self._add(BATCH_SIZE)
             else:
                 return True
 
     def _add(self, count: int) -> None:
-        self._all += count
+        self._total += count
         self._free += [None] * count
 
     def _has_room(self, key: str | None) -> bool:
@@ -268,10 +268,10 @@ class Places:
         wake(last)
         return True
 
-    def _turn_away(self, waiter: Waiter, why: str) -> None:
+    def _reject(self, waiter: Waiter, reason: str) -> None:
         waiter.state = "rejected"
         # Keys must not appear in logs.
-        waiter.why = why if self._has_room(waiter.key) else "limit of key"
+        waiter.reason = reason if self._has_room(waiter.key) else "limit of key"
 
     def _remove(self, waiter: Waiter) -> None:
         with suppress(ValueError):  # Missing in a forked child, whose queue starts empty.

@@ -14,7 +14,7 @@ from switchgear.patterns import retried_calls, time_limits
 TIMEOUT_HEADER = "X-Request-Timeout-Ms"
 ATTEMPT_HEADER = "X-Retry-Attempt"
 LAST_ATTEMPT_HEADER = "X-Retry-Last-Attempt"
-MAX_SECONDS = 3600.0
+MAX_TIMEOUT_SECONDS = 3600.0
 """No more than this is believed."""
 MAX_ATTEMPT = 1000
 
@@ -36,10 +36,10 @@ def outgoing(failure: BaseException | None = None) -> dict[str, str]:
     count. None stands for an error that every retry would retry.
     """
     headers: dict[str, str] = {}
-    left = time_limits.left()
+    left = time_limits.remaining_seconds()
     if left is not None:
         headers[TIMEOUT_HEADER] = str(int(left * 1000))
-    around = retried_calls.outward(retried_calls.innermost())
+    around = retried_calls.iter_outward(retried_calls.find_innermost())
     repeating = [each for each in around if each.repeats_on(failure)]
     if repeating:  # All of these leave the failure to the outermost one.
         outermost = repeating[-1]
@@ -48,7 +48,7 @@ def outgoing(failure: BaseException | None = None) -> dict[str, str]:
     return headers
 
 
-class Incoming:
+class IncomingRequest:
     """The limits of an incoming request, as a context manager. Code in the block has no more time
     than the caller waits, and leaves its failures to the caller if that retries. Outer limits do
     not apply: a request has its own time, from the creation of this object. For one request, which
@@ -69,16 +69,16 @@ class Incoming:
         self.is_last = is_last
         self._clock = clock
         self._until = math.inf if seconds is None else clock() + seconds
-        self._entered: list[tuple[time_limits.Limit, retried_calls.Attempts]] = []
+        self._entered: list[tuple[time_limits.TimeLimit, retried_calls.RetriedCall]] = []
 
     @property
     def is_over(self) -> bool:
         """Whether there is no time left, so that nobody waits for the answer."""
         return self._clock() >= self._until
 
-    def __enter__(self) -> "Incoming":
-        limit = time_limits.begin_anew(self, self.seconds or 0.0, self._until, self._clock)
-        marker = retried_calls.Attempts(self.attempt)
+    def __enter__(self) -> "IncomingRequest":
+        limit = time_limits.begin_detached(self, self.seconds or 0.0, self._until, self._clock)
+        marker = retried_calls.RetriedCall(self.attempt)
         marker.is_last = self.is_last
         retried_calls.begin(marker)
         self._entered.append((limit, marker))
@@ -100,7 +100,7 @@ def incoming(
     *,
     clock: Callable[[], float] = time.monotonic,
     trusts_attempt: bool = False,
-) -> Incoming:
+) -> IncomingRequest:
     """Return the limits in the headers of an incoming request; ignore invalid headers.
 
     Time may come as `X-Request-Timeout-Ms`, `grpc-timeout` or `x-envoy-expected-rq-timeout-ms`: the
@@ -113,20 +113,20 @@ def incoming(
     for name, value in items:
         lowered = name.lower()
         if lowered in ("x-request-timeout-ms", "x-envoy-expected-rq-timeout-ms"):
-            seconds += _millis(value)
+            seconds += _parse_milliseconds(value)
         elif lowered == "grpc-timeout":
-            seconds += _grpc(value)
+            seconds += _parse_grpc_timeout(value)
         elif lowered in _ATTEMPTS and trusts_attempt and re.fullmatch("[0-9]{1,9}", value):
             attempt = min(int(value), MAX_ATTEMPT)
             is_last = is_last or lowered == _ATTEMPTS[1]
-    most = min([*seconds, MAX_SECONDS]) if seconds else None
-    return Incoming(most, attempt, clock, is_last=is_last)
+    most = min([*seconds, MAX_TIMEOUT_SECONDS]) if seconds else None
+    return IncomingRequest(most, attempt, clock, is_last=is_last)
 
 
-def _millis(text: str) -> list[float]:
+def _parse_milliseconds(text: str) -> list[float]:
     return [int(text) / 1000] if re.fullmatch("[0-9]{1,15}", text) else []
 
 
-def _grpc(text: str) -> list[float]:
+def _parse_grpc_timeout(text: str) -> list[float]:
     found = re.fullmatch("([0-9]{1,8})([HMSmun])", text)
     return [int(found[1]) * _UNITS[found[2]]] if found else []

@@ -1,8 +1,8 @@
 """Time that calls wait in a queue of this process, which is not held against the callee.
 
-A pattern that makes calls wait does so inside `with Waiting():`. A breaker leaves that time out of
-a call's duration: with :func:`queued` if the call begins and ends in one context, and with a
-:class:`CallTimer` if it may not.
+A pattern that makes calls wait does so inside `with QueueWait():`. A breaker leaves that time out
+of a call's duration: with :func:`queued_seconds` if the call begins and ends in one context, and
+with a :class:`CallTimer` if it may not.
 """
 
 import time
@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from types import TracebackType
 
 from switchgear.failures.error_labels import is_timeout
-from switchgear.patterns.time_limits import DeadlineExceeded, current
+from switchgear.patterns.time_limits import DeadlineExceeded, current_limit
 from switchgear.patterns.timeout import CallTimeout
 
 TOLERANCE_SECONDS = 0.1
@@ -19,25 +19,25 @@ TOLERANCE_SECONDS = 0.1
 
 Clock = Callable[[], float]
 
-_queued: ContextVar[float] = ContextVar("switchgear_queued", default=0.0)
+_queued_seconds: ContextVar[float] = ContextVar("switchgear_queued", default=0.0)
 _last_wait: ContextVar[tuple[float, float, Clock] | None] = ContextVar(
     "switchgear_last_wait", default=None
 )
 """Seconds of the last wait, the time at its end, and the clock of both."""
 _innermost: ContextVar["CallTimer | None"] = ContextVar("switchgear_call_timer", default=None)
 
-queued = _queued.get
+queued_seconds = _queued_seconds.get
 """Return the seconds that calls have waited in this context so far."""
 
 
-class Waiting:
+class QueueWait:
     """A context manager around one wait in a queue."""
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
         self._clock = clock
 
     def __enter__(self) -> None:
-        self._timers = _running()
+        self._timers = _running_timers()
         for timer in self._timers:
             timer.pause()
         self._began = self._clock()
@@ -50,7 +50,7 @@ class Waiting:
     ) -> None:
         now = self._clock()
         seconds = now - self._began
-        _queued.set(queued() + seconds)
+        _queued_seconds.set(queued_seconds() + seconds)
         _last_wait.set((seconds, now, self._clock))
         for timer in self._timers:
             timer.resume()
@@ -96,7 +96,7 @@ class CallTimer:
             self._began += self._clock() - self._paused_at
 
 
-def _running() -> list[CallTimer]:
+def _running_timers() -> list[CallTimer]:
     """The timers that run in this context, innermost first."""
     found, timer = [], _innermost.get()
     while timer is not None:
@@ -106,7 +106,7 @@ def _running() -> list[CallTimer]:
     return found
 
 
-def used_up_time(error: BaseException) -> bool:
+def is_queue_timeout(error: BaseException) -> bool:
     """Return True if `error` is a timeout whose time was mostly spent in a queue: the call itself
     had less time than the queue took, and might otherwise have ended in time."""
     wait = _last_wait.get()
@@ -115,7 +115,7 @@ def used_up_time(error: BaseException) -> bool:
     if isinstance(error, CallTimeout | DeadlineExceeded):
         allowed = error.seconds
     else:
-        limit = current()
+        limit = current_limit()
         if limit is None or limit.until > limit.clock() or not is_timeout(error):
             return False
         allowed = limit.source.seconds

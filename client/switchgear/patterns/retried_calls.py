@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 
 
-class Attempts:
+class RetriedCall:
     """One logical call while it is retried. `number` is 0 for the first attempt, None for a
     boundary that hides every outer retry; `owner` is the retry, None for a caller in another
     process, which is assumed to retry every failure."""
@@ -21,12 +21,12 @@ class Attempts:
     """True if no attempt follows this one."""
     repeats: bool | None = None
     """True if a request made here is repeated on failure; None to ask :meth:`would_retry`."""
-    before: "Attempts | None" = None
+    outer: "RetriedCall | None" = None
     key: str | None = None
     """Its idempotency key, once requested."""
-    asked: "Counter[str] | None" = None
+    request_counts: "Counter[str] | None" = None
     """Requests of this attempt, by digest."""
-    numbers: "dict[str, list[int]] | None" = None
+    request_numbers: "dict[str, list[int]] | None" = None
     """For each digest the numbers that the retry around this one gave to its requests."""
 
     def __init__(self, number: int | None, owner: object = None) -> None:
@@ -60,62 +60,62 @@ class Attempts:
         return True
 
 
-_active: ContextVar[Attempts | None] = ContextVar("switchgear_attempts", default=None)
+_active: ContextVar[RetriedCall | None] = ContextVar("switchgear_attempts", default=None)
 
 
-def innermost() -> Attempts | None:
+def find_innermost() -> RetriedCall | None:
     """Return the innermost call here that is not over; it may be a boundary."""
     found = _active.get()
     return found if found is None else _unfinished(found)
 
 
-def active() -> Attempts | None:
+def find_active() -> RetriedCall | None:
     """Return the innermost active retry, None without one."""
-    return next(outward(_active.get()), None)
+    return next(iter_outward(_active.get()), None)
 
 
-def outward(start: Attempts | None) -> Iterator[Attempts]:
+def iter_outward(start: RetriedCall | None) -> Iterator[RetriedCall]:
     """Yield the active calls from `start` outward, up to a boundary or a caller in another
     process."""
     while (start := _unfinished(start)) is not None and start.number is not None:
         yield start
-        start = start.before if start.owner is not None else None
+        start = start.outer if start.owner is not None else None
 
 
-def retrying(start: Attempts | None, error: BaseException) -> Attempts | None:
-    """Return the first call from `start` outward that would retry `error`."""
-    return next((each for each in outward(start) if each.would_retry(error)), None)
+def find_retrying(start: RetriedCall | None, error: BaseException) -> RetriedCall | None:
+    """Return the first call from `start` iter_outward that would retry `error`."""
+    return next((each for each in iter_outward(start) if each.would_retry(error)), None)
 
 
-def retrying_result(start: Attempts | None, result: object) -> Attempts | None:
-    """Return the first call from `start` outward that would retry a call that returns `result`."""
-    return next((each for each in outward(start) if each.would_retry_result(result)), None)
+def find_retrying_result(start: RetriedCall | None, result: object) -> RetriedCall | None:
+    """Return the first call from `start` outward that would retry a call that returned `result`."""
+    return next((each for each in iter_outward(start) if each.would_retry_result(result)), None)
 
 
-def begin(attempts: Attempts) -> None:
+def begin(call: RetriedCall) -> None:
     """Make it the innermost call in this context."""
-    attempts.before = innermost()
-    _active.set(attempts)
+    call.outer = find_innermost()
+    _active.set(call)
 
 
 enter = _active.set
-"""Like :func:`begin`, for a call created with the innermost one as its `before`."""
+"""Like :func:`begin`, for a call created with the innermost one as its `outer`."""
 
 
-def end(attempts: Attempts) -> None:
+def end(call: RetriedCall) -> None:
     """End the call. In a context other than the one it began in, only mark it as over."""
-    attempts.is_over = True
-    if _active.get() is attempts:
-        _active.set(attempts.before)
+    call.is_over = True
+    if _active.get() is call:
+        _active.set(call.outer)
 
 
-def end_here(attempts: Attempts) -> None:
+def end_here(call: RetriedCall) -> None:
     """Like :func:`end`, for plain functions, which end in the context in which they began."""
-    attempts.is_over = True
-    _active.set(attempts.before)
+    call.is_over = True
+    _active.set(call.outer)
 
 
-def _unfinished(found: Attempts | None) -> Attempts | None:
+def _unfinished(found: RetriedCall | None) -> RetriedCall | None:
     while found is not None and found.is_over:
-        found = found.before
+        found = found.outer
     return found

@@ -18,15 +18,15 @@ from switchgear.patterns.argument_checks import check_callables, check_functions
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.parameters import RetryParameters
 from switchgear.patterns.retry_budget import RetryBudget
-from switchgear.patterns.retry_rules import Kinds
-from switchgear.patterns.retry_state import RetryState, Round
+from switchgear.patterns.retry_rules import ErrorKinds
+from switchgear.patterns.retry_state import RetryCallState, RetryState
 from switchgear.patterns.time_limits import Clock
 from switchgear.wrapping import by_kind, refuse_coroutine
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 F = TypeVar("F", bound=Callable[..., Any])
 
-_NOTHING = object()
+_NO_RESULT = object()
 
 
 class Attempt:
@@ -34,12 +34,12 @@ class Attempt:
     that what was too long is to be truncated for this one. Set `result` to let `retry_result` look
     at it."""
 
-    result: Any = _NOTHING
+    result: Any = _NO_RESULT
 
-    def __init__(self, round_: Round | None) -> None:
-        self._round = round_
-        self.number = 1 if round_ is None else round_.tried
-        self.truncates = round_ is not None and round_.truncates
+    def __init__(self, state: RetryCallState | None) -> None:
+        self._state = state
+        self.number = 1 if state is None else state.attempt_number
+        self.truncates = state is not None and state.truncates
         self.wait_seconds: float | None = None
         """Before the next one; None if this was the last."""
 
@@ -52,15 +52,15 @@ class Attempt:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> bool:
-        if self._round is None:
+        if self._state is None:
             return False
         if error is not None:
-            self.wait_seconds = self._round.after_error(error)
-        elif self.result is not _NOTHING:
-            self.wait_seconds = self._round.after_result(self.result)
+            self.wait_seconds = self._state.after_error(error)
+        elif self.result is not _NO_RESULT:
+            self.wait_seconds = self._state.after_result(self.result)
         if self.wait_seconds is None:
             # Not when the iterator ends: an asynchronous one that is left with `return` does later.
-            self._round.leave()
+            self._state.leave()
         return error is not None and self.wait_seconds is not None
 
     async def __aenter__(self) -> "Attempt":
@@ -105,8 +105,8 @@ class Retry:
         name: str = "unnamed",
         parameters: RetryParameters | None = None,
         *,
-        retry_on: Kinds = None,
-        never: Kinds = None,
+        retry_on: ErrorKinds = None,
+        never: ErrorKinds = None,
         retry_result: Callable[[Any], bool] | None = None,
         truncate: Callable[[tuple[Any, ...], dict[str, Any]], Arguments] | None = None,
         budget: RetryBudget | None = None,
@@ -131,7 +131,7 @@ class Retry:
         self.counters = counters
         self.on_retry = on_retry
         self.clock, self.rng = clock, rng
-        self.exhausted_at: float | None = None
+        self.exhausted_noted_at: float | None = None
         """When it was last said that the budget is."""
         self._sleep = sleep
         self._owns_budget = budget is None
@@ -145,15 +145,15 @@ class Retry:
         if self._owns_budget and self.budget is not None:
             self.budget.configure(parameters.budget_rate, parameters.budget_per_second)
 
-    def begin(self) -> Round | None:
+    def begin(self) -> RetryCallState | None:
         """Return the rounds of one call, for adapters. None if it is made once only: by the
         parameters, or because it is part of a call that this same retry repeats."""
         if self.parameters.attempts == 1:
             return None
-        outer = retried_calls.innermost()
+        outer = retried_calls.find_innermost()
         if outer is not None and outer.owner is self:
             return None
-        return Round(self, outer)
+        return RetryCallState(self, outer)
 
     def wait(self, seconds: float, cause: BaseException | None = None) -> None:
         """Block until the next attempt. Raise the refusal, from `cause`, as soon as a switch or a
@@ -164,7 +164,7 @@ class Retry:
             self._sleep(seconds)
             cancellation.check(self.sources, cause)
 
-    async def await_(self, seconds: float, cause: BaseException | None = None) -> None:
+    async def wait_async(self, seconds: float, cause: BaseException | None = None) -> None:
         """Like :meth:`wait`, in a coroutine."""
         if self._sleep is None:
             await cancellation.async_sleep(seconds, self.sources, cause)
@@ -182,10 +182,10 @@ class Retry:
 
     def _plain(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
-            round_ = self.begin()
-            if round_ is None:
+            state = self.begin()
+            if state is None:
                 return function(*args, **kwargs)
-            retried_calls.enter(round_)
+            retried_calls.enter(state)
             cause = None
             try:
                 while True:
@@ -194,90 +194,90 @@ class Retry:
                         if type(result) is CoroutineType:
                             refuse_coroutine(result)
                     except BaseException as error:
-                        wait = round_.after_error(error)
+                        wait = state.after_error(error)
                         if wait is None:
                             raise
                         cause = error
                     else:
                         if self.retry_result is None:
                             return result
-                        wait = round_.after_result(result)
+                        wait = state.after_result(result)
                         if wait is None:
                             return result
-                    if round_.truncates:
-                        args, kwargs = self._truncated(args, kwargs)
+                    if state.truncates:
+                        args, kwargs = self._truncate(args, kwargs)
                     self.wait(wait, cause)
             finally:
                 cause = None  # The error refers to this frame.
-                retried_calls.end_here(round_)
+                retried_calls.end_here(state)
 
         return call
 
     def _coroutine(self, function: Callable[..., Any]) -> Callable[..., Any]:
         async def call(*args: Any, **kwargs: Any) -> Any:
-            round_ = self.begin()
-            if round_ is None:
+            state = self.begin()
+            if state is None:
                 return await function(*args, **kwargs)
-            retried_calls.enter(round_)
+            retried_calls.enter(state)
             cause = None
             try:
                 while True:
                     try:
                         result = await function(*args, **kwargs)
                     except BaseException as error:
-                        wait = round_.after_error(error)
+                        wait = state.after_error(error)
                         if wait is None:
                             raise
                         cause = error
                     else:
                         if self.retry_result is None:
                             return result
-                        wait = round_.after_result(result)
+                        wait = state.after_result(result)
                         if wait is None:
                             return result
-                    if round_.truncates:
-                        args, kwargs = self._truncated(args, kwargs)
-                    await self.await_(wait, cause)
+                    if state.truncates:
+                        args, kwargs = self._truncate(args, kwargs)
+                    await self.wait_async(wait, cause)
             finally:
                 cause = None
-                retried_calls.end(round_)
+                retried_calls.end(state)
 
         return call
 
-    def _truncated(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+    def _truncate(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
         return (args, kwargs) if self.truncate is None else self.truncate(args, kwargs)
 
     def __iter__(self) -> Iterator[Attempt]:
-        round_ = self.begin()
-        if round_ is None:
+        state = self.begin()
+        if state is None:
             yield Attempt(None)
             return
-        round_.enter()
+        state.enter()
         try:
             while True:
-                attempt = Attempt(round_)
+                attempt = Attempt(state)
                 yield attempt
                 if attempt.wait_seconds is None:
                     return
                 self.wait(attempt.wait_seconds)
         finally:
-            round_.leave()
+            state.leave()
 
     async def __aiter__(self) -> AsyncIterator[Attempt]:
-        round_ = self.begin()
-        if round_ is None:
+        state = self.begin()
+        if state is None:
             yield Attempt(None)
             return
-        round_.enter()
+        state.enter()
         try:
             while True:
-                attempt = Attempt(round_)
+                attempt = Attempt(state)
                 yield attempt
                 if attempt.wait_seconds is None:
                     return
-                await self.await_(attempt.wait_seconds)
+                await self.wait_async(attempt.wait_seconds)
         finally:
-            round_.leave()
+            state.leave()
 
 
 def _is_decorated(given: object) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from switchgear.patterns import forks
 
-OVER_SECONDS = 10
+WINDOW_SECONDS = 10
 
 
 class RetryBudget:
@@ -21,8 +21,8 @@ class RetryBudget:
 
     _second: int | None
     _count: Callable[[], int]
-    _looks: int
-    _began: dict[int, int]
+    _reads: int
+    _calls_before: dict[int, int]
 
     def __init__(
         self,
@@ -41,12 +41,12 @@ class RetryBudget:
         self.rate = rate
         self.per_second = per_second
 
-    def called(self, now: float | None = None) -> None:
+    def record_call(self, now: float | None = None) -> None:
         """Record the start of a logical call; `now` is a reading of `clock` that the caller already
         has."""
         second = int(self.clock() if now is None else now)
         if second != self._second:
-            self._turn(second)
+            self._start_second(second)
         self._count()
 
     def take(self) -> bool:
@@ -55,35 +55,36 @@ class RetryBudget:
         with self._lock:
             if not self._has_left(second):
                 return False
-            self._turn(second)
+            self._start_second(second)
             self._retries[second] = self._retries.get(second, 0) + 1
             return True
 
     def _has_left(self, second: int) -> bool:
-        spent = sum(n for at, n in self._retries.items() if at > second - OVER_SECONDS)
-        earned = self.rate * self._calls(second) + self.per_second * OVER_SECONDS
+        spent = sum(n for at, n in self._retries.items() if at > second - WINDOW_SECONDS)
+        earned = self.rate * self._calls(second) + self.per_second * WINDOW_SECONDS
         # What 5 calls at 0.2 earn is 1.0 and not 0.9999…
         return spent + 1 <= earned + 1e-9 * max(earned, 1.0)
 
     def _calls(self, second: int) -> int:
         """In the last ten seconds. Reading is counting, which is taken off again."""
-        looks, self._looks = self._looks, self._looks + 1
-        total = self._count() - looks
+        reads, self._reads = self._reads, self._reads + 1
+        total = self._count() - reads
         first = min(
-            (at for s, at in self._began.items() if s > second - OVER_SECONDS), default=total
+            (at for s, at in self._calls_before.items() if s > second - WINDOW_SECONDS),
+            default=total,
         )
         return total - first
 
-    def _turn(self, second: int) -> None:
+    def _start_second(self, second: int) -> None:
         """A new second begins: note how many calls there have been before, forget what is old."""
         with self._lock:
             if second == self._second:
                 return
-            looks, self._looks = self._looks, self._looks + 1
-            self._began[second] = self._count() - looks
+            reads, self._reads = self._reads, self._reads + 1
+            self._calls_before[second] = self._count() - reads
             self._second = second
-            for counts in (self._began, self._retries):
-                for old in [each for each in counts if each <= second - OVER_SECONDS]:
+            for counts in (self._calls_before, self._retries):
+                for old in [each for each in counts if each <= second - WINDOW_SECONDS]:
                     del counts[old]
 
     def after_fork(self) -> None:
@@ -91,8 +92,8 @@ class RetryBudget:
         self._lock = threading.RLock()
         # Counts without a lock.
         self._count = itertools.count().__next__
-        self._looks = 0
+        self._reads = 0
         self._second = None
-        self._began = {}
+        self._calls_before = {}
         """How many calls there had been when a second began."""
         self._retries: dict[int, int] = {}

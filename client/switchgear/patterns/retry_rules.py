@@ -10,13 +10,13 @@ from switchgear import journal
 from switchgear.clock import read_date
 from switchgear.failures.classification import is_catastrophic
 from switchgear.failures.error_labels import header_of, is_told_to_stop, retry_after_of
-from switchgear.patterns.backoff import told_seconds
+from switchgear.patterns.backoff import parse_retry_after
 from switchgear.refusals import refusal_in
 
-Kinds = tuple[type[BaseException], ...] | Callable[[BaseException], bool] | None
+ErrorKinds = tuple[type[BaseException], ...] | Callable[[BaseException], bool] | None
 """Exception classes, or a predicate of errors; None to use the names in the parameters."""
 
-CANCELLED = concurrent.futures.CancelledError
+CANCELLATIONS = concurrent.futures.CancelledError
 
 
 def is_final(error: BaseException) -> bool:
@@ -28,23 +28,23 @@ def is_final(error: BaseException) -> bool:
 def _is_cancelled(error: BaseException) -> bool:
     if isinstance(error, ExceptionGroup):
         return any(_is_cancelled(each) for each in error.exceptions)
-    is_stopped = isinstance(error, CANCELLED) or is_told_to_stop(error)
+    is_stopped = isinstance(error, CANCELLATIONS) or is_told_to_stop(error)
     return not isinstance(error, Exception) or is_stopped
 
 
-def is_true_of(asked: Callable[[Any], bool], result: object) -> bool:
-    """Return the verdict of the predicate `asked` on `result`; False, and a warning, if it
+def evaluate_predicate(predicate: Callable[[Any], bool], result: object) -> bool:
+    """Return the verdict of the predicate `predicate` on `result`; False, and a warning, if it
     raises."""
     try:
-        return bool(asked(result))
+        return bool(predicate(result))
     except Exception:  # The caller must get the outcome of the call, not this error.
-        journal.complain("%r could not say whether to try again", asked)
+        journal.complain("%r could not say whether to try again", predicate)
         return False
 
 
-def is_one_of(
+def matches_kinds(
     error: BaseException,
-    kinds: Kinds,
+    kinds: ErrorKinds,
     words: frozenset[str | int],
     named: tuple[str | int, ...],
 ) -> bool:
@@ -62,27 +62,27 @@ def is_one_of(
     return bool(kinds(error))
 
 
-def members_of(outcome: object) -> Iterator[object]:
+def iter_members(outcome: object) -> Iterator[object]:
     """Return the errors of a group, including nested groups; else `outcome` itself."""
     if isinstance(outcome, BaseExceptionGroup):
         for each in outcome.exceptions:
-            yield from members_of(each)
+            yield from iter_members(each)
     else:
         yield outcome
 
 
-def told_by(outcome: object) -> float | None:
+def retry_after_seconds(outcome: object) -> float | None:
     """Return the seconds that `Retry-After` asks for, the longest of a group; None without one."""
     found = []
-    for each in members_of(outcome):
+    for each in iter_members(outcome):
         text = retry_after_of(each)
         if text is not None:
             sent_at = read_date(header_of(each, "date"))
-            found.append(told_seconds(text, time.time() if sent_at is None else sent_at))
+            found.append(parse_retry_after(text, time.time() if sent_at is None else sent_at))
     return max((each for each in found if each is not None), default=None)
 
 
-def status_error_of(response: object) -> BaseException | None:
+def status_error(response: object) -> BaseException | None:
     """Return the error that `raise_for_status` raises for `response`, None if it raises none."""
     try:
         response.raise_for_status()  # type: ignore[attr-defined]

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 from switchgear.patterns.parameters import BreakerParameters
 
 
-class Tally(NamedTuple):
+class CallCounts(NamedTuple):
     """How many `calls`, and how many of them failed, and were slow; one may be both."""
 
     calls: int = 0
@@ -24,11 +24,11 @@ class Tally(NamedTuple):
         return self.slow / self.calls if self.calls else 0.0
 
 
-class Window(Protocol):
+class SlidingWindow(Protocol):
     """`succeed` counts a call that neither failed nor was slow, and needs no lock. Whoever calls
     anything else holds one."""
 
-    slides_by_itself: bool
+    is_time_based: bool
     """Whether time alone changes the tally. Then somebody must ask for that at `ends` or later,
     before the next success is counted."""
     ends: float
@@ -38,29 +38,29 @@ class Window(Protocol):
         """A call that failed, or was slow, or both."""
         ...
 
-    def tally(self) -> Tally: ...
+    def tally(self) -> CallCounts: ...
 
 
-def window_of(parameters: BreakerParameters, clock: Callable[[], float]) -> Window:
+def make_window(parameters: BreakerParameters, clock: Callable[[], float]) -> SlidingWindow:
     """An empty one."""
     if parameters.window_type == "time":
-        return TimeWindow(parameters.size, clock)
-    return CountWindow(parameters.size)
+        return TimeBasedWindow(parameters.size, clock)
+    return CountBasedWindow(parameters.size)
 
 
-class CountWindow:
+class CountBasedWindow:
     """The last `size` calls.
 
     Good ones are no more than a number; of the others it is kept which in the row of all they were.
     So a success costs next to nothing, whatever the size.
     """
 
-    slides_by_itself = False
+    is_time_based = False
     ends = math.inf
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._looks = self._others = 0
+        self._reads = self._others = 0
         self._failed: deque[int] = deque()
         self._slow: deque[int] = deque()
         self.succeed: Callable[[], int] = itertools.count().__next__
@@ -74,15 +74,15 @@ class CountWindow:
             self._slow.append(number)
         self._slide(number)
 
-    def tally(self) -> Tally:
+    def tally(self) -> CallCounts:
         calls = self._calls()
         self._slide(calls)
-        return Tally(min(calls, self._size), len(self._failed), len(self._slow))
+        return CallCounts(min(calls, self._size), len(self._failed), len(self._slow))
 
     def _calls(self) -> int:
         """Of all time. Reading is counting, which is taken off again."""
-        looks, self._looks = self._looks, self._looks + 1
-        return self.succeed() - looks + self._others
+        reads, self._reads = self._reads, self._reads + 1
+        return self.succeed() - reads + self._others
 
     def _slide(self, calls: int) -> None:
         gone = calls - self._size
@@ -91,22 +91,22 @@ class CountWindow:
                 numbers.popleft()
 
 
-class TimeWindow:
+class TimeBasedWindow:
     """The calls of the last `seconds`, in buckets of one second.
 
     Good ones are a number here, too. It goes into a bucket at the next look, at the latest when
     that bucket's second has ended.
     """
 
-    slides_by_itself = True
+    is_time_based = True
 
     def __init__(self, seconds: int, clock: Callable[[], float]) -> None:
-        self._seconds = seconds
+        self._elapsed = seconds
         self._clock = clock
         self._buckets: deque[list[int]] = deque()
         """Each of a second, and the calls, failures and slow ones in it."""
         self._calls = self._failures = self._slow = 0
-        self._looks = self._sorted = 0
+        self._reads = self._sorted = 0
         self.ends = -math.inf
         self.succeed: Callable[[], int] = itertools.count().__next__
 
@@ -114,13 +114,13 @@ class TimeWindow:
         self._slide()
         self._put(1, int(failed), int(slow))
 
-    def tally(self) -> Tally:
+    def tally(self) -> CallCounts:
         self._slide()
-        return Tally(self._calls, self._failures, self._slow)
+        return CallCounts(self._calls, self._failures, self._slow)
 
     def _slide(self) -> None:
-        looks, self._looks = self._looks, self._looks + 1
-        succeeded = self.succeed() - looks
+        reads, self._reads = self._reads, self._reads + 1
+        succeeded = self.succeed() - reads
         new, self._sorted = succeeded - self._sorted, succeeded
         if new and self._buckets:
             self._put(new, 0, 0)
@@ -130,7 +130,7 @@ class TimeWindow:
             second = math.floor(now)
             self.ends = second + 1.0
             self._buckets.append([second, 0, 0, 0])
-            self._drop(second - self._seconds)
+            self._drop(second - self._elapsed)
         self._put(new, 0, 0)
 
     def _put(self, calls: int, failures: int, slow: int) -> None:

@@ -1,33 +1,38 @@
 """The state machine of a breaker: CLOSED, OPEN, HALF_OPEN, and the modes that overrule them.
 
 It knows no locks and tells nobody: whoever calls it holds the breaker's lock, and hands on what is
-in `news` once that is released.
+in `events` once that is released.
 """
 
 from collections import deque
 from collections.abc import Callable
 
-from switchgear.patterns.breaker_rules import open_length, why_close, why_open, why_reopen
+from switchgear.patterns.breaker_rules import (
+    close_cause,
+    draw_open_seconds,
+    open_cause,
+    reopen_cause,
+)
 from switchgear.patterns.generation import (
+    BreakerStatus,
+    CallPermit,
+    Generation,
     IllegalTransition,
     Mode,
-    Permit,
-    Standing,
     State,
-    Term,
-    Transition,
+    StateTransition,
     WouldOpen,
-    shown,
+    initial_state,
 )
 from switchgear.patterns.parameters import BreakerParameters
-from switchgear.patterns.sliding_window import Tally, window_of
+from switchgear.patterns.sliding_window import CallCounts, make_window
 
-LEGAL = frozenset(
+LEGAL_TRANSITIONS = frozenset(
     {("closed", "open"), ("open", "half_open"), ("half_open", "open"), ("half_open", "closed")}
 )
 
 
-class Machine:
+class BreakerStateMachine:
     """Its methods raise nothing but :class:`IllegalTransition`."""
 
     def __init__(
@@ -39,68 +44,68 @@ class Machine:
     ) -> None:
         self.parameters = parameters
         self.mode: Mode = mode
-        self.news: deque[Transition | WouldOpen] = deque()
+        self.events: deque[StateTransition | WouldOpen] = deque()
         self._clock, self._rng = clock, rng
-        self._n = self._reopened = 0
+        self._transition_count = self._reopen_count = 0
         self._open_seconds = self._open_until = 0.0
-        self._judged = Tally()
+        self._evaluated = CallCounts()
         self._would_open = False
-        self.term = self._new_term(shown(mode), clock())
+        self.generation = self._new_generation(initial_state(mode), clock())
 
-    def admit(self) -> tuple[Permit | None, float | None]:
+    def admit(self) -> tuple[CallPermit | None, float | None]:
         """A permit; or none, and the seconds until there may be one (see `CircuitOpen`)."""
-        if self.term.state == "closed":
-            return self.term.permit, None
+        if self.generation.state == "closed":
+            return self.generation.permit, None
         if self.mode == "forced_open":
             return None, None
         now = self._clock()
-        term = self._update(now)
-        if term.state == "closed":
-            return term.permit, None
-        if term.state == "open":
+        generation = self._update(now)
+        if generation.state == "closed":
+            return generation.permit, None
+        if generation.state == "open":
             if now < self._open_until:
                 return None, self._open_until - now
-            self.move("half_open", now, f"open_seconds {self._open_seconds:.1f} over")
-        term, limits = self.term, self.parameters
-        in_flight = len(term.probes)
-        begun = in_flight + term.done.calls
+            self.transition("half_open", now, f"open_seconds {self._open_seconds:.1f} over")
+        generation, limits = self.generation, self.parameters
+        in_flight = len(generation.probes)
+        begun = in_flight + generation.probe_counts.calls
         if begun >= limits.half_open_calls or in_flight >= limits.half_open_concurrent:
             return None, 0.0
-        probe = Permit(term)
-        term.probes[probe] = now
+        probe = CallPermit(generation)
+        generation.probes[probe] = now
         return probe, None
 
-    def record(self, permit: Permit, failed: bool, slow: bool) -> None:
+    def record(self, permit: CallPermit, failed: bool, slow: bool) -> None:
         """The call of `permit` has ended: a probe, or one that failed, or was slow. Of an older
         generation, it is dropped."""
-        term = permit.term
-        if term.state == "half_open":
+        generation = permit.generation
+        if generation.state == "half_open":
             self._record_probe(permit, failed, slow)
             return
         # First this, then the tally: a success is counted first, and looks at this then.
-        permit.wary = True
-        term.window.add(failed, slow)
-        term.consecutive = term.consecutive + 1 if failed else 0
-        self._judge(permit)
+        permit.needs_evaluation = True
+        generation.window.add(failed, slow)
+        generation.consecutive_failures = generation.consecutive_failures + 1 if failed else 0
+        self._evaluate(permit)
 
-    def succeeded(self, permit: Permit) -> None:
+    def evaluate_success(self, permit: CallPermit) -> None:
         """After `permit.succeed()` of a closed generation, if it was wary."""
-        permit.term.consecutive = 0
-        self._judge(permit)
+        permit.generation.consecutive_failures = 0
+        self._evaluate(permit)
 
-    def give_back(self, permit: Permit) -> None:
+    def release(self, permit: CallPermit) -> None:
         """The call of `permit` has ended and says nothing. A probe may be made in its place."""
-        if permit in self.term.probes:
-            del self.term.probes[permit]
-            self._judge_probes()
+        if permit in self.generation.probes:
+            del self.generation.probes[permit]
+            self._evaluate_probes()
 
-    def give_back_lost(self) -> None:
+    def release_lost_probe(self) -> None:
         """Give back the oldest probe of a `with` block: a block has ended in a context other than
         the one it began in, so its permit is unknown, and the probe would stay in flight
         forever."""
-        probe = next((each for each in list(self.term.probes) if each.is_block), None)
+        probe = next((each for each in list(self.generation.probes) if each.is_block), None)
         if probe is not None:
-            self.give_back(probe)
+            self.release(probe)
 
     def force(self, mode: Mode) -> bool:
         """Override the state by `mode`, with an empty window. Return False if that is the mode
@@ -108,38 +113,38 @@ class Machine:
         if mode == self.mode:
             return False
         cause = "override ended" if mode == "normal" else f"override {mode}"
-        self._begin_anew(mode, cause)
+        self._restart(mode, cause)
         return True
 
     def reset(self) -> bool:
         """Go to CLOSED, with an empty window, and end the mode. Return True if there was one."""
         was_forced = self.mode != "normal"
-        self._begin_anew("normal", "reset")
+        self._restart("normal", "reset")
         return was_forced
 
     def configure(self, parameters: BreakerParameters) -> None:
         """What has been counted stays, unless the window is another one."""
         old, self.parameters = self.parameters, parameters
-        term = self.term
+        generation = self.generation
         is_other = (old.window_type, old.size) != (parameters.window_type, parameters.size)
-        if is_other and term.state == "closed":
-            self.term = self._new_term("closed", term.since)
-        self.term.permit.wary = True
-        if term.state == "half_open":
+        if is_other and generation.state == "closed":
+            self.generation = self._new_generation("closed", generation.since)
+        self.generation.permit.needs_evaluation = True
+        if generation.state == "half_open":
             self._expire(self._clock())
-            self._judge_probes()
+            self._evaluate_probes()
 
-    def look(self) -> Standing:
-        if self.term.state == "half_open":
+    def status(self) -> BreakerStatus:
+        if self.generation.state == "half_open":
             self._expire(self._clock())
-        term, parameters = self.term, self.parameters
-        seen = term.window.tally() if term.state == "closed" else self._judged
+        generation, parameters = self.generation, self.parameters
+        seen = generation.window.tally() if generation.state == "closed" else self._evaluated
         known = seen.calls >= parameters.needed_calls
-        is_open = term.state == "open" and self.mode == "normal"
-        return Standing(
-            state=term.state,
+        is_open = generation.state == "open" and self.mode == "normal"
+        return BreakerStatus(
+            state=generation.state,
             mode=self.mode,
-            since=term.since,
+            since=generation.since,
             failure_rate=seen.failure_rate() if known else None,
             slow_rate=seen.slow_rate() if known and parameters.slow_call_seconds else None,
             calls=seen.calls,
@@ -147,104 +152,118 @@ class Machine:
             would_open=self._would_open,
         )
 
-    def _record_probe(self, permit: Permit, failed: bool, slow: bool) -> None:
-        if permit not in self.term.probes:
+    def _record_probe(self, permit: CallPermit, failed: bool, slow: bool) -> None:
+        if permit not in self.generation.probes:
             return
         self._expire(self._clock())
-        term = self.term
-        if permit not in term.probes:
+        generation = self.generation
+        if permit not in generation.probes:
             return
-        del term.probes[permit]
-        done = term.done
-        term.done = Tally(done.calls + 1, done.failures + failed, done.slow + slow)
-        self._judge_probes()
+        del generation.probes[permit]
+        done = generation.probe_counts
+        generation.probe_counts = CallCounts(
+            done.calls + 1, done.failures + failed, done.slow + slow
+        )
+        self._evaluate_probes()
 
-    def _judge(self, permit: Permit) -> None:
+    def _evaluate(self, permit: CallPermit) -> None:
         """Whether to open, after an outcome in a closed generation."""
-        term, parameters = self.term, self.parameters
-        if permit.term is not term:
+        generation, parameters = self.generation, self.parameters
+        if permit.generation is not generation:
             return
-        tally = term.window.tally()
+        tally = generation.window.tally()
         has_enough = tally.calls >= parameters.needed_calls
-        if not term.consecutive:
+        if not generation.consecutive_failures:
             # Whether a success may open it: by being the last that was needed, or with older ones
             # gone, and only if there are others than successes.
             may_tip = parameters.failure_count is None and (tally.failures or tally.slow)
-            permit.wary = bool(may_tip) and (term.window.slides_by_itself or not has_enough)
+            permit.needs_evaluation = bool(may_tip) and (
+                generation.window.is_time_based or not has_enough
+            )
         if self.mode == "forced_closed":
             return
-        cause = why_open(parameters, tally, term.consecutive)
+        cause = open_cause(parameters, tally, generation.consecutive_failures)
         if cause is None:
             return
         rate = tally.failure_rate() if has_enough else None
         if self.mode == "metrics_only":
             if not self._would_open:
                 self._would_open = True
-                self.news.append(WouldOpen(cause, rate, tally.calls))
+                self.events.append(WouldOpen(cause, rate, tally.calls))
             return
-        self._judged = tally
+        self._evaluated = tally
         self._open(self._clock(), cause)
 
-    def _judge_probes(self) -> None:
-        term, parameters = self.term, self.parameters
-        done = term.done
-        if term.state != "half_open" or term.probes or done.calls < parameters.half_open_calls:
+    def _evaluate_probes(self) -> None:
+        generation, parameters = self.generation, self.parameters
+        done = generation.probe_counts
+        if (
+            generation.state != "half_open"
+            or generation.probes
+            or done.calls < parameters.half_open_calls
+        ):
             return
-        self._judged = done
-        cause = why_reopen(parameters, done)
+        self._evaluated = done
+        cause = reopen_cause(parameters, done)
         now = self._clock()
         if cause is not None:
-            self._reopened += 1
+            self._reopen_count += 1
             self._open(now, cause)
         else:
-            self._reopened = 0
-            self.move("closed", now, why_close(parameters, done))
+            self._reopen_count = 0
+            self.transition("closed", now, close_cause(parameters, done))
 
     def _open(self, now: float, cause: str) -> None:
-        self._open_seconds = open_length(self.parameters, self._reopened, self._rng())
+        self._open_seconds = draw_open_seconds(self.parameters, self._reopen_count, self._rng())
         self._open_until = now + self._open_seconds
-        self.move("open", now, cause)
+        self.transition("open", now, cause)
 
-    def _update(self, now: float) -> Term:
+    def _update(self, now: float) -> Generation:
         """Update a half-open state whose probe is in flight for too long, or whose last probe is
         gone without an outcome; return the term after it."""
         self._expire(now)
-        self._judge_probes()
-        return self.term
+        self._evaluate_probes()
+        return self.generation
 
     def _expire(self, now: float) -> None:
         """Go back to OPEN if a probe has been in flight for too long: from the moment that it was,
         and for as long as before."""
         limit = self.parameters.half_open_max_seconds
-        oldest = next(iter(self.term.probes.values()), None)
+        oldest = next(iter(self.generation.probes.values()), None)
         if not limit or oldest is None:
             return
         ends = oldest + limit
         if now >= ends:
             self._open_until = ends + self._open_seconds
-            self.move("open", ends, f"half_open_max_seconds {limit:.1f} over")
+            self.transition("open", ends, f"half_open_max_seconds {limit:.1f} over")
 
-    def _begin_anew(self, mode: Mode, cause: str) -> None:
+    def _restart(self, mode: Mode, cause: str) -> None:
         self.mode = mode
         self._would_open = False
-        self._reopened = 0
-        self._judged = Tally()
-        self._enter(shown(mode), self._clock(), cause)
+        self._reopen_count = 0
+        self._evaluated = CallCounts()
+        self._enter(initial_state(mode), self._clock(), cause)
 
-    def move(self, after: State, at: float, cause: str) -> None:
-        if (self.term.state, after) not in LEGAL or self.mode != "normal":
-            raise IllegalTransition(f"{self.term.state} to {after} in mode {self.mode}: {cause}")
+    def transition(self, after: State, at: float, cause: str) -> None:
+        if (self.generation.state, after) not in LEGAL_TRANSITIONS or self.mode != "normal":
+            raise IllegalTransition(
+                f"{self.generation.state} to {after} in mode {self.mode}: {cause}"
+            )
         self._enter(after, at, cause)
 
     def _enter(self, after: State, at: float, cause: str) -> None:
-        before, seen = self.term.state, self._judged
-        self.term = self._new_term(after, self.term.since if before == after else at)
+        before, seen = self.generation.state, self._evaluated
+        self.generation = self._new_generation(
+            after, self.generation.since if before == after else at
+        )
         if before != after:
-            self._n += 1
+            self._transition_count += 1
             known = seen.calls >= self.parameters.needed_calls
             rate = seen.failure_rate() if known else None
-            self.news.append(Transition(self._n, before, after, at, cause, rate, seen.calls))
+            self.events.append(
+                StateTransition(self._transition_count, before, after, at, cause, rate, seen.calls)
+            )
 
-    def _new_term(self, state: State, since: float) -> Term:
-        window = window_of(self.parameters, self._clock)
-        return Term(state, since, window, is_counted=self.mode != "disabled")
+    def _new_generation(self, state: State, since: float) -> Generation:
+        window = make_window(self.parameters, self._clock)
+        return Generation(state, since, window, is_counted=self.mode != "disabled")

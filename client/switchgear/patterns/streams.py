@@ -17,28 +17,28 @@ from typing import Any, Self
 from switchgear.stepping import stepwise
 from switchgear.wrapping import is_async_generator_function
 
-Around = AbstractContextManager[object]
+StepContext = AbstractContextManager[object]
 """A reentrant context manager that is entered around each step."""
 
 
-class Stream(Iterator[Any]):
+class PrefetchedStream(Iterator[Any]):
     """The items of one call, which is made by :meth:`open` or at the first step. Sent values and
     thrown errors are forwarded to the generator."""
 
-    def __init__(self, call: Callable[[], Any], around: Around | None = None) -> None:
+    def __init__(self, call: Callable[[], Any], step_context: StepContext | None = None) -> None:
         self._call = call
-        self._around: Around = nullcontext() if around is None else around
+        self._step_context: StepContext = nullcontext() if step_context is None else step_context
         self._items: Any = None
-        self._ahead: list[Any] = []
+        self._prefetched: list[Any] = []
         """The first item, until it is delivered."""
         self._end: StopIteration | None = None
 
     def open(self) -> Self:
         """Make the call, and take the first item. Raises whatever the call raises until then."""
-        with self._around:
+        with self._step_context:
             self._items = _items(self._call())
             try:
-                self._ahead.append(next(self._items))
+                self._prefetched.append(next(self._items))
             except StopIteration as end:
                 self._end = end
         return self
@@ -46,11 +46,11 @@ class Stream(Iterator[Any]):
     def send(self, given: Any) -> Any:
         if self._items is None:
             self.open()
-        if self._ahead:
-            return self._ahead.pop()
+        if self._prefetched:
+            return self._prefetched.pop()
         if self._end is not None:
             raise StopIteration(self._end.value)
-        with self._around:
+        with self._step_context:
             if given is None:
                 return next(self._items)
             return self._items.send(given)
@@ -58,7 +58,7 @@ class Stream(Iterator[Any]):
     def throw(self, error: BaseException) -> Any:
         if not hasattr(self._items, "throw"):
             raise error
-        with self._around:
+        with self._step_context:
             return self._items.throw(error)
 
     def close(self) -> None:
@@ -69,26 +69,25 @@ class Stream(Iterator[Any]):
         return self.send(None)
 
 
-class AsyncStream(AsyncIterator[Any]):
-    """Like :class:`Stream`, in coroutines. The call may return an awaitable, and a synchronous or
-    asynchronous iterable."""
+class AsyncPrefetchedStream(AsyncIterator[Any]):
+    """The same in coroutines: the call may return an awaitable of a sync or async iterable."""
 
-    def __init__(self, call: Callable[[], Any], around: Around | None = None) -> None:
+    def __init__(self, call: Callable[[], Any], step_context: StepContext | None = None) -> None:
         self._call = call
-        self._around: Around = nullcontext() if around is None else around
+        self._step_context: StepContext = nullcontext() if step_context is None else step_context
         self._items: Any = None
-        self._ahead: list[Any] = []
+        self._prefetched: list[Any] = []
         self._is_ended = False
 
     async def open(self) -> Self:
         """Make the call, and take the first item. Raises whatever the call raises until then."""
-        with self._around:
+        with self._step_context:
             given = self._call()
             if isawaitable(given):
                 given = await given
             self._items = _async_items(given)
             try:
-                self._ahead.append(await anext(self._items))
+                self._prefetched.append(await anext(self._items))
             except StopAsyncIteration:
                 self._is_ended = True
         return self
@@ -96,11 +95,11 @@ class AsyncStream(AsyncIterator[Any]):
     async def asend(self, given: Any) -> Any:
         if self._items is None:
             await self.open()
-        if self._ahead:
-            return self._ahead.pop()
+        if self._prefetched:
+            return self._prefetched.pop()
         if self._is_ended:
             raise StopAsyncIteration
-        with self._around:
+        with self._step_context:
             if given is None:
                 return await anext(self._items)
             return await self._items.asend(given)
@@ -108,7 +107,7 @@ class AsyncStream(AsyncIterator[Any]):
     async def athrow(self, error: BaseException) -> Any:
         if not hasattr(self._items, "athrow"):
             raise error
-        with self._around:
+        with self._step_context:
             return await self._items.athrow(error)
 
     async def aclose(self) -> None:
@@ -119,21 +118,21 @@ class AsyncStream(AsyncIterator[Any]):
         return await self.asend(None)
 
 
-def opener(function: Callable[..., Any]) -> Callable[..., Any]:
+def make_opener(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that calls the generator function `function` and returns its stream once
     the first item is there; a coroutine function for an asynchronous generator."""
 
-    def open_stream(*args: Any, **kwargs: Any) -> Stream:
-        return Stream(functools.partial(function, *args, **kwargs)).open()
+    def open_stream(*args: Any, **kwargs: Any) -> PrefetchedStream:
+        return PrefetchedStream(functools.partial(function, *args, **kwargs)).open()
 
-    async def open_async_stream(*args: Any, **kwargs: Any) -> AsyncStream:
-        return await AsyncStream(functools.partial(function, *args, **kwargs)).open()
+    async def open_async_stream(*args: Any, **kwargs: Any) -> AsyncPrefetchedStream:
+        return await AsyncPrefetchedStream(functools.partial(function, *args, **kwargs)).open()
 
     return open_async_stream if is_async_generator_function(function) else open_stream
 
 
-def streaming(
-    function: Callable[..., Any], make: Callable[..., Stream | AsyncStream]
+def make_stream_function(
+    function: Callable[..., Any], make: Callable[..., PrefetchedStream | AsyncPrefetchedStream]
 ) -> Callable[..., Any]:
     """Return a generator function of the kind of `function` whose calls stream the result of
     `make`."""
@@ -142,14 +141,16 @@ def streaming(
     return functools.wraps(function)(steps)
 
 
-def until_first_item(
-    function: Callable[..., Any], around: Callable[[Callable[..., Any]], Callable[..., Any]]
+def apply_until_first_item(
+    function: Callable[..., Any], decorator: Callable[[Callable[..., Any]], Callable[..., Any]]
 ) -> Callable[..., Any]:
-    """Return the generator function `function` with the decorator `around` applied to each call
-    until its first item."""
-    kind: type[Any] = AsyncStream if is_async_generator_function(function) else Stream
-    open_ = around(opener(function))
-    return streaming(
+    """Return the generator function `function` with `decorator` around each call until its first
+    item."""
+    kind: type[Any] = (
+        AsyncPrefetchedStream if is_async_generator_function(function) else PrefetchedStream
+    )
+    open_ = decorator(make_opener(function))
+    return make_stream_function(
         function, lambda *args, **kwargs: kind(functools.partial(open_, *args, **kwargs))
     )
 

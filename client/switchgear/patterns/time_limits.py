@@ -15,7 +15,7 @@ from typing import Any
 
 from switchgear.async_backend import trio_here
 from switchgear.clock import Alarm, alarm_setter
-from switchgear.patterns.cancel_scopes import Cutoff, TrioCutoff
+from switchgear.patterns.cancel_scopes import TaskCancelScope, TrioCancelScope
 from switchgear.patterns.parameters import MAX_SECONDS
 from switchgear.refusals import Refused
 
@@ -47,7 +47,7 @@ class NoTimeLeft(DeadlineExceeded, Refused):
     be called, and never tried again."""
 
 
-class Limit:
+class TimeLimit:
     """One that holds here: until `until` on `clock`.
 
     What is seldom so is left to the class, as one is made for every call; nor does it refer to
@@ -58,13 +58,13 @@ class Limit:
     """Left behind: a task that outlives it is no longer bound by it."""
     retries = 0
     """How often something inside was tried again."""
-    cutoff: Cutoff | TrioCutoff | None = None
+    cancel_scope: TaskCancelScope | TrioCancelScope | None = None
     alarm: Alarm | None = None
     """An alarm that cuts off when a fake clock is advanced past the limit."""
-    lent_by: "Limit | None" = None
+    inherited_from: "TimeLimit | None" = None
     """The outer one that ends no later, and that it stems from."""
-    outer: "Limit | None" = None
-    before: "Limit | None" = None
+    outer: "TimeLimit | None" = None
+    previous: "TimeLimit | None" = None
     """What held where it began: `outer`, if that is not left aside."""
 
     def __init__(self, owner: object, seconds: float, until: float, clock: Clock) -> None:
@@ -74,49 +74,49 @@ class Limit:
         self.clock = clock
 
     @property
-    def source(self) -> "Limit":
+    def source(self) -> "TimeLimit":
         """The one that it stems from, perhaps itself."""
-        return self.lent_by or self
+        return self.inherited_from or self
 
     def exceeded(self, kind: type[DeadlineExceeded] = DeadlineExceeded) -> DeadlineExceeded:
         """The error that says so."""
         return kind(self.seconds, self.retries + 1, self.retries > 0)
 
 
-_limit: ContextVar[Limit | None] = ContextVar("switchgear_limit", default=None)
+_limit: ContextVar[TimeLimit | None] = ContextVar("switchgear_limit", default=None)
 
 
-def left() -> float | None:
+def remaining_seconds() -> float | None:
     """Seconds that are left for what is going on here, 0.0 if none are, None without a limit."""
-    limit = current()
+    limit = current_limit()
     return None if limit is None else max(limit.until - limit.clock(), 0.0)
 
 
-def current() -> Limit | None:
+def current_limit() -> TimeLimit | None:
     """The limit that holds here."""
     limit = _innermost()
     return None if limit is None or limit.until == FOREVER else limit
 
 
-def _innermost() -> Limit | None:
+def _innermost() -> TimeLimit | None:
     limit = _limit.get()
     while limit is not None and limit.is_over:
-        limit = limit.before
+        limit = limit.previous
     return limit
 
 
-def begin(owner: object, seconds: float | None, clock: Clock) -> Limit | None:
+def begin(owner: object, seconds: float | None, clock: Clock) -> TimeLimit | None:
     """From here on there are `seconds`, or what an outer limit leaves; None if nothing limits.
 
     Raises :class:`NoTimeLeft` if that is nothing.
     """
-    before = _limit.get()
-    if before is None:
+    previous = _limit.get()
+    if previous is None:
         if seconds is None:
             return None
-        limit = Limit(owner, seconds, clock() + seconds, clock)
+        limit = TimeLimit(owner, seconds, clock() + seconds, clock)
     else:
-        inner = _begin_inside(before, owner, seconds, clock)
+        inner = _begin_inside(previous, owner, seconds, clock)
         if inner is None:
             return None
         limit = inner
@@ -125,40 +125,40 @@ def begin(owner: object, seconds: float | None, clock: Clock) -> Limit | None:
 
 
 def _begin_inside(
-    before: Limit | None, owner: object, seconds: float | None, clock: Clock
-) -> Limit | None:
-    outer = before
+    previous: TimeLimit | None, owner: object, seconds: float | None, clock: Clock
+) -> TimeLimit | None:
+    outer = previous
     while outer is not None and outer.is_over:
-        outer = outer.before
+        outer = outer.previous
     if outer is None or (until := outer.until) == FOREVER:
         if seconds is None:
             return None
-        limit = Limit(owner, seconds, clock() + seconds, clock)
-        limit.before = outer
+        limit = TimeLimit(owner, seconds, clock() + seconds, clock)
+        limit.previous = outer
         return limit
     outer_clock = outer.clock
     now = outer_clock()
     if seconds is not None and now + seconds < until:
         began = now if clock is outer_clock else clock()
-        limit = Limit(owner, seconds, began + seconds, clock)
+        limit = TimeLimit(owner, seconds, began + seconds, clock)
     elif now < until:
-        limit = Limit(owner, outer.seconds, until, outer_clock)
-        limit.lent_by = outer.lent_by or outer
+        limit = TimeLimit(owner, outer.seconds, until, outer_clock)
+        limit.inherited_from = outer.inherited_from or outer
     else:
         raise outer.source.exceeded(NoTimeLeft)
-    limit.before = limit.outer = outer
+    limit.previous = limit.outer = outer
     return limit
 
 
-def begin_anew(owner: object, seconds: float, until: float, clock: Clock) -> Limit:
+def begin_detached(owner: object, seconds: float, until: float, clock: Clock) -> TimeLimit:
     """From here on `until` holds, which may be :data:`math.inf`, and nothing of what is around."""
-    limit = Limit(owner, seconds, until, clock)
-    limit.before = _innermost()
+    limit = TimeLimit(owner, seconds, until, clock)
+    limit.previous = _innermost()
     _limit.set(limit)
     return limit
 
 
-def cut_off(limit: Limit) -> None:
+def arm_cancellation(limit: TimeLimit) -> None:
     """Cancel the running task of asyncio or trio when `limit` is over, unless the limit that it was
     derived from does."""
     loaded = sys.modules.get("asyncio")
@@ -168,38 +168,40 @@ def cut_off(limit: Limit) -> None:
     except (RuntimeError, AttributeError):  # No event loop; another thread may be importing it.
         task = None
     if task is None:
-        _cut_off_trio(limit)
+        _arm_trio_cancellation(limit)
         return
-    lent = None if limit.lent_by is None else limit.lent_by.cutoff
-    if lent is not None and lent.task is task:
-        limit.cutoff = lent
+    inherited = None if limit.inherited_from is None else limit.inherited_from.cancel_scope
+    if inherited is not None and inherited.task is task:
+        limit.cancel_scope = inherited
         return
-    cutoff = limit.cutoff = Cutoff(task, loop, limit.until - limit.clock())
+    cancel_scope = limit.cancel_scope = TaskCancelScope(task, loop, limit.until - limit.clock())
     if limit.clock is not monotonic:
-        limit.alarm = _alarm(limit, cutoff)
+        limit.alarm = _set_alarm(limit, cancel_scope)
 
 
-def _cut_off_trio(limit: Limit) -> None:
+def _arm_trio_cancellation(limit: TimeLimit) -> None:
     trio = trio_here()
     if trio is None:
         return
     outer = limit.outer
-    while outer is not None and outer.cutoff is None:
+    while outer is not None and outer.cancel_scope is None:
         outer = outer.outer
-    shared = None if outer is None or outer.until != limit.until else outer.cutoff
-    resting = shared if isinstance(shared, TrioCutoff) else None
-    cutoff = limit.cutoff = TrioCutoff(trio, limit.until - limit.clock(), resting)
-    limit.alarm = _alarm(limit, cutoff)
+    shared = None if outer is None or outer.until != limit.until else outer.cancel_scope
+    outer_scope = shared if isinstance(shared, TrioCancelScope) else None
+    cancel_scope = limit.cancel_scope = TrioCancelScope(
+        trio, limit.until - limit.clock(), outer_scope
+    )
+    limit.alarm = _set_alarm(limit, cancel_scope)
 
 
-def _alarm(limit: Limit, cutoff: Cutoff | TrioCutoff) -> Alarm | None:
+def _set_alarm(limit: TimeLimit, cancel_scope: TaskCancelScope | TrioCancelScope) -> Alarm | None:
     set_alarm = alarm_setter(limit.clock)
     if set_alarm is None:
         return None
-    return set_alarm(limit.until - limit.clock(), cutoff.fire_soon)
+    return set_alarm(limit.until - limit.clock(), cancel_scope.cancel_soon)
 
 
-class Steps:
+class StreamTimeLimit:
     """The limit of one stream, from its first step to its end: it holds during each step, which is
     `left` with it and what the step raised, and not between them. With `cuts`, a step that is not
     done in time is cancelled; none begins later, which raises :class:`NoTimeLeft`."""
@@ -209,14 +211,14 @@ class Steps:
         owner: object,
         seconds: float | None,
         clock: Clock,
-        left: Callable[[Limit, BaseException | None], None],
+        leave: Callable[[TimeLimit, BaseException | None], None],
         *,
         cuts: bool,
     ) -> None:
         self._owner, self._seconds, self._clock = owner, seconds, clock
-        self._left, self._cuts = left, cuts
+        self._leave, self._cuts = leave, cuts
         self._until: float | None = None
-        self._limit: Limit | None = None
+        self._limit: TimeLimit | None = None
         self._retries = 0
 
     def __enter__(self) -> None:
@@ -231,11 +233,11 @@ class Steps:
         limit = self._limit = begin(self._owner, seconds, self._clock)
         if limit is None:
             return
-        if limit.lent_by is None and self._seconds is not None:
+        if limit.inherited_from is None and self._seconds is not None:
             limit.seconds = self._seconds
         limit.retries = self._retries
         if self._cuts:
-            cut_off(limit)
+            arm_cancellation(limit)
 
     def __exit__(
         self,
@@ -246,49 +248,51 @@ class Steps:
         limit, self._limit = self._limit, None
         if limit is not None:
             self._retries = limit.retries
-            self._left(limit, error)
+            self._leave(limit, error)
 
 
-def was_cut_off(limit: Limit, error: BaseException | None) -> bool:
+def absorb_cancellation(limit: TimeLimit, error: BaseException | None) -> bool:
     """Undo the cancellation by this limit. Return True if `error` is it and there is no other."""
-    cutoff = limit.cutoff
-    return cutoff is not None and cutoff.has_fired and cutoff.settle(error)
+    cancel_scope = limit.cancel_scope
+    return cancel_scope is not None and cancel_scope.has_cancelled and cancel_scope.absorb(error)
 
 
-def end(limit: Limit) -> None:
+def end(limit: TimeLimit) -> None:
     """It no longer holds. Done where it began; elsewhere, it is only marked."""
     limit.is_over = True
-    cutoff = limit.cutoff
-    if cutoff is not None and (limit.lent_by is None or limit.lent_by.cutoff is not cutoff):
-        cutoff.stop()
+    cancel_scope = limit.cancel_scope
+    if cancel_scope is not None and (
+        limit.inherited_from is None or limit.inherited_from.cancel_scope is not cancel_scope
+    ):
+        cancel_scope.close()
     if _limit.get() is limit:
-        _limit.set(limit.before)
+        _limit.set(limit.previous)
 
 
-def end_here(limit: Limit) -> None:
+def end_here(limit: TimeLimit) -> None:
     """Like :func:`end`, for plain functions, which end in the context in which they began and are
     never cut off."""
     limit.is_over = True
-    _limit.set(limit.before)
+    _limit.set(limit.previous)
 
 
-def held_by(owner: object) -> Limit | None:
+def find_limit(owner: object) -> TimeLimit | None:
     """The innermost one that `owner` began here."""
     limit = _limit.get()
     while limit is not None and (limit.owner is not owner or limit.is_over):
-        limit = limit.before
+        limit = limit.previous
     return limit
 
 
 def count_retry() -> None:
     """Something is tried again: every limit that holds here knows."""
-    limit = current()
+    limit = current_limit()
     while limit is not None:
         limit.retries += 1
         limit = limit.outer
 
 
-def checked_seconds(seconds: float | None) -> float | None:
+def validate_seconds(seconds: float | None) -> float | None:
     """Return them as they are. Raises :class:`TypeError` for what is no number,
     :class:`ValueError` for one that can't be a time to wait."""
     if seconds is None:

@@ -7,15 +7,15 @@ from typing import Any, TypeVar
 
 from switchgear.patterns.time_limits import (
     Clock,
-    Limit,
-    Steps,
+    StreamTimeLimit,
+    TimeLimit,
+    absorb_cancellation,
+    arm_cancellation,
     begin,
-    checked_seconds,
-    cut_off,
     end,
     end_here,
-    held_by,
-    was_cut_off,
+    find_limit,
+    validate_seconds,
 )
 from switchgear.stepping import stepwise
 from switchgear.wrapping import by_kind, is_async_generator_function, refuse_coroutine
@@ -52,7 +52,7 @@ class Timeout:
 
     def configure(self, seconds: float | None) -> None:
         """For calls from now on. Raises :class:`ValueError` or :class:`TypeError`."""
-        self.seconds = checked_seconds(seconds)
+        self.seconds = validate_seconds(seconds)
 
     def __call__(self, function: F) -> F:
         """`function`, limited. A generator is from its first step to its end, with what its
@@ -84,7 +84,7 @@ class Timeout:
             limit = begin(self, self.seconds, self._clock)
             if limit is None:
                 return await function(*args, **kwargs)
-            cut_off(limit)
+            arm_cancellation(limit)
             try:
                 result = await function(*args, **kwargs)
             except BaseException as error:
@@ -99,7 +99,9 @@ class Timeout:
         is_async = is_async_generator_function(function)
         return stepwise(
             function,
-            lambda args, kwargs: Steps(self, self.seconds, self._clock, self._leave, cuts=is_async),
+            lambda args, kwargs: StreamTimeLimit(
+                self, self.seconds, self._clock, self._leave, cuts=is_async
+            ),
             is_async=is_async,
         )
 
@@ -112,14 +114,14 @@ class Timeout:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        limit = held_by(self)
+        limit = find_limit(self)
         if limit is not None:
             self._leave(limit, error)
 
     async def __aenter__(self) -> None:
         limit = begin(self, self.seconds, self._clock)
         if limit is not None:
-            cut_off(limit)
+            arm_cancellation(limit)
 
     async def __aexit__(
         self,
@@ -129,10 +131,10 @@ class Timeout:
     ) -> None:
         self.__exit__(kind, error, traceback)
 
-    def _leave(self, limit: Limit, error: BaseException | None) -> None:
+    def _leave(self, limit: TimeLimit, error: BaseException | None) -> None:
         end(limit)
-        if not was_cut_off(limit, error):
+        if not absorb_cancellation(limit, error):
             return
-        if limit.lent_by is None:
+        if limit.inherited_from is None:
             raise CallTimeout(limit.seconds) from error
         raise limit.source.exceeded() from error

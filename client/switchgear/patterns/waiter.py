@@ -10,17 +10,17 @@ class Waiter:
 
     `wake`, None for a call that can't wait, is called once `state` is "admitted" or "displaced",
     from any thread. If it raises, for instance because its event loop is closed, the call is
-    considered gone. `why` names the limit that "rejected" a call.
+    considered gone. `reason` names the limit that "rejected" a call.
     """
 
-    __slots__ = ("key", "rank", "state", "wake", "why")
+    __slots__ = ("key", "rank", "reason", "state", "wake")
 
     def __init__(self, key: str | None, priority: int, wake: Callable[[], object] | None) -> None:
         self.key = key
         self.rank = (-priority, 0)
         self.wake = wake
         self.state = "waiting"
-        self.why = ""
+        self.reason = ""
 
 
 def rank_of(waiter: Waiter) -> tuple[int, int]:

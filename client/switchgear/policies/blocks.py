@@ -10,8 +10,8 @@ from switchgear.cancellation import Scope, TaskCancellation, leave
 from switchgear.guards import Guard
 from switchgear.patterns import entered_contexts
 from switchgear.patterns.deadline import Deadline
-from switchgear.patterns.entered_contexts import Passage
-from switchgear.patterns.time_limits import Limit, end, held_by
+from switchgear.patterns.entered_contexts import CallScope
+from switchgear.patterns.time_limits import TimeLimit, end, find_limit
 from switchgear.patterns.timeout import Timeout
 from switchgear.policies.layers import OUTER_ONLY, Layers, Sought
 
@@ -45,12 +45,12 @@ class Blocks:
 
     def _keep(self, stack: ExitStack | AsyncExitStack) -> None:
         self._entered[stack] = None
-        entered_contexts.entered(self, stack, None)
+        entered_contexts.push_entry(self, stack, None)
 
     def _taken(self, kind: type[Stack]) -> tuple[Stack | None, bool]:
         """A block to leave, and whether it is surely the one that ends. If it may be another's, as
         many are left in the end as were entered: that one then takes what is over."""
-        while (found := entered_contexts.left(self)) is not None:
+        while (found := entered_contexts.pop_entry(self)) is not None:
             if isinstance(found[0], kind) and self._takes(found[0]):
                 return found[0], True
         for stack in list(self._entered):
@@ -67,10 +67,10 @@ class Within:
 
     def __init__(self, limiting: Timeout | Deadline) -> None:
         self._limiting = limiting
-        self._limit: Limit | None = None
+        self._limit: TimeLimit | None = None
 
     def __enter__(self) -> None:
-        before = held_by(self._limiting)
+        before = find_limit(self._limiting)
         self._limiting.__enter__()
         self._began(before)
 
@@ -83,13 +83,13 @@ class Within:
         limit = self._limit
         if limit is None:
             return
-        if held_by(self._limiting) is limit:
+        if find_limit(self._limiting) is limit:
             self._limiting.__exit__(kind, error, traceback)
         else:
             end(limit)
 
     async def __aenter__(self) -> None:
-        before = held_by(self._limiting)
+        before = find_limit(self._limiting)
         await self._limiting.__aenter__()
         self._began(before)
 
@@ -101,8 +101,8 @@ class Within:
     ) -> None:
         self.__exit__(kind, error, traceback)
 
-    def _began(self, before: Limit | None) -> None:
-        limit = held_by(self._limiting)
+    def _began(self, before: TimeLimit | None) -> None:
+        limit = find_limit(self._limiting)
         self._limit = None if limit is before else limit
 
 
@@ -171,7 +171,7 @@ def around_block(layers: Layers, sought: Sought) -> Iterator[Any]:
 def around_try(layers: Layers, sought: Sought) -> Iterator[Any]:
     """What one try is to enter."""
     breaker = layers.breaker
-    yield Passage(breaker._begin, breaker._end)
+    yield CallScope(breaker._begin, breaker._end)
     if layers.bulkhead is not None:
         yield sought.place(layers.bulkhead)
     yield Within(layers.timeout or OUTER_ONLY)

@@ -14,9 +14,9 @@ from switchgear.patterns.parameters import (
     HttpTimeouts,
     RetryParameters,
     SpendParameters,
-    limits_of,
+    resolve_bulkhead_parameters,
 )
-from switchgear.patterns.time_limits import checked_seconds
+from switchgear.patterns.time_limits import validate_seconds
 from switchgear.policies.arguments import Arguments, BreakerArguments
 from switchgear.wrapping import is_coroutine_function
 
@@ -84,10 +84,12 @@ def _is_priority(value: object) -> bool:
     return _is_function(value) or hasattr(type(value), "__index__")
 
 
-_SECONDS = Rule(_is_number, "a number of seconds", checked_seconds)
+_SECONDS = Rule(_is_number, "a number of seconds", validate_seconds)
 _BREAKER = Rule(_is_a(BreakerParameters), "BreakerParameters(...)")
 _BULKHEAD = Rule(
-    _is_a(BulkheadParameters, str), "BulkheadParameters(...) or the name of a tier", limits_of
+    _is_a(BulkheadParameters, str),
+    "BulkheadParameters(...) or the name of a tier",
+    resolve_bulkhead_parameters,
 )
 _FUNCTION = Rule(_is_function, "a plain function")
 _JUDGE = Rule(_is_judge, "a plain function, no class")

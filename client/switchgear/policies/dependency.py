@@ -13,14 +13,14 @@ from switchgear.patterns import forks
 from switchgear.patterns.breaker import Breaker
 from switchgear.patterns.bulkhead import Bulkhead
 from switchgear.patterns.counters import Counters
-from switchgear.patterns.generation import Transition
+from switchgear.patterns.generation import StateTransition
 from switchgear.patterns.parameters import (
     BreakerParameters,
     BulkheadParameters,
     RetryParameters,
     SpendParameters,
     Tier,
-    limits_of,
+    resolve_bulkhead_parameters,
 )
 from switchgear.patterns.retry_budget import RetryBudget
 from switchgear.policies.arguments import BreakerArguments
@@ -73,7 +73,7 @@ class Dependency:
         self._mode: str | None = None
         self._applied: Override | None = None
         self._complaints: set[str] = set()
-        self.steps: deque[Transition] = deque(maxlen=MAX_KEPT_STEPS)
+        self.steps: deque[StateTransition] = deque(maxlen=MAX_KEPT_STEPS)
         """The latest of its breaker that nobody has taken away, by number."""
         self.on_step: Callable[[], object] | None = None
         """Is called after each of them, in the thread in which it happened."""
@@ -120,7 +120,7 @@ class Dependency:
     def bulkhead_of(self, parameters: BulkheadParameters | Tier | None = None) -> Bulkhead:
         """The bulkhead; without parameters from anybody all pass through it. :class:`ValueError`
         for a tier that there is not."""
-        given = limits_of(parameters)
+        given = resolve_bulkhead_parameters(parameters)
         with self._lock:
             is_other = given is not None and self._bulkhead_parameters not in (None, given)
             self._bulkhead_parameters = self._bulkhead_parameters or given
@@ -222,7 +222,7 @@ class Dependency:
         self._is_due, self._is_working = True, False
         self.steps.clear()
 
-    def _step(self, step: Transition) -> None:
+    def _step(self, step: StateTransition) -> None:
         self.steps.append(step)
         if self.on_step is not None:
             self.on_step()

@@ -13,7 +13,7 @@ from switchgear.patterns.deadline import Deadline
 from switchgear.patterns.fallback import Fallback
 from switchgear.patterns.hedging import Hedge
 from switchgear.patterns.retry import Retry
-from switchgear.patterns.streams import until_first_item
+from switchgear.patterns.streams import apply_until_first_item
 from switchgear.patterns.timeout import Timeout
 from switchgear.policies.documents import Said
 from switchgear.wrapping import by_kind
@@ -55,7 +55,7 @@ class Sought:
         def plain(inner: Callable[..., Any]) -> Callable[..., Any]:
             def call(*args: Any, **kwargs: Any) -> Any:
                 with bulkhead.of(find_key(args, kwargs), find_priority(args, kwargs)) as place:
-                    return place.ended(inner(*args, **kwargs))
+                    return place.record_outcome(inner(*args, **kwargs))
 
             return call
 
@@ -63,7 +63,7 @@ class Sought:
             async def call(*args: Any, **kwargs: Any) -> Any:
                 place = bulkhead.of(find_key(args, kwargs), find_priority(args, kwargs))
                 async with place:
-                    return place.ended(await inner(*args, **kwargs))
+                    return place.record_outcome(await inner(*args, **kwargs))
 
             return call
 
@@ -100,7 +100,9 @@ class Layers:
     def streamed(self, function: Callable[..., Any], sought: Sought) -> Callable[..., Any]:
         """Return a generator function with all layers around it; retry and fallback apply until its
         first item."""
-        retry = None if self.retry is None else partial(until_first_item, around=self.retry)
+        retry = (
+            None if self.retry is None else partial(apply_until_first_item, decorator=self.retry)
+        )
         return self._stacked(function, sought, (retry,), self.fallback)
 
     def _stacked(

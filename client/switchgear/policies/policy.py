@@ -12,11 +12,11 @@ from switchgear.patterns import forks
 from switchgear.patterns.answers import Answer
 from switchgear.patterns.breaker import Breaker
 from switchgear.patterns.bulkhead import Bulkhead
-from switchgear.patterns.call_priority import checked
+from switchgear.patterns.call_priority import validate_priority
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.deadline import Deadline
 from switchgear.patterns.fallback import Fallback
-from switchgear.patterns.hedging import hedge_of
+from switchgear.patterns.hedging import make_hedge
 from switchgear.patterns.parameters import HttpTimeouts
 from switchgear.patterns.retry import Retry
 from switchgear.patterns.timeout import Timeout
@@ -77,7 +77,7 @@ class Policy:
         )
         self._guard = None if guard is None else guard.with_others(self.breaker)
         self._bulkhead = dependency.bulkhead_of(arguments.get("bulkhead"))
-        self._sought = Sought(arguments.get("key"), checked(arguments.get("priority")))
+        self._sought = Sought(arguments.get("key"), validate_priority(arguments.get("priority")))
         self._retry = Retry(
             name,
             arguments.get("retry"),
@@ -91,7 +91,7 @@ class Policy:
             sleep=dependency.sleep,
         )
         self._retry.sources = (self.breaker,)
-        self._hedge = hedge_of(name, arguments, self._retry.budget, dependency.counters)
+        self._hedge = make_hedge(name, arguments, self._retry.budget, dependency.counters)
         clock = dependency.clock
         self._deadline = Deadline(arguments.get("deadline_seconds"), cuts=False, clock=clock)
         self._timeout = Timeout(arguments.get("timeout_seconds"), clock=clock)

@@ -6,7 +6,7 @@ from typing import Any
 
 from switchgear.clock import ConsoleClock
 from switchgear.following.reports import moment
-from switchgear.patterns.generation import Transition
+from switchgear.patterns.generation import StateTransition
 from switchgear.policies.dependency import Dependency
 from switchgear.policies.registry import MAX_BREAKERS, MAX_BULKHEADS, Registry
 
@@ -76,7 +76,7 @@ class Reporting:
                 "transitions": [self._step(step) for step in steps],
             }
 
-    def _step(self, step: Transition) -> dict[str, Any]:
+    def _step(self, step: StateTransition) -> dict[str, Any]:
         return {
             "n": step.n,
             "from": step.before,
@@ -111,9 +111,9 @@ class _Room:
     def __init__(self) -> None:
         self._steps, self._bytes = MAX_NOTIFIED, MAX_PUBLISHED_BYTES
 
-    def first_of(self, steps: list[Transition]) -> list[Transition]:
+    def first_of(self, steps: list[StateTransition]) -> list[StateTransition]:
         """As many of them as there is room for."""
-        fit: list[Transition] = []
+        fit: list[StateTransition] = []
         for step in steps[: self._steps]:
             self._bytes -= STEP_BYTES + len(_cause(step).encode(errors="replace"))
             if self._bytes < 0:
@@ -124,11 +124,11 @@ class _Room:
         return fit
 
 
-def _cause(step: Transition) -> str:
+def _cause(step: StateTransition) -> str:
     return step.cause[:MAX_CAUSE_LENGTH]
 
 
-def _drop(steps: deque[Transition], numbers: set[int]) -> None:
+def _drop(steps: deque[StateTransition], numbers: set[int]) -> None:
     """Take those away; others may come in meanwhile, and their order does not matter."""
     for _ in range(len(steps)):
         step = steps.popleft()

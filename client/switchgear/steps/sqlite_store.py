@@ -49,7 +49,7 @@ class SQLiteStore:
 
     def after_fork(self) -> None:
         """SQLite's connections must not be carried into a child, nor closed there."""
-        forks.forsake(self._connection)
+        forks.keep_alive(self._connection)
         self._lock = threading.RLock()
         self._connection = None
 

@@ -6,7 +6,7 @@ import pytest
 
 from switchgear import Breaker, BreakerParameters, CircuitOpen, journal
 from switchgear.patterns.generation import IllegalTransition
-from switchgear.patterns.state_machine import Machine
+from switchgear.patterns.state_machine import BreakerStateMachine
 from tests.acceptance.callee import Callee, Driven
 from tests.patterns.clocks import Clock
 
@@ -290,12 +290,12 @@ def test_transition_that_makes_no_sense_is_refused():
 
     Differs in that callers can't move a breaker to a state: its machine alone does, and refuses.
     """
-    machine = Machine(BreakerParameters(), Clock(), lambda: 0.5)
+    machine = BreakerStateMachine(BreakerParameters(), Clock(), lambda: 0.5)
 
     with pytest.raises(IllegalTransition, match="closed to half_open"):
-        machine.move("half_open", 1.0, "a test")
+        machine.transition("half_open", 1.0, "a test")
 
-    assert machine.term.state == "closed"
+    assert machine.generation.state == "closed"
 
 
 def test_change_to_the_same_state_is_no_event():

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from switchgear import Breaker, BreakerParameters, CircuitOpen
-from switchgear.patterns.breaker_rules import open_length
+from switchgear.patterns.breaker_rules import draw_open_seconds
 from tests.acceptance.callee import Callee, Driven
 
 FOUR = {
@@ -110,7 +110,7 @@ def test_no_more_probes_are_admitted_than_decide():
 
     with pytest.raises(CircuitOpen) as refused:
         driven.breaker.admit()
-    driven.breaker.give_back(permits[0])
+    driven.breaker.release(permits[0])
 
     assert refused.value.retry_after == 0.0
     assert driven.breaker.admit() not in permits
@@ -237,7 +237,7 @@ def test_open_time_is_spread(drawn, seconds):
     """
     parameters = BreakerParameters(open_seconds=1, open_jitter=0.2)
 
-    assert open_length(parameters, 0, drawn) == pytest.approx(seconds)
+    assert draw_open_seconds(parameters, 0, drawn) == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize(

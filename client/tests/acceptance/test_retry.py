@@ -263,7 +263,7 @@ def test_budget_is_a_share_of_the_calls_and_a_reserve(per_second, rate, retries)
     budget, taken = RetryBudget(rate, per_second, clock=Clock()), 0
 
     for _ in range(10_000):
-        budget.called()
+        budget.record_call()
         taken += budget.take()
 
     assert taken == retries
@@ -275,7 +275,7 @@ def test_budget_may_be_larger_than_the_calls():
 
     before = budget.take()
     for _ in range(100):
-        budget.called()
+        budget.record_call()
     taken = sum(budget.take() for _ in range(1000))
 
     assert not before

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from switchgear import Breaker, Bulkhead, BulkheadParameters, Retry, RetryParameters, Timeout
-from switchgear.patterns.backoff import pause_seconds
+from switchgear.patterns.backoff import backoff_seconds
 from tests.acceptance.callee import Callee, away
 
 AT_ONCE = RetryParameters(base_seconds=0)
@@ -237,8 +237,8 @@ def test_pauses_grow(backoff, ceilings):
     """
     parameters = RetryParameters(backoff=backoff, base_seconds=1, cap_seconds=60)
 
-    longest = [pause_seconds(n, parameters, lambda: 1.0) for n in range(len(ceilings))]
-    shortest = [pause_seconds(n, parameters, lambda: 0.0) for n in range(len(ceilings))]
+    longest = [backoff_seconds(n, parameters, lambda: 1.0) for n in range(len(ceilings))]
+    shortest = [backoff_seconds(n, parameters, lambda: 0.0) for n in range(len(ceilings))]
 
     assert longest == ceilings
     assert shortest == [0] * len(ceilings)
@@ -253,7 +253,7 @@ def test_pause_never_exceeds_its_cap(attempt, backoff):
     """
     parameters = RetryParameters(backoff=backoff, base_seconds=2, cap_seconds=30)
 
-    longest = pause_seconds(attempt, parameters, lambda: 1.0)
+    longest = backoff_seconds(attempt, parameters, lambda: 1.0)
 
     assert longest == min(30, 2 * (attempt + 1 if backoff == "linear" else 2**attempt))
 

@@ -11,7 +11,7 @@ from switchgear.journal import Entry, add_hook
 from switchgear.patterns.breaker import Breaker
 from switchgear.patterns.fallback import Fallback
 from switchgear.patterns.parameters import BreakerParameters, RetryParameters
-from switchgear.patterns.retried_calls import active
+from switchgear.patterns.retried_calls import find_active
 from switchgear.patterns.retry import Retry
 from switchgear.policies.policy import Policy
 from switchgear.refusals import CircuitOpen
@@ -163,7 +163,7 @@ def test_it_goes_through_the_patterns_of_a_body_too(pattern: Any) -> None:
     @pattern
     @breaker
     def body() -> None:
-        runs.append(active())
+        runs.append(find_active())
         raise SoftTimeLimitExceeded
 
     with pytest.raises(SoftTimeLimitExceeded):
@@ -178,7 +178,7 @@ def test_so_it_does_if_an_sdk_has_wrapped_it_up(pattern: Any) -> None:
 
     @pattern
     def body() -> None:
-        runs.append(active())
+        runs.append(find_active())
         raise ConnectionError("connection error") from SoftTimeLimitExceeded()
 
     with pytest.raises(ConnectionError):

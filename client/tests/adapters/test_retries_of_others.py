@@ -10,7 +10,7 @@ from switchgear import journal
 from switchgear.adapters import stamina as for_stamina
 from switchgear.adapters import tenacity as for_tenacity
 from switchgear.patterns.counters import Counters
-from switchgear.patterns.idempotency import idempotency_key, key_of_request
+from switchgear.patterns.idempotency import idempotency_key, request_key
 from switchgear.patterns.parameters import RetryParameters
 from switchgear.patterns.propagation import outgoing
 from switchgear.patterns.retry import Retry
@@ -78,7 +78,7 @@ def test_requests_of_each_attempt_have_the_same_keys(made):
     sent = []
 
     def call():
-        sent.append([key_of_request(b"POST", b"/mails") for _ in range(2)])
+        sent.append([request_key(b"POST", b"/mails") for _ in range(2)])
         if len(sent) < 3:
             raise ConnectionError(NAME)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from switchgear.patterns.breaker import Breaker
-from switchgear.patterns.generation import Transition
+from switchgear.patterns.generation import StateTransition
 from switchgear.patterns.parameters import BreakerParameters
 
 PATIENCE_SECONDS = 20
@@ -57,7 +57,7 @@ def test_a_child_wakes_no_waiting_calls_of_its_parent() -> None:
 
 def test_a_child_begins_closed_with_nothing_counted() -> None:
     breaker = Breaker("d", BreakerParameters(failure_count=2))
-    told: list[Transition] = []
+    told: list[StateTransition] = []
     breaker.watch(told.append)
     inherited = breaker.admit()
     breaker.fail(breaker.admit(), None)

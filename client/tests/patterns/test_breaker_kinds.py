@@ -10,7 +10,7 @@ from contextlib import ExitStack
 import pytest
 
 from switchgear.patterns.breaker import Breaker
-from switchgear.patterns.generation import Standing
+from switchgear.patterns.generation import BreakerStatus
 from switchgear.patterns.parameters import BreakerParameters
 from switchgear.refusals import CircuitOpen
 from tests.patterns.clocks import Clock
@@ -201,7 +201,7 @@ def test_the_call_runs_without_the_lock_and_may_use_the_breaker() -> None:
     breaker = Breaker("d")
 
     @breaker
-    def call() -> Standing:
+    def call() -> BreakerStatus:
         breaker.configure(BreakerParameters(failure_count=1))
         breaker.force("forced_closed")
         breaker.unforce()

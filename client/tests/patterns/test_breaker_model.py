@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from switchgear.patterns.breaker import Breaker
-from switchgear.patterns.generation import MODES, Permit, Transition
+from switchgear.patterns.generation import MODES, CallPermit, StateTransition
 from switchgear.patterns.parameters import BreakerParameters
 from switchgear.refusals import CircuitOpen
 from tests.examples import examples
@@ -38,9 +38,9 @@ class BreakerAndOracle(RuleBasedStateMachine):
         self.clock = Clock()
         self.breaker = Breaker("d", parameters, clock=self.clock, rng=lambda: drawn)
         self.oracle = Oracle(parameters, self.clock.now, drawn)
-        self.told: list[Transition] = []
+        self.told: list[StateTransition] = []
         self.breaker.watch(self.told.append)
-        self.calls: list[tuple[Permit, Call]] = []
+        self.calls: list[tuple[CallPermit, Call]] = []
 
     @rule()
     def ask(self) -> None:
@@ -74,7 +74,7 @@ class BreakerAndOracle(RuleBasedStateMachine):
     def take_back(self, which: int) -> None:
         permit, call = self.calls.pop(which % len(self.calls))
         self.oracle.take_back(call)
-        self.breaker.give_back(permit)
+        self.breaker.release(permit)
 
     @precondition(lambda self: self.calls)
     @rule(which=st.integers(0))

@@ -4,16 +4,16 @@ import pytest
 
 from switchgear import journal
 from switchgear.patterns.breaker import Breaker
-from switchgear.patterns.generation import MODES, Transition
+from switchgear.patterns.generation import MODES, StateTransition
 from switchgear.patterns.parameters import BreakerParameters
 from switchgear.refusals import CircuitOpen
 from tests.patterns.clocks import Clock
 
 
-def watched(**parameters: object) -> tuple[Breaker, list[Transition]]:
+def watched(**parameters: object) -> tuple[Breaker, list[StateTransition]]:
     made = BreakerParameters(failure_count=1, **parameters)  # type: ignore[arg-type]
     breaker = Breaker("d", made, clock=Clock())
-    told: list[Transition] = []
+    told: list[StateTransition] = []
     breaker.watch(told.append)
     return breaker, told
 
@@ -23,7 +23,7 @@ def fail(breaker: Breaker, times: int = 1) -> None:
         breaker.fail(breaker.admit(), ValueError("no"))
 
 
-def changes(told: list[Transition]) -> list[tuple[str, str, str]]:
+def changes(told: list[StateTransition]) -> list[tuple[str, str, str]]:
     return [(each.before, each.after, each.cause) for each in told]
 
 

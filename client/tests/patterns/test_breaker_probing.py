@@ -6,20 +6,20 @@ import pytest
 
 from switchgear import journal
 from switchgear.patterns.breaker import Breaker
-from switchgear.patterns.breaker_rules import open_length
-from switchgear.patterns.generation import IllegalTransition, Transition
+from switchgear.patterns.breaker_rules import draw_open_seconds
+from switchgear.patterns.generation import IllegalTransition, StateTransition
 from switchgear.patterns.parameters import BreakerParameters
-from switchgear.patterns.state_machine import Machine
+from switchgear.patterns.state_machine import BreakerStateMachine
 from switchgear.refusals import CircuitOpen
 from tests.patterns.clocks import Clock
 
 DRAWN = 0.5
 
 
-def watched(clock: Clock, **parameters: object) -> tuple[Breaker, list[Transition]]:
+def watched(clock: Clock, **parameters: object) -> tuple[Breaker, list[StateTransition]]:
     made = BreakerParameters(**{"open_jitter": 0, **parameters})  # type: ignore[arg-type]
     breaker = Breaker("d", made, clock=clock, rng=lambda: DRAWN)
-    told: list[Transition] = []
+    told: list[StateTransition] = []
     breaker.watch(told.append)
     return breaker, told
 
@@ -181,7 +181,7 @@ def test_a_look_notices_a_half_open_that_took_too_long() -> None:
 
     assert breaker.look().state == "open"
     assert len(told) == 3
-    breaker.give_back(hung)
+    breaker.release(hung)
 
 
 def test_probes_all_on_their_way_reject_the_next_with_no_time_said() -> None:
@@ -205,7 +205,7 @@ def test_one_probe_settled_twice_counts_once() -> None:
     probe = breaker.admit()
     breaker.succeed(probe)
     breaker.succeed(probe)
-    breaker.give_back(probe)
+    breaker.release(probe)
 
     assert breaker.state == "half_open"
     succeed(breaker)
@@ -233,7 +233,7 @@ def test_slow_probes_open_it_again() -> None:
 def test_how_long_it_stays_open_is_spread_also_at_the_cap(
     reopened: int, drawn: float, seconds: float
 ) -> None:
-    assert open_length(BreakerParameters(), reopened, drawn) == pytest.approx(seconds)
+    assert draw_open_seconds(BreakerParameters(), reopened, drawn) == pytest.approx(seconds)
 
 
 def test_what_happens_is_in_the_journal(caplog: pytest.LogCaptureFixture) -> None:
@@ -265,9 +265,9 @@ def test_a_watcher_that_fails_is_logged_and_the_others_are_told(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     breaker, told = watched(Clock(), failure_count=1)
-    later: list[Transition] = []
+    later: list[StateTransition] = []
 
-    def broken(_: Transition) -> None:
+    def broken(_: StateTransition) -> None:
         raise RuntimeError("a defect")
 
     breaker.watch(broken)
@@ -283,7 +283,7 @@ def test_a_watcher_that_fails_is_logged_and_the_others_are_told(
 
 
 def test_no_state_goes_where_the_table_does_not_say() -> None:
-    machine = Machine(BreakerParameters(), Clock(), lambda: 0.0)
+    machine = BreakerStateMachine(BreakerParameters(), Clock(), lambda: 0.0)
 
     with pytest.raises(IllegalTransition, match="closed to half_open"):
-        machine.move("half_open", 0.0, "a defect")
+        machine.transition("half_open", 0.0, "a defect")

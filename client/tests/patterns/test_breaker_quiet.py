@@ -5,7 +5,7 @@ from contextvars import Context
 import pytest
 
 from switchgear.patterns.breaker import Breaker
-from switchgear.patterns.generation import Transition
+from switchgear.patterns.generation import StateTransition
 from switchgear.patterns.parameters import BreakerParameters
 from switchgear.refusals import CircuitOpen
 from tests.patterns.clocks import Clock
@@ -95,7 +95,7 @@ def test_lack_of_calls_leaves_a_half_open_breaker_half_open_even_with_failed_pro
 def test_only_the_oldest_probe_in_flight_is_measured() -> None:
     clock = Clock()
     breaker = opened(clock, half_open_concurrent=2, half_open_max_seconds=10)
-    told: list[Transition] = []
+    told: list[StateTransition] = []
     breaker.watch(told.append)
     clock.goes(40)
     first = breaker.admit()
@@ -111,7 +111,7 @@ def test_only_the_oldest_probe_in_flight_is_measured() -> None:
     assert breaker.state == "open"
     assert told[-1].at == clock.now
     assert told[-1].cause == "half_open_max_seconds 10.0 over"
-    breaker.give_back(second)
+    breaker.release(second)
 
 
 def test_probe_that_took_too_long_opens_the_breaker_again_without_a_longer_pause() -> None:

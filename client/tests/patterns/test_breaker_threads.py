@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from switchgear.patterns.breaker import Breaker
-from switchgear.patterns.generation import Transition
+from switchgear.patterns.generation import StateTransition
 from switchgear.patterns.parameters import BreakerParameters
 from switchgear.refusals import CircuitOpen
 from tests.patterns.clocks import Clock
@@ -124,7 +124,7 @@ def test_a_flapping_dependency_under_threads_keeps_to_the_states() -> None:
         half_open_max_seconds=0.05,
     )  # fmt: skip
     breaker = Breaker("d", parameters)
-    told: list[Transition] = []
+    told: list[StateTransition] = []
     breaker.watch(told.append)
 
     @breaker
@@ -158,7 +158,7 @@ def test_a_watcher_that_asks_another_thread_to_call_does_not_deadlock() -> None:
     breaker = Breaker("d", BreakerParameters(failure_count=1))
     seen: list[str] = []
 
-    def watcher(_: Transition) -> None:
+    def watcher(_: StateTransition) -> None:
         other = threading.Thread(target=lambda: seen.append(breaker.look().state))
         other.start()
         other.join(PATIENCE)

@@ -106,7 +106,7 @@ def test_one_too_many_is_refused_at_once_and_counted():
 def test_without_parameters_all_pass():
     bulkhead = Bulkhead("llm")
     for _ in range(100):
-        bulkhead.take()
+        bulkhead.acquire()
 
     look = bulkhead.look()
     assert (look.in_flight, look.limit, look.queue_limit) == (100, None, None)
@@ -149,19 +149,19 @@ def test_many_threads_and_tasks_never_run_more_than_the_limit_and_none_is_lost()
 
 def test_full_queue_refuses_and_who_waits_too_long_is_refused():
     bulkhead = Bulkhead("llm", parameters(1, queue=1, seconds=0.3))
-    bulkhead.take()
+    bulkhead.acquire()
     waited = []
 
     def wait():
         began = time.monotonic()
         with pytest.raises(BulkheadFull, match=r"no place within 0\.3 s"):
-            bulkhead.take()
+            bulkhead.acquire()
         waited.append(time.monotonic() - began)
 
     threads = in_threads(wait)
     queued(bulkhead, 1)
     with pytest.raises(BulkheadFull, match="queue is full"):
-        bulkhead.take()
+        bulkhead.acquire()
     joined(threads)
 
     assert waited[0] >= 0.29
@@ -171,11 +171,11 @@ def test_full_queue_refuses_and_who_waits_too_long_is_refused():
 
 def test_who_waits_no_longer_than_the_deadline():
     bulkhead = Bulkhead("llm", parameters(1, queue=1, seconds=PATIENCE))
-    bulkhead.take()
+    bulkhead.acquire()
     began = time.monotonic()
 
     with pytest.raises(BulkheadFull, match="before the deadline"), Deadline(0.1):
-        bulkhead.take()
+        bulkhead.acquire()
 
     assert time.monotonic() - began < PATIENCE / 2
 
@@ -218,13 +218,13 @@ def lined_up(bulkhead, waiting):
 
 def test_higher_priority_goes_first_and_of_one_who_came_first():
     bulkhead = Bulkhead("llm", parameters(1, queue=10, seconds=PATIENCE))
-    places = bulkhead.take()
+    permits = bulkhead.acquire()
 
     served, threads = lined_up(
         bulkhead,
         [("a", 0, None), ("b", 0, None), ("vip", 10, None), ("c", 0, None), ("vip2", 10, None)],
     )
-    places.give()
+    permits.release()
     joined(threads)
 
     assert served == ["vip", "vip2", "a", "b", "c"]
@@ -232,14 +232,14 @@ def test_higher_priority_goes_first_and_of_one_who_came_first():
 
 def test_full_queue_lets_a_higher_one_in_for_the_newest_of_the_lowest():
     bulkhead = Bulkhead("llm", parameters(1, queue=2, seconds=PATIENCE))
-    places = bulkhead.take()
+    permits = bulkhead.acquire()
     served, threads = lined_up(bulkhead, [("a", 0, None), ("b", 0, None)])
 
     with pytest.raises(BulkheadFull, match="queue is full"):
-        bulkhead.take(priority=0)
-    more = in_threads(lambda: (bulkhead.take(priority=5).give(), served.append("vip")))
+        bulkhead.acquire(priority=0)
+    more = in_threads(lambda: (bulkhead.acquire(priority=5).release(), served.append("vip")))
     until(lambda: served == ["b displaced"])
-    places.give()
+    permits.release()
     joined(threads + more)
 
     assert sorted(served) == ["a", "b displaced", "vip"]
@@ -248,12 +248,12 @@ def test_full_queue_lets_a_higher_one_in_for_the_newest_of_the_lowest():
 
 def test_one_key_at_its_limit_holds_up_nobody_behind_it():
     bulkhead = Bulkhead("llm", parameters(3, queue=10, seconds=PATIENCE, per_key=1))
-    mine = bulkhead.take("u1")
+    mine = bulkhead.acquire("u1")
     served, threads = lined_up(bulkhead, [("mine again", 0, "u1")])
 
-    bulkhead.take("u2").give("u2")
+    bulkhead.acquire("u2").release("u2")
     assert served == []
-    mine.give("u1")
+    mine.release("u1")
     joined(threads)
 
     assert served == ["mine again"]
@@ -291,10 +291,10 @@ def test_priority_found_in_the_arguments_decides_who_is_next():
         served.append(who)
 
     async def scene():
-        places = await bulkhead.atake()
+        permits = await bulkhead.acquire_async()
         asked = [asyncio.ensure_future(ask("a")), asyncio.ensure_future(ask("vip", is_vip=True))]
         await asyncio.sleep(0)
-        places.give()
+        permits.release()
         await asyncio.gather(*asked)
 
     asyncio.run(scene())
@@ -303,12 +303,12 @@ def test_priority_found_in_the_arguments_decides_who_is_next():
 
 def test_no_key_is_written_to_the_journal_or_into_the_error():
     bulkhead = Bulkhead("llm", parameters(5, per_key=1))
-    bulkhead.take("sk-secret")
+    bulkhead.acquire("sk-secret")
     heard = []
     end = add_hook(heard.append)
     try:
         with pytest.raises(BulkheadFull, match="limit of key") as raised:
-            bulkhead.take("sk-secret")
+            bulkhead.acquire("sk-secret")
     finally:
         end()
 
@@ -319,19 +319,19 @@ def test_no_key_is_written_to_the_journal_or_into_the_error():
 def test_cancelled_waiter_leaves_the_queue_and_a_place_given_to_it_goes_on():
     async def scene():
         bulkhead = Bulkhead("llm", parameters(1, queue=5, seconds=PATIENCE))
-        places = bulkhead.take()
-        first, second = (asyncio.ensure_future(bulkhead.atake()) for _ in range(2))
+        permits = bulkhead.acquire()
+        first, second = (asyncio.ensure_future(bulkhead.acquire_async()) for _ in range(2))
         await asyncio.sleep(0)
         assert bulkhead.look().queued == 2
 
         first.cancel()
         await asyncio.sleep(0)
         assert bulkhead.look().queued == 1
-        third = asyncio.ensure_future(bulkhead.atake())
+        third = asyncio.ensure_future(bulkhead.acquire_async())
         await asyncio.sleep(0)
-        places.give()  # It is the second one's, which is cancelled before it could run.
+        permits.release()  # It is the second one's, which is cancelled before it could run.
         second.cancel()
-        (await third).give()
+        (await third).release()
 
         assert first.cancelled()
         assert second.cancelled()
@@ -363,7 +363,7 @@ def test_many_cancelled_at_any_moment_leave_no_place_taken():
 
 def test_waiter_whom_a_signal_interrupts_leaves_the_queue():
     bulkhead = Bulkhead("llm", parameters(1, queue=1, seconds=PATIENCE))
-    places = bulkhead.take()
+    permits = bulkhead.acquire()
 
     def interrupt(*about):
         raise KeyboardInterrupt
@@ -376,55 +376,55 @@ def test_waiter_whom_a_signal_interrupts_leaves_the_queue():
     try:
         threads = in_threads(signal_once_it_waits)
         with pytest.raises(KeyboardInterrupt):
-            bulkhead.take()
+            bulkhead.acquire()
     finally:
         signal.signal(signal.SIGUSR1, before)
     joined(threads)
 
     assert bulkhead.look().queued == 0
-    places.give()
-    bulkhead.take().give()
+    permits.release()
+    bulkhead.acquire().release()
 
 
 def test_waiter_of_a_closed_event_loop_is_passed_by():
     bulkhead = Bulkhead("llm", parameters(1, queue=5, seconds=PATIENCE))
-    places = bulkhead.take()
+    permits = bulkhead.acquire()
     loop = asyncio.new_event_loop()
-    forsaken = loop.create_task(bulkhead.atake())
+    forsaken = loop.create_task(bulkhead.acquire_async())
     loop.run_until_complete(asyncio.sleep(0))
     loop.close()
     assert bulkhead.look().queued == 1
 
-    places.give()
+    permits.release()
 
     assert bulkhead.look().in_flight == 0
     assert bulkhead.look().queued == 0
     forsaken._log_destroy_pending = False
     del forsaken, loop
     gc.collect()  # Its coroutine is closed now, and gives nothing back that it never had.
-    bulkhead.take()
+    bulkhead.acquire()
     bulkhead.configure(parameters(1))
     with pytest.raises(BulkheadFull):
-        bulkhead.take()
+        bulkhead.acquire()
 
 
 def test_more_places_let_those_in_who_wait_and_fewer_take_effect_as_calls_end():
     bulkhead = Bulkhead("llm", parameters(1, queue=5, seconds=PATIENCE))
-    first = bulkhead.take()
+    first = bulkhead.acquire()
     got = []
-    threads = in_threads(*[lambda: got.append(bulkhead.take())] * 2)
+    threads = in_threads(*[lambda: got.append(bulkhead.acquire())] * 2)
     queued(bulkhead, 2)
 
     bulkhead.configure(parameters(3))
     joined(threads)
     bulkhead.configure(parameters(1))
     assert bulkhead.look().in_flight == 3
-    first.give()
-    got[0].give()
+    first.release()
+    got[0].release()
     with pytest.raises(BulkheadFull):
-        bulkhead.take()
-    got[1].give()
-    bulkhead.take().give()
+        bulkhead.acquire()
+    got[1].release()
+    bulkhead.acquire().release()
 
     assert bulkhead.look().limit == 1
     assert bulkhead.look().in_flight == 0
@@ -432,34 +432,34 @@ def test_more_places_let_those_in_who_wait_and_fewer_take_effect_as_calls_end():
 
 def test_no_limit_any_more_lets_all_in_and_a_new_one_counts_those_inside():
     bulkhead = Bulkhead("llm", parameters(1, queue=5, seconds=PATIENCE))
-    places = bulkhead.take()
+    permits = bulkhead.acquire()
     got = []
-    threads = in_threads(*[lambda: got.append(bulkhead.take())] * 3)
+    threads = in_threads(*[lambda: got.append(bulkhead.acquire())] * 3)
     queued(bulkhead, 3)
 
     bulkhead.configure(None)
     joined(threads)
     bulkhead.configure(parameters(2))
     with pytest.raises(BulkheadFull):
-        bulkhead.take()
-    for each in (*got, places):
-        each.give()
+        bulkhead.acquire()
+    for each in (*got, permits):
+        each.release()
 
     assert bulkhead.look().in_flight == 0
-    bulkhead.take()
-    bulkhead.take()
+    bulkhead.acquire()
+    bulkhead.acquire()
     with pytest.raises(BulkheadFull, match="limit of 2"):
-        bulkhead.take()
+        bulkhead.acquire()
 
 
 def test_function_in_an_event_loop_does_not_wait_and_so_does_not_stop_it():
     bulkhead = Bulkhead("llm", parameters(1, queue=5, seconds=PATIENCE))
 
     async def scene():
-        bulkhead.take()
+        bulkhead.acquire()
         began = time.monotonic()
         with pytest.raises(BulkheadFull):
-            bulkhead.take()
+            bulkhead.acquire()
         assert time.monotonic() - began < PATIENCE / 2
 
     asyncio.run(scene())
@@ -490,8 +490,8 @@ def test_generators_have_their_place_from_the_first_step_to_the_end():
     assert bulkhead.look().in_flight == 0
 
     async def scene():
-        places = bulkhead.take()
-        asyncio.get_running_loop().call_later(0.05, places.give)
+        permits = bulkhead.acquire()
+        asyncio.get_running_loop().call_later(0.05, permits.release)
         return [word async for word in awords()]
 
     assert asyncio.run(scene()) == ["c", "d"]
@@ -501,9 +501,9 @@ def test_generators_have_their_place_from_the_first_step_to_the_end():
 @pytest.mark.services
 def test_child_of_a_fork_begins_with_all_places_and_the_parents_go_nowhere():
     bulkhead = Bulkhead("llm", parameters(2, queue=1, seconds=0.05))
-    elsewhere = bulkhead.take()
+    elsewhere = bulkhead.acquire()
     held = threading.Event()
-    holder = in_threads(lambda: (bulkhead._places._lock.acquire(), held.set(), time.sleep(0.5)))
+    holder = in_threads(lambda: (bulkhead._permits._lock.acquire(), held.set(), time.sleep(0.5)))
     held.wait(PATIENCE)
 
     with bulkhead:
@@ -513,10 +513,10 @@ def test_child_of_a_fork_begins_with_all_places_and_the_parents_go_nowhere():
             ok = (look.in_flight, look.limit) == (0, 2)
             bulkhead.__exit__(None, None, None)
             ok = ok and bulkhead.look().in_flight == 0
-            bulkhead.take()
-            bulkhead.take()
+            bulkhead.acquire()
+            bulkhead.acquire()
             try:
-                bulkhead.take()
+                bulkhead.acquire()
             except BulkheadFull:
                 os._exit(0 if ok else 1)
             os._exit(2)
@@ -524,4 +524,4 @@ def test_child_of_a_fork_begins_with_all_places_and_the_parents_go_nowhere():
 
     assert os.waitstatus_to_exitcode(status) == 0
     joined(holder)
-    elsewhere.give()
+    elsewhere.release()

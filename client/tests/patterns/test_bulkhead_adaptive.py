@@ -12,9 +12,9 @@ from switchgear.adapters.requesting import Patterns
 from switchgear.failures.error_labels import status_of
 from switchgear.patterns.adaptive_limit import LimitRange
 from switchgear.patterns.bulkhead import Bulkhead
-from switchgear.patterns.limit_controller import LimitController, is_overload_in
+from switchgear.patterns.limit_controller import LimitController, is_overload_outcome
 from switchgear.patterns.parameters import BreakerParameters, BulkheadParameters
-from switchgear.patterns.permits import Places
+from switchgear.patterns.permits import PermitPool
 from switchgear.patterns.timeout import CallTimeout
 from switchgear.patterns.waiter import Waiter
 from switchgear.policies.policy import Policy
@@ -40,21 +40,21 @@ class RateLimited(Exception):
 def measured(**bounds):
     """A controller with a clock of its own, and permits of which more than half are taken."""
     clock = Clock()
-    places = Places(None)
+    permits = PermitPool(None)
     limits = LimitRange(initial=16, **{"min_limit": 1, "max_limit": 100, **bounds})
-    controller = LimitController(places, limits, clock)
-    places.configure(ADAPTIVE, controller)
+    controller = LimitController(permits, limits, clock)
+    permits.configure(ADAPTIVE, controller)
     for _ in range(12):
-        assert places.take()
-    return controller, places, clock
+        assert permits.acquire()
+    return controller, permits, clock
 
 
-def calls(controller, places, clock, outcome, seconds=0.1, count=CALLS):
+def calls(controller, permits, clock, outcome, seconds=0.1, count=CALLS):
     for _ in range(count):
-        assert places.take()
-        permit = controller.begin(places)
+        assert permits.acquire()
+        permit = controller.begin_call(permits)
         clock.goes(seconds)
-        permit.give(None, outcome)
+        permit.release(None, outcome)
 
 
 @pytest.mark.parametrize(
@@ -62,25 +62,25 @@ def calls(controller, places, clock, outcome, seconds=0.1, count=CALLS):
     [TimeoutError(), CallTimeout(1), RateLimited(), Answer(503), Answer(429)],
 )
 def test_overload_lowers_the_limit(outcome):
-    controller, places, clock = measured()
+    controller, permits, clock = measured()
 
-    calls(controller, places, clock, outcome, count=20)
+    calls(controller, permits, clock, outcome, count=20)
 
-    assert places.look().limit == 8
-    assert places.look().in_flight == 12
+    assert permits.occupancy().limit == 8
+    assert permits.occupancy().in_flight == 12
 
 
 def test_calls_that_do_well_raise_it_while_it_is_used():
-    controller, places, clock = measured()
+    controller, permits, clock = measured()
 
-    calls(controller, places, clock, Answer(200), count=20)
-    raised = places.look().limit
+    calls(controller, permits, clock, Answer(200), count=20)
+    raised = permits.occupancy().limit
     for _ in range(9):
-        places.give()
-    calls(controller, places, clock, Answer(200))
+        permits.release()
+    calls(controller, permits, clock, Answer(200))
 
     assert raised == 18
-    assert places.look().limit == 18
+    assert permits.occupancy().limit == 18
 
 
 @pytest.mark.parametrize(
@@ -95,23 +95,23 @@ def test_calls_that_do_well_raise_it_while_it_is_used():
     ],
 )
 def test_what_says_nothing_of_the_callee_changes_nothing(outcome):
-    controller, places, clock = measured()
+    controller, permits, clock = measured()
 
-    calls(controller, places, clock, outcome, count=500)
+    calls(controller, permits, clock, outcome, count=500)
 
-    assert places.look().limit == 16
-    assert not is_overload_in(outcome)
+    assert permits.occupancy().limit == 16
+    assert not is_overload_outcome(outcome)
 
 
 def test_a_controller_that_was_replaced_changes_nothing_more():
-    controller, places, clock = measured()
-    places.configure(BulkheadParameters(limit=5))
+    controller, permits, clock = measured()
+    permits.configure(BulkheadParameters(limit=5))
 
     for _ in range(CALLS):
         controller.record(clock(), True, TimeoutError())
         clock.goes(0.1)
 
-    assert places.look().limit == 5
+    assert permits.occupancy().limit == 5
 
 
 def hung(bulkhead, kind):
@@ -150,7 +150,7 @@ def hung(bulkhead, kind):
 @pytest.mark.parametrize("kind", ["plain", "coroutine", "stream", "block", "place"])
 def test_every_kind_of_call_is_measured(kind):
     bulkhead = Bulkhead("llm", ADAPTIVE)
-    held = [bulkhead.take() for _ in range(12)]
+    held = [bulkhead.acquire() for _ in range(12)]
     window = threading.Event()
 
     call = hung(bulkhead, kind)
@@ -164,7 +164,7 @@ def test_every_kind_of_call_is_measured(kind):
     with pytest.raises(BulkheadFull, match="limit of 8"):
         call()
     for permit in held:
-        permit.give()
+        permit.release()
     assert bulkhead.look().in_flight == 0
 
 
@@ -193,7 +193,7 @@ def over_http(bulkhead, answer):
 @pytest.mark.parametrize("kind", [0, 1], ids=["transport", "asynchronous"])
 def test_requests_over_httpx_are_measured_by_status_and_error(answer, kind):
     bulkhead = Bulkhead("llm", ADAPTIVE)
-    held = [bulkhead.take() for _ in range(12)]
+    held = [bulkhead.acquire() for _ in range(12)]
     send = over_http(bulkhead, answer)[kind]
 
     for number in range(20):
@@ -208,7 +208,7 @@ def test_requests_over_httpx_are_measured_by_status_and_error(answer, kind):
 
 def test_a_policy_with_keys_is_measured():
     policy = Policy("a", bulkhead=ADAPTIVE, key=lambda user: user, breaker=NEVER_OPEN)
-    held = [policy.bulkhead.take() for _ in range(12)]
+    held = [policy.bulkhead.acquire() for _ in range(12)]
 
     @policy
     def ask(user):
@@ -225,7 +225,7 @@ def test_a_policy_with_keys_is_measured():
 
 def test_a_decorated_function_that_returns_503_is_measured_too():
     bulkhead = Bulkhead("llm", ADAPTIVE)
-    held = [bulkhead.take() for _ in range(12)]
+    held = [bulkhead.acquire() for _ in range(12)]
 
     @bulkhead
     def ask():
@@ -241,20 +241,20 @@ def test_a_decorated_function_that_returns_503_is_measured_too():
 
 
 def test_calls_that_wait_are_admitted_when_the_limit_grows():
-    clock, places = Clock(), Places(None)
+    clock, permits = Clock(), PermitPool(None)
     limits = LimitRange(initial=2, min_limit=1, max_limit=10)
-    controller = LimitController(places, limits, clock)
-    places.configure(BulkheadParameters(limit=2, queue=5), controller)
-    assert places.take()
-    assert places.take()
+    controller = LimitController(permits, limits, clock)
+    permits.configure(BulkheadParameters(limit=2, queue=5), controller)
+    assert permits.acquire()
+    assert permits.acquire()
     waiter = Waiter(None, 0, lambda: None)
-    assert places.line_up(waiter) == "waiting"
+    assert permits.enqueue(waiter) == "waiting"
 
     for _ in range(20):
         clock.goes(0.1)
         controller.record(clock(), True, None)
 
-    assert places.look().limit == 3
+    assert permits.occupancy().limit == 3
     assert waiter.state == "admitted"
 
 

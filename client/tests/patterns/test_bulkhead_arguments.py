@@ -8,7 +8,7 @@ import pytest
 
 from switchgear.patterns.bulkhead import Bulkhead
 from switchgear.patterns.deadline import Deadline
-from switchgear.patterns.parameters import QUEUE_SECONDS, BulkheadParameters
+from switchgear.patterns.parameters import DEFAULT_QUEUE_SECONDS, BulkheadParameters
 from switchgear.policies import documents
 from switchgear.refusals import BulkheadFull
 
@@ -38,29 +38,29 @@ def test_a_key_that_is_no_function_is_refused_by_name():
 
 def test_a_queue_without_seconds_waits():
     bulkhead = Bulkhead("llm", BulkheadParameters(limit=1, queue=2))
-    permit, got = bulkhead.take(), []
-    thread = threading.Thread(target=lambda: got.append(bulkhead.take()), daemon=True)
+    permit, got = bulkhead.acquire(), []
+    thread = threading.Thread(target=lambda: got.append(bulkhead.acquire()), daemon=True)
     thread.start()
     ends = time.monotonic() + PATIENCE
     while bulkhead.look().queued == 0 and time.monotonic() < ends:
         time.sleep(0.002)
 
-    permit.give()
+    permit.release()
     thread.join(PATIENCE)
 
     assert len(got) == 1
-    assert bulkhead.parameters.wait_seconds == QUEUE_SECONDS
+    assert bulkhead.parameters.wait_seconds == DEFAULT_QUEUE_SECONDS
 
 
 def test_a_queue_without_seconds_waits_no_longer_than_the_deadline():
     bulkhead = Bulkhead("llm", BulkheadParameters(limit=1, queue=2))
-    bulkhead.take()
+    bulkhead.acquire()
     began = time.monotonic()
 
     with pytest.raises(BulkheadFull, match="no place before the deadline"), Deadline(0.05):
-        bulkhead.take()
+        bulkhead.acquire()
 
-    assert time.monotonic() - began < QUEUE_SECONDS / 2
+    assert time.monotonic() - began < DEFAULT_QUEUE_SECONDS / 2
 
 
 @pytest.mark.parametrize(
@@ -74,12 +74,12 @@ def test_a_queue_without_seconds_waits_no_longer_than_the_deadline():
 )
 def test_only_a_queue_that_is_full_is_called_full(parameters):
     bulkhead = Bulkhead("llm", parameters)
-    bulkhead.take()
+    bulkhead.acquire()
 
     with pytest.raises(BulkheadFull, match=r"limit of 1$"):
-        bulkhead.take()
+        bulkhead.acquire()
     with pytest.raises(BulkheadFull, match=r"limit of 1$"):
-        asyncio.run(bulkhead.atake())
+        asyncio.run(bulkhead.acquire_async())
 
 
 def test_a_plain_function_in_an_event_loop_is_told_why_it_did_not_wait():
@@ -90,7 +90,7 @@ def test_a_plain_function_in_an_event_loop_is_told_why_it_did_not_wait():
         raise AssertionError("it began")
 
     async def main():
-        await bulkhead.atake()
+        await bulkhead.acquire_async()
         with pytest.raises(BulkheadFull, match="limit of 1; a plain function can't wait in an"):
             ask()
 
@@ -100,8 +100,8 @@ def test_a_plain_function_in_an_event_loop_is_told_why_it_did_not_wait():
 @pytest.mark.parametrize(
     ("document", "seconds"),
     [
-        ({"limit": 20, "queue": 40}, QUEUE_SECONDS),
-        ({"limit": 20, "queue": 40, "queue_seconds": None}, QUEUE_SECONDS),
+        ({"limit": 20, "queue": 40}, DEFAULT_QUEUE_SECONDS),
+        ({"limit": 20, "queue": 40, "queue_seconds": None}, DEFAULT_QUEUE_SECONDS),
         ({"limit": 20, "queue": 40, "queue_seconds": 0}, 0),
         ({"limit": 20, "queue": 40, "queue_seconds": 2}, 2),
         ({"tier": "critical"}, 300),

@@ -105,14 +105,14 @@ def test_200_queued_tasks_are_refused_at_once_and_none_begins(console, gear):
             refused.append((moment(), error.value.switch))
 
         async def main():
-            permit = await bulkhead.atake()
+            permit = await bulkhead.acquire_async()
             tasks = [asyncio.ensure_future(one(number)) for number in range(200)]
             await asyncio.sleep(0)
             assert bulkhead.look().queued == 200
             engaged = moment()
             console.engage("feature:chat")
             await asyncio.wait_for(asyncio.gather(*tasks), PATIENCE)
-            permit.give()
+            permit.release()
             return engaged
 
         engaged = asyncio.run(main())
@@ -141,13 +141,13 @@ def test_50_queued_threads_are_refused_at_once_and_none_begins(console, gear):
             except SwitchEngaged:
                 refused.append(time.monotonic())
 
-        permit = bulkhead.take()
+        permit = bulkhead.acquire()
         threads = in_threads(*[one] * 50)
         until(lambda: bulkhead.look().queued == 50)
         engaged = time.monotonic()
         console.engage("feature:chat")
         joined(threads)
-        permit.give()
+        permit.release()
 
         look = bulkhead.look()
         assert (begun, look.in_flight, look.queued, look.rejected) == ([], 0, 0, 0)
@@ -161,17 +161,17 @@ def test_50_queued_threads_are_refused_at_once_and_none_begins(console, gear):
 def test_a_forced_breaker_refuses_who_waits():
     bulkhead, forced, errors = Bulkhead("llm", ONE), Forced(), []
     bulkhead.sources = (forced,)
-    permit = bulkhead.take()
+    permit = bulkhead.acquire()
 
     def one():
         try:
-            bulkhead.take()
+            bulkhead.acquire()
         except CircuitOpen as error:
             errors.append(error)
 
     async def task():
         with pytest.raises(CircuitOpen):
-            await bulkhead.atake()
+            await bulkhead.acquire_async()
 
     threads = in_threads(one, lambda: asyncio.run(task()))
     until(lambda: len(forced.callbacks) == 2)
@@ -180,20 +180,20 @@ def test_a_forced_breaker_refuses_who_waits():
 
     assert len(errors) == 1
     assert forced.callbacks == []
-    permit.give()
+    permit.release()
     assert bulkhead.look().in_flight == 0
 
 
 def test_a_refusal_that_came_before_it_lined_up_is_found():
     bulkhead, forced = Bulkhead("llm", ONE), Forced()
     bulkhead.sources = (forced,)
-    bulkhead.take()
+    bulkhead.acquire()
     forced.is_open = True
 
     with pytest.raises(CircuitOpen):
-        bulkhead.take()
+        bulkhead.acquire()
     with pytest.raises(CircuitOpen):
-        asyncio.run(bulkhead.atake())
+        asyncio.run(bulkhead.acquire_async())
 
 
 def test_a_call_with_a_free_permit_is_not_asked_again():
@@ -218,14 +218,14 @@ def test_a_change_that_refuses_nothing_wakes_nobody_for_good(console, gear):
     async def aask():
         served.append("task")
 
-    permit = bulkhead.take()
+    permit = bulkhead.acquire()
     threads = in_threads(ask, lambda: asyncio.run(aask()))
     until(lambda: bulkhead.look().queued == 2)
     console.engage("feature:other")
     console.ramp("feature:chat", 99.99)  # Those that are in stay in.
     console.release("feature:other")
     assert bulkhead.look().queued == 2
-    permit.give()
+    permit.release()
     joined(threads)
 
     assert sorted(served) == ["task", "thread"]
@@ -236,7 +236,7 @@ def test_one_that_is_woken_and_may_go_on_goes_on_waiting():
     """The source refuses when it wakes, and allows again before the call looks."""
     bulkhead, forced, got = Bulkhead("llm", ONE), Forced(), []
     bulkhead.sources = (forced,)
-    permit = bulkhead.take()
+    permit = bulkhead.acquire()
 
     def flap():
         for callback in list(forced.callbacks):
@@ -245,7 +245,7 @@ def test_one_that_is_woken_and_may_go_on_goes_on_waiting():
             forced.is_open = False
 
     async def task():
-        got.append(await bulkhead.atake())
+        got.append(await bulkhead.acquire_async())
 
     async def main():
         waiting = asyncio.ensure_future(task())
@@ -254,18 +254,18 @@ def test_one_that_is_woken_and_may_go_on_goes_on_waiting():
             flap()
             await asyncio.sleep(0.01)
         assert not waiting.done()
-        permit.give()
+        permit.release()
         await asyncio.wait_for(waiting, PATIENCE)
 
     asyncio.run(main())
-    threads = in_threads(lambda: got.append(bulkhead.take()))
+    threads = in_threads(lambda: got.append(bulkhead.acquire()))
     until(lambda: forced.callbacks)
     for _ in range(1000):
         flap()
         if not threads[0].is_alive():
             break
     if threads[0].is_alive():
-        got[0].give()
+        got[0].release()
     joined(threads)
     assert len(got) in (1, 2)  # A thread may look just while it is refused.
 
@@ -297,12 +297,12 @@ def test_a_generator_is_refused_at_its_first_step(console, gear):
         except SwitchEngaged as error:
             errors.append(error)
 
-    permit = bulkhead.take()
+    permit = bulkhead.acquire()
     threads = in_threads(one, lambda: asyncio.run(another()))
     until(lambda: bulkhead.look().queued == 2)
     console.engage("feature:chat")
     joined(threads)
-    permit.give()
+    permit.release()
 
     assert (begun, len(errors), bulkhead.look().in_flight) == ([], 2, 0)
 
@@ -317,12 +317,12 @@ def test_a_block_inside_a_guarded_block_is_refused(console, gear):
         except SwitchEngaged as error:
             errors.append(error.switch)
 
-    permit = bulkhead.take()
+    permit = bulkhead.acquire()
     threads = in_threads(one)
     until(lambda: bulkhead.look().queued == 1)
     console.engage("feature:chat")
     joined(threads)
-    permit.give()
+    permit.release()
 
     assert errors == ["feature:chat"]
     assert bulkhead.look().in_flight == 0
@@ -360,14 +360,14 @@ def test_one_cancelled_while_it_is_refused_is_cancelled(console, gear):
         raise AssertionError("it began")
 
     async def main():
-        permit = await bulkhead.atake()
+        permit = await bulkhead.acquire_async()
         waiting = asyncio.ensure_future(ask())
         await asyncio.sleep(0)
         console.engage("feature:chat")
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-        permit.give()
+        permit.release()
 
     asyncio.run(main())
     look = bulkhead.look()
@@ -383,10 +383,10 @@ def test_one_that_is_refused_and_admitted_at_once_gives_its_permit_back(console,
         begun.append(1)
 
     async def main():
-        permit = await bulkhead.atake()
+        permit = await bulkhead.acquire_async()
         waiting = asyncio.ensure_future(ask())
         await asyncio.sleep(0)
-        permit.give()  # It is admitted, but did not run yet.
+        permit.release()  # It is admitted, but did not run yet.
         console.engage("feature:chat")
         with pytest.raises(SwitchEngaged):
             await waiting
@@ -437,19 +437,19 @@ def no_wait(monkeypatch):
 @pytest.mark.usefixtures("no_wait")
 def test_where_waiting_is_skipped_the_queue_ends_at_once():
     bulkhead = Bulkhead("llm", ONE)
-    permit = bulkhead.take()
+    permit = bulkhead.acquire()
     began = time.monotonic()
 
     with pytest.raises(BulkheadFull, match=r"no place within 20\.0 s"):
-        bulkhead.take()
+        bulkhead.acquire()
 
     async def main():
         with pytest.raises(BulkheadFull):
-            await bulkhead.atake()
-        waiting = asyncio.ensure_future(bulkhead.atake())
+            await bulkhead.acquire_async()
+        waiting = asyncio.ensure_future(bulkhead.acquire_async())
         await asyncio.sleep(0)
-        permit.give()
-        (await waiting).give()
+        permit.release()
+        (await waiting).release()
 
     asyncio.run(main())
     assert time.monotonic() - began < PATIENCE / 2

@@ -20,7 +20,7 @@ from switchgear.adapters.httpx import AsyncTransport, Transport
 from switchgear.adapters.requesting import Patterns
 from switchgear.patterns.bulkhead import Bulkhead
 from switchgear.patterns.parameters import BulkheadParameters
-from switchgear.patterns.permits import Places
+from switchgear.patterns.permits import PermitPool
 from switchgear.patterns.waiter import Waiter
 from switchgear.refusals import BulkheadFull
 from tests.examples import examples
@@ -66,12 +66,12 @@ def assert_all_there(bulkhead, limit, keys=()):
     assert (look.in_flight, look.queued) == (0, 0)
     bulkhead.configure(BulkheadParameters(limit=limit, per_key_limit=1))
     for key in keys:
-        bulkhead.take(key).give(key)
-    permits = [bulkhead.take() for _ in range(limit)]
+        bulkhead.acquire(key).release(key)
+    permits = [bulkhead.acquire() for _ in range(limit)]
     with pytest.raises(BulkheadFull):
-        bulkhead.take()
+        bulkhead.acquire()
     for permit in permits:
-        permit.give()
+        permit.release()
     assert bulkhead.look().in_flight == 0
 
 
@@ -96,8 +96,8 @@ def test_what_is_no_key_is_refused_by_name_before_a_permit_is_taken(key):
 
     for wrong in (
         lambda: bulkhead.of(key=key),
-        lambda: bulkhead.take(key),
-        lambda: asyncio.run(bulkhead.atake(key)),
+        lambda: bulkhead.acquire(key),
+        lambda: asyncio.run(bulkhead.acquire_async(key)),
         lambda: ask(key),
         lambda: asyncio.run(aask(key)),
         lambda: next(words(key)),
@@ -122,40 +122,40 @@ def test_keys_are_compared_by_their_text(key, text):
 
     with bulkhead.of(key), pytest.raises(BulkheadFull, match="limit of key"), bulkhead.of(text):
         raise AssertionError("one key, two permits")
-    bulkhead.take(key).give(key)
+    bulkhead.acquire(key).release(key)
 
     assert_all_there(bulkhead, 5, [text])
 
 
 @pytest.mark.parametrize("limit", [1, 2])
 def test_what_goes_wrong_with_a_waiter_touches_nobody_who_gives_a_permit_back(limit):
-    places = Places(BulkheadParameters(limit=limit, queue=10))
+    permits = PermitPool(BulkheadParameters(limit=limit, queue=10))
     for _ in range(limit):
-        assert places.take()
+        assert permits.acquire()
     broken = Waiter("kim", 5, broken_wake)
     woken = []
     well = Waiter("lee", 0, lambda: woken.append("lee"))
-    assert [places.line_up(broken), places.line_up(well)] == ["waiting", "waiting"]
+    assert [permits.enqueue(broken), permits.enqueue(well)] == ["waiting", "waiting"]
 
-    places.give()
+    permits.release()
 
     assert (broken.state, well.state, woken) == ("gone", "admitted", ["lee"])
-    places.give_up(well)
-    assert places.look().in_flight == limit - 1
+    permits.abandon(well)
+    assert permits.occupancy().in_flight == limit - 1
 
 
 def test_a_displaced_waiter_whose_wake_fails_does_not_fail_the_one_who_displaces_it():
-    places = Places(BulkheadParameters(limit=1, queue=1))
-    places.take()
+    permits = PermitPool(BulkheadParameters(limit=1, queue=1))
+    permits.acquire()
     broken, urgent = Waiter(None, 0, broken_wake), Waiter(None, 9, lambda: None)
 
-    assert [places.line_up(broken), places.line_up(urgent)] == ["waiting", "waiting"]
+    assert [permits.enqueue(broken), permits.enqueue(urgent)] == ["waiting", "waiting"]
 
     assert broken.state == "displaced"
-    places.give_up(urgent)
-    places.give_up(broken)
-    places.give()
-    assert (places.look().in_flight, places.look().queued) == (0, 0)
+    permits.abandon(urgent)
+    permits.abandon(broken)
+    permits.release()
+    assert (permits.occupancy().in_flight, permits.occupancy().queued) == (0, 0)
 
 
 VALUES = {
@@ -250,8 +250,8 @@ async def play(steps):
             closed.append(forsaken(bulkhead))
         elif step == "broken wake":
             waiter = Waiter("u1", 0, broken_wake)
-            if bulkhead._places.line_up(waiter) == "admitted":
-                bulkhead._places.give_up(waiter)
+            if bulkhead._permits.enqueue(waiter) == "admitted":
+                bulkhead._permits.abandon(waiter)
         elif step == "unlimited":
             bulkhead.configure(None)
         elif step != "turn":
@@ -279,7 +279,7 @@ def forsaken(bulkhead):
 
     def run():
         loop = asyncio.new_event_loop()
-        task.append(loop.create_task(bulkhead.atake()))
+        task.append(loop.create_task(bulkhead.acquire_async()))
         loop.run_until_complete(asyncio.sleep(0))
         loop.close()
 
@@ -288,7 +288,7 @@ def forsaken(bulkhead):
     thread.join(PATIENCE)
     if task[0].done():
         if task[0].exception() is None:
-            task[0].result().give()
+            task[0].result().release()
     else:
         task[0]._log_destroy_pending = False
     return task[0]
@@ -393,22 +393,22 @@ def test_a_block_left_in_another_context_gives_back_what_it_took_and_no_more():
 
 
 def test_one_that_waited_when_its_process_was_forked_may_leave_in_the_child():
-    places = Places(BulkheadParameters(limit=1, queue=1))
-    places.take()
+    permits = PermitPool(BulkheadParameters(limit=1, queue=1))
+    permits.acquire()
     waiter = Waiter(None, 0, lambda: None)
-    places.line_up(waiter)
+    permits.enqueue(waiter)
 
-    places.after_fork()
+    permits.after_fork()
 
-    assert places.leave(waiter) == "gone"
+    assert permits.dequeue(waiter) == "gone"
 
 
 def test_reconfiguring_while_calls_wait_keeps_them_and_every_permit():
     async def main():
         one = BulkheadParameters(limit=1, queue=5, queue_seconds=PATIENCE)
         bulkhead = Bulkhead("llm", one)
-        permit = await bulkhead.atake("kim")
-        waiting = [asyncio.ensure_future(bulkhead.atake("kim")) for _ in range(4)]
+        permit = await bulkhead.acquire_async("kim")
+        waiting = [asyncio.ensure_future(bulkhead.acquire_async("kim")) for _ in range(4)]
         await asyncio.sleep(0)
         for parameters in (
             BulkheadParameters(limit=1, queue=0),
@@ -418,9 +418,9 @@ def test_reconfiguring_while_calls_wait_keeps_them_and_every_permit():
         ):
             bulkhead.configure(parameters)
             assert bulkhead.look().queued == 4
-        permit.give("kim")
+        permit.release("kim")
         for each in waiting:
-            (await asyncio.wait_for(each, PATIENCE)).give("kim")
+            (await asyncio.wait_for(each, PATIENCE)).release("kim")
         assert_all_there(bulkhead, 1, ["kim"])
 
     asyncio.run(main())
@@ -430,17 +430,17 @@ def test_an_interrupt_at_any_step_of_the_queue_loses_no_permit():
     """An exception at the n-th line that runs in here, for each n until a call gets through."""
     for n in range(200):
         bulkhead = Bulkhead("llm", BulkheadParameters(limit=1, queue=2, queue_seconds=PATIENCE))
-        permit = bulkhead.take("kim")
-        timer = threading.Timer(0.002, permit.give, ["kim"])
+        permit = bulkhead.acquire("kim")
+        timer = threading.Timer(0.002, permit.release, ["kim"])
         timer.start()
         lines, second = Lines(n), None
         try:
             with lines:
-                second = bulkhead.take("kim")
+                second = bulkhead.acquire("kim")
         except Interrupted:
             pass
         if second is not None:
-            second.give("kim")
+            second.release("kim")
         timer.join(PATIENCE)
         look = bulkhead.look()
         assert (look.in_flight, look.queued) == (0, 0), lines.where

@@ -20,7 +20,7 @@ def served(bulkhead, calls):
     def one(name, call):
         call(lambda: order.append(name))
 
-    places = bulkhead.take()
+    permits = bulkhead.acquire()
     threads = []
     for number, (name, call) in enumerate(calls.items(), 1):
         threads.append(threading.Thread(target=one, args=(name, call), daemon=True))
@@ -28,7 +28,7 @@ def served(bulkhead, calls):
         end = time.monotonic() + 20
         while bulkhead.look().queued < number and time.monotonic() < end:
             time.sleep(0.002)
-    places.give()
+    permits.release()
     for thread in threads:
         thread.join(20)
     return order

@@ -13,7 +13,7 @@ from switchgear.patterns.parameters import BreakerParameters, BulkheadParameters
 def kept():
     entry, count = entered_contexts._last.get(), 0
     while entry is not None:
-        entry, count = entry.before, count + 1
+        entry, count = entry.previous, count + 1
     return count
 
 
@@ -46,22 +46,22 @@ def test_left_where_it_is_not_known_it_is_kept_within_bounds(make):
             contextvars.Context().run(pattern.__exit__, None, None, None)
         return kept()
 
-    assert contextvars.Context().run(run) <= entered_contexts.DEEPEST
+    assert contextvars.Context().run(run) <= entered_contexts.MAX_DEPTH
 
 
 def test_what_is_nested_is_left_from_inside_out_whatever_was_left_elsewhere():
     one, two = object(), object()
 
     def run():
-        entered_contexts.entered(one, 1, None)
-        entered_contexts.entered(two, 2, None)
-        entered_contexts.entered(one, 3, None)
-        contextvars.copy_context().run(entered_contexts.left, two)
+        entered_contexts.push_entry(one, 1, None)
+        entered_contexts.push_entry(two, 2, None)
+        entered_contexts.push_entry(one, 3, None)
+        contextvars.copy_context().run(entered_contexts.pop_entry, two)
         return (
-            entered_contexts.left(one),
-            entered_contexts.left(two),
-            entered_contexts.left(one),
-            entered_contexts.left(one),
+            entered_contexts.pop_entry(one),
+            entered_contexts.pop_entry(two),
+            entered_contexts.pop_entry(one),
+            entered_contexts.pop_entry(one),
             kept(),
         )
 

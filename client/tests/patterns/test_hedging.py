@@ -12,7 +12,7 @@ from switchgear.failures.classification import Catastrophic
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.deadline import Deadline, DeadlineExceeded
 from switchgear.patterns.hedging import Hedge
-from switchgear.patterns.idempotency import idempotency_key, key_of_request
+from switchgear.patterns.idempotency import idempotency_key, request_key
 from switchgear.patterns.parameters import BreakerParameters, BulkheadParameters, RetryParameters
 from switchgear.patterns.propagation import outgoing
 from switchgear.patterns.retry import Retry
@@ -38,7 +38,7 @@ class Callee:
 
     async def __call__(self):
         n, self.begun = self.begun, self.begun + 1
-        self.keys.append((idempotency_key(), key_of_request(b"POST"), key_of_request(b"POST")))
+        self.keys.append((idempotency_key(), request_key(b"POST"), request_key(b"POST")))
         turn = self.turns[n]
         if n:
             self.hedged.set()

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from switchgear.patterns.parameters import BulkheadParameters
-from switchgear.patterns.permits import Places
+from switchgear.patterns.permits import PermitPool
 from switchgear.patterns.waiter import Waiter
 from tests.examples import examples
 
@@ -26,7 +26,7 @@ class Naive(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
         self.given = BulkheadParameters(limit=2, queue=2, queue_seconds=1)
-        self.places = Places(self.given)
+        self.permits = PermitPool(self.given)
         self.inside = []
         self.line = []
         self.arrived = 0
@@ -58,26 +58,26 @@ class Naive(RuleBasedStateMachine):
         key = data.draw(st.sampled_from(self.inside))
         self.inside.remove(key)
         if key is None:
-            self.places.put_back(None)
+            self.permits.put_back(None)
         else:
-            self.places.put_back_key(key)
-        if self.places.busy:
-            self.places.settle()
+            self.permits.put_back_key(key)
+        if self.permits.busy:
+            self.permits.settle()
         self.serve()
 
     @rule(key=KEYS)
     def take(self, key):
         expected = self.may(key)
-        assert self.places.take(key) == expected
+        assert self.permits.acquire(key) == expected
         if expected:
             self.inside.append(key)
 
     @rule(key=KEYS, priority=st.integers(0, 2))
-    def line_up(self, key, priority):
+    def enqueue(self, key, priority):
         self.arrived += 1
         n = self.arrived
         got = Waiter(key, priority, lambda: self.woken.add(n))
-        self.places.line_up(got)
+        self.permits.enqueue(got)
         if self.may(key):
             assert got.state == "admitted"
             assert n not in self.woken
@@ -99,7 +99,7 @@ class Naive(RuleBasedStateMachine):
     def give(self, data):
         key = data.draw(st.sampled_from(self.inside))
         self.inside.remove(key)
-        self.places.give(key)
+        self.permits.release(key)
         self.serve()
 
     @precondition(lambda self: self.line)
@@ -108,19 +108,19 @@ class Naive(RuleBasedStateMachine):
         each = data.draw(st.sampled_from(self.line))
         self.line.remove(each)
         if data.draw(st.booleans()):
-            assert self.places.leave(each["waiter"]) == "gone"
+            assert self.permits.dequeue(each["waiter"]) == "gone"
         else:
-            self.places.give_up(each["waiter"])
+            self.permits.abandon(each["waiter"])
 
     @rule(given=PARAMETERS)
     def configure(self, given):
         self.given = given
-        self.places.configure(given)
+        self.permits.configure(given)
         self.serve()
 
     @invariant()
     def the_same_are_inside_and_wait(self):
-        look = self.places.look()
+        look = self.permits.occupancy()
         assert (look.in_flight, look.queued) == (len(self.inside), len(self.line))
         assert all(each["waiter"].state == "waiting" for each in self.line)
 

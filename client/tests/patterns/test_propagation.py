@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from switchgear.patterns.deadline import Deadline, left
-from switchgear.patterns.idempotency import idempotency_key, idempotency_key_of, key_of_request
+from switchgear.patterns.idempotency import idempotency_key, idempotency_key_of, request_key
 from switchgear.patterns.parameters import RetryParameters
-from switchgear.patterns.propagation import MAX_SECONDS, incoming, outgoing
+from switchgear.patterns.propagation import MAX_TIMEOUT_SECONDS, incoming, outgoing
 from switchgear.patterns.retry import Retry
 from switchgear.patterns.retry_budget import RetryBudget
 from tests.patterns.clocks import Clock
@@ -117,7 +117,7 @@ def test_an_attempt_that_would_not_be_repeated_does_not_go_along(outer):
         ({"grpc-timeout": "5n"}, 5e-9),
         ({"grpc-timeout": "2S", "x-request-timeout-ms": "1500"}, 1.5),
         ([("X-Request-Timeout-Ms", "9"), ("X-Request-Timeout-Ms", "7")], 0.007),
-        ({"x-request-timeout-ms": "999999999999"}, MAX_SECONDS),
+        ({"x-request-timeout-ms": "999999999999"}, MAX_TIMEOUT_SECONDS),
         ({"x-request-timeout-ms": "-1"}, None),
         ({"x-request-timeout-ms": "1e3"}, None),
         ({"x-request-timeout-ms": "٣"}, None),
@@ -141,7 +141,7 @@ def test_time_is_read_or_left_aside(headers, seconds):
 )
 def test_whatever_comes_it_is_bounded(headers):
     with incoming(headers, trusts_attempt=True) as brought:
-        assert brought.seconds is None or 0 <= left() <= MAX_SECONDS
+        assert brought.seconds is None or 0 <= left() <= MAX_TIMEOUT_SECONDS
         assert brought.attempt is None or 0 <= brought.attempt <= 1000
 
 
@@ -188,7 +188,7 @@ def test_a_key_is_one_for_all_attempts_and_another_for_the_next_call():
 
 def test_a_given_key_is_everybodys_inside():
     with idempotency_key_of("order-17") as key:
-        assert idempotency_key() == key_of_request(b"POST") == key == "order-17"
+        assert idempotency_key() == request_key(b"POST") == key == "order-17"
         with idempotency_key_of("order-18"):
             assert idempotency_key() == "order-18"
         assert idempotency_key() == "order-17"
@@ -204,7 +204,7 @@ def test_what_can_be_no_key_is_refused(key):
 def test_a_callers_attempt_has_no_key_of_ours():
     with incoming({"X-Retry-Attempt": "1"}, trusts_attempt=True):
         assert idempotency_key() is None
-        assert key_of_request(b"POST") != key_of_request(b"POST")
+        assert request_key(b"POST") != request_key(b"POST")
 
 
 def test_each_request_of_an_attempt_has_its_own_key_the_same_in_the_next():
@@ -212,7 +212,7 @@ def test_each_request_of_an_attempt_has_its_own_key_the_same_in_the_next():
     for attempt in failing_retry():
         with attempt:
             parts = [(b"POST", b"a"), (b"POST", b"a"), (b"POST", b"b"), (b"POSTa", b"")]
-            sent.append([key_of_request(*each) for each in parts])
+            sent.append([request_key(*each) for each in parts])
             if len(sent) < 2:
                 raise ConnectionError
     assert len(set(sent[0])) == 4
@@ -241,15 +241,15 @@ def test_requests_of_an_inner_retry_keep_their_keys_and_stay_apart_from_equal_on
     @Retry("inner", retry_on=(KeyError,), sleep=lambda seconds: None)
     def inner():
         inner_calls.append(1)
-        sent.append(("inner", key_of_request(b"POST")))
+        sent.append(("inner", request_key(b"POST")))
         if len(inner_calls) % 2:
             raise KeyError
 
     @failing_retry()
     def outer():
-        sent.append(("before", key_of_request(b"POST")))
+        sent.append(("before", request_key(b"POST")))
         inner()
-        sent.append(("after", key_of_request(b"POST")))
+        sent.append(("after", request_key(b"POST")))
         if len(inner_calls) < 4:
             raise ConnectionError
 

@@ -11,7 +11,7 @@ from switchgear.patterns.breaker import Breaker
 from switchgear.patterns.bulkhead import Bulkhead
 from switchgear.patterns.deadline import Deadline, DeadlineExceeded
 from switchgear.patterns.parameters import BreakerParameters, BulkheadParameters
-from switchgear.patterns.queue_time import CallTimer, Waiting
+from switchgear.patterns.queue_time import CallTimer, QueueWait
 from switchgear.patterns.timeout import CallTimeout, Timeout
 from switchgear.policies.policy import Policy
 from switchgear.refusals import BulkheadFull
@@ -190,7 +190,7 @@ def test_waits_are_taken_off_by_the_clock_of_the_timer() -> None:
     timer = CallTimer(clock)
     clock.goes(1)
 
-    with Waiting():
+    with QueueWait():
         clock.goes(10)
     clock.goes(2)
 
@@ -200,7 +200,7 @@ def test_waits_are_taken_off_by_the_clock_of_the_timer() -> None:
 def test_waits_at_the_same_time_are_taken_off_once() -> None:
     clock = Clock()
     timer = CallTimer(clock)
-    first, second = Waiting(clock), Waiting(clock)
+    first, second = QueueWait(clock), QueueWait(clock)
 
     first.__enter__()
     clock.goes(1)
@@ -221,7 +221,7 @@ def test_timers_stopped_in_any_order_leave_nothing_behind() -> None:
         other = CallTimer(clock)
         clock.goes(1)
         first = Context().run(one.stop)
-        with Waiting(clock):
+        with QueueWait(clock):
             clock.goes(1)
         return first, other.stop(), CallTimer(clock).outer
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from switchgear.patterns.backoff import pause_seconds, spread_seconds, told_seconds
+from switchgear.patterns.backoff import backoff_seconds, jitter_retry_after, parse_retry_after
 from switchgear.patterns.parameters import RetryParameters
 from switchgear.patterns.retry_budget import RetryBudget
 from tests.patterns.clocks import Clock
@@ -15,7 +15,7 @@ DEFAULT = RetryParameters()
 
 
 def test_ceilings_double_up_to_the_cap():
-    assert [pause_seconds(n, DEFAULT, lambda: 1.0) for n in range(8)] == [
+    assert [backoff_seconds(n, DEFAULT, lambda: 1.0) for n in range(8)] == [
         0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0,
     ]  # fmt: skip
 
@@ -29,12 +29,12 @@ def test_ceilings_double_up_to_the_cap():
 )
 def test_a_pause_is_within_its_range(retries, base, cap, draw, backoff):
     parameters = RetryParameters(base_seconds=base, cap_seconds=cap, backoff=backoff)
-    assert 0 <= pause_seconds(retries, parameters, lambda: draw) <= cap
+    assert 0 <= backoff_seconds(retries, parameters, lambda: draw) <= cap
 
 
 @given(told=st.floats(0, 30), draw=st.floats(0, 1, exclude_max=True))
 def test_nobody_comes_before_the_moment_it_was_told(told, draw):
-    assert told <= spread_seconds(told, DEFAULT, lambda: draw) <= told * 1.1 + 0.1
+    assert told <= jitter_retry_after(told, DEFAULT, lambda: draw) <= told * 1.1 + 0.1
 
 
 @pytest.mark.parametrize(
@@ -43,14 +43,14 @@ def test_nobody_comes_before_the_moment_it_was_told(told, draw):
      ("-1", None), ("1e9", None), ("inf", None), ("nan", None)],
 )  # fmt: skip
 def test_what_we_were_told_is_read(text, seconds):
-    assert told_seconds(text, 1_795_312_800.0) == seconds
+    assert parse_retry_after(text, 1_795_312_800.0) == seconds
 
 
 def test_retries_are_a_part_of_the_calls_and_a_few_beside():
     clock = Clock()
     budget = RetryBudget(0.2, 1.0, clock=clock)
     for _ in range(100):
-        budget.called()
+        budget.record_call()
     assert sum(budget.take() for _ in range(100)) == 30
 
 
@@ -58,16 +58,16 @@ def test_what_is_ten_seconds_old_counts_no_more():
     clock = Clock()
     budget = RetryBudget(0.2, 0.0, clock=clock)
     for _ in range(50):
-        budget.called()
+        budget.record_call()
     clock.goes(9)
     assert [budget.take() for _ in range(11)] == [True] * 10 + [False]
     clock.goes(1)
     for _ in range(5):
-        budget.called()
+        budget.record_call()
     assert not budget.take()
     clock.goes(9)
     for _ in range(5):
-        budget.called()
+        budget.record_call()
     assert [budget.take(), budget.take(), budget.take()] == [True, True, False]
 
 
@@ -93,7 +93,7 @@ def test_a_hundred_threads_get_no_more_than_there_is():
     def work():
         start.wait()
         for _ in range(100):
-            budget.called()
+            budget.record_call()
         start.wait()
         taken.append(sum(budget.take() for _ in range(30)))
 

@@ -10,7 +10,7 @@ from switchgear.failures.classification import retried
 from switchgear.patterns.parameters import RetryParameters
 from switchgear.patterns.retry import Retry
 from switchgear.patterns.retry_budget import RetryBudget
-from switchgear.patterns.retry_state import Round
+from switchgear.patterns.retry_state import RetryCallState
 
 
 class JobError(Exception):
@@ -213,7 +213,7 @@ def test_a_context_that_outlives_an_attempt_retries_by_itself():
 
 def test_an_outer_one_of_a_single_attempt_leaves_all_to_the_inner_one():
     calls = []
-    message = Round(retry_of("message", parameters=RetryParameters(attempts=1)))
+    message = RetryCallState(retry_of("message", parameters=RetryParameters(attempts=1)))
 
     message.enter()
     with pytest.raises(ConnectionError):

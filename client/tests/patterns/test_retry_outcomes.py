@@ -73,7 +73,7 @@ def test_what_comes_after_truncation_is_waited_for_and_not_truncated_again(of_ht
         if isinstance(outcome, Exception):
             waits.append(round_.after_error(outcome))
         elif of_http:
-            waits.append(round_.after_answer(outcome))
+            waits.append(round_.after_response(outcome))
         else:
             waits.append(round_.after_result(outcome))
         if round_.truncates:

@@ -278,14 +278,14 @@ def test_call_in_the_queue_of_a_bulkhead_is_admitted_by_a_task():
 
 def test_call_in_the_queue_of_a_bulkhead_is_admitted_by_a_thread():
     bulkhead = Bulkhead("a", BulkheadParameters(limit=1, queue=5, queue_seconds=60))
-    permit = bulkhead.take()
+    permit = bulkhead.acquire()
 
     async def main():
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(bulkhead.atake)
+            nursery.start_soon(bulkhead.acquire_async)
             while not bulkhead.look().queued:
                 await trio.sleep(0)
-            await trio.to_thread.run_sync(permit.give)
+            await trio.to_thread.run_sync(permit.release)
         return bulkhead.look()
 
     found = run_live(main)
@@ -299,7 +299,7 @@ def test_call_in_a_queue_is_refused_when_its_time_is_over():
     async def main():
         async with bulkhead:
             with pytest.raises(BulkheadFull, match=r"within 0\.1 s"):
-                await bulkhead.atake()
+                await bulkhead.acquire_async()
 
     run_live(main)
 
@@ -312,7 +312,7 @@ def test_call_that_is_cancelled_in_a_queue_leaves_it():
     async def main():
         async with bulkhead:
             with trio.move_on_after(1):
-                await bulkhead.atake()
+                await bulkhead.acquire_async()
             return bulkhead.look().queued
 
     assert run(main) == 0
@@ -325,7 +325,7 @@ def test_plain_function_does_not_wait_in_a_queue_in_the_event_loop():
     async def main():
         began = time.monotonic()
         with bulkhead, pytest.raises(BulkheadFull):
-            bulkhead.take()
+            bulkhead.acquire()
         return time.monotonic() - began
 
     assert run_live(main) < LONG / 3

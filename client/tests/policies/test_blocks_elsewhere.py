@@ -35,7 +35,7 @@ def half_open(policy):
     policy.breaker.fail(policy.breaker.admit(), TimeoutError())
     while policy.breaker.state != "half_open":
         with contextlib.suppress(CircuitOpen):
-            policy.breaker.give_back(policy.breaker.admit())
+            policy.breaker.release(policy.breaker.admit())
 
 
 def test_place_and_probe_are_given_back():

@@ -77,7 +77,7 @@ def test_causes_take_no_more_than_their_room():
         dependency = registry.dependency(f"core->{number}")
         breaker = dependency.breaker_of(parameters=FIRST)
         for _ in range(50):
-            breaker._machine.move("open", clock.time.monotonic(), "\N{GRINNING FACE}" * 300)
+            breaker._machine.transition("open", clock.time.monotonic(), "\N{GRINNING FACE}" * 300)
             breaker.reset()
     reporting, seen = Reporting(registry, clock, "core"), 0
 

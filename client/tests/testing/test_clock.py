@@ -246,7 +246,7 @@ def test_wait_in_a_queue_ends_when_the_clock_is_advanced_past_it(clock, gear):
 
     async def main():
         async with bulkhead:
-            waiting = asyncio.create_task(bulkhead.atake())
+            waiting = asyncio.create_task(bulkhead.acquire_async())
             while not bulkhead.look().queued:
                 await asyncio.sleep(0)
             clock.advance(299)
@@ -263,7 +263,7 @@ def test_wait_of_a_thread_in_a_queue_ends_when_the_clock_is_advanced_past_it(clo
     bulkhead = Bulkhead("a", QUEUE, clock=clock.monotonic)
 
     with bulkhead, ThreadPoolExecutor(1) as thread:
-        waiting = thread.submit(bulkhead.take)
+        waiting = thread.submit(bulkhead.acquire)
         until(lambda: bulkhead.look().queued == 1)
         clock.advance(300)
         with pytest.raises(BulkheadFull):
@@ -275,9 +275,9 @@ def test_waiter_in_a_queue_is_admitted_and_the_clock_stands_still(clock):
 
     with ThreadPoolExecutor(1) as thread:
         with bulkhead:
-            waiting = thread.submit(bulkhead.take)
+            waiting = thread.submit(bulkhead.acquire)
             until(lambda: bulkhead.look().queued == 1)
-        waiting.result(30).give()
+        waiting.result(30).release()
 
     assert clock.monotonic() == 0
 
@@ -299,7 +299,7 @@ def test_wait_of_a_coroutine_that_nobody_ends_is_over_after_a_second(clock):
     async def main():
         async with bulkhead:
             with pytest.raises(BulkheadFull):
-                await bulkhead.atake()
+                await bulkhead.acquire_async()
 
     asyncio.run(main())
     assert clock.monotonic() == 300

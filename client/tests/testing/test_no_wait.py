@@ -129,7 +129,7 @@ def test_full_bulkhead_refuses_a_coroutine_at_once():
     async def main():
         async with bulkhead:
             with pytest.raises(BulkheadFull):
-                await bulkhead.atake()
+                await bulkhead.acquire_async()
 
     with no_wait():
         asyncio.run(main())
