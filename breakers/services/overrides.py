@@ -15,7 +15,7 @@ from breakers.services.permission import SCOPE
 from controlplane.core import durations
 from controlplane.core.actors import Actor, system
 from controlplane.core.audit import services as audit
-from controlplane.core.blockers import retry_if_ended
+from controlplane.core.ended_sessions import retry_if_ended
 from controlplane.core.errors import InvalidInput, NotFound
 from controlplane.core.instances.queries import HEARD_WITHIN
 from controlplane.core.live.notes import changed

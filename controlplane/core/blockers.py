@@ -6,18 +6,17 @@ with its own connection looks for sessions of our own role that block others wit
 terminates them: PostgreSQL rolls their transactions back, as if the process had died.
 """
 
-import functools
 import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import psycopg
 import structlog
-from django.db import Error, OperationalError, connection, transaction
+from django.db import Error, OperationalError, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 from prometheus_client.core import CounterMetricFamily, Metric
@@ -28,6 +27,7 @@ from controlplane.core.actors import system
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
+from controlplane.core.ended_sessions import SessionEnded
 from controlplane.core.threads import OWNER_NAME, own_connection, unpooled_connection
 
 PATIENCE_SECONDS = 0.4
@@ -62,9 +62,6 @@ _END = """
      WHERE pid = %s AND backend_start = %s AND state_change = %s
 """
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
 log = structlog.get_logger(__name__)
 
 
@@ -83,35 +80,6 @@ class Blocker:
     state: str
     awaits_client: bool
     seconds: float
-
-
-class SessionEnded(OperationalError):
-    """The session was terminated before its commit, so nothing was changed.
-
-    Raised by statements inside a transaction. The outcome of a failed commit is unknown.
-    """
-
-    nothing_changed = True
-
-
-def retry_if_ended(change: Callable[P, T]) -> Callable[P, T]:
-    """Run `change`, once more if its session is terminated before the commit.
-
-    `change` is one transaction, and its commit hooks open none: else a change that was committed
-    could be made twice. A process that stalls for half a second may lose its session to
-    :class:`Watch`. Inside another transaction, the outermost one is retried instead.
-    """
-
-    @functools.wraps(change)
-    def run(*args: P.args, **kwargs: P.kwargs) -> T:
-        if connection.in_atomic_block:
-            return change(*args, **kwargs)
-        try:
-            return change(*args, **kwargs)
-        except SessionEnded:
-            return change(*args, **kwargs)
-
-    return run
 
 
 class Watch:

@@ -13,11 +13,12 @@ from django.db import DatabaseError, InterfaceError, connection
 from django.db.migrations.executor import MigrationExecutor
 
 from controlplane.core import broker, heartbeats
-from controlplane.core.backup.database import MARK
 from controlplane.core.degradation.levels import READ_ONLY_SQL, Cause
 from controlplane.core.threads import Bounded
 
 DATABASE_SECONDS = 1.5
+RESTORE_MARK = "core_restoring"
+"""A table that exists while a backup is being restored; it names the backup."""
 HEALTHY, UNHEALTHY, UNKNOWN = "healthy", "unhealthy", "unknown"
 READ_ONLY = "read_only"
 PROCESSES = ("worker", "beat", "watchdog")
@@ -189,7 +190,7 @@ def _is_migrated() -> bool:
 
 def _plan_is_empty() -> bool:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT to_regclass(%s) IS NULL", [MARK])
+        cursor.execute("SELECT to_regclass(%s) IS NULL", [RESTORE_MARK])
         if cursor.fetchone() != (True,):
             return False
     executor = MigrationExecutor(connection)

@@ -11,7 +11,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
-from controlplane.core.blockers import retry_if_ended
+from controlplane.core.ended_sessions import retry_if_ended
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from controlplane.core.gates.questions import FAIL, PASS, WAITING
 from controlplane.core.jobs.claims import Turn

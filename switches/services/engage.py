@@ -10,7 +10,7 @@ from django.db import transaction
 
 from controlplane.core import canonical, reasons
 from controlplane.core.actors import Actor, label_of
-from controlplane.core.blockers import retry_if_ended
+from controlplane.core.ended_sessions import retry_if_ended
 from controlplane.core.errors import Conflict, InvalidInput
 from switches import facts, publication, reminders
 from switches.drills import live as drills

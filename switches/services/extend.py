@@ -7,7 +7,7 @@ from django.db import transaction
 
 from controlplane.core import reasons
 from controlplane.core.actors import Actor
-from controlplane.core.blockers import retry_if_ended
+from controlplane.core.ended_sessions import retry_if_ended
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.escalation import services as escalation
 from controlplane.core.values import require_readable

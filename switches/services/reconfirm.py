@@ -11,7 +11,7 @@ from django.db.models import F, QuerySet
 
 from controlplane.core import reasons
 from controlplane.core.actors import Actor, system
-from controlplane.core.blockers import retry_if_ended
+from controlplane.core.ended_sessions import retry_if_ended
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from controlplane.core.escalation import services as escalation
 from switches import facts, publication

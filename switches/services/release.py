@@ -11,7 +11,7 @@ from controlplane.core import reasons
 from controlplane.core.actors import Actor, label_of
 from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval
-from controlplane.core.blockers import retry_if_ended
+from controlplane.core.ended_sessions import retry_if_ended
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from controlplane.core.jobs.models import Job
 from controlplane.core.roles import Power, Role

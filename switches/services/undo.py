@@ -6,7 +6,7 @@ from django.db import transaction
 from django.db.models import F
 
 from controlplane.core.actors import Actor
-from controlplane.core.blockers import retry_if_ended
+from controlplane.core.ended_sessions import retry_if_ended
 from controlplane.core.errors import Conflict
 from switches import publication
 from switches.models import Episode, Switch

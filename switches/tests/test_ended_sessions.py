@@ -4,8 +4,8 @@ import pytest
 
 from controlplane.core.actors import system
 from controlplane.core.audit.models import AuditEntry
-from controlplane.core.blockers import SessionEnded
 from controlplane.core.clock import db_now
+from controlplane.core.ended_sessions import SessionEnded
 from controlplane.core.errors import Conflict
 from controlplane.core.http.tests.callers import at_once, browser_of, person, signed_in
 from controlplane.core.http.tests.sessions import terminated_at

@@ -15,7 +15,7 @@ from controlplane.core.actors import Actor, system
 from controlplane.core.approvals import kinds, notes
 from controlplane.core.approvals.models import Approval
 from controlplane.core.approvals.risk import LIFETIME, Risk, RiskFacts, of_request
-from controlplane.core.blockers import retry_if_ended
+from controlplane.core.ended_sessions import retry_if_ended
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from controlplane.core.roles import Power
 from controlplane.core.values import require_readable

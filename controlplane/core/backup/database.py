@@ -10,11 +10,10 @@ from psycopg import sql
 
 from controlplane.core.backup.manifest import Manifest
 from controlplane.core.errors import Conflict, Unavailable
+from controlplane.core.health import RESTORE_MARK
 from controlplane.core.threads import OWNER_NAME
 
 CONNECT_SECONDS = 10
-MARK = "core_restoring"
-"""A table that is there while a backup is being restored: what it was restored from."""
 MIGRATING = 0x5317C7
 """An advisory lock: shared by those who migrate, and nobody's while tables are being restored."""
 
@@ -67,12 +66,12 @@ def asked(database: Database, statement: str, *values: str | int) -> Any:
 
 def tables(database: Database) -> list[str]:
     """The names of the tables and views in it, whoever's they are, without the mark."""
-    return [name for (name,) in database.execute(_TABLES, [MARK]).fetchall()]
+    return [name for (name,) in database.execute(_TABLES, [RESTORE_MARK]).fetchall()]
 
 
 def marked(database: Database) -> str | None:
     """The SHA-256 of the backup that is being restored into it."""
-    if not asked(database, "SELECT to_regclass(%s) IS NOT NULL", MARK):
+    if not asked(database, "SELECT to_regclass(%s) IS NOT NULL", RESTORE_MARK):
         return None
     return str(asked(database, "SELECT max(sha256) FROM core_restoring"))
 

@@ -6,9 +6,10 @@ from pathlib import Path
 import psycopg
 
 from controlplane.core.backup import file, manifest, programs
-from controlplane.core.backup.database import MARK, connected
+from controlplane.core.backup.database import connected
 from controlplane.core.backup.manifest import Manifest
 from controlplane.core.errors import InvalidInput, Unavailable
+from controlplane.core.health import RESTORE_MARK
 
 LOCK_WAIT = "30s"
 # Whoever is signed in proves nothing, and must not be signed in again by a restore.
@@ -50,7 +51,7 @@ def _run_dump(url: str, snapshot: str, major: int, take: Callable[[bytes], None]
         str(programs.find("pg_dump", at_least=major)),
         *("--format=custom", "--no-owner", "--no-privileges", f"--snapshot={snapshot}"),
         *("--no-password", f"--lock-wait-timeout={LOCK_WAIT}"),
-        f"--exclude-table=*.{MARK}",
+        f"--exclude-table=*.{RESTORE_MARK}",
         *(f"--exclude-table-data=*.{table}" for table in WITHOUT_ROWS),
     ]
     programs.read_from(command, programs.environment(url), take)

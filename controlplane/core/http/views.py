@@ -18,8 +18,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.core.actors import Actor
-from controlplane.core.blockers import retry_if_ended
 from controlplane.core.clock import db_now
+from controlplane.core.ended_sessions import retry_if_ended
 from controlplane.core.http import columns, rendering
 from controlplane.core.http.fields import Filters, MutationBody
 from controlplane.core.http.pagination import CursorPages, Page

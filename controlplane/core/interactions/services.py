@@ -10,8 +10,8 @@ from controlplane.accounts.people import services as people
 from controlplane.accounts.people.models import User
 from controlplane.core import retention
 from controlplane.core.actors import Actor
-from controlplane.core.blockers import retry_if_ended
 from controlplane.core.clock import db_now
+from controlplane.core.ended_sessions import retry_if_ended
 from controlplane.core.errors import DomainError, InvalidInput, Unavailable
 from controlplane.core.interactions import actions, hurry
 from controlplane.core.interactions.actions import Press
