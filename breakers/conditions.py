@@ -17,8 +17,9 @@ from breakers import turns
 from breakers.models import BreakerState, Probe, Service
 from breakers.states import troubled
 from breakers.states.troubled import Troubled
-from controlplane.core.degradation import levels, services
-from controlplane.core.degradation.levels import Cause
+from controlplane.core import degradation_levels as levels
+from controlplane.core.degradation import services
+from controlplane.core.degradation_levels import Cause
 
 MAX_CAUSES = 50
 HALF = 0.5

@@ -9,7 +9,6 @@ from typing import Any
 
 import structlog
 
-from controlplane.core.degradation.levels import picture
 from controlplane.core.errors import DomainError
 from controlplane.core.live.hub import Hub
 from controlplane.core.live.visitors import Headers, Visitor
@@ -19,6 +18,7 @@ from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.state import State
 
 from .accounts.people import socket_sessions as sessions
+from .core.degradation_levels import picture
 from .core.live import topics
 
 GOODBYE_SECONDS = 1.5

@@ -13,8 +13,9 @@ from django.db import DatabaseError, InterfaceError, connection
 from django.db.migrations.executor import MigrationExecutor
 
 from controlplane.core import broker, heartbeats
-from controlplane.core.degradation.levels import READ_ONLY_SQL, Cause
 from controlplane.core.threads import Bounded
+
+from .degradation_levels import READ_ONLY_SQL, Cause
 
 DATABASE_SECONDS = 1.5
 RESTORE_MARK = "core_restoring"

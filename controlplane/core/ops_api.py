@@ -12,8 +12,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from controlplane.core.degradation import levels, services
 from controlplane.core.http.views import ApiView
+
+from . import degradation_levels as levels
+from .degradation import services
 
 
 class DegradationEffectShape(serializers.Serializer[Any]):

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from controlplane.core import problem, wire
-from controlplane.core.degradation.levels import picture
+from controlplane.core.degradation_levels import picture
 from controlplane.core.errors import DomainError, Unavailable
 from controlplane.dataplane import marks
 from controlplane.dataplane.compression import Header

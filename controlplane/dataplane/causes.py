@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from controlplane.core.degradation.levels import CRITICAL, DEGRADED, EMERGENCY, Cause
+from controlplane.core.degradation_levels import CRITICAL, DEGRADED, EMERGENCY, Cause
 
 _NAMES = frozenset(each.name for each in fields(Cause))
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from psycopg import AsyncConnection, AsyncCursor, sql
 
-from controlplane.core.degradation.levels import READ_ONLY_SQL
+from controlplane.core.degradation_levels import READ_ONLY_SQL
 from controlplane.core.roles import SCOPES_OF, Role
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.credentials import Credential, TokenTable

@@ -8,7 +8,7 @@ import errno
 import os
 from pathlib import Path
 
-from controlplane.core.degradation.levels import CRITICAL, DEGRADED, Cause
+from controlplane.core.degradation_levels import CRITICAL, DEGRADED, Cause
 from controlplane.dataplane.state import State
 
 LOOK_SECONDS = 3.0

@@ -2,7 +2,7 @@
 
 from html import escape
 
-from controlplane.core.degradation.levels import picture
+from controlplane.core.degradation_levels import picture
 from controlplane.dataplane.answers import Answer, present_picture
 from controlplane.dataplane.state import State
 

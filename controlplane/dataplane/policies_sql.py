@@ -14,7 +14,7 @@ import structlog
 from psycopg import AsyncCursor
 
 from controlplane.core.canonical import timestamp
-from controlplane.core.degradation.levels import Cause
+from controlplane.core.degradation_levels import Cause
 from controlplane.dataplane import causes
 from controlplane.dataplane.database import BEGIN, HEAD, Connection, head_in
 from controlplane.dataplane.head import Head

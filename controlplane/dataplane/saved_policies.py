@@ -9,7 +9,7 @@ from uuid import UUID
 import orjson
 
 from controlplane.core.canonical import timestamp
-from controlplane.core.degradation.levels import Cause, plain
+from controlplane.core.degradation_levels import Cause, plain
 from controlplane.dataplane import signed
 from controlplane.dataplane.causes import cause
 from controlplane.dataplane.policies import Policies, Policy

@@ -14,7 +14,7 @@ from email.utils import formatdate
 from functools import lru_cache
 from uuid import UUID
 
-from controlplane.core.degradation.levels import READ_ONLY, Cause
+from controlplane.core.degradation_levels import READ_ONLY, Cause
 from controlplane.core.histograms import Histogram
 from controlplane.dataplane.compression import Header
 from controlplane.dataplane.credentials import TokenTable

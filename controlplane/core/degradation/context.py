@@ -4,8 +4,10 @@ from django.db import DatabaseError, InterfaceError
 from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
 
-from controlplane.core.degradation import levels, services
+from controlplane.core import degradation_levels as levels
 from controlplane.core.degradation.services import Degraded
+
+from . import services
 
 NOTHING_SAID = Degraded(levels.NORMAL, (), None)
 WITHOUT_DATABASE = Degraded(levels.EMERGENCY, (levels.POSTGRESQL,), None)

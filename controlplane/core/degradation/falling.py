@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from controlplane.core.canonical import timestamp
-from controlplane.core.degradation.levels import Cause
+from controlplane.core.degradation_levels import Cause
 
 HELD = timedelta(seconds=60)
 """A cause stands for so long after it was last reported, and at its level as long."""

@@ -13,15 +13,17 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.expressions import RawSQL
 
+from controlplane.core import degradation_levels as levels
 from controlplane.core import health
 from controlplane.core.actors import Actor, system
 from controlplane.core.audit import services as audit
-from controlplane.core.degradation import falling, levels
-from controlplane.core.degradation.levels import Cause
 from controlplane.core.degradation.models import Degradation
+from controlplane.core.degradation_levels import Cause
 from controlplane.core.live import notes
 from controlplane.core.outbox import services as outbox
 from controlplane.core.wake import wake
+
+from . import falling
 
 SUBJECT = "degradation"
 EVENT = "degradation.changed"

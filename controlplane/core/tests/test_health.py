@@ -11,7 +11,7 @@ import pytest
 from django.db import connection, connections
 
 from controlplane.core import health, heartbeats
-from controlplane.core.degradation.levels import CRITICAL, Cause
+from controlplane.core.degradation_levels import CRITICAL, Cause
 from controlplane.core.models import Heartbeat
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -10,7 +10,7 @@ from uuid import UUID
 import orjson
 from hypothesis import strategies as st
 
-from controlplane.core.degradation.levels import Cause
+from controlplane.core.degradation_levels import Cause
 from controlplane.dataplane.credentials import Credential
 from controlplane.dataplane.disk import Disk, PoliciesDisk, Saved, SavedPolicies, signing_key
 from controlplane.dataplane.policies import Policies, Policy

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
-from controlplane.core.degradation.levels import READ_ONLY, Cause, judge, plain
 from controlplane.core.degradation.models import Degradation
+from controlplane.core.degradation_levels import READ_ONLY, Cause, judge, plain
 from controlplane.dataplane import answers, keeper, landing
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.tests.conftest import Following

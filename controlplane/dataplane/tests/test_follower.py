@@ -11,8 +11,8 @@ import pytest
 from django.db import connection, transaction
 
 from breakers.models import Dependency, Override, Registry
-from controlplane.core.degradation.levels import Cause, plain
 from controlplane.core.degradation.models import Degradation
+from controlplane.core.degradation_levels import Cause, plain
 from controlplane.dataplane.tests.conftest import POLL_SECONDS, Following
 from controlplane.dataplane.tests.lines import until
 from controlplane.dataplane.tests.test_config_following import NOW, change, override, version
