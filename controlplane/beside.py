@@ -17,7 +17,7 @@ from controlplane.dataplane.credentials import authenticate
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.state import State
 
-from .accounts.people import socket_sessions as sessions
+from .accounts.authentication import socket_sessions as sessions
 from .core.degradation_levels import picture
 from .core.live import topics
 

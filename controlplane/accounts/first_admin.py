@@ -7,10 +7,11 @@ from datetime import datetime
 from django.db import transaction
 
 from controlplane.accounts.people import services as people
-from controlplane.accounts.people.models import User
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.provision import ACTOR, lock
 from controlplane.core.roles import Role
+
+from .models.people import User
 
 ADMIN = "admin"
 

@@ -1,7 +1,7 @@
 """The accounts' pages."""
 
 from controlplane.accounts.authentication import urls as authentication
-from controlplane.accounts.people import urls as people
+from controlplane.accounts.pages import urls as pages
 from controlplane.accounts.tokens import urls as tokens
 
-urlpatterns = [*authentication.urlpatterns, *people.urlpatterns, *tokens.urlpatterns]
+urlpatterns = [*authentication.urlpatterns, *pages.urlpatterns, *tokens.urlpatterns]

@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
 from switches.tests.screens import browser as client_of
 
 FLAGS = (

@@ -11,7 +11,7 @@ from django.conf import settings
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
 from controlplane.core.wire import LIVE_CHANNEL
 from controlplane.dataplane.tests.lines import Line
 from controlplane.dataplane.tests.processes import Server

@@ -6,9 +6,9 @@ from datetime import timedelta
 import httpx
 import pytest
 
+from controlplane.accounts.models.tokens import Token
 from controlplane.accounts.people import services as people
 from controlplane.accounts.tokens import services as tokens
-from controlplane.accounts.tokens.models import Token
 from controlplane.core.actors import system
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person, token_text

@@ -12,10 +12,10 @@ import pytest
 from django.conf import settings
 from django.db import connection
 
+from controlplane.accounts.models.tokens import Token
 from controlplane.accounts.people import services as people
 from controlplane.accounts.people import sessions
 from controlplane.accounts.tokens import services as tokens
-from controlplane.accounts.tokens.models import Token
 from controlplane.core.actors import system
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person, token_text

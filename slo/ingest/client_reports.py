@@ -6,7 +6,7 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.models import QuerySet
 
-from controlplane.accounts.tokens.models import Token
+from controlplane.accounts.models.tokens import Token
 from controlplane.core.instances.exports import load_counted_slos
 from slo.arithmetic.boots import PRESENCE_BOOT
 from slo.models import Delayed, Reported

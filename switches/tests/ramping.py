@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
 from controlplane.core.clock import db_now
 from controlplane.core.jobs import engine
 from controlplane.core.jobs.models import JobStep

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.test import Client
 
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
 from controlplane.core.actors import system
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import browser_of, person

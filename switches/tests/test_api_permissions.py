@@ -2,8 +2,8 @@
 
 import pytest
 
-from controlplane.accounts.people.models import User
-from controlplane.accounts.tokens.models import Token
+from controlplane.accounts.models.people import User
+from controlplane.accounts.models.tokens import Token
 from controlplane.core.http.tests.callers import Api, as_role, person, token_text
 from controlplane.core.roles import ALL_SCOPES
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from django.db import IntegrityError, connection, transaction
 
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
 from controlplane.accounts.tokens import services as tokens
 from controlplane.core.actors import Actor, system
 from controlplane.core.approvals import services as approvals

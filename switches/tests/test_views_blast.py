@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from switches.tests.screens import DIALOG, REASON, Tags, browser, browser_as, engaged, page, text

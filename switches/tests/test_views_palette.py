@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import resolve
 
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from controlplane.core.palette import registry as sources

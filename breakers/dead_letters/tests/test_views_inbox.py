@@ -10,7 +10,7 @@ from django.urls import reverse
 from breakers.dead_letters.models import Gap, LetterServer, LetterStream
 from breakers.dead_letters.monitoring import alarms, indexer
 from breakers.dead_letters.removals import actions
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from switches.tests.screens import PART, browser, page, text

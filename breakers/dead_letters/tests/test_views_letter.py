@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from breakers.dead_letters.letters import packing
 from breakers.dead_letters.models import Departure, LetterStream, Replay
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.http.tests.callers import person

@@ -10,8 +10,8 @@ from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
+from controlplane.accounts.models.people import User
 from controlplane.accounts.people import sessions
-from controlplane.accounts.people.models import User
 from controlplane.core import sealing
 from controlplane.core.clock import db_now
 from controlplane.core.http import confirmation

@@ -9,8 +9,8 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import transaction
 
+from controlplane.accounts.models.people import User
 from controlplane.accounts.people import services as people
-from controlplane.accounts.people.models import User
 from controlplane.core.actors import system
 from controlplane.core.errors import Conflict, Forbidden
 from controlplane.core.roles import Role

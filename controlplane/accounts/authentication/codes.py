@@ -13,7 +13,7 @@ from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
 from django.db import transaction
 from django.utils.crypto import constant_time_compare
 
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
 from controlplane.core import sealing
 from controlplane.core.errors import TooManyRequests
 

@@ -9,8 +9,8 @@ from allauth.mfa.totp.internal.auth import TOTP
 from django.conf import settings
 from django.db import transaction
 
+from controlplane.accounts.models.people import User
 from controlplane.accounts.people import sessions
-from controlplane.accounts.people.models import User
 from controlplane.core.actors import Actor
 from controlplane.core.errors import Conflict, NotFound
 

@@ -9,7 +9,7 @@ import hashlib
 from allauth.socialaccount.models import SocialAccount
 from django.conf import settings
 
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
 
 MAX_SUBJECT_LENGTH = 191  # What the column takes; OpenID allows 255.
 

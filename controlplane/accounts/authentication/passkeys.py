@@ -12,7 +12,7 @@ from django.core.exceptions import ValidationError
 from fido2.utils import websafe_encode
 from fido2.webauthn import RegistrationResponse
 
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
 from controlplane.core.errors import InvalidInput
 
 MAX_ANSWER_LENGTH = 20_000  # Characters of a browser's answer.

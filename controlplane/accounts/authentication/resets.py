@@ -15,8 +15,8 @@ from django.urls import reverse
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 
+from controlplane.accounts.models.people import User
 from controlplane.accounts.people import services as people
-from controlplane.accounts.people.models import User
 from controlplane.core.actors import Actor
 from controlplane.core.errors import Conflict
 from controlplane.core.outbox import late

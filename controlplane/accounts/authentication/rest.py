@@ -8,7 +8,7 @@ from rest_framework.authentication import BaseAuthentication, CSRFCheck
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
 from controlplane.accounts.tokens import lookup
 from controlplane.accounts.tokens import services as tokens
 from controlplane.accounts.tokens.lookup import KnownToken

@@ -23,7 +23,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.utils.cache import add_never_cache_headers
 
-from controlplane.accounts.people.models import BrowserSession, User
+from controlplane.accounts.models.people import BrowserSession, User
 from controlplane.accounts.people.session_store import SessionStore
 from controlplane.core.errors import TooManyRequests
 from controlplane.core.http.requests import client_ip, network_of

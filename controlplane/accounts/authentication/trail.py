@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db import transaction
 from django.http import HttpRequest
 
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 

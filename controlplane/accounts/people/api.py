@@ -7,6 +7,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 
+from controlplane.accounts.models.people import User
 from controlplane.core.actors import Actor
 from controlplane.core.canonical import timestamp
 from controlplane.core.errors import NotFound
@@ -18,7 +19,6 @@ from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from controlplane.core.roles import Role
 
 from . import services
-from .models import User
 
 ROLES = [role.value for role in Role]
 

@@ -5,12 +5,11 @@ from typing import Any
 
 from django.db.models import Exists
 
-from controlplane.accounts.tokens.models import Token
+from controlplane.accounts.models.people import BrowserSession, User
+from controlplane.accounts.models.tokens import Token
 from controlplane.core.actors import Actor
 from controlplane.core.errors import Forbidden
 from controlplane.core.roles import POWERS_OF, SCOPES_OF, Power, Role
-
-from .models import BrowserSession, User
 
 MAX_HOLDERS = 5
 MAX_APPROVERS = 10

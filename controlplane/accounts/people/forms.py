@@ -8,10 +8,9 @@ from zoneinfo import available_timezones
 from django import forms
 from django.contrib.auth.forms import AuthenticationForm, UsernameField
 
+from controlplane.accounts.models.people import User
 from controlplane.core.changes import RuleForm
 from controlplane.core.roles import Role
-
-from .models import User
 
 # Aliases such as `US/Pacific` or `GB` stay valid, but nobody has to scroll past them.
 REGIONS = (

@@ -7,15 +7,15 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import F
 
+from controlplane.accounts.models.people import User
+from controlplane.accounts.models.tokens import Token
 from controlplane.accounts.tokens import services as tokens
-from controlplane.accounts.tokens.models import Token
 from controlplane.core.actors import Actor
 from controlplane.core.approvals.models import Approval
 from controlplane.core.errors import InvalidInput
 from controlplane.core.roles import SCOPES_OF, Role
 
 from . import services, sessions
-from .models import User
 
 SHOWN = 50
 

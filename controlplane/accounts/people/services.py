@@ -8,7 +8,8 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q
 from django.utils.crypto import constant_time_compare
 
-from controlplane.accounts.tokens.models import Credentials
+from controlplane.accounts.models.people import User
+from controlplane.accounts.models.tokens import Credentials
 from controlplane.core import wake
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
@@ -17,7 +18,6 @@ from controlplane.core.roles import Role
 from controlplane.core.values import require_readable
 
 from . import sessions
-from .models import User
 
 CHANGEABLE = ("display_name", "email", "slack_user_id", "role", "time_zone", "is_active")
 _ADMINS = Q(role=Role.ADMIN, is_active=True)

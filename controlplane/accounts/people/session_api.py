@@ -10,6 +10,7 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
+from controlplane.accounts.models.people import BrowserSession, User
 from controlplane.core.actors import Actor
 from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
@@ -23,7 +24,6 @@ from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from controlplane.core.roles import Power
 
 from . import devices, sessions
-from .models import BrowserSession, User
 
 
 class IsPerson(BasePermission):

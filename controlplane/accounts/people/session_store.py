@@ -16,9 +16,8 @@ from django.db.models import F
 from django.db.models.functions import Least
 from django.utils import timezone
 
+from controlplane.accounts.models.people import BrowserSession
 from controlplane.core.http.requests import session_digest
-
-from .models import BrowserSession
 
 SEEN_EVERY = timedelta(minutes=1)
 MAX_AGENT_LENGTH = 300

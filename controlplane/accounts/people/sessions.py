@@ -6,12 +6,12 @@ import structlog
 from django.db import transaction
 from django.http import HttpRequest
 
+from controlplane.accounts.models.people import BrowserSession, User
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import NotFound
 from controlplane.core.http.requests import session_digest
 
-from .models import BrowserSession, User
 from .session_store import SessionStore
 
 log = structlog.get_logger(__name__)

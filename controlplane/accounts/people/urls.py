@@ -1,10 +1,10 @@
-"""Paths of people and of their sessions."""
+"""API paths of people and of their sessions."""
 
-from django.urls import URLPattern, path
+from django.urls import URLPattern
 
 from controlplane.core.http.routes import both_forms
 
-from . import admin_views, api, session_api, session_views, views
+from . import api, session_api
 
 api_urlpatterns: list[URLPattern] = [
     *both_forms("users/", api.UserList.as_view(), name="api-users"),
@@ -14,19 +14,4 @@ api_urlpatterns: list[URLPattern] = [
     *both_forms(
         "sessions/<str:session_id>/", session_api.SessionView.as_view(), name="api-session"
     ),
-]
-urlpatterns: list[URLPattern] = [
-    path("preferences/", views.preferences, name="preferences"),
-    path("preferences/sessions/", session_views.sessions_page, name="sessions_page"),
-    path("preferences/sessions/end/", session_views.end, name="session_end"),
-    path("theme/", views.theme, name="theme"),
-    path("people/", admin_views.people_page, name="people_page"),
-    path("people/new/", admin_views.new, name="person_new"),
-    path("people/<int:user_id>/", admin_views.person_page, name="person_page"),
-    path("people/<int:user_id>/change/", admin_views.change, name="person_change"),
-    path("people/<int:user_id>/deactivate/", admin_views.deactivate, name="person_deactivate"),
-    path("people/<int:user_id>/activate/", admin_views.activate, name="person_activate"),
-    path("people/<int:user_id>/sessions/", admin_views.end_sessions, name="person_sessions"),
-    path("people/<int:user_id>/factors/", admin_views.reset_factors, name="person_factors"),
-    path("people/<int:user_id>/link/", admin_views.reset_link, name="person_link"),
 ]

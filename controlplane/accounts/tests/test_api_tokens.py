@@ -2,7 +2,7 @@
 
 import pytest
 
-from controlplane.accounts.tokens.models import Token
+from controlplane.accounts.models.tokens import Token
 from controlplane.core.http.tests.callers import Api, as_role, person, with_token
 from controlplane.core.idempotency.models import IdempotencyKey
 

@@ -3,7 +3,7 @@
 import pytest
 from django.test import Client
 
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.http.tests.callers import Api, as_role, at_once, person, with_token
 from controlplane.core.idempotency.models import IdempotencyKey

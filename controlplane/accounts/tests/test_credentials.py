@@ -6,9 +6,9 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from controlplane.accounts.models.tokens import Token
 from controlplane.accounts.people import services as people
 from controlplane.accounts.tokens import services as tokens
-from controlplane.accounts.tokens.models import Token
 from controlplane.core.actors import system
 from controlplane.core.http.tests.callers import (
     MODEL_BACKEND,

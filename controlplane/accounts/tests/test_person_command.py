@@ -12,8 +12,8 @@ from django.test import Client
 
 from controlplane.accounts.management.commands import person
 from controlplane.accounts.management.commands.person import Command
-from controlplane.accounts.people.models import BrowserSession, User
-from controlplane.accounts.tokens.models import Token
+from controlplane.accounts.models.people import BrowserSession, User
+from controlplane.accounts.models.tokens import Token
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import MODEL_BACKEND, token_text

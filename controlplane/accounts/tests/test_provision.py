@@ -10,8 +10,8 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.utils import timezone
 
+from controlplane.accounts.models.people import User
 from controlplane.accounts.people import services as people
-from controlplane.accounts.people.models import User
 from controlplane.core import provision
 from controlplane.core.actors import system
 from controlplane.core.audit.models import AuditEntry

@@ -2,8 +2,8 @@
 
 import pytest
 
+from controlplane.accounts.models.people import User
 from controlplane.accounts.people import services
-from controlplane.accounts.people.models import User
 from controlplane.core.actors import system
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now

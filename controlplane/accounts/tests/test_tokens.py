@@ -6,10 +6,10 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
+from controlplane.accounts.models.people import User
+from controlplane.accounts.models.tokens import Credentials, Token
 from controlplane.accounts.people import services as people
-from controlplane.accounts.people.models import User
 from controlplane.accounts.tokens import services
-from controlplane.accounts.tokens.models import Credentials, Token
 from controlplane.core.actors import system
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now

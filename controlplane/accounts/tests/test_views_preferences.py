@@ -2,7 +2,7 @@
 
 import pytest
 
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.http.tests.callers import signed_in
 

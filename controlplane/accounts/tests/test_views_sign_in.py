@@ -7,7 +7,7 @@ import time_machine
 from django.conf import settings
 from django.test import Client
 
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
 from controlplane.core import wake
 from controlplane.core.audit.models import AuditEntry
 

@@ -6,7 +6,8 @@ from typing import Any
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
+from controlplane.accounts.models.tokens import Token
 from controlplane.core import durations
 from controlplane.core.actors import Actor
 from controlplane.core.canonical import timestamp
@@ -19,7 +20,6 @@ from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from controlplane.core.roles import ALL_SCOPES
 
 from . import services
-from .models import Token
 
 
 class TokenShape(serializers.Serializer[Token]):

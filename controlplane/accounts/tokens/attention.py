@@ -5,10 +5,9 @@ from datetime import datetime, timedelta
 
 from django.db.models import QuerySet
 
+from controlplane.accounts.models.tokens import Token
 from controlplane.core.instances.models import Instance
 from controlplane.core.page_registry import Waiting
-
-from .models import Token
 
 SHOWN_FOR = timedelta(minutes=15)
 MAX_INSTANCES = 500

@@ -6,7 +6,7 @@ from typing import Any
 
 from django import forms
 
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
 from controlplane.core.changes import RuleForm
 
 from .scopes import AREAS

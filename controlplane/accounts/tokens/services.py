@@ -11,7 +11,8 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.db.models.functions import Now
 
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
+from controlplane.accounts.models.tokens import Token
 from controlplane.core import wake
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
@@ -20,7 +21,6 @@ from controlplane.core.roles import ALL_SCOPES, SCOPES_OF, Role
 from controlplane.core.values import require_readable
 
 from .lookup import KnownToken
-from .models import Token
 
 PREFIX_ALPHABET = string.ascii_lowercase + string.digits
 PREFIX_LENGTH = 10

@@ -12,8 +12,9 @@ from django.shortcuts import render
 from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_GET, require_http_methods
 
-from controlplane.accounts.people.models import User
-from controlplane.accounts.people.requests import UserRequest
+from controlplane.accounts.models.people import User
+from controlplane.accounts.models.tokens import Token
+from controlplane.accounts.requests import UserRequest
 from controlplane.core.actors import Actor
 from controlplane.core.browser import done_at, show, signed_in
 from controlplane.core.clock import db_now
@@ -24,7 +25,6 @@ from controlplane.core.roles import SCOPES_OF, Power, Role
 
 from . import services
 from .forms import HandOverForm, NewTokenForm, RevokeForm
-from .models import Token
 from .scopes import AREAS
 
 PAGE = "/tokens/"

@@ -6,8 +6,8 @@ import structlog
 from django.db import connection, transaction
 
 from controlplane.accounts.authentication import factors
+from controlplane.accounts.models.people import User
 from controlplane.accounts.people import services as people
-from controlplane.accounts.people.models import User
 from controlplane.core import retention
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now

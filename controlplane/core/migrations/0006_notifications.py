@@ -4,7 +4,7 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
-import controlplane.accounts.people.models
+import controlplane.accounts.models.people
 
 
 class Migration(migrations.Migration):
@@ -158,7 +158,7 @@ class Migration(migrations.Migration):
                     models.CharField(
                         default="UTC",
                         max_length=64,
-                        validators=[controlplane.accounts.people.models.known_time_zone],
+                        validators=[controlplane.accounts.models.people.known_time_zone],
                     ),
                 ),
                 ("created_at", models.DateTimeField()),

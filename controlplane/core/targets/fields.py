@@ -9,7 +9,7 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 
-from controlplane.accounts.people.models import User, known_time_zone
+from controlplane.accounts.models.people import User, known_time_zone
 from controlplane.core.errors import InvalidInput
 from controlplane.core.outbox.transports import registry
 from controlplane.core.outbox.transports.base import Transport

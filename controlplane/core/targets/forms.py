@@ -8,8 +8,8 @@ from typing import Any, cast
 from django import forms
 from django.utils import timezone
 
+from controlplane.accounts.models.people import User
 from controlplane.accounts.people.forms import zone_choices
-from controlplane.accounts.people.models import User
 from controlplane.core import clock
 from controlplane.core.changes import RuleForm
 from controlplane.core.message_templates import MESSAGE_TEMPLATES

@@ -3,7 +3,7 @@
 from django.db import models
 from django.db.models import Q
 
-from controlplane.accounts.people.models import known_time_zone
+from controlplane.accounts.models.people import known_time_zone
 from controlplane.core import sealing
 
 SECRET_PREFIX = "whsec_"  # noqa: S105 - what a secret begins with

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from django.db.models import Q, QuerySet
 
+from controlplane.accounts.models.people import User
 from controlplane.accounts.people.leaving import Duties
-from controlplane.accounts.people.models import User
 from controlplane.core.targets.models import EscalationStep, OnCallMember, Route, Target
 
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
 from controlplane.core.approvals import services
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 import pytest
 from django.db import connection
 
+from controlplane.accounts.models.tokens import Token
 from controlplane.accounts.people import services as people
 from controlplane.accounts.tokens import services as tokens
-from controlplane.accounts.tokens.models import Token
 from controlplane.core.actors import Actor, system
 from controlplane.core.audit import api, chain
 from controlplane.core.audit import services as audit

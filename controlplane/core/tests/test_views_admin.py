@@ -8,7 +8,7 @@ from django.contrib import admin
 from django.contrib.admin.checks import check_admin_app
 
 from controlplane.accounts.models import Token
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.http import confirmation
 from controlplane.core.http.tests.callers import as_role, person, token_text

@@ -13,9 +13,9 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
 
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
+from controlplane.accounts.models.tokens import Token
 from controlplane.accounts.tokens import services as tokens
-from controlplane.accounts.tokens.models import Token
 from controlplane.core import wake
 from controlplane.core.actors import system
 from controlplane.core.roles import Role

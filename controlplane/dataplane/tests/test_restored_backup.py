@@ -3,7 +3,7 @@
 from django.db import connection, transaction
 from django.utils import timezone
 
-from controlplane.accounts.tokens.models import Token
+from controlplane.accounts.models.tokens import Token
 from controlplane.core.actors import system
 from controlplane.dataplane.tests.conftest import POLL_SECONDS, Following
 from controlplane.dataplane.tests.lines import until

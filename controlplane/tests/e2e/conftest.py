@@ -8,7 +8,7 @@ from django.urls import resolve
 from playwright.sync_api import Browser
 
 from breakers.dead_letters.tests.heaps import heap
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
 from controlplane.core.http.tests.callers import person
 from controlplane.tests.browser import Desks
 from controlplane.tests.e2e import world

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from django.urls import Resolver404, resolve, reverse
 
 from breakers.dead_letters.models import Departure
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
 from controlplane.core.jobs.models import Job
 from switches.models import Ramp
 from switches.tests.screens import browser

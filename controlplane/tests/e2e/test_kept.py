@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
 from controlplane.core.http.tests.callers import person
 from slo.models import Slo
 from switches.models import Episode

@@ -12,7 +12,7 @@ from breakers.dead_letters.tests.heaps import heap
 from breakers.models import Override
 from breakers.services import overrides
 from breakers.tests.house import dependency, reports
-from controlplane.accounts.tokens.models import Token
+from controlplane.accounts.models.tokens import Token
 from controlplane.core.approvals.models import Approval
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person

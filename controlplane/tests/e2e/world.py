@@ -10,7 +10,7 @@ from breakers.dead_letters.removals import actions as acting
 from breakers.dead_letters.tests.heaps import Heap
 from breakers.services import overrides
 from breakers.tests.house import dependency, minute, reports
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person, token_text

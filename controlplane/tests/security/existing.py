@@ -12,8 +12,8 @@ from breakers.dead_letters.removals import actions
 from breakers.dead_letters.tests.heaps import Heap
 from breakers.models import Service
 from breakers.services import overrides
-from controlplane.accounts.people.models import BrowserSession, User
-from controlplane.accounts.tokens.models import Token
+from controlplane.accounts.models.people import BrowserSession, User
+from controlplane.accounts.models.tokens import Token
 from controlplane.core.actors import Actor
 from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 from breakers.dead_letters.tests.heaps import Heap
 from breakers.tests.house import dependency, reports
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
 from controlplane.core.actors import system
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person, token_text

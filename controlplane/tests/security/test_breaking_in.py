@@ -7,9 +7,9 @@ from django.test import Client, RequestFactory
 
 from controlplane.accounts.authentication import throttle
 from controlplane.accounts.authentication.tests.people import PASSWORD, kim
-from controlplane.accounts.people.models import BrowserSession, User
+from controlplane.accounts.models.people import BrowserSession, User
+from controlplane.accounts.models.tokens import Token
 from controlplane.accounts.tokens import services as tokens
-from controlplane.accounts.tokens.models import Token
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now

@@ -25,7 +25,7 @@ HARMLESS = {
         "token"
     },  # With a word that is no token.
     "controlplane/dataplane/contests.py": {"token_id"},  # The number of a row.
-    "controlplane/accounts/people/socket_sessions.py": {"password"},  # Two rows of the database.
+    "controlplane/accounts/authentication/socket_sessions.py": {"password"},  # Of two rows.
 }
 
 
@@ -102,7 +102,7 @@ def test_no_secret_is_compared_with_an_equals_sign():
         "controlplane/accounts/authentication/codes.py",
         "controlplane/accounts/authentication/provider.py",
         "controlplane/core/interactions/signatures.py",
-        "controlplane/accounts/people/socket_sessions.py",
+        "controlplane/accounts/authentication/socket_sessions.py",
         "controlplane/dataplane/signed.py",
     ],
 )

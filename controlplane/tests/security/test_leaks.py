@@ -8,7 +8,7 @@ from controlplane.accounts.authentication.tests.conftest import provider, server
 from controlplane.accounts.authentication.tests.fake_provider import SECRET
 from controlplane.accounts.authentication.tests.people import code, first_step, kim
 from controlplane.accounts.authentication.tests.test_provider import sign_in
-from controlplane.accounts.people.models import BrowserSession
+from controlplane.accounts.models.people import BrowserSession
 from controlplane.accounts.people.session_store import SessionStore
 from controlplane.core.http.tests.callers import browser_of, person, signed_in, token_text
 from controlplane.core.targets.models import Target

@@ -13,7 +13,7 @@ import schemathesis
 
 from breakers.dead_letters.tests.heaps import heap
 from breakers.tests.house import dependency
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
 from controlplane.core.clock import db_now
 from controlplane.core.http.document import representation
 from controlplane.core.http.tests.callers import person, token_text

@@ -8,11 +8,11 @@ import pytest
 from django.db import connection, transaction
 
 from controlplane.accounts.authentication import factors
+from controlplane.accounts.models.people import BrowserSession, User
+from controlplane.accounts.models.tokens import Token
 from controlplane.accounts.people import leaving, sessions
 from controlplane.accounts.people import services as people
-from controlplane.accounts.people.models import BrowserSession, User
 from controlplane.accounts.tokens import services as tokens
-from controlplane.accounts.tokens.models import Token
 from controlplane.core.actors import system
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from django.test import Client
 
 from breakers.dead_letters.tests.heaps import Heap
-from controlplane.accounts.people.models import BrowserSession, User
+from controlplane.accounts.models.people import BrowserSession, User
 from controlplane.core.approvals.models import Approval
 from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now

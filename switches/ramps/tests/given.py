@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
 from controlplane.core.actors import Actor, system
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.gates import services as gates

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role, person, signed_in, with_token
 from controlplane.core.outbox.models import Attempt, OutboxMessage

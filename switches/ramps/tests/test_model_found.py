@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.jobs import claims, engine, kinds
 from controlplane.core.jobs.models import Job, JobStep

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db import transaction
 
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
 from controlplane.core import page_registry as sections
 from controlplane.core.actors import system
 from controlplane.core.audit import services as audit

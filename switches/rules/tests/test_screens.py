@@ -2,7 +2,7 @@
 
 import pytest
 
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
 from controlplane.core.approvals.models import Approval
 from controlplane.core.http.tests.callers import person
 from switches.models import Episode, Rule

@@ -5,7 +5,7 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.accounts.authentication import factors
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
 from controlplane.core.actors import system
 
 PASSWORD = "correct-horse-9"

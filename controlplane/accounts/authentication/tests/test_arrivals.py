@@ -2,7 +2,7 @@
 
 import pytest
 
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
 
 from .people import kim
 from .test_provider import is_in, sign_in

@@ -8,7 +8,7 @@ import pytest
 from allauth.mfa.models import Authenticator
 from django.test import Client
 
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
 from controlplane.core.http.tests.callers import browser_of
 
 from .people import PASSWORD, first_step, kim

@@ -8,7 +8,7 @@ import pytest
 from allauth.socialaccount.models import SocialAccount
 from django.test import Client
 
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.http import confirmation
 

@@ -10,7 +10,7 @@ from django.test import Client
 
 from controlplane.accounts.authentication import resets
 from controlplane.accounts.authentication.views import resetting
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
 from controlplane.core.actors import system
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now

@@ -8,7 +8,7 @@ from django.core.management import call_command
 from django.test import Client
 
 from controlplane.accounts.authentication import codes
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
 from controlplane.core.audit.models import AuditEntry
 
 from .people import PASSWORD, code, first_step, kim, with_app

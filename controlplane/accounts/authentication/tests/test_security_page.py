@@ -6,7 +6,7 @@ import pytest
 from allauth.mfa.models import Authenticator
 
 from controlplane.accounts.authentication import factors
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.http import confirmation
 from controlplane.core.http.tests.callers import browser_of

@@ -7,7 +7,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
 from controlplane.accounts.authentication import factors, links, passkeys, throttle, trail
-from controlplane.accounts.people.requests import UserRequest
+from controlplane.accounts.requests import UserRequest
 from controlplane.core.browser import show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import DomainError, InvalidInput, TooManyRequests

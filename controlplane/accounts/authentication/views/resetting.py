@@ -16,7 +16,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
 from controlplane.accounts.authentication import resets, throttle
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict

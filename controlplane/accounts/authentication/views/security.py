@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from controlplane.accounts.authentication import codes, factors, links, passkeys, trail
 from controlplane.accounts.authentication.adapters import SecondFactorAdapter
-from controlplane.accounts.people.requests import UserRequest
+from controlplane.accounts.requests import UserRequest
 from controlplane.core import sealing
 from controlplane.core.browser import signed_in
 from controlplane.core.clock import db_now

@@ -21,9 +21,9 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from controlplane.accounts.authentication import codes, factors, passkeys, stages, throttle
+from controlplane.accounts.models.people import User
 from controlplane.accounts.people import sessions
 from controlplane.accounts.people.forms import SignInForm
-from controlplane.accounts.people.models import User
 from controlplane.core.clock import db_now
 from controlplane.core.errors import DomainError, InvalidInput, TooManyRequests
 from controlplane.core.http.permissions import actor_of

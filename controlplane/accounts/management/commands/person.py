@@ -11,9 +11,9 @@ from django.db import transaction
 from django.db.models import Case, When
 
 from controlplane.accounts.authentication import codes, factors, throttle
+from controlplane.accounts.models.people import User
 from controlplane.accounts.people import leaving
 from controlplane.accounts.people import services as people
-from controlplane.accounts.people.models import User
 from controlplane.core.audit import services as audit
 from controlplane.core.clock import db_now
 from controlplane.core.errors import NotFound

@@ -3,10 +3,10 @@
 from argparse import ArgumentParser
 from typing import Any
 
+from controlplane.accounts.models.people import User
+from controlplane.accounts.models.tokens import Token
 from controlplane.accounts.people import services as people
-from controlplane.accounts.people.models import User
 from controlplane.accounts.tokens import services as tokens
-from controlplane.accounts.tokens.models import Token
 from controlplane.core import durations
 from controlplane.core.clock import db_now
 from controlplane.core.errors import InvalidInput, NotFound

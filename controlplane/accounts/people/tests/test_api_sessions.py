@@ -3,7 +3,7 @@
 import pytest
 from django.conf import settings
 
-from controlplane.accounts.people.models import BrowserSession
+from controlplane.accounts.models.people import BrowserSession
 from controlplane.core.http import confirmation
 from controlplane.core.http.requests import session_digest
 from controlplane.core.http.tests.callers import Api, browser_of, person, with_token

@@ -3,9 +3,9 @@
 import pytest
 from playwright.sync_api import expect
 
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
+from controlplane.accounts.models.tokens import Token
 from controlplane.accounts.tokens import services as tokens
-from controlplane.accounts.tokens.models import Token
 from controlplane.core.http.tests.callers import person, token_text
 
 pytestmark = [pytest.mark.e2e, pytest.mark.django_db(transaction=True)]

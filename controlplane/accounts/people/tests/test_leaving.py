@@ -7,11 +7,11 @@ from functools import partial
 import pytest
 from django.test import Client
 
+from controlplane.accounts.models.people import BrowserSession, User
+from controlplane.accounts.models.tokens import Token
 from controlplane.accounts.people import leaving
 from controlplane.accounts.people import services as people
-from controlplane.accounts.people.models import BrowserSession, User
 from controlplane.accounts.tokens import services as tokens
-from controlplane.accounts.tokens.models import Token
 from controlplane.core.actors import system
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now

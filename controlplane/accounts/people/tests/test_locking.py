@@ -6,8 +6,8 @@ import pytest
 from django.db import connection, transaction
 
 from controlplane.accounts.authentication import factors, resets
+from controlplane.accounts.models.people import BrowserSession
 from controlplane.accounts.people import services as people
-from controlplane.accounts.people.models import BrowserSession
 from controlplane.core.actors import system
 from controlplane.core.audit import services as audit
 from controlplane.core.clock import db_now

@@ -6,9 +6,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from controlplane.accounts.models.people import BrowserSession, User
+from controlplane.accounts.models.tokens import Token
 from controlplane.accounts.people import services as people
-from controlplane.accounts.people.models import BrowserSession, User
-from controlplane.accounts.tokens.models import Token
 from controlplane.core.actors import system
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry

@@ -6,7 +6,7 @@ import pytest
 from django.conf import settings
 from django.utils import timezone
 
-from controlplane.accounts.people.models import BrowserSession
+from controlplane.accounts.models.people import BrowserSession
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.http.requests import session_digest
 from controlplane.core.http.tests.callers import browser_of, person

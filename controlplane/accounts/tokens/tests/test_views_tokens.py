@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
+from controlplane.accounts.models.tokens import Token
 from controlplane.accounts.tokens import scopes, services
-from controlplane.accounts.tokens.models import Token
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.http import confirmation

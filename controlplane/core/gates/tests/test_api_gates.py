@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
 from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
 from controlplane.core.gates.models import ExternalVerdict

@@ -13,7 +13,7 @@ from django.http import HttpResponse
 from django.test import Client
 from django.utils import timezone
 
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
 from controlplane.accounts.people.session_store import SessionStore
 from controlplane.accounts.tokens import services as tokens
 from controlplane.core.actors import system

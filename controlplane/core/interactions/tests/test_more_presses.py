@@ -4,7 +4,7 @@ import pytest
 import structlog
 from django.db import transaction
 
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
 from controlplane.core.approvals import reviews
 from controlplane.core.approvals.models import Approval
 from controlplane.core.clock import db_now

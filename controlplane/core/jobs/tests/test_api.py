@@ -173,7 +173,7 @@ def test_who_may_look_and_who_may_intervene():
 
 
 def reader_owner():
-    from controlplane.accounts.people.models import User
+    from controlplane.accounts.models.people import User
 
     return User.objects.get(username="token-owner")
 

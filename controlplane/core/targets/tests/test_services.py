@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from controlplane.accounts.people.models import User
+from controlplane.accounts.models.people import User
 from controlplane.core.actors import system
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now

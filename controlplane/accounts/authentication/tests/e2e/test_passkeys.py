@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from controlplane.accounts.authentication.tests.people import PASSWORD, code, kim, with_app
-from controlplane.accounts.people.models import BrowserSession
+from controlplane.accounts.models.people import BrowserSession
 from controlplane.accounts.people.session_store import SessionStore
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.http import confirmation

@@ -8,7 +8,8 @@ from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_K
 from django.db import connection
 from django.utils.crypto import constant_time_compare
 
-from controlplane.accounts.authentication import factors
+from controlplane.accounts.models.people import BrowserSession, User
+from controlplane.accounts.people.session_store import SessionStore
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Forbidden, Unauthenticated
 from controlplane.core.http.requests import session_digest
@@ -16,8 +17,7 @@ from controlplane.core.live import topics
 from controlplane.core.live.visitors import Session, Visitor
 from controlplane.core.roles import SCOPES_OF, Role
 
-from .models import BrowserSession, User
-from .session_store import SessionStore
+from . import factors
 
 _STANDING = """
     SELECT asked.key, s.session_data, u.password, u.role

@@ -7,15 +7,16 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
-from controlplane.accounts.authentication.tests.people import with_app
+from controlplane.accounts.authentication import socket_sessions as sessions
+from controlplane.accounts.models.people import BrowserSession
 from controlplane.accounts.people import services as people
-from controlplane.accounts.people import socket_sessions as sessions
-from controlplane.accounts.people.models import BrowserSession
 from controlplane.core.actors import system
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Forbidden, Unauthenticated
 from controlplane.core.http.tests.callers import MODEL_BACKEND, person
 from controlplane.core.live.visitors import session_key_of
+
+from .people import with_app
 
 pytestmark = pytest.mark.django_db
 

@@ -9,10 +9,9 @@ from django.core.paginator import Paginator
 from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 
 from controlplane.accounts.authentication.factors import SECOND
-from controlplane.accounts.tokens.models import Token
+from controlplane.accounts.models.people import User
+from controlplane.accounts.models.tokens import Token
 from controlplane.core.roles import Role
-
-from .models import User
 
 ON_A_PAGE = 50
 MAX_SEARCH_LENGTH = 200

@@ -11,7 +11,11 @@ from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from controlplane.accounts.authentication import factors, resets
-from controlplane.accounts.tokens.models import Token
+from controlplane.accounts.models.people import User
+from controlplane.accounts.models.tokens import Token
+from controlplane.accounts.people import leaving, services, sessions
+from controlplane.accounts.people.forms import ABOUT_ROLES, LeavingForm, NewPersonForm, PersonForm
+from controlplane.accounts.requests import UserRequest
 from controlplane.core.actors import Actor
 from controlplane.core.browser import done_at, show, signed_in
 from controlplane.core.clock import db_now
@@ -20,10 +24,8 @@ from controlplane.core.http.confirmation import require_fresh
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.roles import Power
 
-from . import finding, leaving, services, session_views, sessions
-from .forms import ABOUT_ROLES, LeavingForm, NewPersonForm, PersonForm
-from .models import User
-from .requests import UserRequest
+from . import people_search
+from . import sessions as session_pages
 
 TOKENS_SHOWN = 20
 
@@ -33,7 +35,7 @@ TOKENS_SHOWN = 20
 def people_page(request: UserRequest) -> HttpResponse:
     actor_of(request).require_power(Power.ADMINISTER)
     now = db_now()
-    return render(request, "core/people.html", {"now": now, **finding.page(request.GET, now)})
+    return render(request, "core/people.html", {"now": now, **people_search.page(request.GET, now)})
 
 
 @signed_in
@@ -41,7 +43,7 @@ def people_page(request: UserRequest) -> HttpResponse:
 def person_page(request: UserRequest, user_id: int) -> HttpResponse:
     actor_of(request).require_power(Power.ADMINISTER)
     person, now = _person(user_id), db_now()
-    rows, total = session_views.rows(person, request, now)
+    rows, total = session_pages.rows(person, request, now)
     tokens = Token.objects.usable(now).filter(owner=person)
     context = {
         "now": now,

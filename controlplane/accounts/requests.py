@@ -2,7 +2,7 @@
 
 from controlplane.core.browser import PersonRequest
 
-from .models import User
+from .models.people import User
 
 
 class UserRequest(PersonRequest):

@@ -7,15 +7,14 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET, require_POST
 
+from controlplane.accounts.models.people import BrowserSession, User
+from controlplane.accounts.people import devices, sessions
+from controlplane.accounts.people.session_store import ends_anyway
+from controlplane.accounts.requests import UserRequest
 from controlplane.core.browser import done_at, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.http.requests import session_digest
-
-from . import devices, sessions
-from .models import BrowserSession, User
-from .requests import UserRequest
-from .session_store import ends_anyway
 
 PAGE = "/preferences/sessions/"
 SHOWN = 50

@@ -10,13 +10,12 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from controlplane.accounts.authentication import throttle
 from controlplane.accounts.authentication.views.sign_in import note_failure
+from controlplane.accounts.people import services
+from controlplane.accounts.people.forms import PreferencesForm
+from controlplane.accounts.requests import UserRequest
 from controlplane.core.browser import signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.http.permissions import actor_of
-
-from . import services
-from .forms import PreferencesForm
-from .requests import UserRequest
 
 THEMES = {"light", "dark"}
 A_YEAR = 365 * 24 * 3600

@@ -1,6 +1,6 @@
 """The tables of accounts, gathered for Django; they keep core's label and names."""
 
-from controlplane.accounts.people.models import BrowserSession, User
-from controlplane.accounts.tokens.models import Credentials, Token
+from .people import BrowserSession, User
+from .tokens import Credentials, Token
 
 __all__ = ["BrowserSession", "Credentials", "Token", "User"]

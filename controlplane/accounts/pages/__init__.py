@@ -1,0 +1,1 @@
+"""Pages of people: the list, one person, preferences and sessions."""
