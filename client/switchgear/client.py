@@ -17,9 +17,9 @@ from switchgear.sli import SLI, Indicators
 from switchgear.status import Status
 
 if TYPE_CHECKING:
-    from switchgear.following.announcer import Callback
-    from switchgear.following.bootstrap import Source
-    from switchgear.following.patience import Patience
+    from switchgear.console.bootstrap import BootstrapSource
+    from switchgear.console.change_notifier import ChangeCallback
+    from switchgear.console.timings import Timings
     from switchgear.patterns.breaker import Breaker
     from switchgear.patterns.bulkhead import Bulkhead
     from switchgear.patterns.parameters import BulkheadParameters, Tier
@@ -55,7 +55,7 @@ class Switchgear:
         instance: str | None = None,
         state_dir: str | os.PathLike[str] | Literal["default"] | None = "default",
         force_engaged: Iterable[str] = (),
-        bootstrap: "Source | None" = None,
+        bootstrap: "BootstrapSource | None" = None,
         stream: bool = True,
         reports: bool = True,
         offline: bool = False,
@@ -63,12 +63,13 @@ class Switchgear:
     ) -> None:
         from pathlib import Path
 
+        from switchgear.console.bootstrap import Bootstrap
+        from switchgear.console.change_notifier import ChangeNotifier
+
         # All that a client needs is imported here and in `_wire`, before its threads start: if the
         # process forks while a thread imports a module, the child can never import it, because it
         # waits for a lock whose holder does not exist there.
         from switchgear.environment import FORCE_ENGAGED
-        from switchgear.following.announcer import Announcer
-        from switchgear.following.bootstrap import Bootstrap
         from switchgear.policies import policy as _policy  # noqa: F401
         from switchgear.policies.registry import Registry
         from switchgear.settings import Settings, default_state_dir, own_instance, read_forced
@@ -100,23 +101,23 @@ class Switchgear:
         self._memory = Memory(ConsoleClock(time or SystemTime()), self._settings.forced)
         self._bootstrap = Bootstrap(bootstrap, self._memory)
         self._indicators = Indicators()
-        self._announcer = Announcer(self._memory)
+        self._change_notifier = ChangeNotifier(self._memory)
         is_real = url is not None or time is None or isinstance(time, SystemTime)
         self._registry = Registry(self._memory.clock, ends_alone=is_real)
-        self._patience = self._make_patience()
+        self._timings = self._make_timings()
         self._closed = False
         if self._settings.is_plain:
             log.warning("switchgear: the token goes over the network unencrypted: url is http")
         if self._settings.forced:
             log.warning("switchgear: forced engaged: %s", ", ".join(sorted(self._settings.forced)))
         self._wire()
-        self._disk.restore(self._memory)
+        self._snapshot_cache.restore(self._memory)
         self._bootstrap.load()
         lifecycle.register(self)
         if self._settings.has_console:
             warn_without_threads()
         self._start()
-        self._bootstrap.wait(self._follower.heard, self._patience.bootstrap)
+        self._bootstrap.wait(self._follower.synced, self._timings.bootstrap)
 
     @classmethod
     def from_env(cls, *, strict: bool = False, **arguments: Any) -> Self:
@@ -266,12 +267,12 @@ class Switchgear:
         what it is told of, and metrics of this process show."""
         return self._registry.dependencies()
 
-    def on_change(self, callback: "Callback", *switches: str) -> Callable[[], None]:
+    def on_change(self, callback: "ChangeCallback", *switches: str) -> Callable[[], None]:
         """Call `callback(change)` after each change of these switches, or of any; returns what ends
         that. On a thread of its own, or as a task of the event loop that runs now, for a coroutine
         function. What it raises is logged. `global` alone means `global:all`; raises
         :class:`ValueError` for what is no switch."""
-        return self._announcer.add(callback, switches)
+        return self._change_notifier.add(callback, switches)
 
     def sli(self, name: str) -> SLI:
         """Counts good events of all events for the console's SLO of that name."""
@@ -280,7 +281,7 @@ class Switchgear:
     def wait_ready(self, seconds: float = 5.0) -> bool:
         """Wait until the console has said what is engaged; False if it has not within `seconds`.
         Not needed: until then the last good snapshot counts."""
-        heard = self._follower.heard
+        heard = self._follower.synced
         return heard.wait(seconds) if self._settings.has_console else heard.is_set()
 
     async def ready(self, seconds: float = 5.0) -> bool:
@@ -300,15 +301,17 @@ class Switchgear:
             epoch=None if snapshot is None else snapshot.epoch,
             version=None if snapshot is None else snapshot.version,
             config_version=self._registry.version(settings.service),
-            config_error=self._configurers.error,
+            config_error=self._policy_followers.error,
             age_seconds=follower.age_seconds(),
             bootstrap_age_seconds=self._bootstrap_age_seconds(),
             error=follower.error,
             stopped=memory.view.stopped(memory.clock.release_now()),
             forced=tuple(sorted(memory.forced)),
             unknown=memory.counts.unknown,
-            dropped=memory.counts.dropped + self._indicators.dropped + self._announcer.dropped,
-            unreported=self._courier.unreported,
+            dropped=memory.counts.dropped
+            + self._indicators.dropped
+            + self._change_notifier.dropped,
+            unreported=self._reporter.unreported,
             problems=(*self._problems, *filter(None, [self._bootstrap.problem])),
         )
 
@@ -321,10 +324,10 @@ class Switchgear:
         until = monotonic() + seconds
         self._bootstrap.stop()
         lifecycle.workers(self).stop_hearing()
-        self._courier.stop(seconds)
+        self._reporter.stop(seconds)
         self._follower.join(until - monotonic())
-        self._configurers.join(until - monotonic())
-        self._announcer.stop()
+        self._policy_followers.join(until - monotonic())
+        self._change_notifier.stop()
 
     async def aclose(self, seconds: float = 2.0) -> None:
         """As :meth:`close`, in a coroutine."""
@@ -346,29 +349,34 @@ class Switchgear:
         await self.aclose()
 
     @staticmethod
-    def _make_patience() -> "Patience":
+    def _make_timings() -> "Timings":
         """Return the timeouts and intervals, which are shorter in a subclass for tests."""
-        from switchgear.following.patience import Patience
+        from switchgear.console.timings import Timings
 
-        return Patience()
+        return Timings()
 
     def _wire(self) -> None:
-        from switchgear.following.configuring import Configurers
-        from switchgear.following.courier import Courier
-        from switchgear.following.disk import Disk
-        from switchgear.following.follower import Follower
+        from switchgear.console.policy_follower import PolicyFollowers
+        from switchgear.console.reporter import Reporter
+        from switchgear.console.snapshot_cache import SnapshotCache
+        from switchgear.console.snapshot_follower import SnapshotFollower
         from switchgear.policies.reporting import Reporting
 
-        self._disk = Disk(self._settings)
+        self._snapshot_cache = SnapshotCache(self._settings)
         settings, memory, registry = self._settings, self._memory, self._registry
         reporting = Reporting(registry, memory.clock, settings.service)
-        patience = self._patience
-        self._courier = Courier(settings, memory, self._indicators, patience, reporting)
-        self._follower = Follower(settings, memory, self._disk, self._courier, patience)
-        self._configurers = Configurers(
-            settings, memory.clock, registry, self._courier.hurry, patience
+        patience = self._timings
+        self._reporter = Reporter(settings, memory, self._indicators, patience, reporting)
+        self._follower = SnapshotFollower(
+            settings, memory, self._snapshot_cache, self._reporter, patience
         )
-        registry.on_caller, registry.on_step = self._configurers.follow, self._courier.hurry
+        self._policy_followers = PolicyFollowers(
+            settings, memory.clock, registry, self._reporter.request_report, patience
+        )
+        registry.on_caller, registry.on_step = (
+            self._policy_followers.follow,
+            self._reporter.request_report,
+        )
 
     def _bootstrap_age_seconds(self) -> float | None:
         snapshot = self._memory.snapshot
@@ -381,10 +389,10 @@ class Switchgear:
             return
         self._bootstrap.start()
         if self._settings.has_console:
-            self._courier.start()
+            self._reporter.start()
             self._follower.start()
             for caller in self._registry.callers():
-                self._configurers.follow(caller)
+                self._policy_followers.follow(caller)
 
     def _after_fork(self) -> None:
         """In a child: go on under a name of our own, with threads, counts and connections of our
@@ -392,7 +400,7 @@ class Switchgear:
         self._memory.after_fork()
         self._bootstrap.after_fork()
         self._indicators.after_fork()
-        self._announcer.after_fork()
+        self._change_notifier.after_fork()
         self._registry.after_fork()
         if not self._closed:
             self._settings = self._settings.for_child()

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from switchgear.console.change_notifier import ChangeNotifier
+    from switchgear.console.policy_follower import PolicyFollowers
+    from switchgear.console.reporter import Reporter
+    from switchgear.console.snapshot_follower import SnapshotFollower
     from switchgear.evaluation.snapshot_store import Memory
-    from switchgear.following.announcer import Announcer
-    from switchgear.following.configuring import Configurers
-    from switchgear.following.courier import Courier
-    from switchgear.following.follower import Follower
     from switchgear.policies.registry import Registry
     from switchgear.settings import Settings
 
@@ -26,10 +26,10 @@ log = logging.getLogger("switchgear")
 class Client(Protocol):
     """As much of a client as is seen to here."""
 
-    _announcer: "Announcer"
-    _configurers: "Configurers"
-    _courier: "Courier"
-    _follower: "Follower"
+    _change_notifier: "ChangeNotifier"
+    _policy_followers: "PolicyFollowers"
+    _reporter: "Reporter"
+    _follower: "SnapshotFollower"
     _memory: "Memory"
     _registry: "Registry"
     _settings: "Settings"
@@ -46,16 +46,16 @@ newcomers: list[Callable[[Client], None]] = []
 class Workers(NamedTuple):
     """What works for a client, and does not know it."""
 
-    courier: "Courier"
-    follower: "Follower"
-    configurers: "Configurers"
+    reporter: "Reporter"
+    follower: "SnapshotFollower"
+    policy_followers: "PolicyFollowers"
     registry: "Registry"
-    announcer: "Announcer"
+    change_notifier: "ChangeNotifier"
 
     def stop_hearing(self) -> None:
         """End all but what tells the console; returns at once."""
         self.follower.stop()
-        self.configurers.stop()
+        self.policy_followers.stop()
         self.registry.stop()
 
 
@@ -98,9 +98,9 @@ def _collected(ref: _Ref) -> None:
     """Nobody can ask it any more, and nobody has closed it: its threads are to end."""
     workers = _open.pop(ref, None)
     if workers is not None:
-        workers.announcer.abandon()
+        workers.change_notifier.stop_from_finalizer()
         workers.registry.abandon()
-        workers.courier.abandon(workers.stop_hearing)
+        workers.reporter.stop_from_finalizer(workers.stop_hearing)
 
 
 def _closed_collected(ref: _Ref) -> None:
@@ -110,11 +110,11 @@ def _closed_collected(ref: _Ref) -> None:
 def workers(client: Client) -> Workers:
     """Those of the present process."""
     return Workers(
-        client._courier,
+        client._reporter,
         client._follower,
-        client._configurers,
+        client._policy_followers,
         client._registry,
-        client._announcer,
+        client._change_notifier,
     )
 
 
@@ -124,9 +124,9 @@ def _after_fork_in_child() -> None:
         _forsaken.append(parents)
         try:
             client._after_fork()
-            parents.courier.forsake()
-            parents.follower.forsake()
-            parents.configurers.forsake()
+            parents.reporter.close_in_child()
+            parents.follower.close_in_child()
+            parents.policy_followers.close_in_child()
         except Exception:  # Whoever forked must not pay for it, nor the other clients.
             log.exception("switchgear: a client does not go on after a fork")
         if weakref.ref(client) in _open:
@@ -139,7 +139,7 @@ def _at_exit() -> None:
     still_open = clients()
     for client in still_open:
         workers(client).stop_hearing()
-        client._courier.finish(EXIT_SECONDS)
+        client._reporter.begin_stop(EXIT_SECONDS)
     for client in still_open:
         client.close(max(0.0, until - time.monotonic()))
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
-Source = Literal["none", "disk", "bootstrap", "console"]
-Way = Literal["offline", "starting", "stream", "held", "poll", "down"]
+SnapshotSource = Literal["none", "disk", "bootstrap", "console"]
+FollowState = Literal["offline", "starting", "stream", "held", "poll", "down"]
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class Status:
 
     service: str
     instance: str
-    source: Source
-    way: Way
+    source: SnapshotSource
+    way: FollowState
     epoch: str | None
     version: int | None
     config_version: int | None

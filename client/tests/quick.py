@@ -4,7 +4,7 @@ import random
 from dataclasses import replace
 
 from switchgear import Switchgear
-from switchgear.following.patience import Patience
+from switchgear.console.timings import Timings
 
 
 def draw_small() -> float:
@@ -12,7 +12,7 @@ def draw_small() -> float:
     return random.random() / 100
 
 
-QUICK = Patience(
+QUICK = Timings(
     answer=1.0,
     hold=1,
     silence=1.0,
@@ -28,7 +28,7 @@ class QuickClient(Switchgear):
     """A client with short timeouts, intervals and back-offs."""
 
     @staticmethod
-    def _make_patience() -> Patience:
+    def _make_timings() -> Timings:
         return QUICK
 
 
@@ -36,5 +36,5 @@ class PromptClient(QuickClient):
     """A quick client whose first report is sent within a tenth of a second."""
 
     @staticmethod
-    def _make_patience() -> Patience:
+    def _make_timings() -> Timings:
         return replace(QUICK, report=10.0)

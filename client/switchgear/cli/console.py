@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from switchgear.cli import exits
-from switchgear.following.transport import Address, Connection, Failed, Response
+from switchgear.console.transport import Address, Connection, RequestFailed, Response
 from switchgear.settings import Settings
 
 API = "/api/v1"
@@ -58,7 +58,7 @@ class Console:
             raise exits.ended(code, "settings", f"{error}.") from None
         self._token = token
         self._retry_seconds = retry_seconds
-        self._connection = Connection(Address.of(url), token, agent="switchgear-cli")
+        self._connection = Connection(Address.parse(url), token, agent="switchgear-cli")
         self._skew = 0.0
         self._environment = ""
         self.has_changed = False
@@ -143,7 +143,7 @@ class Console:
             headers |= {"Content-Type": "application/json", "Idempotency-Key": key}
         try:
             response = self._exchange(question, target, headers, content)
-        except Failed as failed:
+        except RequestFailed as failed:
             raise self._lost(failed, sent=content is not None) from None
         self._hear(response)
         return self._read(response, kind, sent=content is not None)
@@ -159,7 +159,7 @@ class Console:
                 return self._connection.request(
                     question.method, target, headers, content, seconds, MAX_BYTES
                 )
-            except Failed as failed:
+            except RequestFailed as failed:
                 slow = time.monotonic() - asked > seconds / 2
                 if last or failed.status is not None or (content is None and slow):
                     raise
@@ -193,7 +193,7 @@ class Console:
         skew = said.timestamp() - time.time()
         self._skew = skew if abs(skew) > 2 else 0.0  # `Date` is in whole seconds.
 
-    def _lost(self, failed: Failed, *, sent: bool) -> exits.Ended:
+    def _lost(self, failed: RequestFailed, *, sent: bool) -> exits.Ended:
         address = self._connection.address
         proxy = _proxy(address)
         way = f", by the proxy {proxy} (HTTP_PROXY, HTTPS_PROXY, NO_PROXY)," if proxy else ""

@@ -119,7 +119,7 @@ class Registry:
         Raises :class:`documents.Unreadable` for what is no such document, and :class:`Past`.
         """
         while True:
-            before = self.known(caller)
+            before = self.document(caller)
             if (before.epoch, before.body) == (epoch, body):
                 hear()
                 return False
@@ -145,7 +145,7 @@ class Registry:
                 self._complain_of_epoch(before, read)
             return True
 
-    def known(self, caller: str) -> Caller:
+    def document(self, caller: str) -> Caller:
         """What was said last of the calls of a service."""
         return self._callers.get(caller) or Caller()
 
@@ -219,7 +219,7 @@ class Registry:
 
     def _hand(self, found: Dependency) -> None:
         """What it is to settle next."""
-        dependencies = self.known(caller_of(found.name) or "").document.dependencies
+        dependencies = self.document(caller_of(found.name) or "").document.dependencies
         said = dependencies.get(found.name, NOTHING)
         found.want(said, self._now(said))
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from switchgear.clock import ConsoleClock
-from switchgear.following.reports import moment
+from switchgear.console.report_builder import format_time
 from switchgear.patterns.generation import StateTransition
 from switchgear.policies.dependency import Dependency
 from switchgear.policies.registry import MAX_BREAKERS, MAX_BULKHEADS, Registry
@@ -40,7 +40,7 @@ class Reporting:
         }
         return fields if version is None else {**fields, "config_version": version}
 
-    def accepted(self) -> bool:
+    def confirm_delivery(self) -> bool:
         """The console has taken in the latest report; whether there is more to be told."""
         told, self._told = self._told, {}
         there = self._with_breakers()
@@ -69,7 +69,7 @@ class Reporting:
                 "dependency": each.name,
                 "state": look.state,
                 "mode": look.mode,
-                "since": moment(self._clock.at(look.since)),
+                "since": format_time(self._clock.at(look.since)),
                 **{name: round(rate, 4) for name, rate in rates.items() if rate is not None},
                 "calls": look.calls,
                 "counters": {name: n for name, n in each.counters.counted().items() if n},
@@ -81,7 +81,7 @@ class Reporting:
             "n": step.n,
             "from": step.before,
             "to": step.after,
-            "at": moment(self._clock.at(step.at)),
+            "at": format_time(self._clock.at(step.at)),
             "cause": _cause(step),
         }
 

@@ -187,7 +187,7 @@ class Console:
             "switches": [self._rows[switch] for switch in sorted(self._rows)],
         }
         client._memory.accept(snapshot.read(json.dumps(document).encode()))
-        client._follower.confirmed()
+        client._follower.record_confirmation()
 
     def _tell_policies(self, client: Switchgear) -> None:
         """Those of each service are a document of its own."""

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from switchgear.clock import ConsoleClock, SystemTime
+from switchgear.console.reporter import Reporter
+from switchgear.console.snapshot_cache import SnapshotCache
+from switchgear.console.snapshot_follower import SnapshotFollower
+from switchgear.console.timings import Timings
 from switchgear.evaluation.snapshot_store import Memory
-from switchgear.following.courier import Courier
-from switchgear.following.disk import Disk
-from switchgear.following.follower import Follower
-from switchgear.following.patience import Patience
 from switchgear.settings import Settings
 from switchgear.sli import Indicators
 from tests.consoles import TOKEN, Console
@@ -25,9 +25,9 @@ from tests.quick import QUICK
 class Parts:
     settings: Settings
     memory: Memory
-    disk: Disk
-    courier: Courier
-    follower: Follower
+    disk: SnapshotCache
+    courier: Reporter
+    follower: SnapshotFollower
 
     def blocks(self, feature: str) -> bool:
         return not self.memory.decide(None, feature, (), None).allowed
@@ -36,7 +36,7 @@ class Parts:
 def parts(
     url: str,
     state_dir: Path | None = None,
-    patience: Patience = QUICK,
+    patience: Timings = QUICK,
     **more: Any,
 ) -> Parts:
     settings = Settings(
@@ -46,8 +46,8 @@ def parts(
         **{"service": "core", "instance": "a1", "stream": True} | more,
     )
     memory = Memory(ConsoleClock(SystemTime()))
-    disk, courier = Disk(settings), Courier(settings, memory, Indicators(), patience)
-    follower = Follower(settings, memory, disk, courier, patience)
+    disk, courier = SnapshotCache(settings), Reporter(settings, memory, Indicators(), patience)
+    follower = SnapshotFollower(settings, memory, disk, courier, patience)
     return Parts(settings, memory, disk, courier, follower)
 
 
@@ -60,7 +60,7 @@ def following(there: Console, *, is_heard: bool = True, **more: Any) -> Iterator
         made.follower.start()
         try:
             if is_heard:
-                assert made.follower.heard.wait(20), made.follower.error
+                assert made.follower.synced.wait(20), made.follower.error
             yield made
         finally:
             made.follower.stop()

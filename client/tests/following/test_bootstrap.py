@@ -14,9 +14,9 @@ import pytest
 
 from switchgear import Switchgear
 from switchgear.clock import ConsoleClock, SystemTime
-from switchgear.evaluation.snapshot import read
+from switchgear.console.timings import Timings
 from switchgear.evaluation.snapshot_store import Memory
-from switchgear.following.patience import Patience
+from switchgear.evaluation.snapshot import read
 from tests import lies
 from tests.consoles import SNAPSHOT, TOKEN, console, document, entry
 from tests.quick import QUICK, QuickClient
@@ -89,7 +89,7 @@ def test_url_that_hangs_delays_the_start_by_no_more_than_its_time(store):
 
 
 def test_start_waits_for_a_url_no_longer_than_two_seconds():
-    assert Patience().bootstrap <= 2
+    assert Timings().bootstrap <= 2
 
 
 def test_url_delays_no_start_that_the_console_is_quicker_for(store):

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from switchgear.clock import ConsoleClock, SystemTime
-from switchgear.evaluation.snapshot import read
+from switchgear.console.file_cache import checksum
+from switchgear.console.snapshot_cache import SnapshotCache
 from switchgear.evaluation.snapshot_store import Memory
-from switchgear.following.copies import checksum
-from switchgear.following.disk import Disk
+from switchgear.evaluation.snapshot import read
 from switchgear.settings import Settings
 from tests.consoles import document, entry
 
@@ -38,12 +38,12 @@ def knowing(version, epoch=EPOCH, left=(), switch="feature:chat"):
 
 def restored(folder, **more):
     memory = Memory(ConsoleClock(SystemTime()))
-    Disk(settings(folder, **more)).restore(memory)
+    SnapshotCache(settings(folder, **more)).restore(memory)
     return memory
 
 
 def keep(folder, memory):
-    Disk(settings(folder)).keep(memory)
+    SnapshotCache(settings(folder)).save(memory)
 
 
 def the_file(folder):
@@ -129,7 +129,7 @@ def test_a_link_in_its_place_is_not_followed(folder, tmp_path, caplog):
     keep(folder, knowing(1))
     elsewhere = tmp_path / "elsewhere"
     the_file(folder).rename(elsewhere)
-    Path(folder, Disk(settings(folder)).name).symlink_to(elsewhere)
+    Path(folder, SnapshotCache(settings(folder)).name).symlink_to(elsewhere)
     assert restored(folder).snapshot is None
     assert "is not read" in caplog.text
     before = elsewhere.read_bytes()
@@ -164,9 +164,9 @@ def test_a_folder_that_is_a_link_is_refused(folder, tmp_path):
 
 @pytest.mark.parametrize("place", ["/proc/nowhere", "/dev/null/x", "/dev/full/x"])
 def test_where_nothing_can_be_written_that_is_said_once(place, caplog):
-    disk = Disk(settings(Path(place)))
+    disk = SnapshotCache(settings(Path(place)))
     for version in range(3):
-        disk.keep(knowing(version))
+        disk.save(knowing(version))
     assert len(caplog.records) == 1
     assert restored(Path(place)).snapshot is None
 
@@ -227,15 +227,15 @@ def test_a_lock_that_somebody_holds_is_not_waited_for_long(folder, caplog):
 
 def test_what_an_interrupted_writer_left_is_in_nobodys_way(folder):
     keep(folder, knowing(1))
-    Path(folder, f"{Disk(settings(folder)).name}.new").write_bytes(b"half")
+    Path(folder, f"{SnapshotCache(settings(folder)).name}.new").write_bytes(b"half")
     keep(folder, knowing(2))
     assert restored(folder).snapshot.version == 2
     assert not list(folder.glob("*.new"))
 
 
 def test_without_a_folder_nothing_is_kept():
-    disk = Disk(settings(None))
-    disk.keep(knowing(1))
+    disk = SnapshotCache(settings(None))
+    disk.save(knowing(1))
     memory = Memory(ConsoleClock(SystemTime()))
     disk.restore(memory)
     assert memory.snapshot is None
@@ -243,27 +243,27 @@ def test_without_a_folder_nothing_is_kept():
 
 @pytest.mark.parametrize("fault", ["mode", "gone"])
 def test_a_copy_that_could_not_be_kept_or_is_gone_is_written_later(folder, fault):
-    disk, memory = Disk(settings(folder), again_seconds=0.05), knowing(1)
+    disk, memory = SnapshotCache(settings(folder), again_seconds=0.05), knowing(1)
     keep(folder, memory)
     if fault == "mode":
         folder.chmod(0o777)
     memory = knowing(2)
-    disk.keep(memory)
+    disk.save(memory)
     if fault == "mode":
         folder.chmod(0o700)
     else:
         the_file(folder).unlink()
-    disk.see_to(memory)
+    disk.save_if_missing(memory)
     time.sleep(0.1)
-    disk.see_to(memory)
+    disk.save_if_missing(memory)
     assert restored(folder).snapshot.version == 2
 
 
 def test_it_is_not_looked_after_at_every_word(folder):
-    disk, memory = Disk(settings(folder)), knowing(1)
-    disk.keep(memory)
+    disk, memory = SnapshotCache(settings(folder)), knowing(1)
+    disk.save(memory)
     the_file(folder).unlink()
-    disk.see_to(memory)
+    disk.save_if_missing(memory)
     assert not list(folder.glob("*.snapshot"))
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from switchgear.following.events import EndlessEvent, Event, Parser
+from switchgear.console.event_stream import EventStreamParser, EventTooLarge, ServerSentEvent
 
 STREAM = (
     b"\xef\xbb\xbfretry: 1500\n\n: a comment\r\n\r\n"
@@ -17,15 +17,15 @@ STREAM = (
     b"data: not ended"
 )
 EVENTS = [
-    Event("snapshot", b'{"a":1}'),
-    Event("message", b"one\ntwo\n"),
-    Event("message", b" x"),
+    ServerSentEvent("snapshot", b'{"a":1}'),
+    ServerSentEvent("message", b"one\ntwo\n"),
+    ServerSentEvent("message", b" x"),
 ]
 
 
 @given(st.lists(st.integers(0, len(STREAM)), max_size=30))
 def test_however_it_is_cut_the_same_events_come(cuts):
-    parser, events = Parser(), []
+    parser, events = EventStreamParser(), []
     edges = [0, *sorted(cuts), len(STREAM)]
     for start, end in itertools.pairwise(edges):
         events += parser.feed(STREAM[start:end])
@@ -36,23 +36,23 @@ def test_however_it_is_cut_the_same_events_come(cuts):
 
 @given(st.lists(st.binary(max_size=40)))
 def test_whatever_comes_nothing_is_raised_and_little_is_held(pieces):
-    parser = Parser(most_bytes=10_000)
+    parser = EventStreamParser(most_bytes=10_000)
     for piece in pieces:
         parser.feed(piece)
-    assert parser._held <= 10_000
+    assert parser._size_bytes <= 10_000
 
 
 @pytest.mark.parametrize("piece", [b"x" * 100, b"data: " + b"x" * 94, b"data: x\n", b"data:\n"])
 def test_an_event_without_an_end_is_refused(piece):
-    parser = Parser(most_bytes=1000)
+    parser = EventStreamParser(most_bytes=1000)
     for _ in range(5):
         parser.feed(piece)
-    with pytest.raises(EndlessEvent):
+    with pytest.raises(EventTooLarge):
         parser.feed(piece * 1000)
 
 
 def test_events_that_end_may_be_any_number():
-    parser = Parser(most_bytes=100)
+    parser = EventStreamParser(most_bytes=100)
     assert sum(len(parser.feed(b"data: 12345678\n\n: no\n")) for _ in range(1000)) == 1000
     assert not parser.is_within
     assert parser.idle_bytes >= 4000
@@ -60,21 +60,21 @@ def test_events_that_end_may_be_any_number():
 
 @pytest.mark.parametrize("hint", [b"soon", b"-1", b"1.5", b"", b"9" * 5000, "٣".encode()])
 def test_a_hint_that_makes_no_sense_is_left_aside(hint):
-    parser = Parser()
+    parser = EventStreamParser()
     parser.feed(b"retry: 700\n\nretry: " + hint + b"\n\n")
     assert parser.retry_seconds == 0.7
 
 
 def test_an_event_of_many_lines_takes_no_longer_for_each_of_them():
-    parser = Parser()
+    parser = EventStreamParser()
     began = time.thread_time()
     for _ in range(10):
         parser.feed(b"data:\n" * 10_000)
     assert time.thread_time() - began < 10  # It was minutes.
-    assert parser.feed(b"\n") == [Event("message", b"\n" * 99_999)]
+    assert parser.feed(b"\n") == [ServerSentEvent("message", b"\n" * 99_999)]
 
 
 def test_lines_are_counted_with_what_it_takes_to_hold_them():
-    parser = Parser(most_bytes=10_000)
-    with pytest.raises(EndlessEvent):
+    parser = EventStreamParser(most_bytes=10_000)
+    with pytest.raises(EventTooLarge):
         parser.feed(b"data:\n" * 1000)

@@ -133,5 +133,5 @@ def test_the_token_is_shown_nowhere(caplog):
         until(lambda: here.follower.error is not None, 10)
         here.follower.stop()
         here.follower.join(5)
-    shown = f"{caplog.text} {here.follower.error} {here.follower._asker._connection!r}"
+    shown = f"{caplog.text} {here.follower.error} {here.follower._client._connection!r}"
     assert "sg_test" not in shown

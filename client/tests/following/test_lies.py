@@ -64,7 +64,7 @@ def test_each_outage_is_logged_once_and_so_is_its_end(caplog):
     with console(lie=lies.errors) as there, following(there, is_heard=False) as here:
         until(lambda: len(there.asked) > 3, 20)
         there.lie = None
-        until(here.follower.heard.is_set, 20)
+        until(here.follower.synced.is_set, 20)
         until(lambda: here.follower.way == "stream", 20)
     said = [(one.levelname, one.getMessage()) for one in caplog.records]
     assert [level for level, _ in said] == ["WARNING", "INFO"]
@@ -107,4 +107,4 @@ def test_an_answer_that_nothing_has_changed_counts_only_if_that_was_asked():
     with console(lie=lies.unasked_304) as there, following(there, is_heard=False) as here:
         until(lambda: here.follower.way == "down", 20)
         assert here.follower.error == "it answers 304, unasked"
-        assert not here.follower.heard.is_set()
+        assert not here.follower.synced.is_set()

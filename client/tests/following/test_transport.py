@@ -8,13 +8,13 @@ import time
 
 import pytest
 
-from switchgear.following.transport import Address, Connection, Failed
+from switchgear.console.transport import Address, Connection, RequestFailed
 from tests import lies
 from tests.consoles import SNAPSHOT, STREAM, TOKEN, Exchange, chunk, console
 
 
 def connection(url, token=TOKEN):
-    return Connection(Address.of(url), token)
+    return Connection(Address.parse(url), token)
 
 
 def test_an_answer_comes_whole_with_its_status_and_headers():
@@ -61,7 +61,7 @@ def test_a_kept_connection_that_was_closed_is_opened_again():
 def test_no_answer_takes_longer_than_it_may(lie):
     with console(lie=lie) as there:
         began = time.monotonic()
-        with pytest.raises(Failed):
+        with pytest.raises(RequestFailed):
             connection(there.url).request("GET", SNAPSHOT, seconds=0.5)
         assert time.monotonic() - began < 3
 
@@ -70,7 +70,7 @@ def test_what_nobody_reads_is_not_sent_for_longer_than_it_may_take():
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         one = connection(f"http://127.0.0.1:{deaf.getsockname()[1]}")
         began = time.monotonic()
-        with pytest.raises(Failed, match="in time"):
+        with pytest.raises(RequestFailed, match="in time"):
             one.request("POST", "/", body=b"x" * 50_000_000, seconds=0.5)
         assert time.monotonic() - began < 5
 
@@ -94,7 +94,7 @@ def test_what_nobody_reads_is_not_sent_for_longer_than_it_may_take():
     ],
 )
 def test_what_is_wrong_is_said_in_few_words(lie, why):
-    with console(lie=lie) as there, pytest.raises(Failed, match=why) as failed:
+    with console(lie=lie) as there, pytest.raises(RequestFailed, match=why) as failed:
         connection(there.url).request("GET", SNAPSHOT, seconds=20, most_bytes=100_000)
     assert len(str(failed.value)) < 80
 
@@ -103,17 +103,17 @@ def test_a_redirect_is_an_answer_like_any_other():
     with console(lie=lies.redirects) as there:
         response = connection(there.url).request("GET", SNAPSHOT)
         assert response.status == 302
-        with pytest.raises(Failed, match="it answers 302"):
+        with pytest.raises(RequestFailed, match="it answers 302"):
             response.expect(200)
         assert not there.of("/elsewhere")
 
 
 def test_when_to_come_back_is_handed_on():
     with console(lie=lies.come_back_later) as there:
-        with pytest.raises(Failed) as failed:
+        with pytest.raises(RequestFailed) as failed:
             connection(there.url).request("GET", SNAPSHOT).expect(200)
         assert (failed.value.status, failed.value.retry_after) == (503, "1")
-        with pytest.raises(Failed) as failed:
+        with pytest.raises(RequestFailed) as failed:
             connection(there.url).stream(STREAM)
         assert (failed.value.status, failed.value.retry_after) == (503, "1")
 
@@ -121,7 +121,7 @@ def test_when_to_come_back_is_handed_on():
 def test_headers_that_are_none_are_refused_without_quoting_them():
     with console() as there:
         one = connection(there.url, token="sg_test_secret\r\nX: y")
-        with pytest.raises(Failed) as failed:
+        with pytest.raises(RequestFailed) as failed:
             one.request("GET", SNAPSHOT)
         assert "secret" not in f"{failed.value!r} {failed.value.__cause__!r} {one!r}"
         assert not there.asked
@@ -133,10 +133,10 @@ def test_an_abort_ends_a_request_at_once(lie):
         one = connection(there.url)
         threading.Timer(0.3, one.abort).start()
         began = time.monotonic()
-        with pytest.raises(Failed, match="closed here"):
+        with pytest.raises(RequestFailed, match="closed here"):
             one.request("GET", SNAPSHOT, seconds=30)
         assert time.monotonic() - began < 5
-        with pytest.raises(Failed, match="closed here"):
+        with pytest.raises(RequestFailed, match="closed here"):
             one.request("GET", SNAPSHOT)
 
 
@@ -151,26 +151,26 @@ def test_a_stream_gives_what_is_there_and_ends_when_it_is_aborted():
         with one.stream(STREAM) as stream:
             assert stream.read(5) == b"one"
             assert not stream.has_more()
-            with pytest.raises(Failed, match="in time"):
+            with pytest.raises(RequestFailed, match="in time"):
                 stream.read(0.1)
         with one.stream(STREAM) as stream:
             assert stream.read(5) == b"one"
             threading.Timer(0.2, one.abort).start()
             began = time.monotonic()
-            with pytest.raises(Failed, match="closed here"):
+            with pytest.raises(RequestFailed, match="closed here"):
                 stream.read(30)
             assert time.monotonic() - began < 5
 
 
 def test_addresses_are_taken_apart():
-    one = Address.of("https://there.example/base/")
+    one = Address.parse("https://there.example/base/")
     assert (one.host, one.port, one.base, one.authority) == (
         "there.example", 443, "/base", "there.example",
     )  # fmt: skip
-    assert Address.of("http://[::1]:8000").authority == "[::1]:8000"
+    assert Address.parse("http://[::1]:8000").authority == "[::1]:8000"
     for wrong in ("ftp://x", "there", "", "http://", "http://x:99999"):
         with pytest.raises(ValueError, match=r"address|[Pp]ort"):
-            Address.of(wrong)
+            Address.parse(wrong)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_addresses_are_taken_apart():
     ],
 )
 def test_who_can_not_be_reached_is_said(url, why):
-    with console() as there, pytest.raises(Failed, match=why):
+    with console() as there, pytest.raises(RequestFailed, match=why):
         connection(url.format(port=there.port)).request("GET", SNAPSHOT, seconds=2)
 
 
@@ -191,7 +191,7 @@ def test_an_answer_in_crumbs_takes_little_of_the_processor():
         one = connection(there.url)
         began = time.thread_time()
         # A fast processor comes to the end of what may be sent before it has had enough.
-        with pytest.raises(Failed, match=r"too little at a time|too much"):
+        with pytest.raises(RequestFailed, match=r"too little at a time|too much"):
             one.request("GET", SNAPSHOT, seconds=60)
         assert time.thread_time() - began < 2
 
@@ -204,7 +204,7 @@ def test_date_in_retry_after_is_compared_with_the_date_of_the_same_answer(ahead_
         date = email.utils.formatdate(sent_at, usegmt=True)
         exchange.reply(503, date=date, retry_after=email.utils.formatdate(sent_at + 7, usegmt=True))
 
-    with console(lie=later) as there, pytest.raises(Failed) as failed:
+    with console(lie=later) as there, pytest.raises(RequestFailed) as failed:
         connection(there.url).request("GET", SNAPSHOT).expect(200)
 
     assert failed.value.retry_after == "7"
@@ -214,7 +214,7 @@ def test_date_in_retry_after_is_compared_with_the_date_of_the_same_answer(ahead_
 def test_retry_after_of_an_answer_without_a_date_is_left_as_it_is(said):
     with (
         console(lie=lambda asked: asked.reply(503, retry_after=said), dates=False) as there,
-        pytest.raises(Failed) as failed,
+        pytest.raises(RequestFailed) as failed,
     ):
         connection(there.url).request("GET", SNAPSHOT).expect(200)
 

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from switchgear.following.transport import Address, Connection, Failed
+from switchgear.console.transport import Address, Connection, RequestFailed
 from tests.consoles import SNAPSHOT, TOKEN, console
 
 
@@ -24,7 +24,7 @@ def _no_proxies(monkeypatch):
 
 
 def connection(url):
-    return Connection(Address.of(url), TOKEN)
+    return Connection(Address.parse(url), TOKEN)
 
 
 class Proxy(http.server.BaseHTTPRequestHandler):
@@ -129,14 +129,14 @@ def secure(certificate):
 
 
 def test_a_certificate_is_verified(secure, certificate, monkeypatch):
-    with pytest.raises(Failed, match="certificate is refused"):
+    with pytest.raises(RequestFailed, match="certificate is refused"):
         connection(secure).request("GET", "/x", seconds=5)
     monkeypatch.setenv("SSL_CERT_FILE", f"{certificate}.crt")
     one = connection(secure)
     for _ in range(3):
         assert one.request("GET", "/x", seconds=5).body == b"passed"
     other = connection(secure.replace("localhost", "127.0.0.1"))
-    with pytest.raises(Failed, match="certificate is refused"):
+    with pytest.raises(RequestFailed, match="certificate is refused"):
         other.request("GET", "/x", seconds=5)
 
 
@@ -162,6 +162,6 @@ def test_an_abort_ends_what_waits_for_tls():
 
         threading.Thread(target=abort_when_greeted).start()
         began = time.monotonic()
-        with pytest.raises(Failed, match="closed here"):
+        with pytest.raises(RequestFailed, match="closed here"):
             one.request("GET", "/", seconds=30)
         assert time.monotonic() - began < 5

@@ -91,9 +91,9 @@ def test_document_of_another_service_is_refused(there):
         body = policies("synapse", 9, {})
         there.config_lie = lambda asked: asked.reply(200, body, etag=f'"{there.epoch}.c9"')
         there.cut()
-        until(lambda: gear._configurers._all[0].error)
+        until(lambda: gear._policy_followers._followers[0].error)
 
-        assert "another service" in gear._configurers._all[0].error
+        assert "another service" in gear._policy_followers._followers[0].error
         assert (policy.breaker.mode, gear.status().config_version) == ("forced_open", 2)
 
 

@@ -120,8 +120,8 @@ def test_epochs_of_a_long_copy_are_trimmed():
     left = tuple(str(number) for number in range(MAX_EPOCHS + 50))
     made.accept("core", EPOCH, document(1, {}), left)
 
-    assert made.known("core").left_epochs == left[-MAX_EPOCHS:]
-    assert json.loads(made.known("core").body)["version"] == 1
+    assert made.document("core").left_epochs == left[-MAX_EPOCHS:]
+    assert json.loads(made.document("core").body)["version"] == 1
 
 
 def test_breaker_that_could_not_be_made_says_nothing_to_the_next(caplog):

@@ -4,9 +4,9 @@ import json
 from datetime import UTC, datetime
 
 from switchgear.clock import ConsoleClock
-from switchgear.evaluation.snapshot import read
+from switchgear.console.change_notifier import ChangeNotifier
 from switchgear.evaluation.snapshot_store import Memory
-from switchgear.following.announcer import Announcer
+from switchgear.evaluation.snapshot import read
 from switchgear.testing import FakeClock
 
 EPOCH = "6b1f6f0c-5a4e-4f9b-9f57-0f6d7c8f2f01"
@@ -19,7 +19,7 @@ class Told:
         self.clock = FakeClock()
         self.memory = Memory(ConsoleClock(self.clock))
         self.memory.clock.trust_local()
-        self.announcer = Announcer(self.memory)
+        self.announcer = ChangeNotifier(self.memory)
         self.version = 0
 
     def show(self, *rows):

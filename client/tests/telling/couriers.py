@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from switchgear.clock import ConsoleClock, SystemTime
-from switchgear.evaluation.snapshot import read
+from switchgear.console.reporter import Reporter
+from switchgear.console.timings import Timings
 from switchgear.evaluation.snapshot_store import Memory
-from switchgear.following.courier import Courier
-from switchgear.following.patience import Patience
+from switchgear.evaluation.snapshot import read
 from switchgear.settings import Settings
 from switchgear.sli import Indicators
 from tests.consoles import TOKEN, Console
@@ -23,12 +23,12 @@ SELDOM = 1e6
 class Telling:
     memory: Memory
     indicators: Indicators
-    courier: Courier
+    courier: Reporter
 
     def apply(self, console: Console) -> None:
         """Put what the console says in force, as if it had come by the stream."""
         assert self.memory.accept(read(console.document))
-        self.courier.applied()
+        self.courier.record_applied()
 
 
 @contextlib.contextmanager
@@ -37,7 +37,7 @@ def telling(
     *,
     every_seconds: float = SELDOM,
     stop_seconds: float = 20.0,
-    patience: Patience = QUICK,
+    patience: Timings = QUICK,
     **given: Any,
 ) -> Iterator[Telling]:
     """A courier that has started, and is stopped in the end."""
@@ -45,7 +45,7 @@ def telling(
     settings = Settings(url=url, token=TOKEN, **fields)
     memory, indicators = Memory(ConsoleClock(SystemTime())), Indicators()
     patience = dataclasses.replace(patience, report=every_seconds)
-    courier = Courier(settings, memory, indicators, patience)
+    courier = Reporter(settings, memory, indicators, patience)
     courier.start()
     try:
         yield Telling(memory, indicators, courier)

@@ -198,7 +198,7 @@ def test_largest_report_is_one_that_the_console_takes(caplog):
     assert (len(report["breakers"]), len(report["bulkheads"])) == (MAX_BREAKERS, MAX_BULKHEADS)
     assert seen == MAX_NOTIFIED
     assert len(json.dumps(fields, separators=(",", ":"))) < 400_000
-    while reporting.accepted():
+    while reporting.confirm_delivery():
         seen += sum(len(one["transitions"]) for one in reporting()["breakers"])
     assert seen == MAX_BREAKERS * 8
 

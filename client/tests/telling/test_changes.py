@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from switchgear.following.announcer import Change
+from switchgear.console.change_notifier import Change
 from tests.telling.changing import row
 from tests.telling.waiting import our_threads, until
 

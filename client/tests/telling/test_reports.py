@@ -12,8 +12,8 @@ import pytest
 
 from controlplane.dataplane.reports import parse
 from switchgear.clock import ConsoleClock
+from switchgear.console.report_builder import ReportBuilder
 from switchgear.evaluation.decision_counts import MAX_SWITCHES
-from switchgear.following.reports import Reports
 from switchgear.settings import Settings
 from switchgear.sli import MAX_NAMES
 from switchgear.testing import FakeClock
@@ -182,7 +182,7 @@ def test_hung_console_is_given_up_and_others_are_not_held_up(there):
 @pytest.mark.parametrize("wall", [-1e15, 1e15])
 def test_clock_that_is_out_of_all_bounds_stops_no_report(wall):
     settings = Settings(url=None, service="core", instance="a1")
-    report = json.loads(Reports(settings, ConsoleClock(FakeClock(wall)), ()).next())
+    report = json.loads(ReportBuilder(settings, ConsoleClock(FakeClock(wall)), ()).build_next())
 
     parse(report)
 

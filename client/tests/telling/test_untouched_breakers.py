@@ -5,7 +5,7 @@ import logging
 
 from switchgear import BreakerParameters, Switchgear
 from switchgear.clock import ConsoleClock, SystemTime
-from switchgear.following.reports import Reports, moment
+from switchgear.console.report_builder import ReportBuilder, format_time
 from switchgear.policies.registry import Registry
 from switchgear.policies.reporting import MAX_PUBLISHED_BYTES, Reporting
 from switchgear.settings import Settings
@@ -33,9 +33,9 @@ def test_breaker_that_nothing_happened_to_is_since_the_same_time():
 
 def test_process_began_at_the_same_time_in_each_report():
     clock = ConsoleClock(SystemTime())
-    reports = Reports(Settings(url=None, service="core", instance="a1"), clock, ())
+    reports = ReportBuilder(Settings(url=None, service="core", instance="a1"), clock, ())
 
-    assert len({json.loads(reports.next())["started_at"] for _ in range(300)}) == 1
+    assert len({json.loads(reports.build_next())["started_at"] for _ in range(300)}) == 1
 
 
 def test_time_follows_the_clock_of_the_console():
@@ -48,7 +48,7 @@ def test_time_follows_the_clock_of_the_console():
 
     clock.heard({"date": LATER}, 0.0, 0.0)
 
-    assert reporting()["breakers"][0]["since"] == moment(clock.now() - 0.4)
+    assert reporting()["breakers"][0]["since"] == format_time(clock.now() - 0.4)
 
 
 def test_transition_noted_late_by_a_slow_thread_is_told():
@@ -86,7 +86,7 @@ def test_causes_take_no_more_than_their_room():
         told = [step for row in rows for step in row["transitions"]]
         assert sum(len(step["cause"].encode()) for step in told) < MAX_PUBLISHED_BYTES
         seen += len(told)
-        if not reporting.accepted():
+        if not reporting.confirm_delivery():
             break
 
     assert seen == 20 * 100

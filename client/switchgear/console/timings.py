@@ -3,11 +3,11 @@
 import random
 from dataclasses import dataclass
 
-from switchgear.following.pacing import Draw
+from switchgear.console.delays import Draw
 
 
 @dataclass(frozen=True)
-class Patience:
+class Timings:
     """Timeouts and intervals in seconds. Tests have shorter ones."""
 
     answer: float = 10.0

@@ -14,16 +14,16 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from switchgear.evaluation.snapshot import MAX_BYTES, read
+from switchgear.console.errors import RequestFailed
+from switchgear.console.transport import Address, Connection
 from switchgear.evaluation.snapshot_store import Memory
-from switchgear.following.failures import Failed
-from switchgear.following.transport import Address, Connection
+from switchgear.evaluation.snapshot import MAX_BYTES, read
 
 FETCH_SECONDS = 10.0
-LOOK_SECONDS = 0.05
+CHECK_SECONDS = 0.05
 """Interval of the checks whether the console has answered first."""
 
-Source = Mapping[str, Any] | str | os.PathLike[str]
+BootstrapSource = Mapping[str, Any] | str | os.PathLike[str]
 """A snapshot as `GET /api/v1/snapshot` returns it, the path of a file with one, or its URL."""
 
 log = logging.getLogger("switchgear")
@@ -33,7 +33,7 @@ class Bootstrap:
     """The bootstrap of one client. Without a `source` there is none. Raises :class:`TypeError` for
     a source of another type."""
 
-    def __init__(self, source: Source | None, memory: Memory) -> None:
+    def __init__(self, source: BootstrapSource | None, memory: Memory) -> None:
         if source is not None and not isinstance(source, Mapping | str | os.PathLike):
             raise TypeError(
                 f"bootstrap must be a mapping, a path or a URL, not {type(source).__name__}"
@@ -58,9 +58,9 @@ class Bootstrap:
             else:
                 name = repr(os.fspath(self._source))
                 document = _read_file(self._source)
-            self._use(name, document)
+            self._apply(name, document)
         except Exception as error:  # The caller's objects raise what they like.
-            self._complain(name, error)
+            self._log_problem(name, error)
 
     def start(self) -> None:
         """Fetch the snapshot from its URL, if it has one, once and in a thread of its own, since
@@ -72,7 +72,7 @@ class Bootstrap:
             thread.start()
         except RuntimeError as error:
             self._done.set()
-            self._complain(_shown(self._url), error)
+            self._log_problem(_redact_url(self._url), error)
 
     def wait(self, heard: threading.Event, seconds: float) -> None:
         """Wait until the snapshot is in force, if no other one is: for at most `seconds`, and only
@@ -81,7 +81,7 @@ class Bootstrap:
             return
         until = time.monotonic() + seconds
         while self._memory.snapshot is None and not heard.is_set() and time.monotonic() < until:
-            if self._done.wait(LOOK_SECONDS):
+            if self._done.wait(CHECK_SECONDS):
                 return
 
     def stop(self) -> None:
@@ -100,10 +100,10 @@ class Bootstrap:
     def _run(self) -> None:
         assert self._url is not None  # noqa: S101 - for the type.
         try:
-            self._use(_shown(self._url), self._fetch(self._url))
-        except (Failed, ValueError, RecursionError) as error:
+            self._apply(_redact_url(self._url), self._fetch(self._url))
+        except (RequestFailed, ValueError, RecursionError) as error:
             if not self._is_stopped:
-                self._complain(_shown(self._url), error)
+                self._log_problem(_redact_url(self._url), error)
         finally:
             self._done.set()
 
@@ -113,7 +113,7 @@ class Bootstrap:
         parts = urlsplit(url)
         if parts.username or parts.password or parts.scheme not in ("http", "https"):
             raise ValueError("a URL must be http or https, without credentials in it")
-        whole = Address.of(url)
+        whole = Address.parse(url)
         address = Address(whole.scheme, whole.host, whole.port)
         connection = self._connection = Connection(address)
         if self._is_stopped:
@@ -125,12 +125,12 @@ class Bootstrap:
             connection.close()
         return answer.body
 
-    def _use(self, name: str, document: bytes) -> None:
+    def _apply(self, name: str, document: bytes) -> None:
         snapshot = read(document)
         if self._memory.bootstrap(snapshot):
             log.info("switchgear: version %d of %s is the bootstrap", snapshot.version, name)
 
-    def _complain(self, name: str, error: Exception) -> None:
+    def _log_problem(self, name: str, error: Exception) -> None:
         why = error.strerror if isinstance(error, OSError) else str(error)
         self.problem = f"the bootstrap {name} is not used: {why or type(error).__name__}"
         log.error("switchgear: %s", self.problem)
@@ -153,7 +153,7 @@ def _read_file(path: str | os.PathLike[str]) -> bytes:
         return file.read(MAX_BYTES + 1)
 
 
-def _shown(url: str) -> str:
+def _redact_url(url: str) -> str:
     """Return a URL without parts that may be secret: credentials and the query."""
     scheme, _, rest = url.partition("://")
     return f"{scheme}://{rest.partition('?')[0].rpartition('@')[2]}"

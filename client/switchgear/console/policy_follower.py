@@ -13,16 +13,16 @@ from typing import Protocol
 from urllib.parse import quote
 
 from switchgear.clock import ConsoleClock
-from switchgear.following.asking import TELLING_SECONDS
-from switchgear.following.copies import Copy, Found, Unusable, copy_name
-from switchgear.following.failures import Failed
-from switchgear.following.pacing import after_failure, poll_pause, retry_after
-from switchgear.following.patience import Patience
-from switchgear.following.resting import Rest
-from switchgear.following.transport import Address, Connection, Response
+from switchgear.console.cpu_throttle import CpuThrottle
+from switchgear.console.delays import failure_delay, parse_retry_after, poll_delay
+from switchgear.console.errors import RequestFailed
+from switchgear.console.file_cache import CachedDocument, FileCache, UnusableFile, find_file_name
+from switchgear.console.snapshot_client import MAX_CLOCK_SAMPLE_SECONDS
+from switchgear.console.timings import Timings
+from switchgear.console.transport import Address, Connection, Response
 from switchgear.settings import Settings
 
-CONFIG = "/api/v1/config"
+CONFIG_PATH = "/api/v1/config"
 MAX_BYTES = 2**22
 POLL_SECONDS = 5.0
 """Between two polls of a console that does not hold them."""
@@ -34,7 +34,7 @@ _ETAG = re.compile(r'"([\w.-]{1,100})\.c([0-9]{1,18})(?:-gzip)?"', re.ASCII)
 log = logging.getLogger("switchgear")
 
 
-class Known(Protocol):
+class PolicyDocument(Protocol):
     """What was said last of a service; `epoch` is None before anything was."""
 
     @property
@@ -50,7 +50,7 @@ class Known(Protocol):
     def version(self) -> int | None: ...
 
 
-class Held(Protocol):
+class PolicyStore(Protocol):
     """Where it is put in force. `accept` gives whether that is news, and raises
     :class:`ValueError` for what can't be, and for what is from the past. For all else it calls
     `hear`, and looks what time it is after that."""
@@ -65,10 +65,10 @@ class Held(Protocol):
         hear: Callable[[], object],
     ) -> bool: ...
 
-    def known(self, caller: str) -> Known: ...
+    def document(self, caller: str) -> PolicyDocument: ...
 
 
-class Configurer:
+class PolicyFollower:
     """Keeps `held` at what the console says of the calls of `caller`."""
 
     def __init__(
@@ -76,20 +76,20 @@ class Configurer:
         settings: Settings,
         caller: str,
         clock: ConsoleClock,
-        held: Held,
+        held: PolicyStore,
         applied: Callable[[], object],
-        patience: Patience,
+        patience: Timings,
     ) -> None:
         self.error: str | None = None
         """Why the last try failed; None if it did not."""
         self._settings, self._caller, self._clock = settings, caller, clock
-        self._held, self._applied = held, applied
-        self._patience, self._draw = patience, patience.draw
+        self._store, self._on_applied = held, applied
+        self._timings, self._draw = patience, patience.draw
         url = settings.url or "http://localhost"
-        self._connection = Connection(Address.of(url), settings.token)
-        self._copy = Copy(settings.state_dir, copy_name(settings, caller, "policies"))
+        self._connection = Connection(Address.parse(url), settings.token)
+        self._cache = FileCache(settings.state_dir, find_file_name(settings, caller, "policies"))
         self._etag: str | None = None
-        self._rest = Rest()
+        self._throttle = CpuThrottle()
         self._failures = 0
         self._is_warned = False
         self._warned_at = float("-inf")
@@ -99,8 +99,8 @@ class Configurer:
     def restore(self) -> None:
         """Put the copy on disk in force, if there is a sound one, and nothing yet is. Never
         raises."""
-        if self._held.known(self._caller).epoch is None:
-            self._copy.restore(self._use)
+        if self._store.document(self._caller).epoch is None:
+            self._cache.restore(self._restore_document)
 
     def start(self) -> None:
         """Begin. Where there is no room for a thread that is logged, and nothing is followed."""
@@ -120,44 +120,46 @@ class Configurer:
         if self._thread.ident is not None and self._thread is not threading.current_thread():
             self._thread.join(max(0.0, seconds))
 
-    def forsake(self) -> None:
+    def close_in_child(self) -> None:
         """In the child of a fork: the connection is the parent's."""
-        self._connection.forsake()
+        self._connection.close_in_child()
 
-    def _use(self, found: Found) -> None:
+    def _restore_document(self, found: CachedDocument) -> None:
         told = self._caller, _epoch(found), found.document, _left_epochs(found)
-        self._held.accept(*told, hear=lambda: None)
+        self._store.accept(*told, hear=lambda: None)
 
     def _run(self) -> None:
         while not self._stopped.is_set():
             try:
-                self._turn()
-            except Failed as failed:
-                self._failed(failed)
+                self._follow_once()
+            except RequestFailed as failed:
+                self._record_failure(failed)
             except Exception as error:  # The loop that everything else relies on.
                 log.debug("switchgear: an error of the client itself", exc_info=True)
-                self._failed(Failed(f"an error of the client itself: {type(error).__name__}"))
+                self._record_failure(
+                    RequestFailed(f"an error of the client itself: {type(error).__name__}")
+                )
         self._connection.close()
 
-    def _turn(self) -> None:
+    def _follow_once(self) -> None:
         began = time.monotonic()
         was_held = self._etag is not None
-        has_news = self._ask(self._patience.hold if was_held else 0)
+        has_news = self._fetch(self._timings.hold if was_held else 0)
         if self.error is not None and self._is_warned:
             log.info("switchgear: policies come from the console again")
         self._failures, self.error, self._is_warned = 0, None, False
         if has_news:
-            self._applied()
-        if has_news or self._copy.is_missing():
-            self._keep()
-        if has_news or not was_held or time.monotonic() - began > self._patience.hold / 2:
-            self._pause(self._draw() * PAUSE_JITTER_SECONDS + self._rest.due())
+            self._on_applied()
+        if has_news or self._cache.is_missing():
+            self._save()
+        if has_news or not was_held or time.monotonic() - began > self._timings.hold / 2:
+            self._pause(self._draw() * PAUSE_JITTER_SECONDS + self._throttle.pause_seconds())
         else:
-            self._pause(poll_pause(min(POLL_SECONDS, self._patience.max_poll), self._draw))
+            self._pause(poll_delay(min(POLL_SECONDS, self._timings.max_poll), self._draw))
 
-    def _ask(self, hold_seconds: int) -> bool:
+    def _fetch(self, hold_seconds: int) -> bool:
         """Whether something else holds now. Raises :class:`Failed`."""
-        path = f"{CONFIG}?service={quote(self._caller, safe='')}"
+        path = f"{CONFIG_PATH}?service={quote(self._caller, safe='')}"
         headers = {"Switchgear-Instance": self._settings.name}
         etag = self._etag
         if etag is not None:
@@ -165,40 +167,40 @@ class Configurer:
             path += f"&wait={hold_seconds}"
         answer = self._connection.request(
             *("GET", path, headers),
-            seconds=self._patience.answer + hold_seconds,
+            seconds=self._timings.answer + hold_seconds,
             most_bytes=MAX_BYTES,
         )
         if answer.status == 304 and etag is None:
-            raise Failed("it answers 304, unasked", status=304)
+            raise RequestFailed("it answers 304, unasked", status=304)
         answer.expect(200, 304)
         if answer.status == 200:
-            return self._take(answer)
-        self._hear(answer)
+            return self._apply(answer)
+        self._update_clock(answer)
         return False
 
-    def _take(self, answer: Response) -> bool:
+    def _apply(self, answer: Response) -> bool:
         found = _ETAG.fullmatch(answer.headers.get("etag", ""))
         if found is None:
-            raise Failed("its policies have no version in their ETag")
+            raise RequestFailed("its policies have no version in their ETag")
         try:
-            has_news = self._held.accept(
-                *(self._caller, found[1], answer.body), hear=lambda: self._hear(answer)
+            has_news = self._store.accept(
+                *(self._caller, found[1], answer.body), hear=lambda: self._update_clock(answer)
             )
         except ValueError as error:
             self._etag = None
-            raise Failed(f"its policies are refused: {error}") from None
+            raise RequestFailed(f"its policies are refused: {error}") from None
         self._etag = found[0]
         return has_news
 
-    def _hear(self, answer: Response) -> None:
+    def _update_clock(self, answer: Response) -> None:
         """What time it is there."""
-        took = answer.answered - answer.asked
-        if took <= TELLING_SECONDS:
-            ago = time.monotonic() - answer.answered
+        took = answer.answered_at - answer.sent_at
+        if took <= MAX_CLOCK_SAMPLE_SECONDS:
+            ago = time.monotonic() - answer.answered_at
             self._clock.heard(answer.headers, took, ago)
 
-    def _keep(self) -> None:
-        known = self._held.known(self._caller)
+    def _save(self) -> None:
+        known = self._store.document(self._caller)
         version = known.version
         if version is None:
             return
@@ -208,14 +210,14 @@ class Configurer:
             "left_epochs": list(known.left_epochs),
         }
 
-        def is_there(found: Found) -> bool:
+        def is_there(found: CachedDocument) -> bool:
             if _epoch(found) != known.epoch:
                 return known.epoch in _left_epochs(found)
-            return found.document == known.body or found.told.get("version", 0) > version
+            return found.document == known.body or found.metadata.get("version", 0) > version
 
-        self._copy.keep(told, known.body, is_there)
+        self._cache.save(told, known.body, is_there)
 
-    def _failed(self, failed: Failed) -> None:
+    def _record_failure(self, failed: RequestFailed) -> None:
         if self._stopped.is_set():
             return
         self._failures += 1
@@ -227,75 +229,75 @@ class Configurer:
                 "switchgear: no policies of the console for %s: %s; those of before hold",
                 *(self._caller, failed),
             )
-        told = retry_after(failed.retry_after, self._clock.now())
-        self._pause(after_failure(self._failures, self._draw, failed.status, told))
+        told = parse_retry_after(failed.retry_after, self._clock.now())
+        self._pause(failure_delay(self._failures, self._draw, failed.status, told))
 
     def _pause(self, seconds: float) -> None:
         self._stopped.wait(seconds)
 
 
-def _epoch(found: Found) -> str:
-    epoch = found.told.get("epoch")
+def _epoch(found: CachedDocument) -> str:
+    epoch = found.metadata.get("epoch")
     if not isinstance(epoch, str):
-        raise Unusable("it is damaged")
+        raise UnusableFile("it is damaged")
     return epoch
 
 
-def _left_epochs(found: Found) -> tuple[str, ...]:
-    given = found.told.get("left_epochs")
+def _left_epochs(found: CachedDocument) -> tuple[str, ...]:
+    given = found.metadata.get("left_epochs")
     if not isinstance(given, list):
-        raise Unusable("it is damaged")
+        raise UnusableFile("it is damaged")
     return tuple(str(one) for one in given)
 
 
-class Configurers:
+class PolicyFollowers:
     """The documents of one client. Without a console they are only restored from disk."""
 
     def __init__(
         self,
         settings: Settings,
         clock: ConsoleClock,
-        held: Held,
+        held: PolicyStore,
         applied: Callable[[], object],
-        patience: Patience,
+        patience: Timings,
     ) -> None:
-        self._settings, self._clock, self._held = settings, clock, held
-        self._applied = applied
-        self._patience = patience
-        self._all: list[Configurer] = []
+        self._settings, self._clock, self._store = settings, clock, held
+        self._on_applied = applied
+        self._timings = patience
+        self._followers: list[PolicyFollower] = []
         self._is_stopped = False
 
     def follow(self, caller: str) -> None:
         """From now on; what is on disk holds when this returns."""
         if self._is_stopped or not (self._settings.has_console or self._settings.state_dir):
             return
-        made = Configurer(
-            *(self._settings, caller, self._clock, self._held, self._applied), self._patience
+        made = PolicyFollower(
+            *(self._settings, caller, self._clock, self._store, self._on_applied), self._timings
         )
         made.restore()
         if not self._settings.has_console:
             return
-        self._all.append(made)
+        self._followers.append(made)
         made.start()
 
     @property
     def error(self) -> str | None:
         """Why policies can't be fetched now, of the first service for which they can't be."""
-        return next((each.error for each in list(self._all) if each.error is not None), None)
+        return next((each.error for each in list(self._followers) if each.error is not None), None)
 
     def stop(self) -> None:
         """End what goes on; returns at once."""
         self._is_stopped = True
-        for each in list(self._all):
+        for each in list(self._followers):
             each.stop()
 
     def join(self, seconds: float) -> None:
         """Wait at most that long until all have ended."""
         until = time.monotonic() + seconds
-        for each in list(self._all):
+        for each in list(self._followers):
             each.join(until - time.monotonic())
 
-    def forsake(self) -> None:
+    def close_in_child(self) -> None:
         """In the child of a fork."""
-        for each in list(self._all):
-            each.forsake()
+        for each in list(self._followers):
+            each.close_in_child()

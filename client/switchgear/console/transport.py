@@ -17,16 +17,16 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from switchgear.clock import read_date, read_retry_after
+from switchgear.console.errors import RequestFailed, describe_error
+from switchgear.console.limited_socket import LimitedSocket, dial
 from switchgear.evaluation.snapshot import MAX_BYTES
-from switchgear.following.failures import Failed, why
-from switchgear.following.wire import Wire, dial
 
 __all__ = ["Address", "Connection", "Failed", "Response", "Stream"]
 
-AGENT = "switchgear-python"
+USER_AGENT = "switchgear-python"
 PIECE_BYTES = 2**16
 GZIP_WINDOW = 31  # zlib's largest window, with gzip's header and checksum around it
-HEADER_BYTES = 2**18
+MAX_HEADER_BYTES = 2**18
 """As many more as an answer may have for what is not its body."""
 
 
@@ -41,7 +41,7 @@ class Address:
     base: str = ""
 
     @classmethod
-    def of(cls, url: str) -> Self:
+    def parse(cls, url: str) -> Self:
         """From `https://switchgear.example/base`. Raises :class:`ValueError`."""
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -65,14 +65,14 @@ class Response:
     status: int
     headers: Mapping[str, str]
     body: bytes
-    asked: float
-    answered: float
+    sent_at: float
+    answered_at: float
 
     def expect(self, *statuses: int) -> Self:
         """This answer, if it has one of these; else raises :class:`Failed`."""
         if self.status in statuses:
             return self
-        raise _unwanted(self.status, self.headers)
+        raise _status_error(self.status, self.headers)
 
 
 @dataclass(frozen=True)
@@ -94,8 +94,8 @@ class Connection:
 
     address: Address
     token: str = field(default="", repr=False)
-    agent: str = AGENT
-    _wire: Wire | None = field(default=None, init=False, repr=False)
+    agent: str = USER_AGENT
+    _socket: LimitedSocket | None = field(default=None, init=False, repr=False)
     _aborted: bool = field(default=False, init=False, repr=False)
     _tls: ssl.SSLContext | None = field(default=None, init=False, repr=False)
 
@@ -116,10 +116,10 @@ class Connection:
         """
         until = time.monotonic() + seconds
         request = _Request(method, path, headers, body, most_bytes, accepts_gzip=True)
-        kept = self._is_kept()
+        kept = self._is_reusable()
         try:
             return self._exchange(request, until)
-        except Failed as failed:
+        except RequestFailed as failed:
             was_closed = kept and isinstance(failed.__cause__, ConnectionError)
             if not was_closed or method != "GET" or self._aborted:
                 raise
@@ -131,44 +131,44 @@ class Connection:
         """Open an answer that goes on: its headers have to be here within `seconds`. Any status but
         200 is a :class:`Failed`. The connection is the stream's until that is closed."""
         asked = time.monotonic()
-        with _told(self):
+        with _translate_errors(self):
             response = self._send(_Request("GET", path, headers), asked + seconds)
-            stream = Stream(self, response, _lowered(response), asked, time.monotonic())
+            stream = Stream(self, response, _lower_names(response), asked, time.monotonic())
             if response.status != 200:
-                raise _unwanted(response.status, stream.headers)
+                raise _status_error(response.status, stream.headers)
             return stream
 
     def abort(self) -> None:
         """End whatever goes on, at once, and let nothing new begin. From any thread."""
         self._aborted = True
-        if (wire := self._wire) is not None:
+        if (wire := self._socket) is not None:
             wire.abort()
 
     def close(self) -> None:
         """Let the connection go; the next request opens another one."""
-        wire, self._wire = self._wire, None
+        wire, self._socket = self._socket, None
         if wire is not None:
-            wire.end()
+            wire.close_socket()
 
-    def forsake(self) -> None:
+    def close_in_child(self) -> None:
         """In the child of a fork: give up what is the parent's, of which nobody is told."""
         self._aborted = True
-        if self._wire is not None:
-            self._wire.forsake()
+        if self._socket is not None:
+            self._socket.close_in_child()
 
     def _exchange(self, request: _Request, until: float) -> Response:
         asked = time.monotonic()
-        with _told(self):
+        with _translate_errors(self):
             response = self._send(request, until)
             answered = time.monotonic()
-            content = _whole(response, request.most_bytes)
+            content = _read_body(response, request.most_bytes)
             if response.will_close:
                 self.close()
-            return Response(response.status, _lowered(response), content, asked, answered)
+            return Response(response.status, _lower_names(response), content, asked, answered)
 
     def _send(self, request: _Request, until: float) -> http.client.HTTPResponse:
-        wire = self._connected(until)
-        wire.allow(until, request.most_bytes + HEADER_BYTES)
+        wire = self._connect(until)
+        wire.set_limits(until, request.most_bytes + MAX_HEADER_BYTES)
         speaker = http.client.HTTPConnection(self.address.host, self.address.port)
         speaker.sock = wire  # Has all that is used of a socket.
         target = self.address.base + request.path
@@ -176,7 +176,7 @@ class Connection:
             target = f"{self.address.scheme}://{self.address.authority}{target}"
         speaker.putrequest(request.method, target, skip_host=True, skip_accept_encoding=True)
         coding = {"Accept-Encoding": "gzip" if request.accepts_gzip else "identity"}
-        headers = self._own_headers(wire) | coding | dict(request.headers or {})
+        headers = self._default_headers(wire) | coding | dict(request.headers or {})
         for name, value in headers.items():
             speaker.putheader(name, value.encode())
         if request.body is not None:
@@ -184,7 +184,7 @@ class Connection:
         speaker.endheaders(request.body)
         return speaker.getresponse()
 
-    def _own_headers(self, wire: Wire) -> dict[str, str]:
+    def _default_headers(self, wire: LimitedSocket) -> dict[str, str]:
         own = {
             "Host": self.address.authority,
             "User-Agent": self.agent,
@@ -195,22 +195,22 @@ class Connection:
             own["Proxy-Authorization"] = wire.proxy_authorization
         return own
 
-    def _connected(self, until: float) -> Wire:
-        if self._wire is not None and not self._is_kept():
+    def _connect(self, until: float) -> LimitedSocket:
+        if self._socket is not None and not self._is_reusable():
             self.close()
-        if self._wire is None:
+        if self._socket is None:
             if self.address.scheme == "https" and self._tls is None:
                 self._tls = ssl.create_default_context()
-            self._wire = wire = Wire()
+            self._socket = wire = LimitedSocket()
             if self._aborted:
                 wire.abort()
             dial(wire, self.address.scheme, self.address.host, self.address.port, self._tls, until)
         if self._aborted:
             raise ConnectionAbortedError
-        return self._wire
+        return self._socket
 
-    def _is_kept(self) -> bool:
-        return self._wire is not None and self._wire.is_idle()
+    def _is_reusable(self) -> bool:
+        return self._socket is not None and self._socket.is_idle()
 
 
 @dataclass(eq=False)
@@ -221,23 +221,23 @@ class Stream:
     _connection: Connection
     _response: http.client.HTTPResponse
     headers: Mapping[str, str]
-    asked: float
-    answered: float
+    sent_at: float
+    answered_at: float
 
     def read(self, seconds: float) -> bytes:
         """What is there, at least a byte, at most 64 KiB; waits at most `seconds` for it. Empty at
         the end. Raises :class:`Failed`."""
-        with _told(self._connection):
-            wire = self._connection._wire
+        with _translate_errors(self._connection):
+            wire = self._connection._socket
             if wire is None:
                 return b""
-            wire.allow(time.monotonic() + seconds, PIECE_BYTES + HEADER_BYTES)
+            wire.set_limits(time.monotonic() + seconds, PIECE_BYTES + MAX_HEADER_BYTES)
             return self._response.read1(PIECE_BYTES)
 
     def has_more(self) -> bool:
         """Whether :meth:`read` would not have to wait. Raises :class:`Failed`."""
-        with _told(self._connection):
-            wire = self._connection._wire
+        with _translate_errors(self._connection):
+            wire = self._connection._socket
             return wire is not None and wire.has_more()
 
     def close(self) -> None:
@@ -255,7 +255,7 @@ class Stream:
         self.close()
 
 
-class _told(contextlib.AbstractContextManager[None]):
+class _translate_errors(contextlib.AbstractContextManager[None]):
     """Whatever goes wrong inside ends the connection and is a :class:`Failed`."""
 
     def __init__(self, connection: Connection) -> None:
@@ -271,15 +271,15 @@ class _told(contextlib.AbstractContextManager[None]):
             return
         self._connection.close()
         if self._connection._aborted and isinstance(error, Exception):
-            raise Failed("it was closed here") from None
+            raise RequestFailed("it was closed here") from None
         if isinstance(error, ConnectionError):
-            raise Failed(why(error)) from error
+            raise RequestFailed(describe_error(error)) from error
         if isinstance(error, OSError | http.client.HTTPException | ValueError | zlib.error):
             # Such an error may quote what was sent, the token too.
-            raise Failed(why(error)) from None
+            raise RequestFailed(describe_error(error)) from None
 
 
-def _whole(response: http.client.HTTPResponse, most_bytes: int) -> bytes:
+def _read_body(response: http.client.HTTPResponse, most_bytes: int) -> bytes:
     """Return the decompressed body.
 
     Raises :class:`Failed` if it is too large in either form, too short, damaged, or in a coding
@@ -287,10 +287,10 @@ def _whole(response: http.client.HTTPResponse, most_bytes: int) -> bytes:
     """
     declared = response.length
     if declared is not None and declared > most_bytes:
-        raise Failed(f"its answer has more than {most_bytes} bytes", status=response.status)
+        raise RequestFailed(f"its answer has more than {most_bytes} bytes", status=response.status)
     coding = response.headers.get("Content-Encoding", "identity").strip().lower()
     if coding not in ("identity", "gzip"):
-        raise Failed("its answer is compressed, unasked", status=response.status)
+        raise RequestFailed("its answer is compressed, unasked", status=response.status)
     gunzip = zlib.decompressobj(GZIP_WINDOW) if coding == "gzip" else None
     pieces, received, length = [], 0, 0
     while piece := response.read(PIECE_BYTES):
@@ -301,22 +301,24 @@ def _whole(response: http.client.HTTPResponse, most_bytes: int) -> bytes:
         pieces.append(piece)
         length += len(piece)
         if max(received, length) > most_bytes:
-            raise Failed(f"its answer has more than {most_bytes} bytes", status=response.status)
+            raise RequestFailed(
+                f"its answer has more than {most_bytes} bytes", status=response.status
+            )
     is_cut_off = gunzip is not None and received and not gunzip.eof
     if is_cut_off or (declared is not None and received < declared):
-        raise Failed("its answer is cut off", status=response.status)
+        raise RequestFailed("its answer is cut off", status=response.status)
     if gunzip is not None and gunzip.unused_data:
-        raise Failed("its compressed answer is damaged", status=response.status)
+        raise RequestFailed("its compressed answer is damaged", status=response.status)
     return b"".join(pieces)
 
 
-def _unwanted(status: int, headers: Mapping[str, str]) -> Failed:
+def _status_error(status: int, headers: Mapping[str, str]) -> RequestFailed:
     retry_after, sent_at = headers.get("retry-after"), read_date(headers.get("date"))
     if sent_at is not None and (seconds := read_retry_after(retry_after, sent_at)) is not None:
         # Both dates are by the same clock, so it does not matter whether that is right.
         retry_after = f"{seconds:.0f}"
-    return Failed(f"it answers {status}", retry_after, status)
+    return RequestFailed(f"it answers {status}", retry_after, status)
 
 
-def _lowered(response: http.client.HTTPResponse) -> dict[str, str]:
+def _lower_names(response: http.client.HTTPResponse) -> dict[str, str]:
     return {name.lower(): str(value) for name, value in response.headers.items()}

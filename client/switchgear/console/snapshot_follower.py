@@ -8,18 +8,18 @@ import logging
 import threading
 import time
 
+from switchgear.console.cpu_throttle import CpuThrottle
+from switchgear.console.delays import ModeSelector, failure_delay, parse_retry_after, poll_delay
+from switchgear.console.errors import RequestFailed
+from switchgear.console.reporter import Reporter
+from switchgear.console.snapshot_cache import SnapshotCache
+from switchgear.console.snapshot_client import ModeUnavailable, SnapshotClient
+from switchgear.console.timings import Timings
 from switchgear.evaluation.snapshot_store import Memory
-from switchgear.following.asking import Asker, Unfit
-from switchgear.following.courier import Courier
-from switchgear.following.disk import Disk
-from switchgear.following.failures import Failed
-from switchgear.following.pacing import Ladder, after_failure, poll_pause, retry_after
-from switchgear.following.patience import Patience
-from switchgear.following.resting import Rest
 from switchgear.settings import Settings
-from switchgear.status import Source, Way
+from switchgear.status import FollowState, SnapshotSource
 
-CARRIED_SECONDS = 30.0
+STABLE_STREAM_SECONDS = 30.0
 """A stream that lived that long was a good one."""
 FIRST_JITTER_SECONDS = 1.0
 HELD_PAUSE_SECONDS = 0.2
@@ -29,27 +29,29 @@ WARNING_SECONDS = 30.0
 log = logging.getLogger("switchgear")
 
 
-class Follower:
+class SnapshotFollower:
     """Keeps `memory` at what the console says."""
 
     def __init__(
         self,
         settings: Settings,
         memory: Memory,
-        disk: Disk,
-        courier: Courier,
-        patience: Patience,
+        disk: SnapshotCache,
+        courier: Reporter,
+        patience: Timings,
     ) -> None:
-        self.heard = threading.Event()
+        self.synced = threading.Event()
         """Set once the console has said what is engaged."""
-        self.way: Way = "starting" if settings.has_console else "offline"
+        self.way: FollowState = "starting" if settings.has_console else "offline"
         self.error: str | None = None
         """Why the last try failed; None if it did not."""
         self._url = settings.url
-        self._memory, self._disk, self._courier = memory, disk, courier
-        self._patience, self._draw = patience, patience.draw
-        self._asker = Asker(settings, memory, self._patience) if settings.has_console else None
-        self._ladder = Ladder(patience.draw, "stream" if settings.stream else "poll")
+        self._memory, self._cache, self._reporter = memory, disk, courier
+        self._timings, self._draw = patience, patience.draw
+        self._client = (
+            SnapshotClient(settings, memory, self._timings) if settings.has_console else None
+        )
+        self._modes = ModeSelector(patience.draw, "stream" if settings.stream else "poll")
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="switchgear-follower", daemon=True)
         self._confirmed_at: float | None = None
@@ -57,10 +59,10 @@ class Follower:
         self._failures = 0
         self._is_warned = False
         self._warned_at = float("-inf")
-        self._rest = Rest()
+        self._throttle = CpuThrottle()
 
     @property
-    def source(self) -> Source:
+    def source(self) -> SnapshotSource:
         """The origin of the snapshot in force; `disk` or `bootstrap` until this process has
         received an answer of the console."""
         if self._memory.snapshot is None:
@@ -76,10 +78,10 @@ class Follower:
             return None
         return max(0.0, self._memory.clock.time.monotonic() - confirmed_at)
 
-    def confirmed(self) -> None:
+    def record_confirmation(self) -> None:
         """What is in force is what the console says at this moment."""
         self._confirmed_at = self._memory.clock.time.monotonic()
-        self.heard.set()
+        self.synced.set()
 
     def start(self) -> None:
         """Begin. Where there is no room for a thread that is logged, and nothing is followed."""
@@ -92,115 +94,117 @@ class Follower:
     def stop(self) -> None:
         """End what goes on; returns at once."""
         self._stopped.set()
-        if self._asker is not None:
-            self._asker.abort()
+        if self._client is not None:
+            self._client.abort()
 
     def join(self, seconds: float) -> None:
         """Wait at most that long until the thread has ended."""
         if self._thread.ident is not None and self._thread is not threading.current_thread():
             self._thread.join(max(0.0, seconds))
 
-    def forsake(self) -> None:
+    def close_in_child(self) -> None:
         """In the child of a fork: close what is ours of the parent's connection, and wait
         for none of its threads."""
-        was_heard, self.heard = self.heard.is_set(), threading.Event()
+        was_heard, self.synced = self.synced.is_set(), threading.Event()
         if was_heard:
-            self.heard.set()
-        if self._asker is not None:
-            self._asker.forsake()
+            self.synced.set()
+        if self._client is not None:
+            self._client.close_in_child()
 
     def _run(self) -> None:
-        if self._asker is None:
+        if self._client is None:
             return
         if self._memory.snapshot is not None:
             self._pause(self._draw() * FIRST_JITTER_SECONDS)
         while not self._stopped.is_set():
             try:
-                self._turn(self._asker)
-            except Failed as failed:
-                self._failed(failed)
+                self._follow_once(self._client)
+            except RequestFailed as failed:
+                self._record_failure(failed)
             except Exception as error:  # The loop that everything else relies on.
                 log.debug("switchgear: an error of the client itself", exc_info=True)
-                self._failed(Failed(f"an error of the client itself: {type(error).__name__}"))
-        self._asker.close()
+                self._record_failure(
+                    RequestFailed(f"an error of the client itself: {type(error).__name__}")
+                )
+        self._client.close()
 
-    def _turn(self, asker: Asker) -> None:
+    def _follow_once(self, asker: SnapshotClient) -> None:
         """Make sure of the present snapshot, then follow for as long as it goes."""
-        rung = self._ladder.next(time.monotonic())
-        if self._courier.streaming != (rung == "stream"):
-            self._courier.streaming = rung == "stream"
+        rung = self._modes.select(time.monotonic())
+        if self._reporter.streaming != (rung == "stream"):
+            self._reporter.streaming = rung == "stream"
         if not self._is_current:
-            self._hear(asker.ask())
+            self._record_answer(asker.fetch())
         if rung == "poll":
             snapshot = self._memory.snapshot
             self.way = "poll"
             if snapshot is not None:
-                seconds = min(snapshot.poll_seconds, self._patience.max_poll)
-                if self._pause(poll_pause(seconds, self._draw)):
-                    self._hear(asker.ask())
+                seconds = min(snapshot.poll_seconds, self._timings.max_poll)
+                if self._pause(poll_delay(seconds, self._draw)):
+                    self._record_answer(asker.fetch())
             return
         try:
             if rung == "stream":
-                self._listen(asker)
+                self._follow_stream(asker)
             else:
-                self._hold(asker)
-        except Failed as failed:
+                self._follow_held_poll(asker)
+        except RequestFailed as failed:
             self._is_current = False
             if not self._stopped.is_set():
-                self._stumbled(failed, asker.hint_seconds)
+                self._record_mode_failure(failed, asker.hint_seconds)
 
-    def _listen(self, asker: Asker) -> None:
+    def _follow_stream(self, asker: SnapshotClient) -> None:
         began = time.monotonic()
-        for news in asker.listen():
+        for news in asker.stream():
             self.way = "stream"
-            self._hear(news)
-            if time.monotonic() - began > CARRIED_SECONDS:
-                self._ladder.worked()
+            self._record_answer(news)
+            if time.monotonic() - began > STABLE_STREAM_SECONDS:
+                self._modes.record_success()
             if self._stopped.is_set():
                 return
 
-    def _hold(self, asker: Asker) -> None:
+    def _follow_held_poll(self, asker: SnapshotClient) -> None:
         began = time.monotonic()
         self.way = "held"
-        news = asker.ask(self._patience.hold)
-        self._hear(news)
+        news = asker.fetch(self._timings.hold)
+        self._record_answer(news)
         took = time.monotonic() - began
-        if not news and took < self._patience.hold / 2:
-            raise Failed("it does not hold polls")
-        self._ladder.worked()
+        if not news and took < self._timings.hold / 2:
+            raise RequestFailed("it does not hold polls")
+        self._modes.record_success()
         # All who were waiting are answered at one moment.
         self._pause(self._draw() * HELD_PAUSE_SECONDS)
 
-    def _hear(self, news: bool) -> None:
+    def _record_answer(self, news: bool) -> None:
         """The console has confirmed what is in force, or has just put it in force."""
-        self.confirmed()
+        self.record_confirmation()
         self._is_current, self._failures, self.error = True, 0, None
         if self._is_warned:
             self._is_warned = False
             log.info("switchgear: the console at %s is heard again", self._url)
         if news:
-            self._courier.applied()
-            self._disk.keep(self._memory)
+            self._reporter.record_applied()
+            self._cache.save(self._memory)
         else:
-            self._disk.see_to(self._memory)
-        if seconds := self._rest.due():
+            self._cache.save_if_missing(self._memory)
+        if seconds := self._throttle.pause_seconds():
             self._pause(seconds)
 
-    def _stumbled(self, failed: Failed, hint_seconds: float | None) -> None:
+    def _record_mode_failure(self, failed: RequestFailed, hint_seconds: float | None) -> None:
         """The present way broke off; the console may well be there."""
-        rung = self._ladder.rung
-        self._ladder.failed(time.monotonic(), for_good=isinstance(failed, Unfit))
+        rung = self._modes.mode
+        self._modes.record_failure(time.monotonic(), for_good=isinstance(failed, ModeUnavailable))
         self.error = failed.why
-        if self._ladder.rung != rung:
+        if self._modes.mode != rung:
             log.info(
                 "switchgear: the console can't be followed by %s: %s; by %s instead, for now",
                 rung,
                 failed.why,
-                self._ladder.rung,
+                self._modes.mode,
             )
-        self._pause_after(failed, self._ladder.failures, hint_seconds)
+        self._pause_after(failed, self._modes.failures, hint_seconds)
 
-    def _failed(self, failed: Failed) -> None:
+    def _record_failure(self, failed: RequestFailed) -> None:
         """The console gave no usable answer to a plain question."""
         if self._stopped.is_set():
             return
@@ -219,10 +223,10 @@ class Follower:
         self._pause_after(failed, self._failures)
 
     def _pause_after(
-        self, failed: Failed, failures: int, hint_seconds: float | None = None
+        self, failed: RequestFailed, failures: int, hint_seconds: float | None = None
     ) -> None:
-        told = retry_after(failed.retry_after, self._memory.clock.now())
-        self._pause(after_failure(failures, self._draw, failed.status, told, hint_seconds))
+        told = parse_retry_after(failed.retry_after, self._memory.clock.now())
+        self._pause(failure_delay(failures, self._draw, failed.status, told, hint_seconds))
 
     def _pause(self, seconds: float) -> bool:
         """False if it was cut short because we are stopped."""

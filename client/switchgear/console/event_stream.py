@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from switchgear.evaluation.snapshot import MAX_BYTES
 
 MAX_EVENT_BYTES = MAX_BYTES + 2**16
-LINE_BYTES = 50
+LINE_OVERHEAD_BYTES = 50
 """What it takes to hold a line, besides what is in it."""
 MAX_RETRY_AFTER_DIGITS = 9
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -17,17 +17,17 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 
 
-class EndlessEvent(ValueError):
+class EventTooLarge(ValueError):
     """More bytes without an end than an event may have."""
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class ServerSentEvent:
     name: str
     data: bytes
 
 
-class Parser:
+class EventStreamParser:
     """Takes pieces, gives events. `retry_seconds` is the server's latest hint when to come back
     after the stream has ended, None if it gave none."""
 
@@ -37,7 +37,7 @@ class Parser:
         """How much came that belongs to no event: comments, hints, names nobody knows. Whoever
         looks may set it back."""
         self._most_bytes = most_bytes
-        self._held = 0
+        self._size_bytes = 0
         self._line: list[bytes] = []
         self._data: list[bytes] = []
         self._data_bytes = 0
@@ -48,9 +48,9 @@ class Parser:
     @property
     def is_within(self) -> bool:
         """Whether an event has begun that has not ended."""
-        return self._held > 0
+        return self._size_bytes > 0
 
-    def feed(self, piece: bytes) -> list[Event]:
+    def feed(self, piece: bytes) -> list[ServerSentEvent]:
         """The events that end in this piece. Raises :class:`EndlessEvent`."""
         if self._after_return and piece.startswith(b"\n"):
             piece = piece[1:]
@@ -64,44 +64,44 @@ class Parser:
             self._line.append(end)
             line = b"".join(self._line)
             self._line.clear()
-            event = self._take(line)
+            event = self._parse_line(line)
             if event is not None:
                 events.append(event)
         if rest:
             self._line.append(rest)
-            self._hold(len(rest))
+            self._grow(len(rest))
         return events
 
-    def _hold(self, more: int) -> None:
-        self._held += more
-        if self._held > self._most_bytes:
-            raise EndlessEvent
+    def _grow(self, more: int) -> None:
+        self._size_bytes += more
+        if self._size_bytes > self._most_bytes:
+            raise EventTooLarge
 
-    def _take(self, line: bytes) -> Event | None:
+    def _parse_line(self, line: bytes) -> ServerSentEvent | None:
         if not self._begun:
             line, self._begun = line.removeprefix(BYTE_ORDER_MARK), True
         if not line:
-            return self._end()
+            return self._end_event()
         name, _colon, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if name == b"data":
             self._data.append(value)
-            self._data_bytes += len(value) + LINE_BYTES
+            self._data_bytes += len(value) + LINE_OVERHEAD_BYTES
         elif name == b"event":
             self._name = value[:100]
         else:
             self.idle_bytes += len(line)
             if name == b"retry" and value.isdigit() and len(value) <= MAX_RETRY_AFTER_DIGITS:
                 self.retry_seconds = int(value) / 1000
-        self._held = 0
-        self._hold(self._data_bytes + len(self._name))
+        self._size_bytes = 0
+        self._grow(self._data_bytes + len(self._name))
         return None
 
-    def _end(self) -> Event | None:
+    def _end_event(self) -> ServerSentEvent | None:
         data, name = self._data, self._name
         self._data, self._name = [], b""
-        self._data_bytes = self._held = 0
+        self._data_bytes = self._size_bytes = 0
         self.idle_bytes += 1
         if not data:
             return None
-        return Event(name.decode("utf-8", "replace") or "message", b"\n".join(data))
+        return ServerSentEvent(name.decode("utf-8", "replace") or "message", b"\n".join(data))

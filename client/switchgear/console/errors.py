@@ -6,24 +6,24 @@ import ssl
 import zlib
 
 
-class Failed(Exception):
+class RequestFailed(Exception):
     """No usable answer. `why` is short and holds no secret; `status` is the answer's, if one came,
     and `retry_after` what its header says, in seconds if the answer has a `Date`."""
 
     def __init__(self, why: str, retry_after: str | None = None, status: int | None = None) -> None:
-        super().__init__(why)
-        self.why = why
+        super().__init__(describe_error)
+        self.why = describe_error
         self.retry_after = retry_after
         self.status = status
 
 
-class WireError(OSError):
+class SocketError(OSError):
     """The connection is not to be used: the message says why."""
 
 
-def why(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """An error of the network in a few words, of which none comes from the other side."""
-    if isinstance(error, WireError):
+    if isinstance(error, SocketError):
         return str(error)
     if isinstance(error, TimeoutError):
         return "it does not answer in time"

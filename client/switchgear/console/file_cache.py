@@ -28,7 +28,7 @@ except ImportError:  # pragma: no cover - a system without it keeps nothing.
 FORMAT = 1
 MAX_HEADER_BYTES = 2**17
 LOCK_SECONDS = 1.0
-AGAIN_SECONDS = 60.0
+RECHECK_SECONDS = 60.0
 """Until it is looked whether the copy is there."""
 _READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
@@ -37,77 +37,77 @@ _LOCK = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
 log = logging.getLogger("switchgear")
 
 
-class Unusable(Exception):
+class UnusableFile(Exception):
     """What is found there can't be trusted, or not be read; the message says why."""
 
 
 @dataclass(frozen=True)
-class Found:
+class CachedDocument:
     """What a file holds: what is told of the document, and the document."""
 
-    told: Mapping[str, Any]
+    metadata: Mapping[str, Any]
     document: bytes
 
 
-class Copy:
+class FileCache:
     """One file, of one thread at a time. Without a `folder` there is none."""
 
     def __init__(
-        self, folder: Path | None, name: str, again_seconds: float = AGAIN_SECONDS
+        self, folder: Path | None, name: str, again_seconds: float = RECHECK_SECONDS
     ) -> None:
         self.name = name
         self._folder = folder if fcntl is not None else None
-        self._complained = False
-        self._again_seconds = again_seconds
-        self._again_at = 0.0
+        self._is_warned = False
+        self._recheck_seconds = again_seconds
+        self._recheck_at = 0.0
 
     @property
-    def is_kept(self) -> bool:
+    def is_enabled(self) -> bool:
         """Whether there is anywhere to keep it."""
         return self._folder is not None
 
-    def restore(self, use: Callable[[Found], object]) -> None:
+    def restore(self, use: Callable[[CachedDocument], object]) -> None:
         """Give what is there to `use`, if it is sound. What `use` raises because it is not is told
         in the log as the rest is; nothing else is raised."""
         if self._folder is None:
             return
-        with self._complaining("read"):
+        with self._log_errors("read"):
             try:
-                with self._opened(self._folder) as folder:
+                with self._open_folder(self._folder) as folder:
                     found = self._read(folder)
             except FileNotFoundError:
                 return  # The first start here.
             use(found)
 
-    def keep(
-        self, told: Mapping[str, Any], document: bytes, is_there: Callable[[Found], bool]
+    def save(
+        self, told: Mapping[str, Any], document: bytes, is_there: Callable[[CachedDocument], bool]
     ) -> None:
         """Write it down, unless what another process wrote `is_there` already, or is newer. Never
         raises."""
         if self._folder is None:
             return
-        self._again_at = time.monotonic() + self._again_seconds
-        with self._complaining("written"):
+        self._recheck_at = time.monotonic() + self._recheck_seconds
+        with self._log_errors("written"):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with self._opened(self._folder) as folder, self._locked(folder):
+            with self._open_folder(self._folder) as folder, self._lock(folder):
                 if not self._has(folder, is_there):
-                    self._write(folder, Found(told, document))
-            self._complained = False
+                    self._write(folder, CachedDocument(told, document))
+            self._is_warned = False
 
     def is_missing(self) -> bool:
         """Now and then: whether the last :meth:`keep` went wrong, or the file is gone."""
-        if self._folder is None or time.monotonic() < self._again_at:
+        if self._folder is None or time.monotonic() < self._recheck_at:
             return False
-        self._again_at = time.monotonic() + self._again_seconds
-        return self._complained or not os.path.lexists(self._folder / self.name)
+        self._recheck_at = time.monotonic() + self._recheck_seconds
+        return self._is_warned or not os.path.lexists(self._folder / self.name)
 
     @contextlib.contextmanager
-    def _complaining(self, what: str) -> Iterator[None]:
+    def _log_errors(self, what: str) -> Iterator[None]:
         """Trouble is told once, until it is over."""
         try:
             yield
-        except (OSError, Unusable, ValueError, RecursionError) as error:
-            if not self._complained:
+        except (OSError, UnusableFile, ValueError, RecursionError) as error:
+            if not self._is_warned:
                 why = error.strerror if isinstance(error, OSError) else str(error)
                 log.warning(
                     "switchgear: the copy in %s is not %s: %s",
@@ -115,25 +115,25 @@ class Copy:
                     what,
                     why or type(error).__name__,
                 )
-            self._complained = True
+            self._is_warned = True
 
     @contextlib.contextmanager
-    def _opened(self, path: Path) -> Iterator[int]:
+    def _open_folder(self, path: Path) -> Iterator[int]:
         """The folder, if it is ours alone; what follows is looked up in it and nowhere else."""
         descriptor = os.open(path, _READ | getattr(os, "O_DIRECTORY", 0))
         try:
-            _check_ours(os.fstat(descriptor), "the folder")
+            _check_owner(os.fstat(descriptor), "the folder")
             yield descriptor
         finally:
             os.close(descriptor)
 
     @contextlib.contextmanager
-    def _locked(self, folder: int) -> Iterator[None]:
+    def _lock(self, folder: int) -> Iterator[None]:
         """While inside, no other process writes. One that was stopped meanwhile is not waited
         for."""
         descriptor = os.open(f"{self.name}.lock", _LOCK, 0o600, dir_fd=folder)
         try:
-            _check_ours(os.fstat(descriptor), "the lock")
+            _check_owner(os.fstat(descriptor), "the lock")
             until = time.monotonic() + LOCK_SECONDS
             while True:
                 try:
@@ -141,7 +141,7 @@ class Copy:
                     break
                 except BlockingIOError:
                     if time.monotonic() > until:
-                        raise Unusable("another process has locked it") from None
+                        raise UnusableFile("another process has locked it") from None
                     time.sleep(0.02)
             try:
                 yield
@@ -151,23 +151,23 @@ class Copy:
         finally:
             os.close(descriptor)
 
-    def _read(self, folder: int) -> Found:
+    def _read(self, folder: int) -> CachedDocument:
         descriptor = os.open(self.name, _READ, dir_fd=folder)
         with open(descriptor, "rb") as file:
             found = os.fstat(descriptor)
-            _check_ours(found, "it")
+            _check_owner(found, "it")
             if not stat.S_ISREG(found.st_mode):
-                raise Unusable("it is no file")
+                raise UnusableFile("it is no file")
             return _parse(file.read(MAX_HEADER_BYTES + MAX_BYTES + 1))
 
-    def _has(self, folder: int, is_there: Callable[[Found], bool]) -> bool:
+    def _has(self, folder: int, is_there: Callable[[CachedDocument], bool]) -> bool:
         """What is damaged is not there."""
         try:
             return is_there(self._read(folder))
-        except (OSError, Unusable, ValueError, RecursionError):
+        except (OSError, UnusableFile, ValueError, RecursionError):
             return False
 
-    def _write(self, folder: int, found: Found) -> None:
+    def _write(self, folder: int, found: CachedDocument) -> None:
         """As a whole or not at all, whenever the machine fails."""
         passing = f"{self.name}.new"
         with contextlib.suppress(FileNotFoundError):
@@ -175,7 +175,7 @@ class Copy:
         descriptor = os.open(passing, _WRITE, 0o600, dir_fd=folder)
         try:
             with open(descriptor, "wb") as file:
-                file.write(_header(found))
+                file.write(_format_header(found))
                 file.write(found.document)
                 file.flush()
                 os.fsync(descriptor)
@@ -193,7 +193,7 @@ def file_name(url: str, service: str, kind: str) -> str:
     return f"{re.sub(r'[^A-Za-z0-9._-]', '-', service)[:60]}-{digest[:16]}.{kind}"
 
 
-def copy_name(settings: Settings, service: str, kind: str) -> str:
+def find_file_name(settings: Settings, service: str, kind: str) -> str:
     """Return the :func:`file_name`; if the console's address is unknown, that of the copy of this
     service and kind, provided that there is exactly one."""
     if settings.url is not None or settings.state_dir is None:
@@ -207,29 +207,29 @@ def copy_name(settings: Settings, service: str, kind: str) -> str:
     return there[0] if len(there) == 1 else file_name("", service, kind)
 
 
-def _check_ours(found: os.stat_result, what: str) -> None:
+def _check_owner(found: os.stat_result, what: str) -> None:
     if found.st_uid != os.geteuid():
-        raise Unusable(f"{what} belongs to somebody else")
+        raise UnusableFile(f"{what} belongs to somebody else")
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise Unusable(f"others may write to {what}")
+        raise UnusableFile(f"others may write to {what}")
 
 
-def _header(found: Found) -> bytes:
-    told = {"format": FORMAT, **found.told}
+def _format_header(found: CachedDocument) -> bytes:
+    told = {"format": FORMAT, **found.metadata}
     return json.dumps({**told, "sha256": checksum(told, found.document)}).encode() + b"\n"
 
 
-def _parse(content: bytes) -> Found:
+def _parse(content: bytes) -> CachedDocument:
     first, end, document = content.partition(b"\n")
     told = json.loads(first) if end else None
     if not isinstance(told, dict):
-        raise Unusable("it is damaged")
+        raise UnusableFile("it is damaged")
     given = told.pop("sha256", None)
     if told.get("format") != FORMAT:
-        raise Unusable("it is of another version")
+        raise UnusableFile("it is of another version")
     if given != checksum(told, document):
-        raise Unusable("it is damaged")
-    return Found({name: one for name, one in told.items() if name != "format"}, document)
+        raise UnusableFile("it is damaged")
+    return CachedDocument({name: one for name, one in told.items() if name != "format"}, document)
 
 
 def checksum(told: Mapping[str, Any], document: bytes) -> str:
