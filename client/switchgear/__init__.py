@@ -77,7 +77,7 @@ else:
         "BulkheadFull": "refusals",
         "BulkheadParameters": "patterns.parameters",
         "CancelToken": "cancellation",
-        "Change": "following.announcer",
+        "Change": "console.change_notifier",
         "CircuitOpen": "refusals",
         "Deadline": "patterns.deadline",
         "DeadlineExceeded": "patterns.time_limits",

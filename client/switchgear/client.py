@@ -365,13 +365,13 @@ class Switchgear:
         self._snapshot_cache = SnapshotCache(self._settings)
         settings, memory, registry = self._settings, self._memory, self._registry
         reporting = Reporting(registry, memory.clock, settings.service)
-        patience = self._timings
-        self._reporter = Reporter(settings, memory, self._indicators, patience, reporting)
+        timings = self._timings
+        self._reporter = Reporter(settings, memory, self._indicators, timings, reporting)
         self._follower = SnapshotFollower(
-            settings, memory, self._snapshot_cache, self._reporter, patience
+            settings, memory, self._snapshot_cache, self._reporter, timings
         )
         self._policy_followers = PolicyFollowers(
-            settings, memory.clock, registry, self._reporter.request_report, patience
+            settings, memory.clock, registry, self._reporter.request_report, timings
         )
         registry.on_caller, registry.on_step = (
             self._policy_followers.follow,

@@ -12,7 +12,9 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from switchgear.cli import exits
-from switchgear.console.transport import Address, Connection, RequestFailed, Response
+from switchgear.console.address import Address
+from switchgear.console.errors import RequestFailed
+from switchgear.console.transport import Connection, Response
 from switchgear.settings import Settings
 
 API = "/api/v1"

@@ -1,0 +1,1 @@
+"""Communication with the console: snapshots and policies in, reports out."""

@@ -1,7 +1,7 @@
 """The snapshot that a new process uses until the console has answered.
 
-It is a mapping, or comes from a file or a URL. A bootstrap that can't be used is logged as an error
-and has no other effect.
+It is a mapping, or comes from a file or a URL. An unusable bootstrap is logged as an error and has
+no other effect.
 """
 
 import json
@@ -14,8 +14,9 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from switchgear.console.address import Address
 from switchgear.console.errors import RequestFailed
-from switchgear.console.transport import Address, Connection
+from switchgear.console.transport import Connection
 from switchgear.evaluation.snapshot_store import Memory
 from switchgear.evaluation.snapshot import MAX_BYTES, read
 
@@ -30,8 +31,7 @@ log = logging.getLogger("switchgear")
 
 
 class Bootstrap:
-    """The bootstrap of one client. Without a `source` there is none. Raises :class:`TypeError` for
-    a source of another type."""
+    """The bootstrap of one client. Raise :class:`TypeError` for an invalid type of source."""
 
     def __init__(self, source: BootstrapSource | None, memory: Memory) -> None:
         if source is not None and not isinstance(source, Mapping | str | os.PathLike):
@@ -39,7 +39,7 @@ class Bootstrap:
                 f"bootstrap must be a mapping, a path or a URL, not {type(source).__name__}"
             )
         self.problem: str | None = None
-        """Why it is not used; None if nothing is wrong."""
+        """The reason why it is not used; None if nothing is wrong."""
         self._source = source
         self._memory = memory
         self._url = source if isinstance(source, str) and "://" in source else None
@@ -63,8 +63,10 @@ class Bootstrap:
             self._log_problem(name, error)
 
     def start(self) -> None:
-        """Fetch the snapshot from its URL, if it has one, once and in a thread of its own, since
-        resolving a host name can't be limited in time."""
+        """Fetch the snapshot from its URL, once.
+
+        Uses a thread of its own, since resolving a host name can't be limited in time.
+        """
         if self._url is None or self._done.is_set() or self._is_stopped:
             return
         thread = threading.Thread(target=self._run, name="switchgear-bootstrap", daemon=True)
@@ -74,13 +76,15 @@ class Bootstrap:
             self._done.set()
             self._log_problem(_redact_url(self._url), error)
 
-    def wait(self, heard: threading.Event, seconds: float) -> None:
-        """Wait until the snapshot is in force, if no other one is: for at most `seconds`, and only
-        until the console is `heard`."""
+    def wait(self, synced: threading.Event, seconds: float) -> None:
+        """Wait at most `seconds` until a snapshot is in force.
+
+        Return early once the console has answered: `synced`.
+        """
         if self._url is None:
             return
         until = time.monotonic() + seconds
-        while self._memory.snapshot is None and not heard.is_set() and time.monotonic() < until:
+        while self._memory.snapshot is None and not synced.is_set() and time.monotonic() < until:
             if self._done.wait(CHECK_SECONDS):
                 return
 
@@ -91,8 +95,7 @@ class Bootstrap:
             connection.abort()
 
     def after_fork(self) -> None:
-        """Reset in a child process, which lacks the thread: :meth:`start` fetches again if need
-        be."""
+        """Reset in a child process, which lacks the thread; :meth:`start` may fetch again."""
         is_done, self._done = self._done.is_set(), threading.Event()
         if is_done or self._memory.snapshot is not None:
             self._done.set()
@@ -108,8 +111,10 @@ class Bootstrap:
             self._done.set()
 
     def _fetch(self, url: str) -> bytes:
-        """Fetch without a token and without following redirects. Raises :class:`Failed`, and
-        :class:`ValueError` for an invalid URL."""
+        """Fetch the document without a token and without following redirects.
+
+        Raise :class:`RequestFailed`, or :class:`ValueError` for an invalid URL.
+        """
         parts = urlsplit(url)
         if parts.username or parts.password or parts.scheme not in ("http", "https"):
             raise ValueError("a URL must be http or https, without credentials in it")
@@ -137,15 +142,17 @@ class Bootstrap:
 
 
 def _as_dict(value: object) -> dict[Any, Any]:
-    """Return a mapping of another type as one that JSON knows."""
+    """Return a mapping of another type as a dict, for JSON."""
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"a value is of type {type(value).__name__:.100}, which is not JSON")
 
 
 def _read_file(path: str | os.PathLike[str]) -> bytes:
-    """Return the content of a file; never block on a pipe without a writer. Raises :class:`OSError`
-    and :class:`ValueError`."""
+    """Return the content of a file; never block on a pipe without a writer.
+
+    Raise :class:`OSError` or :class:`ValueError`.
+    """
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     with open(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):

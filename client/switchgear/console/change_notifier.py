@@ -1,7 +1,7 @@
-"""Tells callbacks which switches have changed: on a thread of its own, or on their event loop.
+"""Notifies callbacks of changed switches, on a thread of its own or on their event loop.
 
-What is to be told is the difference between what a callback was told last and what holds now. So
-whatever happens while it is busy becomes one change per switch, and nothing piles up.
+A callback is given the difference between the state it was last notified of and the current one. So
+all that happens while it is busy becomes one change per switch, and nothing piles up.
 """
 
 import contextlib
@@ -21,8 +21,8 @@ from switchgear.lazy import asyncio
 from switchgear.wrapping import is_coroutine_function
 
 CHECK_SECONDS = 1.0
-"""While an engagement will end by itself, it is looked after that often: the console's time may
-turn out to be another one."""
+"""Interval of the checks for engagements that expire; the console's clock may be corrected
+meanwhile."""
 STOP_SECONDS = 0.2
 
 ChangeState = Literal["released", "ramping", "engaged"]
@@ -32,12 +32,11 @@ log = logging.getLogger("switchgear")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """`switch` was in one state, and is in another, lets another share of the calls through, or
-    has another reason. What happened in quick succession is one change.
+    """One change of `switch`: of its state, its share of allowed calls, or its reason.
 
-    `reason` is that of the episode, also of one that has ended. `allow_percent` is the share that
-    flows now, from 0 to 100. `version` is that of the snapshot that says so; None if it is forced
-    here and there is no snapshot yet.
+    Changes in quick succession are merged into one. `reason` is that of the episode, also of one
+    that has ended. `allow_percent` is the share of calls that are allowed now, from 0 to 100.
+    `version` is that of the snapshot; None for a switch forced here before the first snapshot.
     """
 
     switch: str
@@ -54,7 +53,7 @@ ChangeCallback = Callable[[Change], object]
 
 @dataclass(eq=False)
 class ChangeListener:
-    """A callback, the switches it wants to hear of (none: all), and which entries it knows."""
+    """A callback, the switches it subscribes to (none: all), and the entries it was notified of."""
 
     callback: ChangeCallback
     switches: frozenset[str]
@@ -62,36 +61,35 @@ class ChangeListener:
     seen: Mapping[str, Entry]
     is_busy: bool = False
     undelivered: int = 0
-    """Changes that its event loop has been given, and has not called it with."""
+    """Number of changes handed to its event loop and not yet delivered."""
     is_subscribed: bool = True
     is_warned: bool = False
-    """Whether it has given a coroutine, although it is no coroutine function."""
+    """True once it was logged that it returns a coroutine without being a coroutine function."""
     task: "asyncio.Task[None] | None" = None
 
     def changes_to(self, entries: Mapping[str, Entry], version: int | None) -> list[Change]:
-        """Return the changes from the known entries to `entries`, by switch id."""
-        known = self.seen
-        switches: Iterable[str] = self.switches or known.keys() | entries.keys()
+        """Return the changes from the entries last seen to `entries`, by switch id."""
+        seen = self.seen
+        switches: Iterable[str] = self.switches or seen.keys() | entries.keys()
         changed = [
             switch
             for switch in switches
             # Most entries are the same objects: see `snapshot.read`.
-            if (before := known.get(switch)) is not (after := entries.get(switch))
+            if (before := seen.get(switch)) is not (after := entries.get(switch))
             and _visible_fields(before) != _visible_fields(after)
         ]
         return [
-            _make_change(switch, known.get(switch), entries.get(switch), version)
+            _make_change(switch, seen.get(switch), entries.get(switch), version)
             for switch in sorted(changed)
         ]
 
 
 class ChangeNotifier:
-    """The callbacks of a client. Every method may be called from any thread."""
+    """The change callbacks of a client. Thread-safe."""
 
     def __init__(self, memory: Memory) -> None:
         self.dropped = 0
-        """Changes of which a callback was not told, because its event loop was closed, or its task
-        cancelled."""
+        """Number of changes that were lost with a closed event loop or a cancelled task."""
         self._memory = memory
         self._listeners: tuple[ChangeListener, ...] = ()
         self._stopped = False
@@ -99,9 +97,11 @@ class ChangeNotifier:
 
     def add(self, callback: ChangeCallback, switches: Iterable[str]) -> Callable[[], None]:
         """Call `callback` with every change from now on; return a function that unsubscribes it.
-        Raises :class:`RuntimeError` for a coroutine function without a running asyncio event loop,
+
+        Raise :class:`RuntimeError` for a coroutine function without a running asyncio event loop,
         :class:`TypeError` for a callback that can't be called, and that or :class:`ValueError` for
-        an invalid switch id."""
+        an invalid switch id.
+        """
         if not callable(callback):
             kind = type(callback).__name__
             raise TypeError(f"callback must be a function or coroutine function, not {kind:.100}")
@@ -125,12 +125,12 @@ class ChangeNotifier:
         return lambda: self._remove(listener)
 
     def notify(self) -> None:
-        """Something may have changed."""
+        """Wake the thread: something may have changed."""
         if self._wakes.empty():
             self._wakes.put(None)
 
     def stop(self) -> None:
-        """Tell nobody any more. A callback that is just being called is not waited for."""
+        """End notifications without waiting for a running callback."""
         with self._lock:
             self._stopped = True
             if self._on_view_change in self._memory.watchers:
@@ -141,12 +141,12 @@ class ChangeNotifier:
             thread.join(STOP_SECONDS)
 
     def stop_from_finalizer(self) -> None:
-        """As :meth:`stop`, for a finalizer: whoever is interrupted by it may hold any lock."""
+        """End notifications without taking a lock: the interrupted code may hold any."""
         self._stopped = True
         self.notify()
 
     def after_fork(self) -> None:
-        """In a child, which has neither the thread nor, as far as we know, the event loops."""
+        """Reset in a child, which has neither the parent's thread nor its event loops."""
         self._listeners = tuple(each for each in self._listeners if each.loop is None)
         self._reset_threading()
         for listener in self._listeners:
@@ -156,7 +156,7 @@ class ChangeNotifier:
 
     def _reset_threading(self) -> None:
         self._lock = threading.RLock()
-        # Unlike an event it may be put to by a finalizer at any moment.
+        # Unlike an event, a SimpleQueue is reentrant: a finalizer may use it.
         self._wakes: SimpleQueue[None] = SimpleQueue()
         self._thread: threading.Thread | None = None
 
@@ -181,15 +181,15 @@ class ChangeNotifier:
     def _run(self) -> None:
         view: View | None = None
         entries: Mapping[str, Entry] = {}
-        lapses: list[float] = []
+        ends: list[float] = []
         ended = 0
         while not self._stopped:
             now = self._memory.clock.release_now()
             if view is not self._memory.view:
                 view = self._memory.view
-                lapses = _end_times(view)
+                ends = _end_times(view)
                 ended = -1
-            over = 0 if now is None else sum(at <= now for at in lapses)
+            over = 0 if now is None else sum(at <= now for at in ends)
             if over != ended:
                 ended, entries = over, _entries_in_force(view, now)
             for listener in self._listeners:
@@ -197,7 +197,7 @@ class ChangeNotifier:
                     return
                 self._deliver(listener, entries, view.version)
             with contextlib.suppress(Empty):
-                self._wakes.get(timeout=CHECK_SECONDS if ended < len(lapses) else None)
+                self._wakes.get(timeout=CHECK_SECONDS if ended < len(ends) else None)
 
     def _deliver(
         self, listener: ChangeListener, entries: Mapping[str, Entry], version: int | None
@@ -214,17 +214,17 @@ class ChangeNotifier:
                 if listener.is_subscribed and not self._stopped:
                     _call(listener, change)
             return
-        # What it was given last and its loop did not come to, before it was closed, is lost, too.
+        # If the loop is closed, what it was given before is lost, too.
         lost = listener.undelivered + len(changes)
         listener.is_busy, listener.undelivered = True, len(changes)
         try:
             loop.call_soon_threadsafe(self._create_task, listener, changes)
-        except RuntimeError:  # It is closed, for good.
+        except RuntimeError:  # The loop is closed.
             self.dropped += lost
             self._remove(listener)
 
     def _create_task(self, listener: ChangeListener, changes: list[Change]) -> None:
-        """On the listener's event loop, which would not keep the task from being collected."""
+        """Create the task on the listener's event loop, and keep a reference to it."""
         listener.task = asyncio.create_task(self._await_all(listener, changes))
         listener.task.add_done_callback(lambda _task: self._on_task_done(listener))
 
@@ -235,7 +235,7 @@ class ChangeNotifier:
                 await _await(listener, change)
 
     def _on_task_done(self, listener: ChangeListener) -> None:
-        """Also if somebody has cancelled the task, perhaps before it began."""
+        """Count what was not delivered, also if the task was cancelled before it began."""
         self.dropped += listener.undelivered
         listener.is_busy, listener.undelivered, listener.task = False, 0, None
         self.notify()
@@ -271,13 +271,12 @@ async def _await(listener: ChangeListener, change: Change) -> None:
 
 
 def _end_times(view: View) -> list[float]:
-    """When engagements will end by themselves, by the console's clock."""
+    """Return the times at which engagements expire, by the console's clock."""
     return [at for entry in view.entries.values() if (at := entry.lapses_at) is not None]
 
 
 def _entries_in_force(view: View, now: float | None) -> Mapping[str, Entry]:
-    """Return the entries without those that have ended by themselves; none has while `now` is
-    unknown."""
+    """Return the entries that have not expired; all of them while `now` is unknown."""
     return {
         switch: entry
         for switch, entry in view.entries.items()
@@ -292,13 +291,13 @@ def _visible_fields(entry: Entry | None) -> tuple[str, int, str] | None:
 def _make_change(
     switch: str, before: Entry | None, after: Entry | None, version: int | None
 ) -> Change:
-    of = after or before
+    entry = after or before
     points = BUCKETS if after is None else after.allow_points
     return Change(
         switch=switch,
         before=_state_of(before),
         after=_state_of(after),
-        reason="" if of is None else of.reason,
+        reason="" if entry is None else entry.reason,
         allow_percent=points * 100 / BUCKETS,
         version=version,
     )

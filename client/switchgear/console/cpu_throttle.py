@@ -1,20 +1,19 @@
-"""A console that says too much must not take the processor from the service."""
+"""Limits the CPU time spent on what the console sends."""
 
 import time
 
 FREE_SECONDS, PAUSE_FACTOR, MAX_PAUSE_SECONDS = 0.01, 4, 2.0
-"""Who was busy that long rests so many times longer: the service goes first. But news has not to
-wait for long."""
+"""CPU time without a pause; beyond that, pause `PAUSE_FACTOR` times as long, up to the maximum."""
 
 
 class CpuThrottle:
-    """Of one thread."""
+    """Measures the CPU time of the current thread. Not thread-safe."""
 
     def __init__(self) -> None:
         self._rested_at = 0.0
 
     def pause_seconds(self) -> float:
-        """Seconds to rest now; 0.0 as long as there is no need."""
+        """Return the seconds to pause now; 0.0 if little CPU time was used."""
         busy = time.thread_time() - self._rested_at
         if busy <= FREE_SECONDS:
             return 0.0

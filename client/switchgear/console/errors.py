@@ -1,4 +1,4 @@
-"""What goes wrong between the console and us, in words that may stand in a log."""
+"""Errors of requests to the console, with messages that are safe to log."""
 
 import http.client
 import socket
@@ -7,22 +7,25 @@ import zlib
 
 
 class RequestFailed(Exception):
-    """No usable answer. `why` is short and holds no secret; `status` is the answer's, if one came,
-    and `retry_after` what its header says, in seconds if the answer has a `Date`."""
+    """There was no usable answer.
+
+    `why` is short and holds no secret. `status` is that of the answer, if one came, and
+    `retry_after` its header, in seconds if the answer has a `Date`.
+    """
 
     def __init__(self, why: str, retry_after: str | None = None, status: int | None = None) -> None:
-        super().__init__(describe_error)
-        self.why = describe_error
+        super().__init__(why)
+        self.why = why
         self.retry_after = retry_after
         self.status = status
 
 
 class SocketError(OSError):
-    """The connection is not to be used: the message says why."""
+    """The connection can't be used; the message is safe to log."""
 
 
 def describe_error(error: BaseException) -> str:
-    """An error of the network in a few words, of which none comes from the other side."""
+    """Return a network error in a few words, none of which come from the other side."""
     if isinstance(error, SocketError):
         return str(error)
     if isinstance(error, TimeoutError):

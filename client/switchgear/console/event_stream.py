@@ -1,4 +1,4 @@
-"""Server-sent events, as they come in pieces. Pure; what it holds is bounded.
+"""An incremental parser of server-sent events, with bounded memory. Pure.
 
 Source: the WHATWG's HTML standard, "Server-sent events".
 """
@@ -10,7 +10,7 @@ from switchgear.evaluation.snapshot import MAX_BYTES
 
 MAX_EVENT_BYTES = MAX_BYTES + 2**16
 LINE_OVERHEAD_BYTES = 50
-"""What it takes to hold a line, besides what is in it."""
+"""Memory that a line takes besides its content."""
 MAX_RETRY_AFTER_DIGITS = 9
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -18,7 +18,7 @@ _LINE_END = re.compile(rb"\r\n|\r|\n")
 
 
 class EventTooLarge(ValueError):
-    """More bytes without an end than an event may have."""
+    """An event exceeds the limit of bytes before its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +28,16 @@ class ServerSentEvent:
 
 
 class EventStreamParser:
-    """Takes pieces, gives events. `retry_seconds` is the server's latest hint when to come back
-    after the stream has ended, None if it gave none."""
+    """A parser that is fed pieces and returns complete events.
 
-    def __init__(self, most_bytes: int = MAX_EVENT_BYTES) -> None:
+    `retry_seconds` is the server's latest reconnection delay, None if it gave none.
+    """
+
+    def __init__(self, max_bytes: int = MAX_EVENT_BYTES) -> None:
         self.retry_seconds: float | None = None
         self.idle_bytes = 0
-        """How much came that belongs to no event: comments, hints, names nobody knows. Whoever
-        looks may set it back."""
-        self._most_bytes = most_bytes
+        """Bytes that belong to no event (comments, hints, unknown fields); callers may reset it."""
+        self._max_bytes = max_bytes
         self._size_bytes = 0
         self._line: list[bytes] = []
         self._data: list[bytes] = []
@@ -47,11 +48,11 @@ class EventStreamParser:
 
     @property
     def is_within(self) -> bool:
-        """Whether an event has begun that has not ended."""
+        """True if an event has begun and not ended."""
         return self._size_bytes > 0
 
     def feed(self, piece: bytes) -> list[ServerSentEvent]:
-        """The events that end in this piece. Raises :class:`EndlessEvent`."""
+        """Return the events that end in this piece. Raise :class:`EventTooLarge`."""
         if self._after_return and piece.startswith(b"\n"):
             piece = piece[1:]
             self._after_return = False
@@ -74,7 +75,7 @@ class EventStreamParser:
 
     def _grow(self, more: int) -> None:
         self._size_bytes += more
-        if self._size_bytes > self._most_bytes:
+        if self._size_bytes > self._max_bytes:
             raise EventTooLarge
 
     def _parse_line(self, line: bytes) -> ServerSentEvent | None:

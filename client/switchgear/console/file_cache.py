@@ -1,7 +1,7 @@
-"""What the console said last, in a file of ours: what is known at a start without it.
+"""A private file with the console's latest document, for starts without the console.
 
-The first line says what the file holds, with a checksum; the rest is the document as it came.
-Nothing that a disk or somebody else on the machine does to it is worse than not having it.
+The first line is a header with a checksum, the rest the document as it came. A damaged, foreign or
+unreadable file is treated as absent.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ FORMAT = 1
 MAX_HEADER_BYTES = 2**17
 LOCK_SECONDS = 1.0
 RECHECK_SECONDS = 60.0
-"""Until it is looked whether the copy is there."""
+"""Interval of the checks whether the file still exists."""
 _READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
 _LOCK = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
@@ -38,37 +38,39 @@ log = logging.getLogger("switchgear")
 
 
 class UnusableFile(Exception):
-    """What is found there can't be trusted, or not be read; the message says why."""
+    """The file can't be trusted or read; the message says why."""
 
 
 @dataclass(frozen=True)
 class CachedDocument:
-    """What a file holds: what is told of the document, and the document."""
+    """The content of a file: metadata from the header, and the document."""
 
     metadata: Mapping[str, Any]
     document: bytes
 
 
 class FileCache:
-    """One file, of one thread at a time. Without a `folder` there is none."""
+    """One cached file. Not thread-safe. Without a `folder` all methods do nothing."""
 
     def __init__(
-        self, folder: Path | None, name: str, again_seconds: float = RECHECK_SECONDS
+        self, folder: Path | None, name: str, recheck_seconds: float = RECHECK_SECONDS
     ) -> None:
         self.name = name
         self._folder = folder if fcntl is not None else None
         self._is_warned = False
-        self._recheck_seconds = again_seconds
+        self._recheck_seconds = recheck_seconds
         self._recheck_at = 0.0
 
     @property
     def is_enabled(self) -> bool:
-        """Whether there is anywhere to keep it."""
+        """True if there is a folder."""
         return self._folder is not None
 
     def restore(self, use: Callable[[CachedDocument], object]) -> None:
-        """Give what is there to `use`, if it is sound. What `use` raises because it is not is told
-        in the log as the rest is; nothing else is raised."""
+        """Pass the cached document to `use`, if there is a sound one.
+
+        Errors of `use` that reject the document are logged like all others. Never raises.
+        """
         if self._folder is None:
             return
         with self._log_errors("read"):
@@ -76,26 +78,31 @@ class FileCache:
                 with self._open_folder(self._folder) as folder:
                     found = self._read(folder)
             except FileNotFoundError:
-                return  # The first start here.
+                return  # This is the first start.
             use(found)
 
     def save(
-        self, told: Mapping[str, Any], document: bytes, is_there: Callable[[CachedDocument], bool]
+        self,
+        metadata: Mapping[str, Any],
+        document: bytes,
+        is_current: Callable[[CachedDocument], bool],
     ) -> None:
-        """Write it down, unless what another process wrote `is_there` already, or is newer. Never
-        raises."""
+        """Write the document, unless `is_current` accepts the existing file. Never raises."""
         if self._folder is None:
             return
         self._recheck_at = time.monotonic() + self._recheck_seconds
         with self._log_errors("written"):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with self._open_folder(self._folder) as folder, self._lock(folder):
-                if not self._has(folder, is_there):
-                    self._write(folder, CachedDocument(told, document))
+                if not self._has(folder, is_current):
+                    self._write(folder, CachedDocument(metadata, document))
             self._is_warned = False
 
     def is_missing(self) -> bool:
-        """Now and then: whether the last :meth:`keep` went wrong, or the file is gone."""
+        """Return True if the last :meth:`save` failed or the file is gone.
+
+        The disk is looked at once per interval.
+        """
         if self._folder is None or time.monotonic() < self._recheck_at:
             return False
         self._recheck_at = time.monotonic() + self._recheck_seconds
@@ -103,7 +110,7 @@ class FileCache:
 
     @contextlib.contextmanager
     def _log_errors(self, what: str) -> Iterator[None]:
-        """Trouble is told once, until it is over."""
+        """Suppress errors, and log the first of each outage."""
         try:
             yield
         except (OSError, UnusableFile, ValueError, RecursionError) as error:
@@ -119,7 +126,10 @@ class FileCache:
 
     @contextlib.contextmanager
     def _open_folder(self, path: Path) -> Iterator[int]:
-        """The folder, if it is ours alone; what follows is looked up in it and nowhere else."""
+        """Open the folder if it belongs to this user alone.
+
+        Files are looked up relative to the descriptor, so the folder can't be swapped meanwhile.
+        """
         descriptor = os.open(path, _READ | getattr(os, "O_DIRECTORY", 0))
         try:
             _check_owner(os.fstat(descriptor), "the folder")
@@ -129,8 +139,7 @@ class FileCache:
 
     @contextlib.contextmanager
     def _lock(self, folder: int) -> Iterator[None]:
-        """While inside, no other process writes. One that was stopped meanwhile is not waited
-        for."""
+        """Hold the lock of all writers; raise if another process keeps it for too long."""
         descriptor = os.open(f"{self.name}.lock", _LOCK, 0o600, dir_fd=folder)
         try:
             _check_owner(os.fstat(descriptor), "the lock")
@@ -146,7 +155,7 @@ class FileCache:
             try:
                 yield
             finally:
-                # By closing alone it would last as long as a child that was forked just now.
+                # Closing alone would leave the lock to a child forked meanwhile.
                 fcntl.flock(descriptor, fcntl.LOCK_UN)
         finally:
             os.close(descriptor)
@@ -160,15 +169,15 @@ class FileCache:
                 raise UnusableFile("it is no file")
             return _parse(file.read(MAX_HEADER_BYTES + MAX_BYTES + 1))
 
-    def _has(self, folder: int, is_there: Callable[[CachedDocument], bool]) -> bool:
-        """What is damaged is not there."""
+    def _has(self, folder: int, is_current: Callable[[CachedDocument], bool]) -> bool:
+        """Return True if the file is valid and `is_current`; a damaged one is not."""
         try:
-            return is_there(self._read(folder))
+            return is_current(self._read(folder))
         except (OSError, UnusableFile, ValueError, RecursionError):
             return False
 
     def _write(self, folder: int, found: CachedDocument) -> None:
-        """As a whole or not at all, whenever the machine fails."""
+        """Replace the file atomically and durably."""
         passing = f"{self.name}.new"
         with contextlib.suppress(FileNotFoundError):
             os.unlink(passing, dir_fd=folder)
@@ -188,14 +197,17 @@ class FileCache:
 
 
 def file_name(url: str, service: str, kind: str) -> str:
-    """One for each console, service and kind, to be recognised by a person."""
+    """Return a readable file name, unique for each console, service and kind."""
     digest = hashlib.sha256(f"{url.rstrip('/')}\n{service}".encode()).hexdigest()
     return f"{re.sub(r'[^A-Za-z0-9._-]', '-', service)[:60]}-{digest[:16]}.{kind}"
 
 
 def find_file_name(settings: Settings, service: str, kind: str) -> str:
-    """Return the :func:`file_name`; if the console's address is unknown, that of the copy of this
-    service and kind, provided that there is exactly one."""
+    """Return the :func:`file_name` of this service and kind.
+
+    If the console's address is unknown, return the only existing one, provided that there is
+    exactly one.
+    """
     if settings.url is not None or settings.state_dir is None:
         return file_name(settings.url or "", service, kind)
     pattern = re.escape(file_name("", service, kind)[: -len(f"{'0' * 16}.{kind}")])
@@ -215,25 +227,27 @@ def _check_owner(found: os.stat_result, what: str) -> None:
 
 
 def _format_header(found: CachedDocument) -> bytes:
-    told = {"format": FORMAT, **found.metadata}
-    return json.dumps({**told, "sha256": checksum(told, found.document)}).encode() + b"\n"
+    metadata = {"format": FORMAT, **found.metadata}
+    return json.dumps({**metadata, "sha256": checksum(metadata, found.document)}).encode() + b"\n"
 
 
 def _parse(content: bytes) -> CachedDocument:
     first, end, document = content.partition(b"\n")
-    told = json.loads(first) if end else None
-    if not isinstance(told, dict):
+    metadata = json.loads(first) if end else None
+    if not isinstance(metadata, dict):
         raise UnusableFile("it is damaged")
-    given = told.pop("sha256", None)
-    if told.get("format") != FORMAT:
+    given = metadata.pop("sha256", None)
+    if metadata.get("format") != FORMAT:
         raise UnusableFile("it is of another version")
-    if given != checksum(told, document):
+    if given != checksum(metadata, document):
         raise UnusableFile("it is damaged")
-    return CachedDocument({name: one for name, one in told.items() if name != "format"}, document)
+    return CachedDocument(
+        {name: one for name, one in metadata.items() if name != "format"}, document
+    )
 
 
-def checksum(told: Mapping[str, Any], document: bytes) -> str:
-    """Of the first line without it, and of the document."""
-    digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode() + b"\n")
+def checksum(metadata: Mapping[str, Any], document: bytes) -> str:
+    """Return the SHA-256 of the header without its checksum, and the document."""
+    digest = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode() + b"\n")
     digest.update(document)
     return digest.hexdigest()

@@ -1,7 +1,7 @@
-"""Follows what the console says of a service's calls: policies and overrides, by held polls.
+"""Keeps policies and overrides of a service's calls up to date, by held polls.
 
-A daemon thread for each service whose policies are wanted, which is one as a rule. Whatever the
-console does, what it said last stays in force, on disk too.
+Runs one daemon thread for each service whose policies are used, usually one. Whatever the console
+does, the last valid document stays in force, also on disk.
 """
 
 import logging
@@ -13,29 +13,31 @@ from typing import Protocol
 from urllib.parse import quote
 
 from switchgear.clock import ConsoleClock
+from switchgear.console.address import Address
 from switchgear.console.cpu_throttle import CpuThrottle
 from switchgear.console.delays import failure_delay, parse_retry_after, poll_delay
 from switchgear.console.errors import RequestFailed
 from switchgear.console.file_cache import CachedDocument, FileCache, UnusableFile, find_file_name
 from switchgear.console.snapshot_client import MAX_CLOCK_SAMPLE_SECONDS
 from switchgear.console.timings import Timings
-from switchgear.console.transport import Address, Connection, Response
+from switchgear.console.transport import Connection, Response
 from switchgear.settings import Settings
 
 CONFIG_PATH = "/api/v1/config"
 MAX_BYTES = 2**22
 POLL_SECONDS = 5.0
-"""Between two polls of a console that does not hold them."""
+"""Pause between two polls of a console that does not hold them."""
 PAUSE_JITTER_SECONDS = 0.2
-"""All who were waiting are answered at one moment."""
+"""Jitter after an answer: all held polls are answered at one moment."""
 WARNING_SECONDS = 30.0
+"""Minimum time between two warnings."""
 _ETAG = re.compile(r'"([\w.-]{1,100})\.c([0-9]{1,18})(?:-gzip)?"', re.ASCII)
 
 log = logging.getLogger("switchgear")
 
 
 class PolicyDocument(Protocol):
-    """What was said last of a service; `epoch` is None before anything was."""
+    """The latest policy document of a service; `epoch` is None before the first."""
 
     @property
     def epoch(self) -> str | None: ...
@@ -51,9 +53,11 @@ class PolicyDocument(Protocol):
 
 
 class PolicyStore(Protocol):
-    """Where it is put in force. `accept` gives whether that is news, and raises
-    :class:`ValueError` for what can't be, and for what is from the past. For all else it calls
-    `hear`, and looks what time it is after that."""
+    """The store that puts policy documents in force.
+
+    `accept` returns True for news and raises :class:`ValueError` for an invalid or outdated
+    document. Otherwise it calls `hear`, before it looks at the time.
+    """
 
     def accept(
         self,
@@ -69,22 +73,22 @@ class PolicyStore(Protocol):
 
 
 class PolicyFollower:
-    """Keeps `held` at what the console says of the calls of `caller`."""
+    """Keeps `store` at the console's policies for the calls of `caller`."""
 
     def __init__(
         self,
         settings: Settings,
         caller: str,
         clock: ConsoleClock,
-        held: PolicyStore,
-        applied: Callable[[], object],
-        patience: Timings,
+        store: PolicyStore,
+        on_applied: Callable[[], object],
+        timings: Timings,
     ) -> None:
         self.error: str | None = None
-        """Why the last try failed; None if it did not."""
+        """Description of the last failure; None after a success."""
         self._settings, self._caller, self._clock = settings, caller, clock
-        self._store, self._on_applied = held, applied
-        self._timings, self._draw = patience, patience.draw
+        self._store, self._on_applied = store, on_applied
+        self._timings, self._draw = timings, timings.draw
         url = settings.url or "http://localhost"
         self._connection = Connection(Address.parse(url), settings.token)
         self._cache = FileCache(settings.state_dir, find_file_name(settings, caller, "policies"))
@@ -97,13 +101,12 @@ class PolicyFollower:
         self._thread = threading.Thread(target=self._run, name="switchgear-policies", daemon=True)
 
     def restore(self) -> None:
-        """Put the copy on disk in force, if there is a sound one, and nothing yet is. Never
-        raises."""
+        """Put the cached document in force, unless there is a newer one. Never raises."""
         if self._store.document(self._caller).epoch is None:
             self._cache.restore(self._restore_document)
 
     def start(self) -> None:
-        """Begin. Where there is no room for a thread that is logged, and nothing is followed."""
+        """Start the thread. If that fails, an error is logged and nothing is followed."""
         try:
             self._thread.start()
         except RuntimeError as error:
@@ -111,22 +114,23 @@ class PolicyFollower:
             log.error("switchgear: policies are not followed: %s", error)
 
     def stop(self) -> None:
-        """End what goes on; returns at once."""
+        """Abort the running request and end the thread; return at once."""
         self._stopped.set()
         self._connection.abort()
 
     def join(self, seconds: float) -> None:
-        """Wait at most that long until the thread has ended."""
+        """Wait at most `seconds` for the thread to end."""
         if self._thread.ident is not None and self._thread is not threading.current_thread():
             self._thread.join(max(0.0, seconds))
 
     def close_in_child(self) -> None:
-        """In the child of a fork: the connection is the parent's."""
+        """Close the parent's connection in a forked child."""
         self._connection.close_in_child()
 
     def _restore_document(self, found: CachedDocument) -> None:
-        told = self._caller, _epoch(found), found.document, _left_epochs(found)
-        self._store.accept(*told, hear=lambda: None)
+        self._store.accept(
+            *(self._caller, _epoch(found), found.document, _left_epochs(found)), hear=lambda: None
+        )
 
     def _run(self) -> None:
         while not self._stopped.is_set():
@@ -158,7 +162,7 @@ class PolicyFollower:
             self._pause(poll_delay(min(POLL_SECONDS, self._timings.max_poll), self._draw))
 
     def _fetch(self, hold_seconds: int) -> bool:
-        """Whether something else holds now. Raises :class:`Failed`."""
+        """Fetch the document and return True if it changed. Raise :class:`RequestFailed`."""
         path = f"{CONFIG_PATH}?service={quote(self._caller, safe='')}"
         headers = {"Switchgear-Instance": self._settings.name}
         etag = self._etag
@@ -168,7 +172,7 @@ class PolicyFollower:
         answer = self._connection.request(
             *("GET", path, headers),
             seconds=self._timings.answer + hold_seconds,
-            most_bytes=MAX_BYTES,
+            max_bytes=MAX_BYTES,
         )
         if answer.status == 304 and etag is None:
             raise RequestFailed("it answers 304, unasked", status=304)
@@ -193,7 +197,6 @@ class PolicyFollower:
         return has_news
 
     def _update_clock(self, answer: Response) -> None:
-        """What time it is there."""
         took = answer.answered_at - answer.sent_at
         if took <= MAX_CLOCK_SAMPLE_SECONDS:
             ago = time.monotonic() - answer.answered_at
@@ -204,33 +207,33 @@ class PolicyFollower:
         version = known.version
         if version is None:
             return
-        told = {
+        metadata = {
             "epoch": known.epoch,
             "version": version,
             "left_epochs": list(known.left_epochs),
         }
 
-        def is_there(found: CachedDocument) -> bool:
+        def is_current(found: CachedDocument) -> bool:
             if _epoch(found) != known.epoch:
                 return known.epoch in _left_epochs(found)
             return found.document == known.body or found.metadata.get("version", 0) > version
 
-        self._cache.save(told, known.body, is_there)
+        self._cache.save(metadata, known.body, is_current)
 
-    def _record_failure(self, failed: RequestFailed) -> None:
+    def _record_failure(self, error: RequestFailed) -> None:
         if self._stopped.is_set():
             return
         self._failures += 1
-        self.error = failed.why
+        self.error = error.why
         now = time.monotonic()
         if not self._is_warned and now - self._warned_at >= WARNING_SECONDS:
             self._is_warned, self._warned_at = True, now
             log.warning(
                 "switchgear: no policies of the console for %s: %s; those of before hold",
-                *(self._caller, failed),
+                *(self._caller, error),
             )
-        told = parse_retry_after(failed.retry_after, self._clock.now())
-        self._pause(failure_delay(self._failures, self._draw, failed.status, told))
+        after = parse_retry_after(error.retry_after, self._clock.now())
+        self._pause(failure_delay(self._failures, self._draw, error.status, after))
 
     def _pause(self, seconds: float) -> None:
         self._stopped.wait(seconds)
@@ -251,24 +254,27 @@ def _left_epochs(found: CachedDocument) -> tuple[str, ...]:
 
 
 class PolicyFollowers:
-    """The documents of one client. Without a console they are only restored from disk."""
+    """The policy followers of one client.
+
+    Without a console, documents are only restored from disk.
+    """
 
     def __init__(
         self,
         settings: Settings,
         clock: ConsoleClock,
-        held: PolicyStore,
-        applied: Callable[[], object],
-        patience: Timings,
+        store: PolicyStore,
+        on_applied: Callable[[], object],
+        timings: Timings,
     ) -> None:
-        self._settings, self._clock, self._store = settings, clock, held
-        self._on_applied = applied
-        self._timings = patience
+        self._settings, self._clock, self._store = settings, clock, store
+        self._on_applied = on_applied
+        self._timings = timings
         self._followers: list[PolicyFollower] = []
         self._is_stopped = False
 
     def follow(self, caller: str) -> None:
-        """From now on; what is on disk holds when this returns."""
+        """Restore the document of `caller` from disk and start following it."""
         if self._is_stopped or not (self._settings.has_console or self._settings.state_dir):
             return
         made = PolicyFollower(
@@ -282,22 +288,22 @@ class PolicyFollowers:
 
     @property
     def error(self) -> str | None:
-        """Why policies can't be fetched now, of the first service for which they can't be."""
+        """The last error of the first follower that has one."""
         return next((each.error for each in list(self._followers) if each.error is not None), None)
 
     def stop(self) -> None:
-        """End what goes on; returns at once."""
+        """Stop all followers; return at once."""
         self._is_stopped = True
         for each in list(self._followers):
             each.stop()
 
     def join(self, seconds: float) -> None:
-        """Wait at most that long until all have ended."""
+        """Wait at most `seconds` in all for the threads to end."""
         until = time.monotonic() + seconds
         for each in list(self._followers):
             each.join(until - time.monotonic())
 
     def close_in_child(self) -> None:
-        """In the child of a fork."""
+        """Close the parent's connections in a forked child."""
         for each in list(self._followers):
             each.close_in_child()

@@ -1,4 +1,4 @@
-"""What a report says: how this process stands since it began. No I/O."""
+"""Builds the reports of this process from its counters. No I/O."""
 
 import json
 import uuid
@@ -14,22 +14,24 @@ from switchgear.sli import Indicators
 MAX_UNIX_SECONDS = datetime.max.replace(microsecond=0, tzinfo=UTC).timestamp()
 
 ReportSource = Callable[[], Mapping[str, Any]]
-"""Gives some fields of a report as they stand now: counts since the process began, lists whole. So
-a report that is lost costs nothing, and one that comes twice adds nothing."""
+"""Returns some fields of a report as they stand now.
+
+Counts are cumulative and lists complete, so a lost or repeated report does no harm.
+"""
 
 
 class ConfirmedSource(Protocol):
-    """A source that has to know what was heard."""
+    """A report source that is notified once its latest fields were delivered."""
 
     def __call__(self) -> Mapping[str, Any]: ...
 
     def confirm_delivery(self) -> bool:
-        """The console has taken in the latest report; whether there is more to be told."""
+        """Record that the console accepted the latest report; return True if more is pending."""
         ...
 
 
 class ReportBuilder:
-    """The reports of one boot, in order. Times are by the console's clock."""
+    """Builds numbered reports of one process run. Times are by the console's clock."""
 
     def __init__(
         self,
@@ -49,7 +51,7 @@ class ReportBuilder:
         self._seq = 0
 
     def build_next(self) -> bytes:
-        """The next one, in JSON. Not to be called by two threads at once."""
+        """Return the next report as JSON. Not thread-safe."""
         self._seq += 1
         clock = self._clock
         body: dict[str, Any] = {
@@ -65,12 +67,12 @@ class ReportBuilder:
         return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
 
     def confirm_delivery(self) -> bool:
-        """The console has taken in the latest one; whether there is more to be told at once."""
+        """Record that the latest report was accepted; return True if more is pending."""
         return self._resilience is not None and self._resilience.confirm_delivery()
 
 
 def make_check_source(memory: Memory) -> ReportSource:
-    """Which version is in force, and how often each switch was asked for."""
+    """Return a source of the applied version and the checks counted by switch."""
 
     def found() -> dict[str, Any]:
         counted = memory.counted()
@@ -86,7 +88,7 @@ def make_check_source(memory: Memory) -> ReportSource:
 
 
 def make_sli_source(indicators: Indicators) -> ReportSource:
-    """Good events of all events, by SLO."""
+    """Return a source of good and total events by SLO."""
 
     def found() -> dict[str, Any]:
         counted = indicators.counted()
@@ -99,6 +101,9 @@ def make_sli_source(indicators: Indicators) -> ReportSource:
 
 
 def format_time(seconds: float) -> str:
-    """In RFC 3339, which ends with the year 9999; a console's clock may be anywhere."""
+    """Return UNIX seconds as RFC 3339.
+
+    Values are clamped to the years 1970 to 9999: the console's clock may be wrong.
+    """
     seconds = min(max(seconds, 0.0), MAX_UNIX_SECONDS)
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")

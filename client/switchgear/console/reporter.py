@@ -1,7 +1,8 @@
-"""Tells the console which version is applied here, what was asked for, and how SLIs stand.
+"""Sends reports and acknowledgements of applied versions to the console.
 
-One thread, one connection, nothing queued: counts are cumulative, so what could not be told is in
-the next report. While a stream is followed, nothing else says that its versions are applied.
+One thread and one connection, without a queue: counts are cumulative, so a report that fails is
+made up for by the next one. While a snapshot stream is followed, acknowledgements are the only sign
+that its versions are applied.
 """
 
 import json
@@ -12,7 +13,9 @@ import time
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 
-from switchgear.console import delays as pacing
+from switchgear.console import delays
+from switchgear.console.address import Address
+from switchgear.console.errors import RequestFailed
 from switchgear.console.report_builder import (
     ConfirmedSource,
     ReportBuilder,
@@ -21,41 +24,44 @@ from switchgear.console.report_builder import (
 )
 from switchgear.console.send_schedule import SendSchedule
 from switchgear.console.timings import Timings
-from switchgear.console.transport import Address, Connection, RequestFailed, Response
+from switchgear.console.transport import Connection, Response
 from switchgear.evaluation.snapshot_store import Memory
 from switchgear.settings import Settings
 from switchgear.sli import Indicators
 
 MIN_GAP_SECONDS = 0.25
-"""Between two acknowledgements, or reports, if there is much to tell in quick succession."""
+"""Minimum time between two acknowledgements, or two reports."""
 MAX_ANSWER_BYTES = 2**16
 FINALIZER_SECONDS = 2.0
+"""Time for the final report of a client that was garbage-collected."""
 ABORT_SECONDS = 0.1
 
 log = logging.getLogger("switchgear")
 
 
 class Reporter:
-    """Its thread runs from `start` to `stop`, which may be called from any thread, as may all else
-    that has no underscore."""
+    """The reporting thread of a client, from :meth:`start` to :meth:`stop`.
+
+    Public methods may be called from any thread.
+    """
 
     def __init__(
         self,
         settings: Settings,
         memory: Memory,
         indicators: Indicators,
-        patience: Timings,
+        timings: Timings,
         resilience: ConfirmedSource | None = None,
     ) -> None:
         self.unreported = 0
-        """Reports that failed."""
+        """Number of failed reports."""
         self._settings = settings
         self._memory = memory
         sources = (make_check_source(memory), make_sli_source(indicators))
         self._reports = ReportBuilder(settings, memory.clock, sources, resilience)
-        self._timings = patience
-        # Not at once: many may start together, and there is little to tell yet.
-        now, every, draw = time.monotonic(), patience.report, patience.draw
+        self._timings = timings
+        # Delayed and jittered, since many clients may start together.
+        now, every, draw = time.monotonic(), timings.report, timings.draw
         self._report = SendSchedule("reports", "report:write", every, now + every * draw(), draw)
         self._acknowledgement = SendSchedule(
             "acknowledgements", "switches:read", every, now + every, draw
@@ -66,15 +72,14 @@ class Reporter:
         self._has_applied = False
         self._until: float | None = None
         self._before_stop: Callable[[], None] | None = None
-        # Unlike an event it may be put to by a finalizer or a signal's handler at any moment.
+        # Unlike an event, a SimpleQueue is reentrant: finalizers and signal handlers may use it.
         self._wakes: SimpleQueue[None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._connection = self._new_connection()
 
     @property
     def streaming(self) -> bool:
-        """Whether versions come by a stream, which says nothing of whether they are applied. For
-        the follower to set."""
+        """True while versions arrive by a stream; set by the follower."""
         return self._is_streaming
 
     @streaming.setter
@@ -83,10 +88,12 @@ class Reporter:
         self._wake()
 
     def start(self) -> None:
-        """Begin, also without anything to tell: its thread is the one that :meth:`abandon` needs.
-        Where there is no room for a thread that is logged, and nothing is told."""
+        """Start the thread, which :meth:`stop_from_finalizer` needs even if nothing is reported.
+
+        If no thread can be started, an error is logged and nothing is reported.
+        """
         if self._thread is None:
-            thread = threading.Thread(target=self._run, name="switchgear-courier", daemon=True)
+            thread = threading.Thread(target=self._run, name="switchgear-reporter", daemon=True)
             try:
                 thread.start()
             except RuntimeError as error:
@@ -95,27 +102,29 @@ class Reporter:
                 self._thread = thread
 
     def record_applied(self) -> None:
-        """The follower has put a version in force that came by the stream."""
+        """Request an acknowledgement: a version from the stream was put in force."""
         self._has_applied = True
-        self._acknowledgement.failures = 0  # The console is there: this came from it.
+        self._acknowledgement.failures = 0  # The stream shows that the console answers.
         self._wake()
 
     def request_report(self) -> None:
-        """There is something that the console should hear of at once. From any thread."""
+        """Send a report as soon as possible."""
         self._is_urgent = True
         self._wake()
 
     def begin_stop(self, seconds: float) -> None:
-        """Begin to end: what goes on is broken off, and a last report has `seconds`. Does not
-        wait."""
-        connection = self._connection  # The present one: the last report has one of its own.
+        """Abort the running request and allow `seconds` for a final report.
+
+        Return at once.
+        """
+        connection = self._connection  # The final report uses a new one.
         if self._until is None:
             self._until = time.monotonic() + seconds
             self._wake()
             connection.abort()
 
     def stop(self, seconds: float) -> None:
-        """End after a last report, within `seconds`."""
+        """Send a final report and end the thread, within `seconds`."""
         until = time.monotonic() + seconds
         self.begin_stop(seconds)
         thread = self._thread
@@ -126,14 +135,16 @@ class Reporter:
             self._connection.abort()
             thread.join(ABORT_SECONDS)
 
-    def stop_from_finalizer(self, before: Callable[[], None]) -> None:
-        """As :meth:`finish`, after calling `before`, for a finalizer: whoever is interrupted by it
-        may hold any lock."""
-        self._before_stop = before
+    def stop_from_finalizer(self, before_stop: Callable[[], None]) -> None:
+        """Let the thread call `before_stop`, send a final report and end.
+
+        Take no lock: the interrupted code may hold any.
+        """
+        self._before_stop = before_stop
         self._wake()
 
     def close_in_child(self) -> None:
-        """In the child of a fork: the connection is the parent's."""
+        """Close the parent's connection in a forked child."""
         self._connection.close_in_child()
 
     def _wake(self) -> None:
@@ -146,7 +157,7 @@ class Reporter:
                 self._send_due()
                 self._wait_until_due()
             except Exception:  # The loop that everything else relies on.
-                log.exception("switchgear: the courier failed")
+                log.exception("switchgear: the reporter failed")
                 later = time.monotonic() + self._timings.report
                 self._report.due_at = self._acknowledgement.due_at = later
                 self._has_applied = False
@@ -171,7 +182,7 @@ class Reporter:
             self._acknowledge(self._timings.report_answer)
         if self._until is None and self._report_due_at() <= time.monotonic():
             is_told = self._send_report(self._timings.report_answer)
-            # If it was broken off, there is another one to come.
+            # An aborted report is followed by the final one.
             self.unreported += not is_told and self._until is None
 
     def _send_final(self) -> None:
@@ -181,11 +192,11 @@ class Reporter:
             if left > 0 and self._has_applied and self._is_streaming:
                 self._acknowledge(left)
             self._send_final_reports(self._until)
-        except Exception:  # Nobody is there any more whom it could help.
+        except Exception:  # The process is ending.
             log.exception("switchgear: the last report failed")
 
     def _send_final_reports(self, until: float) -> None:
-        """As many as it takes to tell everything: what is not told by then never is."""
+        """Send reports until everything pending is delivered or time is up."""
         self._has_more = self._settings.reports
         while self._has_more:
             left = until - time.monotonic()
@@ -205,13 +216,16 @@ class Reporter:
     def _report_due_at(self) -> float:
         if not self._settings.reports:
             return math.inf
-        # A console that is away, or busy, is not to be urged.
+        # Do not hurry a console that is unavailable or overloaded.
         if self._is_urgent and not self._report.failures:
             return min(self._report.due_at, self._reported_at + MIN_GAP_SECONDS)
         return self._report.due_at
 
     def _acknowledge(self, seconds: float) -> None:
-        """A plain GET, for what its headers say. `*` is for an answer without the document."""
+        """Send a GET whose headers name the applied version.
+
+        `If-None-Match: *` asks for an answer without the document.
+        """
         self._has_applied = False
         self._acknowledged_at = time.monotonic()
         headers = {"Switchgear-Instance": self._settings.name, "If-None-Match": "*"}
@@ -225,10 +239,10 @@ class Reporter:
         except RequestFailed as failed:
             has_news, self._has_applied = self._has_applied, True
             self._record_failure(self._acknowledgement, failed)
-            if has_news:  # While this was on its way, and from the console itself.
+            if has_news:  # A version arrived meanwhile: the console answers.
                 self._acknowledgement.failures = 0
         else:
-            # Whoever else answers here has a date, too, but does not know what `*` is.
+            # Only the console answers `*` with 304; a proxy's date must not count.
             if answer.status == 304:
                 self._update_clock(answer)
             self._acknowledgement.record_success()
@@ -240,7 +254,7 @@ class Reporter:
             answer = self._connection.request(
                 *("POST", "/api/v1/report", headers, self._reports.build_next()),
                 seconds=seconds,
-                most_bytes=MAX_ANSWER_BYTES,
+                max_bytes=MAX_ANSWER_BYTES,
             ).expect(200)
             if not _is_receipt(answer.body):
                 raise RequestFailed("its answer is no receipt", status=answer.status)
@@ -254,10 +268,10 @@ class Reporter:
             self.request_report()
         return True
 
-    def _record_failure(self, what: SendSchedule, failed: RequestFailed) -> None:
-        if self._until is None:  # Else it may have been broken off.
-            told = pacing.parse_retry_after(failed.retry_after, self._memory.clock.now())
-            what.record_failure(failed, told)
+    def _record_failure(self, schedule: SendSchedule, error: RequestFailed) -> None:
+        if self._until is None:  # A stop may have aborted the request.
+            after = delays.parse_retry_after(error.retry_after, self._memory.clock.now())
+            schedule.record_failure(error, after)
 
     def _update_clock(self, answer: Response) -> None:
         took, ago = answer.answered_at - answer.sent_at, time.monotonic() - answer.answered_at
@@ -269,7 +283,7 @@ class Reporter:
 
 
 def _is_receipt(body: bytes) -> bool:
-    """Whether the console says so, rather than a page of somebody else."""
+    """Return True if `body` is the console's receipt, and not a page of a proxy."""
     try:
         said = json.loads(body)
     except (ValueError, RecursionError):

@@ -1,14 +1,14 @@
-"""When something is told again, after it was, or could not be."""
+"""The schedule of a periodic request, with backoff after failures."""
 
 import logging
 import time
 from dataclasses import dataclass
 
-from switchgear.console import delays as pacing
-from switchgear.console.transport import RequestFailed
+from switchgear.console import delays
+from switchgear.console.errors import RequestFailed
 
 REFUSED_SECONDS = 300.0
-"""Until it is tried again what the token may not do."""
+"""Pause after a 403, which only another token can cure."""
 REFUSAL_STATUSES = (400, 403, 404, 413, 422)
 
 log = logging.getLogger("switchgear")
@@ -16,31 +16,38 @@ log = logging.getLogger("switchgear")
 
 @dataclass
 class SendSchedule:
-    """What is told again and again, about every `every_seconds`: `at` is when it is due, by the
-    monotonic clock. It takes a token with this `scope`."""
+    """The schedule of reports or acknowledgements.
+
+    `due_at` is the time of the next request, in seconds on the monotonic clock. `scope` is the
+    token scope that the request needs.
+    """
 
     name: str
     scope: str
     interval_seconds: float
     due_at: float
-    draw: pacing.Draw
+    draw: delays.Draw
     failures: int = 0
     is_refused: bool = False
 
     def record_success(self) -> None:
+        """Schedule the next request after the regular interval."""
         if self.is_refused:
             log.info("switchgear: the console takes %s again", self.name)
         self.failures, self.is_refused = 0, False
-        self.due_at = time.monotonic() + pacing.poll_delay(self.interval_seconds, self.draw)
+        self.due_at = time.monotonic() + delays.poll_delay(self.interval_seconds, self.draw)
 
-    def record_failure(self, failed: RequestFailed, parse_retry_after: float | None) -> None:
-        """That the console is away is said by whoever follows it; that it refuses is said here."""
+    def record_failure(self, error: RequestFailed, retry_after_seconds: float | None) -> None:
+        """Schedule the next request after a backoff; log the first of several refusals.
+
+        An unreachable console is logged by the follower.
+        """
         self.failures += 1
-        pause = pacing.failure_delay(self.failures, self.draw, failed.status, parse_retry_after)
-        if failed.status == 403:
-            pause = pacing.poll_delay(REFUSED_SECONDS, self.draw)
+        pause = delays.failure_delay(self.failures, self.draw, error.status, retry_after_seconds)
+        if error.status == 403:
+            pause = delays.poll_delay(REFUSED_SECONDS, self.draw)
         self.due_at = time.monotonic() + pause
-        if failed.status in REFUSAL_STATUSES and not self.is_refused:
+        if error.status in REFUSAL_STATUSES and not self.is_refused:
             self.is_refused = True
-            hint = f": the token needs the scope {self.scope}" if failed.status == 403 else ""
-            log.warning("switchgear: the console refuses %s, %s%s", self.name, failed.why, hint)
+            hint = f": the token needs the scope {self.scope}" if error.status == 403 else ""
+            log.warning("switchgear: the console refuses %s, %s%s", self.name, error.why, hint)

@@ -1,6 +1,6 @@
-"""The last good snapshot on disk: what is known at a start without the console.
+"""The last good snapshot on disk, for starts without the console.
 
-One file for each console and service, of which all its processes write.
+All processes of a service write one file for each console.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from switchgear.settings import Settings
 
 @dataclass(frozen=True)
 class CachedSnapshot:
-    """What a file holds; `epoch` and `version` are the document's."""
+    """The content of the file; `epoch` and `version` are the document's."""
 
     epoch: str
     version: int
@@ -28,7 +28,7 @@ class CachedSnapshot:
 
     @classmethod
     def from_document(cls, found: CachedDocument) -> "CachedSnapshot":
-        """Raises :class:`Unusable`."""
+        """Raise :class:`UnusableFile` if the metadata are incomplete."""
         try:
             left = tuple(str(one) for one in found.metadata["left_epochs"])[-MAX_EPOCHS:]
             return cls(found.metadata["epoch"], found.metadata["version"], left, found.document)
@@ -36,44 +36,44 @@ class CachedSnapshot:
             raise UnusableFile("it is damaged") from None
 
     def is_ahead_of(self, snapshot: Snapshot) -> bool:
-        """Whether another process knew better than we do."""
+        """Return True if another process saved a newer snapshot than `snapshot`."""
         if self.epoch == snapshot.epoch:
             return self.version > snapshot.version
         return snapshot.epoch in self.left_epochs
 
 
 class SnapshotCache:
-    """The copy of one client; of one thread at a time. Without a `state_dir` it does nothing."""
+    """The snapshot file of one client. Not thread-safe. Does nothing without a `state_dir`."""
 
-    def __init__(self, settings: Settings, again_seconds: float = RECHECK_SECONDS) -> None:
+    def __init__(self, settings: Settings, recheck_seconds: float = RECHECK_SECONDS) -> None:
         self.name = find_file_name(settings, settings.service, "snapshot")
-        self._cache = FileCache(settings.state_dir, self.name, again_seconds)
+        self._cache = FileCache(settings.state_dir, self.name, recheck_seconds)
 
     def restore(self, memory: Memory) -> None:
-        """Put the copy in force, if there is a sound one. Never raises."""
+        """Put the cached snapshot in force, if there is a valid one. Never raises."""
 
         def use(found: CachedDocument) -> None:
-            kept = CachedSnapshot.from_document(found)
-            snapshot = read(kept.document)
-            memory.left_epochs = kept.left_epochs
+            cached = CachedSnapshot.from_document(found)
+            snapshot = read(cached.document)
+            memory.left_epochs = cached.left_epochs
             memory.accept(snapshot, is_live=False)
 
         self._cache.restore(use)
 
     def save(self, memory: Memory) -> None:
-        """Write down what is in force, unless another process has something newer. Never raises."""
+        """Write the snapshot in force, unless another process saved a newer one. Never raises."""
         snapshot, left = memory.snapshot, memory.left_epochs
         if snapshot is None or not self._cache.is_enabled:
             return
 
-        def is_there(found: CachedDocument) -> bool:
-            kept = CachedSnapshot.from_document(found)
-            return kept.is_ahead_of(snapshot) or kept.document == snapshot.document
+        def is_current(found: CachedDocument) -> bool:
+            cached = CachedSnapshot.from_document(found)
+            return cached.is_ahead_of(snapshot) or cached.document == snapshot.document
 
-        told = {"epoch": snapshot.epoch, "version": snapshot.version, "left_epochs": list(left)}
-        self._cache.save(told, snapshot.document, is_there)
+        metadata = {"epoch": snapshot.epoch, "version": snapshot.version, "left_epochs": list(left)}
+        self._cache.save(metadata, snapshot.document, is_current)
 
     def save_if_missing(self, memory: Memory) -> None:
-        """Now and then: as :meth:`keep` if that went wrong, or the copy is gone. Never raises."""
+        """Repeat :meth:`save` if it failed or the file is gone. Never raises."""
         if self._cache.is_missing():
             self.save(memory)

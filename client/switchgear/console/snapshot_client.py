@@ -1,13 +1,14 @@
-"""Asks the console which switches are not released, and takes over what can be believed."""
+"""Fetches snapshots from the console and applies those that are valid and newer."""
 
 import contextlib
 import time
 from collections.abc import Iterator
 
+from switchgear.console.address import Address
 from switchgear.console.errors import RequestFailed
 from switchgear.console.event_stream import EventStreamParser, EventTooLarge
 from switchgear.console.timings import Timings
-from switchgear.console.transport import Address, Connection, Response, Stream
+from switchgear.console.transport import Connection, Response, Stream
 from switchgear.evaluation.snapshot_store import Memory
 from switchgear.evaluation.snapshot import InvalidSnapshot, Snapshot, read
 from switchgear.settings import Settings
@@ -16,29 +17,29 @@ SNAPSHOT_PATH, STREAM_PATH = "/api/v1/snapshot", "/api/v1/snapshot/stream"
 EVENT_NAME = "snapshot"
 MAX_ETAG_LENGTH = 200
 MAX_CLOCK_SAMPLE_SECONDS = 5.0
-"""An answer that took longer was held back, and its time says little about its middle."""
+"""Slower answers are not used as clock samples: their delay is too uncertain."""
 MAX_PUSH_SECONDS = 2.0
-"""Longest time between the publication of a version and its arrival by a stream or a held poll."""
+"""Longest time from the publication of a version to its arrival by a stream or held poll."""
 MAX_IDLE_BYTES, IDLE_WINDOW_SECONDS = 2**16, 60.0
-"""What a stream may say in such a time without saying anything."""
+"""Limit of bytes without content (comments, unknown events) per window of a stream."""
 MAX_SKIP_SECONDS = 0.05
-"""As long as there is something newer to be read, a snapshot is left aside; but no longer."""
+"""Longest time that snapshots are skipped while newer ones are already buffered."""
 TRANSIENT_STATUSES = frozenset({401, 403, 408, 429, *range(500, 600)} - {501, 505})
-"""With these a stream is refused for now; with others it is no use to try again soon."""
+"""Statuses after which the stream is retried soon; after others it is given up for a while."""
 
 
 class ModeUnavailable(RequestFailed):
-    """This way to follow does not work here, as far as can be seen."""
+    """A follow mode does not work here, such as streams behind a buffering proxy."""
 
 
 class SnapshotClient:
-    """Of one thread, but for :meth:`abort`."""
+    """Fetches and applies snapshots. Not thread-safe, except for `abort`."""
 
-    def __init__(self, settings: Settings, memory: Memory, patience: Timings) -> None:
+    def __init__(self, settings: Settings, memory: Memory, timings: Timings) -> None:
         self._connection = Connection(Address.parse(settings.url or ""), settings.token)
         self._name = settings.name
         self._memory = memory
-        self._timings = patience
+        self._timings = timings
         self._etag: tuple[str, Snapshot] | None = None
         self._confirmed_at: float | None = None
         """Time of the last answer that had nothing newer, on the monotonic clock."""
@@ -46,11 +47,14 @@ class SnapshotClient:
         self.close = self._connection.close
         self.close_in_child = self._connection.close_in_child
         self.hint_seconds: float | None = None
-        """When to come back after the latest stream has ended, if it said so."""
+        """The reconnection delay that the latest stream asked for, if any."""
 
     def fetch(self, hold_seconds: int = 0) -> bool:
-        """Make sure of the present snapshot; whether it is another one now. `hold_seconds`: the
-        answer may wait that long for news. Raises :class:`Failed`."""
+        """Fetch the current snapshot and return True if it differs from the one in force.
+
+        The console may hold the request for `hold_seconds` until there is news. Raise
+        :class:`RequestFailed`.
+        """
         headers = self._headers()
         etag = self._current_etag()
         if etag is not None:
@@ -69,8 +73,11 @@ class SnapshotClient:
         return news
 
     def stream(self) -> Iterator[bool]:
-        """Follow a stream: at each sign of life, whether there is another snapshot now. It ends by
-        :class:`Failed` in any case, :class:`Unfit` if streams do not get through here."""
+        """Follow a stream; yield at each sign of life whether a new snapshot was applied.
+
+        Always end by raising :class:`RequestFailed`, or :class:`ModeUnavailable` if streams do not
+        get through.
+        """
         self.hint_seconds = None
         headers = {**self._headers(), "Accept": "text/event-stream", "Cache-Control": "no-cache"}
         if self._memory.snapshot is not None:
@@ -102,9 +109,9 @@ class SnapshotClient:
             except EventTooLarge:
                 raise RequestFailed("its stream has an event without an end") from None
             self.hint_seconds = parser.retry_seconds
-            told = [event.data for event in events if event.name == EVENT_NAME]
-            latest = told[-1] if told else latest
-            # Of several that are here already, only the latest still counts.
+            documents = [event.data for event in events if event.name == EVENT_NAME]
+            latest = documents[-1] if documents else latest
+            # Skip to the latest of several buffered snapshots.
             is_due = now - taken_at > MAX_SKIP_SECONDS or not stream.has_more()
             if latest is not None and is_due:
                 news, latest, taken_at = self._apply(latest, is_pushed=True), None, now
@@ -127,7 +134,10 @@ class SnapshotClient:
         raise RequestFailed("its stream has ended")
 
     def _read_first_piece(self, stream: Stream) -> bytes:
-        """A stream says something at once, unless something on the way waits for its end."""
+        """Return the first piece, which a stream sends at once.
+
+        Raise :class:`ModeUnavailable` if it does not come: a proxy is buffering the response.
+        """
         began = time.monotonic()
         try:
             return stream.read(self._timings.silence)
@@ -156,7 +166,7 @@ class SnapshotClient:
         return headers
 
     def _current_etag(self) -> str | None:
-        """That of the document in force, and of no other."""
+        """Return the ETag of the document in force, or None."""
         if self._etag is None or self._etag[1] is not self._memory.snapshot:
             return None
         return self._etag[0]

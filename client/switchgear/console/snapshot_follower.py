@@ -1,7 +1,7 @@
-"""Follows the console: by its stream, else by held polls, else by plain ones.
+"""Keeps the snapshot up to date: by a stream, else by held polls, else by plain polls.
 
-One daemon thread. Whatever the console does, the last good snapshot stays in force, nothing is
-raised to anybody, and neither a fifth of a processor nor much of the memory is used.
+Runs in one daemon thread. Whatever the console does, the last good snapshot stays in force, no
+error reaches the service, and CPU time and memory stay limited.
 """
 
 import logging
@@ -9,8 +9,9 @@ import threading
 import time
 
 from switchgear.console.cpu_throttle import CpuThrottle
-from switchgear.console.delays import ModeSelector, failure_delay, parse_retry_after, poll_delay
+from switchgear.console.delays import failure_delay, parse_retry_after, poll_delay
 from switchgear.console.errors import RequestFailed
+from switchgear.console.mode_selector import ModeSelector
 from switchgear.console.reporter import Reporter
 from switchgear.console.snapshot_cache import SnapshotCache
 from switchgear.console.snapshot_client import ModeUnavailable, SnapshotClient
@@ -20,38 +21,38 @@ from switchgear.settings import Settings
 from switchgear.status import FollowState, SnapshotSource
 
 STABLE_STREAM_SECONDS = 30.0
-"""A stream that lived that long was a good one."""
+"""A stream that lasted longer counts as a success."""
 FIRST_JITTER_SECONDS = 1.0
 HELD_PAUSE_SECONDS = 0.2
 WARNING_SECONDS = 30.0
-"""Outages that follow each other sooner are one, as far as the log is concerned."""
+"""Minimum time between two warnings about an unavailable console."""
 
 log = logging.getLogger("switchgear")
 
 
 class SnapshotFollower:
-    """Keeps `memory` at what the console says."""
+    """Keeps `memory` at the console's current snapshot."""
 
     def __init__(
         self,
         settings: Settings,
         memory: Memory,
-        disk: SnapshotCache,
-        courier: Reporter,
-        patience: Timings,
+        cache: SnapshotCache,
+        reporter: Reporter,
+        timings: Timings,
     ) -> None:
         self.synced = threading.Event()
-        """Set once the console has said what is engaged."""
+        """Set once the console has answered with, or confirmed, a snapshot."""
         self.way: FollowState = "starting" if settings.has_console else "offline"
         self.error: str | None = None
-        """Why the last try failed; None if it did not."""
+        """Description of the last failure; None after a success."""
         self._url = settings.url
-        self._memory, self._cache, self._reporter = memory, disk, courier
-        self._timings, self._draw = patience, patience.draw
+        self._memory, self._cache, self._reporter = memory, cache, reporter
+        self._timings, self._draw = timings, timings.draw
         self._client = (
             SnapshotClient(settings, memory, self._timings) if settings.has_console else None
         )
-        self._modes = ModeSelector(patience.draw, "stream" if settings.stream else "poll")
+        self._modes = ModeSelector(timings.draw, "stream" if settings.stream else "poll")
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="switchgear-follower", daemon=True)
         self._confirmed_at: float | None = None
@@ -63,8 +64,10 @@ class SnapshotFollower:
 
     @property
     def source(self) -> SnapshotSource:
-        """The origin of the snapshot in force; `disk` or `bootstrap` until this process has
-        received an answer of the console."""
+        """The origin of the snapshot in force.
+
+        It is `disk` or `bootstrap` until this process has received an answer of the console.
+        """
         if self._memory.snapshot is None:
             return "none"
         if self._memory.is_bootstrapped:
@@ -72,19 +75,19 @@ class SnapshotFollower:
         return "disk" if self._confirmed_at is None else "console"
 
     def age_seconds(self) -> float | None:
-        """Since the console last confirmed the snapshot in force; None if it never did here."""
+        """Return the seconds since the console last confirmed the snapshot; None if never."""
         confirmed_at = self._confirmed_at
         if confirmed_at is None:
             return None
         return max(0.0, self._memory.clock.time.monotonic() - confirmed_at)
 
     def record_confirmation(self) -> None:
-        """What is in force is what the console says at this moment."""
+        """Record that the snapshot in force is the console's current one."""
         self._confirmed_at = self._memory.clock.time.monotonic()
         self.synced.set()
 
     def start(self) -> None:
-        """Begin. Where there is no room for a thread that is logged, and nothing is followed."""
+        """Start the thread. If that fails, an error is logged and nothing is followed."""
         try:
             self._thread.start()
         except RuntimeError as error:
@@ -92,21 +95,20 @@ class SnapshotFollower:
             log.error("switchgear: the console is not followed: %s", error)
 
     def stop(self) -> None:
-        """End what goes on; returns at once."""
+        """Abort the running request and end the thread; return at once."""
         self._stopped.set()
         if self._client is not None:
             self._client.abort()
 
     def join(self, seconds: float) -> None:
-        """Wait at most that long until the thread has ended."""
+        """Wait at most `seconds` for the thread to end."""
         if self._thread.ident is not None and self._thread is not threading.current_thread():
             self._thread.join(max(0.0, seconds))
 
     def close_in_child(self) -> None:
-        """In the child of a fork: close what is ours of the parent's connection, and wait
-        for none of its threads."""
-        was_heard, self.synced = self.synced.is_set(), threading.Event()
-        if was_heard:
+        """Close the parent's connection in a forked child, without waiting for its threads."""
+        was_synced, self.synced = self.synced.is_set(), threading.Event()
+        if was_synced:
             self.synced.set()
         if self._client is not None:
             self._client.close_in_child()
@@ -128,34 +130,34 @@ class SnapshotFollower:
                 )
         self._client.close()
 
-    def _follow_once(self, asker: SnapshotClient) -> None:
-        """Make sure of the present snapshot, then follow for as long as it goes."""
-        rung = self._modes.select(time.monotonic())
-        if self._reporter.streaming != (rung == "stream"):
-            self._reporter.streaming = rung == "stream"
+    def _follow_once(self, client: SnapshotClient) -> None:
+        """Fetch the snapshot if it is not current, then follow in the selected mode."""
+        mode = self._modes.select(time.monotonic())
+        if self._reporter.streaming != (mode == "stream"):
+            self._reporter.streaming = mode == "stream"
         if not self._is_current:
-            self._record_answer(asker.fetch())
-        if rung == "poll":
+            self._record_answer(client.fetch())
+        if mode == "poll":
             snapshot = self._memory.snapshot
             self.way = "poll"
             if snapshot is not None:
                 seconds = min(snapshot.poll_seconds, self._timings.max_poll)
                 if self._pause(poll_delay(seconds, self._draw)):
-                    self._record_answer(asker.fetch())
+                    self._record_answer(client.fetch())
             return
         try:
-            if rung == "stream":
-                self._follow_stream(asker)
+            if mode == "stream":
+                self._follow_stream(client)
             else:
-                self._follow_held_poll(asker)
+                self._follow_held_poll(client)
         except RequestFailed as failed:
             self._is_current = False
             if not self._stopped.is_set():
-                self._record_mode_failure(failed, asker.hint_seconds)
+                self._record_mode_failure(failed, client.hint_seconds)
 
-    def _follow_stream(self, asker: SnapshotClient) -> None:
+    def _follow_stream(self, client: SnapshotClient) -> None:
         began = time.monotonic()
-        for news in asker.stream():
+        for news in client.stream():
             self.way = "stream"
             self._record_answer(news)
             if time.monotonic() - began > STABLE_STREAM_SECONDS:
@@ -163,10 +165,10 @@ class SnapshotFollower:
             if self._stopped.is_set():
                 return
 
-    def _follow_held_poll(self, asker: SnapshotClient) -> None:
+    def _follow_held_poll(self, client: SnapshotClient) -> None:
         began = time.monotonic()
         self.way = "held"
-        news = asker.fetch(self._timings.hold)
+        news = client.fetch(self._timings.hold)
         self._record_answer(news)
         took = time.monotonic() - began
         if not news and took < self._timings.hold / 2:
@@ -176,7 +178,7 @@ class SnapshotFollower:
         self._pause(self._draw() * HELD_PAUSE_SECONDS)
 
     def _record_answer(self, news: bool) -> None:
-        """The console has confirmed what is in force, or has just put it in force."""
+        """Record that the console confirmed or changed the snapshot in force."""
         self.record_confirmation()
         self._is_current, self._failures, self.error = True, 0, None
         if self._is_warned:
@@ -190,44 +192,48 @@ class SnapshotFollower:
         if seconds := self._throttle.pause_seconds():
             self._pause(seconds)
 
-    def _record_mode_failure(self, failed: RequestFailed, hint_seconds: float | None) -> None:
-        """The present way broke off; the console may well be there."""
-        rung = self._modes.mode
-        self._modes.record_failure(time.monotonic(), for_good=isinstance(failed, ModeUnavailable))
-        self.error = failed.why
-        if self._modes.mode != rung:
+    def _record_mode_failure(self, error: RequestFailed, hint_seconds: float | None) -> None:
+        """Record that the current mode failed, and pause; the console may be available."""
+        mode = self._modes.mode
+        self._modes.record_failure(
+            time.monotonic(), is_permanent=isinstance(error, ModeUnavailable)
+        )
+        self.error = error.why
+        if self._modes.mode != mode:
             log.info(
                 "switchgear: the console can't be followed by %s: %s; by %s instead, for now",
-                rung,
-                failed.why,
+                mode,
+                error.why,
                 self._modes.mode,
             )
-        self._pause_after(failed, self._modes.failures, hint_seconds)
+        self._pause_after(error, self._modes.failures, hint_seconds)
 
-    def _record_failure(self, failed: RequestFailed) -> None:
-        """The console gave no usable answer to a plain question."""
+    def _record_failure(self, error: RequestFailed) -> None:
+        """Record that a plain request error, and pause."""
         if self._stopped.is_set():
             return
         self._failures += 1
         self._is_current = False
-        self.way, self.error = "down", failed.why
+        self.way, self.error = "down", error.why
         now = time.monotonic()
         if not self._is_warned and now - self._warned_at >= WARNING_SECONDS:
             self._is_warned, self._warned_at = True, now
-            rest = "nothing is known: all is allowed that is not forced"
+            consequence = "nothing is known: all is allowed that is not forced"
             if self._memory.is_bootstrapped:
-                rest = "the bootstrap stays in force"
+                consequence = "the bootstrap stays in force"
             elif self._memory.snapshot is not None:
-                rest = "what it said last stays in force"
-            log.warning("switchgear: no word of the console at %s: %s; %s", self._url, failed, rest)
-        self._pause_after(failed, self._failures)
+                consequence = "what it said last stays in force"
+            log.warning(
+                "switchgear: no word of the console at %s: %s; %s", self._url, error, consequence
+            )
+        self._pause_after(error, self._failures)
 
     def _pause_after(
-        self, failed: RequestFailed, failures: int, hint_seconds: float | None = None
+        self, error: RequestFailed, failures: int, hint_seconds: float | None = None
     ) -> None:
-        told = parse_retry_after(failed.retry_after, self._memory.clock.now())
-        self._pause(failure_delay(failures, self._draw, failed.status, told, hint_seconds))
+        after = parse_retry_after(error.retry_after, self._memory.clock.now())
+        self._pause(failure_delay(failures, self._draw, error.status, after, hint_seconds))
 
     def _pause(self, seconds: float) -> bool:
-        """False if it was cut short because we are stopped."""
+        """Return False if the pause was cut short by :meth:`stop`."""
         return not self._stopped.wait(seconds)

@@ -1,4 +1,4 @@
-"""Timeouts and intervals of everything that talks to the console."""
+"""Timeouts and intervals of all communication with the console."""
 
 import random
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from switchgear.console.delays import Draw
 
 @dataclass(frozen=True)
 class Timings:
-    """Timeouts and intervals in seconds. Tests have shorter ones."""
+    """Timeouts and intervals in seconds. Tests use shorter ones."""
 
     answer: float = 10.0
     hold: int = 25

@@ -1,8 +1,9 @@
 """HTTP to the console, by the standard library.
 
-Time and memory of every answer are limited: also if it comes a byte at a time, never ends, or
-expands without bounds when decompressed. Redirects are not followed; gzip is the only content
-coding, and not on streams. Every error is a :class:`Failed`, whose text holds no secret.
+Time and memory of every answer are limited, even if it comes a byte at a time, never ends, or
+expands without bounds when decompressed. Redirects are not followed. gzip is the only content
+coding, and not used on streams. Every error is a :class:`RequestFailed`, whose text holds no
+secret.
 """
 
 import contextlib
@@ -14,53 +15,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
-from urllib.parse import urlsplit
 
 from switchgear.clock import read_date, read_retry_after
+from switchgear.console.address import Address
 from switchgear.console.errors import RequestFailed, describe_error
 from switchgear.console.limited_socket import LimitedSocket, dial
 from switchgear.evaluation.snapshot import MAX_BYTES
-
-__all__ = ["Address", "Connection", "Failed", "Response", "Stream"]
 
 USER_AGENT = "switchgear-python"
 PIECE_BYTES = 2**16
 GZIP_WINDOW = 31  # zlib's largest window, with gzip's header and checksum around it
 MAX_HEADER_BYTES = 2**18
-"""As many more as an answer may have for what is not its body."""
-
-
-@dataclass(frozen=True)
-class Address:
-    """Where the console is: `base` is the path before all of its paths, without a slash at the
-    end."""
-
-    scheme: str
-    host: str
-    port: int
-    base: str = ""
-
-    @classmethod
-    def parse(cls, url: str) -> Self:
-        """From `https://switchgear.example/base`. Raises :class:`ValueError`."""
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError("The console's address must begin with http:// or https://.")
-        port = parts.port or (443 if parts.scheme == "https" else 80)
-        return cls(parts.scheme, parts.hostname, port, parts.path.rstrip("/"))
-
-    @property
-    def authority(self) -> str:
-        """For `Host`: without the port where it is the usual one."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        usual = self.port == (443 if self.scheme == "https" else 80)
-        return host if usual else f"{host}:{self.port}"
+"""Allowance for everything but the body of an answer."""
 
 
 @dataclass(frozen=True)
 class Response:
-    """An answer as it came. Names of `headers` are in lower case. `asked` and `answered` are
-    seconds on the monotonic clock: before the request was sent, and when the headers were here."""
+    """An answer. Header names are lower case.
+
+    `sent_at` and `answered_at` are seconds on the monotonic clock: before the request was sent, and
+    when the headers had arrived.
+    """
 
     status: int
     headers: Mapping[str, str]
@@ -69,7 +44,7 @@ class Response:
     answered_at: float
 
     def expect(self, *statuses: int) -> Self:
-        """This answer, if it has one of these; else raises :class:`Failed`."""
+        """Return this answer if it has one of these statuses; else raise :class:`RequestFailed`."""
         if self.status in statuses:
             return self
         raise _status_error(self.status, self.headers)
@@ -81,15 +56,16 @@ class _Request:
     path: str
     headers: Mapping[str, str] | None
     body: bytes | None = None
-    most_bytes: int = PIECE_BYTES
+    max_bytes: int = PIECE_BYTES
     accepts_gzip: bool = False
 
 
 @dataclass(eq=False)
 class Connection:
-    """One connection to the console, opened when it is needed and kept between requests.
+    """A connection to the console, opened when needed and reused between requests.
 
-    Of one thread, but for :meth:`abort`. `token` goes into `Authorization` and nowhere else.
+    Not thread-safe, except for :meth:`abort`. `token` is sent as `Authorization` and appears
+    nowhere else.
     """
 
     address: Address
@@ -106,16 +82,15 @@ class Connection:
         headers: Mapping[str, str] | None = None,
         body: bytes | None = None,
         seconds: float = 10.0,
-        most_bytes: int = MAX_BYTES,
+        max_bytes: int = MAX_BYTES,
     ) -> Response:
-        """Ask, and have the whole answer within `seconds`, whatever its status.
+        """Send a request and return the whole answer within `seconds`, whatever its status.
 
-        `path` begins with a slash and has its query with it. A GET is asked again, once and within
-        the same time, if a connection kept from before turns out to be closed. Raises
-        :class:`Failed`.
+        `path` begins with a slash and includes the query. A GET is repeated once, within the same
+        time, if a reused connection turns out to be closed. Raise :class:`RequestFailed`.
         """
         until = time.monotonic() + seconds
-        request = _Request(method, path, headers, body, most_bytes, accepts_gzip=True)
+        request = _Request(method, path, headers, body, max_bytes, accepts_gzip=True)
         kept = self._is_reusable()
         try:
             return self._exchange(request, until)
@@ -128,71 +103,76 @@ class Connection:
     def stream(
         self, path: str, headers: Mapping[str, str] | None = None, seconds: float = 10.0
     ) -> "Stream":
-        """Open an answer that goes on: its headers have to be here within `seconds`. Any status but
-        200 is a :class:`Failed`. The connection is the stream's until that is closed."""
-        asked = time.monotonic()
+        """Open a streamed answer, whose headers must arrive within `seconds`.
+
+        The stream owns the connection until it is closed. Raise :class:`RequestFailed`, also for
+        any status but 200.
+        """
+        sent_at = time.monotonic()
         with _translate_errors(self):
-            response = self._send(_Request("GET", path, headers), asked + seconds)
-            stream = Stream(self, response, _lower_names(response), asked, time.monotonic())
+            response = self._send(_Request("GET", path, headers), sent_at + seconds)
+            stream = Stream(self, response, _lower_names(response), sent_at, time.monotonic())
             if response.status != 200:
                 raise _status_error(response.status, stream.headers)
             return stream
 
     def abort(self) -> None:
-        """End whatever goes on, at once, and let nothing new begin. From any thread."""
+        """Abort the running request, and all later ones. Thread-safe."""
         self._aborted = True
-        if (wire := self._socket) is not None:
-            wire.abort()
+        if (connected := self._socket) is not None:
+            connected.abort()
 
     def close(self) -> None:
-        """Let the connection go; the next request opens another one."""
-        wire, self._socket = self._socket, None
-        if wire is not None:
-            wire.close_socket()
+        """Close the connection; the next request opens another one."""
+        connected, self._socket = self._socket, None
+        if connected is not None:
+            connected.close_socket()
 
     def close_in_child(self) -> None:
-        """In the child of a fork: give up what is the parent's, of which nobody is told."""
+        """Close the parent's connection in a forked child without notifying the server."""
         self._aborted = True
         if self._socket is not None:
             self._socket.close_in_child()
 
     def _exchange(self, request: _Request, until: float) -> Response:
-        asked = time.monotonic()
+        sent_at = time.monotonic()
         with _translate_errors(self):
             response = self._send(request, until)
-            answered = time.monotonic()
-            content = _read_body(response, request.most_bytes)
+            answered_at = time.monotonic()
+            content = _read_body(response, request.max_bytes)
             if response.will_close:
                 self.close()
-            return Response(response.status, _lower_names(response), content, asked, answered)
+            return Response(response.status, _lower_names(response), content, sent_at, answered_at)
 
     def _send(self, request: _Request, until: float) -> http.client.HTTPResponse:
-        wire = self._connect(until)
-        wire.set_limits(until, request.most_bytes + MAX_HEADER_BYTES)
-        speaker = http.client.HTTPConnection(self.address.host, self.address.port)
-        speaker.sock = wire  # Has all that is used of a socket.
+        connected = self._connect(until)
+        connected.set_limits(until, request.max_bytes + MAX_HEADER_BYTES)
+        http_connection = http.client.HTTPConnection(self.address.host, self.address.port)
+        http_connection.sock = connected  # Has the methods of a socket that http.client uses.
         target = self.address.base + request.path
-        if wire.by_proxy:
+        if connected.by_proxy:
             target = f"{self.address.scheme}://{self.address.authority}{target}"
-        speaker.putrequest(request.method, target, skip_host=True, skip_accept_encoding=True)
+        http_connection.putrequest(
+            request.method, target, skip_host=True, skip_accept_encoding=True
+        )
         coding = {"Accept-Encoding": "gzip" if request.accepts_gzip else "identity"}
-        headers = self._default_headers(wire) | coding | dict(request.headers or {})
+        headers = self._default_headers(connected) | coding | dict(request.headers or {})
         for name, value in headers.items():
-            speaker.putheader(name, value.encode())
+            http_connection.putheader(name, value.encode())
         if request.body is not None:
-            speaker.putheader("Content-Length", str(len(request.body)))
-        speaker.endheaders(request.body)
-        return speaker.getresponse()
+            http_connection.putheader("Content-Length", str(len(request.body)))
+        http_connection.endheaders(request.body)
+        return http_connection.getresponse()
 
-    def _default_headers(self, wire: LimitedSocket) -> dict[str, str]:
+    def _default_headers(self, connected: LimitedSocket) -> dict[str, str]:
         own = {
             "Host": self.address.authority,
             "User-Agent": self.agent,
         }
         if self.token:
             own["Authorization"] = f"Bearer {self.token}"
-        if wire.by_proxy and wire.proxy_authorization:
-            own["Proxy-Authorization"] = wire.proxy_authorization
+        if connected.by_proxy and connected.proxy_authorization:
+            own["Proxy-Authorization"] = connected.proxy_authorization
         return own
 
     def _connect(self, until: float) -> LimitedSocket:
@@ -201,10 +181,17 @@ class Connection:
         if self._socket is None:
             if self.address.scheme == "https" and self._tls is None:
                 self._tls = ssl.create_default_context()
-            self._socket = wire = LimitedSocket()
+            self._socket = connected = LimitedSocket()
             if self._aborted:
-                wire.abort()
-            dial(wire, self.address.scheme, self.address.host, self.address.port, self._tls, until)
+                connected.abort()
+            dial(
+                connected,
+                self.address.scheme,
+                self.address.host,
+                self.address.port,
+                self._tls,
+                until,
+            )
         if self._aborted:
             raise ConnectionAbortedError
         return self._socket
@@ -215,8 +202,7 @@ class Connection:
 
 @dataclass(eq=False)
 class Stream:
-    """An answer that goes on. Names of `headers` are in lower case; `asked` and `answered` are as
-    in :class:`Response`."""
+    """A streamed answer. Fields are as in :class:`Response`."""
 
     _connection: Connection
     _response: http.client.HTTPResponse
@@ -225,20 +211,22 @@ class Stream:
     answered_at: float
 
     def read(self, seconds: float) -> bytes:
-        """What is there, at least a byte, at most 64 KiB; waits at most `seconds` for it. Empty at
-        the end. Raises :class:`Failed`."""
+        """Return what is available, 1 byte to 64 KiB; wait at most `seconds` for it.
+
+        Return an empty value at the end. Raise :class:`RequestFailed`.
+        """
         with _translate_errors(self._connection):
-            wire = self._connection._socket
-            if wire is None:
+            connected = self._connection._socket
+            if connected is None:
                 return b""
-            wire.set_limits(time.monotonic() + seconds, PIECE_BYTES + MAX_HEADER_BYTES)
+            connected.set_limits(time.monotonic() + seconds, PIECE_BYTES + MAX_HEADER_BYTES)
             return self._response.read1(PIECE_BYTES)
 
     def has_more(self) -> bool:
-        """Whether :meth:`read` would not have to wait. Raises :class:`Failed`."""
+        """Return True if :meth:`read` would not wait. Raise :class:`RequestFailed`."""
         with _translate_errors(self._connection):
-            wire = self._connection._socket
-            return wire is not None and wire.has_more()
+            connected = self._connection._socket
+            return connected is not None and connected.has_more()
 
     def close(self) -> None:
         self._connection.close()
@@ -256,7 +244,7 @@ class Stream:
 
 
 class _translate_errors(contextlib.AbstractContextManager[None]):
-    """Whatever goes wrong inside ends the connection and is a :class:`Failed`."""
+    """Close the connection after any error inside, and raise it as :class:`RequestFailed`."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -279,15 +267,15 @@ class _translate_errors(contextlib.AbstractContextManager[None]):
             raise RequestFailed(describe_error(error)) from None
 
 
-def _read_body(response: http.client.HTTPResponse, most_bytes: int) -> bytes:
+def _read_body(response: http.client.HTTPResponse, max_bytes: int) -> bytes:
     """Return the decompressed body.
 
     Raises :class:`Failed` if it is too large in either form, too short, damaged, or in a coding
-    that was not asked for.
+    that was not sent_at for.
     """
     declared = response.length
-    if declared is not None and declared > most_bytes:
-        raise RequestFailed(f"its answer has more than {most_bytes} bytes", status=response.status)
+    if declared is not None and declared > max_bytes:
+        raise RequestFailed(f"its answer has more than {max_bytes} bytes", status=response.status)
     coding = response.headers.get("Content-Encoding", "identity").strip().lower()
     if coding not in ("identity", "gzip"):
         raise RequestFailed("its answer is compressed, unasked", status=response.status)
@@ -297,12 +285,12 @@ def _read_body(response: http.client.HTTPResponse, most_bytes: int) -> bytes:
         received += len(piece)
         if gunzip is not None:
             # One byte above the limit is enough to refuse; a gzip bomb is never expanded further.
-            piece = gunzip.decompress(piece, most_bytes - length + 1)
+            piece = gunzip.decompress(piece, max_bytes - length + 1)
         pieces.append(piece)
         length += len(piece)
-        if max(received, length) > most_bytes:
+        if max(received, length) > max_bytes:
             raise RequestFailed(
-                f"its answer has more than {most_bytes} bytes", status=response.status
+                f"its answer has more than {max_bytes} bytes", status=response.status
             )
     is_cut_off = gunzip is not None and received and not gunzip.eof
     if is_cut_off or (declared is not None and received < declared):

@@ -26,7 +26,7 @@ class Parts:
     settings: Settings
     memory: Memory
     disk: SnapshotCache
-    courier: Reporter
+    reporter: Reporter
     follower: SnapshotFollower
 
     def blocks(self, feature: str) -> bool:
@@ -46,9 +46,9 @@ def parts(
         **{"service": "core", "instance": "a1", "stream": True} | more,
     )
     memory = Memory(ConsoleClock(SystemTime()))
-    disk, courier = SnapshotCache(settings), Reporter(settings, memory, Indicators(), patience)
-    follower = SnapshotFollower(settings, memory, disk, courier, patience)
-    return Parts(settings, memory, disk, courier, follower)
+    disk, reporter = SnapshotCache(settings), Reporter(settings, memory, Indicators(), patience)
+    follower = SnapshotFollower(settings, memory, disk, reporter, patience)
+    return Parts(settings, memory, disk, reporter, follower)
 
 
 @contextlib.contextmanager

@@ -243,7 +243,7 @@ def test_without_a_folder_nothing_is_kept():
 
 @pytest.mark.parametrize("fault", ["mode", "gone"])
 def test_a_copy_that_could_not_be_kept_or_is_gone_is_written_later(folder, fault):
-    disk, memory = SnapshotCache(settings(folder), again_seconds=0.05), knowing(1)
+    disk, memory = SnapshotCache(settings(folder), recheck_seconds=0.05), knowing(1)
     keep(folder, memory)
     if fault == "mode":
         folder.chmod(0o777)

@@ -36,7 +36,7 @@ def test_however_it_is_cut_the_same_events_come(cuts):
 
 @given(st.lists(st.binary(max_size=40)))
 def test_whatever_comes_nothing_is_raised_and_little_is_held(pieces):
-    parser = EventStreamParser(most_bytes=10_000)
+    parser = EventStreamParser(max_bytes=10_000)
     for piece in pieces:
         parser.feed(piece)
     assert parser._size_bytes <= 10_000
@@ -44,7 +44,7 @@ def test_whatever_comes_nothing_is_raised_and_little_is_held(pieces):
 
 @pytest.mark.parametrize("piece", [b"x" * 100, b"data: " + b"x" * 94, b"data: x\n", b"data:\n"])
 def test_an_event_without_an_end_is_refused(piece):
-    parser = EventStreamParser(most_bytes=1000)
+    parser = EventStreamParser(max_bytes=1000)
     for _ in range(5):
         parser.feed(piece)
     with pytest.raises(EventTooLarge):
@@ -52,7 +52,7 @@ def test_an_event_without_an_end_is_refused(piece):
 
 
 def test_events_that_end_may_be_any_number():
-    parser = EventStreamParser(most_bytes=100)
+    parser = EventStreamParser(max_bytes=100)
     assert sum(len(parser.feed(b"data: 12345678\n\n: no\n")) for _ in range(1000)) == 1000
     assert not parser.is_within
     assert parser.idle_bytes >= 4000
@@ -75,6 +75,6 @@ def test_an_event_of_many_lines_takes_no_longer_for_each_of_them():
 
 
 def test_lines_are_counted_with_what_it_takes_to_hold_them():
-    parser = EventStreamParser(most_bytes=10_000)
+    parser = EventStreamParser(max_bytes=10_000)
     with pytest.raises(EventTooLarge):
         parser.feed(b"data:\n" * 1000)

@@ -8,7 +8,9 @@ import time
 
 import pytest
 
-from switchgear.console.transport import Address, Connection, RequestFailed
+from switchgear.console.address import Address
+from switchgear.console.errors import RequestFailed
+from switchgear.console.transport import Connection
 from tests import lies
 from tests.consoles import SNAPSHOT, STREAM, TOKEN, Exchange, chunk, console
 
@@ -23,7 +25,7 @@ def test_an_answer_comes_whole_with_its_status_and_headers():
         assert response.status == 200
         assert response.body == there.document
         assert response.headers["etag"] == there.etag
-        assert response.asked <= response.answered <= time.monotonic()
+        assert response.sent_at <= response.answered_at <= time.monotonic()
         assert connection(there.url, "wrong").request("GET", SNAPSHOT).status == 401
 
 
@@ -95,7 +97,7 @@ def test_what_nobody_reads_is_not_sent_for_longer_than_it_may_take():
 )
 def test_what_is_wrong_is_said_in_few_words(lie, why):
     with console(lie=lie) as there, pytest.raises(RequestFailed, match=why) as failed:
-        connection(there.url).request("GET", SNAPSHOT, seconds=20, most_bytes=100_000)
+        connection(there.url).request("GET", SNAPSHOT, seconds=20, max_bytes=100_000)
     assert len(str(failed.value)) < 80
 
 
@@ -242,7 +244,7 @@ def test_a_compressed_answer_may_be_as_large_as_one_that_is_not():
         exchange.reply(200, gzip.compress(body), content_encoding="gzip")
 
     with console(lie=packs) as there:
-        response = connection(there.url).request("GET", SNAPSHOT, most_bytes=len(body))
+        response = connection(there.url).request("GET", SNAPSHOT, max_bytes=len(body))
 
         assert response.body == body
 

@@ -12,7 +12,9 @@ import time
 
 import pytest
 
-from switchgear.console.transport import Address, Connection, RequestFailed
+from switchgear.console.address import Address
+from switchgear.console.errors import RequestFailed
+from switchgear.console.transport import Connection
 from tests.consoles import SNAPSHOT, TOKEN, console
 
 

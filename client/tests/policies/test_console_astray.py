@@ -192,7 +192,7 @@ def test_client_that_nobody_holds_ends_its_threads(there):
     gc.collect()
 
     assert gone() is None
-    until(lambda: not {"switchgear-policies", "switchgear-courier"} & {*our_threads()})
+    until(lambda: not {"switchgear-policies", "switchgear-reporter"} & {*our_threads()})
     assert breaker.state == "closed"
 
 

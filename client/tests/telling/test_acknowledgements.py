@@ -9,7 +9,7 @@ from switchgear import Switchgear
 from tests.consoles import SNAPSHOT, TOKEN, Exchange, console
 from tests.lies import another_page, errors
 from tests.quick import QUICK
-from tests.telling.couriers import telling
+from tests.telling.reporters import telling
 from tests.telling.waiting import until
 
 
@@ -21,7 +21,7 @@ def there():
 
 def test_applied_version_is_acknowledged_at_once(there):
     with telling(there.url, reports=False) as told:
-        told.courier.streaming = True
+        told.reporter.streaming = True
         began = time.monotonic()
         told.apply(there)
         [asked] = until(lambda: there.of(SNAPSHOT))[-1:]
@@ -47,7 +47,7 @@ def test_client_acknowledges_each_version_that_comes_by_the_stream(there):
 
 def test_acknowledgement_asks_for_no_document(there):
     with telling(there.url, reports=False) as told:
-        told.courier.streaming = True
+        told.reporter.streaming = True
         told.apply(there)
         [asked] = until(lambda: there.of(SNAPSHOT))
 
@@ -56,7 +56,7 @@ def test_acknowledgement_asks_for_no_document(there):
 
 def test_instance_with_another_alphabet_is_named_in_utf_8(there):
     with telling(there.url, reports=False, service="한국", instance="é1") as told:
-        told.courier.streaming = True
+        told.reporter.streaming = True
         told.apply(there)
         [asked] = until(lambda: there.of(SNAPSHOT))
 
@@ -65,7 +65,7 @@ def test_instance_with_another_alphabet_is_named_in_utf_8(there):
 
 def test_instance_says_that_it_is_still_there(there):
     with telling(there.url, every_seconds=0.2, reports=False) as told:
-        told.courier.streaming = True
+        told.reporter.streaming = True
         until(lambda: len(there.of(SNAPSHOT)) >= 4)
 
     assert all("switchgear-applied" not in one.headers for one in there.of(SNAPSHOT))
@@ -81,7 +81,7 @@ def test_nothing_is_acknowledged_while_polls_do(there):
 
 def test_versions_in_quick_succession_share_acknowledgements(there):
     with telling(there.url, reports=False) as told:
-        told.courier.streaming = True
+        told.reporter.streaming = True
         began = time.monotonic()
         for _ in range(50):
             there.engage("feature:chat")
@@ -96,7 +96,7 @@ def test_versions_in_quick_succession_share_acknowledgements(there):
 def test_acknowledgement_that_failed_is_told_again(there):
     there.lie = errors
     with telling(there.url, reports=False) as told:
-        told.courier.streaming = True
+        told.reporter.streaming = True
         told.apply(there)
         until(lambda: there.of(SNAPSHOT))
         there.lie = None
@@ -110,7 +110,7 @@ def test_version_after_an_outage_is_acknowledged_at_once(there):
     draws = iter([0.01] * 3)  # The pause after the third failure is one of eight seconds.
     patience = dataclasses.replace(QUICK, draw=lambda: next(draws, 1.0))
     with telling(there.url, every_seconds=0.1, reports=False, patience=patience) as told:
-        told.courier.streaming = True
+        told.reporter.streaming = True
         until(lambda: len(there.of(SNAPSHOT)) >= 3)
         there.lie = None
         began = time.monotonic()
@@ -126,7 +126,7 @@ def test_console_that_sends_the_whole_document_is_put_up_with(there):
 
     there.lie = always
     with telling(there.url, reports=False) as told:
-        told.courier.streaming = True
+        told.reporter.streaming = True
         for count in (1, 2):
             told.apply(there)
             until(lambda count=count: len(there.of(SNAPSHOT)) >= count)
@@ -136,7 +136,7 @@ def test_console_that_sends_the_whole_document_is_put_up_with(there):
 def test_clock_is_set_by_the_answers(there):
     there.ahead_seconds = 3600
     with telling(there.url, reports=False) as told:
-        told.courier.streaming = True
+        told.reporter.streaming = True
         told.apply(there)
         until(lambda: told.memory.clock.now() > time.time() + 3000)
 
@@ -147,8 +147,8 @@ def test_clock_is_not_set_by_whoever_else_answers(there):
     there.ahead_seconds = 3600
     there.lie = there.report_lie = another_page
     with telling(there.url, every_seconds=0.2) as told:
-        told.courier.streaming = True
+        told.reporter.streaming = True
         told.apply(there)
-        until(lambda: len(there.of(SNAPSHOT)) > 1 and told.courier.unreported)
+        until(lambda: len(there.of(SNAPSHOT)) > 1 and told.reporter.unreported)
 
     assert abs(told.memory.clock.now() - time.time()) < 60

@@ -129,7 +129,7 @@ def test_engagement_that_ends_by_itself_is_told_once(told):
     until(lambda: len(heard) == 2)
 
     told.clock.advance(64)
-    told.announcer.look()
+    told.announcer.notify()
     time.sleep(0.05)
     assert len(heard) == 2
     told.clock.advance(1)

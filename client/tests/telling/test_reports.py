@@ -20,7 +20,7 @@ from switchgear.testing import FakeClock
 from tests.consoles import REPORT, TOKEN, Exchange, console
 from tests.lies import errors, forbids
 from tests.quick import QUICK
-from tests.telling.couriers import telling
+from tests.telling.reporters import telling
 from tests.telling.waiting import our_threads, until
 
 
@@ -75,7 +75,7 @@ def test_last_report_has_what_was_counted_until_then(there):
 
     [report] = there.reports
     assert {"switch": "segment:finance", "allowed": 1, "blocked": 0} in report["checks"]
-    assert told.courier.unreported == 0
+    assert told.reporter.unreported == 0
 
 
 def test_console_reads_what_was_reported(there):
@@ -108,7 +108,7 @@ def test_reports_that_failed_are_counted_and_nothing_is_lost(there):
     there.report_lie = errors
     with telling(there.url, every_seconds=0.1) as told:
         told.memory.decide("finance", None, (), None)
-        until(lambda: told.courier.unreported >= 2)
+        until(lambda: told.reporter.unreported >= 2)
         told.memory.decide("finance", None, (), None)
         there.report_lie = None
         known = len(there.reports)
@@ -145,7 +145,7 @@ def test_token_that_may_not_report_is_named_once_and_left_in_peace(there, caplog
     [record] = caplog.records
     assert "report:write" in record.getMessage()
     assert TOKEN not in caplog.text
-    assert told.courier.unreported == 2
+    assert told.reporter.unreported == 2
 
 
 def test_report_is_not_sent_before_the_console_wants_it(there):
@@ -174,7 +174,7 @@ def test_hung_console_is_given_up_and_others_are_not_held_up(there):
             told.memory.decide("finance", None, (), None)
             told.indicators.get("core-availability").good()
         took = time.monotonic() - began
-        until(lambda: told.courier.unreported == 1)
+        until(lambda: told.reporter.unreported == 1)
 
     assert took < 1
 
@@ -196,6 +196,6 @@ def test_client_that_shall_not_report_does_not(there):
 
 def test_stopped_courier_has_no_thread(there):
     with telling(there.url):
-        assert "switchgear-courier" in our_threads()
+        assert "switchgear-reporter" in our_threads()
 
-    assert "switchgear-courier" not in our_threads()
+    assert "switchgear-reporter" not in our_threads()

@@ -63,10 +63,10 @@ def test_transition_noted_late_by_a_slow_thread_is_told():
     dependency.steps.append(first)
 
     assert [step["n"] for step in told["transitions"]] == [2]
-    assert reporting.accepted()
+    assert reporting.confirm_delivery()
     [told] = reporting()["breakers"]
     assert [step["n"] for step in told["transitions"]] == [1]
-    assert not reporting.accepted()
+    assert not reporting.confirm_delivery()
     assert second not in dependency.steps
 
 

@@ -1,4 +1,4 @@
-"""A courier with what it tells of, and nothing that follows."""
+"""A reporter with what it tells of, and nothing that follows."""
 
 import contextlib
 import dataclasses
@@ -23,12 +23,12 @@ SELDOM = 1e6
 class Telling:
     memory: Memory
     indicators: Indicators
-    courier: Reporter
+    reporter: Reporter
 
     def apply(self, console: Console) -> None:
         """Put what the console says in force, as if it had come by the stream."""
         assert self.memory.accept(read(console.document))
-        self.courier.record_applied()
+        self.reporter.record_applied()
 
 
 @contextlib.contextmanager
@@ -40,14 +40,14 @@ def telling(
     patience: Timings = QUICK,
     **given: Any,
 ) -> Iterator[Telling]:
-    """A courier that has started, and is stopped in the end."""
+    """A reporter that has started, and is stopped in the end."""
     fields = {"service": "core", "instance": "a1", **given}
     settings = Settings(url=url, token=TOKEN, **fields)
     memory, indicators = Memory(ConsoleClock(SystemTime())), Indicators()
     patience = dataclasses.replace(patience, report=every_seconds)
-    courier = Reporter(settings, memory, indicators, patience)
-    courier.start()
+    reporter = Reporter(settings, memory, indicators, patience)
+    reporter.start()
     try:
-        yield Telling(memory, indicators, courier)
+        yield Telling(memory, indicators, reporter)
     finally:
-        courier.stop(stop_seconds)
+        reporter.stop(stop_seconds)

@@ -1,0 +1,58 @@
+"""Chooses the mode in which the console is followed. Pure: time and randomness are arguments."""
+
+from typing import Literal
+
+from switchgear.console.delays import Draw
+
+FollowMode = Literal["stream", "held", "poll"]
+
+STREAM_FAILURES, HELD_FAILURES = 3, 2
+"""Consecutive failures after which the next lower mode is used, while plain requests succeed."""
+RETRY_TOP_SECONDS = (120.0, 300.0)
+"""Range of the delay before the best mode is retried; doubled after each step down."""
+MAX_RETRY_DOUBLINGS = 3
+
+
+class ModeSelector:
+    """Selects a follow mode: the stream, else held polls, else plain polls.
+
+    Steps down when a mode fails although plain requests succeed, and retries `top`, the best mode,
+    after some minutes.
+    """
+
+    def __init__(self, draw: Draw, top: FollowMode = "stream") -> None:
+        self.mode: FollowMode = top
+        self.failures = 0
+        """Consecutive failures of the current mode."""
+        self._draw = draw
+        self._top = top
+        self._retries = 0
+        self._retry_at = 0.0
+
+    def select(self, now: float) -> FollowMode:
+        """Return the mode to use now. `now` is in seconds on a monotonic clock."""
+        if self.mode != self._top and now >= self._retry_at:
+            self.mode, self.failures = self._top, 0
+        return self.mode
+
+    def record_success(self) -> None:
+        """Record that the current mode worked for a while."""
+        self.failures = 0
+        if self.mode == self._top:
+            self._retries = 0
+
+    def record_failure(self, now: float, *, is_permanent: bool = False) -> None:
+        """Record a failure of the current mode; step down at once if `is_permanent`."""
+        self.failures += 1
+        if self.mode == "stream" and (is_permanent or self.failures >= STREAM_FAILURES):
+            self._step_down("held", now)
+        elif self.mode == "held" and (is_permanent or self.failures >= HELD_FAILURES):
+            self._step_down("poll", now)
+
+    def _step_down(self, mode: FollowMode, now: float) -> None:
+        if self.mode == self._top:
+            least, most = RETRY_TOP_SECONDS
+            later = 2 ** min(self._retries, MAX_RETRY_DOUBLINGS)
+            self._retry_at = now + (least + (most - least) * self._draw()) * later
+            self._retries += 1
+        self.mode, self.failures = mode, 0
