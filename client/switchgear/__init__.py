@@ -55,13 +55,13 @@ if TYPE_CHECKING:
     from switchgear.patterns.deadline import Deadline
     from switchgear.patterns.fallback import Fallback
     from switchgear.patterns.hedging import Hedge
-    from switchgear.patterns.time_limits import DeadlineExceeded
     from switchgear.patterns.parameters import (
         BreakerParameters,
         BulkheadParameters,
         RetryParameters,
     )
     from switchgear.patterns.retry import Retry
+    from switchgear.patterns.time_limits import DeadlineExceeded
     from switchgear.patterns.timeout import Timeout
     from switchgear.policies.policy import Policy
     from switchgear.refusals import BulkheadFull, CircuitOpen, Refused

@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 from switchgear.console.address import Address
 from switchgear.console.errors import RequestFailed
 from switchgear.console.transport import Connection
-from switchgear.evaluation.snapshot_store import Memory
 from switchgear.evaluation.snapshot import MAX_BYTES, read
+from switchgear.evaluation.snapshot_store import Memory
 
 FETCH_SECONDS = 10.0
 CHECK_SECONDS = 0.05

@@ -12,8 +12,8 @@ from switchgear.console.file_cache import (
     UnusableFile,
     find_file_name,
 )
-from switchgear.evaluation.snapshot_store import MAX_EPOCHS, Memory
 from switchgear.evaluation.snapshot import Snapshot, read
+from switchgear.evaluation.snapshot_store import MAX_EPOCHS, Memory
 from switchgear.settings import Settings
 
 

@@ -9,8 +9,8 @@ from switchgear.console.errors import RequestFailed
 from switchgear.console.event_stream import EventStreamParser, EventTooLarge
 from switchgear.console.timings import Timings
 from switchgear.console.transport import Connection, Response, Stream
-from switchgear.evaluation.snapshot_store import Memory
 from switchgear.evaluation.snapshot import InvalidSnapshot, Snapshot, read
+from switchgear.evaluation.snapshot_store import Memory
 from switchgear.settings import Settings
 
 SNAPSHOT_PATH, STREAM_PATH = "/api/v1/snapshot", "/api/v1/snapshot/stream"

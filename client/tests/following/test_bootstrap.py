@@ -15,8 +15,8 @@ import pytest
 from switchgear import Switchgear
 from switchgear.clock import ConsoleClock, SystemTime
 from switchgear.console.timings import Timings
-from switchgear.evaluation.snapshot_store import Memory
 from switchgear.evaluation.snapshot import read
+from switchgear.evaluation.snapshot_store import Memory
 from tests import lies
 from tests.consoles import SNAPSHOT, TOKEN, console, document, entry
 from tests.quick import QUICK, QuickClient

@@ -12,8 +12,8 @@ import pytest
 from switchgear.clock import ConsoleClock, SystemTime
 from switchgear.console.file_cache import checksum
 from switchgear.console.snapshot_cache import SnapshotCache
-from switchgear.evaluation.snapshot_store import Memory
 from switchgear.evaluation.snapshot import read
+from switchgear.evaluation.snapshot_store import Memory
 from switchgear.settings import Settings
 from tests.consoles import document, entry
 

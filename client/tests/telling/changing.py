@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 from switchgear.clock import ConsoleClock
 from switchgear.console.change_notifier import ChangeNotifier
-from switchgear.evaluation.snapshot_store import Memory
 from switchgear.evaluation.snapshot import read
+from switchgear.evaluation.snapshot_store import Memory
 from switchgear.testing import FakeClock
 
 EPOCH = "6b1f6f0c-5a4e-4f9b-9f57-0f6d7c8f2f01"

@@ -9,8 +9,8 @@ from typing import Any
 from switchgear.clock import ConsoleClock, SystemTime
 from switchgear.console.reporter import Reporter
 from switchgear.console.timings import Timings
-from switchgear.evaluation.snapshot_store import Memory
 from switchgear.evaluation.snapshot import read
+from switchgear.evaluation.snapshot_store import Memory
 from switchgear.settings import Settings
 from switchgear.sli import Indicators
 from tests.consoles import TOKEN, Console
