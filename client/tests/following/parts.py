@@ -89,7 +89,7 @@ class _Errors(logging.Handler):
         self._raised = raised
 
     def emit(self, record: logging.LogRecord) -> None:
-        if record.module == "complaints":
+        if record.module == "deduplicated_log":
             return  # An error of the console, or of who asks.
         if record.levelno >= logging.ERROR or "of the client itself" in record.getMessage():
             self._raised.append(record.getMessage())
