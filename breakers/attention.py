@@ -14,7 +14,7 @@ from breakers.services.overrides import Acknowledged
 from breakers.states import troubled
 from breakers.states.troubled import Troubled
 from controlplane.core.durations import readable
-from controlplane.core.page_registry import Waiting
+from controlplane.core.page_registry import AttentionItem, attention_source
 
 MAX_ITEMS = 100
 LONG = timedelta(hours=1)
@@ -41,10 +41,11 @@ def open_alarms(_now: datetime) -> QuerySet[Alarm]:
     return Alarm.objects.filter(closed_at__isnull=True)
 
 
-def open_breakers(now: datetime) -> Sequence[Waiting]:
+@attention_source(8, only_if=open_states)
+def open_breakers(now: datetime) -> Sequence[AttentionItem]:
     """Open breakers of critical dependencies, critical; of others whose loss is felt, a warning."""
     return [
-        Waiting(
+        AttentionItem(
             kind="breaker_open",
             severity="critical" if _is_critical(one) else "warning",
             title=f"The breaker of {one.name} is open",
@@ -57,7 +58,8 @@ def open_breakers(now: datetime) -> Sequence[Waiting]:
     ][:MAX_ITEMS]
 
 
-def forced(now: datetime) -> Sequence[Waiting]:
+@attention_source(36, only_if=live_overrides)
+def forced(now: datetime) -> Sequence[AttentionItem]:
     """Overrides that last long, end soon, or are not gone by everywhere. One that ends soon may
     be there for a good reason still: whoever set it should say so in time."""
     live = live_overrides(now).select_related("dependency")
@@ -75,11 +77,12 @@ def weighty(now: datetime) -> Collection[str]:
     return {one.name for one in _open(now)}
 
 
-def outages(now: datetime) -> Sequence[Waiting]:
+@attention_source(50, only_if=open_alarms)
+def outages(now: datetime) -> Sequence[AttentionItem]:
     """Outages that last, of dependencies with a policy for them."""
     rows = open_alarms(now).order_by("since", "pk")
     return [
-        Waiting(
+        AttentionItem(
             kind="breaker_alarm",
             severity=one.severity,
             title=one.evidence.get("said") or f"{one.rule} of {one.subject}",
@@ -91,11 +94,12 @@ def outages(now: datetime) -> Sequence[Waiting]:
     ]
 
 
-def away(now: datetime) -> Sequence[Waiting]:
+@attention_source(9, only_if=silent_probes)
+def away(now: datetime) -> Sequence[AttentionItem]:
     """Services and stores that do not answer their probes, and those that may not be asked."""
     rows = silent_probes(now)
     return [
-        Waiting(
+        AttentionItem(
             kind="probe_away",
             severity=_gravity(one),
             title=f"{one.service.name} {'does not answer' if one.is_away else 'is not asked'}",
@@ -140,9 +144,9 @@ def _noteworthy(one: Override, by: Acknowledged, now: datetime) -> list[str]:
     return said
 
 
-def _override(one: Override, said: Sequence[str], by: Acknowledged, now: datetime) -> Waiting:
+def _override(one: Override, said: Sequence[str], by: Acknowledged, now: datetime) -> AttentionItem:
     heard = by.by_all or now - one.set_at < HEARD_BY_THEN
-    return Waiting(
+    return AttentionItem(
         kind="override",
         severity="info" if heard and now - one.set_at <= LONG else "warning",
         title=f"{one.dependency.name} is overridden: {one.mode}",

@@ -9,7 +9,7 @@ from django.db.models import Q
 from controlplane.core.canonical import timestamp
 from controlplane.core.durations import readable
 from controlplane.core.instances.openings import TRIPPED
-from controlplane.core.page_registry import ReportRow, ReportSection
+from controlplane.core.page_registry import REPORT_SECTIONS, ReportRow, ReportSection
 
 from . import telling
 from .models import Override
@@ -58,6 +58,7 @@ _TRIPS = f"""
 """  # noqa: S608
 
 
+@REPORT_SECTIONS.add(66)
 def breakers(start: datetime, end: datetime, now: datetime) -> ReportSection:
     """Which breakers opened in the week, how often, and for how long at most. What is not reported
     while this is written may have opened as well."""
@@ -91,6 +92,7 @@ def breakers(start: datetime, end: datetime, now: datetime) -> ReportSection:
     )
 
 
+@REPORT_SECTIONS.add(67)
 def overrides(start: datetime, end: datetime, now: datetime) -> ReportSection:
     """What was forced upon breakers in the week, and what of it still stands: longest first."""
     until = min(end, now)

@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from controlplane.core import threshold_metrics
 from controlplane.core.durations import readable
-from controlplane.core.page_registry import Waiting
+from controlplane.core.page_registry import AttentionItem, attention_source
 from slo.arithmetic.minutes import end_of
 from slo.models import Alert, Sli, Slo, Standing, ThresholdRule, Turn
 from slo.models.alerts import WORST_FIRST
@@ -41,14 +41,15 @@ def exhausted_statuses(_now: datetime) -> QuerySet[Standing]:
     return Standing.objects.filter(slo__removed_at__isnull=True, remaining_ratio__lte=0)
 
 
-def list_alerts(now: datetime) -> Sequence[Waiting]:
+@attention_source(7, only_if=unacknowledged_alerts)
+def list_alerts(now: datetime) -> Sequence[AttentionItem]:
     """Alerts that are open and that nobody has acknowledged, the worst first; but for those of what
     waits by itself, as an open breaker does."""
     shown = _exclude_duplicates(unacknowledged_alerts(now), now).order_by(
         WORST_FIRST, "opened_at", "pk"
     )
     return [
-        Waiting(
+        AttentionItem(
             kind="slo_alert",
             severity=one.severity,
             title=one.said.replace("->", " → "),
@@ -60,11 +61,12 @@ def list_alerts(now: datetime) -> Sequence[Waiting]:
     ]
 
 
-def list_unread_sources(now: datetime) -> Sequence[Waiting]:
+@attention_source(42, only_if=unread_slis)
+def list_unread_sources(now: datetime) -> Sequence[AttentionItem]:
     """SLOs whose source could not be read when it was asked last."""
     rows = unread_slis(now).exclude(slo__isnull=True).select_related("slo")
     return [
-        Waiting(
+        AttentionItem(
             kind="slo_source",
             severity="warning",
             title=f"The source of {one.slo.name} can't be read",
@@ -77,11 +79,12 @@ def list_unread_sources(now: datetime) -> Sequence[Waiting]:
     ]
 
 
-def list_long_unknown(now: datetime) -> Sequence[Waiting]:
+@attention_source(44, only_if=long_unknown_statuses)
+def list_long_unknown(now: datetime) -> Sequence[AttentionItem]:
     """SLOs of which nothing was known for an hour: they can't fire, and pass no gate."""
     rows = long_unknown_statuses(now).select_related("slo")
     return [
-        Waiting(
+        AttentionItem(
             kind="slo_unknown",
             severity="warning" if one.slo.rules else "info",
             title=f"Nothing is known of {one.slo.name}",
@@ -94,11 +97,12 @@ def list_long_unknown(now: datetime) -> Sequence[Waiting]:
     ]
 
 
-def list_exhausted(now: datetime) -> Sequence[Waiting]:
+@attention_source(34, only_if=exhausted_statuses)
+def list_exhausted(now: datetime) -> Sequence[AttentionItem]:
     """SLOs that have no budget left."""
     rows = exhausted_statuses(now)
     return [
-        Waiting(
+        AttentionItem(
             kind="slo_budget",
             severity="warning",
             title=f"The budget of {one.slo.name} is spent",
@@ -111,7 +115,8 @@ def list_exhausted(now: datetime) -> Sequence[Waiting]:
     ]
 
 
-def list_evaluation_stopped(now: datetime) -> Sequence[Waiting]:
+@attention_source(6, only_if=present_slos)
+def list_evaluation_stopped(now: datetime) -> Sequence[AttentionItem]:
     """That nobody judges: then no rule fires, whatever happens."""
     last = Subquery(Turn.objects.order_by("-minute").values("minute")[:1])
     oldest = (
@@ -129,7 +134,7 @@ def list_evaluation_stopped(now: datetime) -> Sequence[Waiting]:
     if now - since < STOPPED_AFTER:
         return []
     return [
-        Waiting(
+        AttentionItem(
             kind="slo_unjudged",
             severity="critical",
             title="SLOs are not judged",

@@ -7,7 +7,7 @@ from django.db.models import Count, Q
 from django.urls import reverse
 from django.utils import timezone
 
-from controlplane.core.page_registry import Chart, ReportRow, ReportSection
+from controlplane.core.page_registry import REPORT_SECTIONS, Chart, ReportRow, ReportSection
 from slo.arithmetic.minutes import last_ended
 from slo.evaluation import budgets as judged
 from slo.evaluation.budgets import SpentBudget
@@ -22,6 +22,7 @@ DAY = timedelta(days=1)
 BudgetRow = tuple[Slo, SpentBudget, Mapping[str, int]]
 
 
+@REPORT_SECTIONS.add(64)
 def budgets_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
     """What is left of each SLO's budget, what the week has spent of it and how often it called for
     somebody: the worst first."""

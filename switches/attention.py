@@ -7,7 +7,7 @@ from django.db.models import F, Q, QuerySet
 
 from controlplane.core import durations
 from controlplane.core.actors import label_of
-from controlplane.core.page_registry import Waiting, attention
+from controlplane.core.page_registry import AttentionItem, attention_source
 
 from . import forgotten as neglect
 from .models import Episode
@@ -35,8 +35,8 @@ def _long_engaged(now: datetime) -> QuerySet[Episode]:
     return _open().filter(engaged_at__lte=now - neglect.UNTOUCHED, permanent=False)
 
 
-@attention(10, only_if=_overdue)
-def overdue(now: datetime) -> list[Waiting]:
+@attention_source(10, only_if=_overdue)
+def overdue(now: datetime) -> list[AttentionItem]:
     """Past their expiry and still engaged."""
     found = _overdue(now).order_by("expires_at", "pk")
     return [
@@ -52,8 +52,8 @@ def overdue(now: datetime) -> list[Waiting]:
     ]
 
 
-@attention(20, only_if=_unconfirmed)
-def unconfirmed(now: datetime) -> list[Waiting]:
+@attention_source(20, only_if=_unconfirmed)
+def unconfirmed(now: datetime) -> list[AttentionItem]:
     """Permanent, and nobody said within a week that they have to stay; or the week ends soon."""
     found = _unconfirmed(now)
     shown = []
@@ -80,8 +80,8 @@ def unconfirmed(now: datetime) -> list[Waiting]:
     return shown
 
 
-@attention(40, only_if=_expiring)
-def expiring(now: datetime) -> list[Waiting]:
+@attention_source(40, only_if=_expiring)
+def expiring(now: datetime) -> list[AttentionItem]:
     """In time, but not for long: an hour, or a day of an episode that was to last longer.
 
     Most last a day from the start; naming them all at once would bury the rest. One that ramps has
@@ -101,8 +101,8 @@ def expiring(now: datetime) -> list[Waiting]:
     ]
 
 
-@attention(30, only_if=_long_engaged)
-def forgotten(now: datetime) -> list[Waiting]:
+@attention_source(30, only_if=_long_engaged)
+def forgotten(now: datetime) -> list[AttentionItem]:
     """Engaged, with an expiry far away, and for a week nobody has touched or acknowledged them.
 
     Permanent ones are re-confirmed weekly, and what is overdue or soon expires is said already.
@@ -150,10 +150,10 @@ def _waiting(
     *,
     since: datetime,
     due_at: datetime | None = None,
-) -> Waiting:
+) -> AttentionItem:
     scope, _, key = episode.switch_id.partition(":")
     path = f"/switches/{scope}/{key}/"
-    return Waiting(kind, severity, title, detail, path, since, due_at)
+    return AttentionItem(kind, severity, title, detail, path, since, due_at)
 
 
 def _because(episode: Episode) -> str:

@@ -9,7 +9,7 @@ from breakers.dead_letters import configured
 from breakers.dead_letters.bulk import replays
 from controlplane.core.durations import readable
 from controlplane.core.jobs.models import Job
-from controlplane.core.page_registry import Waiting
+from controlplane.core.page_registry import AttentionItem, attention_source
 
 from .models import Departure, LetterServer, LetterStream
 from .monitoring import alarms, streams
@@ -36,11 +36,12 @@ def unfinished(now: datetime) -> tuple[QuerySet[Departure], QuerySet[Job]]:
     return _late(now), _held_jobs(now)
 
 
-def backlogs(now: datetime) -> Sequence[Waiting]:
+@attention_source(38, only_if=alarmed)
+def backlogs(now: datetime) -> Sequence[AttentionItem]:
     """Streams that were too deep for too long, the deepest first."""
     rows = [one for one in streams.listed(now) if one.alarmed_at is not None]
     return [
-        Waiting(
+        AttentionItem(
             kind="dlq_backlog",
             severity="warning",
             title=f"{one.depth:,} dead letters in {one.name}",
@@ -52,11 +53,12 @@ def backlogs(now: datetime) -> Sequence[Waiting]:
     ][:MAX_ITEMS]
 
 
-def away(now: datetime) -> Sequence[Waiting]:
+@attention_source(40, only_if=silent_servers)
+def away(now: datetime) -> Sequence[AttentionItem]:
     """Servers that don't answer: nobody knows what lies there, and nothing leaves."""
     rows = silent_servers(now).order_by("since", "name")
     return [
-        Waiting(
+        AttentionItem(
             kind="dlq_server_away",
             severity="warning",
             title=f"The Redis server {one.name} does not answer",
@@ -68,17 +70,19 @@ def away(now: datetime) -> Sequence[Waiting]:
     ]
 
 
-def stalled(now: datetime) -> Sequence[Waiting]:
+@attention_source(39, only_if=unfinished)
+def stalled(now: datetime) -> Sequence[AttentionItem]:
     """What was begun and does not go on: intents that stay open, replays that are held."""
     return [*_open_intents(now), *_held(now)]
 
 
-def overfull(now: datetime) -> Sequence[Waiting]:
+@attention_source(62, only_if=deep)
+def overfull(now: datetime) -> Sequence[AttentionItem]:
     """Streams with more than is kept: what is beyond it goes to the archive within minutes."""
     most = configured.sources().most_kept
     rows = [one for one in streams.listed(now) if one.depth > most and one.gone_at is None]
     return [
-        Waiting(
+        AttentionItem(
             kind="dlq_overfull",
             severity="info",
             title=f"{one.depth - most:,} dead letters of {one.name} are about to be archived",
@@ -105,12 +109,12 @@ def _held_jobs(now: datetime) -> QuerySet[Job]:
     return rows.filter(created_at__lte=now - HELD_LONG)
 
 
-def _open_intents(now: datetime) -> list[Waiting]:
+def _open_intents(now: datetime) -> list[AttentionItem]:
     counted = _late(now).values("stream")
     found = {row["stream"]: row["since"] for row in counted.annotate(since=Min("intended_at"))}
     rows = LetterStream.objects.filter(pk__in=found).order_by("pk")[:MAX_ITEMS]
     return [
-        Waiting(
+        AttentionItem(
             kind="dlq_unsettled",
             severity="warning",
             title=f"Dead letters of {one.name} are stuck on their way",
@@ -123,14 +127,14 @@ def _open_intents(now: datetime) -> list[Waiting]:
     ]
 
 
-def _held(now: datetime) -> list[Waiting]:
+def _held(now: datetime) -> list[AttentionItem]:
     """How long one is held is not on record; since its last letter moved, or it began, is."""
     held = _held_jobs(now).order_by("created_at")
     long = [
         one for one in held[:MAX_ITEMS] if (one.checkpoint_at or one.created_at) <= now - HELD_LONG
     ]
     return [
-        Waiting(
+        AttentionItem(
             kind="dlq_replay_held",
             severity="warning",
             title=f"The replay of {one.subject.removeprefix('dlq:')} is held",

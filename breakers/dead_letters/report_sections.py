@@ -6,7 +6,7 @@ from datetime import datetime
 
 from django.db.models import Count, Max, Q, Sum
 
-from controlplane.core.page_registry import Chart, ReportRow, ReportSection
+from controlplane.core.page_registry import REPORT_SECTIONS, Chart, ReportRow, ReportSection
 
 from .models import Departure, DepthMinute, Gap, LetterStream
 from .monitoring import alarms, streams, weekly_failures
@@ -39,6 +39,7 @@ class Week:
         return not any((*figures, self.vanished, self.deepest, self.stream.depth))
 
 
+@REPORT_SECTIONS.add(68)
 def dead_letters(start: datetime, end: datetime, now: datetime) -> ReportSection:
     """The streams of which the most letters arrived in the week, and the groups."""
     weeks = [one for one in _weeks(start, min(end, now), now) if not one.is_empty]

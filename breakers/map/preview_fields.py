@@ -8,6 +8,7 @@ from typing import Any
 from breakers import names
 from breakers.models import Dependency
 from controlplane.core.instances.queries import EVERY_CALL, callers
+from controlplane.core.page_registry import PREVIEW_FIELDS
 
 MAX_SERVICES = 50
 MAX_CALLERS = 50
@@ -15,6 +16,7 @@ TOKEN = "token:"  # noqa: S105 - a caller that gave no name of its own goes by i
 WORST_FIRST = ("critical", "high", "medium", "low")
 
 
+@PREVIEW_FIELDS.add(10)
 def of_switch(switch_id: str, now: datetime) -> Mapping[str, Any]:
     """`dependents`: each service that checked the switch within the last hour, with what calls it,
     the most critical first."""

@@ -19,10 +19,10 @@ from breakers.tests.fleet import (
     service,
     transition,
 )
-from controlplane.core import page_registry as sections
 from controlplane.core.actors import system
 from controlplane.core.instances import rates
 from controlplane.core.models import Instance
+from controlplane.core.page_registry import ATTENTION_SOURCES, PREVIEW_FIELDS, REPORT_SECTIONS
 
 pytestmark = pytest.mark.django_db
 START = NOW - timedelta(days=5)
@@ -147,7 +147,7 @@ def test_a_store_that_is_away_waits_and_a_grave_one_is_critical():
 
 
 def test_every_source_is_asked_by_the_page():
-    asked = set(sections.attention_sources())
+    asked = {source.function for source in ATTENTION_SOURCES.values()}
 
     assert asked >= {
         attention.open_breakers,
@@ -155,8 +155,8 @@ def test_every_source_is_asked_by_the_page():
         attention.outages,
         attention.away,
     }
-    assert {report.breakers, report.overrides} <= set(sections.report_sources())
-    assert dependents.of_switch in sections.preview_sources()
+    assert {report.breakers, report.overrides} <= set(REPORT_SECTIONS.functions())
+    assert dependents.of_switch in PREVIEW_FIELDS.functions()
 
 
 def test_the_report_counts_trips_and_how_long_the_longest_was_open():

@@ -1,22 +1,23 @@
-"""What apps have to say on pages that belong to nobody: attention, the weekly report, the preview.
+"""The registries of what apps contribute to shared pages.
 
-Each app registers functions in a module named `sections`; the pages ask them all, in order of
-`position`, and know none of them by name.
+*Needs attention*, the weekly report and the preview of an engage show what is registered here, in
+order of `position`. Apps register functions in modules named `attention`, `report_sections` and
+`preview_fields`.
 """
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from django.db.models import QuerySet
-from django.utils.module_loading import autodiscover_modules
+
+from controlplane.core.registry import FunctionRegistry, KindRegistry, RegisteredFunction
 
 
 @dataclass(frozen=True)
-class Waiting:
-    """One thing that waits for a person: what, since when, how bad, and the page to settle it.
+class AttentionItem:
+    """One thing that waits for a person, and the page to settle it on.
 
     `kind` is a slug (`overdue`, `approval`); `severity` is critical, warning or info; `due_at` is
     when it gets worse by itself, if it does.
@@ -53,7 +54,7 @@ class ReportRow:
 class ReportSection:
     """A part of the weekly report. `total` counts all rows, of which `rows` may be the first.
 
-    `tone` is `bad`, `warn`, `unknown` or `good`: whether a reader has to act, or can't tell.
+    `tone` is `bad` or `warn` if a reader has to act, `unknown` if that can't be told, or `good`.
     """
 
     slug: str
@@ -66,86 +67,43 @@ class ReportSection:
     charts: tuple[Chart, ...] = field(default_factory=tuple)
 
 
-AttentionSource = Callable[[datetime], Sequence[Waiting]]
-"""Everything of one kind that waits at this moment, the worst first, at most a few hundred."""
-ReportSource = Callable[[datetime, datetime, datetime], ReportSection]
-"""The section for a week from `start` to `end`, as it stands at `now`."""
-PreviewSource = Callable[[str, datetime], Mapping[str, Any]]
-"""Fields to add to the preview of a switch (its id) before it is engaged."""
+AttentionReader = Callable[[datetime], Sequence[AttentionItem]]
+"""Returns all items of one kind at a moment, the worst first, at most a few hundred."""
+ReportBuilder = Callable[[datetime, datetime, datetime], ReportSection]
+"""Returns the section for a week from `start` to `end`, as it is at `now`."""
+PreviewReader = Callable[[str, datetime], Mapping[str, Any]]
+"""Returns fields to add to the preview of a switch (its id) before it is engaged."""
 
 Rows = Callable[[Any], QuerySet[Any] | Sequence[QuerySet[Any]]]
-"""Return querysets of one table or several; a source has items only if one of them has rows.
+"""Returns querysets of one table or several; a source has items only if one of them has rows.
 
-It is called once per process, with an expression for the time (`compiled_query.MOMENT`).
+It is called once per process, with an expression for the time (`compiled_query.MOMENT`). The rows
+may be too many, never too few: reading a source in vain costs one query.
 """
 
-_only_if: dict[AttentionSource, Rows] = {}
-_attention: list[tuple[int, AttentionSource]] = []
-_report: list[tuple[int, ReportSource]] = []
-_preview: list[tuple[int, PreviewSource]] = []
+
+@dataclass(frozen=True)
+class AttentionSource(RegisteredFunction[AttentionReader]):
+    """A source of *Needs attention*, skipped while `only_if` has no rows."""
+
+    only_if: Rows | None = None
 
 
-def attention(
+ATTENTION_SOURCES = KindRegistry[AttentionSource]("attention", order=lambda source: source.position)
+REPORT_SECTIONS = FunctionRegistry[ReportBuilder]("report_sections")
+PREVIEW_FIELDS = FunctionRegistry[PreviewReader]("preview_fields")
+
+
+def attention_source(
     position: int, *, only_if: Rows | None = None
-) -> Callable[[AttentionSource], AttentionSource]:
-    """Register a source of *Needs attention*.
+) -> Callable[[AttentionReader], AttentionReader]:
+    """Return a decorator that registers a source of *Needs attention*.
 
-    It is skipped while `only_if` has no rows; one statement checks that for all sources.
+    One statement checks `only_if` for all sources.
     """
 
-    def register(source: AttentionSource) -> AttentionSource:
-        _attention.append((position, source))
-        if only_if is not None:
-            _only_if[source] = only_if
-        return source
+    def register(read: AttentionReader) -> AttentionReader:
+        ATTENTION_SOURCES.register(AttentionSource(read, position, only_if))
+        return read
 
     return register
-
-
-def report(position: int) -> Callable[[ReportSource], ReportSource]:
-    """Register a section of the weekly report."""
-
-    def register(source: ReportSource) -> ReportSource:
-        _report.append((position, source))
-        return source
-
-    return register
-
-
-def preview(position: int) -> Callable[[PreviewSource], PreviewSource]:
-    """Register fields of the preview."""
-
-    def register(source: PreviewSource) -> PreviewSource:
-        _preview.append((position, source))
-        return source
-
-    return register
-
-
-def attention_sources() -> list[AttentionSource]:
-    _discover()
-    return [source for _, source in sorted(_attention, key=_position)]
-
-
-def rows_of(source: AttentionSource) -> Rows | None:
-    """Return the `only_if` of an attention source, if it has one."""
-    return _only_if.get(source)
-
-
-def report_sources() -> list[ReportSource]:
-    _discover()
-    return [source for _, source in sorted(_report, key=_position)]
-
-
-def preview_sources() -> list[PreviewSource]:
-    _discover()
-    return [source for _, source in sorted(_preview, key=_position)]
-
-
-def _position(registered: tuple[int, Any]) -> int:
-    return registered[0]
-
-
-@functools.cache
-def _discover() -> None:
-    autodiscover_modules("sections", "waiting", "attention")

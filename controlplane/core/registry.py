@@ -4,6 +4,7 @@ import functools
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
@@ -13,15 +14,16 @@ from django.apps import apps
 from django.conf import settings
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 _SKIPPED_FOLDERS = {"__pycache__", "management", "migrations", "templatetags", "tests"}
 
 
 class KindRegistry(Mapping[str, T], Generic[T]):
     """A mapping of name to object, in the order of `order`.
 
-    On first use it imports every module called `module` (`retention_rules`) in any folder of this
-    project's installed apps; each of them calls :meth:`register`. So a new kind is a new file in
-    its owner's folder, and nothing else.
+    On first use it imports every module or package called `module` (`retention_rules`) in any
+    folder of this project's installed apps; each of them calls :meth:`register`. So a new kind is a
+    new file in its owner's folder, and nothing else.
     """
 
     def __init__(
@@ -76,6 +78,43 @@ class KindRegistry(Mapping[str, T], Generic[T]):
         self._is_discovered = True
 
 
+@dataclass(frozen=True)
+class RegisteredFunction(Generic[F]):
+    """A function and its position among others of its kind."""
+
+    function: F
+    position: int = 0
+
+    @property
+    def name(self) -> str:
+        return f"{self.function.__module__}.{self.function.__qualname__}"
+
+    @property
+    def label(self) -> str:
+        """The function's name in words, for people: `list_open_breakers` → `open breakers`."""
+        name = self.function.__name__.strip("_")
+        return name.removeprefix("list_").removesuffix("_section").replace("_", " ")
+
+
+class FunctionRegistry(KindRegistry[RegisteredFunction[F]], Generic[F]):
+    """A registry of functions, in the order of their positions."""
+
+    def __init__(self, module: str) -> None:
+        super().__init__(module, order=lambda item: item.position)
+
+    def add(self, position: int = 0) -> Callable[[F], F]:
+        """Return a decorator that registers a function."""
+
+        def register(function: F) -> F:
+            self.register(RegisteredFunction(function, position))
+            return function
+
+        return register
+
+    def functions(self) -> list[F]:
+        return [item.function for item in self.values()]
+
+
 @functools.cache
 def _modules_by_name() -> Mapping[str, Sequence[str]]:
     """Return the dotted paths of the modules of this project's apps by their last part."""
@@ -89,6 +128,8 @@ def _modules_by_name() -> Mapping[str, Sequence[str]]:
             package = ".".join(Path(folder).relative_to(base).parts)
             for file in files:
                 stem, extension = os.path.splitext(file)
-                if extension == ".py":
+                if stem == "__init__":
+                    found[os.path.basename(folder)].add(package)
+                elif extension == ".py":
                     found[stem].add(f"{package}.{stem}")
     return {stem: sorted(modules) for stem, modules in found.items()}

@@ -7,9 +7,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from controlplane.core import page_registry as sections
 from controlplane.core.attention import services as overview
 from controlplane.core.http.tests.callers import browser_of, person
+from controlplane.core.page_registry import ATTENTION_SOURCES, REPORT_SECTIONS
 from slo import attention, report_sections
 from slo.arithmetic.minutes import minute_of
 from slo.models import Alert, Sli, Slo, Standing, Turn
@@ -134,8 +134,8 @@ def test_new_one_is_given_time_to_be_judged():
 
 
 def test_pages_of_attention_and_report_know_all_of_it():
-    assert attention.list_alerts in sections.attention_sources()
-    assert report_sections.budgets_section in sections.report_sources()
+    assert attention.list_alerts in [source.function for source in ATTENTION_SOURCES.values()]
+    assert report_sections.budgets_section in REPORT_SECTIONS.functions()
     assert not overview.everything(timezone.now()).unread
 
 

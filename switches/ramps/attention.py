@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 from controlplane.core.durations import readable
 from controlplane.core.jobs import attention as jobs
 from controlplane.core.jobs.models import Job
-from controlplane.core.page_registry import Waiting
+from controlplane.core.page_registry import AttentionItem, attention_source
 from switches.models import Ramp
 
 from . import descriptions
@@ -33,14 +33,15 @@ def long_paused(now: datetime) -> QuerySet[Ramp]:
     )
 
 
-def holding(now: datetime) -> Sequence[Waiting]:
+@attention_source(12, only_if=without_data)
+def holding(now: datetime) -> Sequence[AttentionItem]:
     """Ramps that have no data to go on by; at `due_at` they go back by themselves.
 
     One that waits for a person alone is not among them: that person finds the approval.
     """
     rows = without_data(now)
     return [
-        Waiting(
+        AttentionItem(
             kind="ramp_holding",
             severity="warning",
             title=f"The ramp of {ramp.switch_id} holds at {_share(ramp)}",
@@ -54,11 +55,12 @@ def holding(now: datetime) -> Sequence[Waiting]:
     ]
 
 
-def paused(now: datetime) -> Sequence[Waiting]:
+@attention_source(35, only_if=long_paused)
+def paused(now: datetime) -> Sequence[AttentionItem]:
     """Ramps that somebody paused more than an hour ago, until jobs tell of them as forgotten."""
     rows = long_paused(now)
     return [
-        Waiting(
+        AttentionItem(
             kind="ramp_paused",
             severity="warning",
             title=f"The ramp of {ramp.switch_id} is paused at {_share(ramp)} "

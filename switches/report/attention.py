@@ -4,7 +4,7 @@ from datetime import datetime
 
 from django.db.models import QuerySet
 
-from controlplane.core.page_registry import Waiting
+from controlplane.core.page_registry import AttentionItem, attention_source
 from switches.models import WeeklyReport
 
 MAX_SHOWN = 50
@@ -14,13 +14,14 @@ def unsigned(_now: datetime) -> QuerySet[WeeklyReport]:
     return WeeklyReport.objects.filter(final=True, signed_at__isnull=True)
 
 
-def unsigned_reports(now: datetime) -> list[Waiting]:
+@attention_source(80, only_if=unsigned)
+def unsigned_reports(now: datetime) -> list[AttentionItem]:
     """The final ones, the oldest first.
 
     One of a week that still runs can be signed, but nobody is asked to: the final one is another.
     """
     return [
-        Waiting(
+        AttentionItem(
             kind="report",
             severity="warning",
             title=f"The weekly report {report.week} is not signed off",

@@ -11,7 +11,8 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection, transaction
 
 from controlplane.core import canonical
-from controlplane.core import page_registry as sections
+from controlplane.core.page_registry import REPORT_SECTIONS, ReportBuilder, ReportSection
+from controlplane.core.registry import RegisteredFunction
 from switches.report.weeks import Week
 
 log = structlog.get_logger(__name__)
@@ -42,7 +43,7 @@ def compose(week: Week, now: datetime) -> dict[str, Any]:
         "time_zone": settings.TIME_ZONE,
         "environment": settings.ENVIRONMENT_NAME,
         "sections": [
-            _read(source, starts_at, ends_at, now) for source in sections.report_sources()
+            _read(section, starts_at, ends_at, now) for section in REPORT_SECTIONS.values()
         ],
     }
 
@@ -58,25 +59,26 @@ def worst_first(content: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _read(
-    source: sections.ReportSource, start: datetime, end: datetime, now: datetime
+    section: RegisteredFunction[ReportBuilder], start: datetime, end: datetime, now: datetime
 ) -> dict[str, Any]:
+    slug = section.label.replace(" ", "_")
     try:
         # In a transaction, a statement that fails would abort the other sections, too.
         with transaction.atomic() if connection.in_atomic_block else nullcontext():
-            return _plain(source(start, end, now))
+            return _plain(section.function(start, end, now))
     except InterfaceError:
         raise
     except OperationalError as error:
         if not isinstance(error.__cause__, psycopg.errors.QueryCanceled):
             raise
-        log.warning("report.section_too_slow", section=_name(source))
+        log.warning("report.section_too_slow", section=slug)
     except Exception:
-        log.exception("report.section_failed", section=_name(source))
-    title = _name(source).replace("_", " ").capitalize()
-    return _section(_name(source), title, "This part could not be read.", "warn", unread=True)
+        log.exception("report.section_failed", section=slug)
+    title = section.label.capitalize()
+    return _section(slug, title, "This part could not be read.", "warn", unread=True)
 
 
-def _plain(section: sections.ReportSection) -> dict[str, Any]:
+def _plain(section: ReportSection) -> dict[str, Any]:
     """The section as JSON holds it; raises here, not when it is stored, if a value is no such."""
     told = _section(
         section.slug,
@@ -106,7 +108,3 @@ def _plain(section: sections.ReportSection) -> dict[str, Any]:
 def _section(slug: str, title: str, summary: str, tone: str, **more: Any) -> dict[str, Any]:
     nothing = {"columns": [], "rows": [], "total": 0, "charts": [], "unread": False}
     return {"slug": slug, "title": title, "summary": summary, "tone": tone, **nothing, **more}
-
-
-def _name(source: sections.ReportSource) -> str:
-    return str(getattr(source, "__name__", "section"))

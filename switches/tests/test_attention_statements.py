@@ -6,10 +6,10 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from controlplane.core import page_registry as sections
 from controlplane.core.attention import services
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import browser_of, person, with_token
+from controlplane.core.page_registry import ATTENTION_SOURCES
 from switches.models import Episode, OnExpiry, Scope, Switch
 
 pytestmark = pytest.mark.django_db
@@ -81,8 +81,8 @@ def test_request_takes_few_statements_and_no_transactions(busy, way):
 
 
 def test_source_without_its_rows_has_nothing_to_say(busy):
-    sources = sections.attention_sources()
+    sources = list(ATTENTION_SOURCES.values())
 
-    each = [one for source in sources for one in source(busy)]
+    each = [one for source in sources for one in source.function(busy)]
 
     assert sorted(map(repr, services.ask(sources, busy).waiting)) == sorted(map(repr, each))

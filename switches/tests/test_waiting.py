@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from controlplane.core import page_registry as sections
 from controlplane.core.actors import system
 from controlplane.core.clock import db_now
+from controlplane.core.page_registry import ATTENTION_SOURCES
 from switches import attention as waiting
 from switches import services
 from switches.models import Episode
@@ -29,7 +29,7 @@ def all_waiting(now):
 
 
 def test_sources_are_found_by_the_registry():
-    known = sections.attention_sources()
+    known = [source.function for source in ATTENTION_SOURCES.values()]
 
     assert {waiting.overdue, waiting.unconfirmed, waiting.forgotten, waiting.expiring} <= {*known}
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from django.db.models import QuerySet
 
 from controlplane.core.escalation.models import Escalation
-from controlplane.core.page_registry import Waiting
+from controlplane.core.page_registry import AttentionItem, attention_source
 from switches.models import Trip
 
 from . import settle
@@ -15,10 +15,11 @@ def questions(_now: datetime) -> QuerySet[Escalation]:
     return settle.questions()
 
 
-def trips_for_a_person(_now: datetime) -> list[Waiting]:
+@attention_source(15, only_if=questions)
+def trips_for_a_person(_now: datetime) -> list[AttentionItem]:
     """A machine asks to stop something that it may not stop by itself."""
     return [
-        Waiting(
+        AttentionItem(
             kind="trip",
             severity="critical" if trip.outcome == Trip.Outcome.PERSON else "warning",
             title=f"{trip.source} asks to stop {trip.switch}",

@@ -13,12 +13,12 @@ from django.views.decorators.http import require_http_methods, require_POST
 from django_htmx.http import trigger_client_event
 
 from controlplane.accounts.people.authority import approvers
-from controlplane.core import page_registry as sections
 from controlplane.core.browser import PersonRequest, in_dialog, show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.jobs.models import Job
+from controlplane.core.page_registry import PREVIEW_FIELDS
 from controlplane.core.reasons import MIN_COLUMNS
 from controlplane.core.rehearsal import rehearsal
 from switches import keys, prepared, services
@@ -120,8 +120,8 @@ def _hit(scope: str, key: str, now: datetime) -> dict[str, Any]:
     except InvalidInput:
         return {"blast": None}
     more: dict[str, Any] = {}
-    for source in sections.preview_sources():
-        more |= source(switch_id, now)
+    for read in PREVIEW_FIELDS.functions():
+        more |= read(switch_id, now)
     return {**more, "blast": blast(switch_id, now), "namesakes": unchecked(switch_id, now)}
 
 

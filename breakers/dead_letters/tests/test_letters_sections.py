@@ -18,8 +18,8 @@ from breakers.dead_letters.models import (
     Replay,
 )
 from breakers.tests.fleet import MINUTE, NOW
-from controlplane.core import page_registry as sections
 from controlplane.core.jobs.models import Job
+from controlplane.core.page_registry import ATTENTION_SOURCES, REPORT_SECTIONS
 
 pytestmark = pytest.mark.django_db
 WEEK = NOW - timedelta(days=3), NOW + timedelta(days=4)
@@ -157,6 +157,6 @@ def test_report_of_a_week_without_dead_letters_says_so():
 
 
 def test_sections_are_registered():
-    assert report.dead_letters in sections.report_sources()
+    assert report.dead_letters in REPORT_SECTIONS.functions()
     waiting = (attention.backlogs, attention.away, attention.stalled, attention.overfull)
-    assert set(waiting) <= set(sections.attention_sources())
+    assert set(waiting) <= {source.function for source in ATTENTION_SOURCES.values()}

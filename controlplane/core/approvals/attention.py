@@ -2,13 +2,13 @@
 
 from datetime import datetime
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from controlplane.core.approvals.models import Approval
 from controlplane.core.approvals.notes import PAGE
 from controlplane.core.approvals.reviews import EVERY, REVIEW
 from controlplane.core.approvals.risk import Risk
-from controlplane.core.page_registry import Waiting
+from controlplane.core.page_registry import AttentionItem, attention_source
 
 MAX_ITEMS = 300
 SEVERITY = {
@@ -19,11 +19,20 @@ SEVERITY = {
 }
 
 
-def unsigned_reviews(now: datetime) -> list[Waiting]:
+def _open_reviews(_now: datetime) -> QuerySet[Approval]:
+    return Approval.objects.filter(kind=REVIEW, state=Approval.State.PENDING)
+
+
+def _open_requests(_now: datetime) -> QuerySet[Approval]:
+    return Approval.objects.filter(state=Approval.State.PENDING).exclude(kind=REVIEW)
+
+
+@attention_source(15, only_if=_open_reviews)
+def unsigned_reviews(now: datetime) -> list[AttentionItem]:
     """The oldest first; one that was opened again is critical."""
     found = Approval.objects.filter(kind=REVIEW, state=Approval.State.PENDING)
     return [
-        Waiting(
+        AttentionItem(
             kind="review",
             severity="critical" if now - review.requested_at >= EVERY else "warning",
             title=f"Unsigned review. {review.summary}",
@@ -36,12 +45,13 @@ def unsigned_reviews(now: datetime) -> list[Waiting]:
     ]
 
 
-def pending_requests(now: datetime) -> list[Waiting]:
+@attention_source(25, only_if=_open_requests)
+def pending_requests(now: datetime) -> list[AttentionItem]:
     """What lapses first comes first."""
     live = Q(expires_at__gt=now) | Q(expires_at__isnull=True)
     found = Approval.objects.filter(live, state=Approval.State.PENDING).exclude(kind=REVIEW)
     return [
-        Waiting(
+        AttentionItem(
             kind="approval",
             severity=SEVERITY[Risk(approval.risk)],
             title=f"Approval wanted. {approval.summary}",

@@ -13,11 +13,11 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.fields import Filters
 from controlplane.core.http.pagination import PAGE_PARAMETERS, CursorPages, page_of
 from controlplane.core.http.views import ApiView
-from controlplane.core.page_registry import Waiting
+from controlplane.core.page_registry import AttentionItem
 from controlplane.core.targets.reach import SEVERITIES
 
 
-class WaitingShape(serializers.Serializer[Waiting]):
+class WaitingShape(serializers.Serializer[AttentionItem]):
     kind = serializers.CharField()
     severity = serializers.ChoiceField(SEVERITIES)
     title = serializers.CharField()
@@ -28,7 +28,7 @@ class WaitingShape(serializers.Serializer[Waiting]):
         allow_null=True, help_text="When it gets worse by itself, if it does."
     )
 
-    def to_representation(self, waiting: Waiting) -> dict[str, Any]:
+    def to_representation(self, waiting: AttentionItem) -> dict[str, Any]:
         return {
             "kind": waiting.kind,
             "severity": waiting.severity,

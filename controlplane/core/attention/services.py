@@ -14,8 +14,7 @@ from django.db import connection, transaction
 from django.db.models import QuerySet
 
 from controlplane.core import compiled_query
-from controlplane.core import page_registry as sections
-from controlplane.core.page_registry import AttentionSource, Rows, Waiting
+from controlplane.core.page_registry import ATTENTION_SOURCES, AttentionItem, AttentionSource, Rows
 from controlplane.core.targets.reach import SEVERITIES
 
 log = structlog.get_logger(__name__)
@@ -27,11 +26,11 @@ COUNTED_EVERY = 5.0  # seconds; every page of every person shows the count
 class Overview:
     """All that waits, the worst first and then the oldest; `unread` names sources that failed."""
 
-    waiting: tuple[Waiting, ...]
+    waiting: tuple[AttentionItem, ...]
     unread: tuple[str, ...] = ()
 
     @property
-    def groups(self) -> list[tuple[str, list[Waiting]]]:
+    def groups(self) -> list[tuple[str, list[AttentionItem]]]:
         """(severity, what waits), the worst first, without empty ones."""
         grouped = [(one, [w for w in self.waiting if w.severity == one]) for one in SEVERITIES]
         return [(severity, found) for severity, found in grouped if found]
@@ -48,18 +47,18 @@ class Count:
 
 def everything(now: datetime) -> Overview:
     """What waits at this moment. A source that fails is named, and hides nothing but itself."""
-    return ask(sections.attention_sources(), now)
+    return ask(list(ATTENTION_SOURCES.values()), now)
 
 
 def ask(sources: Sequence[AttentionSource], now: datetime) -> Overview:
     """What these sources say, in order."""
-    waiting: list[Waiting] = []
+    waiting: list[AttentionItem] = []
     unread: list[str] = []
     silent = _without_rows(sources, now)
     for source in sources:
         found = [] if source in silent else _read(source, now)
         if found is None:
-            unread.append(_name(source))
+            unread.append(source.label)
         else:
             waiting += found
     return Overview(tuple(sorted(waiting, key=_urgency)), tuple(unread))
@@ -98,7 +97,7 @@ def _count(now: datetime) -> Count:
 
 def _without_rows(sources: Sequence[AttentionSource], now: datetime) -> set[AttentionSource]:
     """Return the sources without items, by one statement for all that declare their rows."""
-    named = [(source, rows) for source in sources if (rows := sections.rows_of(source))]
+    named = [(source, source.only_if) for source in sources if source.only_if]
     if not named:
         return set()
     try:
@@ -140,22 +139,18 @@ def _undone_if_it_fails() -> AbstractContextManager[Any]:
     return transaction.atomic() if connection.in_atomic_block else nullcontext()
 
 
-def _read(source: AttentionSource, now: datetime) -> list[Waiting] | None:
+def _read(source: AttentionSource, now: datetime) -> list[AttentionItem] | None:
     try:
         with _undone_if_it_fails():
-            return list(source(now))
+            return list(source.function(now))
     except Exception:
         # Without the database nothing can be said; a source's own mistake must not hide the others.
         if not connection.is_usable():
             raise
-        log.exception("attention.source_failed", source=_name(source))
+        log.exception("attention.source_failed", source=source.label)
         return None
 
 
-def _name(source: AttentionSource) -> str:
-    return source.__name__.strip("_").replace("_", " ")
-
-
-def _urgency(one: Waiting) -> tuple[int, datetime, str]:
+def _urgency(one: AttentionItem) -> tuple[int, datetime, str]:
     rank = SEVERITIES.index(one.severity) if one.severity in SEVERITIES else 0
     return rank, one.since.astimezone(UTC), one.title

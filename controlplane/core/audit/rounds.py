@@ -10,7 +10,6 @@ from prometheus_client.core import Metric
 from controlplane.core import exposing, metrics
 from controlplane.core.audit import chain, services
 from controlplane.core.audit.models import AuditEntry, AuditRound
-from controlplane.core.page_registry import Waiting
 
 TICK = "audit.verify"
 MAX_AT_ONCE = 10_000
@@ -37,22 +36,6 @@ def turn(now: datetime, *, most: int = MAX_AT_ONCE) -> int:
         log.error("audit.broken", row=verdict.bad_id, problem=verdict.problem)
     here.save()
     return verdict.rows
-
-
-def broken(_now: datetime) -> list[Waiting]:
-    here = AuditRound.objects.exclude(problem="").first()
-    if here is None or here.broken_at is None:
-        return []
-    return [
-        Waiting(
-            kind="audit",
-            severity="critical",
-            title="The audit trail is not intact",
-            detail=f"At {here.problem}. Keep what there is before anything else: see the runbook.",
-            path="/runbooks/audit-chain-broken/",
-            since=here.broken_at,
-        )
-    ]
 
 
 @metrics.from_database

@@ -2,9 +2,11 @@
 
 from datetime import datetime
 
+from django.db.models import QuerySet
+
 from controlplane.core.escalation import hearing, messages
 from controlplane.core.escalation.models import Escalation
-from controlplane.core.page_registry import Waiting
+from controlplane.core.page_registry import AttentionItem, attention_source
 
 # What is about these is told by the room or app it belongs to, with more to say.
 TOLD_ELSEWHERE = (
@@ -14,7 +16,12 @@ TOLD_ELSEWHERE = (
 MAX_ITEMS = 300
 
 
-def unacknowledged(now: datetime) -> list[Waiting]:
+def _open_escalations(_now: datetime) -> QuerySet[Escalation]:
+    return Escalation.objects.filter(closed_at=None, acknowledged_at=None)
+
+
+@attention_source(20, only_if=_open_escalations)
+def unacknowledged(now: datetime) -> list[AttentionItem]:
     """What climbs and waits for somebody to say "I know", the oldest first."""
     rows = Escalation.objects.filter(closed_at=None, acknowledged_at=None)
     for prefix in TOLD_ELSEWHERE:
@@ -22,7 +29,7 @@ def unacknowledged(now: datetime) -> list[Waiting]:
     found = list(rows.order_by("opened_at", "id")[:MAX_ITEMS])
     nexts = hearing.next_of(found, now)
     return [
-        Waiting(
+        AttentionItem(
             kind="escalation",
             severity=one.severity,
             title=messages.title(one),

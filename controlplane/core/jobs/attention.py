@@ -3,17 +3,32 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
+from django.db.models import QuerySet
+
 from controlplane.core.durations import readable
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.jobs import endings, kinds, watch
 from controlplane.core.jobs.models import Job
-from controlplane.core.page_registry import Waiting
+from controlplane.core.page_registry import AttentionItem, attention_source
 
 FORGOTTEN = timedelta(days=1)
 MAX_ITEMS = 100
 
 
-def not_compensated(now: datetime) -> Sequence[Waiting]:
+def _failed_compensations(_now: datetime) -> QuerySet[Job]:
+    return Job.objects.filter(state=Job.State.FAILED, compensation_failed_at__isnull=False)
+
+
+def _stuck_jobs(now: datetime) -> QuerySet[Job]:
+    return watch.stuck(Job.objects.all(), now)
+
+
+def _paused_jobs(_now: datetime) -> QuerySet[Job]:
+    return Job.objects.filter(state=Job.State.PAUSED, finished_at=None)
+
+
+@attention_source(5, only_if=_failed_compensations)
+def not_compensated(now: datetime) -> Sequence[AttentionItem]:
     """Jobs that failed and whose effects could not be taken back: critical, whoever knows."""
     rows = Job.objects.filter(
         next_at__isnull=False,  # As it is tried again. There is an index of what is due.
@@ -22,7 +37,7 @@ def not_compensated(now: datetime) -> Sequence[Waiting]:
         compensated_at=None,
     )
     return [
-        Waiting(
+        AttentionItem(
             kind="job_not_compensated",
             severity="critical",
             title=f"{_named(job)} failed, and what it did could not be taken back",
@@ -34,12 +49,13 @@ def not_compensated(now: datetime) -> Sequence[Waiting]:
     ]
 
 
-def stuck(now: datetime) -> Sequence[Waiting]:
+@attention_source(6, only_if=_stuck_jobs)
+def stuck(now: datetime) -> Sequence[AttentionItem]:
     """Jobs that nobody works on: critical until somebody has acknowledged it."""
     rows = list(watch.stuck(Job.objects.all(), now).order_by("heartbeat_at")[:MAX_ITEMS])
     known = _acknowledged(rows)
     return [
-        Waiting(
+        AttentionItem(
             kind="job_stuck",
             severity="warning" if job.pk in known else "critical",
             title=f"{_named(job)} is stuck",
@@ -51,13 +67,14 @@ def stuck(now: datetime) -> Sequence[Waiting]:
     ]
 
 
-def forgotten(now: datetime) -> Sequence[Waiting]:
+@attention_source(40, only_if=_paused_jobs)
+def forgotten(now: datetime) -> Sequence[AttentionItem]:
     """Jobs that were paused more than a day ago."""
     rows = Job.objects.filter(
         state=Job.State.PAUSED, finished_at=None, paused_at__lt=now - FORGOTTEN
     )
     return [
-        Waiting(
+        AttentionItem(
             kind="job_paused",
             severity="warning",
             title=f"{_named(job)} is paused",

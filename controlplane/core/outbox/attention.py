@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from urllib.parse import urlencode
 
-from django.db.models import Count, Max, Min
+from django.db.models import Count, Max, Min, QuerySet
 
 from controlplane.core.durations import readable
 from controlplane.core.escalation import messages
@@ -12,13 +12,26 @@ from controlplane.core.escalation.models import Escalation
 from controlplane.core.outbox import backlog, claims, naming, selection
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.naming import Named
-from controlplane.core.page_registry import Waiting
+from controlplane.core.page_registry import AttentionItem, attention_source
 
 LONG = timedelta(minutes=15)
 MAX_ITEMS = 100
 
 
-def failed(now: datetime) -> Sequence[Waiting]:
+def _failed_messages(_now: datetime) -> QuerySet[OutboxMessage]:
+    return OutboxMessage.objects.filter(selection.GIVEN_UP)
+
+
+def _pending_messages(_now: datetime) -> QuerySet[OutboxMessage]:
+    return OutboxMessage.objects.filter(state="pending")
+
+
+def _backlog_alarms(_now: datetime) -> QuerySet[Escalation]:
+    return Escalation.objects.filter(subject=backlog.SUBJECT, closed_at=None)
+
+
+@attention_source(60, only_if=_failed_messages)
+def failed(now: datetime) -> Sequence[AttentionItem]:
     """Messages that were given up, by destination: one that was critical makes it critical."""
     rows = (
         OutboxMessage.objects.filter(selection.GIVEN_UP)
@@ -33,7 +46,7 @@ def failed(now: datetime) -> Sequence[Waiting]:
         .distinct()
     )
     return [
-        Waiting(
+        AttentionItem(
             kind="delivery_failed",
             severity="critical" if row["destination"] in loud else "warning",
             title=f"{_messages(row['count'])} to {names[row['destination']].label} failed",
@@ -46,7 +59,8 @@ def failed(now: datetime) -> Sequence[Waiting]:
     ]
 
 
-def held_up(now: datetime) -> Sequence[Waiting]:
+@attention_source(62, only_if=_pending_messages)
+def held_up(now: datetime) -> Sequence[AttentionItem]:
     """Destinations at which messages wait for long, for example because it wants to be let be."""
     rows = list(
         OutboxMessage.objects.filter(state="pending")
@@ -63,7 +77,7 @@ def held_up(now: datetime) -> Sequence[Waiting]:
         .values_list("destination", "keep_away_until")
     )
     return [
-        Waiting(
+        AttentionItem(
             kind="delivery_held_up",
             severity="warning",
             title=f"{_messages(row['count'])} to {names[row['destination']].label} can't go out",
@@ -75,7 +89,8 @@ def held_up(now: datetime) -> Sequence[Waiting]:
     ]
 
 
-def backlogged(now: datetime) -> Sequence[Waiting]:
+@attention_source(61, only_if=_backlog_alarms)
+def backlogged(now: datetime) -> Sequence[AttentionItem]:
     """The backlog alarm, as long as it lasts: critical until somebody has acknowledged it."""
     alarm = Escalation.objects.filter(subject=backlog.SUBJECT, closed_at=None).first()
     if alarm is None:
@@ -87,7 +102,7 @@ def backlogged(now: datetime) -> Sequence[Waiting]:
         else f"Told so far: {messages.told_before(alarm)}"
     )
     return [
-        Waiting(
+        AttentionItem(
             kind="outbox_backlog",
             severity="warning" if known else "critical",
             title=f"{backlog.waiting_count():,} messages wait to go out",

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from django.db.models import Count, F, Max, Q
 
 from controlplane.core.durations import readable
-from controlplane.core.page_registry import ReportRow, ReportSection
+from controlplane.core.page_registry import REPORT_SECTIONS, ReportRow, ReportSection
 
 from . import naming, selection
 from .models import OutboxMessage
@@ -16,6 +16,7 @@ from .naming import Named
 MAX_ROWS = 50
 
 
+@REPORT_SECTIONS.add(200)
 def deliveries(start: datetime, end: datetime, now: datetime) -> ReportSection:
     """What was written in the week; what failed before and still is failed counts as well."""
     rows = _by_destination(start, end)

@@ -1,18 +1,17 @@
-"""How it is now, above a runbook: what apps have to say of the trouble that it is about.
+"""The registry of status lines above runbooks: the present state of the trouble they are about.
 
-Each app registers functions in its module `sections`; the page asks those of its runbook.
+Apps register functions in modules named `runbook_status`.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.utils.module_loading import autodiscover_modules
+from controlplane.core.registry import KindRegistry, RegisteredFunction
 
 
 @dataclass(frozen=True)
-class Line:
+class StatusLine:
     """One thing as it is now; `tone` is bad, warn, good or nothing, `path` the page about it."""
 
     said: str
@@ -21,22 +20,30 @@ class Line:
     since: datetime | None = None
 
 
-Source = Callable[[datetime], Sequence[Line]]
-
-_registered: dict[str, list[Source]] = defaultdict(list)
+StatusReader = Callable[[datetime], Sequence[StatusLine]]
 
 
-def of(slug: str) -> Callable[[Source], Source]:
-    """Register what is to be said above the runbook of this name."""
+@dataclass(frozen=True)
+class RunbookStatus(RegisteredFunction[StatusReader]):
+    """A reader of status lines for the runbook named `slug`."""
 
-    def register(source: Source) -> Source:
-        _registered[slug].append(source)
-        return source
+    slug: str = ""
+
+
+RUNBOOK_STATUS = KindRegistry[RunbookStatus]("runbook_status")
+
+
+def runbook_status(slug: str) -> Callable[[StatusReader], StatusReader]:
+    """Return a decorator that registers a reader for the runbook of this name."""
+
+    def register(read: StatusReader) -> StatusReader:
+        RUNBOOK_STATUS.register(RunbookStatus(read, slug=slug))
+        return read
 
     return register
 
 
-def lines(slug: str, now: datetime) -> list[Line]:
-    """What there is to say above a runbook, in the order in which it was registered."""
-    autodiscover_modules("sections")
-    return [line for source in _registered.get(slug, []) for line in source(now)]
+def lines(slug: str, now: datetime) -> list[StatusLine]:
+    """Return the status lines of a runbook, in the order of registration."""
+    readers = [one.function for one in RUNBOOK_STATUS.values() if one.slug == slug]
+    return [line for read in readers for line in read(now)]

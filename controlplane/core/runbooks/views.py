@@ -7,8 +7,7 @@ from django.views.decorators.http import require_GET
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
 
-from . import rendering, shelf
-from . import status as standing
+from . import rendering, shelf, status
 
 
 @signed_in
@@ -28,6 +27,6 @@ def runbook_page(request: PersonRequest, slug: str) -> HttpResponse:
         "now": now,
         "runbook": runbook,
         "body": rendering.html(runbook.body),
-        "lines": standing.lines(slug, now),
+        "lines": status.lines(slug, now),
     }
     return render(request, "core/runbook.html", context)

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from controlplane.core.page_registry import Waiting
+from controlplane.core.page_registry import AttentionItem, attention_source
 from controlplane.core.targets import directory, reach
 from controlplane.core.targets.models import Route, Target
 from controlplane.core.targets.reach import Reach, Rung
@@ -13,7 +13,8 @@ PAGE = "/targets/"
 MAX_ITEMS = 300
 
 
-def unreachable(now: datetime) -> list[Waiting]:
+@attention_source(80)
+def unreachable(now: datetime) -> list[AttentionItem]:
     """Each step and each route that reaches nobody; one line if none does, as at the beginning."""
     steps = reach.steps_of(reach.SEVERITIES)
     routes = list(Route.objects.select_related("target__user").order_by("id"))
@@ -28,7 +29,7 @@ def unreachable(now: datetime) -> list[Waiting]:
     return _silent_steps(ladders, now) + silent
 
 
-def _silent_steps(ladders: Mapping[str, list[Rung]], now: datetime) -> list[Waiting]:
+def _silent_steps(ladders: Mapping[str, list[Rung]], now: datetime) -> list[AttentionItem]:
     since = _created()
     found = [
         _silent(severity, ladder, since.get(severity, now))
@@ -43,13 +44,13 @@ def _silent_steps(ladders: Mapping[str, list[Rung]], now: datetime) -> list[Wait
     return found + [_missed(rungs) for rungs in missed.values()]
 
 
-def _silent_routes(reached: Mapping[Route, Reach]) -> list[Waiting]:
+def _silent_routes(reached: Mapping[Route, Reach]) -> list[AttentionItem]:
     silent = [(route, found) for route, found in reached.items() if not found.to]
     return [_silent_route(route, found) for route, found in silent[:MAX_ITEMS]]
 
 
-def _nobody(routes: Iterable[Route], now: datetime) -> Waiting:
-    return Waiting(
+def _nobody(routes: Iterable[Route], now: datetime) -> AttentionItem:
+    return AttentionItem(
         kind="routes",
         severity="critical",
         title="Nobody is told of anything yet",
@@ -60,8 +61,8 @@ def _nobody(routes: Iterable[Route], now: datetime) -> Waiting:
     )
 
 
-def _unheard(routes: Iterable[Route], now: datetime) -> Waiting:
-    return Waiting(
+def _unheard(routes: Iterable[Route], now: datetime) -> AttentionItem:
+    return AttentionItem(
         kind="routes",
         severity="critical",
         title="No message reaches anybody",
@@ -78,8 +79,8 @@ def _created() -> dict[str, datetime]:
     return dict(found.values_list("name", "created_at"))
 
 
-def _silent(severity: str, ladder: list[Rung], since: datetime) -> Waiting:
-    return Waiting(
+def _silent(severity: str, ladder: list[Rung], since: datetime) -> AttentionItem:
+    return AttentionItem(
         kind="escalation",
         severity="critical" if severity == "critical" else "warning",
         title=f"Nobody would be told of what is {severity}",
@@ -91,10 +92,10 @@ def _silent(severity: str, ladder: list[Rung], since: datetime) -> Waiting:
     )
 
 
-def _missed(rungs: list[tuple[str, Rung]]) -> Waiting:
+def _missed(rungs: list[tuple[str, Rung]]) -> AttentionItem:
     target, why = rungs[0][1].step.target, rungs[0][1].reach.why
     steps = ", ".join(f"{severity} {_after(rung)}" for severity, rung in rungs)
-    return Waiting(
+    return AttentionItem(
         kind="target",
         severity="warning",
         title=f"{target.name} reaches nobody: {why}",
@@ -104,8 +105,8 @@ def _missed(rungs: list[tuple[str, Rung]]) -> Waiting:
     )
 
 
-def _silent_route(route: Route, reached: Reach) -> Waiting:
-    return Waiting(
+def _silent_route(route: Route, reached: Reach) -> AttentionItem:
+    return AttentionItem(
         kind="route",
         severity="warning",
         title=f"The route for {route.event} to {route.target.name} reaches nobody",

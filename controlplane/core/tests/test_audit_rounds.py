@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from controlplane.core import metrics
-from controlplane.core.audit import chain, rounds, services
+from controlplane.core.audit import attention, chain, rounds, services
 from controlplane.core.audit.models import AuditRound
 from controlplane.core.clock import db_now
 from controlplane.core.tests.test_audit import as_owner_without_trigger, write
@@ -69,7 +69,7 @@ def test_a_changed_row_is_told_once_and_stays_said_until_it_holds(now, caplog):
     rounds.turn(now, most=2)
     rounds.turn(now + timedelta(minutes=1), most=2)
 
-    (waiting,) = rounds.broken(now)
+    (waiting,) = attention.broken(now)
     assert (waiting.severity, waiting.since) == ("critical", now)
     assert "row 3" in waiting.detail
     assert told(now)["switchgear_audit_intact"] == 0
@@ -78,7 +78,7 @@ def test_a_changed_row_is_told_once_and_stays_said_until_it_holds(now, caplog):
     as_owner_without_trigger(reason, "because it had to be done")
     rounds.turn(now, most=2)
 
-    assert rounds.broken(now) == []
+    assert attention.broken(now) == []
     assert told(now)["switchgear_audit_intact"] == 1
 
 

@@ -2,9 +2,9 @@
 
 from datetime import timedelta
 
-from controlplane.core import page_registry as registered
+from controlplane.core.page_registry import ATTENTION_SOURCES, REPORT_SECTIONS
 from switches import metrics
-from switches.drills import report_sections as sections
+from switches.drills import attention, report_sections
 from switches.drills.tests.given import CANARY, begin, mark, run, there
 from switches.models import Switch
 
@@ -16,7 +16,7 @@ def register(*ids, now):
 
 
 def report(now):
-    return sections.not_rehearsed(now - timedelta(days=7), now, now)
+    return report_sections.not_rehearsed(now - timedelta(days=7), now, now)
 
 
 def passed(now, switch="segment:finance"):
@@ -51,11 +51,11 @@ def test_report_is_good_when_all_are_proven(now):
 
 
 def test_all_never_rehearsed_are_one_item(now):
-    assert sections.never_rehearsed(now) == []
+    assert attention.never_rehearsed(now) == []
 
     register("global:all", "feature:a", "feature:b", now=now)
 
-    (one,) = sections.never_rehearsed(now)
+    (one,) = attention.never_rehearsed(now)
     assert (one.severity, one.title) == ("info", "2 switches never rehearsed")
 
 
@@ -63,12 +63,12 @@ def test_failed_drill_waits_until_a_later_one_passes(now):
     mark(CANARY, now=now)
     assert failed(now).passed is False
 
-    (one,) = sections.failed_drills(now)
+    (one,) = attention.failed_drills(now)
     assert (one.severity, one.title) == ("warning", "The drill of segment:finance failed")
 
     later = now + timedelta(hours=1)
     passed(later)
-    assert sections.failed_drills(later) == []
+    assert attention.failed_drills(later) == []
 
 
 def test_of_several_failures_the_newest_waits(now):
@@ -76,7 +76,7 @@ def test_of_several_failures_the_newest_waits(now):
     failed(now)
     newest = failed(now + timedelta(hours=1))
 
-    (one,) = sections.failed_drills(now)
+    (one,) = attention.failed_drills(now)
 
     assert one.path == f"/drills/#drill-{newest.pk}"
 
@@ -88,12 +88,14 @@ def test_dry_one_settles_nothing(now):
     there(CANARY, now=later)
     run(begin(mode="dry", now=later), CANARY, now=later)
 
-    assert len(sections.failed_drills(later)) == 1
+    assert len(attention.failed_drills(later)) == 1
 
 
 def test_all_of_them_are_registered():
-    assert sections.not_rehearsed in registered.report_sources()
-    assert {sections.failed_drills, sections.never_rehearsed} <= set(registered.attention_sources())
+    assert report_sections.not_rehearsed in REPORT_SECTIONS.functions()
+    assert {attention.failed_drills, attention.never_rehearsed} <= {
+        source.function for source in ATTENTION_SOURCES.values()
+    }
 
 
 def test_metric_tells_when_each_was_proven(now):

@@ -4,13 +4,13 @@ from datetime import timedelta
 
 import pytest
 
-from controlplane.core import page_registry as sections
 from controlplane.core.actors import system
 from controlplane.core.clock import db_now
 from controlplane.core.escalation import engine as escalation
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.gates import services as gates
 from controlplane.core.jobs import engine
+from controlplane.core.page_registry import ATTENTION_SOURCES
 from controlplane.core.targets.models import OnCallMember, Target
 from switches import metrics, services
 from switches.models import Episode, Publication, Ramp
@@ -49,7 +49,7 @@ def look(now):
 
 def everything(now):
     """All that waits, by kind."""
-    return [one for source in sections.attention_sources() for one in source(now)]
+    return [one for source in ATTENTION_SOURCES.values() for one in source.function(now)]
 
 
 def test_one_that_goes_on_waits_for_nobody():

@@ -1,1 +1,5 @@
 """The switches' sections of the weekly report."""
+
+from . import decisions, engaged_switches, ramps, weekly_activity
+
+__all__ = ["decisions", "engaged_switches", "ramps", "weekly_activity"]

@@ -9,7 +9,7 @@ from django.db.models.functions import Coalesce
 
 from controlplane.core.approvals.models import Approval
 from controlplane.core.canonical import timestamp
-from controlplane.core.page_registry import ReportRow, ReportSection
+from controlplane.core.page_registry import REPORT_SECTIONS, ReportRow, ReportSection
 from switches.models import Trip
 from switches.report.counted_rows import first_rows
 from switches.report.words import MAX_ROWS, counted, first
@@ -20,6 +20,7 @@ DECIDED = Case(When(PENDING, then=Value(0)), default=Value(1), output_field=Inte
 """Sort key: pending requests before decided ones."""
 
 
+@REPORT_SECTIONS.add(90)
 def trips(start: datetime, end: datetime, _now: datetime) -> ReportSection:
     """What machines wanted to stop, by the policy that decided and what came of it."""
     rows = (
@@ -58,6 +59,7 @@ def trips(start: datetime, end: datetime, _now: datetime) -> ReportSection:
     )
 
 
+@REPORT_SECTIONS.add(40)
 def reviews(start: datetime, end: datetime, now: datetime) -> ReportSection:
     """Break-glass: reviews that nobody has signed, the oldest first, then those of the week."""
     about = Approval.objects.filter(kind=REVIEW, requested_at__lt=min(end, now))
@@ -90,6 +92,7 @@ def reviews(start: datetime, end: datetime, now: datetime) -> ReportSection:
     )
 
 
+@REPORT_SECTIONS.add(80)
 def approvals(start: datetime, end: datetime, now: datetime) -> ReportSection:
     """What a second person was asked for: decided in the week, and what still waits."""
     asked = Approval.objects.exclude(kind=REVIEW).filter(requested_at__lt=min(end, now))
@@ -126,6 +129,7 @@ def approvals(start: datetime, end: datetime, now: datetime) -> ReportSection:
     )
 
 
+@REPORT_SECTIONS.add(70)
 def overridden(start: datetime, end: datetime, _now: datetime) -> ReportSection:
     """Safety rules that break-glass set aside, the most often overridden first."""
     broken = Approval.objects.filter(kind=REVIEW, requested_at__gte=start, requested_at__lt=end)

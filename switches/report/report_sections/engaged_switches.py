@@ -27,7 +27,7 @@ from django.db.models import (
 from controlplane.core import durations
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.canonical import timestamp
-from controlplane.core.page_registry import ReportRow, ReportSection
+from controlplane.core.page_registry import REPORT_SECTIONS, ReportRow, ReportSection
 from switches import forgotten as neglect
 from switches.models import Episode, State
 from switches.ramps import descriptions
@@ -52,6 +52,7 @@ def still(end: datetime, now: datetime) -> QuerySet[Episode]:
     return standing(end, now).filter(ended_at__isnull=True)
 
 
+@REPORT_SECTIONS.add(10)
 def vague(_start: datetime, end: datetime, now: datetime) -> ReportSection:
     """Reasons that help the next person least, the weakest first."""
     rows = still(end, now).values_list(
@@ -101,6 +102,7 @@ def vague(_start: datetime, end: datetime, now: datetime) -> ReportSection:
     )
 
 
+@REPORT_SECTIONS.add(20)
 def forgotten(_start: datetime, end: datetime, now: datetime) -> ReportSection:
     """What stands and shows no sign that somebody still thinks of it, the clearest case first."""
     often = _extends_of_open(still(end, now))
@@ -146,6 +148,7 @@ def forgotten(_start: datetime, end: datetime, now: datetime) -> ReportSection:
     )
 
 
+@REPORT_SECTIONS.add(30)
 def overdue(_start: datetime, end: datetime, now: datetime) -> ReportSection:
     """Past their expiry and held, the longest first."""
     found = standing(end, now).filter(overdue_at__lt=min(end, now))
@@ -176,6 +179,7 @@ def overdue(_start: datetime, end: datetime, now: datetime) -> ReportSection:
     )
 
 
+@REPORT_SECTIONS.add(50)
 def active(_start: datetime, end: datetime, now: datetime) -> ReportSection:
     """Everything that stood stopped, by scope in the order of decision, the oldest first."""
     order = Case(
@@ -205,6 +209,7 @@ def active(_start: datetime, end: datetime, now: datetime) -> ReportSection:
     )
 
 
+@REPORT_SECTIONS.add(60)
 def permanent(_start: datetime, end: datetime, now: datetime) -> ReportSection:
     """Engaged without expiry, those longest without a confirmation first."""
     found = standing(end, now).filter(permanent=True)

@@ -14,7 +14,7 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.canonical import timestamp
 from controlplane.core.gates.questions import FAIL, PASS
 from controlplane.core.jobs.models import Job, JobStep
-from controlplane.core.page_registry import ReportRow, ReportSection
+from controlplane.core.page_registry import REPORT_SECTIONS, ReportRow, ReportSection
 from switches.models import Ramp
 from switches.ramps import descriptions
 from switches.report.words import MAX_ROWS, counted, first
@@ -35,6 +35,7 @@ _COMPENSATED = Exists(
 )
 
 
+@REPORT_SECTIONS.add(45)
 def ramps(start: datetime, end: datetime, now: datetime) -> ReportSection:
     """Every ramp that was under way at some time of the week, the worst first."""
     at = min(end, now)

@@ -24,7 +24,7 @@ from controlplane.core import durations
 from controlplane.core.actors import label_of
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.canonical import timestamp
-from controlplane.core.page_registry import Chart, ReportRow, ReportSection
+from controlplane.core.page_registry import REPORT_SECTIONS, Chart, ReportRow, ReportSection
 from switches.models import Episode, Scope
 from switches.report import weeks
 from switches.report.words import MAX_ROWS, counted, page_of, told_by
@@ -41,6 +41,7 @@ class Median(Aggregate):
     output_field = DurationField()
 
 
+@REPORT_SECTIONS.add(110)
 def flow(start: datetime, end: datetime, now: datetime) -> ReportSection:
     """Episodes that began and ended in the week, the longest of them, and the days they fill."""
     lasted = ExpressionWrapper(F("ended_at") - F("engaged_at"), output_field=DurationField())
@@ -80,6 +81,7 @@ def flow(start: datetime, end: datetime, now: datetime) -> ReportSection:
     )
 
 
+@REPORT_SECTIONS.add(120)
 def who(start: datetime, end: datetime, _now: datetime) -> ReportSection:
     """Everybody who changed what services are told, the busiest first."""
     changing = Q(action__startswith="switch.") | Q(action__in=RAMPED)
@@ -127,6 +129,7 @@ def who(start: datetime, end: datetime, _now: datetime) -> ReportSection:
     )
 
 
+@REPORT_SECTIONS.add(100)
 def extends(start: datetime, end: datetime, _now: datetime) -> ReportSection:
     """Switches that were kept engaged for longer, the most often extended first."""
     rows = (

@@ -6,11 +6,11 @@ from typing import Any
 from django.db import transaction
 
 from controlplane.accounts.models.people import User
-from controlplane.core import page_registry as sections
 from controlplane.core.actors import system
 from controlplane.core.audit import services as audit
 from controlplane.core.http.tests.callers import person
 from controlplane.core.jobs import engine
+from controlplane.core.page_registry import REPORT_SECTIONS
 from switches import services
 from switches.models import Episode
 from switches.report import services as reports
@@ -23,9 +23,8 @@ NEXT_MONDAY = MONDAY + timedelta(days=7)
 DUE = NEXT_MONDAY + timedelta(hours=9)
 SHELL = system("shell")
 
-# They are registered once per process, when first asked for: a test that replaces the list before
-# would take them away from all later tests.
-sections.report_sources()
+# Discover them before a test replaces them.
+len(REPORT_SECTIONS)
 
 
 def at(day: int, hour: int = 0, minute: int = 0) -> datetime:

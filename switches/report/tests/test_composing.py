@@ -5,7 +5,8 @@ from datetime import UTC, timedelta
 import pytest
 from django.db import connection
 
-from controlplane.core import page_registry as sections
+from controlplane.core.page_registry import REPORT_SECTIONS, ReportRow, ReportSection
+from controlplane.core.registry import RegisteredFunction
 from switches.report.compose import compose, worst_first
 from switches.report.screen import shown_sections
 from switches.report.tests.house import DUE, MONDAY, NEXT_MONDAY, WEEK, at, engage, section
@@ -28,7 +29,7 @@ def test_a_section_that_fails_hides_nothing_but_itself(monkeypatch, in_transacti
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1 / 0")
 
-    monkeypatch.setattr(sections, "_report", [*sections._report, (1, broken)])
+    only(monkeypatch, broken, *REPORT_SECTIONS.functions())
     engage("segment:a", at(1))
 
     content = written()
@@ -41,20 +42,19 @@ def test_a_section_that_fails_hides_nothing_but_itself(monkeypatch, in_transacti
 
 def test_a_section_that_is_no_plain_json_is_not_read(monkeypatch):
     def strange(_start, end, _now):
-        row = sections.ReportRow({"when": object()}, "/")
-        return sections.ReportSection("s", "S", "", "good", ("when",), (row,), 1)
+        row = ReportRow({"when": object()}, "/")
+        return ReportSection("s", "S", "", "good", ("when",), (row,), 1)
 
-    monkeypatch.setattr(sections, "_report", [(1, strange)])
+    only(monkeypatch, strange)
 
     assert written()["sections"][0]["unread"]
 
 
 def test_what_is_not_known_comes_before_what_is_fine_and_is_never_all_calm(monkeypatch):
     def told(tone):
-        return lambda *_: sections.ReportSection(tone, tone, "", tone)
+        return lambda *_: ReportSection(tone, tone, "", tone)
 
-    sources = [(1, told("good")), (2, told("unknown"))]
-    monkeypatch.setattr(sections, "_report", sources)
+    only(monkeypatch, told("good"), told("unknown"))
 
     content = written()
 
@@ -71,3 +71,9 @@ def test_days_go_by_the_clock_of_the_house(settings):
 
     (began,) = [c for c in section(content, "flow")["charts"] if c["title"] == "Engaged a day"]
     assert began["bars"][0] == ["Mon 16", 1.0]
+
+
+def only(monkeypatch, *builders):
+    """Have the report consist of these sections alone."""
+    items = {str(place): RegisteredFunction(build) for place, build in enumerate(builders)}
+    monkeypatch.setattr(REPORT_SECTIONS, "_items", items)

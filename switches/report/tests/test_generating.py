@@ -8,7 +8,6 @@ from functools import partial
 import pytest
 
 from controlplane.core import canonical
-from controlplane.core import page_registry as sections
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.errors import NotFound
@@ -17,6 +16,8 @@ from controlplane.core.http.tests.callers import at_once, person
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.rendering import render
 from controlplane.core.outbox.tests.conftest import by_bot, slack  # noqa: F401 - fixtures
+from controlplane.core.page_registry import REPORT_SECTIONS, ReportSection
+from controlplane.core.registry import RegisteredFunction
 from switches.models import WeeklyReport
 from switches.report import attention as waiting
 from switches.report import services
@@ -157,18 +158,18 @@ def test_while_the_week_runs_a_report_is_provisional_and_replaced(by_bot):  # no
 
 
 @pytest.fixture
-def broken(monkeypatch):
+def broken():
     """A part that can't be read, until the list is emptied."""
     failures = [1]
-    sections.report_sources()
 
     def part(_start, _end, _now):
         if failures:
             raise ValueError("not to be read now")
-        return sections.ReportSection("part", "Part", "All is well.", "good")
+        return ReportSection("part", "Part", "All is well.", "good")
 
-    monkeypatch.setattr(sections, "_report", [*sections._report, (1, part)])
-    return failures
+    REPORT_SECTIONS.register(added := RegisteredFunction(part, 1))
+    yield failures
+    REPORT_SECTIONS.unregister(added.name)
 
 
 @pytest.mark.django_db

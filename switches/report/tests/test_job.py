@@ -5,7 +5,6 @@ from datetime import timedelta
 
 import pytest
 
-from controlplane.core import page_registry as sections
 from controlplane.core.actors import system
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.escalation.models import Escalation
@@ -14,6 +13,8 @@ from controlplane.core.jobs import control, engine
 from controlplane.core.jobs.models import Job, JobEffect
 from controlplane.core.jobs.tests.house import LEASE_OVER, Died, Dying
 from controlplane.core.outbox.models import OutboxMessage
+from controlplane.core.page_registry import REPORT_SECTIONS, ReportSection
+from controlplane.core.registry import RegisteredFunction
 from switches.models import WeeklyReport
 from switches.report import services
 from switches.report.tests.house import DUE, MONDAY, WEEK, beat, began
@@ -29,18 +30,18 @@ def _somewhere(settings):
 
 
 @pytest.fixture
-def broken(monkeypatch):
+def broken():
     """A part that can't be read, until the list is emptied."""
     failures = [1]
-    sections.report_sources()
 
     def part(_start, _end, _now):
         if failures:
             raise ValueError("not to be read now")
-        return sections.ReportSection("part", "Part", "All is well.", "good")
+        return ReportSection("part", "Part", "All is well.", "good")
 
-    monkeypatch.setattr(sections, "_report", [*sections._report, (1, part)])
-    return failures
+    REPORT_SECTIONS.register(added := RegisteredFunction(part, 1))
+    yield failures
+    REPORT_SECTIONS.unregister(added.name)
 
 
 def turn(now, probe=lambda _: None):

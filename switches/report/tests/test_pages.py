@@ -2,9 +2,10 @@
 
 import pytest
 
-from controlplane.core import page_registry as sections
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
+from controlplane.core.page_registry import REPORT_SECTIONS, ReportSection
+from controlplane.core.registry import RegisteredFunction
 from switches.models import WeeklyReport
 from switches.report import services, weeks
 from switches.report.compose import zone
@@ -106,8 +107,8 @@ def test_the_running_week_can_be_read_and_not_signed(week):
 
 
 def test_part_that_is_not_known_has_a_badge_that_says_so(week, monkeypatch):
-    blind = sections.ReportSection("blind", "Budgets", "Nothing is known of 1 SLO.", "unknown")
-    monkeypatch.setattr(sections, "_report", [(1, lambda *_: blind)])
+    blind = ReportSection("blind", "Budgets", "Nothing is known of 1 SLO.", "unknown")
+    monkeypatch.setattr(REPORT_SECTIONS, "_items", {"blind": RegisteredFunction(lambda *_: blind)})
 
     html = page(browser_as("viewer").get(f"{HISTORY}{week.later(1)}/"))
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from controlplane.core.clock import db_now
-from controlplane.core.page_registry import attention_sources
+from controlplane.core.page_registry import ATTENTION_SOURCES
 from switches.models import Episode, Trip, TripPolicy
 from switches.tests.screens import DIALOG, browser_as, page, text
 from switches.trips.tests.asking import FLAG, ask, engage
@@ -116,7 +116,9 @@ def test_link_fills_in_the_form():
     leak(reason="card numbers in the log, INC-77")
     operator = browser_as("operator")
     path = next(
-        waiting.path for source in attention_sources() for waiting in source(db_now())
+        waiting.path
+        for source in ATTENTION_SOURCES.values()
+        for waiting in source.function(db_now())
         if waiting.kind == "trip"
     )  # fmt: skip
     assert path.startswith("/trips/#trip-")
@@ -260,7 +262,7 @@ def test_attention_names_what_waits():
     leak()
 
     found = [
-        waiting for source in attention_sources() for waiting in source(db_now())
+        waiting for source in ATTENTION_SOURCES.values() for waiting in source.function(db_now())
         if waiting.kind == "trip"
     ]  # fmt: skip
 

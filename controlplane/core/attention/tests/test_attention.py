@@ -6,12 +6,11 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 
-from controlplane.core import page_registry as sections
 from controlplane.core.attention import services
 from controlplane.core.clock import db_now
 from controlplane.core.escalation import services as escalation
 from controlplane.core.http.tests.callers import Api, as_role, person, with_token
-from controlplane.core.page_registry import Waiting
+from controlplane.core.page_registry import ATTENTION_SOURCES, AttentionItem, AttentionSource
 from controlplane.core.targets.models import Route, Target
 from controlplane.core.targets.tests.people import add, fill
 
@@ -24,7 +23,7 @@ def now():
 
 
 def waits(title, severity, since):
-    return Waiting("overdue", severity, title, "", "/", since)
+    return AttentionItem("overdue", severity, title, "", "/", since)
 
 
 def test_worst_first_then_longest_waiting(now):
@@ -36,7 +35,7 @@ def test_worst_first_then_longest_waiting(now):
     def another(_now):
         return [waits("warn", "warning", now - 5 * hour), waits("old", "critical", now - hour)]
 
-    overview = services.ask([one, another], now)
+    overview = services.ask([AttentionSource(one), AttentionSource(another)], now)
 
     assert [waiting.title for waiting in overview.waiting] == ["old", "new", "warn", "note"]
     assert [severity for severity, _ in overview.groups] == ["critical", "warning", "info"]
@@ -55,7 +54,9 @@ def test_source_that_fails_hides_nothing_but_itself(now):
         Target.objects.count()
         return [waits("still here", "info", now)]
 
-    overview = services.ask([broken_sql, fine, broken_code], now)
+    overview = services.ask(
+        [AttentionSource(read) for read in (broken_sql, fine, broken_code)], now
+    )
 
     assert [waiting.title for waiting in overview.waiting] == ["still here"]
     assert overview.unread == ("broken sql", "broken code")
@@ -148,15 +149,15 @@ def test_nobody_can_be_told_says_so_and_promises_no_moment(now, settings):
     assert "data-until" not in html
 
 
-def test_empty_page_is_calm_and_a_failed_source_is_not(now, monkeypatch):
+def test_empty_page_is_calm_and_a_failed_source_is_not(now):
     for name in ("on-call", "responsible-team", "team-lead", "cto"):
         fill(name, f"{name}@example.org")
     client = as_role("viewer").client
 
     calm = client.get("/attention/").content.decode()
-    # The registry is what apps fill: one more source, for as long as this test runs.
-    monkeypatch.setattr(sections, "_attention", [*sections._attention, (99, _fails)])
+    ATTENTION_SOURCES.register(failing := AttentionSource(_fails, 99))
     failed = client.get("/attention/rows/").content.decode()
+    ATTENTION_SOURCES.unregister(failing.name)
 
     assert "Nothing is forgotten" in calm
     assert "Could not be read: fails" in failed

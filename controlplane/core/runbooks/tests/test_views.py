@@ -10,8 +10,7 @@ from django.urls import resolve
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import MODEL_BACKEND, person
 from controlplane.core.runbooks import shelf
-from controlplane.core.runbooks import status as standing
-from controlplane.core.runbooks.status import Line
+from controlplane.core.runbooks.status import RUNBOOK_STATUS, RunbookStatus, StatusLine
 
 pytestmark = pytest.mark.django_db
 OURS = re.compile(r'<a href="(/[^"?#]*)[^"]*"')
@@ -61,12 +60,13 @@ def test_nobody_reads_them_without_signing_in(client):
 
 def test_what_apps_say_of_it_stands_above_a_runbook(shown):
     since = db_now()
-    standing.of("redis-down")(lambda now: [Line("Redis <is> away", "bad", "/x/", since)])
+    lines = [StatusLine("Redis <is> away", "bad", "/x/", since)]
+    RUNBOOK_STATUS.register(added := RunbookStatus(lambda now: lines, slug="redis-down"))
     try:
         html = shown("/runbooks/redis-down/")
         other = shown("/runbooks/outbox-backlog/")
     finally:
-        standing._registered.pop("redis-down")
+        RUNBOOK_STATUS.unregister(added.name)
 
     assert "How it is now" in html
     assert "It is not known what is stopped" not in html
