@@ -89,7 +89,7 @@ def lay(known: int, engaged: int) -> int:
     All but one are written past the services, which would take minutes for thousands.
     """
     from controlplane.core.clock import db_now
-    from switches.models import Episode, OnExpiry, Publication, Scope, Switch
+    from switches.models import Episode, OnExpiry, Publication, Switch
 
     now = db_now()
     keys = [key(n) for n in range(known - 1)]
@@ -99,7 +99,7 @@ def lay(known: int, engaged: int) -> int:
             cursor.execute("DELETE FROM switches_episode")
             cursor.execute("DELETE FROM switches_switch")
         Switch.objects.bulk_create(
-            Switch(id=f"feature:{each}", scope=Scope.FEATURE, key=each, registered_at=now)
+            Switch(id=f"feature:{each}", scope="feature", key=each, registered_at=now)
             for each in keys
         )
         Episode.objects.bulk_create(

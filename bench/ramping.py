@@ -135,11 +135,11 @@ def clear() -> None:
 
 
 def _switches(count: int, now: datetime) -> list[Any]:
-    from switches.models import Episode, OnExpiry, Scope, Switch
+    from switches.models import Episode, OnExpiry, Switch
 
     keys = [f"ramping-{n}" for n in range(count)]
     Switch.objects.bulk_create(
-        Switch(id=f"feature:{key}", scope=Scope.FEATURE, key=key, registered_at=now) for key in keys
+        Switch(id=f"feature:{key}", scope="feature", key=key, registered_at=now) for key in keys
     )
     return Episode.objects.bulk_create(
         Episode(

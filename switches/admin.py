@@ -19,13 +19,13 @@ from switches.models import (
     Episode,
     Publication,
     Rule,
-    Scope,
     Switch,
     Trip,
     TripPolicy,
     WeeklyReport,
 )
 from switches.ramps import admin as ramps_admin  # noqa: F401
+from switches.scopes import GLOBAL
 from switches.services.register import DESCRIPTIVE
 
 from .confirmation import ask_again
@@ -125,8 +125,8 @@ class SwitchAdmin(Table):
     @admin.action(description="Release the chosen switches…")
     def release(self, request: HttpRequest, chosen: QuerySet[Switch]) -> HttpResponse | None:
         """Asks for the justification on a page of its own, then releases each by itself."""
-        if chosen.filter(scope=Scope.GLOBAL).exists():
-            ask_again(request, Scope.GLOBAL, db_now(), next_url=request.get_full_path())
+        if chosen.filter(scope=GLOBAL.name).exists():
+            ask_again(request, GLOBAL.name, db_now(), next_url=request.get_full_path())
         given = request.POST.get("justification", "").strip()
         problems = reasons.unreadable(given) if "justification" in request.POST else []
         if "justification" not in request.POST or problems:

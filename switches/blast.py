@@ -13,15 +13,14 @@ from django.db import connection
 
 from controlplane.core.canonical import timestamp
 from controlplane.core.instances.queries import Caller, callers
-from switches.evaluate import GLOBAL_ID, KEY_FIELDS
 from switches.models import Episode
 from switches.rules import guard
 from switches.rules.guard import Refusal
+from switches.scopes import GLOBAL_ID, SCOPES
 
 WITHIN = timedelta(hours=1)
 CALLERS_NAMED = 200
 OVERLAPPING_NAMED = 50
-SCOPE_ORDER = ("global", *KEY_FIELDS.values())
 TOKEN = "token:"  # noqa: S105 - a caller that gave no name of its own goes by its token's.
 CHECKED_BY = """
     SELECT DISTINCT entry.key FROM core_instance, jsonb_each(checks) AS entry
@@ -102,11 +101,12 @@ def blast(switch_id: str, now: datetime) -> Blast:
 
 def wider(switch_id: str, now: datetime) -> list[Overlap]:
     """Engaged switches that are asked before this one and stop the same traffic, or part of it."""
-    rank = SCOPE_ORDER.index(switch_id.partition(":")[0])
+    order = {scope: place for place, scope in enumerate(SCOPES.names)}
+    place = order[switch_id.partition(":")[0]]
     return [
         one
         for one in _overlapping(switch_id, now)
-        if SCOPE_ORDER.index(one.id.partition(":")[0]) < rank and one.state == "engaged"
+        if order.get(one.id.partition(":")[0], place) < place and one.state == "engaged"
     ]
 
 

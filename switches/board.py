@@ -7,7 +7,8 @@ from typing import Any
 from django.db.models import Case, F, IntegerField, Q, QuerySet, Value, When
 
 from controlplane.core.actors import Person
-from switches.models import Episode, Scope, State, Switch
+from switches.models import Episode, State, Switch
+from switches.scopes import GLOBAL, SCOPES
 from switches.services import register as services
 from switches.services.undo import UNDO_WITHIN
 
@@ -49,7 +50,7 @@ def wanted(given: Any) -> Wanted:
     state, scope, page = given.get("state", ""), given.get("scope", ""), given.get("page", "")
     return Wanted(
         state=state if state in CONDITIONS else "",
-        scope=scope if scope in Scope.values else "",
+        scope=scope if scope in SCOPES else "",
         q=given.get("q", "").replace("\x00", "").strip()[:200],
         page=int(page) if page.isascii() and page.isdigit() and 0 < int(page) < 10_000 else 1,
     )
@@ -116,7 +117,7 @@ def _narrowed(asked: Wanted) -> QuerySet[Switch]:
 
 def _ordered(switches: QuerySet[Switch]) -> QuerySet[Switch]:
     urgency = Case(
-        When(scope=Scope.GLOBAL, open_episode__isnull=False, then=Value(0)),
+        When(scope=GLOBAL.name, open_episode__isnull=False, then=Value(0)),
         When(open_episode__overdue_at__isnull=False, then=Value(1)),
         When(open_episode__isnull=False, then=Value(2)),
         default=Value(3),

@@ -6,13 +6,12 @@ from django.http import HttpRequest
 from rest_framework.request import Request
 
 from controlplane.core.http.confirmation import require_fresh
-
-from .models import Scope
+from switches.scopes import GLOBAL
 
 
 def ask_again(
     request: HttpRequest | Request, scope: str, now: datetime, *, next_url: str = ""
 ) -> None:
     """Raise :class:`ConfirmFirst` for the global switch, unless the person has just shown it."""
-    if scope == Scope.GLOBAL:
+    if scope == GLOBAL.name:
         require_fresh(request, now, next_url=next_url)

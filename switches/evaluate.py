@@ -4,19 +4,15 @@ Global before segment before feature before experiment, and within a scope in th
 first switch that blocks decides, and is named with its reason.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from controlplane.core.errors import InvalidInput
 from switches.bucketing import Draw, admits
-from switches.keys import KEY
+from switches.scopes import GLOBAL_ID, KEY, question_fields
 from switches.snapshot import Entry
-
-GLOBAL_ID = "global:all"
-KEY_FIELDS = {"segments": "segment", "features": "feature", "experiments": "experiment"}
-"""The fields that name keys, in decision order, each with the scope of its switches."""
 
 EXPIRY_GRACE = timedelta(seconds=5)
 
@@ -34,23 +30,20 @@ class Ending(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a caller is about to do: the keys it touches, and for whom."""
+    """A call to decide on: the switches that bear on it, in decision order, and for whom it is."""
 
-    segments: tuple[str, ...] = ()
-    features: tuple[str, ...] = ()
-    experiments: tuple[str, ...] = ()
+    switch_ids: tuple[str, ...] = (GLOBAL_ID,)
     targeting_key: str | None = None
 
-    def switch_ids(self) -> Iterator[str]:
-        """The switches that bear on this question, in decision order."""
-        yield GLOBAL_ID
-        yield from self.named_ids()
-
-    def named_ids(self) -> tuple[str, ...]:
-        """The switches that the question names itself, in decision order."""
-        return tuple(
-            f"{scope}:{key}" for field, scope in KEY_FIELDS.items() for key in getattr(self, field)
-        )
+    @classmethod
+    def naming(cls, keys: Mapping[str, Iterable[str]], targeting_key: str | None = None) -> Self:
+        """Return the question about keys by field: `{"segments": ["finance"]}`."""
+        ids = [
+            f"{scope}:{key}"
+            for field, scope in question_fields().items()
+            for key in keys.get(field, ())
+        ]
+        return cls((GLOBAL_ID, *ids), targeting_key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,28 +60,28 @@ def read_question(document: Mapping[str, Any]) -> Question:
 
     A field nobody knows is refused: a misspelt one would otherwise let blocked traffic through.
     """
-    known = (*KEY_FIELDS, "targeting_key")
+    fields = question_fields()
+    known = (*fields, "targeting_key")
     errors = {
         field: [f"Unknown; the fields are {', '.join(known)}."]
         for field in document
         if field not in known
     }
-    for field in KEY_FIELDS:
+    for field in fields:
         if not _are_keys(document.get(field, [])):
             errors[field] = ["Must be a list of keys: 1 to 120 letters, digits, `.`, `_` or `-`."]
     if not isinstance(document.get("targeting_key"), str | None):
         errors["targeting_key"] = ["Must be a string or null."]
     if errors:
         raise InvalidInput(errors)
-    keys = {field: tuple(document.get(field, ())) for field in KEY_FIELDS}
-    return Question(**keys, targeting_key=document.get("targeting_key"))
+    return Question.naming(document, document.get("targeting_key"))
 
 
 def evaluate(
     question: Question, entries: Mapping[str, Entry], *, now: datetime, draw: Draw
 ) -> Decision:
     """Decide by the published `entries`, keyed by switch id; an absent one lets traffic flow."""
-    for switch_id in question.switch_ids():
+    for switch_id in question.switch_ids:
         entry = entries.get(switch_id)
         if entry is not None and _blocks(entry, question.targeting_key, now, draw):
             return Decision(allowed=False, switch=entry.id, reason=entry.reason)

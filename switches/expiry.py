@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from controlplane.core import durations
+from switches.scopes import HOLD, RAMP, RELEASE, SCOPES, default_on_expiry
 
 PERMANENT = "permanent"
 MIN_DURATION = timedelta(seconds=1)
@@ -18,13 +19,7 @@ UNTIL_APPROVED = timedelta(hours=24)
 RECONFIRM_EVERY = timedelta(days=7)
 """How long somebody's word holds that a permanent episode has to stay."""
 
-DEFAULT_ON_EXPIRY: Mapping[str, str] = {
-    "global": "hold",
-    "segment": "hold",
-    "feature": "ramp",
-    "experiment": "ramp",
-}
-ON_EXPIRY = ("hold", "ramp", "release")
+ON_EXPIRY = (HOLD, RAMP, RELEASE)
 
 # RFC 3339; Python's own parser takes a good deal more (week dates, no seconds, no offset).
 _RFC_3339 = re.compile(
@@ -69,7 +64,7 @@ def plan_expiry(
     Raises :class:`FieldErrors` with every field that is wrong.
     """
     errors: dict[str, list[str]] = {}
-    policy = on_expiry or DEFAULT_ON_EXPIRY.get(scope, "hold")
+    policy = on_expiry or default_on_expiry(scope)
     if problem := _policy_problem(scope, policy):
         errors["on_expiry"] = [problem]
     ends = now
@@ -100,12 +95,15 @@ def plan_extension(*, expires_in: str, present: datetime | None, now: datetime) 
 def _policy_problem(scope: str, policy: str) -> str | None:
     if policy not in ON_EXPIRY:
         return f"Must be one of {', '.join(ON_EXPIRY)}; leave it out for the scope's default."
-    if scope == "global" and policy != "hold":
+    found = SCOPES.get(scope)
+    if found is None or policy in found.on_expiry:
+        return None
+    if found.stops_everything:
         return (
-            f"The global switch can't {policy} by itself: releasing it is a decision of two "
+            f"The {scope} switch can't {policy} by itself: releasing it is a decision of two "
             "people. Say hold, or leave it out."
         )
-    return None
+    return f"Of {scope} it must be one of {', '.join(found.on_expiry)}."
 
 
 def _given(text: str | None) -> str | None:

@@ -18,9 +18,8 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.changes import RuleForm
 from controlplane.core.errors import InvalidInput
 from controlplane.core.reasons import MAX_CHARACTERS
-from switches import keys
-from switches.expiry import DEFAULT_ON_EXPIRY
-from switches.models import OnExpiry, Scope
+from switches.models import OnExpiry
+from switches.scopes import GLOBAL, SCOPES, SEGMENT, default_on_expiry, split_id
 
 DAY, WEEK, AT, PERMANENT = "24h", "7d", "at", "permanent"
 HOW_LONG = (DAY, WEEK, AT, PERMANENT)
@@ -80,7 +79,7 @@ class EngageForm(_HowLongForm, _GlassForm):
         "break_glass.reason": "glass_reason",
     }
 
-    scope = forms.ChoiceField(choices=Scope.choices, initial=Scope.SEGMENT)
+    scope = forms.ChoiceField(choices=SCOPES.choices, initial=SEGMENT.name)
     key = forms.CharField(max_length=200, required=False)
     reason = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
     on_expiry = forms.ChoiceField(choices=[("", ""), *OnExpiry.choices], required=False)
@@ -91,10 +90,10 @@ class EngageForm(_HowLongForm, _GlassForm):
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean()
-        if cleaned.get("scope") == Scope.GLOBAL:
-            cleaned["key"] = "all"
+        if cleaned.get("scope") == GLOBAL.name:
+            cleaned["key"] = GLOBAL.only_key
             typed = cleaned.get("confirm", "").strip().casefold()
-            if typed not in {settings.ENVIRONMENT_NAME.casefold(), "global"}:
+            if typed not in {settings.ENVIRONMENT_NAME.casefold(), GLOBAL.name}:
                 self.add_error(
                     "confirm", f"Type {settings.ENVIRONMENT_NAME} or global to stop everything."
                 )
@@ -107,7 +106,7 @@ class EngageForm(_HowLongForm, _GlassForm):
         chosen = how_long == AT
         policy = self.given("on_expiry")
         # The form always sends one; the scope's own is no wish, so a rule may change it to hold.
-        usual = policy == DEFAULT_ON_EXPIRY.get(self.given("scope"))
+        usual = policy == default_on_expiry(self.given("scope"))
         return {
             "scope": self.given("scope"),
             "key": self.given("key").strip(),
@@ -122,13 +121,13 @@ class EngageForm(_HowLongForm, _GlassForm):
 def _split(data: QueryDict) -> QueryDict:
     """A whole id in the field of the key names the scope, too. The old scope's own policy was no
     wish, so the new one's takes its place."""
-    found = keys.split(data.get("key", ""))
+    found = split_id(data.get("key", ""))
     if found is None:
         return data
     scope, key = found
     result = data.copy()
-    if data.get("on_expiry") == DEFAULT_ON_EXPIRY.get(data.get("scope", "")):
-        result["on_expiry"] = DEFAULT_ON_EXPIRY[scope]
+    if data.get("on_expiry") == default_on_expiry(data.get("scope", "")):
+        result["on_expiry"] = default_on_expiry(scope)
     result["scope"], result["key"] = scope, key
     return result
 

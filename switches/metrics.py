@@ -15,7 +15,8 @@ from prometheus_client.samples import Sample
 
 from controlplane.core import metrics
 from controlplane.core.compiled_query import fetch_rows
-from switches.models import Ramp, Scope, Switch
+from switches.models import Ramp, Switch
+from switches.scopes import SCOPES
 
 RELEASED_WITHIN = timedelta(minutes=15)
 """Time for which a released switch keeps its series at 0, so that scrapes see the fall."""
@@ -41,7 +42,7 @@ def engaged(now: datetime) -> Iterator[Metric]:
         "1 while the switch is engaged, 0 while it ramps and for 15 minutes after its release.",
         labels=["scope", "key"],
     )
-    counts = {(str(scope), state): 0 for scope in Scope.values for state in STATES}
+    counts = {(scope, state): 0 for scope in SCOPES.names for state in STATES}
     with connection.cursor() as cursor:
         cursor.execute(_IN_FORCE, {"since": now - RELEASED_WITHIN})
         rows = cursor.fetchall()

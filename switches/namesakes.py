@@ -13,10 +13,9 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.instances import rates
 from controlplane.core.instances.queries import callers
 from switches.blast import WITHIN
-from switches.evaluate import GLOBAL_ID
-from switches.models import Scope, Switch
+from switches.models import Switch
+from switches.scopes import GLOBAL_ID, keyed_scopes
 
-SCOPED = (Scope.SEGMENT, Scope.FEATURE, Scope.EXPERIMENT)
 CHECKS = """
     SELECT entry.key, entry.value::text FROM core_instance, jsonb_each(checks) AS entry
     WHERE checks ?| %(ids)s AND entry.key = ANY(%(ids)s) AND entry.value ->> 'seen' >= %(since)s
@@ -44,7 +43,7 @@ def unchecked(switch_id: str, now: datetime, *, known: bool = False) -> Sequence
     if switch_id == GLOBAL_ID:
         return None if callers(None, now, within=WITHIN, most=1)[1] else []
     key = switch_id.partition(":")[2]
-    ids = [f"{scope.value}:{key}" for scope in SCOPED]
+    ids = [f"{scope.name}:{key}" for scope in keyed_scopes()]
     checks = _checks(ids, now)
     if switch_id in checks:
         return None

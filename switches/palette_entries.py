@@ -1,6 +1,5 @@
 """What switches put into the palette: their pages, engaging, and every switch."""
 
-import re
 from collections.abc import Sequence
 from urllib.parse import urlencode
 
@@ -12,8 +11,8 @@ from controlplane.core.palette import matching
 from controlplane.core.palette.registry import ACTION, FEW, Asked, Command, Entry, commands, things
 
 from .board import row
-from .keys import KEY
-from .models import Ramp, Scope, Switch
+from .models import Ramp, Switch
+from .scopes import GLOBAL_ID, KEY, is_switch_id, keyed_scopes
 
 ENGAGE = "engage"
 VERBS = {
@@ -23,7 +22,6 @@ VERBS = {
 }
 ENDING = "abort"
 UNDO = "undo"
-SCOPED = re.compile(rf"(?P<scope>{'|'.join(Scope.values)}):(?P<key>\S+)")
 EVERYTHING = {"everything", "all", "global", "all traffic"}  # how people call global:all
 VERBATIM = 200.0  # a switch that is named whole stands above everything
 
@@ -86,7 +84,7 @@ def switches(asked: Asked) -> Sequence[Entry]:
     first, _, rest = asked.text.partition(" ")
     verb = VERBS.get(first.casefold(), "") if asked.user.may_operate else ""
     wanted = rest.strip() if verb else asked.text
-    called = "global:all" if wanted.casefold() in EVERYTHING else wanted
+    called = GLOBAL_ID if wanted.casefold() in EVERYTHING else wanted
     entries = [*_verbatim(asked, verb, called)]
     for switch in _like(wanted):
         entries += _of(asked, verb, switch, wanted)
@@ -98,17 +96,13 @@ def switches(asked: Asked) -> Sequence[Entry]:
 
 def _verbatim(asked: Asked, verb: str, wanted: str) -> Sequence[Entry]:
     """A switch that is named by scope and key, known or not; or a key that no switch has yet."""
-    named = SCOPED.fullmatch(wanted)
-    if named and KEY.fullmatch(named["key"]):
-        scope, key = named["scope"], named["key"]
-        if scope == Scope.GLOBAL and key != "all":
-            return []
+    if is_switch_id(wanted):
+        scope, _, key = wanted.partition(":")
         known = Switch.objects.with_open_episode().filter(pk=wanted).first()
         switch = known or Switch(id=wanted, scope=scope, key=key)
         return _of(asked, verb, switch, wanted)
     if verb == ENGAGE and KEY.fullmatch(wanted) and not _like(wanted):
-        scopes = (Scope.SEGMENT, Scope.FEATURE, Scope.EXPERIMENT)
-        return [_engage(f"{scope.value}:{wanted}", 90.0) for scope in scopes]
+        return [_engage(f"{scope.name}:{wanted}", 90.0) for scope in keyed_scopes()]
     return []
 
 

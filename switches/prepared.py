@@ -19,7 +19,8 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.errors import InvalidInput
 from controlplane.core.instances import rates
 from switches.blast import WITHIN
-from switches.models import Episode, Scope, Switch
+from switches.models import Episode, Switch
+from switches.scopes import GLOBAL
 from switches.services.register import find
 
 SHOWN = 6
@@ -57,7 +58,7 @@ def at_hand(asked: Mapping[str, str], now: datetime) -> dict[str, Any]:
         switch = find(scope, key)
     except InvalidInput:
         return {}
-    if scope == Scope.GLOBAL or asked["reason"] or (switch and switch.episode):
+    if scope == GLOBAL.name or asked["reason"] or (switch and switch.episode):
         return {}
     return {"prepared": reasons(f"{scope}:{key}", now)}
 
@@ -67,7 +68,7 @@ def likely(now: datetime) -> Sequence[Likely]:
     undone was a mistake. Never the global switch: that one is asked for by name."""
     stopped = (
         Episode.objects.filter(engaged_at__gte=now - RECENTLY)
-        .exclude(switch__scope=Scope.GLOBAL)
+        .exclude(switch__scope=GLOBAL.name)
         .exclude(ended_how=Episode.End.UNDONE)
     )
     latest = stopped.values("switch_id").annotate(last=Max("engaged_at")).order_by("-last")
@@ -79,7 +80,7 @@ def likely(now: datetime) -> Sequence[Likely]:
     found = [
         Likely(known.get(one) or _unknown(one), reason)
         for one, reason in why.items()
-        if not one.startswith(f"{Scope.GLOBAL.value}:")
+        if not one.startswith(f"{GLOBAL.name}:")
     ]
     return [one for one in found if one.switch.episode is None][:SHOWN]
 

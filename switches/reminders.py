@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from controlplane.core import durations
+from switches.scopes import overdue_severity
 
 DAY = timedelta(hours=24)
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
-
-LOUD_SCOPES = ("global", "segment")
 
 AT_EXPIRY = {
     "hold": "It stays engaged then and is OVERDUE: extend or release it before.",
@@ -67,11 +66,6 @@ def left(ends_at: datetime, now: datetime) -> str:
     return durations.readable(minutes)
 
 
-def severity(scope: str) -> str:
-    """How bad it is that an episode of this scope is past its time."""
-    return "critical" if scope in LOUD_SCOPES else "warning"
-
-
 def reminder_severity(scope: str, notice: timedelta) -> str:
     """A day before there is time; an hour before, somebody has to decide now."""
-    return severity(scope) if notice == HOUR else "warning"
+    return overdue_severity(scope) if notice == HOUR else "warning"

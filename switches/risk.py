@@ -6,7 +6,7 @@ from math import inf
 from controlplane.core.approvals.risk import RiskFacts
 from controlplane.core.instances.models import Instance
 from controlplane.core.instances.queries import callers
-from switches.evaluate import GLOBAL_ID
+from switches.scopes import GLOBAL_ID
 
 WITHIN = timedelta(hours=1)
 

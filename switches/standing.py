@@ -12,8 +12,8 @@ from django.db.models.functions import Coalesce
 from controlplane.core.approvals.models import Approval
 from controlplane.core.compiled_query import fetch_first
 from controlplane.core.jobs.models import Job
-from switches.evaluate import GLOBAL_ID
 from switches.models import Episode, Ramp
+from switches.scopes import GLOBAL_ID
 
 _IS_GLOBAL = Q(switch_id=GLOBAL_ID)
 _IS_BROKEN = Q(broke_glass__isnull=False)

@@ -7,8 +7,9 @@ from typing import Any
 
 from breakers import names
 from breakers.models import Dependency
-from controlplane.core.instances.queries import EVERY_CALL, callers
+from controlplane.core.instances.queries import callers
 from controlplane.core.page_registry import PREVIEW_FIELDS
+from controlplane.core.scopes import everything_id
 
 MAX_SERVICES = 50
 MAX_CALLERS = 50
@@ -20,7 +21,7 @@ WORST_FIRST = ("critical", "high", "medium", "low")
 def of_switch(switch_id: str, now: datetime) -> Mapping[str, Any]:
     """`dependents`: each service that checked the switch within the last hour, with what calls it,
     the most critical first."""
-    found, _ = callers(None if switch_id == EVERY_CALL else switch_id, now, most=None)
+    found, _ = callers(None if switch_id == everything_id() else switch_id, now, most=None)
     checking = {one.service for one in found if not one.id.startswith(TOKEN)}
     services = sorted(one for one in checking if names.is_slug(one))[:MAX_SERVICES]
     calling: dict[str, list[Dependency]] = defaultdict(list)

@@ -1,6 +1,5 @@
 """A dependency's policy, checked and made complete: the document that services are told. Pure."""
 
-import re
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
@@ -21,14 +20,13 @@ from breakers.policies.parameters import (
 from breakers.policies.values import Errors, put
 from controlplane.core import durations
 from controlplane.core.errors import InvalidInput
+from controlplane.core.scopes import is_trippable
 
 __all__ = ["PARAMETERS", "SECTIONS", "checked", "checked_outage", "editable", "hop_text"]
 
 MAX_ROUTES = 200
 ROUTE_FIELDS = ("pattern", "timeout_ms", "reason")
 OUTAGE_ACTIONS = ("trip", "fallback")
-STOPPABLE = re.compile(r"(segment|feature|experiment):[A-Za-z0-9._-]{1,120}", re.ASCII)
-"""What a machine may ask to stop: anything but everything."""
 MAX_FALLBACK_PERIOD = timedelta(days=30)
 """As long as an override may last."""
 OUTAGE_FIELDS = ("action", "switch", "open_share", "for_seconds", "expires_in")
@@ -92,7 +90,7 @@ def checked_outage(value: Any) -> dict[str, Any]:
         ),
     }
     switch = value.get("switch")
-    if action == "trip" and not (isinstance(switch, str) and STOPPABLE.fullmatch(switch)):
+    if action == "trip" and not (isinstance(switch, str) and is_trippable(switch)):
         put(errors, "on_outage.switch", "Name the switch to stop, such as segment:finance.")
     elif action == "fallback" and switch:
         put(errors, "on_outage.switch", "Only trip takes a switch.")

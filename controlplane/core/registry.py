@@ -4,6 +4,7 @@ import functools
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from operator import attrgetter
@@ -23,12 +24,13 @@ class KindRegistry(Mapping[str, T], Generic[T]):
 
     On first use it imports every module or package called `module` (`retention_rules`) in any
     folder of this project's installed apps; each of them calls :meth:`register`. So a new kind is a
-    new file in its owner's folder, and nothing else.
+    new file in its owner's folder, and nothing else. Without a `module` its owner registers on
+    import.
     """
 
     def __init__(
         self,
-        module: str,
+        module: str = "",
         *,
         name: Callable[[T], str] = attrgetter("name"),
         order: Callable[[T], Any] | None = None,
@@ -37,7 +39,7 @@ class KindRegistry(Mapping[str, T], Generic[T]):
         self._name = name
         self._order = order
         self._items: dict[str, T] = {}
-        self._is_discovered = False
+        self._is_discovered = not module
 
     def register(self, *items: T) -> None:
         """Add items; raises :class:`ValueError` if one of their names is taken."""
@@ -51,9 +53,31 @@ class KindRegistry(Mapping[str, T], Generic[T]):
         """Remove items by name; for tests that add a throw-away kind."""
         self._replace_items({name: self._items[name] for name in self._items if name not in names})
 
+    @contextmanager
+    def registered(self, item: T) -> Iterator[T]:
+        """Register an item for the duration of a block; for tests."""
+        self.register(item)
+        try:
+            yield item
+        finally:
+            self.unregister(self._name(item))
+
+    @property
+    def names(self) -> "Names":
+        """The names as a live view: a form or serializer that holds it follows the registry."""
+        return Names(self)
+
+    def choices(self) -> list[tuple[str, str]]:
+        """Return the names as choices of a form field."""
+        return [(name, name) for name in self]
+
     def __getitem__(self, name: str) -> T:
         self._discover()
         return self._items[name]
+
+    def __contains__(self, name: object) -> bool:
+        self._discover()
+        return isinstance(name, str) and name in self._items
 
     def __iter__(self) -> Iterator[str]:
         self._discover()
@@ -113,6 +137,28 @@ class FunctionRegistry(KindRegistry[RegisteredFunction[F]], Generic[F]):
 
     def functions(self) -> list[F]:
         return [item.function for item in self.values()]
+
+
+class Names(Sequence[str]):
+    """The names in a registry, read anew at each use."""
+
+    def __init__(self, registry: KindRegistry[Any]) -> None:
+        self._registry = registry
+
+    def __getitem__(self, index: Any) -> Any:
+        return tuple(self)[index]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._registry
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._registry)
+
+    def __len__(self) -> int:
+        return len(self._registry)
+
+    def __deepcopy__(self, memo: Any) -> "Names":
+        return self  # Serializers copy their fields' arguments.
 
 
 @functools.cache

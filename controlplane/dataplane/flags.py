@@ -15,27 +15,26 @@ import orjson
 from controlplane.dataplane.compression import GzipForm
 from controlplane.dataplane.served_copy import Copy
 from switches.bucketing import BUCKETS, admits
-from switches.evaluate import GLOBAL_ID, KEY_FIELDS, Question, evaluate, lapses_at
+from switches.evaluate import Question, evaluate, lapses_at
+from switches.scopes import GLOBAL_ID, SCOPES
 from switches.snapshot import Entry
 
 STATIC = "STATIC"
 DISABLED = "DISABLED"
 SPLIT = "SPLIT"
 
-_FIELDS = {scope: field for field, scope in KEY_FIELDS.items()}
-
 
 def one(copy: Copy, flag: str, targeting_key: str | None, now: datetime) -> dict[str, Any]:
     """The evaluation of a single flag, by the same decision as everywhere else."""
-    scope, _, key = flag.partition(":")
-    field = _FIELDS.get(scope)
-    keys = {} if field is None else {field: (key,)}
-    question = Question(**keys, targeting_key=targeting_key)
+    name = flag.partition(":")[0]
+    bears = name in SCOPES and not SCOPES[name].stops_everything
+    ids = (GLOBAL_ID, flag) if bears else (GLOBAL_ID,)
+    question = Question(ids, targeting_key)
     decision = evaluate(question, copy.entries, now=now, draw=_nobody)
     version = copy.publication.version
     if decision.switch is not None:
         return _off(flag, copy.entries[decision.switch], version)
-    bearing = (copy.entries.get(switch_id) for switch_id in question.switch_ids())
+    bearing = (copy.entries.get(switch_id) for switch_id in question.switch_ids)
     splits = any(entry is not None and entry.state == "ramping" for entry in bearing)
     return _on(flag, SPLIT if splits else STATIC, version)
 

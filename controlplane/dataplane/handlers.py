@@ -13,7 +13,8 @@ from controlplane.dataplane.names import is_part, service_of
 from controlplane.dataplane.rows import Report
 from controlplane.dataplane.state import State
 from controlplane.dataplane.visitor import Visitor
-from switches.evaluate import GLOBAL_ID, read_question
+from switches.evaluate import read_question
+from switches.scopes import GLOBAL_ID
 
 FLAG_PREFIX = "/ofrep/v1/evaluate/flags/"
 CONFIG_SCOPES = ("breakers:read", "report:write", "switches:read")
@@ -109,7 +110,7 @@ async def check(state: State, call: Call) -> Answer:
     """The decision for the question in the body."""
     question = read_question(answers.object_in(call.body))
     decision, answer = answers.decision(state, call.headers, question)
-    state.ledger.asked(_caller(call), tuple(question.switch_ids()), decision.switch)
+    state.ledger.asked(_caller(call), question.switch_ids, decision.switch)
     return answer
 
 

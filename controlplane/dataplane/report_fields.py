@@ -11,7 +11,7 @@ from controlplane.core.errors import InvalidInput
 from controlplane.core.http.parameters import MAX_NAME_LENGTH, unknown_message
 from controlplane.core.instances.rates import MAX_CALLS
 from controlplane.dataplane.names import TOKEN_PREFIX, is_part
-from switches.keys import PATTERN
+from switches.scopes import is_switch_id
 
 MAX_INTEGER = 2**63 - 1
 MAX_ELEMENTS = 1000
@@ -24,7 +24,6 @@ COUNTERS = ("success", "failure", "timeout", "slow", "rejected", "fallback", "re
 """What a breaker counts."""
 STATES = ("closed", "open", "half_open")
 MODES = ("normal", "forced_open", "forced_closed", "disabled", "metrics_only")
-_SWITCH = re.compile(rf"(?:segment|feature|experiment):{PATTERN}|global:all", re.ASCII)
 _TIME = re.compile(
     r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII
 )
@@ -230,7 +229,7 @@ def _good_of_total(sli: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def _switch(value: Any) -> str:
-    if not isinstance(value, str) or not _SWITCH.fullmatch(value):
+    if not isinstance(value, str) or not is_switch_id(value):
         raise ValueError("Must be a switch's id, such as segment:finance or global:all.")
     return value
 

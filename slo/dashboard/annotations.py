@@ -11,10 +11,10 @@ from django.urls import NoReverseMatch, reverse
 from controlplane.core.instances.exports import load_requested_switches
 from slo.models import Alert, Exclusion, Slo
 from switches.models import Episode, Ramp
+from switches.scopes import GLOBAL_ID
 
 ALERT, EPISODE, RAMP, EXCLUSION = "alert", "episode", "ramp", "exclusion"
 MAX_EACH = 60
-EVERYTHING = "global:all"
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Annotation:
 
 def load_annotations(slo: Slo, since: datetime, until: datetime) -> list[Annotation]:
     """Whatever touches that span, the newest first; of each kind at most `MAX_EACH`."""
-    switches = {EVERYTHING, *_switches_in_actions(slo), *load_requested_switches(slo.service)}
+    switches = {GLOBAL_ID, *_switches_in_actions(slo), *load_requested_switches(slo.service)}
     found = [
         *_alerts(slo, since, until),
         *_episodes(switches, since, until),

@@ -1,12 +1,12 @@
 """Reading where an SLO's counters come from, and what its alerts set off. Pure."""
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from controlplane.core import durations, values
 from controlplane.core.values import Errors, put
 from slo.models.objective import HOLD_RAMPS, PROMETHEUS, PUSH, TRIP
+from switches.scopes import GLOBAL, is_trippable
 
 MAX_URL_LENGTH = 500
 MAX_QUERY_LENGTH = 4000
@@ -15,7 +15,6 @@ ON = ("page", "ticket", "any")
 ON_UNKNOWN = ("nothing", "act")
 USUAL_EXPIRY = "1h"
 MAX_DAYS = 30
-SWITCH = re.compile(r"(segment|feature|experiment):[A-Za-z0-9._-]{1,120}", re.ASCII)
 
 
 def read_source(given: Any, errors: Errors) -> dict[str, Any]:
@@ -74,9 +73,9 @@ def _action(path: str, given: Mapping[str, Any], service: str, errors: Errors) -
 
 def _trip(path: str, given: Mapping[str, Any], service: str, errors: Errors) -> dict[str, Any]:
     switch = given.get("switch")
-    if isinstance(switch, str) and switch.startswith("global:"):
+    if isinstance(switch, str) and switch.startswith(f"{GLOBAL.name}:"):
         put(errors, f"{path}.switch", "The global switch is for people to decide.")
-    elif not (isinstance(switch, str) and SWITCH.fullmatch(switch)):
+    elif not (isinstance(switch, str) and is_trippable(switch)):
         put(errors, f"{path}.switch", "Name the switch to stop, such as experiment:new-planner.")
     return {"switch": switch, "expires_in": _expiry(path, given.get("expires_in"), errors)}
 

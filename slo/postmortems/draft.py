@@ -15,6 +15,7 @@ from slo.arithmetic.minutes import last_ended, minute_of, window_minutes
 from slo.evaluation import budgets
 from slo.models import Alert
 from switches.models import Episode
+from switches.scopes import SCOPES
 
 from . import incident_events
 from .incident_events import IncidentEvent, IncidentEvents
@@ -22,12 +23,6 @@ from .incident_events import IncidentEvent, IncidentEvents
 RESPONSE_TARGETS = {"critical": timedelta(minutes=5), "warning": timedelta(minutes=30)}
 """So soon somebody shall answer; what is only information has until the next working day."""
 SCOPE_QUESTION = "*Everything, one tenant, or one feature?*"
-SCOPES = {
-    "global": ("everything", "everything"),
-    "segment": ("tenant", "tenants"),
-    "feature": ("feature", "features"),
-    "experiment": ("experiment", "experiments"),
-}
 PREVENTION = (
     "| Item | Owner | Due | State |",
     "|---|---|---|---|",
@@ -130,13 +125,13 @@ def _scope(alert: Alert, stopped: Sequence[Episode]) -> str:
     """By what was stopped meanwhile, or what the alert is about; else somebody has to say."""
     ids = dict.fromkeys([alert.subject, *(one.switch_id for one in stopped)])
     pairs = [one.split(":", 1) for one in ids if one.partition(":")[0] in SCOPES]
-    if any(scope == "global" for scope, _ in pairs):
-        return "everything"
     said = []
-    for scope, (one, many) in SCOPES.items():
-        keys = [plain(key) for found, key in pairs if found == scope]
+    for scope in SCOPES.values():
+        keys = [plain(key) for found, key in pairs if found == scope.name]
+        if keys and scope.stops_everything:
+            return scope.noun
         if keys:
-            said.append(f"{one if len(keys) == 1 else many} {', '.join(keys)}")
+            said.append(f"{scope.noun if len(keys) == 1 else scope.plural} {', '.join(keys)}")
     return "; ".join(said) or SCOPE_QUESTION
 
 

@@ -34,7 +34,7 @@ function count(field) {
 
 function name(form) {
   const scope = form.elements.scope;
-  const key = scope.value === "global" ? "all" : form.elements.key.value.trim();
+  const key = scope.selectedOptions[0].dataset.onlyKey ?? form.elements.key.value.trim();
   form.querySelector("[data-verb]").textContent = key ? `Engage ${scope.value}:${key}` : "Engage";
 }
 
@@ -45,22 +45,24 @@ function forgive(input) {
 }
 
 function followScope(form) {
-  const scope = form.elements.scope;
-  if (scope.value === "global") form.elements.on_expiry.value = "hold";
-  else if (!form.dataset.chosen) form.elements.on_expiry.value = scope.selectedOptions[0].dataset.default;
+  const { onlyKey, default: policy } = form.elements.scope.selectedOptions[0].dataset;
+  if (onlyKey || !form.dataset.chosen) form.elements.on_expiry.value = policy;
 }
 
-// A whole id in the field of the key names its scope, too. The global switch only when it is there
-// to the end: its key has no field.
-const WHOLE = /^\s*(?:(global)\s*:\s*all\s*$|(segment|feature|experiment)\s*:\s*(.*)$)/is;
+// A whole id in the field of the key names its scope, too. A scope with one key only when that is
+// typed to its end: it has no field.
+const WHOLE = /^\s*([a-z]+)\s*:\s*(.*)$/is;
 
 function splitKey(form) {
   const { scope, key } = form.elements;
-  const [, everything, own, rest] = WHOLE.exec(key.value) ?? [];
-  if (!everything && !own) return;
-  key.value = everything ? "" : rest.trim();
-  takeScope(form, everything?.toLowerCase() ?? own.toLowerCase());
-  if (everything) form.elements.confirm.focus();
+  const [, name, rest] = WHOLE.exec(key.value) ?? [];
+  const option = [...scope.options].find((each) => each.value === name?.toLowerCase());
+  if (!option) return;
+  const { onlyKey } = option.dataset;
+  if (onlyKey && rest.trim().toLowerCase() !== onlyKey) return;
+  key.value = onlyKey ? "" : rest.trim();
+  takeScope(form, option.value);
+  if (onlyKey) form.elements.confirm.focus();
 }
 
 function takeScope(form, scope) {

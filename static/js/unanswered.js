@@ -5,8 +5,10 @@ const dialog = document.getElementById("dialog");
 const inside = document.getElementById("dialog-body");
 const template = document.getElementById("unanswered-template");
 const PATIENCE = 3_000; // ms; whoever wants to stop something looks at nothing for no longer
-const NAMED = /^\/switches\/(global|segment|feature|experiment)\/([^/]+)\//;
+const NAMED = /^\/switches\/([a-z]+)\/([^/]+)\//;
 const KEY = /^[A-Za-z0-9._-]{1,120}$/;
+// Names of scopes, with the key of those that have only one.
+const SCOPES = new Map(template.dataset.scopes.split(" ").map((each) => each.split(":")));
 let waiting = null; // the request that is to fill the dialog
 let late = 0;
 
@@ -15,20 +17,19 @@ let late = 0;
 function wanted(path) {
   const url = new URL(path, location.origin);
   const typed = inside.querySelector("form[data-engage]")?.elements;
-  const [, scope, key] = NAMED.exec(url.pathname) ?? [];
-  const found = {
-    scope: scope ?? url.searchParams.get("scope") ?? typed?.scope.value,
-    key: key ?? url.searchParams.get("key") ?? typed?.key.value,
-  };
-  return found.scope === "global" || KEY.test(found.key ?? "") ? found : null;
+  const [, named, own] = NAMED.exec(url.pathname) ?? [];
+  const isSwitch = SCOPES.has(named);
+  const scope = (isSwitch ? named : url.searchParams.get("scope")) ?? typed?.scope.value;
+  const key = (isSwitch ? own : url.searchParams.get("key")) ?? typed?.key.value;
+  const onlyKey = SCOPES.get(scope);
+  return onlyKey || KEY.test(key ?? "") ? { scope, key: onlyKey ?? key, isOnly: Boolean(onlyKey) } : null;
 }
 
-function fill(shown, { scope, key }) {
-  const all = scope === "global";
+function fill(shown, { scope, key, isOnly }) {
   const texts = {
-    name: all ? "global:all" : `${scope}:${key}`,
-    option: all ? "--global" : `--${scope} ${key}`,
-    forced: all ? "global" : `${scope}:${key}`,
+    name: `${scope}:${key}`,
+    option: isOnly ? `--${scope}` : `--${scope} ${key}`,
+    forced: isOnly ? scope : `${scope}:${key}`,
   };
   for (const place of shown.querySelectorAll("[data-fill]")) place.textContent = texts[place.dataset.fill];
 }

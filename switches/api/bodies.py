@@ -3,8 +3,9 @@
 from rest_framework import serializers
 
 from controlplane.core.http.fields import Filters, MutationBody, Text
-from switches.models import OnExpiry, Scope, State
+from switches.models import OnExpiry, State
 from switches.rules.glass import TWO_PERSON
+from switches.scopes import SCOPES
 from switches.services.release import MODES
 
 
@@ -64,7 +65,7 @@ class DescribeBody(MutationBody):
 
 
 class SwitchFilters(Filters):
-    scope = serializers.ChoiceField(Scope.values, required=False)
+    scope = serializers.ChoiceField(SCOPES.names, required=False)
     state = serializers.ChoiceField(State.values, required=False)
     overdue = serializers.BooleanField(required=False)
     q = serializers.CharField(

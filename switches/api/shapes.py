@@ -7,18 +7,18 @@ from rest_framework import serializers
 
 from controlplane.core.approvals.api import ApprovalShape
 from controlplane.core.audit.api import ActorShape
-from switches.keys import PATTERN
-from switches.models import Episode, OnExpiry, Scope, State, Switch
+from switches.models import Episode, OnExpiry, State, Switch
 from switches.ramps.shapes import RampShape
 from switches.resources import episode_resource
+from switches.scopes import KEY_PATTERN, SCOPES, question_fields
 
 ONE_SWITCH = (
-    OpenApiParameter("scope", str, OpenApiParameter.PATH, enum=Scope.values),
+    OpenApiParameter("scope", str, OpenApiParameter.PATH, enum=SCOPES.names),
     OpenApiParameter(
         "key",
         str,
         OpenApiParameter.PATH,
-        pattern=f"^{PATTERN}$",
+        pattern=f"^{KEY_PATTERN}$",
         description="Any key may be engaged without being registered first. Of global it is `all`.",
     ),
 )
@@ -54,7 +54,7 @@ class EffectShape(serializers.Serializer[Any]):
 
 class SwitchShape(serializers.Serializer[Switch]):
     id = serializers.CharField()
-    scope = serializers.ChoiceField(Scope.values)
+    scope = serializers.ChoiceField(SCOPES.names)
     key = serializers.CharField()
     state = serializers.ChoiceField(State.values)
     allow_percent = serializers.FloatField(min_value=0, max_value=100)
@@ -200,7 +200,7 @@ class EpisodeShape(serializers.Serializer[Episode]):
 
 class SnapshotEntryShape(serializers.Serializer[Any]):
     id = serializers.CharField()
-    scope = serializers.ChoiceField(Scope.values)
+    scope = serializers.ChoiceField(SCOPES.names)
     key = serializers.CharField()
     state = serializers.ChoiceField([State.ENGAGED.value, State.RAMPING.value])
     allow_percent = serializers.FloatField()
@@ -223,10 +223,12 @@ class SnapshotShape(serializers.Serializer[Any]):
 class QuestionShape(serializers.Serializer[Any]):
     """What a caller is about to do; `switches.evaluate.read_question` reads it."""
 
-    segments = serializers.ListField(child=serializers.CharField(), required=False)
-    features = serializers.ListField(child=serializers.CharField(), required=False)
-    experiments = serializers.ListField(child=serializers.CharField(), required=False)
-    targeting_key = serializers.CharField(required=False, allow_null=True)
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        keys = {
+            field: serializers.ListField(child=serializers.CharField(), required=False)
+            for field in question_fields()
+        }
+        return {**keys, "targeting_key": serializers.CharField(required=False, allow_null=True)}
 
 
 class DecisionShape(serializers.Serializer[Any]):

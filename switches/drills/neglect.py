@@ -5,7 +5,8 @@ from datetime import datetime, timedelta
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from switches.drills import live
-from switches.models import Drill, Scope, Switch
+from switches.models import Drill, Switch
+from switches.scopes import GLOBAL
 
 PROVEN_FOR = timedelta(days=90)
 """A switch is proven for this long; then whatever it stops may have changed too much."""
@@ -13,7 +14,7 @@ PROVEN_FOR = timedelta(days=90)
 
 def can_be_drilled() -> QuerySet[Switch]:
     """All but the global one, which is not drilled."""
-    return Switch.objects.exclude(scope=Scope.GLOBAL)
+    return Switch.objects.exclude(scope=GLOBAL.name)
 
 
 def never_proven() -> QuerySet[Switch]:
@@ -28,7 +29,7 @@ def unproven(now: datetime) -> QuerySet[Switch]:
 
 def is_unproven(switch: Switch, now: datetime) -> bool:
     """As :func:`unproven`, of one switch."""
-    if switch.scope == Scope.GLOBAL:
+    if switch.scope == GLOBAL.name:
         return False
     return switch.last_proven_at is None or switch.last_proven_at < now - PROVEN_FOR
 

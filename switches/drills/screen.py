@@ -8,7 +8,8 @@ from typing import Any
 from controlplane.core.jobs.models import Job
 from switches.drills import live, moves, neglect
 from switches.drills.resources import step_state
-from switches.models import Drill, DrillMark, DrillSchedule, Scope, Switch
+from switches.models import Drill, DrillMark, DrillSchedule, Switch
+from switches.scopes import GLOBAL
 
 STEPS = {
     "look": "Look who is there",
@@ -59,7 +60,7 @@ def of_switch(switch: Switch, now: datetime) -> dict[str, Any]:
         "drill": last if last and last.outcome == "running" else None,
         "last_drill": last if last and last.outcome != "running" else None,
         "drill_schedule": DrillSchedule.objects.filter(switch_id=switch.pk).first(),
-        "drill_possible": switch.scope != Scope.GLOBAL,
+        "drill_possible": switch.scope != GLOBAL.name,
         "drill_marked": DrillMark.objects.exists(),
         "unproven": neglect.is_unproven(switch, now),
     }

@@ -15,7 +15,8 @@ from controlplane.core.roles import POWERS_OF, Power
 from switches import publication
 from switches.drills import live, moves, patterns
 from switches.drills.job import planned, stopped
-from switches.models import Drill, DrillMark, DrillSchedule, Publication, Scope, Switch
+from switches.models import Drill, DrillMark, DrillSchedule, Publication, Switch
+from switches.scopes import GLOBAL, conjoined, question_fields
 from switches.services.register import identify, lock, register_and_lock
 
 ADVICE = "Say what it is for, for example “before the sale weekend”."
@@ -65,10 +66,9 @@ def check(scope: str, key: str, mode: str, reason: str) -> None:
     """Raises :class:`InvalidInput` for what can't be drilled."""
     identify(scope, key)
     errors: dict[str, list[str]] = {}
-    if scope == Scope.GLOBAL:
-        errors["switch"] = [
-            "The global switch is not drilled: rehearse segments, features and experiments."
-        ]
+    if scope == GLOBAL.name:
+        others = conjoined(list(question_fields()))
+        errors["switch"] = [f"The global switch is not drilled: rehearse {others}."]
     if mode not in live.MODES:
         errors["mode"] = [f"Must be one of {', '.join(live.MODES)}."]
     if problems := reasons.unreadable(reason, called="reason", advice=ADVICE):

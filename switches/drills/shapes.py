@@ -8,12 +8,12 @@ from rest_framework import serializers
 from controlplane.core.http.fields import Filters, MutationBody, Text
 from controlplane.core.jobs.models import Job, JobStep
 from switches.drills import live, reach, resources
-from switches.keys import PATTERN
-from switches.models import Drill, DrillMark, DrillSchedule, Scope
+from switches.models import Drill, DrillMark, DrillSchedule
+from switches.scopes import KEY_PATTERN, SCOPES
 
 ONE_SCHEDULE = (
-    OpenApiParameter("scope", str, OpenApiParameter.PATH, enum=Scope.values),
-    OpenApiParameter("key", str, OpenApiParameter.PATH, pattern=f"^{PATTERN}$"),
+    OpenApiParameter("scope", str, OpenApiParameter.PATH, enum=SCOPES.names),
+    OpenApiParameter("key", str, OpenApiParameter.PATH, pattern=f"^{KEY_PATTERN}$"),
 )
 
 

@@ -7,14 +7,7 @@ from django.db import models
 from django.db.models import F, FilteredRelation, Q
 from django.db.models.functions import Concat
 
-from switches.keys import PATTERN
-
-
-class Scope(models.TextChoices):
-    GLOBAL = "global"
-    SEGMENT = "segment"
-    FEATURE = "feature"
-    EXPERIMENT = "experiment"
+from controlplane.core.scopes import KEY_PATTERN, MAX_NAME_LENGTH
 
 
 class State(models.TextChoices):
@@ -90,7 +83,7 @@ class Switch(models.Model):
     """
 
     id = models.CharField(primary_key=True, max_length=131, db_collation="C")
-    scope = models.CharField(max_length=10, choices=Scope.choices)
+    scope = models.CharField(max_length=MAX_NAME_LENGTH)
     key = models.CharField(max_length=120, db_collation="C")
     owner = models.CharField(max_length=120, blank=True)
     description = models.TextField(blank=True)
@@ -110,8 +103,13 @@ class Switch(models.Model):
                 condition=Q(id=Concat("scope", models.Value(":"), "key")),
                 name="switch_id_is_scope_and_key",
             ),
-            models.CheckConstraint(condition=Q(scope__in=Scope.values), name="switch_scope_known"),
-            models.CheckConstraint(condition=Q(key__regex=f"^{PATTERN}$"), name="switch_key_plain"),
+            models.CheckConstraint(
+                condition=Q(scope__regex=f"^[a-z]{{1,{MAX_NAME_LENGTH}}}$"),
+                name="switch_scope_plain",
+            ),
+            models.CheckConstraint(
+                condition=Q(key__regex=f"^{KEY_PATTERN}$"), name="switch_key_plain"
+            ),
             models.CheckConstraint(
                 condition=~Q(scope="global") | Q(key="all"), name="switch_global_is_all"
             ),

@@ -12,8 +12,8 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.errors import Conflict
 from controlplane.core.gates.questions import FAIL, PASS, WAITING, Answer
 from switches import publication, risk
-from switches.evaluate import GLOBAL_ID
 from switches.models import Ramp
+from switches.scopes import GLOBAL_ID
 
 from . import descriptions, live_ramps
 

@@ -9,15 +9,14 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from switches.keys import PATTERN
+from switches.scopes import GLOBAL_ID, KEY_PATTERN, SCOPES
 
 AT_MOST, EXCLUSIVE, AT_LEAST_ONE, PROTECTED = "at_most", "exclusive", "at_least_one", "protected"
 KINDS = (AT_MOST, EXCLUSIVE, AT_LEAST_ONE, PROTECTED)
-GLOBAL_ID = "global:all"
 EVERYTHING = "*"
 NAMED = 5  # Switches a sentence lists by name.
 
-_PATTERN = re.compile(rf"(?:segment|feature|experiment):{PATTERN.replace('[', '[*')}")
+_KEY_PATTERN = re.compile(KEY_PATTERN.replace("[", "[*"))
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,11 @@ class Refusal:
 
 def is_pattern(text: str) -> bool:
     """Whether this may stand in a rule: `segment:*`, `feature:checkout-*`, `global:all`, `*`."""
-    return text in {EVERYTHING, GLOBAL_ID} or _PATTERN.fullmatch(text) is not None
+    if text in {EVERYTHING, GLOBAL_ID}:
+        return True
+    scope, _, key = text.partition(":")
+    found = SCOPES.get(scope)
+    return bool(found and not found.stops_everything and _KEY_PATTERN.fullmatch(key))
 
 
 def covers(rule: SafetyRule, switch_id: str) -> bool:

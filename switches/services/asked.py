@@ -14,11 +14,11 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.errors import Conflict
 from controlplane.core.jobs.models import Job
 from switches import publication, risk
-from switches.evaluate import GLOBAL_ID
-from switches.models import Episode, Publication, Ramp, Scope, Switch
+from switches.models import Episode, Publication, Ramp, Switch
 from switches.ramps import creation, descriptions, live_ramps
 from switches.ramps import plan as plans
 from switches.rules import glass, guard
+from switches.scopes import GLOBAL, GLOBAL_ID
 from switches.services import changes
 
 HASTY = f"less than {plans.MIN_EARLY_SECONDS} s at {plans.MAX_EARLY_PERCENT} % or less"
@@ -62,7 +62,7 @@ def ask(wish: Wish, actor: Actor, now: datetime) -> Approval:
             **({} if wish.steps is None else {"plan": wish.steps}),
         },
         reason=wish.justification,
-        risk="critical" if switch.scope == Scope.GLOBAL else "high",
+        risk="critical" if switch.scope == GLOBAL.name else "high",
         facts=risk.facts(switch.pk, now),
         actor=actor,
         now=now,

@@ -9,10 +9,11 @@ from django.db.models.expressions import Combinable
 
 from controlplane.core.actors import system
 from controlplane.core.message_templates import severity_of
-from switches import facts, publication, reminders
+from switches import facts, publication
 from switches.models import Episode, OnExpiry, Ramp, State, Switch
 from switches.ramps import creation, live_ramps
 from switches.rules import guard, judge
+from switches.scopes import overdue_severity
 from switches.services import changes, digests, overdue, turns
 from switches.services.digests import RAMPS, RELEASED
 from switches.services.overdue import OVERDUE
@@ -79,7 +80,7 @@ def _single(episode: Episode, forecast: Mapping[int, str]) -> tuple[str, str]:
     event = forecast.get(episode.pk)
     if event is not None:
         return event, severity_of(event)
-    return OVERDUE, reminders.severity(digests.scope_of(episode))
+    return OVERDUE, overdue_severity(digests.scope_of(episode))
 
 
 @transaction.atomic
@@ -148,6 +149,6 @@ def _hold(switch: Switch, episode: Episode, why: str, now: datetime, to: list[st
         now,
         before=before,
         reason=why,
-        severity=reminders.severity(switch.scope) if to is None else "info",
+        severity=overdue_severity(switch.scope) if to is None else "info",
         to=to,
     )

@@ -4,8 +4,9 @@ from datetime import datetime
 
 from controlplane.core.actors import Actor
 from controlplane.core.escalation import services as escalation
-from switches import facts, reminders
+from switches import facts
 from switches.models import Episode, Switch
+from switches.scopes import overdue_severity
 from switches.services import changes
 
 OVERDUE = "episode.overdue"
@@ -19,7 +20,7 @@ def mark(switch: Switch, episode: Episode, why: str, actor: Actor, now: datetime
     escalation.open_escalation(
         subject=changes.subject(episode),
         event=OVERDUE,
-        severity=reminders.severity(switch.scope),
+        severity=overdue_severity(switch.scope),
         scope=switch.scope,
         facts=facts.message(switch, episode, actor, said=why),
         now=now,

@@ -13,10 +13,10 @@ from controlplane.core.approvals.models import Approval
 from controlplane.core.errors import Conflict
 from controlplane.core.escalation import services as escalation
 from switches import facts, publication, risk
-from switches.evaluate import GLOBAL_ID
 from switches.expiry import RECONFIRM_EVERY
 from switches.models import Episode, State, Switch
 from switches.rules import glass
+from switches.scopes import GLOBAL_ID
 from switches.services import changes
 
 

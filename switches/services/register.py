@@ -12,8 +12,8 @@ from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.live.notes import changed
 from switches import publication
-from switches.keys import KEY
-from switches.models import Episode, Publication, Scope, Switch
+from switches.models import Episode, Publication, Switch
+from switches.scopes import GLOBAL, KEY, SCOPES
 from switches.services import changes
 
 DESCRIPTIVE = {"owner": 120, "description": 4000, "runbook_url": 200}
@@ -21,13 +21,13 @@ DESCRIPTIVE = {"owner": 120, "description": 4000, "runbook_url": 200}
 
 def identify(scope: str, key: str) -> str:
     """`segment`, `finance` → `segment:finance`; raises :class:`InvalidInput`."""
-    if scope not in Scope.values:
-        raise InvalidInput({"scope": [f"Must be one of {', '.join(Scope.values)}, not {scope!r}."]})
+    if scope not in SCOPES:
+        raise InvalidInput({"scope": [f"Must be one of {', '.join(SCOPES.names)}, not {scope!r}."]})
     if not KEY.fullmatch(key):
         raise InvalidInput(
             {"key": ["A key is 1 to 120 of A-Z, a-z, 0-9 and the signs . _ - without its scope."]}
         )
-    if scope == Scope.GLOBAL and key != "all":
+    if scope == GLOBAL.name and key != GLOBAL.only_key:
         raise InvalidInput({"key": ["The global switch is global:all; it has no other key."]})
     return f"{scope}:{key}"
 

@@ -16,12 +16,13 @@ from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from controlplane.core.jobs.models import Job
 from controlplane.core.roles import Power, Role
 from switches import publication
-from switches.models import Publication, Ramp, Scope, Switch
+from switches.models import Publication, Ramp, Switch
 from switches.ramps import creation, live_ramps
 from switches.ramps import plan as plans
 from switches.rules import glass, guard
 from switches.rules.glass import TWO_PERSON, Glass
 from switches.rules.judge import Refusal
+from switches.scopes import GLOBAL, approves_immediate_release
 from switches.services import asked
 from switches.services.asked import Wish
 from switches.services.register import engaged, identify
@@ -95,9 +96,9 @@ def needs_second_person(switch: Switch, *, at_once: bool) -> bool:
     Always for the global switch; for a segment or a protected switch if all traffic is to flow at
     once, or by a hasty plan (:func:`switches.ramps.plan.is_hasty`).
     """
-    if switch.scope == Scope.GLOBAL:
+    if switch.scope == GLOBAL.name:
         return True
-    return at_once and (switch.scope == Scope.SEGMENT or guard.is_protected(switch.pk))
+    return at_once and (approves_immediate_release(switch.scope) or guard.is_protected(switch.pk))
 
 
 def _checked(

@@ -10,7 +10,7 @@ from django.utils.safestring import SafeString
 
 from controlplane.core.templatetags.screen import icon
 from switches.blast import Blast
-from switches.models import Scope
+from switches.scopes import SCOPES, conjoined
 
 register = template.Library()
 
@@ -89,9 +89,29 @@ def milliseconds(duration: int) -> str:
 def switch_url(target: str) -> str:
     """The page of what an approval or an audit row is about, if it is a switch."""
     scope, _, key = target.partition(":")
-    if scope not in Scope.values or not key or "/" in key:
+    if scope not in SCOPES or not key or "/" in key:
         return ""
     return reverse("switch_page", args=[scope, key])
+
+
+@register.filter
+def question_field(scope: str) -> str:
+    """Return the field of a question that names keys of this scope: `segments`."""
+    return SCOPES[scope].question_field
+
+
+@register.simple_tag
+def scope_names() -> str:
+    """Return `global, segment, feature and experiment`."""
+    return conjoined(SCOPES.names)
+
+
+@register.simple_tag
+def scope_keys() -> str:
+    """Return the scopes for scripts: `global:all segment feature`, the only key behind a colon."""
+    return " ".join(
+        scope.name + (f":{scope.only_key}" * bool(scope.only_key)) for scope in SCOPES.values()
+    )
 
 
 def _with_tokens(blast: Blast, of_services: str) -> str:

@@ -10,7 +10,7 @@ from controlplane.core.attention import services
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import browser_of, person, with_token
 from controlplane.core.page_registry import ATTENTION_SOURCES
-from switches.models import Episode, OnExpiry, Scope, Switch
+from switches.models import Episode, OnExpiry, Switch
 
 pytestmark = pytest.mark.django_db
 MAX_STATEMENTS = 18
@@ -22,8 +22,7 @@ def busy():
     now = db_now()
     names = [f"payments.switch-{number}" for number in range(1000)]
     Switch.objects.bulk_create(
-        Switch(id=f"feature:{name}", scope=Scope.FEATURE, key=name, registered_at=now)
-        for name in names
+        Switch(id=f"feature:{name}", scope="feature", key=name, registered_at=now) for name in names
     )
     Episode.objects.bulk_create(episode(number, name, now) for number, name in enumerate(names))
     return now

@@ -11,10 +11,12 @@ from switches.evaluate import Decision, Question, evaluate
 from switches.snapshot import Entry
 
 NOW = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
-EVERYTHING = Question(
-    segments=("finance", "retail"),
-    features=("export", "search"),
-    experiments=("blue", "green"),
+EVERYTHING = Question.naming(
+    {
+        "segments": ["finance", "retail"],
+        "features": ["export", "search"],
+        "experiments": ["blue", "green"],
+    },
     targeting_key="u1",
 )
 DECISION_ORDER = [
@@ -77,7 +79,7 @@ def test_global_switch_blocks_a_question_about_nothing() -> None:
 
 
 def test_ramping_switch_lets_its_share_through_and_blocks_the_rest() -> None:
-    question = Question(features=("export",), targeting_key="u1")
+    question = Question.naming({"features": ["export"]}, "u1")
     out = entry("feature:export", allow_percent="10.94", salt=SALT_OF_1094)
     into = entry("feature:export", allow_percent="10.95", salt=SALT_OF_1094)
     assert decide(question, out).switch == "feature:export"
@@ -90,7 +92,7 @@ def test_call_inside_the_share_still_meets_the_switches_after_it() -> None:
 
 
 def test_ramping_switch_without_a_key_is_decided_by_the_draw() -> None:
-    question = Question(segments=("finance",))
+    question = Question.naming({"segments": ["finance"]})
     ramping = entry("segment:finance", allow_percent="5")
     assert decide(question, ramping, draw=499).allowed
     assert not decide(question, ramping, draw=500).allowed

@@ -71,7 +71,7 @@ def test_entry_counts_as_what_the_vector_says(vector: dict[str, Any]) -> None:
     more = {"salt": "s", "reason": "why", "engaged_at": "2026-01-01T00:00:00.000000Z"}
     entry = entry_of({**known, **more, **vector["entry"]})
     now = datetime.fromisoformat(vector["server_time"])
-    question = Question(segments=("finance",))
+    question = Question.naming({"segments": ["finance"]})
 
     def is_let_through(draw: int) -> bool:
         return evaluate(question, {entry.id: entry}, now=now, draw=lambda: draw).allowed

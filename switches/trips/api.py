@@ -14,8 +14,8 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.http.openapi import BY_SESSION
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from switches.api.register import resource
-from switches.keys import PATTERN
 from switches.models import Trip
+from switches.scopes import EXPERIMENT, KEY_PATTERN
 from switches.services.register import identify
 from switches.trips import history, services, settle, srm, table
 from switches.trips.bodies import (
@@ -53,7 +53,9 @@ class TripView(ApiView):
 
 
 class ArmsView(ApiView):
-    path_parameters = (OpenApiParameter("key", str, OpenApiParameter.PATH, pattern=f"^{PATTERN}$"),)
+    path_parameters = (
+        OpenApiParameter("key", str, OpenApiParameter.PATH, pattern=f"^{KEY_PATTERN}$"),
+    )
     write_scope = "switches:trip"
 
     @extend_schema(request=ArmsBody, responses=ArmsShape)
@@ -61,7 +63,7 @@ class ArmsView(ApiView):
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, key: str) -> Done:
         """Test how many each arm got against its share (chi-square); a mismatch trips the
         experiment, by policy. Counts are totals since the experiment began."""
-        switch = identify("experiment", key)
+        switch = identify(EXPERIMENT.name, key)
         arms: list[srm.Arm] = body["arms"]
         verdict = srm.judge(arms, body.get("alpha", srm.ALPHA))
         numbers = _numbers(arms, verdict)

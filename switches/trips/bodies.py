@@ -8,7 +8,8 @@ from rest_framework import serializers
 
 from controlplane.core.http.fields import Body, Filters, MutationBody, Text
 from switches.api.shapes import SwitchShape
-from switches.models import Scope, Trip, TripPolicy
+from switches.models import Trip, TripPolicy
+from switches.scopes import SCOPES
 from switches.trips import srm, words
 
 MAX_ARMS = 100
@@ -177,7 +178,7 @@ class PolicyShape(serializers.Serializer[Any]):
     trigger = serializers.CharField()
     title = serializers.CharField()
     sources = serializers.ListField(child=serializers.CharField())
-    scopes = serializers.ListField(child=serializers.ChoiceField(Scope.values))
+    scopes = serializers.ListField(child=serializers.ChoiceField(SCOPES.names))
     gate = serializers.ChoiceField(TripPolicy.Gate.values)
     response = serializers.CharField()
     budget_per_hour = serializers.IntegerField()

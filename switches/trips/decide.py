@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 
+from switches.scopes import GLOBAL
+
 AUTOMATIC, PERSON = "automatic", "person"
 TRIPPED, DUPLICATE, ENGAGED, ASKED, REFUSED = (
     "tripped",
@@ -18,7 +20,6 @@ TRIPPED, DUPLICATE, ENGAGED, ASKED, REFUSED = (
     "person",
     "refused",
 )
-NEVER_AUTOMATIC = "global"
 _LEFT_OUT = str.maketrans("", "", "-_. \u2010\u2011\u2012\u2013")
 
 # How long each restraint lasts; what stands here is told in `why`.
@@ -224,7 +225,7 @@ def _told_before(history: History) -> Decision | None:
 
 def _for_a_person(switch: str, scope: str, policy: Policy) -> Decision | None:
     """The scope is asked for first: no table makes everything stop by itself."""
-    if scope == NEVER_AUTOMATIC:
+    if scope == GLOBAL.name:
         why = "Stopping everything is never automatic: a person decides."
     elif policy.gate != AUTOMATIC:
         why = f"The policy “{policy.trigger}” leaves this to a person."

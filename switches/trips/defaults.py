@@ -8,8 +8,10 @@ memory leak that waits for somebody is better than a leak of data that nobody is
 from datetime import datetime
 from typing import Any
 
+from switches.scopes import SCOPES
+
 # Rows for people come first: a source that names such a trigger never trips by itself.
-POLICIES: tuple[dict[str, Any], ...] = (
+_POLICIES: tuple[dict[str, Any], ...] = (
     {
         "trigger": "security-incident",
         "title": "Security incident",
@@ -25,7 +27,6 @@ POLICIES: tuple[dict[str, Any], ...] = (
             "*ransomware*",
             "*phishing*",
         ],
-        "scopes": ["global", "segment", "feature", "experiment"],
         "gate": "person",
         "response": "Stop everything at once",
     },
@@ -42,7 +43,6 @@ POLICIES: tuple[dict[str, Any], ...] = (
             "*personal*data*",
             "*gdpr*",
         ],
-        "scopes": ["global", "segment", "feature", "experiment"],
         "gate": "person",
         "response": "Escalate at once",
     },
@@ -56,7 +56,6 @@ POLICIES: tuple[dict[str, Any], ...] = (
             "*compliance*",
             "*governance*",
         ],
-        "scopes": ["global", "segment", "feature", "experiment"],
         "gate": "person",
         "response": "Governance review",
     },
@@ -64,7 +63,6 @@ POLICIES: tuple[dict[str, Any], ...] = (
         "trigger": "srm",
         "title": "Sample ratio mismatch or guardrail of an experiment",
         "sources": ["*"],
-        "scopes": ["experiment"],
         "gate": "automatic",
         "response": "Stop that experiment only",
     },
@@ -72,7 +70,6 @@ POLICIES: tuple[dict[str, Any], ...] = (
         "trigger": "provider-outage",
         "title": "Outage of an external provider",
         "sources": ["*"],
-        "scopes": ["segment", "feature"],
         "gate": "automatic",
         "response": "Stop that segment or feature, or fall back",
     },
@@ -82,7 +79,17 @@ POLICIES: tuple[dict[str, Any], ...] = (
 def install(apps: Any, now: datetime) -> None:
     """Write the rows that are missing; `apps` is Django's registry or a migration's."""
     policy = apps.get_model("switches", "TripPolicy")
-    for position, row in enumerate(POLICIES):
+    for position, row in enumerate(default_policies()):
         policy.objects.get_or_create(
             trigger=row["trigger"], defaults={**row, "position": position, "changed_at": now}
         )
+
+
+def default_policies() -> list[dict[str, Any]]:
+    """Return the first rows: people decide on every scope, machines on those that name the row."""
+    return [{**row, "scopes": _scopes(row)} for row in _POLICIES]
+
+
+def _scopes(row: dict[str, Any]) -> list[str]:
+    by_person = row["gate"] == "person"
+    return [one.name for one in SCOPES.values() if by_person or row["trigger"] in one.trip_triggers]

@@ -6,7 +6,8 @@ from django import forms
 
 from controlplane.core.changes import RuleForm
 from controlplane.core.reasons import MAX_CHARACTERS
-from switches.models import Scope, TripPolicy
+from switches.models import TripPolicy
+from switches.scopes import SCOPES
 
 
 class DismissForm(RuleForm):
@@ -19,7 +20,7 @@ class PolicyForm(RuleForm):
     trigger = forms.CharField(max_length=200, required=False)
     title = forms.CharField(max_length=400, required=False)
     sources = forms.CharField(max_length=4000, required=False)
-    scopes = forms.MultipleChoiceField(choices=Scope.choices, required=False)
+    scopes = forms.MultipleChoiceField(choices=SCOPES.choices, required=False)
     gate = forms.ChoiceField(choices=TripPolicy.Gate.choices, required=False)
     response = forms.CharField(max_length=400, required=False)
     budget_per_hour = forms.IntegerField(required=False)

@@ -17,9 +17,10 @@ from controlplane.core.errors import Conflict, InvalidInput, NotFound
 from controlplane.core.outbox import services as outbox
 from controlplane.core.roles import Power
 from switches import publication
-from switches.models import Scope, TripPolicy
+from switches.models import TripPolicy
+from switches.scopes import GLOBAL, SCOPES
 from switches.trips import history, locks, words
-from switches.trips.decide import AUTOMATIC, NEVER_AUTOMATIC
+from switches.trips.decide import AUTOMATIC
 
 FIELDS = (
     "trigger",
@@ -160,11 +161,11 @@ def _problems(row: Mapping[str, Any]) -> dict[str, str]:
     if row.get("gate") not in TripPolicy.Gate.values:
         found["gate"] = f"Must be one of {', '.join(TripPolicy.Gate.values)}."
     scopes = row.get("scopes")
-    if not isinstance(scopes, list) or not scopes or not all(s in Scope.values for s in scopes):
-        found["scopes"] = f"Must be one or more of {', '.join(Scope.values)}."
+    if not isinstance(scopes, list) or not scopes or not all(s in SCOPES for s in scopes):
+        found["scopes"] = f"Must be one or more of {', '.join(SCOPES.names)}."
     elif len(set(scopes)) < len(scopes):
         found["scopes"] = "Each scope once."
-    elif row.get("gate") == AUTOMATIC and NEVER_AUTOMATIC in scopes:
+    elif row.get("gate") == AUTOMATIC and GLOBAL.name in scopes:
         found["scopes"] = (
             "Stopping everything is never automatic. Leave global out, or let a person decide."
         )

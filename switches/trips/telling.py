@@ -9,7 +9,8 @@ from urllib.parse import quote_plus, urlencode
 from controlplane.core.canonical import timestamp
 from controlplane.core.escalation import services as escalation
 from controlplane.core.outbox import services as outbox
-from switches.models import Scope, Trip
+from switches.models import Trip
+from switches.scopes import SCOPES
 from switches.trips.history import SUBJECT
 
 # outcome → what its event and its audit row are called
@@ -96,7 +97,7 @@ def path(row: Trip) -> str:
 def engage_path(row: Trip) -> str:
     """The engage form with this switch and reason in it; the trips page if it names no switch."""
     scope, _, key = row.switch.partition(":")
-    if scope not in Scope.values:
+    if scope not in SCOPES:
         return "/trips/"
     begin = f"/switches/engage/?{urlencode({'scope': scope, 'key': key})}&reason="
     return f"{begin}{_encoded(row.reason, MAX_LINK_BYTES - len(begin))}"

@@ -15,7 +15,8 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.roles import Power
-from switches.models import Episode, Scope, Trip, TripPolicy
+from switches.models import Episode, Trip, TripPolicy
+from switches.scopes import SCOPES
 from switches.trips import history, settle, table, telling
 from switches.trips.forms import DismissForm, PolicyForm, TripSearch
 
@@ -144,7 +145,7 @@ def _edit(request: PersonRequest, trigger: str, form: PolicyForm) -> HttpRespons
     context = {
         "form": form,
         "trigger": trigger,
-        "scopes": Scope.values,
+        "scopes": SCOPES.names,
         "chosen": form["scopes"].value() or [],
         "gates": TripPolicy.Gate.values,
     }

@@ -9,7 +9,8 @@ from django.views.decorators.http import require_GET
 
 from controlplane.core.browser import PersonRequest, signed_in
 from switches import board, polling
-from switches.models import Scope, Switch
+from switches.models import Switch
+from switches.scopes import SCOPES
 
 
 @signed_in
@@ -57,5 +58,5 @@ def _context(request: PersonRequest, head: int, now: datetime) -> dict[str, Any]
         "rows": found,
         "more": more,
         "known": Switch.objects.count(),
-        "scopes": Scope.values,
+        "scopes": SCOPES.values(),
     }

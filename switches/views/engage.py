@@ -21,18 +21,26 @@ from controlplane.core.jobs.models import Job
 from controlplane.core.page_registry import PREVIEW_FIELDS
 from controlplane.core.reasons import MIN_COLUMNS
 from controlplane.core.rehearsal import rehearsal
-from switches import keys, prepared, services
+from switches import prepared, services
 from switches.blast import blast
 from switches.board import undo_until
 from switches.confirmation import ask_again
-from switches.expiry import DEFAULT_ON_EXPIRY, MAX_DURATION, UNTIL_APPROVED
+from switches.expiry import MAX_DURATION, UNTIL_APPROVED
 from switches.forms import EngageForm
-from switches.models import Ramp, Scope
+from switches.models import Ramp
 from switches.namesakes import unchecked
 from switches.ramps import live_ramps
 from switches.rules import guard
 from switches.rules.errors import SafetyRefused
 from switches.rules.guard import Refusal
+from switches.scopes import (
+    GLOBAL,
+    SCOPES,
+    SEGMENT,
+    default_on_expiry,
+    names_defaulting_to,
+    split_id,
+)
 from switches.services.register import find, identify
 from switches.views.effect import DIALOG, progress
 
@@ -116,7 +124,7 @@ def _hit(scope: str, key: str, now: datetime) -> dict[str, Any]:
     """Who would be hit, and what other apps know of that; nothing while the form does not name a
     switch."""
     try:
-        switch_id = identify(scope, "all" if scope == Scope.GLOBAL else key.strip())
+        switch_id = identify(scope, GLOBAL.only_key if scope == GLOBAL.name else key.strip())
     except InvalidInput:
         return {"blast": None}
     more: dict[str, Any] = {}
@@ -128,7 +136,7 @@ def _hit(scope: str, key: str, now: datetime) -> dict[str, Any]:
 def _ramp(scope: str, key: str) -> Ramp | None:
     """The ramp that engaging would abort; one that only waits for approval lets nothing flow."""
     try:
-        switch_id = identify(scope, "all" if scope == Scope.GLOBAL else key.strip())
+        switch_id = identify(scope, GLOBAL.only_key if scope == GLOBAL.name else key.strip())
     except InvalidInput:
         return None
     ramp = live_ramps.of_switch(switch_id)
@@ -137,15 +145,15 @@ def _ramp(scope: str, key: str) -> Ramp | None:
 
 def _initial(request: PersonRequest) -> dict[str, str]:
     typed = request.GET.get("key", "")
-    scope, key = keys.split(typed) or (request.GET.get("scope", ""), typed)
-    scope = scope if scope in Scope.values else Scope.SEGMENT.value
-    key = "all" if scope == Scope.GLOBAL else key[:120]
+    scope, key = split_id(typed) or (request.GET.get("scope", ""), typed)
+    scope = scope if scope in SCOPES else SEGMENT.name
+    key = GLOBAL.only_key if scope == GLOBAL.name else key[:120]
     return {
         "scope": scope,
         "key": key,
         "reason": request.GET.get("reason", "")[:MAX_REASON_LENGTH],
         "how_long": "24h",
-        "on_expiry": DEFAULT_ON_EXPIRY[scope],
+        "on_expiry": default_on_expiry(scope),
     }
 
 
@@ -161,8 +169,9 @@ def _context(
     return {
         "form": form,
         "now": now,
-        "scopes": Scope.values,
-        "defaults": DEFAULT_ON_EXPIRY,
+        "scopes": SCOPES.values(),
+        "defaulting_to_hold": names_defaulting_to("hold"),
+        "defaulting_to_ramp": names_defaulting_to("ramp"),
         "in_a_day": now + timedelta(days=1),
         "in_a_week": now + timedelta(days=7),
         "latest": now + MAX_DURATION,

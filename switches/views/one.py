@@ -16,8 +16,9 @@ from controlplane.core.errors import InvalidInput
 from switches import board, polling
 from switches.blast import blast
 from switches.drills import screen as drills
-from switches.models import Episode, Scope, Switch
+from switches.models import Episode, Switch
 from switches.ramps import timeline, views
+from switches.scopes import GLOBAL
 from switches.trips.views import of_switch
 from switches.views.effect import progress
 
@@ -48,7 +49,7 @@ def _context(request: PersonRequest, switch: Switch, now: datetime) -> dict[str,
         target=switch.pk, state="pending", expires_at__gt=now
     ).first()
     row = board.row(switch, request.user, now)
-    second = approval is not None or (switch.scope == Scope.GLOBAL and row.episode is not None)
+    second = approval is not None or (switch.scope == GLOBAL.name and row.episode is not None)
     return {
         "now": now,
         "switch": switch,

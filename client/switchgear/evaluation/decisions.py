@@ -10,12 +10,13 @@ from reprlib import Repr
 
 from switchgear.evaluation.bucketing import Draw, bucket
 from switchgear.evaluation.keys import key_text
+from switchgear.evaluation.scopes import GLOBAL_ID, SCOPES
 from switchgear.evaluation.snapshot import Entry, is_key
 
-GLOBAL_ID = "global:all"
 MAX_KEYS = 1000
 """Of one scope in one question."""
 
+_KEYED = tuple((scope.parameter, scope.name) for scope in SCOPES.values() if scope.parameter)
 _SHOWN = Repr()
 _SHOWN.maxstring = _SHOWN.maxother = 100
 
@@ -64,11 +65,7 @@ def question(segment: object = None, feature: object = None, experiments: object
     switch_ids: list[str] = [GLOBAL_ID]
     invalid: list[str] = []
     wrong_types: list[str] = []
-    for name, scope, asked in (
-        ("segment", "segment", segment),
-        ("feature", "feature", feature),
-        ("experiments", "experiment", experiments),
-    ):
+    for (name, scope), asked in zip(_KEYED, (segment, feature, experiments), strict=True):
         if asked is None or (type(asked) is tuple and not asked):
             continue
         try:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from switchgear.evaluation.decisions import Question
 from switchgear.evaluation.keys import KEY_TYPES
-from switchgear.evaluation.snapshot import SCOPES
+from switchgear.evaluation.scopes import ORDER
 
 MAX_COMPLAINTS = 20
 """Log lines of each kind."""
@@ -51,7 +51,7 @@ class Complaints:
         if not released:
             return
         is_all = len(released) == len(stopped)
-        shown = sorted(released, key=lambda each: (SCOPES.index(each.partition(":")[0]), each))
+        shown = sorted(released, key=lambda each: (ORDER[each.partition(":")[0]], each))
         more = len(shown) - MAX_SHOWN
         log.log(
             logging.ERROR if is_all else logging.WARNING,

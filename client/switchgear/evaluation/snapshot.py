@@ -17,9 +17,9 @@ from typing import Any
 
 from switchgear.evaluation.bucketing import BUCKETS
 from switchgear.evaluation.keys import key_text
+from switchgear.evaluation.scopes import GLOBAL_ID, SCOPES
 
 SCHEMA = 1
-SCOPES = ("global", "segment", "feature", "experiment")
 MAX_SWITCHES = 50_000
 MAX_BYTES = 16 * 2**20
 POLL_SECONDS = 5.0
@@ -120,8 +120,9 @@ def is_key(text: object) -> bool:
 
 def is_switch(text: str) -> bool:
     """Whether this is the id of a switch: `segment:finance`, `global:all`."""
-    scope, colon, key = text.partition(":")
-    return bool(colon) and scope in SCOPES and is_key(key) and (scope != "global" or key == "all")
+    name, _, key = text.partition(":")
+    scope = SCOPES.get(name)
+    return scope is not None and is_key(key) and scope.only_key in ("", key)
 
 
 def switch_id(name: str) -> str:
@@ -133,7 +134,7 @@ def switch_id(name: str) -> str:
     text = key_text(name) if isinstance(name, str | Enum) else None
     if text is None:
         raise TypeError(f"a switch is text such as segment:finance, not {type(name).__name__:.100}")
-    found = "global:all" if text == "global" else text
+    found = GLOBAL_ID if text == "global" else text
     if not is_switch(found):
         raise ValueError(f"{text!r:.200} is no switch: use segment:finance, feature:chat or global")
     return found

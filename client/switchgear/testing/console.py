@@ -12,6 +12,7 @@ from typing import Any, Literal
 from switchgear.client import Switchgear
 from switchgear.clock import SystemTime, Time
 from switchgear.evaluation import snapshot
+from switchgear.evaluation.scopes import SCOPES
 from switchgear.evaluation.snapshot import switch_id
 from switchgear.policies import documents
 from switchgear.policies.documents import Mode
@@ -71,7 +72,7 @@ class Console:
         row = self._row(switch)
         row["state"], row["allow_percent"], row["reason"] = "engaged", 0, reason
         row["expires_at"] = self._moment(expires_in)
-        row["on_expiry"] = on_expiry or _usual(row["scope"])
+        row["on_expiry"] = on_expiry or SCOPES[row["scope"]].default_on_expiry
         self._publish(row)
 
     def ramp(self, switch: str, percent: float) -> None:
@@ -163,7 +164,7 @@ class Console:
             "reason": "ramping in a test",
             "engaged_at": self._moment(timedelta()),
             "expires_at": self._moment(DAY),
-            "on_expiry": _usual(scope),
+            "on_expiry": SCOPES[scope].default_on_expiry,
         }
 
     def _publish(self, row: dict[str, Any]) -> None:
@@ -201,7 +202,3 @@ class Console:
 
     def _moment(self, later: timedelta) -> str:
         return (datetime.fromtimestamp(self.time.wall(), UTC) + later).isoformat()
-
-
-def _usual(scope: str) -> OnExpiry:
-    return "hold" if scope in ("global", "segment") else "ramp"

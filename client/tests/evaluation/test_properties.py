@@ -77,7 +77,8 @@ def test_every_question_is_decided_as_the_console_decides_it(
     # Twice: the second answer may be one that was kept.
     ours = [memory.decide(segments, features, experiments, key) for _ in range(2)]
 
-    question = Question(segments, features, experiments, key)
+    keys = {"segments": segments, "features": features, "experiments": experiments}
+    question = Question.naming(keys, key)
     decided = console_says(
         question, {entry.id: entry for entry in stopped}, now=NOW, draw=lambda: drawn
     )

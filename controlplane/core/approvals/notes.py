@@ -9,9 +9,9 @@ from controlplane.core.approvals.risk import Risk
 from controlplane.core.audit import services as audit
 from controlplane.core.canonical import timestamp
 from controlplane.core.outbox import services as outbox
+from controlplane.core.scopes import SCOPES
 from controlplane.core.targets import routing
 from controlplane.core.targets.models import Target
-from controlplane.core.targets.services import SCOPES
 
 PAGE = "/approvals/"
 SEVERITY = {

@@ -16,11 +16,11 @@ import orjson
 from django.db import connection
 
 from controlplane.core.instances import rates
+from controlplane.core.scopes import everything_id
 
 HEARD_WITHIN = timedelta(seconds=30)
 GONE_AFTER = timedelta(minutes=5)
 """Silent for longer than this, an instance is gone: nobody waits for it any more."""
-EVERY_CALL = "global:all"
 """The switch that bears on every call."""
 
 APPLIES = """
@@ -251,14 +251,15 @@ def _callers(switch_id: str | None, now: datetime) -> Iterator[Caller]:
         else:
             cursor.execute(CALLERS, {"switch": switch_id})
         rows = cursor.fetchall()
+    every_call = everything_id()
     for instance, service, checks in rows:
         by_switch: dict[str, rates.Entry] = orjson.loads(checks)
         # Whoever counts every call under the global switch would else count it once more by name.
-        entries = [by_switch[EVERY_CALL]] if EVERY_CALL in by_switch else [*by_switch.values()]
+        entries = [by_switch[every_call]] if every_call in by_switch else [*by_switch.values()]
         yield Caller(
             id=instance,
             service=service,
-            switch=switch_id or EVERY_CALL,
+            switch=switch_id or every_call,
             calls_per_second=sum(rates.per_second(entry, now) for entry in entries),
             blocked_per_second=sum(rates.blocked_per_second(entry, now) for entry in entries),
             last_seen=max(rates.seen(entry) for entry in entries),

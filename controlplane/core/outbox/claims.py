@@ -18,6 +18,7 @@ from controlplane.core.message_templates import MESSAGE_TEMPLATES, events_where
 from controlplane.core.outbox import digests, pacing, superseding
 from controlplane.core.outbox.models import Attempt, OutboxMessage, Pace
 from controlplane.core.outbox.transports import registry
+from controlplane.core.scopes import everything_id
 
 LEASE_SECONDS = 30.0
 MAX_ATTEMPTS = 8
@@ -249,7 +250,7 @@ def _urgent() -> Q:
     In a storm every engagement is critical; urgent messages don't wait behind thousands of them.
     """
     called = events_where(lambda template: template.is_urgent)
-    return Q(event__in=called) | Q(payload__switch__startswith="global:")
+    return Q(event__in=called) | Q(payload__switch=everything_id())
 
 
 def _lease(message: OutboxMessage, now: datetime) -> Claim:

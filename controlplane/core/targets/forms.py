@@ -15,11 +15,11 @@ from controlplane.core.changes import RuleForm
 from controlplane.core.message_templates import MESSAGE_TEMPLATES
 from controlplane.core.outbox.transports import registry
 from controlplane.core.outbox.transports.channel_settings import Field
+from controlplane.core.scopes import SCOPES
 from controlplane.core.targets.fields import MAX_MEMBERS, MAX_STEPS, Asked
 from controlplane.core.targets.models import Target
 from controlplane.core.targets.reach import SEVERITIES
 from controlplane.core.targets.resources import settings_digest
-from controlplane.core.targets.services import SCOPES
 
 BLANK_ROWS = 2
 Choices = list[tuple[str, str]]
@@ -203,7 +203,7 @@ class RouteForm(RuleForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        _choices(self, "scope", [("", "any scope"), *_same(SCOPES)])
+        _choices(self, "scope", [("", "any scope"), *_same(SCOPES.names)])
         _choices(self, "severity", [("", "any severity"), *_same(SEVERITIES)])
         targets = Target.objects.order_by("name")
         _choices(self, "target", [(str(one.pk), one.name) for one in targets])

@@ -17,6 +17,7 @@ from controlplane.core.escalation.models import Escalation
 from controlplane.core.outbox import services as outbox
 from controlplane.core.outbox.transports import registry
 from controlplane.core.roles import Power
+from controlplane.core.scopes import SCOPES
 from controlplane.core.targets import fields, reach, usage
 from controlplane.core.targets.fields import Asked
 from controlplane.core.targets.models import (
@@ -32,7 +33,6 @@ from controlplane.core.targets.resources import (
 )
 
 TARGETS_LOCK = 0x7A56E75  # any number nobody else uses for an advisory lock
-SCOPES = ("global", "segment", "feature", "experiment")
 EVENT_PATTERN = re.compile(r"[a-z0-9_.*?-]{1,64}")
 SEALED_SINCE = "0022_seal_webhook_urls"
 SEALING_DELAY = timedelta(hours=1)
@@ -162,7 +162,7 @@ def add_route(
     if not EVENT_PATTERN.fullmatch(event):
         errors.add("event", "As switch.engaged, switch.* or *: small letters, dots, * and ?.")
     if scope and scope not in SCOPES:
-        errors.add("scope", f"Empty for any, or one of: {', '.join(SCOPES)}.")
+        errors.add("scope", f"Empty for any, or one of: {', '.join(SCOPES.names)}.")
     if severity and severity not in reach.SEVERITIES:
         errors.add("severity", f"Empty for any, or one of: {', '.join(reach.SEVERITIES)}.")
     found = fields.find(target)

@@ -18,12 +18,13 @@ from controlplane.core.jobs.models import JobStep
 from controlplane.core.shell import ShellCommand, shell_actor
 from switches import services
 from switches.effect import Effect, effect_of, effects
-from switches.models import Episode, Ramp, Scope, State, Switch
+from switches.models import Episode, Ramp, State, Switch
 from switches.ramps import actions, descriptions, live_ramps
 from switches.ramps.resources import live_of
 from switches.resources import switch_resource
 from switches.rules import glass, guard
 from switches.rules.errors import SafetyRefused
+from switches.scopes import GLOBAL, GLOBAL_ID, SCOPES, keyed_scopes
 from switches.services.register import find, identify
 from switches.services.release import MODES
 
@@ -51,9 +52,18 @@ class Command(ShellCommand):
             command = commands.add_parser(name, description=SAID_OF.get(name))
             command.add_argument("--json", action="store_true", help="print the API's resource")
             which = command.add_mutually_exclusive_group(required=needs_switch)
-            for scope in ("segment", "feature", "experiment"):
-                which.add_argument(f"--{scope}", metavar="KEY")
-            which.add_argument("--global", action="store_true", dest="global_", help="global:all")
+            for scope in SCOPES.values():
+                option, dest = f"--{scope.name}", f"scope_{scope.name}"
+                if scope.stops_everything:
+                    which.add_argument(
+                        option,
+                        dest=dest,
+                        action="store_const",
+                        const=scope.only_key,
+                        help=GLOBAL_ID,
+                    )
+                else:
+                    which.add_argument(option, dest=dest, metavar="KEY", help=scope.description)
             if name in {"engage", "release", "abort", "extend"}:
                 command.add_argument("--reason", required=True)
             if name in {"engage", "extend"}:
@@ -172,7 +182,7 @@ class Command(ShellCommand):
             self.line(json.dumps(shown))
             return
         self.line(_sentence(switch))
-        for above in Switch.objects.stopped().filter(scope=Scope.GLOBAL).exclude(pk=switch.pk):
+        for above in Switch.objects.stopped().filter(scope=GLOBAL.name).exclude(pk=switch.pk):
             self.line(f"  blocked whatever it says, by {_sentence(above)}")
         if ramp is not None:
             self.line(f"  {_ramping(ramp)}")
@@ -223,13 +233,12 @@ def _naming_the_option() -> Iterator[None]:
 
 
 def _which(options: dict[str, Any], *, required: bool = True) -> tuple[str, str]:
-    if options["global_"]:
-        return Scope.GLOBAL.value, "all"
-    for scope in ("segment", "feature", "experiment"):
-        if options[scope] is not None:
-            return scope, options[scope]
+    for scope in SCOPES.names:
+        if (key := options[f"scope_{scope}"]) is not None:
+            return scope, key
     if required:
-        raise InvalidInput({"switch": ["Name one: --segment K, --feature K, --experiment K."]})
+        named = ", ".join(f"--{scope.name} K" for scope in keyed_scopes())
+        raise InvalidInput({"switch": [f"Name one: {named}."]})
     return "", ""
 
 
@@ -285,7 +294,7 @@ def _steps(ramp: Ramp) -> Iterator[str]:
 
 
 def _abort_of(scope: str, key: str) -> str:
-    which = "--global" if scope == Scope.GLOBAL else f"--{scope} {shlex.quote(key)}"
+    which = "--global" if scope == GLOBAL.name else f"--{scope} {shlex.quote(key)}"
     return f"manage.py killswitch abort {which} --reason …"
 
 

@@ -34,6 +34,7 @@ from switches.ramps import descriptions
 from switches.report.counted_rows import first_rows
 from switches.report.reason_quality import LISTED_FROM, glance, weakness
 from switches.report.words import MAX_ROWS, counted, first, page_of, told_by
+from switches.scopes import SCOPES
 
 MANY_EXTENDS = 3
 READ_AT_ONCE = 2000
@@ -183,15 +184,15 @@ def overdue(_start: datetime, end: datetime, now: datetime) -> ReportSection:
 def active(_start: datetime, end: datetime, now: datetime) -> ReportSection:
     """Everything that stood stopped, by scope in the order of decision, the oldest first."""
     order = Case(
-        *(When(switch__scope=scope, then=Value(n)) for n, scope in enumerate(_BY_SCOPE)),
+        *(When(switch__scope=scope, then=Value(n)) for n, scope in enumerate(SCOPES.names)),
         output_field=IntegerField(),
     )
     episodes, counts = first_rows(
         standing(end, now).order_by(order, "engaged_at", "pk"),
-        **{scope: Q(switch__scope=scope) for scope in _BY_SCOPE},
+        **{scope: Q(switch__scope=scope) for scope in SCOPES.names},
     )
     total = counts["total"]
-    told = ", ".join(f"{counts[scope]:,} {scope}" for scope in _BY_SCOPE if counts[scope])
+    told = ", ".join(f"{counts[scope]:,} {scope}" for scope in SCOPES.names if counts[scope])
     return ReportSection(
         slug="active",
         title="Stopped at the end of the week" if end <= now else "Stopped now",
@@ -243,9 +244,6 @@ def permanent(_start: datetime, end: datetime, now: datetime) -> ReportSection:
         ),
         total=total,
     )
-
-
-_BY_SCOPE = ("global", "segment", "feature", "experiment")
 
 
 def _usual(episode: Episode) -> dict[str, Any]:

@@ -25,9 +25,10 @@ from controlplane.core.actors import label_of
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.canonical import timestamp
 from controlplane.core.page_registry import REPORT_SECTIONS, Chart, ReportRow, ReportSection
-from switches.models import Episode, Scope
+from switches.models import Episode
 from switches.report import weeks
 from switches.report.words import MAX_ROWS, counted, page_of, told_by
+from switches.scopes import SCOPES
 
 Days = Sequence[tuple[date, datetime, datetime]]
 NOTHING = timedelta()
@@ -211,7 +212,7 @@ def _hours(days: Days, now: datetime) -> tuple[Chart, ...]:
     rows = Episode.objects.filter(some).values_list("switch__scope").annotate(**stood).order_by()
     found = {scope: each_day for scope, *each_day in rows}
     charts = []
-    for scope in Scope.values:
+    for scope in SCOPES.names:
         if scope in found:
             hours = [day.total_seconds() / 3600 for day in found[scope]]
             verb = f"{scope} switches engaged"

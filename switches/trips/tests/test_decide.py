@@ -20,10 +20,13 @@ from switches.trips.decide import (
     Standing,
     first_policy,
 )
-from switches.trips.defaults import POLICIES
+from switches.trips.defaults import default_policies
 from switches.trips.tests.asking import NOON, after
 
-TABLE = [Policy(row["trigger"], row["sources"], row["scopes"], row["gate"], 10) for row in POLICIES]
+TABLE = [
+    Policy(row["trigger"], row["sources"], row["scopes"], row["gate"], 10)
+    for row in default_policies()
+]
 AUTOMATIC = Policy("outage", ["*"], ["segment", "feature"], "automatic", 10)
 PERSON = Policy("leak", ["leak*"], ["segment"], "person", 10)
 

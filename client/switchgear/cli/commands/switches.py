@@ -20,10 +20,10 @@ from switchgear.cli.parser import (
 )
 from switchgear.cli.views import switches as views
 from switchgear.cli.words import Clock, Part, cell, flat, moment_of
+from switchgear.evaluation.scopes import GLOBAL_ID
 
 WAIT_SECONDS = 60
 FOR = "24h"
-GLOBAL = "global:all"
 MAX_EPISODES = 50
 _BESIDE = ("approval", "review", "notice")
 ON_EXPIRY = ("hold", "ramp", "release")
@@ -122,13 +122,16 @@ def history(call: Call) -> int:
 
 def _status_of(call: Call, name: str) -> int:
     one = call.console.get(f"{switch_path(name)}/")
-    above = None if name == GLOBAL else call.console.get(f"{switch_path(GLOBAL)}/")
+    above = None if name == GLOBAL_ID else call.console.get(f"{switch_path(GLOBAL_ID)}/")
     blocked = above is not None and above["state"] != "released"
     if not call.show(one):
         showing.switch(call, one)
         if above is not None and blocked:
             call.screen.line(
-                Part("Above it: ", "strong"), Part(GLOBAL, "name"), "  ", flat(views.state(above))
+                Part("Above it: ", "strong"),
+                Part(GLOBAL_ID, "name"),
+                "  ",
+                flat(views.state(above)),
             )
     stopped = blocked or one["state"] != "released"
     return exits.STOPPED if stopped and call.args.exit_code else exits.DONE

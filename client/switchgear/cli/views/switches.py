@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from switchgear.cli.words import Cell, Clock, Part, cell, joined, lines, many, percent
+from switchgear.evaluation.scopes import ORDER
 
 COLUMNS = ("STATE", "*SWITCH, AND WHY", "SINCE", "EXPIRES", "EFFECT")
 HISTORY_COLUMNS = ("ENGAGED", "*WHY, AND WHY NO LONGER", "LASTED", "ENDED")
-SCOPES = ("global", "segment", "feature", "experiment")
 LEVELS = ("good", "warn", "bad", "alarm")
 MAX_NAMED = 5
 
@@ -28,8 +28,7 @@ def state(one: Switch) -> Cell:
 
 def ordered(switches: Sequence[Switch]) -> list[Switch]:
     """As decisions are made: global first."""
-    ranks = {scope: rank for rank, scope in enumerate(SCOPES)}
-    return sorted(switches, key=lambda one: (ranks.get(one["scope"], 9), one["id"]))
+    return sorted(switches, key=lambda one: (ORDER.get(one["scope"], len(ORDER)), one["id"]))
 
 
 def row(one: Switch, clock: Clock) -> tuple[Cell, ...]:

@@ -1,0 +1,25 @@
+"""The scopes of switches, in the order in which they decide. The console has the same table."""
+
+from typing import Literal, NamedTuple
+
+
+class Scope(NamedTuple):
+    """A prefix of switch ids. Callers name its keys in `parameter`; `only_key` is its one key."""
+
+    name: str
+    parameter: str
+    default_on_expiry: Literal["hold", "ramp"]
+    only_key: str = ""
+
+
+SCOPES = {
+    scope.name: scope
+    for scope in (
+        Scope("global", "", "hold", only_key="all"),
+        Scope("segment", "segment", "hold"),
+        Scope("feature", "feature", "ramp"),
+        Scope("experiment", "experiments", "ramp"),
+    )
+}
+ORDER = {name: place for place, name in enumerate(SCOPES)}
+GLOBAL_ID = "global:all"

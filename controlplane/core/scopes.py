@@ -1,0 +1,60 @@
+"""Scopes of switches: the ids they allow. The app that owns switches registers them."""
+
+import re
+from dataclasses import dataclass
+from operator import attrgetter
+
+from controlplane.core.registry import KindRegistry
+
+KEY_PATTERN = r"[A-Za-z0-9._-]{1,120}"
+KEY = re.compile(KEY_PATTERN)
+MAX_NAME_LENGTH = 10
+_NAME = re.compile(r"[a-z]{1,10}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scope:
+    """A prefix of switch ids, `segment` in `segment:finance`.
+
+    `position` is its place in the order of decisions. A scope with `only_key` has that key alone
+    and stops everything.
+    """
+
+    name: str
+    position: int
+    only_key: str = ""
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise ValueError(f"{self.name!r} must be 1 to {MAX_NAME_LENGTH} small letters")
+
+    @property
+    def stops_everything(self) -> bool:
+        return bool(self.only_key)
+
+    def allows(self, key: str) -> bool:
+        """Return True if a switch of this scope can have the key."""
+        return key == self.only_key if self.only_key else KEY.fullmatch(key) is not None
+
+
+SCOPES = KindRegistry[Scope](order=attrgetter("position"))
+
+
+def is_switch_id(text: str) -> bool:
+    """Return True for the id of a switch, such as `segment:finance` or `global:all`."""
+    name, _, key = text.partition(":")
+    scope = SCOPES.get(name)
+    return scope is not None and scope.allows(key)
+
+
+def is_trippable(text: str) -> bool:
+    """Return True for the id of a switch that a machine may stop: any but everything."""
+    return is_switch_id(text) and not SCOPES[text.partition(":")[0]].stops_everything
+
+
+def everything_id() -> str:
+    """Return the id of the switch that stops everything, `global:all`; empty if there is none."""
+    for scope in SCOPES.values():
+        if scope.stops_everything:
+            return f"{scope.name}:{scope.only_key}"
+    return ""

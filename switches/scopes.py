@@ -1,0 +1,148 @@
+"""The scopes of switches, each registered as one object with all that the product needs. Pure.
+
+A new scope is one more registration here, and one row in `switchgear.evaluation.scopes` of the
+client.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from controlplane.core import scopes
+from controlplane.core.registry import KindRegistry
+from controlplane.core.scopes import KEY, KEY_PATTERN, is_switch_id, is_trippable
+
+__all__ = ["KEY", "KEY_PATTERN", "SCOPES", "SwitchScope", "is_switch_id", "is_trippable"]
+
+HOLD, RAMP, RELEASE = "hold", "ramp", "release"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SwitchScope(scopes.Scope):
+    """A scope with its rules and its words.
+
+    A question names keys of the scope in `question_field`. `noun` and `plural` are what a
+    postmortem calls what was stopped; `description` says what a switch of the scope stops.
+    `trip_triggers` are the automatic trip policies that include the scope in a new installation.
+    """
+
+    question_field: str = ""
+    noun: str
+    plural: str
+    description: str
+    example: str
+    icon: str = "board"
+    default_on_expiry: str = RAMP
+    on_expiry: tuple[str, ...] = (HOLD, RAMP, RELEASE)
+    overdue_severity: str = "warning"
+    approves_immediate_release: bool = False
+    """A second person approves a release of all traffic at once."""
+    trip_triggers: frozenset[str] = frozenset()
+
+    @property
+    def example_id(self) -> str:
+        return f"{self.name}:{self.example}"
+
+
+SCOPES = cast("KindRegistry[SwitchScope]", scopes.SCOPES)
+"""All scopes, in the order in which they decide."""
+
+GLOBAL = SwitchScope(
+    name="global",
+    position=0,
+    only_key="all",
+    noun="everything",
+    plural="everything",
+    description="Everything. There is one, global:all; releasing it takes two people.",
+    example="all",
+    icon="global",
+    default_on_expiry=HOLD,
+    on_expiry=(HOLD,),
+    overdue_severity="critical",
+    approves_immediate_release=True,
+)
+SEGMENT = SwitchScope(
+    name="segment",
+    position=10,
+    question_field="segments",
+    noun="tenant",
+    plural="tenants",
+    description="A kind of customer or of work",
+    example="finance",
+    icon="segment",
+    default_on_expiry=HOLD,
+    overdue_severity="critical",
+    approves_immediate_release=True,
+    trip_triggers=frozenset({"provider-outage"}),
+)
+FEATURE = SwitchScope(
+    name="feature",
+    position=20,
+    question_field="features",
+    noun="feature",
+    plural="features",
+    description="One capability",
+    example="smart-reply",
+    icon="feature",
+    trip_triggers=frozenset({"provider-outage"}),
+)
+EXPERIMENT = SwitchScope(
+    name="experiment",
+    position=30,
+    question_field="experiments",
+    noun="experiment",
+    plural="experiments",
+    description="One test",
+    example="checkout-v3",
+    icon="experiment",
+    trip_triggers=frozenset({"srm"}),
+)
+SCOPES.register(GLOBAL, SEGMENT, FEATURE, EXPERIMENT)
+GLOBAL_ID = f"{GLOBAL.name}:{GLOBAL.only_key}"
+
+
+def keyed_scopes() -> list[SwitchScope]:
+    """Return the scopes whose switches have keys of their own: all but the global one."""
+    return [scope for scope in SCOPES.values() if not scope.stops_everything]
+
+
+def question_fields() -> Mapping[str, str]:
+    """Return the fields of a question that list keys, with their scopes, in decision order."""
+    return {scope.question_field: scope.name for scope in keyed_scopes()}
+
+
+def default_on_expiry(name: str) -> str:
+    """Return the scope's policy at expiry; `hold` if the scope isn't registered."""
+    scope = SCOPES.get(name)
+    return scope.default_on_expiry if scope else HOLD
+
+
+def names_defaulting_to(on_expiry: str) -> str:
+    """Return the scopes whose default at expiry this is: `global and segment`."""
+    return conjoined(
+        [scope.name for scope in SCOPES.values() if scope.default_on_expiry == on_expiry]
+    )
+
+
+def conjoined(words: Sequence[str]) -> str:
+    """Return `global, segment and feature`."""
+    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+
+
+def overdue_severity(name: str) -> str:
+    """Return the severity of an episode past its expiry; critical if the scope isn't registered."""
+    scope = SCOPES.get(name)
+    return scope.overdue_severity if scope else "critical"
+
+
+def approves_immediate_release(name: str) -> bool:
+    """Return True if releasing all traffic at once takes a second person."""
+    scope = SCOPES.get(name)
+    return scope is None or scope.approves_immediate_release
+
+
+def split_id(typed: str) -> tuple[str, str] | None:
+    """Return scope and key of `feature:nl2sql`, typed where a key belongs; None for a mere key."""
+    scope, colon, key = typed.partition(":")
+    scope = scope.strip().lower()
+    return (scope, key.strip()) if colon and scope in SCOPES else None
