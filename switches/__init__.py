@@ -1,1 +1,1 @@
-"""Kill switches: episodes, expiry, publication, and what services are told."""
+"""Kill switches: episodes, expiry, rules, ramps, trips, drills, and the published snapshot."""

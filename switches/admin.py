@@ -1,4 +1,4 @@
-"""Django's admin over switches. A state is never edited: it is released or acknowledged."""
+"""Django admin of switches; a state is never edited, only released or acknowledged."""
 
 from typing import Any
 
@@ -26,9 +26,9 @@ from switches.models import (
 )
 from switches.ramps import admin as ramps_admin  # noqa: F401
 from switches.scopes import GLOBAL
-from switches.services.register import DESCRIPTIVE
 
-from .confirmation import ask_again
+from .confirmation import require_confirmation
+from .services.registration import DESCRIPTIVE
 
 
 @admin.register(Publication)
@@ -50,7 +50,7 @@ class EpisodeAdmin(ReadOnly):
 
 @admin.register(Rule)
 class RuleAdmin(ReadOnly):
-    """Changed on the rules page, where a second person approves."""
+    """Read-only rules; they are changed on the rules page, where a second person approves."""
 
     list_display = ("name", "kind", "switches", "n", "created_by", "changed_at")
     list_filter = ("kind",)
@@ -79,7 +79,7 @@ class WeeklyReportAdmin(ReadOnly):
 
 @admin.register(Switch)
 class SwitchAdmin(Table):
-    """Owner, description and runbook are edited; the rest follows from what people do."""
+    """Switches with editable owner, description and runbook; services change the rest."""
 
     list_display = ("id", "state_now", "owner", "version", "last_proven_at", "registered_at")
     list_filter = ("scope",)
@@ -124,9 +124,9 @@ class SwitchAdmin(Table):
 
     @admin.action(description="Release the chosen switches…")
     def release(self, request: HttpRequest, chosen: QuerySet[Switch]) -> HttpResponse | None:
-        """Asks for the justification on a page of its own, then releases each by itself."""
+        """Ask for a justification on a page of its own, then release each switch by itself."""
         if chosen.filter(scope=GLOBAL.name).exists():
-            ask_again(request, GLOBAL.name, db_now(), next_url=request.get_full_path())
+            require_confirmation(request, GLOBAL.name, db_now(), next_url=request.get_full_path())
         given = request.POST.get("justification", "").strip()
         problems = reasons.unreadable(given) if "justification" in request.POST else []
         if "justification" not in request.POST or problems:

@@ -1,4 +1,4 @@
-"""What episodes have waiting for a person: overdue, unconfirmed, about to expire, forgotten."""
+"""Attention items of episodes: overdue, unconfirmed, about to expire, neglected."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -9,7 +9,7 @@ from controlplane.core import durations
 from controlplane.core.actors import label_of
 from controlplane.core.page_registry import AttentionItem, attention_source
 
-from . import forgotten as neglect
+from . import neglected_episodes
 from .models import Episode
 from .reminders import AT_EXPIRY, DAY, HOUR
 
@@ -32,12 +32,12 @@ def _expiring(now: datetime) -> QuerySet[Episode]:
 
 
 def _long_engaged(now: datetime) -> QuerySet[Episode]:
-    return _open().filter(engaged_at__lte=now - neglect.UNTOUCHED, permanent=False)
+    return _open().filter(engaged_at__lte=now - neglected_episodes.UNTOUCHED, permanent=False)
 
 
 @attention_source(10, only_if=_overdue)
 def overdue(now: datetime) -> list[AttentionItem]:
-    """Past their expiry and still engaged."""
+    """Return items of episodes past their expiry and still engaged."""
     found = _overdue(now).order_by("expires_at", "pk")
     return [
         _waiting(
@@ -54,7 +54,7 @@ def overdue(now: datetime) -> list[AttentionItem]:
 
 @attention_source(20, only_if=_unconfirmed)
 def unconfirmed(now: datetime) -> list[AttentionItem]:
-    """Permanent, and nobody said within a week that they have to stay; or the week ends soon."""
+    """Return items of permanent episodes that were not re-confirmed, or must be within a day."""
     found = _unconfirmed(now)
     shown = []
     for episode in found.order_by("reconfirm_due_at", "pk")[:MAX_ITEMS]:
@@ -82,10 +82,10 @@ def unconfirmed(now: datetime) -> list[AttentionItem]:
 
 @attention_source(40, only_if=_expiring)
 def expiring(now: datetime) -> list[AttentionItem]:
-    """In time, but not for long: an hour, or a day of an episode that was to last longer.
+    """Return items of episodes that end soon: within an hour, or within a day of a longer one.
 
-    Most last a day from the start; naming them all at once would bury the rest. One that ramps has
-    its expiry behind it: its ramp decides.
+    Most episodes last a day from the start, and naming them all would bury the rest. For one that
+    ramps, the ramp decides.
     """
     return [
         _waiting(
@@ -103,14 +103,15 @@ def expiring(now: datetime) -> list[AttentionItem]:
 
 @attention_source(30, only_if=_long_engaged)
 def forgotten(now: datetime) -> list[AttentionItem]:
-    """Engaged, with an expiry far away, and for a week nobody has touched or acknowledged them.
+    """Return items of engaged episodes that nobody has touched or acknowledged for a week.
 
-    Permanent ones are re-confirmed weekly, and what is overdue or soon expires is said already.
+    Permanent ones are re-confirmed weekly; overdue ones and those that expire soon have an item
+    already.
     """
     found = (
         _open()
-        .annotate(looked_at=neglect.LOOKED_AT)
-        .filter(neglect.signs(now)[neglect.LEFT_ALONE])
+        .annotate(looked_at=neglected_episodes.LAST_TOUCHED)
+        .filter(neglected_episodes.neglect_signs(now)[neglected_episodes.LEFT_ALONE])
         .filter(overdue_at__isnull=True, expires_at__gt=now + DAY, allow_percent=0)
         .order_by("looked_at", "pk")
     )
@@ -122,7 +123,7 @@ def forgotten(now: datetime) -> list[AttentionItem]:
             f"{durations.readable(now - episode.engaged_at)}",
             "Nobody has acknowledged, extended or released it for a week. " + _because(episode),
             episode,
-            since=episode.looked_at + neglect.UNTOUCHED,
+            since=episode.looked_at + neglected_episodes.UNTOUCHED,
             due_at=episode.expires_at,
         )
         for episode in found[:MAX_ITEMS]

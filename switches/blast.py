@@ -1,6 +1,6 @@
-"""Blast radius: who checks a switch, how often, and what else stops part of the same traffic.
+"""The blast radius: callers of a switch with their rates, and overlapping switches.
 
-It names who calls, from reports and from `/check`: whoever merely polls the snapshot is no caller.
+Callers are known from reports and from `/check`; a client that only polls the snapshot is none.
 """
 
 from collections import defaultdict
@@ -18,9 +18,9 @@ from switches.rules import guard
 from switches.rules.guard import Refusal
 from switches.scopes import GLOBAL_ID, SCOPES
 
-WITHIN = timedelta(hours=1)
-CALLERS_NAMED = 200
-OVERLAPPING_NAMED = 50
+RECENT = timedelta(hours=1)
+MAX_NAMED_CALLERS = 200
+MAX_NAMED_OVERLAPS = 50
 TOKEN = "token:"  # noqa: S105 - a caller that gave no name of its own goes by its token's.
 CHECKED_BY = """
     SELECT DISTINCT entry.key FROM core_instance, jsonb_each(checks) AS entry
@@ -30,8 +30,8 @@ CHECKED_BY = """
 
 
 @dataclass(frozen=True)
-class Service:
-    """What the instances of one service do together."""
+class CallingService:
+    """The instances of one service that check a switch, summed up."""
 
     id: str
     instances: int
@@ -41,7 +41,7 @@ class Service:
 
 @dataclass(frozen=True)
 class Overlap:
-    """Another switch that is not released and stops part of the same traffic."""
+    """Another switch, not released, that stops part of the same traffic."""
 
     id: str
     state: str
@@ -50,18 +50,18 @@ class Overlap:
 
 
 @dataclass(frozen=True)
-class Blast:
-    """Who is hit when a switch is engaged: the busiest 200 callers, and sums over all of them.
+class BlastRadius:
+    """The effect of engaging a switch: the busiest 200 callers, and sums over all of them.
 
     `instances` and `instances_total` are of all callers: processes of `services`, and `tokens`,
-    behind each of which there may be any number of processes. `refusals` are what a safety rule
-    would refuse now, `engage` or `release`, if that was asked for.
+    each of which any number of processes may share. `refusals` are the safety rules that would
+    refuse `engage` or `release` now, if asked for.
     """
 
     switch: str
     instances: tuple[Caller, ...]
     instances_total: int
-    services: tuple[Service, ...]
+    services: tuple[CallingService, ...]
     tokens: int
     calls_per_second: float
     last_seen: datetime | None
@@ -74,24 +74,24 @@ class Blast:
 
     @property
     def processes(self) -> int:
-        """How many callers are instances of `services`."""
+        """The number of callers that are instances of `services`."""
         return self.instances_total - self.tokens
 
 
-def blast(switch_id: str, now: datetime) -> Blast:
-    """Who checked the switch within the last hour; for `global:all`, who checked any switch.
+def blast_radius(switch_id: str, now: datetime) -> BlastRadius:
+    """Return the callers of a switch within the last hour; of any switch for `global:all`.
 
-    A switch that nobody knows has no callers.
+    An unknown switch has no callers.
     """
     found, total = callers(
-        None if switch_id == GLOBAL_ID else switch_id, now, within=WITHIN, most=None
+        None if switch_id == GLOBAL_ID else switch_id, now, within=RECENT, most=None
     )
     named = [caller for caller in found if not caller.id.startswith(TOKEN)]
-    return Blast(
+    return BlastRadius(
         switch=switch_id,
-        instances=tuple(found[:CALLERS_NAMED]),
+        instances=tuple(found[:MAX_NAMED_CALLERS]),
         instances_total=total,
-        services=by_service(named),
+        services=group_by_service(named),
         tokens=total - len(named),
         calls_per_second=sum(caller.calls_per_second for caller in found),
         last_seen=max((caller.last_seen for caller in found), default=None),
@@ -99,8 +99,8 @@ def blast(switch_id: str, now: datetime) -> Blast:
     )
 
 
-def wider(switch_id: str, now: datetime) -> list[Overlap]:
-    """Engaged switches that are asked before this one and stop the same traffic, or part of it."""
+def wider_engaged(switch_id: str, now: datetime) -> list[Overlap]:
+    """Return engaged switches that decide before this one and stop at least part of its traffic."""
     order = {scope: place for place, scope in enumerate(SCOPES.names)}
     place = order[switch_id.partition(":")[0]]
     return [
@@ -110,21 +110,21 @@ def wider(switch_id: str, now: datetime) -> list[Overlap]:
     ]
 
 
-def refused(switch_id: str) -> tuple[tuple[str, Refusal], ...]:
-    """What the safety rules would refuse of the switch as things stand."""
+def current_refusals(switch_id: str) -> tuple[tuple[str, Refusal], ...]:
+    """Return the refusals of `engage` and of `release` by the safety rules, as of now."""
     return (
         *(("engage", one) for one in guard.refusals_to_engage(switch_id)),
         *(("release", one) for one in guard.refusals_to_release(switch_id)),
     )
 
 
-def by_service(found: Sequence[Caller]) -> tuple[Service, ...]:
-    """The callers summed up by service, the busiest first."""
+def group_by_service(found: Sequence[Caller]) -> tuple[CallingService, ...]:
+    """Sum up callers by service, the busiest first."""
     grouped: dict[str, list[Caller]] = defaultdict(list)
     for caller in found:
         grouped[caller.service].append(caller)
     services = [
-        Service(
+        CallingService(
             id=service,
             instances=len(them),
             calls_per_second=sum(one.calls_per_second for one in them),
@@ -136,22 +136,22 @@ def by_service(found: Sequence[Caller]) -> tuple[Service, ...]:
 
 
 def _overlapping(switch_id: str, now: datetime) -> tuple[Overlap, ...]:
-    """The global switch stops part of everything; others, what the same instances check too.
+    """Return the open episodes that overlap: global, and those the same instances check too.
 
-    Two checks by one token are no overlap: any number of programs may share it.
+    Two checks by one token are no overlap, as any number of programs may share it.
     """
     episodes = Episode.objects.filter(ended_at__isnull=True).exclude(switch_id=switch_id)
     if switch_id != GLOBAL_ID:
         episodes = episodes.filter(switch_id__in={GLOBAL_ID, *_checked_by_the_same(switch_id, now)})
     return tuple(
         Overlap(episode.switch_id, episode.state.value, episode.reason, episode.allow_percent)
-        for episode in episodes.order_by("switch_id")[:OVERLAPPING_NAMED]
+        for episode in episodes.order_by("switch_id")[:MAX_NAMED_OVERLAPS]
     )
 
 
 def _checked_by_the_same(switch_id: str, now: datetime) -> set[str]:
     # Moments as they are stored sort as text.
-    since = timestamp(now - WITHIN)
+    since = timestamp(now - RECENT)
     with connection.cursor() as cursor:
         cursor.execute(CHECKED_BY, {"switch": switch_id, "since": since, "token": TOKEN})
         return {row[0] for row in cursor.fetchall()}

@@ -1,4 +1,4 @@
-"""The switchboard's rows: what is asked for, found and put in order of urgency."""
+"""Rows of the switchboard: filters, lookup and order by urgency."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -9,7 +9,7 @@ from django.db.models import Case, F, IntegerField, Q, QuerySet, Value, When
 from controlplane.core.actors import Person
 from switches.models import Episode, State, Switch
 from switches.scopes import GLOBAL, SCOPES
-from switches.services import register as services
+from switches.services import registration
 from switches.services.undo import UNDO_WITHIN
 
 from .ramps.timeline import Brief, briefs
@@ -20,8 +20,8 @@ CONDITIONS = (State.ENGAGED, State.RAMPING, OVERDUE, State.RELEASED)
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What the board is narrowed to. `state` may also be `overdue`; empty means all."""
+class BoardFilters:
+    """Filters of the board; empty means all. `state` may also be `overdue`."""
 
     state: str = ""
     scope: str = ""
@@ -34,9 +34,12 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Row:
-    """One switch as the board shows it; `undo_until` is set for whoever may still undo it, `ramp`
-    for one that ramps or whose ramp waits for approval."""
+class BoardRow:
+    """One switch as the board shows it.
+
+    `undo_until` is set if this person may still undo it, `ramp` if it ramps or its ramp waits for
+    approval.
+    """
 
     switch: Switch
     episode: Episode | None
@@ -45,10 +48,10 @@ class Row:
     ramp: Brief | None = None
 
 
-def wanted(given: Any) -> Wanted:
-    """Read the filters of a URL; what makes no sense there narrows nothing."""
+def read_filters(given: Any) -> BoardFilters:
+    """Read the filters of a URL; invalid ones are ignored."""
     state, scope, page = given.get("state", ""), given.get("scope", ""), given.get("page", "")
-    return Wanted(
+    return BoardFilters(
         state=state if state in CONDITIONS else "",
         scope=scope if scope in SCOPES else "",
         q=given.get("q", "").replace("\x00", "").strip()[:200],
@@ -56,25 +59,27 @@ def wanted(given: Any) -> Wanted:
     )
 
 
-def find(asked: Wanted, user: Person, now: datetime) -> tuple[list[Row], bool]:
-    """One page of rows, global and overdue ones first, then by what expires soonest; and
-    whether more follow."""
+def find_rows(asked: BoardFilters, user: Person, now: datetime) -> tuple[list[BoardRow], bool]:
+    """Return one page of rows, and True if more follow.
+
+    The global switch and overdue ones come first, then those that expire soonest.
+    """
     start = (asked.page - 1) * PAGE_SIZE
     found = list(_ordered(_narrowed(asked))[start : start + PAGE_SIZE + 1])
     ramps = briefs([switch.pk for switch in found[:PAGE_SIZE] if switch.episode])
-    rows = [row(switch, user, now, ramps.get(switch.pk)) for switch in found[:PAGE_SIZE]]
+    rows = [board_row(switch, user, now, ramps.get(switch.pk)) for switch in found[:PAGE_SIZE]]
     return rows, len(found) > PAGE_SIZE
 
 
-def one(scope: str, key: str) -> Switch:
-    """A switch; a key nobody has used yet is a released one. Raises :class:`InvalidInput`."""
-    return services.find(scope, key) or Switch(id=f"{scope}:{key}", scope=scope, key=key)
+def find_or_new(scope: str, key: str) -> Switch:
+    """Return the switch; an unknown key is a released one. Raise :class:`InvalidInput`."""
+    return registration.find_switch(scope, key) or Switch(id=f"{scope}:{key}", scope=scope, key=key)
 
 
-def row(switch: Switch, user: Person, now: datetime, ramp: Brief | None = None) -> Row:
+def board_row(switch: Switch, user: Person, now: datetime, ramp: Brief | None = None) -> BoardRow:
     episode = switch.episode
     state = episode.state if episode else State.RELEASED
-    return Row(
+    return BoardRow(
         switch=switch,
         episode=episode,
         condition=OVERDUE if episode and episode.overdue else state.value,
@@ -86,7 +91,7 @@ def row(switch: Switch, user: Person, now: datetime, ramp: Brief | None = None) 
 def undo_until(
     switch: Switch, episode: Episode | None, user: Person, now: datetime
 ) -> datetime | None:
-    """Until when this person can take back their own engage, as the service will see it."""
+    """Return the time until which this person can undo their own engage, by the service's rule."""
     if episode is None or episode.engaged_by_type != "user" or not user.may_operate:
         return None
     mine = episode.engaged_by_name == user.username
@@ -95,7 +100,7 @@ def undo_until(
     return until if mine and untouched and until > now + timedelta(seconds=1) else None
 
 
-def _narrowed(asked: Wanted) -> QuerySet[Switch]:
+def _narrowed(asked: BoardFilters) -> QuerySet[Switch]:
     switches = Switch.objects.with_open_episode()
     if asked.state == OVERDUE:
         switches = switches.overdue()

@@ -1,7 +1,7 @@
-"""Which share of the traffic a ramping switch lets through: pure integer arithmetic.
+"""The share of traffic that a ramping switch admits, in integer arithmetic. Pure.
 
 A targeting key falls into one of 10,000 buckets by the SHA-256 of salt and key, so every client in
-every language gives the same answer, and a key that is in stays in as the share grows.
+every language decides alike, and an admitted key stays admitted as the share grows.
 """
 
 from collections.abc import Callable
@@ -11,19 +11,19 @@ from hashlib import sha256
 BUCKETS = 10_000
 
 Draw = Callable[[], int]
-"""Gives a bucket, uniform in [0, 10000), fresh at every call."""
+"""Return a bucket, uniform in [0, 10000), drawn anew at every call."""
 
 
 def bucket(salt: str, targeting_key: str) -> int:
-    """The bucket of a targeting key, in [0, 10000): the same on every machine."""
+    """Return the bucket of a targeting key, in [0, 10000): the same on every machine."""
     digest = sha256(f"{salt}:{targeting_key}".encode()).digest()
     return int.from_bytes(digest[:8], "big") % BUCKETS
 
 
 def basis_points(percent: Decimal) -> int:
-    """A percentage in hundredths of a percent, exactly: `Decimal("12.5")` → 1250.
+    """Return a percentage in hundredths of a percent, exactly: `Decimal("12.5")` → 1250.
 
-    Raises ValueError below 0, above 100, or with more than two decimals.
+    Raise ValueError below 0, above 100, or with more than two decimals.
     """
     points = int(percent * 100)
     if percent * 100 != points or not 0 <= points <= BUCKETS:
@@ -32,6 +32,6 @@ def basis_points(percent: Decimal) -> int:
 
 
 def admits(allow_percent: Decimal, salt: str, targeting_key: str | None, draw: Draw) -> bool:
-    """True if this call belongs to the share that flows; without a key, chance decides anew."""
+    """Return True if the call is in the admitted share; calls without a key are drawn at random."""
     taken = draw() if targeting_key is None else bucket(salt, targeting_key)
     return taken < basis_points(allow_percent)

@@ -1,4 +1,4 @@
-"""The buttons of messages about a switch: acknowledge, extend by a day, abort its ramp."""
+"""Buttons of messages about a switch: acknowledge, extend by a day, abort its ramp."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -13,27 +13,28 @@ from controlplane.core.interactions.actions import button
 from switches import publication, services
 from switches.models import Episode, Switch
 from switches.ramps import actions, descriptions
-from switches.services import changes
-from switches.services.register import lock
+
+from .episodes import changes
+from .services.registration import lock_switch
 
 EXTEND_BY = "24h"
 LONGER = timedelta(hours=24)
 WORTH_IT = timedelta(minutes=5)
-"""A gain smaller than this is no extension: the button was pressed twice."""
+"""Minimum gain of an extension; with less the button was pressed twice."""
 
 
 @button("acknowledge")
 def acknowledge(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
-    """Somebody knows that the switch is engaged or overdue.
+    """Acknowledge the episode that the message is about.
 
-    In place of core's button of that name, which stays there for what is not about an episode: it
-    may be about a switch that nobody has engaged.
+    Replaces core's button of that name, which still handles messages without an episode, such as
+    those about a switch that nobody engaged.
     """
     if "switch" not in value or "episode" not in value:
         return buttons.acknowledge(value, actor, now)
     actor.require("switches:write")
     with transaction.atomic():
-        switch, episode = _of_the_message(value)
+        switch, episode = _lock_episode_of(value)
         if _is_known_already(episode, now):
             return f"{episode.acknowledged_by} has just acknowledged {switch.pk}."
         services.acknowledge(scope=switch.scope, key=switch.key, actor=actor, now=now)
@@ -42,15 +43,15 @@ def acknowledge(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
 
 @button("extend")
 def extend(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
-    """Keep it engaged until 24 hours from now, if that is later than its expiry."""
+    """Extend the episode to 24 hours from now, if that is later than its expiry."""
     actor.require("switches:write")
     with transaction.atomic():
-        switch, episode = _of_the_message(value)
+        switch, episode = _lock_episode_of(value)
         until = now + LONGER
         present = episode.expires_at
         if present is not None and until - present < WORTH_IT:
             return (
-                f"{switch.pk} is engaged until {_told(present)} already, which is 24 hours from "
+                f"{switch.pk} is engaged until {_format(present)} already, which is 24 hours from "
                 "now or later. Nothing was changed."
             )
         extended = services.extend(
@@ -62,12 +63,12 @@ def extend(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
             now=now,
         )
         until = extended.episode.expires_at or until
-        return f"{switch.pk} stays engaged until {_told(until)}. {extended.notice}".strip()
+        return f"{switch.pk} stays engaged until {_format(until)}. {extended.notice}".strip()
 
 
 @button("abort_ramp")
 def abort_ramp(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
-    """Back to nothing at once. It asks nothing first, because nobody comes to harm by it."""
+    """Abort the ramp without a question, because nothing flows afterwards."""
     ramp_id = buttons.number(value, "ramp")
     with transaction.atomic():
         publication.lock()
@@ -79,44 +80,44 @@ def abort_ramp(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
 
 
 def _is_known_already(episode: Episode, now: datetime) -> bool:
-    """Whether somebody acknowledged it a moment ago, as it is now: overdue is news."""
+    """Return True if it was acknowledged a moment ago, and not overdue since."""
     known_at = episode.acknowledged_at
     if known_at is None or now - known_at > buttons.JUST_NOW:
         return False
     return episode.overdue_at is None or known_at >= episode.overdue_at
 
 
-def _of_the_message(value: Mapping[str, Any]) -> tuple[Switch, Episode]:
-    """The switch and its open episode, locked, if it is still the one the message tells of.
+def _lock_episode_of(value: Mapping[str, Any]) -> tuple[Switch, Episode]:
+    """Lock the switch and its open episode, if the message is still about that one.
 
-    Raises :class:`Conflict` that says what has become of that.
+    Raise :class:`Conflict` with what happened to it otherwise.
     """
     publication.lock()
     scope, _, key = str(value.get("switch")).partition(":")
-    switch = lock(scope, key)
+    switch = lock_switch(scope, key)
     if switch is None:
         raise NotFound("This button names no switch. Open the console instead.")
     told = buttons.number(value, "episode")
-    present = changes.open_episode(switch)
+    present = changes.lock_open_episode(switch)
     if present is not None and present.pk == told:
         return switch, present
-    raise Conflict(f"{_what_became_of(switch, told)}{_what_is_now(present)}")
+    raise Conflict(f"{_describe_end(switch, told)}{_describe_present(present)}")
 
 
-def _what_became_of(switch: Switch, episode_id: int) -> str:
+def _describe_end(switch: Switch, episode_id: int) -> str:
     past = Episode.objects.filter(pk=episode_id, switch=switch, ended_at__isnull=False).first()
     if past is None or past.ended_at is None:
         return f"This message is not about {switch.pk} as it is now."
-    return f"{switch.pk} was {past.ended_how} at {_told(past.ended_at)} by {past.ended_by}."
+    return f"{switch.pk} was {past.ended_how} at {_format(past.ended_at)} by {past.ended_by}."
 
 
-def _what_is_now(present: Episode | None) -> str:
+def _describe_present(present: Episode | None) -> str:
     if present is None:
         return " There is nothing to do here any more."
     who = label_of(present.engaged_by_type, present.engaged_by_name)
-    since = _told(present.engaged_at)
+    since = _format(present.engaged_at)
     return f" {who} has engaged it again since, at {since}: use the message about that."
 
 
-def _told(moment: datetime) -> str:
+def _format(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M} UTC"

@@ -1,4 +1,4 @@
-"""Who reaches everything at once shows again who they are: the global switch, whatever is done."""
+"""Confirmation of one's identity before any action on the global switch."""
 
 from datetime import datetime
 
@@ -9,9 +9,9 @@ from controlplane.core.http.confirmation import require_fresh
 from switches.scopes import GLOBAL
 
 
-def ask_again(
+def require_confirmation(
     request: HttpRequest | Request, scope: str, now: datetime, *, next_url: str = ""
 ) -> None:
-    """Raise :class:`ConfirmFirst` for the global switch, unless the person has just shown it."""
+    """Raise :class:`ConfirmFirst` for the global switch, unless the person confirmed just now."""
     if scope == GLOBAL.name:
         require_fresh(request, now, next_url=next_url)

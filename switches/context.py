@@ -1,24 +1,24 @@
-"""What every page says of the switches, whatever page it is."""
+"""Context of every page: the state of all switches."""
 
 from django.db import DatabaseError, InterfaceError
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.functional import SimpleLazyObject
 
-from switches.standing import Standing, look
+from .status_summary import StatusSummary, read_summary
 
 
 def banner(request: HttpRequest) -> dict[str, object]:
-    """`standing`, read when a template first asks. A database that is away breaks no page."""
+    """Return `standing`, read lazily; it breaks no page if the database is away."""
     return {"standing": SimpleLazyObject(lambda: _standing(request))}
 
 
-def _standing(request: HttpRequest) -> Standing:
+def _standing(request: HttpRequest) -> StatusSummary:
     now = timezone.now()
     try:
         user = request.user
         if not user.is_authenticated:
-            return Standing(now)
-        return look(now, with_approvals=user.may_approve)
+            return StatusSummary(now)
+        return read_summary(now, with_approvals=user.may_approve)
     except (DatabaseError, InterfaceError):
-        return Standing(now, known=False)
+        return StatusSummary(now, known=False)

@@ -1,6 +1,6 @@
-"""Proof of effect: which instances say that they apply the last change of a switch.
+"""Proof of effect: the instances that acknowledge the last change of a switch.
 
-What counts is what an instance says it applies, never what was served to it.
+Only what an instance reports to apply counts, never what was served to it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,15 +13,15 @@ from controlplane.core.instances.queries import Applied, Change, Delays, Head, H
 from switches.evaluate import lapses_at
 from switches.models import Publication, Switch
 
-STRAGGLERS_NAMED = 20
+MAX_NAMED_STRAGGLERS = 20
 # Delays are worked out per change and instance: that many in one go, the newest changes first.
-DELAYS_AT_ONCE = 30_000
+MAX_DELAYS_AT_ONCE = 30_000
 NOT_MEASURED = Delays(p50_ms=None, p99_ms=None, measured=0)
 
 
 @dataclass(frozen=True)
 class Straggler:
-    """An instance that does not say it applies the change: what it says, and when it last spoke."""
+    """An instance that hasn't acknowledged the change, with its last report."""
 
     id: str
     says: str
@@ -30,13 +30,13 @@ class Straggler:
 
 @dataclass(frozen=True)
 class Effect:
-    """How far the change of `version` has got: applied by `applied` of `instances`.
+    """The progress of the change `version`: applied by `applied` of `instances`.
 
     `instances` are those heard from within 30 s; `silent_total` fell silent within 5 minutes
-    without saying that they apply it, and nobody knows whether they still run. `stragglers` are at
-    most 20 of the `stragglers_total`, those furthest behind first. Delays are milliseconds from the
-    commit, over the `measured` instances that said they apply it. `past_expiry`: by its own policy
-    the engagement has ended, so one that applies it may let traffic flow all the same.
+    without acknowledging, and may or may not run. `stragglers` are at most 20 of the
+    `stragglers_total`, those furthest behind first. Delays are in milliseconds from the commit,
+    over the `measured` instances that acknowledged. `past_expiry`: the engagement has ended by its
+    own policy, so an instance that applies it may let traffic flow.
     """
 
     version: int
@@ -57,21 +57,21 @@ class Effect:
 
     @property
     def by_everybody(self) -> bool:
-        """Whether there are instances, and all that are heard from apply it."""
+        """True if there are instances and all of them apply the change."""
         return 0 < self.instances == self.applied
 
     @property
     def whole(self) -> bool:
-        """As :attr:`by_everybody`, and nobody fell silent before saying so."""
+        """True if :attr:`by_everybody`, and none fell silent before acknowledging."""
         return self.by_everybody and not self.silent_total
 
 
 def effects(switches: Sequence[Switch], now: datetime) -> dict[str, Effect]:
-    """The effect of each switch's last published change, by id; four queries for any number, if the
-    switches were read with their open episodes.
+    """Return the effect of each switch's last published change, by id.
 
-    A switch that was never published (version 0) has none. Where changes times instances are too
-    many, only the newest changes have their delays measured.
+    It takes four queries for any number of switches that were read with their open episodes. A
+    switch that was never published (version 0) has none. With too many changes times instances,
+    only the newest changes have their delays measured.
     """
     published = [switch for switch in switches if switch.version]
     if not published:
@@ -100,7 +100,7 @@ def effects(switches: Sequence[Switch], now: datetime) -> dict[str, Effect]:
 
 
 class Published(Protocol):
-    """The fields of a switch that measuring its last published change needs."""
+    """The fields of a switch that :func:`measure` reads."""
 
     @property
     def pk(self) -> str: ...
@@ -139,7 +139,7 @@ def measure(published: Sequence[Published], fleet: Fleet) -> Fleet:
     lagging: Sequence[Heard] = ()
     if there.below(newest):
         # Ordered by version, so those behind an older change come first.
-        lagging = queries.behind(newest, head, fleet.now, most=STRAGGLERS_NAMED)
+        lagging = queries.behind(newest, head, fleet.now, most=MAX_NAMED_STRAGGLERS)
     changes = measurable(published, there.total, fleet.began_version)
     return replace(fleet, lagging=lagging, delays=queries.delays(head.epoch, changes))
 
@@ -156,19 +156,19 @@ def measurable(switches: Sequence[Published], instances: int, began_version: int
         if switch.committed_at is not None and switch.version >= began_version
     ]
     changes.sort(key=lambda change: change.version, reverse=True)
-    return changes[: max(1, DELAYS_AT_ONCE // max(1, instances))]
+    return changes[: max(1, MAX_DELAYS_AT_ONCE // max(1, instances))]
 
 
 def effect_of(switch: Switch, now: datetime) -> Effect | None:
-    """The effect of one switch's last published change; None before there was one."""
+    """Return the effect of one switch's last published change; None before one."""
     return effects([switch], now).get(switch.pk)
 
 
 def fallen_silent(switch: Switch, now: datetime) -> tuple[Straggler, ...]:
-    """At most 20 of the `silent_total` of its effect, those heard last first."""
+    """Return at most 20 of the instances that fell silent, those heard last first."""
     row = Publication.objects.get(pk=1)
     head = Head(row.epoch, row.version)
-    found = queries.fallen_silent(switch.version, head, now, most=STRAGGLERS_NAMED)
+    found = queries.fallen_silent(switch.version, head, now, most=MAX_NAMED_STRAGGLERS)
     return _stragglers(found, head)
 
 
@@ -177,7 +177,7 @@ def _stragglers(found: Sequence[Heard], head: Head) -> tuple[Straggler, ...]:
 
 
 def _said(one: Heard, head: Head) -> str:
-    """What an instance that lags behind says, in words."""
+    """Return the last report of a straggler, in words."""
     if one.version is None:
         return "has not said what it applies"
     if one.epoch != head.epoch:

@@ -1,7 +1,7 @@
-"""May this call go on? The decision order over the switches that are not released. Pure.
+"""The decision whether a call may go on, by the switches that are not released. Pure.
 
-Global before segment before feature before experiment, and within a scope in the order asked; the
-first switch that blocks decides, and is named with its reason.
+Scopes decide in their registered order (global first), and within a scope keys in the order asked;
+the first switch that blocks decides, and is named with its reason.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,13 +12,13 @@ from typing import Any, Protocol, Self
 from controlplane.core.errors import InvalidInput
 from switches.bucketing import Draw, admits
 from switches.scopes import GLOBAL_ID, KEY, question_fields
-from switches.snapshot import Entry
+from switches.snapshot import SnapshotEntry
 
 EXPIRY_GRACE = timedelta(seconds=5)
 
 
-class Ending(Protocol):
-    """What tells when an engagement ends by itself: a published entry has it, and an episode."""
+class Expiring(Protocol):
+    """Fields that determine when an engagement ends by itself, of an entry or an episode."""
 
     @property
     def state(self) -> str: ...
@@ -30,7 +30,7 @@ class Ending(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A call to decide on: the switches that bear on it, in decision order, and for whom it is."""
+    """A call to decide on: the switches to check, in decision order, and its targeting key."""
 
     switch_ids: tuple[str, ...] = (GLOBAL_ID,)
     targeting_key: str | None = None
@@ -56,9 +56,9 @@ class Decision:
 
 
 def read_question(document: Mapping[str, Any]) -> Question:
-    """The question in a JSON object; raises :class:`InvalidInput`, naming each wrong field.
+    """Return the question in a JSON object; raise :class:`InvalidInput` for each wrong field.
 
-    A field nobody knows is refused: a misspelt one would otherwise let blocked traffic through.
+    An unknown field is refused, as a misspelled one would let blocked traffic through.
     """
     fields = question_fields()
     known = (*fields, "targeting_key")
@@ -78,9 +78,9 @@ def read_question(document: Mapping[str, Any]) -> Question:
 
 
 def evaluate(
-    question: Question, entries: Mapping[str, Entry], *, now: datetime, draw: Draw
+    question: Question, entries: Mapping[str, SnapshotEntry], *, now: datetime, draw: Draw
 ) -> Decision:
-    """Decide by the published `entries`, keyed by switch id; an absent one lets traffic flow."""
+    """Decide by the published `entries`, by switch id; a missing one lets traffic flow."""
     for switch_id in question.switch_ids:
         entry = entries.get(switch_id)
         if entry is not None and _blocks(entry, question.targeting_key, now, draw):
@@ -88,14 +88,14 @@ def evaluate(
     return Decision(allowed=True)
 
 
-def lapses_at(entry: Ending) -> datetime | None:
-    """When an engagement ends by its own policy, also if nobody is there to publish that."""
+def lapses_at(entry: Expiring) -> datetime | None:
+    """Return the time at which an engagement ends by its own policy, published or not."""
     if entry.state != "engaged" or entry.on_expiry != "release" or entry.expires_at is None:
         return None
     return entry.expires_at + EXPIRY_GRACE
 
 
-def _blocks(entry: Entry, targeting_key: str | None, now: datetime, draw: Draw) -> bool:
+def _blocks(entry: SnapshotEntry, targeting_key: str | None, now: datetime, draw: Draw) -> bool:
     if entry.state == "ramping":
         return not admits(entry.allow_percent, entry.salt, targeting_key, draw)
     lapses = lapses_at(entry)

@@ -1,6 +1,6 @@
-"""When an episode ends and what happens then: from what the caller asked to two plain facts. Pure.
+"""The expiry of an episode and its policy, from what the caller asked for. Pure.
 
-`now` is an argument, aware, as is everything returned; the caller owns the clock.
+`now` is an argument, timezone-aware, as is every returned time.
 """
 
 import re
@@ -17,7 +17,7 @@ MAX_DURATION = timedelta(days=30)
 # `permanent` stops at once and for this long; the approval that makes it so may take its time.
 UNTIL_APPROVED = timedelta(hours=24)
 RECONFIRM_EVERY = timedelta(days=7)
-"""How long somebody's word holds that a permanent episode has to stay."""
+"""Time after which a permanent episode has to be re-confirmed."""
 
 ON_EXPIRY = (HOLD, RAMP, RELEASE)
 
@@ -30,7 +30,7 @@ _TIME_EXAMPLE = "2026-11-21T02:10:00Z or 2026-11-21T11:10:00+09:00"
 
 
 class FieldErrors(ValueError):
-    """What is wrong with what was asked: `errors` maps a field to its messages."""
+    """Invalid fields; `errors` maps each to its messages."""
 
     def __init__(self, errors: Mapping[str, list[str]]) -> None:
         super().__init__("; ".join(f"{field}: {' '.join(said)}" for field, said in errors.items()))
@@ -39,14 +39,14 @@ class FieldErrors(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """When an episode's time is up (UTC), whether it is to become permanent, and its policy."""
+    """The end of an episode (UTC), its policy, and True if it is to become permanent."""
 
     expires_at: datetime
     permanent_requested: bool
     on_expiry: str
 
     def is_shorter_than(self, asked: "Expiry") -> bool:
-        """Whether less is left of what was asked for."""
+        """Return True if this expiry is shorter than what was asked for."""
         return asked.permanent_requested or self.expires_at < asked.expires_at
 
 
@@ -58,10 +58,10 @@ def plan_expiry(
     on_expiry: str | None = None,
     now: datetime,
 ) -> Expiry:
-    """What a new episode gets. Exactly one of `expires_in` (`24h`, `permanent`) and `expires_at`
-    (RFC 3339) is given; an empty one counts as not given, as a form sends it.
+    """Return the expiry of a new episode.
 
-    Raises :class:`FieldErrors` with every field that is wrong.
+    Exactly one of `expires_in` (`24h`, `permanent`) and `expires_at` (RFC 3339) is given; an empty
+    one counts as not given, as a form sends it. Raise :class:`FieldErrors` with every wrong field.
     """
     errors: dict[str, list[str]] = {}
     policy = on_expiry or default_on_expiry(scope)
@@ -79,8 +79,10 @@ def plan_expiry(
 
 
 def plan_extension(*, expires_in: str, present: datetime | None, now: datetime) -> datetime:
-    """The new expiry (UTC) of an episode whose present one is `present`: `expires_in` from now and
-    later than that. Raises :class:`FieldErrors`."""
+    """Return the new expiry (UTC): `expires_in` from now, and later than `present`.
+
+    Raise :class:`FieldErrors`.
+    """
     ends = _after(expires_in, now)
     if present is not None and ends <= present:
         left = durations.readable(present - now)

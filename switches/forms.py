@@ -1,7 +1,6 @@
-"""What the screens ask of people. The rules are the services'; forms put fields into their words.
+"""Forms of the switch screens; they pass fields to services, which validate.
 
-A rule's complaint comes back by :meth:`RuleForm.take`, beside the field it is about, with
-everything that was typed still in place.
+:meth:`RuleForm.take` shows a service's errors beside their fields, with all input kept.
 """
 
 import math
@@ -28,7 +27,7 @@ LOCAL_FORMATS = ["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M"]
 
 
 class LocalTimeField(forms.DateTimeField):
-    """A time in the person's zone. One that the clock change skips or repeats is refused."""
+    """A time in the person's zone, unless a clock change skips or repeats it."""
 
     input_formats = LOCAL_FORMATS
 
@@ -59,19 +58,19 @@ class _HowLongForm(RuleForm):
 
 
 class _GlassForm(RuleForm):
-    """A form that may be sent anew to override the rules that refused it."""
+    """A form that may be sent again to override the rules that refused it."""
 
     glass_rule = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
     glass_reason = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
 
     def break_glass(self) -> dict[str, Any] | None:
-        """The service's `break_glass`; the rules stand one on a line."""
+        """Return the service's `break_glass`; the field has one rule on a line."""
         rules = [rule for rule in self.given("glass_rule").split("\n") if rule.strip()]
         return {"rule": rules, "reason": self.given("glass_reason")} if rules else None
 
 
 class EngageForm(_HowLongForm, _GlassForm):
-    """Scope, key, reason, how long, and what then; the global switch is confirmed by typing."""
+    """Scope, key, reason, duration and policy; the global switch is confirmed by typing."""
 
     renamed = {
         **_HowLongForm.renamed,
@@ -100,7 +99,7 @@ class EngageForm(_HowLongForm, _GlassForm):
         return cleaned
 
     def asked(self) -> dict[str, Any]:
-        """The service's arguments."""
+        """Return the service's arguments."""
         how_long = self.given("how_long") or DAY
         until = self.cleaned_data.get("expires_at")
         chosen = how_long == AT
@@ -119,8 +118,10 @@ class EngageForm(_HowLongForm, _GlassForm):
 
 
 def _split(data: QueryDict) -> QueryDict:
-    """A whole id in the field of the key names the scope, too. The old scope's own policy was no
-    wish, so the new one's takes its place."""
+    """Split a whole id in the key's field into scope and key.
+
+    An unchanged default policy of the old scope becomes that of the new one.
+    """
     found = split_id(data.get("key", ""))
     if found is None:
         return data
@@ -136,7 +137,7 @@ class ExtendForm(_HowLongForm):
     reason = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
 
     def asked(self, now: datetime) -> dict[str, str]:
-        """The service's arguments; it counts from now, so a chosen time becomes seconds."""
+        """Return the service's arguments; a chosen time becomes seconds from now."""
         how_long, until = self.given("how_long") or DAY, self.cleaned_data.get("expires_at")
         if how_long == AT and until:
             seconds = math.ceil((until - now).total_seconds())
@@ -147,7 +148,7 @@ class ExtendForm(_HowLongForm):
 
 
 class ReleaseForm(_GlassForm):
-    """The plan of a ramp is read apart: see :mod:`switches.ramps.plan_editor`."""
+    """Fields of a release; :mod:`switches.ramps.plan_editor` reads the plan."""
 
     justification = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
     mode = forms.CharField(max_length=20, required=False)

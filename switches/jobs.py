@@ -1,4 +1,4 @@
-"""The kinds of jobs that switches have: importing their modules registers them."""
+"""Job kinds of switches; importing their modules registers them."""
 
 from switches.drills import job as drills
 from switches.ramps import job as ramps

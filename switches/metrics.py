@@ -67,7 +67,10 @@ def engaged(now: datetime) -> Iterator[Metric]:
 
 @metrics.from_database
 def last_proven(now: datetime) -> Iterator[Metric]:
-    """Only switches that were ever proven: an alert on the age of the others is one on absence."""
+    """Yield the time of the last proof by a drill, of switches that were ever proven.
+
+    Alert on the absence of the series for the others.
+    """
     family = GaugeMetricFamily(
         "switchgear_switch_last_proven_timestamp_seconds",
         "When a drill last proved the switch, in UNIX seconds.",

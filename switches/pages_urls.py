@@ -1,4 +1,4 @@
-"""The switchboard's pages."""
+"""URLs of the pages of switches."""
 
 from django.urls import path
 
@@ -6,9 +6,10 @@ from switches.drills import urls as drills
 from switches.report import urls as report
 from switches.rules import urls as rules
 from switches.trips import urls as trips
+from switches.views import actions, switch_page
 
 from .ramps import views
-from .views import board, changes, effect, engage, one, release
+from .views import board, effect, engage, release
 
 urlpatterns = [
     path("", board.switchboard, name="switchboard"),
@@ -27,13 +28,13 @@ urlpatterns = [
     path("ramps/<int:ramp_id>/pause/", views.pause, name="ramp_pause"),
     path("ramps/<int:ramp_id>/resume/", views.resume, name="ramp_resume"),
     path("ramps/<int:ramp_id>/advance/", views.advance, name="ramp_advance"),
-    path("switches/<str:scope>/<str:key>/", one.switch_page, name="switch_page"),
+    path("switches/<str:scope>/<str:key>/", switch_page.switch_page, name="switch_page"),
     path("switches/<str:scope>/<str:key>/effect/", effect.effect, name="switch_effect"),
     path("switches/<str:scope>/<str:key>/callers/", effect.callers, name="switch_callers"),
-    path("switches/<str:scope>/<str:key>/extend/", changes.extend, name="extend"),
+    path("switches/<str:scope>/<str:key>/extend/", actions.extend, name="extend"),
     path("switches/<str:scope>/<str:key>/release/", release.release, name="release"),
-    path("switches/<str:scope>/<str:key>/acknowledge/", changes.acknowledge, name="acknowledge"),
-    path("switches/<str:scope>/<str:key>/reconfirm/", changes.reconfirm, name="reconfirm"),
-    path("switches/<str:scope>/<str:key>/undo/", changes.undo, name="undo"),
-    path("switches/<str:scope>/<str:key>/describe/", changes.describe, name="describe"),
+    path("switches/<str:scope>/<str:key>/acknowledge/", actions.acknowledge, name="acknowledge"),
+    path("switches/<str:scope>/<str:key>/reconfirm/", actions.reconfirm, name="reconfirm"),
+    path("switches/<str:scope>/<str:key>/undo/", actions.undo, name="undo"),
+    path("switches/<str:scope>/<str:key>/describe/", actions.describe, name="describe"),
 ]

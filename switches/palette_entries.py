@@ -1,4 +1,4 @@
-"""What switches put into the palette: their pages, engaging, and every switch."""
+"""Palette entries of switches: pages, actions, and every switch."""
 
 from collections.abc import Sequence
 from urllib.parse import urlencode
@@ -10,7 +10,7 @@ from controlplane.core.jobs.models import Job
 from controlplane.core.palette import matching
 from controlplane.core.palette.registry import ACTION, FEW, Asked, Command, Entry, commands, things
 
-from .board import row
+from .board import board_row
 from .models import Ramp, Switch
 from .scopes import GLOBAL_ID, KEY, is_switch_id, keyed_scopes
 
@@ -80,7 +80,7 @@ commands(
 
 @things(10)
 def switches(asked: Asked) -> Sequence[Entry]:
-    """`finance`, `segment:finance`, `engage feature:nl2sql`: pages, and what may be done."""
+    """Return pages and actions for texts such as `finance` or `engage feature:nl2sql`."""
     first, _, rest = asked.text.partition(" ")
     verb = VERBS.get(first.casefold(), "") if asked.user.may_operate else ""
     wanted = rest.strip() if verb else asked.text
@@ -95,7 +95,7 @@ def switches(asked: Asked) -> Sequence[Entry]:
 
 
 def _verbatim(asked: Asked, verb: str, wanted: str) -> Sequence[Entry]:
-    """A switch that is named by scope and key, known or not; or a key that no switch has yet."""
+    """Return entries of a switch named by its id, known or not, or of an unused key."""
     if is_switch_id(wanted):
         scope, _, key = wanted.partition(":")
         known = Switch.objects.with_open_episode().filter(pk=wanted).first()
@@ -128,8 +128,8 @@ def _key_fits(words: Sequence[str], switch: Switch) -> float:
 
 
 def _of(asked: Asked, verb: str, switch: Switch, wanted: str) -> Sequence[Entry]:
-    """The page of a switch; with a verb, that first, as far as it makes sense."""
-    shown = row(switch, asked.user, asked.now)
+    """Return a switch's page, preceded by the action of `verb` if it applies."""
+    shown = board_row(switch, asked.user, asked.now)
     weight = VERBATIM if wanted.casefold() == switch.pk.casefold() else _fit(switch, wanted)
     page = Entry(
         "Switch",
@@ -166,7 +166,7 @@ def _change(verb: str, switch: Switch, weight: float) -> Entry:
 
 @things(12)
 def under_way(asked: Asked) -> Sequence[Entry]:
-    """`release`, `extend`, `undo`, `abort` alone: the switches that are engaged or ramping."""
+    """Return engaged or ramping switches for `release`, `extend`, `undo` or `abort` alone."""
     verb = asked.text.casefold()
     verb = VERBS.get(verb, verb)
     if verb not in {"release", "extend", UNDO, ENDING} or not asked.user.may_operate:
@@ -174,7 +174,7 @@ def under_way(asked: Asked) -> Sequence[Entry]:
     found = Switch.objects.stopped().with_open_episode()
     entries: list[Entry] = []
     for switch in found.order_by(F("open_episode__engaged_at").desc())[: 2 * FEW]:
-        shown = row(switch, asked.user, asked.now)
+        shown = board_row(switch, asked.user, asked.now)
         fits = {UNDO: shown.undo_until is not None, ENDING: shown.condition == "ramping"}
         if fits.get(verb, True):
             path = reverse("switch_page", args=[switch.scope, switch.key])
@@ -195,7 +195,7 @@ def under_way(asked: Asked) -> Sequence[Entry]:
 
 @things(30)
 def ramps(asked: Asked) -> Sequence[Entry]:
-    """Ramps that are not over, by their switch."""
+    """Return live ramps whose switch matches."""
     found = Ramp.objects.filter(live=True, switch__id__icontains=asked.words[-1])
     entries = []
     for ramp in found.select_related("job").order_by("-pk")[:FEW]:

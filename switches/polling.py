@@ -1,8 +1,8 @@
-"""How a page stays current: it asks again every two seconds, and mostly hears that nothing is new.
+"""Polling of live pages: every two seconds, usually answered by 204.
 
-The token is the number of the last audit row. Every change of anything shown here writes one, in
-its own transaction and in commit order, so an equal number means an equal page. What instances say
-and do writes none: those parts of a page ask by themselves (`switches.views.effect`).
+The token is the number of the last audit row. Every change of anything shown writes one, in its own
+transaction and in commit order, so an equal number means an equal page. Reports of instances write
+none; those parts of a page poll by themselves (`switches.views.effect`).
 """
 
 from datetime import datetime
@@ -24,7 +24,7 @@ class _ClockTimestamp(Func):
 
 
 def head_and_now() -> tuple[int, datetime]:
-    """The number of the last audit row and the database's time, in one query."""
+    """Return the number of the last audit row and the database's time, by one query."""
     last = AuditEntry.objects.order_by("-id").values_list("id", _ClockTimestamp()).first()
     if last is None:
         return 0, db_now()
@@ -33,20 +33,20 @@ def head_and_now() -> tuple[int, datetime]:
 
 
 def unchanged(request: PersonRequest, head: int, now: datetime) -> HttpResponse | None:
-    """204 for a poll that has seen `head` already."""
+    """Return a 204 response if the poll has seen `head` already, else None."""
     if not request.htmx or request.GET.get("since") != str(head):
         return None
-    return stamped(HttpResponse(status=204), now)
+    return stamp_server_time(HttpResponse(status=204), now)
 
 
-def part(
+def render_part(
     request: PersonRequest, template: str, context: dict[str, Any], now: datetime
 ) -> HttpResponse:
-    """The live part of a page, with what stands above it on every page."""
-    return stamped(render(request, template, {**context, "oob": True}), now)
+    """Render the live part of a page, with the parts above it that every page has."""
+    return stamp_server_time(render(request, template, {**context, "oob": True}), now)
 
 
-def stamped(response: HttpResponse, now: datetime) -> HttpResponse:
-    """Tell the page the server's time, for its countdowns and its `as of`."""
+def stamp_server_time(response: HttpResponse, now: datetime) -> HttpResponse:
+    """Add the server's time to a response, for countdowns and `as of`."""
     response["Switchgear-Now"] = timestamp(now)
     return response

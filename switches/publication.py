@@ -1,4 +1,4 @@
-"""The publication row: the lock every published change takes first, and the version it gives."""
+"""The publication row: the lock of every published change, and the source of versions."""
 
 from datetime import datetime
 
@@ -9,13 +9,15 @@ from switches.models import Publication, Switch
 
 
 def lock() -> Publication:
-    """Lock the one row until commit. Everybody who changes a switch waits here, and only here."""
+    """Lock the publication row until commit; every change of a switch waits for it."""
     return Publication.objects.select_for_update().get(pk=1)
 
 
 def advance(publication: Publication, now: datetime) -> int:
-    """Number a change of what is served. Because the row stays locked until commit, versions are
-    commit order. Of a switch itself nothing changes, as with a drill."""
+    """Return the next version for a change of the snapshot; no switch itself changes.
+
+    The row stays locked until commit, so versions are in commit order.
+    """
     publication.version += 1
     publication.published_at = max(publication.published_at, now)
     publication.save(update_fields=["version", "published_at"])
@@ -24,7 +26,7 @@ def advance(publication: Publication, now: datetime) -> int:
 
 
 def publish(publication: Publication, switch: Switch, now: datetime) -> int:
-    """Number a change of a switch; returns the version."""
+    """Publish a change of a switch and return its version."""
     advance(publication, now)
     switch.version = publication.version
     switch.requested_at = now

@@ -1,7 +1,7 @@
-"""Which reminder an episode is owed, and what an expiry brings by itself. Pure.
+"""Reminders that are due before an episode ends. Pure.
 
-A reminder is owed once for each expiry: an episode remembers the expiry that it was reminded of, so
-a new one is reminded of anew. All moments are absolute; no zone or clock change moves them.
+One reminder is due per expiry and notice: an episode stores the expiry it was reminded of, so a new
+expiry is reminded of again. All times are absolute; zones and clock changes don't matter.
 """
 
 from dataclasses import dataclass
@@ -24,9 +24,8 @@ AT_EXPIRY = {
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
-    """When an episode's time is up, or when a permanent one has to be re-confirmed by (`ends_at`),
-    and the ends that were reminded of a day and an hour before."""
+class EpisodeEnd:
+    """The end of an episode, or the time to re-confirm a permanent one, and its past reminders."""
 
     ends_at: datetime
     permanent: bool
@@ -34,11 +33,11 @@ class Ending:
     hour_reminder_for: datetime | None
 
 
-def owed(ending: Ending, now: datetime) -> timedelta | None:
-    """`DAY`, `HOUR` or None: the nearest reminder that is due and was not given yet.
+def due_reminder(ending: EpisodeEnd, now: datetime) -> timedelta | None:
+    """Return the nearest reminder due and not yet sent: `DAY`, `HOUR` or None.
 
-    Whoever looks late gives the nearer one alone, and none once the time is up. A week's
-    re-confirmation is reminded of a day before only.
+    A late tick sends the nearer one only, and none after the end. Re-confirmation is reminded of a
+    day before only.
     """
     left = ending.ends_at - now
     if left <= timedelta():
@@ -50,9 +49,12 @@ def owed(ending: Ending, now: datetime) -> timedelta | None:
     return None
 
 
-def spared(ends_at: datetime, now: datetime) -> dict[str, datetime | None]:
-    """What an episode remembers of an expiry that is set at `now`: reminders that would come at
-    once, because the whole time is no longer than their notice, count as given."""
+def skipped_reminders(ends_at: datetime, now: datetime) -> dict[str, datetime | None]:
+    """Return the reminder fields of an episode whose expiry is set at `now`.
+
+    Reminders that would be due at once, because the whole time is no longer than their notice,
+    count as sent.
+    """
     lasts = ends_at - now
     return {
         "day_reminder_for": ends_at if lasts <= DAY else None,
@@ -60,12 +62,12 @@ def spared(ends_at: datetime, now: datetime) -> dict[str, datetime | None]:
     }
 
 
-def left(ends_at: datetime, now: datetime) -> str:
-    """How long until then, in words that stay true while a message travels: `24 h`, `58 min`."""
+def time_left(ends_at: datetime, now: datetime) -> str:
+    """Return the time left in words that stay true in transit: `24 h`, `58 min`."""
     minutes = max(timedelta(minutes=1), (ends_at - now) // MINUTE * MINUTE)
     return durations.readable(minutes)
 
 
 def reminder_severity(scope: str, notice: timedelta) -> str:
-    """A day before there is time; an hour before, somebody has to decide now."""
+    """Return the reminder's severity: an hour before, somebody has to decide now."""
     return overdue_severity(scope) if notice == HOUR else "warning"

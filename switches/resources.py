@@ -1,4 +1,4 @@
-"""The JSON shape of a switch and of an episode, one for the API, the shell and the screens."""
+"""JSON resources of switches and episodes, for the API, the shell and the screens."""
 
 from dataclasses import asdict
 from datetime import datetime
@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from controlplane.core.canonical import timestamp
-from switches.blast import Blast
+from switches.blast import BlastRadius
 from switches.effect import Effect
 from switches.models import Episode, State, Switch
 
@@ -14,9 +14,9 @@ FULLY_ALLOWED = 100
 
 
 def switch_resource(switch: Switch, effect: Effect | None, ramp: int | None) -> dict[str, Any]:
-    """A switch as the contract shows it; times are RFC 3339 UTC.
+    """Return a switch's resource; times are RFC 3339 in UTC.
 
-    `effect` is null only for a switch that was never published; `ramp` is its live one's id.
+    `effect` is null only for a switch that was never published; `ramp` is the id of its live ramp.
     """
     episode = switch.episode
     return {
@@ -43,7 +43,7 @@ def switch_resource(switch: Switch, effect: Effect | None, ramp: int | None) -> 
 
 
 def effect_resource(effect: Effect) -> dict[str, Any]:
-    """How far the last change has got; delays are milliseconds from the commit, of `measured`."""
+    """Return an effect's resource; delays are in milliseconds from the commit, of `measured`."""
     return {
         "version": effect.version,
         "applied": effect.applied,
@@ -59,8 +59,8 @@ def effect_resource(effect: Effect) -> dict[str, Any]:
     }
 
 
-def blast_resource(blast: Blast) -> dict[str, Any]:
-    """Who is hit, as `…/preview` shows it."""
+def blast_resource(blast: BlastRadius) -> dict[str, Any]:
+    """Return the resource of a blast radius, as `…/preview` shows it."""
     return {
         "switch": blast.switch,
         "instances": [
@@ -100,7 +100,7 @@ def blast_resource(blast: Blast) -> dict[str, Any]:
 
 
 def episode_resource(episode: Episode) -> dict[str, Any]:
-    """An episode as `…/history` shows it."""
+    """Return an episode's resource, as `…/history` shows it."""
     return {
         "id": episode.pk,
         "switch": episode.switch_id,

@@ -1,4 +1,4 @@
-"""How long the tables of switches are kept: nearly all of it is proof."""
+"""Retention rules of the tables of switches; most of them are kept as proof."""
 
 from datetime import timedelta
 

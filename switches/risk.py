@@ -1,4 +1,4 @@
-"""What is known of the risk of a request about a switch, for the class that approvals give it."""
+"""Risk facts of a request about a switch, for its class in approvals."""
 
 from datetime import datetime, timedelta
 from math import inf
@@ -11,8 +11,8 @@ from switches.scopes import GLOBAL_ID
 WITHIN = timedelta(hours=1)
 
 
-def facts(switch_id: str, now: datetime, *, for_good: bool = False) -> RiskFacts:
-    """How many instances it reaches, by who checked it lately, and whether it is to stay for good.
+def risk_facts(switch_id: str, now: datetime, *, for_good: bool = False) -> RiskFacts:
+    """Return how many instances checked the switch lately, and if it is to stay permanently.
 
     A switch has no tags and no price.
     """
@@ -20,7 +20,7 @@ def facts(switch_id: str, now: datetime, *, for_good: bool = False) -> RiskFacts
 
 
 def _reached(switch_id: str, now: datetime) -> int:
-    """All that were heard of, for the global switch: to read what each checks would take long."""
+    """Count the instances; for the global switch all, as reading their checks takes long."""
     if switch_id == GLOBAL_ID:
         return Instance.objects.filter(heard_at__gte=now - WITHIN).count()
     return callers(switch_id, now, within=WITHIN, most=0)[1]

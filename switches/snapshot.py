@@ -1,7 +1,7 @@
-"""The published document: open episodes in, canonical bytes and their ETag out. Pure.
+"""The published snapshot: canonical bytes and ETag of the open episodes. Pure.
 
 Canonical means RFC 8785: keys sorted, no spaces, UTF-8 unescaped, numbers in their shortest form.
-So one state has one text, whoever writes it, and a signature over the bytes holds anywhere.
+So one state has one text, and a signature over the bytes is valid anywhere.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ POLL_SECONDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """What numbers a snapshot: versions grow within an epoch, in the order of commits."""
+    """The version of a snapshot; versions grow within an epoch, in the order of commits."""
 
     epoch: UUID
     version: int
@@ -29,7 +29,7 @@ class Publication:
 
     @property
     def mark(self) -> str:
-        """`<epoch>.<version>`: what streams number their events with, and clients acknowledge."""
+        """`<epoch>.<version>`, which numbers events of streams and which clients acknowledge."""
         return f"{self.epoch}.{self.version}"
 
     @property
@@ -39,7 +39,7 @@ class Publication:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SnapshotEntry:
     """One switch that is not released, with its open episode."""
 
     id: str
@@ -58,17 +58,17 @@ class Entry:
 
 
 def drill_reason(reason: str) -> str:
-    """What a drilled entry gives as its reason, so that whoever is stopped knows what it is."""
+    """Return the reason of a drilled entry, which says that it is a drill."""
     return f"Drill: {reason}"
 
 
-def render(publication: Publication, entries: Iterable[Entry]) -> bytes:
-    """The canonical bytes of the snapshot; switches are sorted by id, code point by code point."""
+def render(publication: Publication, entries: Iterable[SnapshotEntry]) -> bytes:
+    """Return the canonical bytes of a snapshot; switches are sorted by id, by code point."""
     return assemble(publication, map(element, sorted(entries, key=lambda entry: entry.id)))
 
 
 def assemble(publication: Publication, elements: Iterable[bytes]) -> bytes:
-    """The canonical bytes around those of its switches, which are sorted by id already."""
+    """Return the canonical bytes of a snapshot from its switches' bytes, sorted by id."""
     document = {
         "schema": SCHEMA,
         "epoch": str(publication.epoch),
@@ -80,8 +80,8 @@ def assemble(publication: Publication, elements: Iterable[bytes]) -> bytes:
     return orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
 
 
-def element(entry: Entry) -> bytes:
-    """The canonical bytes of one switch."""
+def element(entry: SnapshotEntry) -> bytes:
+    """Return the canonical bytes of one switch."""
     fields = {
         "id": entry.id,
         "scope": entry.scope,
@@ -98,7 +98,7 @@ def element(entry: Entry) -> bytes:
 
 
 def _number(percent: Decimal) -> int | float:
-    """0, 5 or 12.5: the double nearest to two decimals prints as those two decimals."""
+    """Return 0, 5 or 12.5; the double nearest to two decimals prints as those decimals."""
     if not percent:
         return 0
     points = basis_points(percent)

@@ -1,18 +1,17 @@
-"""The ticks of switches."""
+"""Ticks of switches."""
 
 from datetime import datetime
 
 from controlplane.core import retention, ticks
 from controlplane.core.jobs import engine
 from controlplane.core.trip_requests import services as trip_requests
-from switches.drills import rounds as drills
+from switches.drills import schedules as drills
 from switches.report import services as report
 from switches.services.expire import past_expiry
-from switches.trips import requested
-from switches.trips import settle as trips
+from switches.trips import internal_requests
+from switches.trips import resolution as trips
 
-from . import retention_rules as kept
-from . import services
+from . import retention_rules, services
 
 
 @ticks.tick("switches.expire", seconds=1, queue="switches", pending=lambda now: [past_expiry(now)])
@@ -47,20 +46,22 @@ def weekly_report(now: datetime) -> int:
     return report.run_due(now)
 
 
-@ticks.tick("trips.settle", seconds=5, queue="switches", pending=lambda _now: [trips.questions()])
+@ticks.tick(
+    "trips.settle", seconds=5, queue="switches", pending=lambda _now: [trips.open_questions()]
+)
 def settle_trips(now: datetime) -> int:
-    """What a person has engaged since in a machine's stead waits for nobody any more."""
-    return trips.settle_engaged(now)
+    """Close questions about trips whose switch a person has engaged since."""
+    return trips.close_engaged(now)
 
 
 @ticks.tick(
     "trips.requested", seconds=1, queue="switches", pending=lambda _now: [trip_requests.undecided()]
 )
 def answer_trip_requests(now: datetime) -> int:
-    """What apps of the house ask machines to stop."""
-    return requested.answer(now)
+    """Decide the open trip requests of other apps."""
+    return internal_requests.decide_open_requests(now)
 
 
 @ticks.tick("trips.purge", seconds=24 * 3600, queue="housekeeping")
 def purge_trips(now: datetime) -> int:
-    return retention.purge([kept.TRIPS], now)
+    return retention.purge([retention_rules.TRIPS], now)

@@ -1,4 +1,4 @@
-"""What switches offer to threshold rules: those that are engaged."""
+"""The measure that switches offer to threshold rules: engaged switches."""
 
 from collections.abc import Collection, Iterator
 from datetime import datetime
@@ -8,15 +8,15 @@ from controlplane.core.actors import SHELL, label_of
 from controlplane.core.canonical import timestamp
 from controlplane.core.threshold_metrics import ABOVE, AT_LEAST, COUNT, Asked, Measure, Reading
 
+from .episodes import changes
 from .models import Episode, State, Trip
-from .services import changes
 
 KNOWING = ("user", "slack", "token")
 TO_DO = "See what stopped it and whether that is over; release it or acknowledge it."
 
 
 def engaged(asked: Asked, now: datetime) -> Iterator[Reading]:
-    """One of each switch with an open episode, engaged or ramping: from engage to full release."""
+    """Yield a reading for each switch with an open episode, engaged or ramping."""
     rows = Episode.objects.filter(ended_at__isnull=True).select_related("switch")
     tripped = set(
         Trip.objects.filter(outcome=Trip.Outcome.TRIPPED, episode__ended_at__isnull=True)
@@ -40,7 +40,7 @@ def engaged(asked: Asked, now: datetime) -> Iterator[Reading]:
                 "stands": _stands(episode),
             },
             acknowledged_by=_known_to(episode, by_trip=episode.pk in tripped),
-            thread=changes.subject(episode),
+            thread=changes.episode_subject(episode),
             facts={
                 "owner": episode.switch.owner or None,
                 "runbook": episode.switch.runbook_url or None,
@@ -50,13 +50,13 @@ def engaged(asked: Asked, now: datetime) -> Iterator[Reading]:
 
 
 def overdue(now: datetime) -> Collection[str]:
-    """Those that wait for a person by themselves."""
+    """Return the overdue switches, which escalate by themselves."""
     rows = Episode.objects.filter(ended_at__isnull=True, overdue_at__isnull=False)
     return set(rows.values_list("switch_id", flat=True))
 
 
 def _said(episode: Episode) -> str:
-    """What stays true while it ramps: an alert keeps the words that it opened with."""
+    """Return a sentence that stays true while it ramps, as an alert keeps its first words."""
     return f"The switch {episode.switch_id} was engaged by {episode.engaged_by_name}"
 
 
@@ -71,8 +71,11 @@ def _by(episode: Episode) -> str:
 
 
 def _known_to(episode: Episode, *, by_trip: bool) -> str:
-    """Who engaged it, unless the house or a monitor did, or has acknowledged it since. A token that
-    engages says what somebody has asked of it."""
+    """Return the person who engaged or acknowledged it, else an empty text.
+
+    Engagements by a monitor or by the system are known to nobody. A token engages on behalf of a
+    person.
+    """
     is_shell = episode.engaged_by_type == "system" and episode.engaged_by_name.startswith(SHELL)
     if not by_trip and (is_shell or episode.engaged_by_type in KNOWING):
         return _by(episode)

@@ -1,4 +1,4 @@
-"""What open pages and programs may listen to of this app: switches and ramps."""
+"""Live topics of switches and ramps."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -14,7 +14,7 @@ SCOPE = "switches:read"
 
 
 def read_switches(ids: Sequence[str], now: datetime) -> dict[str, dict[str, Any]]:
-    """The switches of these ids, as `GET /switches/` shows them."""
+    """Return the resources of the switches with these ids."""
     found = list(Switch.objects.with_open_episode().filter(pk__in=ids))
     measured, under_way = effects(found, now), ramps.live_of([one.pk for one in found])
     return {
@@ -23,7 +23,7 @@ def read_switches(ids: Sequence[str], now: datetime) -> dict[str, dict[str, Any]
 
 
 def read_ramps(ids: Sequence[str], now: datetime) -> dict[str, dict[str, Any]]:
-    """The ramps of these ids, as `GET /ramps/` shows them."""
+    """Return the resources of the ramps with these ids."""
     found = list(ramps.ROWS.filter(pk__in=[int(each) for each in ids if each.isdecimal()]))
     around = ramps.around(found)
     return {str(one.pk): ramps.ramp_resource(one, around, now) for one in found}

@@ -1,9 +1,9 @@
-"""Switches' part of the API."""
+"""URLs of the switches' API."""
 
 from django.urls import URLPattern
 
 from controlplane.core.http.routes import View, both_forms
-from switches.api import actions, preview, published, register
+from switches.api import actions, preview, published, switches
 from switches.drills import urls as drills
 from switches.ramps import urls as ramps
 from switches.report import urls as report
@@ -19,7 +19,7 @@ ACTIONS: dict[str, View] = {
     "release": actions.ReleaseView.as_view(),
     "undo": actions.UndoView.as_view(),
     "preview": preview.PreviewView.as_view(),
-    "history": register.HistoryView.as_view(),
+    "history": switches.HistoryView.as_view(),
 }
 
 api_urlpatterns: list[URLPattern] = [
@@ -29,8 +29,8 @@ api_urlpatterns: list[URLPattern] = [
     *report.api_urlpatterns,
     *ramps.api_urlpatterns,
     *drills.api_urlpatterns,
-    *both_forms("switches/", register.SwitchList.as_view(), name="api-switches"),
-    *both_forms(ONE, register.SwitchDetail.as_view(), name="api-switch"),
+    *both_forms("switches/", switches.SwitchList.as_view(), name="api-switches"),
+    *both_forms(ONE, switches.SwitchDetail.as_view(), name="api-switch"),
     *(
         pattern
         for action, view in ACTIONS.items()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from breakers.policies import policy
 from breakers.policies.parameters import PARAMETERS, of
 from controlplane.core.errors import InvalidInput
-from controlplane.core.targets.services import SCOPES
+from controlplane.core.scopes import SCOPES
 
 
 def wrong(fields):
@@ -242,7 +242,7 @@ def test_wrong_outage_policy_is_refused(value, path):
     assert list(caught.value.errors) == [path]
 
 
-@pytest.mark.parametrize("scope", [one for one in SCOPES if one != "global"])
+@pytest.mark.parametrize("scope", [one for one in SCOPES.names if one != "global"])
 def test_any_switch_but_the_global_one_may_be_stopped_by_an_outage(scope):
     switch = f"{scope}:Finance_1.x-y"
 

@@ -42,11 +42,11 @@ class KindRegistry(Mapping[str, T], Generic[T]):
         self._is_discovered = not module
 
     def register(self, *items: T) -> None:
-        """Add items; raises :class:`ValueError` if one of their names is taken."""
+        """Add items; raise ValueError if one of their names is taken."""
         for item in items:
             name = self._name(item)
             if name in self._items:
-                raise ValueError(f"{name} is registered twice in {self._module}.")
+                raise ValueError(f"{name} is registered twice in {self._module or 'its registry'}.")
             self._replace_items({**self._items, name: item})
 
     def unregister(self, *names: str) -> None:

@@ -14,7 +14,7 @@ from controlplane.dataplane.credentials import Credential, TokenTable
 from controlplane.dataplane.head import Head
 from controlplane.dataplane.rehearsal import Rehearsal
 from switches.drills.patterns import Marks
-from switches.snapshot import Entry, Publication, drill_reason
+from switches.snapshot import Publication, SnapshotEntry, drill_reason
 
 Connection = AsyncConnection[tuple[Any, ...]]
 
@@ -66,7 +66,7 @@ class Contents(NamedTuple):
     """
 
     head: Head
-    entries: list[Entry] | None
+    entries: list[SnapshotEntry] | None
     rehearsal: Rehearsal | None
     tokens: TokenTable | None
     known: frozenset[str] | None
@@ -117,7 +117,7 @@ async def read_contents(
 
     return Contents(
         head,
-        [Entry(*row) for row in await next_rows()] if entries else None,
+        [SnapshotEntry(*row) for row in await next_rows()] if entries else None,
         _rehearsal(await next_rows()) if entries else None,
         _tokens(await next_rows()) if tokens else None,
         frozenset(row[0] for row in await next_rows()) if known else None,
@@ -149,7 +149,7 @@ def _rehearsal(rows: list[tuple[Any, ...]]) -> Rehearsal | None:
     return Rehearsal(
         marks,
         [
-            Entry(
+            SnapshotEntry(
                 id=switch_id,
                 scope=scope,
                 key=key,

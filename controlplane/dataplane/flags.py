@@ -17,7 +17,7 @@ from controlplane.dataplane.served_copy import Copy
 from switches.bucketing import BUCKETS, admits
 from switches.evaluate import Question, evaluate, lapses_at
 from switches.scopes import GLOBAL_ID, SCOPES
-from switches.snapshot import Entry
+from switches.snapshot import SnapshotEntry
 
 STATIC = "STATIC"
 DISABLED = "DISABLED"
@@ -87,7 +87,7 @@ class Flags:
 class Gap:
     """A place that depends on who asks."""
 
-    entry: Entry
+    entry: SnapshotEntry
     on: bytes
     off: bytes
 
@@ -104,7 +104,7 @@ class Sheet:
 
     texts: tuple[bytes, ...]
     gaps: tuple[Gap, ...]
-    ramping: Entry | None = None
+    ramping: SnapshotEntry | None = None
     stopped: bytes = b""
     gzip_forms: dict[tuple[bool, ...], GzipForm] = field(default_factory=dict, compare=False)
     """Cached whole answers, by :meth:`outcomes`."""
@@ -153,7 +153,7 @@ class Sheet:
 
 
 def _cells(
-    ids: Iterable[str], live: Mapping[str, Entry], flowing: str, version: int
+    ids: Iterable[str], live: Mapping[str, SnapshotEntry], flowing: str, version: int
 ) -> Iterator[Cell]:
     # Nearly all of them, and so not by way of a dictionary each.
     form = _text(_on("%b", flowing, version)).replace(b'"%b"', b"%b")
@@ -179,7 +179,7 @@ def _on(flag: str, reason: str, version: int) -> dict[str, Any]:
     }
 
 
-def _off(flag: str, entry: Entry, version: int) -> dict[str, Any]:
+def _off(flag: str, entry: SnapshotEntry, version: int) -> dict[str, Any]:
     return {
         "key": flag,
         "value": False,
@@ -193,7 +193,7 @@ def _text(evaluation: dict[str, Any]) -> bytes:
     return orjson.dumps(evaluation)
 
 
-def _admits(entry: Entry, targeting_key: str | None) -> bool:
+def _admits(entry: SnapshotEntry, targeting_key: str | None) -> bool:
     return admits(entry.allow_percent, entry.salt, targeting_key, _nobody)
 
 

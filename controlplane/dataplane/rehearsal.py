@@ -12,7 +12,7 @@ from datetime import datetime
 from controlplane.dataplane.names import service_of
 from controlplane.dataplane.served_copy import Copy
 from switches.drills.patterns import Marks
-from switches.snapshot import Entry
+from switches.snapshot import SnapshotEntry
 
 MAX_NAMES = 20_000
 """Names of which it is remembered whether they are marked."""
@@ -23,10 +23,10 @@ class Rehearsal:
 
     __slots__ = ("_drilled", "_made", "_marks", "_names")
 
-    def __init__(self, marks: Marks, drilled: Iterable[Entry]) -> None:
+    def __init__(self, marks: Marks, drilled: Iterable[SnapshotEntry]) -> None:
         self._marks = marks
         self._drilled = tuple(drilled)
-        self._made: tuple[tuple[Entry, ...], Copy] | None = None
+        self._made: tuple[tuple[SnapshotEntry, ...], Copy] | None = None
         self._names: dict[bytes, bool] = {}
 
     def __repr__(self) -> str:
@@ -58,7 +58,7 @@ class Rehearsal:
         return known
 
 
-def _is_running(entry: Entry, now: datetime, normal: Copy) -> bool:
+def _is_running(entry: SnapshotEntry, now: datetime, normal: Copy) -> bool:
     """A switch that is really stopped is told as it is, to all."""
     ends_at = entry.expires_at
     return ends_at is not None and now < ends_at and entry.id not in normal.entries

@@ -19,7 +19,7 @@ from controlplane.core.canonical import timestamp
 from controlplane.dataplane import signed
 from controlplane.dataplane.credentials import Credential, TokenTable
 from controlplane.dataplane.signed import Refused, count, moment, word
-from switches.snapshot import SCHEMA, Entry, Publication, render
+from switches.snapshot import SCHEMA, Publication, SnapshotEntry, render
 
 __all__ = [
     "Refused",
@@ -48,7 +48,7 @@ class Saved:
     """
 
     publication: Publication
-    entries: tuple[Entry, ...]
+    entries: tuple[SnapshotEntry, ...]
     tokens: TokenTable
     revision: int
     known: frozenset[str]
@@ -61,7 +61,7 @@ class Snapshot(NamedTuple):
     """The part of a :class:`Saved` that is served."""
 
     publication: Publication
-    entries: tuple[Entry, ...]
+    entries: tuple[SnapshotEntry, ...]
 
 
 def signing_key(secret_key: str) -> bytes:
@@ -182,12 +182,12 @@ def _snapshot(snapshot: Any) -> Snapshot:
     return Snapshot(publication, entries)
 
 
-def _entry(element: Any) -> Entry:
+def _entry(element: Any) -> SnapshotEntry:
     scope, key = word(element["scope"]), word(element["key"])
     if element["id"] != f"{scope}:{key}":
         raise ValueError("a switch's id is not its scope and key")
     expires_at = element["expires_at"]
-    return Entry(
+    return SnapshotEntry(
         id=element["id"],
         scope=scope,
         key=key,

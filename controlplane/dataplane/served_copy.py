@@ -8,7 +8,7 @@ from typing import Optional, Protocol
 
 from controlplane.core.content_encoding import gzip_etag
 from controlplane.dataplane.compression import VARY, GzipForm, Header
-from switches.snapshot import Entry, Publication, assemble, element
+from switches.snapshot import Publication, SnapshotEntry, assemble, element
 
 JSON = (b"content-type", b"application/json")
 NO_CACHE = (b"cache-control", b"no-cache")
@@ -44,7 +44,7 @@ class Copy:
     """
 
     publication: Publication
-    entries: Mapping[str, Entry]
+    entries: Mapping[str, SnapshotEntry]
     elements: Mapping[str, bytes]
     body: bytes
     event: tuple[bytes, ...]
@@ -63,7 +63,7 @@ class Copy:
     def of(
         cls,
         publication: Publication,
-        entries: Iterable[Entry],
+        entries: Iterable[SnapshotEntry],
         before: Optional["Copy"] = None,
         *,
         rehearsal: ForSome | None = None,

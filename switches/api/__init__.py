@@ -1,1 +1,1 @@
-"""Switches over HTTP: finding them, acting on them, and what is published of them."""
+"""The API of switches: list, detail, actions and publication."""

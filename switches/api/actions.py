@@ -1,4 +1,4 @@
-"""Acting on one switch. Each view is one service call in one transaction."""
+"""Actions on one switch; each view is one service call in one transaction."""
 
 from datetime import datetime
 from functools import partial
@@ -19,12 +19,13 @@ from switches.api.bodies import (
     ReleaseBody,
     UndoBody,
 )
-from switches.api.register import present_effect, resource
 from switches.api.shapes import ONE_SWITCH, ActedShape, PendingShape
-from switches.confirmation import ask_again
+from switches.confirmation import require_confirmation
 from switches.expiry import PERMANENT
 from switches.ramps import resources as ramps
 from switches.services import Engagement, Release
+
+from .switches import present_effect, resource
 
 
 class ActionView(ApiView):
@@ -39,7 +40,7 @@ class EngageView(ActionView):
         self, *, body: dict[str, Any], actor: Actor, now: datetime, scope: str, key: str
     ) -> Done:
         """Stop what the switch guards. `permanent` engages for 24 hours and asks for approval."""
-        ask_again(self.request, scope, now)
+        require_confirmation(self.request, scope, now)
         return _engaged(
             services.engage(scope=scope, key=key, actor=actor, now=now, **body), scope, key, now
         )
@@ -53,7 +54,7 @@ class ExtendView(ActionView):
     ) -> Done:
         """Keep it engaged for longer, counted from now. `permanent` asks for approval."""
         if body.get("expires_in") == PERMANENT:
-            ask_again(self.request, scope, now)
+            require_confirmation(self.request, scope, now)
         return _engaged(
             services.extend(scope=scope, key=key, actor=actor, now=now, **body), scope, key, now
         )
@@ -65,7 +66,7 @@ class AcknowledgeView(ActionView):
     def post(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, scope: str, key: str
     ) -> Done:
-        """Say that somebody knows it is engaged or overdue."""
+        """Acknowledge that the switch is engaged or overdue."""
         done = services.acknowledge(scope=scope, key=key, actor=actor, now=now, **body)
         known = {
             "acknowledged_at": timestamp(now),
@@ -80,7 +81,7 @@ class ReconfirmView(ActionView):
     def post(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, scope: str, key: str
     ) -> Done:
-        """Say that a permanent one still has to stay, for another week. A person, never a token."""
+        """Confirm a permanent episode for another week. A person, never a token."""
         services.reconfirm(scope=scope, key=key, actor=actor, now=now, **body)
         return Done(resource(scope, key, now))
 
@@ -91,9 +92,12 @@ class ReleaseView(ActionView):
     def post(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, scope: str, key: str
     ) -> Done:
-        """Let traffic flow again: by a ramp, or at once. The global switch and, at once, a segment
-        or a protected one wait for a second person; the rest at once takes an approver."""
-        ask_again(self.request, scope, now)
+        """Let traffic flow again: by a ramp, or at once.
+
+        The global switch and, at once, a segment or a protected switch wait for a second person;
+        any other immediate release takes an approver.
+        """
+        require_confirmation(self.request, scope, now)
         done = services.release(scope=scope, key=key, actor=actor, now=now, **body)
         if done.ramp is not None:
             return _ramping(done, scope, key, now)
@@ -128,7 +132,7 @@ def _engaged(done: Engagement, scope: str, key: str, now: datetime) -> Done:
 
 
 def _ramping(done: Release, scope: str, key: str, now: datetime) -> Done:
-    """A ramp began. A dry run, which takes it back, also shows the switch as it would be."""
+    """Respond that a ramp began; a dry run also shows the switch as it would be."""
     assert done.ramp is not None  # noqa: S101 - asked before
     ramp = ramps.of(done.ramp.pk, now)
     begun = {"ramp": ramp, **_review(done)}
@@ -142,5 +146,5 @@ def _review(done: Release) -> dict[str, Any]:
 
 
 def _published(shown: dict[str, Any], scope: str, key: str, now: datetime) -> Done:
-    """A dry run publishes nothing, so the version it would have has no effect to tell of."""
+    """Replace the effect in a dry run, whose version is never published."""
     return Done(shown, still=partial(present_effect, scope, key, now))

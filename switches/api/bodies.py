@@ -1,10 +1,10 @@
-"""What may be said in a request. What it must mean is checked by the services, once."""
+"""Request bodies; services check what the fields mean."""
 
 from rest_framework import serializers
 
 from controlplane.core.http.fields import Filters, MutationBody, Text
 from switches.models import OnExpiry, State
-from switches.rules.glass import TWO_PERSON
+from switches.rules.break_glass import TWO_PERSON
 from switches.scopes import SCOPES
 from switches.services.release import MODES
 

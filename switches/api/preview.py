@@ -1,4 +1,4 @@
-"""Who would be hit: the blast radius of a switch, before it is engaged."""
+"""The API of a switch's blast radius."""
 
 from dataclasses import replace
 
@@ -10,9 +10,9 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.views import ApiView
 from controlplane.core.page_registry import PREVIEW_FIELDS
 from switches.api.shapes import ONE_SWITCH, PreviewShape
-from switches.blast import blast, refused
+from switches.blast import blast_radius, current_refusals
 from switches.resources import blast_resource
-from switches.services.register import identify
+from switches.services.registration import identify
 
 
 class PreviewView(ApiView):
@@ -21,9 +21,9 @@ class PreviewView(ApiView):
 
     @extend_schema(responses=PreviewShape)
     def get(self, request: Request, scope: str, key: str) -> Response:
-        """Who checks this switch and how often, and what else stops part of the same traffic."""
+        """Callers of this switch with their rates, and overlapping switches."""
         switch_id, now = identify(scope, key), db_now()
-        found = replace(blast(switch_id, now), refusals=refused(switch_id))
+        found = replace(blast_radius(switch_id, now), refusals=current_refusals(switch_id))
         told = [read(switch_id, now) for read in PREVIEW_FIELDS.functions()]
         more = {field: value for fields in told for field, value in fields.items()}
         return Response({**more, **blast_resource(found)})

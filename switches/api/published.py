@@ -1,6 +1,6 @@
-"""The snapshot and the decision, for signed-in browsers: programs get theirs from the data plane.
+"""Snapshot and decisions for signed-in browsers, read from the database.
 
-Read from the database, so always fresh.
+Programs get theirs from the data plane.
 """
 
 import random
@@ -19,15 +19,15 @@ from switches.bucketing import BUCKETS
 from switches.evaluate import evaluate, read_question
 from switches.models import Episode
 from switches.models import Publication as PublicationRow
-from switches.snapshot import Entry, Publication, render
+from switches.snapshot import Publication, SnapshotEntry, render
 
 ATTEMPTS = 5
 
 
-def published() -> tuple[Publication, list[Entry]]:
-    """What is published now: the version, and every switch that is not released.
+def published() -> tuple[Publication, list[SnapshotEntry]]:
+    """Return the published version and every switch that is not released.
 
-    Two queries see two moments. If the version did not move between them they saw one.
+    Two queries may see two moments; with the same version before and after, they saw one.
     """
     for _ in range(ATTEMPTS):
         before, entries = _publication(), _entries()
@@ -68,7 +68,7 @@ class CheckView(ApiView):
 
     @extend_schema(request=QuestionShape, responses=DecisionShape)
     def post(self, request: Request) -> Response:
-        """May this call go on? The first switch that blocks it is named."""
+        """Decide whether a call may go on; the first switch that blocks it is named."""
         question = read_question(dict(request.data))
         publication, entries = published()
         decision = evaluate(
@@ -92,10 +92,10 @@ def _publication() -> Publication:
     return Publication(row.epoch, row.version, row.published_at)
 
 
-def _entries() -> list[Entry]:
+def _entries() -> list[SnapshotEntry]:
     open_episodes = Episode.objects.filter(ended_at__isnull=True).select_related("switch")
     return [
-        Entry(
+        SnapshotEntry(
             id=episode.switch_id,
             scope=episode.switch.scope,
             key=episode.switch.key,

@@ -1,4 +1,4 @@
-"""What the answers look like, for the OpenAPI document; `switches.resources` makes them."""
+"""Response shapes for the OpenAPI document; `switches.resources` builds the data."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ ONE_SWITCH = (
 
 
 class EffectShape(serializers.Serializer[Any]):
-    """How far the last published change has got, by what instances say that they apply."""
+    """The effect of the last published change, by reports of instances."""
 
     version = serializers.IntegerField()
     applied = serializers.IntegerField(help_text="Instances that say they apply it.")
@@ -118,7 +118,7 @@ class DependentShape(serializers.Serializer[Any]):
 
 
 class PreviewShape(serializers.Serializer[Any]):
-    """The blast radius: who checked the switch within the last hour. Those who only poll, don't."""
+    """The blast radius: callers of the switch within the last hour, without mere pollers."""
 
     switch = serializers.CharField()
     instances = CallerShape(many=True, help_text="The 200 busiest callers, tokens among them.")
@@ -161,7 +161,7 @@ class ActedShape(SwitchShape):
 
 
 class PendingShape(serializers.Serializer[Any]):
-    """It is not released yet: either a ramp has begun, or a second person decides."""
+    """Not released yet: either a ramp has begun, or a second person decides."""
 
     ramp = RampShape(required=False, help_text="The ramp that has begun.")
     approval = ApprovalShape(required=False, help_text="What waits for a second person.")
@@ -221,7 +221,7 @@ class SnapshotShape(serializers.Serializer[Any]):
 
 
 class QuestionShape(serializers.Serializer[Any]):
-    """What a caller is about to do; `switches.evaluate.read_question` reads it."""
+    """The keys of a call; `switches.evaluate.read_question` reads it."""
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
         keys = {

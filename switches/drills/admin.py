@@ -1,4 +1,4 @@
-"""Drills, marks and schedules in Django's admin: to look at. They change on the drills page."""
+"""Read-only Django admin of drills, marks and schedules."""
 
 from django.contrib import admin
 

@@ -1,4 +1,4 @@
-"""Drills over HTTP: begin one, look at them, say who takes part and which come round."""
+"""The API of drills, marks and schedules."""
 
 from datetime import datetime
 from typing import Any
@@ -12,7 +12,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.errors import NotFound
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
-from switches.drills import live, reach, services
+from switches.drills import marked_instances
 from switches.drills.resources import drill_resource, mark_resource, schedule_resource
 from switches.drills.shapes import (
     ONE_SCHEDULE,
@@ -27,7 +27,10 @@ from switches.drills.shapes import (
     MarkBody,
     UnscheduleBody,
 )
+from switches.episodes import live_drills
 from switches.models import Drill, DrillMark, DrillSchedule
+
+from . import services
 
 DRILLS = Drill.objects.select_related("job").prefetch_related("job__steps")
 
@@ -48,12 +51,12 @@ class DrillList(ListView[Drill]):
     @extend_schema(request=DrillBody, responses={202: BegunShape})
     @mutation(DrillBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
-        """Rehearse a switch for real, against the instances that are marked for drills."""
+        """Begin a drill of a switch, against the instances that are marked for drills."""
         scope, _, key = body["switch"].partition(":")
         drill = services.begin_and_schedule(
             scope=scope,
             key=key,
-            mode=body.get("mode", live.LIVE),
+            mode=body.get("mode", live_drills.LIVE),
             reason=body["reason"],
             every=body.get("every"),
             actor=actor,
@@ -80,7 +83,7 @@ class DrillDetail(ApiView):
 
 
 class MarkList(ListView[DrillMark]):
-    """The instances that take part in drills."""
+    """Marks of instances that take part in drills."""
 
     queryset = DrillMark.objects.all()
     serializer_class = DrillMarkShape
@@ -96,19 +99,19 @@ class MarkList(ListView[DrillMark]):
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
         """Mark instances, as an approver: drills really stop them for a moment."""
         row, new = services.mark(pattern=body["pattern"], actor=actor, now=now)
-        there = reach.counts([row.pattern], now)[row.pattern]
+        there = marked_instances.count_by_pattern([row.pattern], now)[row.pattern]
         return Done(mark_resource(row, there), status=201 if new else 200)
 
     @extend_schema(request=MarkBody, responses={200: DrillGoneShape})
     @mutation(MarkBody)
     def delete(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
-        """Take instances out of drills, also out of one that is under way."""
+        """Remove a mark, also from a drill that is under way."""
         services.unmark(pattern=body["pattern"], actor=actor, now=now)
         return Done({"removed": body["pattern"].strip()})
 
 
 class ScheduleList(ListView[DrillSchedule]):
-    """The drills that come round."""
+    """Scheduled drills."""
 
     queryset = DrillSchedule.objects.all()
     serializer_class = DrillScheduleShape
@@ -125,6 +128,6 @@ class ScheduleDetail(ApiView):
     def delete(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, scope: str, key: str
     ) -> Done:
-        """Let no drill of this switch come round any more."""
+        """Remove the schedule of this switch."""
         services.unschedule(scope=scope, key=key, actor=actor, now=now)
         return Done({"removed": f"{scope}:{key}"})

@@ -1,11 +1,12 @@
-"""Drills that failed and switches without one, in *Needs attention*."""
+"""Attention items of failed drills, and of switches that were never proven."""
 
 from datetime import datetime
 
 from django.db.models import Count, Min, QuerySet
 
 from controlplane.core.page_registry import AttentionItem, attention_source
-from switches.drills import live, neglect
+from switches.drills import queries
+from switches.episodes import live_drills
 from switches.models import Drill, Switch
 from switches.report.words import counted
 
@@ -13,23 +14,23 @@ MAX_ITEMS = 200
 
 
 def failures(_now: datetime) -> QuerySet[Drill]:
-    return neglect.failed()
+    return queries.failed_drills()
 
 
 def never_proven(_now: datetime) -> QuerySet[Switch]:
-    return neglect.never_proven()
+    return queries.never_proven()
 
 
 @attention_source(45, only_if=failures)
 def failed_drills(_now: datetime) -> list[AttentionItem]:
-    """Each switch whose last drill has failed."""
-    found = neglect.failed().select_related("job").order_by("pk")[:MAX_ITEMS]
+    """Return an item for each switch whose last drill failed."""
+    found = queries.failed_drills().select_related("job").order_by("pk")[:MAX_ITEMS]
     return [
         AttentionItem(
             kind="drill",
             severity="warning",
             title=f"The drill of {drill.switch_id} failed",
-            detail=f"{live.why_not(drill)} Mend that, and rehearse it again.",
+            detail=f"{live_drills.failure_reason(drill)} Mend that, and rehearse it again.",
             path=f"/drills/#drill-{drill.pk}",
             since=drill.job.finished_at or drill.job.created_at,
         )
@@ -39,8 +40,8 @@ def failed_drills(_now: datetime) -> list[AttentionItem]:
 
 @attention_source(90, only_if=never_proven)
 def never_rehearsed(now: datetime) -> list[AttentionItem]:
-    """One for all the switches that were never proven."""
-    found = neglect.never_proven().aggregate(count=Count("pk"), since=Min("registered_at"))
+    """Return one item for all switches that were never proven."""
+    found = queries.never_proven().aggregate(count=Count("pk"), since=Min("registered_at"))
     count, since = found["count"], found["since"]
     if not count:
         return []

@@ -1,4 +1,4 @@
-"""The forms of the drills page; the rules are the services'."""
+"""Forms of the drills page; services validate."""
 
 from typing import Any
 
@@ -6,21 +6,23 @@ from django import forms
 
 from controlplane.core.changes import RuleForm
 from controlplane.core.reasons import MAX_CHARACTERS
-from switches.drills import live
+from switches.episodes import live_drills
 
 
 class BeginForm(RuleForm):
-    """A drill of one switch, and whether it comes round."""
+    """Fields of a drill to begin, and optionally to schedule."""
 
     renamed = {"scope": "switch", "key": "switch"}
 
     switch = forms.CharField(max_length=200, required=False)
-    mode = forms.ChoiceField(choices=[(mode, mode) for mode in live.MODES], initial=live.LIVE)
+    mode = forms.ChoiceField(
+        choices=[(mode, mode) for mode in live_drills.MODES], initial=live_drills.LIVE
+    )
     reason = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
     every = forms.CharField(max_length=20, required=False)
 
     def asked(self) -> dict[str, Any]:
-        """The service's arguments."""
+        """Return the service's arguments."""
         scope, _, key = self.given("switch").strip().partition(":")
         return {
             "scope": scope,

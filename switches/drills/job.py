@@ -1,8 +1,8 @@
-"""The work of a drill: look who is there, engage, wait, release, wait, write down what was found.
+"""The job of a drill: list instances, engage, wait, release, wait, record.
 
-Every step may be begun again by another worker at any line; a step that publishes does it once, by
-the drill's own row. A drill that can't pass any more still goes through its steps, so that it is
-released and written down in one way. Whatever breaks is taken back: released, and told as failed.
+Another worker may repeat every step at any line; a step that publishes does so once, guarded by the
+drill's own row. A drill that can't pass any more still goes through its steps, so that it is
+released and recorded in one way. On an error it is released and recorded as failed.
 """
 
 from collections.abc import Sequence
@@ -18,15 +18,17 @@ from controlplane.core.jobs.control import PlannedStep
 from controlplane.core.jobs.kinds import Probe
 from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.jobs.stepwise import Again, Passed, StepKind
-from switches.drills import live, moves, reach
-from switches.drills.ending import cancel
+from switches.drills import marked_instances, transitions
 from switches.drills.patterns import Marks
+from switches.episodes import live_drills
 from switches.models import Drill
 
+from .cancellation import cancel
+
 APPLIED_WITHIN = timedelta(seconds=60)
-LOOK_AGAIN = timedelta(milliseconds=500)
+POLL_INTERVAL = timedelta(milliseconds=500)
 ACTOR = system("drills")
-NOBODY = (
+NO_INSTANCES = (
     "No marked instance was heard from within 30 seconds: nobody polls under a marked name. "
     "Look at the marks, and whether the instances run."
 )
@@ -34,33 +36,35 @@ SKIPPED = Passed({"skipped": True})
 
 
 def _look(turn: Turn, _step: JobStep, now: datetime, _probe: Probe) -> Passed:
-    """Who is there to be stopped; without anybody a drill would prove nothing."""
+    """List the marked instances that are present; without any the drill can't pass."""
     with transaction.atomic():
-        drill = moves.lock_row(turn.job.pk)
+        drill = transitions.lock_drill_row(turn.job.pk)
         turn.heartbeat(now)
-        found = reach.there(reach.marks(), now)
-        named = {"instances": len(found), "names": found[: reach.NAMED]}
-        moves.measure(drill, "look", named, why="" if found else NOBODY)
+        found = marked_instances.present_instances(marked_instances.current_marks(), now)
+        named = {"instances": len(found), "names": found[: marked_instances.MAX_NAMED]}
+        transitions.record_measurement(drill, "look", named, why="" if found else NO_INSTANCES)
         return Passed(named)
 
 
 def _engage(turn: Turn, _step: JobStep, now: datetime, probe: Probe) -> Passed:
-    """Publish it for the marked instances; a switch that is really stopped by now is left alone."""
+    """Publish the drill for the marked instances, unless the switch is really stopped by now."""
     with transaction.atomic():
-        locked = moves.lock(turn.job.pk)
+        locked = transitions.lock_drill(turn.job.pk)
         turn.heartbeat(now)
         drill = locked.drill
         if drill.engaged_at is not None:
             return Passed()
         episode = locked.switch.episode
-        if episode is not None and not live.why_not(drill):
-            moves.measure(drill, "look", drill.measured.get("look", {}), why=stopped(episode.state))
-        if live.why_not(drill):
+        if episode is not None and not live_drills.failure_reason(drill):
+            transitions.record_measurement(
+                drill, "look", drill.measured.get("look", {}), why=describe_stopped(episode.state)
+            )
+        if live_drills.failure_reason(drill):
             return SKIPPED
-        moves.engage(locked, now)
+        transitions.engage(locked, now)
         probe("drill.engaged.written")
         version = drill.engaged_version
-        moves.note("drill.engaged", locked.switch, drill, ACTOR, now, version=version)
+        transitions.record_audit("drill.engaged", locked.switch, drill, ACTOR, now, version=version)
     return Passed({"version": version})
 
 
@@ -73,13 +77,15 @@ def _engaged_applied(turn: Turn, _step: JobStep, now: datetime, probe: Probe) ->
 
 def _release(turn: Turn, _step: JobStep, now: datetime, probe: Probe) -> Passed:
     with transaction.atomic():
-        locked = moves.lock(turn.job.pk)
+        locked = transitions.lock_drill(turn.job.pk)
         turn.heartbeat(now)
-        if not moves.release(locked, now):
+        if not transitions.release(locked, now):
             return Passed() if locked.drill.released_version else SKIPPED
         probe("drill.released.written")
         version = locked.drill.released_version
-        moves.note("drill.released", locked.switch, locked.drill, ACTOR, now, version=version)
+        transitions.record_audit(
+            "drill.released", locked.switch, locked.drill, ACTOR, now, version=version
+        )
     return Passed({"version": version})
 
 
@@ -88,62 +94,66 @@ def _released_applied(turn: Turn, _step: JobStep, now: datetime, probe: Probe) -
 
 
 def _applied(turn: Turn, part: str, drill: Drill, now: datetime, probe: Probe) -> Passed | Again:
-    """Wait until everybody whom it stopped says that they apply the version, at most a minute."""
+    """Wait at most a minute until all stopped instances acknowledge the version."""
     version, since = drill.engaged_version, drill.engaged_at
     if part == "release":
         version, since = drill.released_version, drill.released_at
     if version is None or since is None:
         return SKIPPED
-    stopped_by = drill.measured.get(live.MARKED, [])
-    found = reach.of(Marks.of(stopped_by), version, since)
+    stopped_by = drill.measured.get(live_drills.MARKED, [])
+    found = marked_instances.measure_effect(Marks.of(stopped_by), version, since)
     probe(f"drill.{part}.looked")
     # Not in the turn that published it: its time is before that. And no clock is trusted for long.
     if abs(now - since) < APPLIED_WITHIN and (now < since or not found.by_everybody):
-        return Again(now + LOOK_AGAIN)
+        return Again(now + POLL_INTERVAL)
     with transaction.atomic():
-        drill = moves.lock_row(turn.job.pk)
-        if drill.measured.get(live.MARKED, []) != stopped_by:
-            return Again(now + LOOK_AGAIN)  # Somebody was let go meanwhile.
+        drill = transitions.lock_drill_row(turn.job.pk)
+        if drill.measured.get(live_drills.MARKED, []) != stopped_by:
+            return Again(now + POLL_INTERVAL)  # Somebody was let go meanwhile.
         turn.heartbeat(now)
         late = part == "engage" and drill.ends_by is not None and now >= drill.ends_by
-        why = _late(part) if late else _unproven(part, found)
-        moves.measure(drill, part, found.as_dict(), why=why)
+        why = _describe_late(part) if late else _describe_unproven(part, found)
+        transitions.record_measurement(drill, part, found.as_dict(), why=why)
     return Passed(found.as_dict())
 
 
 def _record(turn: Turn, _step: JobStep, now: datetime, probe: Probe) -> Passed:
-    """What came of it; here alone a switch becomes proven."""
+    """Record the outcome; only this step marks a switch as proven."""
     with transaction.atomic():
-        locked = moves.lock(turn.job.pk)
-        turn.change(outcome=moves.said(locked.drill), heartbeat_at=now)
+        locked = transitions.lock_drill(turn.job.pk)
+        turn.change(outcome=transitions.describe_outcome(locked.drill), heartbeat_at=now)
         if locked.drill.live:
-            passed = not live.why_not(locked.drill)
-            moves.end(locked.switch, locked.drill, turn.job, passed=passed, actor=ACTOR, now=now)
+            passed = not live_drills.failure_reason(locked.drill)
+            transitions.end_drill(
+                locked.switch, locked.drill, turn.job, passed=passed, actor=ACTOR, now=now
+            )
             probe("drill.ended.written")
     return Passed()
 
 
 def _release_again(turn: Turn, _step: JobStep, now: datetime) -> None:
-    """A later step broke: everybody is told the same again."""
+    """Release the drill after a later step failed."""
     with transaction.atomic():
-        locked = moves.lock(turn.job.pk)
+        locked = transitions.lock_drill(turn.job.pk)
         turn.heartbeat(now)
-        if moves.release(locked, now):
+        if transitions.release(locked, now):
             version = locked.drill.released_version
-            moves.note("drill.released", locked.switch, locked.drill, ACTOR, now, version=version)
+            transitions.record_audit(
+                "drill.released", locked.switch, locked.drill, ACTOR, now, version=version
+            )
 
 
 def _give_up(turn: Turn, _step: JobStep, now: datetime) -> None:
-    """All is taken back: it has failed, by what went wrong."""
+    """End the drill as failed after its release."""
     with transaction.atomic():
-        locked = moves.lock(turn.job.pk)
+        locked = transitions.lock_drill(turn.job.pk)
         drill = locked.drill
         if not drill.live:
             return
-        drill.measured = {live.WHY: f"It broke: {turn.job.error}", **drill.measured}
+        drill.measured = {live_drills.WHY: f"It broke: {turn.job.error}", **drill.measured}
         drill.save(update_fields=["measured"])
-        turn.change(outcome=moves.said(drill), heartbeat_at=now)
-        moves.end(locked.switch, drill, turn.job, passed=False, actor=ACTOR, now=now)
+        turn.change(outcome=transitions.describe_outcome(drill), heartbeat_at=now)
+        transitions.end_drill(locked.switch, drill, turn.job, passed=False, actor=ACTOR, now=now)
 
 
 LOOK = StepKind("look", _look, compensate=_give_up)
@@ -159,29 +169,31 @@ DRY_STEPS = (LOOK, StepKind("record", _record))
 _live_work, _dry_work = stepwise.worker(LIVE_STEPS), stepwise.worker(DRY_STEPS)
 
 
-def planned(mode: str) -> list[PlannedStep]:
-    """The steps of a drill, before it begins."""
-    return [PlannedStep(step.name) for step in (DRY_STEPS if mode == live.DRY else LIVE_STEPS)]
+def planned_steps(mode: str) -> list[PlannedStep]:
+    """Return the planned steps of a drill."""
+    return [
+        PlannedStep(step.name) for step in (DRY_STEPS if mode == live_drills.DRY else LIVE_STEPS)
+    ]
 
 
 def work(turns: Sequence[Turn], now: datetime, probe: Probe) -> int:
-    """Go on with drills; those that are dry have fewer steps."""
+    """Advance the drills of these turns and return how many moved."""
     ours = [turn.job.pk for turn in turns]
-    dry = set(Drill.objects.filter(pk__in=ours, mode=live.DRY).values_list("pk", flat=True))
+    dry = set(Drill.objects.filter(pk__in=ours, mode=live_drills.DRY).values_list("pk", flat=True))
     moved = _live_work([turn for turn in turns if turn.job.pk not in dry], now, probe)
     return moved + _dry_work([turn for turn in turns if turn.job.pk in dry], now, probe)
 
 
-def stopped(state: str) -> str:
-    """Why a switch that is not released isn't drilled."""
+def describe_stopped(state: str) -> str:
+    """Return the reason that a stopped switch isn't drilled."""
     return f"The switch is {state}: what is real is proven by its own effect."
 
 
-def _late(part: str) -> str:
+def _describe_late(part: str) -> str:
     return f"Whoever ran the drill came back too late to see it ({part}); it had ended by itself."
 
 
-def _unproven(part: str, found: reach.Reach) -> str:
+def _describe_unproven(part: str, found: marked_instances.MarkedEffect) -> str:
     if found.by_everybody:
         return ""
     if not found.instances:
@@ -200,7 +212,7 @@ def _not_paused(_job: Job, _reason: str, _actor: Actor, _now: datetime) -> None:
 
 kinds.register(
     kinds.Kind(
-        name=live.KIND,
+        name=live_drills.KIND,
         title="Drill",
         tick="jobs.turn",
         work=work,

@@ -1,4 +1,4 @@
-"""The names that marks are made of: `core/canary-1`, or `core/*` for all of a service. Pure."""
+"""Patterns that mark instances for drills: `core/canary-1`, or `core/*` for a service. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ TOKEN_PREFIX = "token:"  # noqa: S105 - callers without a name of their own; nev
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """Which instances are marked: by their own names, or with their whole service."""
+    """The marked instances, by their own names or by their whole service."""
 
     names: frozenset[str]
     services: frozenset[str]
 
     @classmethod
     def of(cls, patterns: Iterable[str]) -> "Marks":
-        """Marks as they were read once; a pattern is not checked again."""
+        """Build marks from patterns that were validated before."""
         names, services = set(), set()
         for pattern in patterns:
             service, _, instance = pattern.partition("/")
@@ -33,13 +33,13 @@ class Marks:
         return bool(self.names or self.services)
 
     def match(self, name: str) -> bool:
-        """Whether the instance `service/instance` is marked."""
+        """Return True if the instance `service/instance` is marked."""
         service, _, instance = name.partition("/")
         return name in self.names or (service in self.services and _is_part(instance))
 
 
-def read(text: str) -> str:
-    """The pattern that a person wrote; raises :class:`InvalidInput` that says what one is."""
+def read_pattern(text: str) -> str:
+    """Return the pattern in `text`; raise :class:`InvalidInput` if it isn't one."""
     pattern = text.strip()
     service, _, instance = pattern.partition("/")
     is_whole_service = instance == ALL
@@ -59,6 +59,9 @@ def read(text: str) -> str:
 
 
 def _is_part(text: str) -> bool:
-    """As the data plane takes names: 1 to 120 printable characters without spaces or slashes."""
+    """Return True for 1 to 120 printable characters without spaces or slashes.
+
+    The data plane accepts the same names.
+    """
     plain = text.isprintable() and " " not in text and "/" not in text and "\ufffd" not in text
     return 0 < len(text) <= PART_LENGTH and plain

@@ -6,23 +6,25 @@ from django.db.models import F, Q
 
 from controlplane.core.canonical import timestamp
 from controlplane.core.page_registry import REPORT_SECTIONS, ReportRow, ReportSection
+from switches.episodes import live_drills
 from switches.report.counted_rows import first_rows
 from switches.report.words import counted, first, page_of
 
-from . import live, neglect
+from . import queries
 
 
 @REPORT_SECTIONS.add(65)
 def not_rehearsed(_start: datetime, _end: datetime, now: datetime) -> ReportSection:
-    """Switches that may not work when they are needed: those never rehearsed first."""
-    found = neglect.unproven(now)
+    """Report the switches not proven within 90 days, those never proven first."""
+    found = queries.unproven(now)
     rows, counts = first_rows(
         found.order_by(F("last_proven_at").asc(nulls_first=True), "pk"),
         never=Q(last_proven_at__isnull=True),
     )
     total, never = counts["total"], counts["never"]
     failed = {
-        drill.switch_id: live.why_not(drill) for drill in neglect.failed().filter(switch__in=rows)
+        drill.switch_id: live_drills.failure_reason(drill)
+        for drill in queries.failed_drills().filter(switch__in=rows)
     }
     return ReportSection(
         slug="not_rehearsed",

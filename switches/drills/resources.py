@@ -1,18 +1,19 @@
-"""The JSON shape of a drill, a mark and a schedule."""
+"""JSON resources of drills, marks and schedules."""
 
 from datetime import datetime
 from typing import Any
 
 from controlplane.core.canonical import timestamp
 from controlplane.core.jobs.models import JobStep
-from switches.drills import live, moves
+from switches.drills import transitions
+from switches.episodes import live_drills
 from switches.models import Drill, DrillMark, DrillSchedule
 
 SKIPPED = "skipped"
 
 
 def drill_resource(drill: Drill) -> dict[str, Any]:
-    """A drill as `/drills/` shows it; read with its job and the job's steps."""
+    """Return the resource of a drill that was read with its job and the job's steps."""
     job = drill.job
     return {
         "id": drill.pk,
@@ -21,9 +22,9 @@ def drill_resource(drill: Drill) -> dict[str, Any]:
         "scheduled": drill.scheduled,
         "state": job.state,
         "passed": drill.passed,
-        "why": live.why_not(drill),
+        "why": live_drills.failure_reason(drill),
         "steps": [_step(step) for step in sorted(job.steps.all(), key=lambda step: step.index)],
-        "measured": moves.outcome(drill),
+        "measured": transitions.measurements(drill),
         "reason": job.reason,
         "requested_by": job.created_by,
         "created_at": timestamp(job.created_at),
@@ -35,7 +36,7 @@ def drill_resource(drill: Drill) -> dict[str, Any]:
 
 
 def mark_resource(mark: DrillMark, there: int) -> dict[str, Any]:
-    """A mark, and how many instances match it now."""
+    """Return the resource of a mark; `there` is how many instances match it now."""
     return {
         "pattern": mark.pattern,
         "instances": there,
@@ -45,7 +46,7 @@ def mark_resource(mark: DrillMark, there: int) -> dict[str, Any]:
 
 
 def schedule_resource(row: DrillSchedule) -> dict[str, Any]:
-    """A drill that comes round."""
+    """Return the resource of a scheduled drill."""
     return {
         "switch": row.switch_id,
         "mode": row.mode,
@@ -58,7 +59,7 @@ def schedule_resource(row: DrillSchedule) -> dict[str, Any]:
 
 
 def step_state(step: JobStep) -> str:
-    """As its job has it; a step that had nothing to do any more was skipped."""
+    """Return the state of the job's step, or `skipped` if it had nothing to do."""
     return SKIPPED if step.data.get(SKIPPED) else step.state
 
 

@@ -1,4 +1,4 @@
-"""What people ask of drills: begin one, end one, say when they come round, and who takes part."""
+"""Services of drills: begin, cancel and schedule them, and mark instances."""
 
 import secrets
 from datetime import datetime, timedelta
@@ -13,11 +13,14 @@ from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from controlplane.core.jobs import control
 from controlplane.core.roles import POWERS_OF, Power
 from switches import publication
-from switches.drills import live, moves, patterns
-from switches.drills.job import planned, stopped
+from switches.drills import transitions
+from switches.drills.job import describe_stopped, planned_steps
+from switches.episodes import live_drills
 from switches.models import Drill, DrillMark, DrillSchedule, Publication, Switch
 from switches.scopes import GLOBAL, conjoined, question_fields
-from switches.services.register import identify, lock, register_and_lock
+from switches.services.registration import identify, lock_switch, register_and_lock
+
+from . import patterns
 
 ADVICE = "Say what it is for, for example “before the sale weekend”."
 MAX_ROUND_DAYS = 365
@@ -29,15 +32,15 @@ HOW_TO_MARK = (
 
 
 def begin(
-    *, scope: str, key: str, mode: str = live.LIVE, reason: str, actor: Actor, now: datetime
+    *, scope: str, key: str, mode: str = live_drills.LIVE, reason: str, actor: Actor, now: datetime
 ) -> Drill:
-    """Rehearse a switch against the marked instances; `dry` only looks whom it would reach.
+    """Begin a drill of a switch against the marked instances; `dry` only counts them.
 
-    Raises :class:`InvalidInput` for the global switch, :class:`Conflict` if the switch is stopped
-    or being drilled, or if nobody is marked.
+    Raise :class:`InvalidInput` for the global switch, and :class:`Conflict` if the switch is
+    stopped or being drilled, or if no instance is marked.
     """
     actor.require("switches:write")
-    check(scope, key, mode, reason)
+    check_drillable(scope, key, mode, reason)
     with transaction.atomic():
         publication.lock()
         return _begin(scope, key, mode, reason.strip(), actor, now)
@@ -53,7 +56,7 @@ def begin_and_schedule(
     actor: Actor,
     now: datetime,
 ) -> Drill:
-    """Begin one, and if `every` is told, let it come round from then on; both or neither."""
+    """Begin a drill, and schedule it too if `every` is given; both or neither."""
     with transaction.atomic():
         asked = {"scope": scope, "key": key, "mode": mode, "reason": reason}
         drill = begin(**asked, actor=actor, now=now)
@@ -62,15 +65,15 @@ def begin_and_schedule(
         return drill
 
 
-def check(scope: str, key: str, mode: str, reason: str) -> None:
-    """Raises :class:`InvalidInput` for what can't be drilled."""
+def check_drillable(scope: str, key: str, mode: str, reason: str) -> None:
+    """Raise :class:`InvalidInput` if the switch or the parameters can't be drilled."""
     identify(scope, key)
     errors: dict[str, list[str]] = {}
     if scope == GLOBAL.name:
         others = conjoined(list(question_fields()))
         errors["switch"] = [f"The global switch is not drilled: rehearse {others}."]
-    if mode not in live.MODES:
-        errors["mode"] = [f"Must be one of {', '.join(live.MODES)}."]
+    if mode not in live_drills.MODES:
+        errors["mode"] = [f"Must be one of {', '.join(live_drills.MODES)}."]
     if problems := reasons.unreadable(reason, called="reason", advice=ADVICE):
         errors["reason"] = problems
     if errors:
@@ -87,19 +90,19 @@ def _begin(
     *,
     job_key: str | None = None,
 ) -> Drill:
-    """The publication row is locked."""
+    """Begin a drill; the publication row must be locked."""
     switch = register_and_lock(scope, key, now=now)
-    episode, under_way = switch.episode, live.of_switch(switch.pk)
+    episode, under_way = switch.episode, live_drills.find_live_drill(switch.pk)
     if episode is not None:
-        raise Conflict(stopped(episode.state), state=episode.state.value)
+        raise Conflict(describe_stopped(episode.state), state=episode.state.value)
     if under_way is not None:
         raise Conflict(f"A drill of {switch.pk} is under way already.", drill=under_way.pk)
     if not DrillMark.objects.exists():
         raise Conflict(HOW_TO_MARK)
     job = control.begin(
-        kind=live.KIND,
+        kind=live_drills.KIND,
         subject=switch.pk,
-        steps=planned(mode),
+        steps=planned_steps(mode),
         reason=reason,
         actor=actor,
         now=now,
@@ -111,12 +114,14 @@ def _begin(
     drill = Drill.objects.create(
         job=job, switch=switch, mode=mode, scheduled=scheduled, salt=secrets.token_hex(8)
     )
-    moves.note("drill.begun", switch, drill, actor, now, reason=reason, scheduled=scheduled)
+    transitions.record_audit(
+        "drill.begun", switch, drill, actor, now, reason=reason, scheduled=scheduled
+    )
     return drill
 
 
 def cancel(*, drill_id: int, reason: str, actor: Actor, now: datetime) -> Drill:
-    """End one by hand: released, neither passed nor failed. Raises :class:`Conflict` if over."""
+    """Cancel a drill, neither passed nor failed; raise :class:`Conflict` if it is over."""
     if not Drill.objects.filter(pk=drill_id).exists():
         raise NotFound(f"There is no drill {drill_id}.")
     control.intervene(job_id=drill_id, verb="cancel", reason=reason, actor=actor, now=now)
@@ -124,34 +129,36 @@ def cancel(*, drill_id: int, reason: str, actor: Actor, now: datetime) -> Drill:
 
 
 def mark(*, pattern: str, actor: Actor, now: datetime) -> tuple[DrillMark, bool]:
-    """Let instances take part in drills: they are really stopped. Whether it is new, too."""
+    """Mark instances for drills, which really stop them; return the mark and True if it is new."""
     require_approver(actor)
-    wanted = patterns.read(pattern)
+    wanted = patterns.read_pattern(pattern)
     with transaction.atomic():
         head = publication.lock()
         row, new = DrillMark.objects.get_or_create(
             pattern=wanted, defaults={"created_at": now, "created_by": actor.label}
         )
         if new:
-            _note_marks("drill.marked", wanted, head, actor, now)
+            _record_mark_change("drill.marked", wanted, head, actor, now)
         return row, new
 
 
 def unmark(*, pattern: str, actor: Actor, now: datetime) -> None:
-    """Take instances out of drills, also out of one that is under way."""
+    """Remove a mark, also from a drill in force."""
     require_approver(actor)
     with transaction.atomic():
         head = publication.lock()
         gone, _ = DrillMark.objects.filter(pattern=pattern.strip().replace("\x00", "")).delete()
         if not gone:
             raise NotFound(f"{pattern.strip()} is not marked.")
-        moves.let_go(pattern.strip())
-        _note_marks("drill.unmarked", pattern.strip(), head, actor, now)
+        transitions.forget_mark(pattern.strip())
+        _record_mark_change("drill.unmarked", pattern.strip(), head, actor, now)
 
 
-def _note_marks(action: str, pattern: str, head: Publication, actor: Actor, now: datetime) -> None:
-    """While a drill is in force other instances are told otherwise by this: that is published."""
-    published = live.in_force().exists()
+def _record_mark_change(
+    action: str, pattern: str, head: Publication, actor: Actor, now: datetime
+) -> None:
+    """Audit a change of marks, and publish it if a drill is in force."""
+    published = live_drills.drills_in_force().exists()
     after = {"version": publication.advance(head, now)} if published else None
     audit.record(actor=actor, action=action, target=f"drills:{pattern}", after=after, now=now)
 
@@ -161,14 +168,14 @@ def schedule(
     scope: str,
     key: str,
     every: str,
-    mode: str = live.LIVE,
+    mode: str = live_drills.LIVE,
     reason: str,
     actor: Actor,
     now: datetime,
 ) -> DrillSchedule:
-    """Let a drill come round `every` so many days (`7d`), first after that time."""
+    """Schedule a drill to repeat `every` so many days (`7d`), first after that time."""
     actor.require("switches:write")
-    check(scope, key, mode, reason)
+    check_drillable(scope, key, mode, reason)
     days = _days(every)
     with transaction.atomic():
         publication.lock()
@@ -185,33 +192,33 @@ def schedule(
                 "creator_id": actor.user_id,
             },
         )
-        _note_schedule("drill.scheduled", row, actor, now)
+        _record_schedule_change("drill.scheduled", row, actor, now)
         return row
 
 
 def unschedule(*, scope: str, key: str, actor: Actor, now: datetime) -> None:
-    """Let no drill come round any more; one that is under way goes on."""
+    """Remove the schedule of a switch; a drill under way continues."""
     actor.require("switches:write")
     switch_id = identify(scope, key)
     with transaction.atomic():
         publication.lock()
-        lock(scope, key)
+        lock_switch(scope, key)
         row = DrillSchedule.objects.filter(switch_id=switch_id).first()
         if row is None:
             raise NotFound(f"No drill of {switch_id} comes round.")
-        _note_schedule("drill.unscheduled", row, actor, now)
+        _record_schedule_change("drill.unscheduled", row, actor, now)
         row.delete()
 
 
 def begin_scheduled(row: DrillSchedule, actor: Actor, now: datetime) -> Drill:
-    """The drill whose time has come; the publication row is locked, so it begins once."""
+    """Begin a scheduled drill once; the publication row must be locked."""
     scope, _, key = row.switch_id.partition(":")
     job_key = f"drill:auto:{row.switch_id}:{timestamp(row.next_at)}"
     return _begin(scope, key, row.mode, row.reason, actor, now, job_key=job_key)
 
 
-def present(switch_id: str) -> Switch:
-    """The switch of a drill or a schedule, locked; the publication row is locked already."""
+def lock_switch_row(switch_id: str) -> Switch:
+    """Lock the switch of a drill or schedule; the publication row must be locked already."""
     return Switch.objects.select_for_update().get(pk=switch_id)
 
 
@@ -226,7 +233,7 @@ def _days(every: str) -> int:
     return found // day
 
 
-def _note_schedule(action: str, row: DrillSchedule, actor: Actor, now: datetime) -> None:
+def _record_schedule_change(action: str, row: DrillSchedule, actor: Actor, now: datetime) -> None:
     audit.record(
         actor=actor,
         action=action,
@@ -242,7 +249,10 @@ def _note_schedule(action: str, row: DrillSchedule, actor: Actor, now: datetime)
 
 
 def require_approver(actor: Actor) -> None:
-    """Marks decide who is really stopped, so operators only run drills. The server's shell may."""
+    """Raise :class:`Forbidden` unless the actor is an approver, an admin or the server's shell.
+
+    Marks decide which instances are really stopped; operators may only run drills.
+    """
     actor.require("switches:write")
     if actor.type == "system":
         return

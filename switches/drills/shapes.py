@@ -1,4 +1,4 @@
-"""What may be said to drills, and what they answer, for the OpenAPI document."""
+"""Request and response shapes of drills, for validation and the OpenAPI document."""
 
 from typing import Any
 
@@ -7,9 +7,12 @@ from rest_framework import serializers
 
 from controlplane.core.http.fields import Filters, MutationBody, Text
 from controlplane.core.jobs.models import Job, JobStep
-from switches.drills import live, reach, resources
+from switches.drills import marked_instances
+from switches.episodes import live_drills
 from switches.models import Drill, DrillMark, DrillSchedule
 from switches.scopes import KEY_PATTERN, SCOPES
+
+from . import resources
 
 ONE_SCHEDULE = (
     OpenApiParameter("scope", str, OpenApiParameter.PATH, enum=SCOPES.names),
@@ -38,7 +41,7 @@ class UnscheduleBody(MutationBody):
 
 class DrillFilters(Filters):
     switch = serializers.CharField(required=False, max_length=131)
-    mode = serializers.ChoiceField(live.MODES, required=False)
+    mode = serializers.ChoiceField(live_drills.MODES, required=False)
 
 
 class DrillStepShape(serializers.Serializer[Any]):
@@ -74,7 +77,7 @@ class MeasuredShape(serializers.Serializer[Any]):
 class DrillShape(serializers.Serializer[Drill]):
     id = serializers.IntegerField()
     switch = serializers.CharField()
-    mode = serializers.ChoiceField(live.MODES)
+    mode = serializers.ChoiceField(live_drills.MODES)
     scheduled = serializers.BooleanField()
     state = serializers.ChoiceField(Job.State.values, help_text="That of its job.")
     passed = serializers.BooleanField(allow_null=True, help_text="Null before that is known.")
@@ -97,7 +100,7 @@ class DrillShape(serializers.Serializer[Drill]):
 
 class DrillScheduleShape(serializers.Serializer[DrillSchedule]):
     switch = serializers.CharField()
-    mode = serializers.ChoiceField(live.MODES)
+    mode = serializers.ChoiceField(live_drills.MODES)
     every = serializers.CharField()
     next_at = serializers.DateTimeField()
     reason = serializers.CharField()
@@ -119,7 +122,9 @@ class DrillMarkListShape(serializers.ListSerializer[DrillMark]):
 
     def to_representation(self, data: Any) -> Any:
         rows = list(data)
-        there = reach.counts([row.pattern for row in rows], self.context["now"])
+        there = marked_instances.count_by_pattern(
+            [row.pattern for row in rows], self.context["now"]
+        )
         return [resources.mark_resource(row, there[row.pattern]) for row in rows]
 
 
@@ -141,7 +146,7 @@ class DrillMarkedShape(DrillMarkShape):
 
 
 class DrillGoneShape(serializers.Serializer[Any]):
-    """What there is no more."""
+    """The name of a removed mark or schedule."""
 
     removed = serializers.CharField()
     dry_run = serializers.BooleanField(required=False)

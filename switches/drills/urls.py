@@ -1,4 +1,4 @@
-"""Paths of drills."""
+"""URLs of drills."""
 
 from django.urls import URLPattern, path
 

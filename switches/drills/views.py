@@ -1,4 +1,4 @@
-"""The page of drills, and the forms that begin one, end one, and say who takes part."""
+"""The page of drills, and forms to begin, cancel and mark."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, DomainError, InvalidInput
 from controlplane.core.http.permissions import actor_of
 from switches import polling
-from switches.drills import neglect, reach, screen, services
+from switches.drills import marked_instances, presentation, queries, services
 from switches.drills.forms import BeginForm, CancelForm, MarkForm
 from switches.models import Drill, DrillMark, DrillSchedule
 
@@ -24,7 +24,7 @@ UNPROVEN_SHOWN = 50
 @signed_in
 @require_GET
 def drills_page(request: PersonRequest) -> HttpResponse:
-    """Who takes part, what comes round, what was found, and what nobody has rehearsed."""
+    """Show marks, schedules, recent drills and unproven switches."""
     head, now = polling.head_and_now()
     nothing_new = polling.unchanged(request, head, now)
     if nothing_new is not None:
@@ -35,13 +35,13 @@ def drills_page(request: PersonRequest) -> HttpResponse:
         rows = rows.filter(pk__lt=int(before))
     found = list(rows[: SHOWN + 1])
     marks = list(DrillMark.objects.order_by("pattern")[: MARKS_SHOWN + 1])
-    there = reach.counts([mark.pattern for mark in marks], now)
-    unproven = neglect.unproven(now).order_by("pk")
+    there = marked_instances.count_by_pattern([mark.pattern for mark in marks], now)
+    unproven = queries.unproven(now).order_by("pk")
     context = {
         "now": now,
         "head": head,
         "live": True,
-        "drills": screen.shown(found[:SHOWN]),
+        "drills": presentation.drill_rows(found[:SHOWN]),
         "older": found[SHOWN - 1].pk if len(found) > SHOWN else None,
         "newest": not before,
         "marks": [(mark, there[mark.pattern]) for mark in marks[:MARKS_SHOWN]],
@@ -51,8 +51,8 @@ def drills_page(request: PersonRequest) -> HttpResponse:
         "unproven_total": unproven.count(),
     }
     if request.htmx:
-        return polling.part(request, "switches/_drills.html", context, now)
-    return polling.stamped(render(request, "switches/drills.html", context), now)
+        return polling.render_part(request, "switches/_drills.html", context, now)
+    return polling.stamp_server_time(render(request, "switches/drills.html", context), now)
 
 
 @signed_in
@@ -72,13 +72,13 @@ def new_drill(request: PersonRequest) -> HttpResponse:
             refused, status = conflict.detail, 409
         else:
             return done(request, f"The drill of {drill.switch_id} begins.", _page(drill))
-    marked = reach.marks()
+    marked = marked_instances.current_marks()
     context = {
         "form": form,
         "refused": refused,
         "marked": bool(marked),
-        "there": reach.there(marked, now),
-        "named": reach.NAMED,
+        "there": marked_instances.present_instances(marked, now),
+        "named": marked_instances.MAX_NAMED,
     }
     return show(request, "switches/drill_new.html", context, status=status)
 

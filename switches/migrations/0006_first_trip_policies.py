@@ -5,11 +5,11 @@ from typing import Any
 from django.db import migrations
 from django.utils import timezone
 
-from switches.trips import defaults
+from switches.trips import default_policies
 
 
 def install(apps: Any, _editor: object) -> None:
-    defaults.install(apps, timezone.now())
+    default_policies.install(apps, timezone.now())
 
 
 class Migration(migrations.Migration):

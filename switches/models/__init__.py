@@ -1,4 +1,4 @@
-"""Switches' tables."""
+"""Models of switches."""
 
 from switches.models.drill import Drill, DrillMark, DrillSchedule
 from switches.models.ramp import Ramp

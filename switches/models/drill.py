@@ -1,4 +1,4 @@
-"""Drills: switches rehearsed for real against the instances that are marked for it."""
+"""Drills: switches rehearsed against marked instances."""
 
 from django.db import models
 from django.db.models import Q
@@ -19,7 +19,7 @@ class DrillMark(models.Model):
 
 
 class DrillSchedule(models.Model):
-    """A drill of a switch that comes round every `every_days` days."""
+    """A drill of a switch that repeats every `every_days` days."""
 
     switch = models.OneToOneField(Switch, on_delete=models.PROTECT, related_name="drill_schedule")
     mode = models.CharField(max_length=4, default="live")
@@ -50,9 +50,9 @@ class DrillSchedule(models.Model):
 class Drill(models.Model):
     """One drill of a switch; its state is that of its job.
 
-    While `engaged_at` is set and `released_at` is not, marked instances get a snapshot in which the
-    switch is engaged; nobody else does. Clients let traffic flow again by themselves at `ends_by`.
-    Versions and moments are those of the two publications; `measured` is what was found.
+    While `engaged_at` is set and `released_at` is not, only marked instances get a snapshot in
+    which the switch is engaged; clients let traffic flow by themselves at `ends_by`. Versions and
+    times are those of the two publications; `measured` is what was found.
     """
 
     job = models.OneToOneField(

@@ -1,4 +1,4 @@
-"""Ramps: what a job of kind `ramp` is about."""
+"""Ramps: the data of jobs of kind `ramp`."""
 
 from django.db import models
 from django.db.models import Q
@@ -8,11 +8,11 @@ from switches.models.switching import Episode, Switch
 
 
 class Ramp(models.Model):
-    """The staged re-enable of a switch; its state, step and lease are those of its job.
+    """The staged release of a switch; its state, step and lease are those of its job.
 
-    `plan` is the plan as it was asked for, with every default filled in. `automatic`: it began at
-    the expiry of its episode. `overridden` are the safety rules that whoever released it broke.
-    `blind_since`: since when a gate that the present step needs has had no data, past its dwell.
+    `plan` has every default filled in. `automatic`: it began at the expiry of its episode.
+    `overridden` are the safety rules that the release overrode. `blind_since`: since when a gate of
+    the present step has had no data, past its dwell.
     """
 
     job = models.OneToOneField(Job, on_delete=models.PROTECT, primary_key=True, related_name="ramp")
@@ -29,7 +29,7 @@ class Ramp(models.Model):
     overridden = models.JSONField(default=list)
     blind_since = models.DateTimeField(null=True, blank=True)
     live = models.BooleanField(default=True)
-    """Whether its job is not over; with the switch, what allows one at a time."""
+    """True until its job is over; unique with the switch, so only one is live at a time."""
 
     class Meta:
         constraints = [

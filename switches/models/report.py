@@ -4,9 +4,9 @@ from django.db import models
 
 
 class WeeklyReport(models.Model):
-    """What stood at the end of an ISO week (`2026-W47`), kept as it was told.
+    """The state at the end of an ISO week (`2026-W47`), as it was reported.
 
-    `final` once the week was over when it was made; until then a later one replaces it.
+    `final` if it was made after the week was over; until then a later one replaces it.
     """
 
     week = models.CharField(primary_key=True, max_length=8)

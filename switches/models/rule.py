@@ -5,7 +5,7 @@ from django.db.models import Q
 
 
 class Rule(models.Model):
-    """A safety rule across switches; `switches` are patterns such as `segment:*`."""
+    """A safety rule across switches; `switches` are ids and patterns such as `segment:*`."""
 
     class Kind(models.TextChoices):
         AT_MOST = "at_most"

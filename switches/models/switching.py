@@ -1,4 +1,4 @@
-"""Switches, their episodes, and the one row that numbers every published change."""
+"""Switches, their episodes, and the row that numbers every published change."""
 
 import uuid
 from typing import ClassVar
@@ -23,9 +23,9 @@ class OnExpiry(models.TextChoices):
 
 
 class Publication(models.Model):
-    """The version of what services are told. Locked first by whoever changes a switch.
+    """The version of the published snapshot; every change of a switch locks it first.
 
-    Because the row is locked until commit, versions are gapless and in commit order.
+    The row is locked until commit, so versions are gapless and in commit order.
     """
 
     id = models.SmallIntegerField(primary_key=True, default=1)
@@ -33,7 +33,7 @@ class Publication(models.Model):
     version = models.BigIntegerField(default=0)
     published_at = models.DateTimeField()
     registrations = models.BigIntegerField(default=0, db_default=0)
-    """How many switches were ever registered: tells the data plane when to read their ids anew."""
+    """How many switches were ever registered; a change makes the data plane read their ids."""
     began_version = models.BigIntegerField(default=0, db_default=0)
     """The first version of this epoch."""
 
@@ -57,7 +57,7 @@ class SwitchQuerySet(models.QuerySet["Switch"]):
         return switches.select_related("open_episode")  # type: ignore[misc]  # an annotation
 
     def stopped(self, **episode: object) -> "SwitchQuerySet":
-        """Switches with an open episode, of the given kind if any fields are named."""
+        """Return switches with an open episode; keyword arguments filter the episode."""
         episodes = Episode.objects.filter(
             switch=models.OuterRef("pk"), ended_at__isnull=True, **episode
         )
@@ -76,10 +76,10 @@ class SwitchQuerySet(models.QuerySet["Switch"]):
 
 
 class Switch(models.Model):
-    """One thing that can be stopped. Its id is `scope:key`; its state follows from its episodes.
+    """A switch: its id is `scope:key`, and its state follows from its episodes.
 
-    `version` is the publication's version at its last published change; that change was asked for
-    at `requested_at` and committed at `committed_at`.
+    `version` is the publication's version at its last published change, which was requested at
+    `requested_at` and committed at `committed_at`.
     """
 
     id = models.CharField(primary_key=True, max_length=131, db_collation="C")
@@ -135,10 +135,10 @@ class Switch(models.Model):
 class Episode(models.Model):
     """One engagement of a switch, from engage to full release.
 
-    `allow_percent` is the share that flows: 0 is engaged, above 0 is ramping, also at 100, where a
-    ramp still watches. `salt` is fixed for the episode, so a targeting key stays in as the share
-    grows. A reminder names the expiry it was
-    for, so a new expiry is reminded of anew. `broke_glass` is the rule overridden, and why.
+    `allow_percent` is the share that flows: 0 is engaged, above 0 is ramping, also at 100 while a
+    ramp still watches. `salt` is fixed for the episode, so a targeting key stays admitted as the
+    share grows. A reminder stores the expiry it was for, so a new expiry is reminded of again.
+    `broke_glass` holds the overridden rules, and why.
     """
 
     class End(models.TextChoices):

@@ -1,4 +1,4 @@
-"""What machines may stop, and what they asked for."""
+"""Trips: requests by machines to stop a switch, and the policies that decide them."""
 
 from django.db import models
 from django.db.models import Q
@@ -7,11 +7,7 @@ from switches.models.switching import Episode
 
 
 class TripPolicy(models.Model):
-    """One row of the table that says what a machine may stop, and what it must leave to people.
-
-    The first row, by `position`, that matches the source and the scope decides. `budget_per_hour`
-    bounds its trips over all switches.
-    """
+    """A policy on trips: by source and scope, automatic or left to people."""
 
     class Gate(models.TextChoices):
         AUTOMATIC = "automatic"
@@ -41,7 +37,7 @@ class TripPolicy(models.Model):
 
 
 class Trip(models.Model):
-    """A machine's wish to stop a switch, with its evidence and what came of it."""
+    """A machine's request to stop a switch, with its evidence and outcome."""
 
     class Outcome(models.TextChoices):
         TRIPPED = "tripped"

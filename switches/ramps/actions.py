@@ -19,7 +19,7 @@ from controlplane.core.jobs.kinds import Intervention
 from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.roles import Role
 from switches.models import Ramp
-from switches.services.release import needs_second_person
+from switches.rules import guard
 
 from . import (
     descriptions,
@@ -186,7 +186,7 @@ def _may_pass_over(found: Scene, look: Look, actor: Actor, now: datetime) -> Non
         return
     # Skipping a dwell can make any plan hasty in the sense of :func:`plans.is_hasty`.
     is_large = found.is_last or found.percent_of(found.index + 1) > plans.MAX_EARLY_PERCENT
-    if is_large and needs_second_person(found.switch, at_once=True):
+    if is_large and guard.needs_second_person(found.switch, at_once=True):
         share = (
             "all"
             if found.all_flows_next

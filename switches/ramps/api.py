@@ -13,7 +13,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.errors import NotFound
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
-from switches.confirmation import ask_again
+from switches.confirmation import require_confirmation
 from switches.models import Ramp
 from switches.ramps import actions, live_ramps, resources
 from switches.ramps.resources import ROWS
@@ -99,7 +99,7 @@ class AdvanceView(RampAction):
         flow too early of a switch that takes two persons."""
         ramp = Ramp.objects.select_related("switch").filter(pk=ramp_id).first()
         if ramp is not None:
-            ask_again(self.request, ramp.switch.scope, now)
+            require_confirmation(self.request, ramp.switch.scope, now)
         return _done(actions.advance, {**body, "step_index": prepared}, actor, now, ramp_id)
 
 

@@ -12,9 +12,8 @@ from controlplane.core.escalation import services as escalation
 from controlplane.core.jobs import control
 from controlplane.core.jobs.models import Job
 from controlplane.core.live.notes import changed
-from switches import facts
+from switches.episodes import changes, facts
 from switches.models import Episode, Publication, Ramp, Switch
-from switches.services import changes
 
 from . import descriptions, plan, transitions
 from .locked_ramp import Scene
@@ -104,7 +103,7 @@ def set_off(
     re-confirmed, is not any more: somebody, or its policy, has decided. Should the ramp be taken
     back, a permanent one is called for anew."""
     job = ramp.job
-    before = facts.picture(switch, episode)
+    before = facts.audit_state(switch, episode)
 
     def write(**fields: Any) -> None:
         control.seize(job, now, **fields)
@@ -115,7 +114,7 @@ def set_off(
     if episode.permanent:
         episode.hour_reminder_for = None
     episode.save(update_fields=["overdue_at", "hour_reminder_for"])
-    escalation.close(subject=changes.subject(episode), now=now)
+    escalation.close(subject=changes.episode_subject(episode), now=now)
     transitions.enter(scene, 0, now)
     return transitions.tell(scene, "ramp.started", ramp.justification, actor, now, to=to)
 

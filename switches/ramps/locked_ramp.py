@@ -10,9 +10,9 @@ from controlplane.core.errors import NotFound
 from controlplane.core.jobs import control
 from controlplane.core.jobs.claims import LeaseLost, Turn
 from controlplane.core.jobs.models import Job, JobStep
-from switches import facts, publication
+from switches import publication
+from switches.episodes import changes, facts
 from switches.models import Episode, Publication, Ramp, Switch
-from switches.services import changes
 
 Write = Callable[..., None]
 """Writes the job's row: compared and set for a worker, with a new fence for a person."""
@@ -77,7 +77,7 @@ def of_turn(turn: Turn) -> Scene:
     switch, episode = ramp.switch, ramp.episode
     if episode.ended_at is not None or not ramp.live:
         raise LeaseLost(str(ramp))
-    before = facts.picture(switch, episode)
+    before = facts.audit_state(switch, episode)
     return Scene(head, switch, episode, ramp, turn.job, turn.change, before)
 
 
@@ -91,7 +91,7 @@ def of_person(ramp_id: int, now: datetime) -> Scene | None:
         raise NotFound(f"There is no ramp {ramp_id}.")
     head = publication.lock()
     switch = Switch.objects.select_for_update().get(pk=ramp.switch_id)
-    episode = changes.open_episode(switch)
+    episode = changes.lock_open_episode(switch)
     job = Job.objects.select_for_update().get(pk=ramp_id)
     ramp.refresh_from_db()
     if episode is None or episode.pk != ramp.episode_id or not ramp.live:
@@ -100,4 +100,4 @@ def of_person(ramp_id: int, now: datetime) -> Scene | None:
     def write(**fields: Any) -> None:
         control.seize(job, now, **fields)
 
-    return Scene(head, switch, episode, ramp, job, write, facts.picture(switch, episode))
+    return Scene(head, switch, episode, ramp, job, write, facts.audit_state(switch, episode))

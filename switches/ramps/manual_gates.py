@@ -44,7 +44,7 @@ def ask(ramp: Ramp, index: int, now: datetime) -> None:
         summary=f"Ramp of {ramp.switch_id}: {then}, after {share}",
         diff={"ramp": ramp.pk, "step": index, "gates": "all others pass or are shown on its page"},
         reason=ramp.justification,
-        facts=risk.facts(ramp.switch_id, now),
+        facts=risk.risk_facts(ramp.switch_id, now),
         lifetime=timedelta(seconds=spec["timeout_seconds"]),
         actor=requester(ramp),
         now=now,

@@ -17,9 +17,8 @@ from controlplane.core.message_templates import severity_of
 from controlplane.core.outbox import collecting
 from controlplane.core.outbox import services as outbox
 from controlplane.core.targets import routing
-from switches import facts
+from switches.episodes import digests, facts
 from switches.models import Episode, Ramp
-from switches.services import digests
 
 from . import descriptions
 from .locked_ramp import Scene
@@ -86,7 +85,7 @@ def way(
             soon=together.soon,
             apart=together.apart,
         )
-    return digests.threads(scene.episode)
+    return digests.thread_destinations(scene.episode)
 
 
 def more(scene: Scene, seen: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
@@ -126,7 +125,7 @@ def failed(job: Job, why: str, now: datetime) -> None:
         scope=ramp.switch.scope,
         severity="info",
         subject=f"episode:{episode.pk}",
-        facts=facts.message(
+        facts=facts.message_facts(
             ramp.switch,
             episode,
             actor,
@@ -137,7 +136,7 @@ def failed(job: Job, why: str, now: datetime) -> None:
             to_do="It is tried again all the time. Abort it, or engage the switch.",
         ),
         now=now,
-        to=digests.threads(episode),
+        to=digests.thread_destinations(episode),
     )
 
 

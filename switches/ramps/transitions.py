@@ -16,9 +16,9 @@ from controlplane.core.jobs import effects
 from controlplane.core.jobs.kinds import Probe, no_probe
 from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.live.notes import changed
+from switches.episodes import changes, overdue
 from switches.models import Episode, OnExpiry, Ramp
 from switches.rules import guard
-from switches.services import changes, overdue
 
 from . import (
     descriptions,
@@ -26,6 +26,7 @@ from . import (
     manual_gates,
     notifications,
 )
+from .episode_end import end_episode
 from .locked_ramp import Scene
 
 WATCH = system("ramps")
@@ -138,7 +139,7 @@ def compensate(
     scene.publish(0, now)
     probe("compensate.published")
     if late:
-        overdue.mark(scene.switch, scene.episode, f"Its ramp ended: {why}", actor, now)
+        overdue.mark_overdue(scene.switch, scene.episode, f"Its ramp ended: {why}", actor, now)
     live_ramps.close(scene.ramp, scene.job, state, why, actor, now)
     told = tell(scene, action, why, actor, now, severity="critical", evidence=_evidence(seen))
     probe("compensate.told")
@@ -163,7 +164,7 @@ def tell(
     if to is None:
         to = notifications.way(scene, action, severity, said, actor, now)
     changed("ramps", str(scene.ramp.pk))
-    return changes.tell(
+    return changes.record_change(
         action,
         scene.switch,
         scene.episode,
@@ -190,7 +191,7 @@ def _complete(scene: Scene, now: datetime, actor: Actor, reason: str, probe: Pro
     probe("complete.claimed")
     effects.had(scene.job, "release", now=now)
     live_ramps.close(scene.ramp, scene.job, JobStep.State.PASSED, said, actor, now)
-    changes.close(
+    end_episode(
         scene.head,
         scene.switch,
         scene.episode,

@@ -17,7 +17,7 @@ from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.jobs.models import Job
 from switches import polling
-from switches.confirmation import ask_again
+from switches.confirmation import require_confirmation
 from switches.forms import RampForm
 from switches.models import Ramp
 
@@ -59,8 +59,8 @@ def ramps_page(request: PersonRequest) -> HttpResponse:
         "newest": not before,
     }
     if request.htmx:
-        return polling.part(request, "switches/_ramps.html", context, now)
-    return polling.stamped(render(request, "switches/ramps.html", context), now)
+        return polling.render_part(request, "switches/_ramps.html", context, now)
+    return polling.stamp_server_time(render(request, "switches/ramps.html", context), now)
 
 
 @signed_in
@@ -68,7 +68,7 @@ def ramps_page(request: PersonRequest) -> HttpResponse:
 def ramp_page(request: PersonRequest, ramp_id: int) -> HttpResponse:
     now = db_now()
     context = shown(request, timeline.of_ramp(_ramp(ramp_id), now), now)
-    return polling.stamped(render(request, "switches/ramp.html", context), now)
+    return polling.stamp_server_time(render(request, "switches/ramp.html", context), now)
 
 
 @signed_in
@@ -77,7 +77,7 @@ def ramp_part(request: PersonRequest, ramp_id: int) -> HttpResponse:
     """The timeline by itself: verdicts change without an audit row, so it asks by itself."""
     now = db_now()
     context = shown(request, timeline.of_ramp(_ramp(ramp_id), now), now)
-    return polling.stamped(render(request, "switches/_ramp.html", context), now)
+    return polling.stamp_server_time(render(request, "switches/_ramp.html", context), now)
 
 
 def shown(request: PersonRequest, found: timeline.Timeline | None, now: datetime) -> dict[str, Any]:
@@ -141,7 +141,7 @@ def _do(
     ramp, actor, now = _ramp(ramp_id), actor_of(request), db_now()
     _may(actor, verb)
     if verb == "advance":
-        ask_again(request, ramp.switch.scope, now)
+        require_confirmation(request, ramp.switch.scope, now)
     form = RampForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
         try:

@@ -1,1 +1,1 @@
-"""Safety rules across switches: what may not be stopped, or let run again, at the same time."""
+"""Safety rules across switches: limits on which may be engaged or released together."""

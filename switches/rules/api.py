@@ -1,4 +1,4 @@
-"""The safety rules over HTTP. Every change of one waits for a second person."""
+"""The API of the safety rules; every change of one waits for a second person."""
 
 from datetime import datetime
 from typing import Any
@@ -9,30 +9,29 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.core.actors import Actor
-from controlplane.core.approvals.api import approval_resource
+from controlplane.core.approvals.api import ApprovalShape, approval_resource
 from controlplane.core.canonical import timestamp
 from controlplane.core.errors import NotFound
 from controlplane.core.http.fields import MutationBody, Text
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
-from switches.api.shapes import PendingShape
 from switches.models import Rule
-from switches.rules import judge, queries, services
+from switches.rules import evaluation, queries, services
 from switches.rules.proposal import FIELDS
-from switches.rules.queries import Standing
-from switches.rules.services import Proposed
+from switches.rules.queries import RuleStatus
+from switches.rules.services import RuleProposal
 
 
 class RuleListShape(serializers.ListSerializer[Rule]):
-    """Many rules are looked at together."""
+    """A list of rules whose statuses are read together."""
 
     def to_representation(self, data: Any) -> Any:
-        return [rule_resource(found) for found in queries.standing(list(data))]
+        return [rule_resource(found) for found in queries.rule_statuses(list(data))]
 
 
 class RuleShape(serializers.Serializer[Rule]):
     id = serializers.IntegerField()
     name = serializers.CharField()
-    kind = serializers.ChoiceField(judge.KINDS)
+    kind = serializers.ChoiceField(evaluation.KINDS)
     switches = serializers.ListField(child=serializers.CharField())
     n = serializers.IntegerField(allow_null=True)
     sentence = serializers.CharField(help_text="The rule in words.")
@@ -52,20 +51,21 @@ class RuleShape(serializers.Serializer[Rule]):
         list_serializer_class = RuleListShape
 
     def to_representation(self, row: Rule) -> dict[str, Any]:
-        (found,) = queries.standing([row])
+        (found,) = queries.rule_statuses([row])
         return rule_resource(found)
 
 
-class ProposedShape(PendingShape):
+class ProposedShape(serializers.Serializer[Any]):
     """Nothing changed yet: a second person decides."""
 
+    approval = ApprovalShape(required=False, help_text="What waits for a second person.")
     outlook = serializers.DictField(
         required=False, help_text="Of a dry run: who breaks it now and what it would refuse."
     )
 
 
 class Number(serializers.IntegerField):
-    """A number as JSON has it; `"2"` would be a mistake worth telling."""
+    """An integer field that refuses numbers in quotes, such as `"2"`."""
 
     default_error_messages = {"invalid": "Must be a whole number, without quotes."}
 
@@ -79,7 +79,7 @@ class RuleBody(MutationBody):
     shown_as = RuleShape
 
     name = Text(help_text="What refusals call it; at most 80 characters.")
-    kind = Text(help_text=f"One of {', '.join(judge.KINDS)}.")
+    kind = Text(help_text=f"One of {', '.join(evaluation.KINDS)}.")
     switches = serializers.ListField(
         child=Text(), help_text="`segment:finance`, `segment:*`, `feature:checkout-*`, `*`."
     )
@@ -104,7 +104,7 @@ class RuleList(ListView[Rule]):
     @mutation(RuleBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
         """Propose a rule, as an admin; another approver decides."""
-        return _proposed(body, None, actor, now)
+        return _propose(body, None, actor, now)
 
 
 class RuleDetail(ApiView):
@@ -113,7 +113,7 @@ class RuleDetail(ApiView):
 
     @extend_schema(responses=RuleShape)
     def get(self, request: Request, rule_id: int) -> Response:
-        """One rule, and how things stand with it."""
+        """One rule with its status."""
         row = Rule.objects.filter(pk=rule_id).first()
         if row is None:
             raise NotFound(f"There is no rule {rule_id}.")
@@ -122,21 +122,21 @@ class RuleDetail(ApiView):
     @extend_schema(request=RuleBody, responses={202: ProposedShape})
     @mutation(RuleBody)
     def put(self, *, body: dict[str, Any], actor: Actor, now: datetime, rule_id: int) -> Done:
-        """Propose that it says something else from then on."""
-        return _proposed(body, rule_id, actor, now)
+        """Propose a change of the rule."""
+        return _propose(body, rule_id, actor, now)
 
     @extend_schema(request=RemoveBody, responses={202: ProposedShape})
     @mutation(RemoveBody)
     def delete(self, *, body: dict[str, Any], actor: Actor, now: datetime, rule_id: int) -> Done:
-        """Propose that it goes."""
+        """Propose the removal of the rule."""
         proposed = services.propose(
             rule_id=rule_id, asked=None, reason=body.get("reason", ""), actor=actor, now=now
         )
-        return _done(proposed)
+        return _respond(proposed)
 
 
-def rule_resource(found: Standing) -> dict[str, Any]:
-    """A rule as `/rules/` shows it."""
+def rule_resource(found: RuleStatus) -> dict[str, Any]:
+    """Return the resource of a rule, as `/rules/` shows it."""
     return {
         "id": found.row.pk,
         "name": found.row.name,
@@ -155,18 +155,18 @@ def rule_resource(found: Standing) -> dict[str, Any]:
     }
 
 
-def _proposed(body: dict[str, Any], rule_id: int | None, actor: Actor, now: datetime) -> Done:
+def _propose(body: dict[str, Any], rule_id: int | None, actor: Actor, now: datetime) -> Done:
     asked = {field: body.get(field) for field in FIELDS}
     proposed = services.propose(
         rule_id=rule_id, asked=asked, reason=body.get("reason", ""), actor=actor, now=now
     )
-    return _done(proposed)
+    return _respond(proposed)
 
 
-def _done(proposed: Proposed) -> Done:
-    """A dry run also tells what the rule would do as things stand."""
+def _respond(proposed: RuleProposal) -> Done:
+    """Respond with the approval; a dry run adds a preview of the rule."""
     pending = {"approval": approval_resource(proposed.approval)}
     would_be = dict(pending)
     if proposed.after is not None:
-        would_be["outlook"] = queries.outlook_of(proposed.after.rule).as_dict()
+        would_be["outlook"] = queries.preview_now(proposed.after.rule).as_dict()
     return Done(pending, status=202, would_be=would_be)

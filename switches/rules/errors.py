@@ -1,16 +1,18 @@
-"""The refusal of a safety rule, as a caller gets it."""
+"""The error of a change that safety rules refuse."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
 
 from controlplane.core.errors import Conflict
-from switches.rules.judge import Refusal
+
+from .evaluation import Refusal
 
 
 class SafetyRefused(Conflict):
-    """A rule is in the way; `extra` has the first `rule` and its `would_pass`, and all `refusals`.
+    """Safety rules refuse the change.
 
-    `instead` tells what was wrong with the attempt to override it, if there was one.
+    `extra` has the first `rule` with its `would_pass`, and all `refusals`. `instead` is the error
+    of the attempt to override them, if there was one.
     """
 
     slug = "safety-refused"

@@ -1,4 +1,4 @@
-"""A rule as somebody words it, before anybody approves it: what it may say, what it would do."""
+"""Proposals of rules: validation, and a preview of what the rule would do."""
 
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
@@ -8,20 +8,21 @@ from typing import Any
 from controlplane.core import reasons
 from controlplane.core.errors import InvalidInput
 from switches.models import Rule
-from switches.rules import judge
-from switches.rules.glass import TWO_PERSON
-from switches.rules.judge import Refusal, SafetyRule
+from switches.rules import evaluation
+
+from .break_glass import TWO_PERSON
+from .evaluation import Refusal, SafetyRule
 
 FIELDS = ("name", "kind", "switches", "n")
 MAX_NAME_LENGTH = 80
 MAX_PATTERNS = 50
 MAX_ENGAGED = 1000
-REFUSALS_SHOWN = 50
+MAX_SHOWN_REFUSALS = 50
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """A rule's four fields, checked."""
+    """A rule's four fields, validated."""
 
     name: str
     kind: str
@@ -38,7 +39,7 @@ class Proposal:
 
     @property
     def sentence(self) -> str:
-        return judge.sentence(self.rule)
+        return evaluation.describe_rule(self.rule)
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -50,8 +51,8 @@ class Proposal:
 
 
 @dataclass(frozen=True)
-class Outlook:
-    """What a rule would do as things stand: who breaks it now, which changes it would refuse."""
+class RulePreview:
+    """The effect of a rule now: engaged members, violation, and changes it would refuse."""
 
     engaged: tuple[str, ...]
     violation: str
@@ -69,8 +70,8 @@ class Outlook:
         }
 
 
-def checked(asked: Mapping[str, Any]) -> Proposal:
-    """The proposal of `name`, `kind`, `switches` and `n`; raises :class:`InvalidInput`."""
+def validate_proposal(asked: Mapping[str, Any]) -> Proposal:
+    """Return the proposal of `name`, `kind`, `switches` and `n`; raise :class:`InvalidInput`."""
     errors: dict[str, list[str]] = {}
     name = unicodedata.normalize("NFC", str(asked.get("name") or "")).strip()
     kind = str(asked.get("kind") or "")
@@ -78,8 +79,8 @@ def checked(asked: Mapping[str, Any]) -> Proposal:
     n = asked.get("n")
     if problem := _name_problem(name):
         errors["name"] = [problem]
-    if kind not in judge.KINDS:
-        errors["kind"] = [f"Must be one of {', '.join(judge.KINDS)}."]
+    if kind not in evaluation.KINDS:
+        errors["kind"] = [f"Must be one of {', '.join(evaluation.KINDS)}."]
     if problem := _switches_problem(switches):
         errors["switches"] = [problem]
     if problem := _n_problem(kind, n):
@@ -89,18 +90,20 @@ def checked(asked: Mapping[str, Any]) -> Proposal:
     return Proposal(name, kind, tuple(dict.fromkeys(switches)), n)
 
 
-def outlook(rule: SafetyRule, engaged: Collection[str], known: Iterable[str]) -> Outlook:
-    """What the rule says to every switch that is known, the first 50 refusals of it."""
+def preview_rule(rule: SafetyRule, engaged: Collection[str], known: Iterable[str]) -> RulePreview:
+    """Return the rule's preview over all known switches, with its first 50 refusals."""
     refused: list[tuple[str, str, Refusal]] = []
-    for switch_id in judge.members(rule, {*known, *engaged}):
+    for switch_id in evaluation.members(rule, {*known, *engaged}):
         action = "release" if switch_id in engaged else "engage"
-        ask = judge.refusals_to_release if action == "release" else judge.refusals_to_engage
+        ask = (
+            evaluation.refusals_to_release if action == "release" else evaluation.refusals_to_engage
+        )
         refused += [(switch_id, action, one) for one in ask([rule], switch_id, engaged)]
-        if len(refused) >= REFUSALS_SHOWN:
+        if len(refused) >= MAX_SHOWN_REFUSALS:
             break
-    return Outlook(
-        engaged=tuple(judge.members(rule, engaged)),
-        violation=judge.violation(rule, engaged),
+    return RulePreview(
+        engaged=tuple(evaluation.members(rule, engaged)),
+        violation=evaluation.describe_violation(rule, engaged),
         refused=tuple(refused),
     )
 
@@ -118,7 +121,7 @@ def _name_problem(name: str) -> str:
 
 
 def _skeleton(name: str) -> str:
-    """Its letters and digits alone: hyphens of any kind and spaces make no other name of it."""
+    """Return letters and digits only, so that hyphens and spaces make no other name."""
     plain = unicodedata.normalize("NFKC", name).casefold()
     return "".join(character for character in plain if character.isalnum())
 
@@ -128,7 +131,7 @@ def _switches_problem(switches: list[str]) -> str:
         return "Name at least one switch or pattern, such as segment:* or feature:checkout-*."
     if len(switches) > MAX_PATTERNS:
         return f"At most {MAX_PATTERNS} switches and patterns."
-    wrong = [text for text in switches if not judge.is_pattern(text)]
+    wrong = [text for text in switches if not evaluation.is_pattern(text)]
     if wrong:
         return (
             f"{wrong[0][:140]!r} is no switch and no pattern: write segment:finance, segment:*, "
@@ -138,7 +141,7 @@ def _switches_problem(switches: list[str]) -> str:
 
 
 def _n_problem(kind: str, n: Any) -> str:
-    if kind != judge.AT_MOST:
+    if kind != evaluation.AT_MOST:
         return "" if n is None else "Only at_most takes a number."
     if not isinstance(n, int) or isinstance(n, bool) or not 1 <= n <= MAX_ENGAGED:
         return f"How many may be engaged at once: 1 to {MAX_ENGAGED}."

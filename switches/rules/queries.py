@@ -1,21 +1,22 @@
-"""The rules as they stand: who is of each group, how many are engaged, what waits for approval."""
+"""Rules with their status: members, engaged ones, violations and pending changes."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
 
 from controlplane.core.approvals.models import Approval
 from switches.models import Rule, Switch
-from switches.rules import guard, judge
-from switches.rules.judge import SafetyRule
-from switches.rules.proposal import Outlook, outlook
+from switches.rules import evaluation, guard
+from switches.rules.proposal import RulePreview, preview_rule
 
-MEMBERS_SHOWN = 50
-MAX_KNOWN = 50_000
+from .evaluation import SafetyRule
+
+MAX_SHOWN_MEMBERS = 50
+MAX_KNOWN_SWITCHES = 50_000
 
 
 @dataclass(frozen=True)
-class Standing:
-    """A rule, and how things stand with it."""
+class RuleStatus:
+    """A rule with its members, engaged members and violation."""
 
     row: Rule
     rule: SafetyRule
@@ -28,50 +29,50 @@ class Standing:
 
     @property
     def sentence(self) -> str:
-        return judge.sentence(self.rule)
+        return evaluation.describe_rule(self.rule)
 
     @property
     def condition(self) -> str:
-        """`broken`, `limit` or `kept`; a rule that only protects is always kept."""
+        """`broken`, `limit` or `kept`; a protecting rule is always kept."""
         if self.violation:
             return "broken"
         return "limit" if self.at_its_limit else "kept"
 
 
-def standing(rows: Collection[Rule]) -> list[Standing]:
-    """How things stand with these rules: two queries, however many rules there are."""
+def rule_statuses(rows: Collection[Rule]) -> list[RuleStatus]:
+    """Return the statuses of these rules, by two queries for any number."""
     if not rows:
         return []
-    engaged, known = guard.engaged(), known_switches()
-    return [_standing(row, engaged, known) for row in rows]
+    engaged, known = guard.engaged_switches(), known_switches()
+    return [_rule_status(row, engaged, known) for row in rows]
 
 
-def outlook_of(rule: SafetyRule) -> Outlook:
-    """What a rule would do if it were in force now."""
-    return outlook(rule, guard.engaged(), known_switches())
+def preview_now(rule: SafetyRule) -> RulePreview:
+    """Return the preview of a rule as if it were in force now."""
+    return preview_rule(rule, guard.engaged_switches(), known_switches())
 
 
-def pending() -> list[Approval]:
-    """Changes of rules that wait for an approver."""
+def pending_changes() -> list[Approval]:
+    """Return the changes of rules that wait for an approver."""
     waiting = Approval.objects.filter(kind=Approval.Kind.RULE_CHANGE, state="pending")
     return list(waiting.order_by("id"))
 
 
 def known_switches() -> list[str]:
-    """The switches that were ever registered, the first of a great many."""
-    return list(Switch.objects.order_by("pk").values_list("pk", flat=True)[:MAX_KNOWN])
+    """Return the ids of registered switches, at most 50,000."""
+    return list(Switch.objects.order_by("pk").values_list("pk", flat=True)[:MAX_KNOWN_SWITCHES])
 
 
-def _standing(row: Rule, engaged: Collection[str], known: Collection[str]) -> Standing:
-    rule = guard.as_data(row)
-    group, stopped = judge.members(rule, known), judge.members(rule, engaged)
-    return Standing(
+def _rule_status(row: Rule, engaged: Collection[str], known: Collection[str]) -> RuleStatus:
+    rule = guard.to_safety_rule(row)
+    group, stopped = evaluation.members(rule, known), evaluation.members(rule, engaged)
+    return RuleStatus(
         row=row,
         rule=rule,
-        members=tuple(group[:MEMBERS_SHOWN]),
+        members=tuple(group[:MAX_SHOWN_MEMBERS]),
         members_total=len(group),
-        engaged=tuple(stopped[:MEMBERS_SHOWN]),
+        engaged=tuple(stopped[:MAX_SHOWN_MEMBERS]),
         engaged_total=len(stopped),
-        violation=judge.violation(rule, engaged),
-        at_its_limit=judge.is_at_its_limit(rule, engaged),
+        violation=evaluation.describe_violation(rule, engaged),
+        at_its_limit=evaluation.is_at_limit(rule, engaged),
     )

@@ -1,4 +1,4 @@
-"""Changing the rules: an admin proposes, somebody else approves, and then it is so."""
+"""Services of safety rules: an admin proposes a change, and an approver carries it out."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,18 +13,18 @@ from controlplane.core.approvals.models import Approval
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from controlplane.core.roles import Role
-from switches import facts, publication
+from switches import publication
+from switches.episodes import changes, facts
 from switches.models import Episode, OnExpiry, Rule
-from switches.rules import guard, judge
-from switches.rules.proposal import FIELDS, Proposal, checked
-from switches.services import changes
+from switches.rules import evaluation, guard
+from switches.rules.proposal import FIELDS, Proposal, validate_proposal
 
-Picture = dict[str, Any]
+RuleFields = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Proposed:
-    """What was asked for: the rule as it was and as it is to be, and the approval it waits for."""
+class RuleProposal:
+    """A proposed change: the rule before and after it, and the approval it waits for."""
 
     before: Proposal | None
     after: Proposal | None
@@ -34,14 +34,14 @@ class Proposed:
 def propose(
     *,
     rule_id: int | None = None,
-    asked: Picture | None,
+    asked: RuleFields | None,
     reason: str = "",
     actor: Actor,
     now: datetime,
-) -> Proposed:
-    """Ask for a new rule (no `rule_id`), another wording of one, or its end (`asked` is None).
+) -> RuleProposal:
+    """Propose a new rule (no `rule_id`), a change of one, or its removal (`asked` is None).
 
-    Raises :class:`Forbidden` unless an admin asks, :class:`InvalidInput`, :class:`NotFound`, or
+    Raise :class:`Forbidden` unless an admin asks, :class:`InvalidInput`, :class:`NotFound`, or
     :class:`Conflict` while another change of the rule waits.
     """
     require_admin(actor)
@@ -50,7 +50,7 @@ def propose(
         errors["reason"] = problems
     after = None
     try:
-        after = checked(asked) if asked is not None else None
+        after = validate_proposal(asked) if asked is not None else None
     except InvalidInput as error:
         errors.update(error.errors)
     if errors:
@@ -62,12 +62,12 @@ def propose(
         if before == after:
             raise Conflict("The rule is like that already; nothing was asked for.")
         _require_free_name(after, row)
-        approval = _ask(before, after, reason.strip(), actor, now)
-        return Proposed(before, after, approval)
+        approval = _request_approval(before, after, reason.strip(), actor, now)
+        return RuleProposal(before, after, approval)
 
 
 def require_admin(actor: Actor) -> None:
-    """Rules are the admins' business: a signed-in one, or a token of one that may write."""
+    """Raise :class:`Forbidden` unless the actor is an admin, or an admin's token that may write."""
     actor.require("switches:write")
     if actor.type != "system" and actor.role != Role.ADMIN:
         raise Forbidden("Only an admin may propose a change of the safety rules.")
@@ -88,7 +88,7 @@ def _require_free_name(after: Proposal | None, row: Rule | None) -> None:
         raise InvalidInput({"name": [f"There is a rule “{after.name}” already."]})
 
 
-def _ask(
+def _request_approval(
     before: Proposal | None, after: Proposal | None, reason: str, actor: Actor, now: datetime
 ) -> Approval:
     named = before or after
@@ -105,14 +105,14 @@ def _ask(
     )
 
 
-def _diff(before: Proposal | None, after: Proposal | None) -> Picture:
-    """Each field before and after; all of one side are null where there is no rule."""
+def _diff(before: Proposal | None, after: Proposal | None) -> RuleFields:
+    """Return each field before and after; all of one side are null without a rule."""
     was, becomes = (one.as_dict() if one else dict.fromkeys(FIELDS) for one in (before, after))
     return {field: [was[field], becomes[field]] for field in FIELDS}
 
 
-def _sides(diff: Picture) -> tuple[Picture | None, Picture | None]:
-    """What :func:`_diff` was made of."""
+def _sides(diff: RuleFields) -> tuple[RuleFields | None, RuleFields | None]:
+    """Return the two sides that :func:`_diff` was made of."""
     was = {field: diff[field][0] for field in FIELDS}
     becomes = {field: diff[field][1] for field in FIELDS}
     return (was if was["name"] else None), (becomes if becomes["name"] else None)
@@ -132,7 +132,7 @@ def _summary(before: Proposal | None, after: Proposal | None) -> str:
     Approval.Kind.RULE_CHANGE, lock_first=publication.lock, check_reason=reasons.unreadable
 )
 def _carry_out(approval: Approval, actor: Actor, now: datetime) -> None:
-    """Do what was approved, if the rule still is as it was when that was asked for."""
+    """Carry out the approved change, if the rule is still as it was when proposed."""
     publication.lock()
     before, after = _sides(approval.diff)
     row = None
@@ -140,11 +140,11 @@ def _carry_out(approval: Approval, actor: Actor, now: datetime) -> None:
         row = Rule.objects.select_for_update().filter(name=before["name"]).first()
         if row is None or Proposal.of(row).as_dict() != before:
             raise Conflict("The rule has changed since this was asked for; ask for it anew.")
-    proposal = checked(after) if after is not None else None
+    proposal = validate_proposal(after) if after is not None else None
     _require_free_name(proposal, row)
     action = _write(row, proposal, approval, now)
     if proposal is not None:
-        hold_what_must_not_end_by_itself(now=now, actor=actor)
+        hold_protected_episodes(now=now, actor=actor)
     audit.record(
         actor=actor,
         action=action,
@@ -170,26 +170,28 @@ def _write(row: Rule | None, after: Proposal | None, approval: Approval, now: da
     return "rule.changed"
 
 
-def hold_what_must_not_end_by_itself(*, actor: Actor, now: datetime) -> int:
-    """Have episodes hold at their expiry that, under the rules, must not end by themselves.
+def hold_protected_episodes(*, actor: Actor, now: datetime) -> int:
+    """Make episodes hold at their expiry if the rules forbid that they end by themselves.
 
-    A client that is cut off acts on the policy it was told, so each is published anew. In the
-    caller's transaction; returns how many there were.
+    Each is published again, as a disconnected client acts on the last policy it received. It runs
+    in the caller's transaction and returns the number of episodes.
     """
     head = publication.lock()
-    rules = guard.rules()
+    rules = guard.list_rules()
     may_end = Episode.objects.filter(ended_at__isnull=True).exclude(on_expiry=OnExpiry.HOLD)
     found = 0
     for episode in may_end.select_for_update().select_related("switch").order_by("switch_id"):
-        rule = judge.holding(rules, episode.switch_id, episode.on_expiry)
+        rule = evaluation.forbidding_rule(rules, episode.switch_id, episode.on_expiry)
         if rule is None:
             continue
         switch = episode.switch
-        before = facts.picture(switch, episode)
+        before = facts.audit_state(switch, episode)
         episode.on_expiry = OnExpiry.HOLD
         episode.save(update_fields=["on_expiry"])
         publication.publish(head, switch, now)
         said = f"The rule “{rule.name}” covers it now: at its expiry it is held."
-        changes.tell("switch.held", switch, episode, actor, now, before=before, reason=said)
+        changes.record_change(
+            "switch.held", switch, episode, actor, now, before=before, reason=said
+        )
         found += 1
     return found

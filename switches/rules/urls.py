@@ -1,4 +1,4 @@
-"""Paths of rules."""
+"""URLs of rules."""
 
 from django.urls import URLPattern, path
 

@@ -1,4 +1,4 @@
-"""The page of the safety rules, and the forms that propose a change of one."""
+"""The page of the safety rules, and forms to propose a change."""
 
 from datetime import datetime
 from typing import Any
@@ -19,26 +19,26 @@ from controlplane.core.roles import Role
 from switches.models import Rule
 from switches.rules import queries, services
 from switches.rules.forms import KINDS, ProposeForm, RemoveForm, initial_of
-from switches.rules.proposal import Outlook
+from switches.rules.proposal import RulePreview
 
-SHOWN = 50
+PAGE_SIZE = 50
 
 
 @signed_in
 @require_GET
 def rules_page(request: PersonRequest) -> HttpResponse:
-    """Every rule in words, how things stand with it, and what waits for approval."""
+    """Show the rules in words, with their status and pending changes."""
     after = request.GET.get("after", "")
     rows = Rule.objects.order_by("pk")
     if after.isascii() and after.isdigit() and len(after) < 19:
         rows = rows.filter(pk__gt=int(after))
-    found = list(rows[: SHOWN + 1])
+    found = list(rows[: PAGE_SIZE + 1])
     context = {
         "now": db_now(),
-        "rules": queries.standing(found[:SHOWN]),
-        "more_after": found[SHOWN - 1].pk if len(found) > SHOWN else None,
+        "rules": queries.rule_statuses(found[:PAGE_SIZE]),
+        "more_after": found[PAGE_SIZE - 1].pk if len(found) > PAGE_SIZE else None,
         "first": not after,
-        "pending": queries.pending(),
+        "pending": queries.pending_changes(),
         "may_change": request.user.role == Role.ADMIN,
     }
     return render(request, "switches/rules.html", context)
@@ -70,7 +70,7 @@ def remove_rule(request: PersonRequest, rule_id: int) -> HttpResponse:
 def _propose(
     request: PersonRequest, row: Rule | None, form: RemoveForm, template: str
 ) -> HttpResponse:
-    """Show the form, ask for the change, or (`check`) only say what it would do."""
+    """Show or process the form; the button `check` only previews the rule."""
     actor = actor_of(request)
     services.require_admin(actor)
     now = db_now()
@@ -79,7 +79,7 @@ def _propose(
     if form.is_valid():
         try:
             if "check" in request.POST and isinstance(form, ProposeForm):
-                more["outlook"], status = _checked(form, row, actor, now), 200
+                more["outlook"], status = _preview(form, row, actor, now), 200
             else:
                 proposed = _ask(form, row, actor, now)
                 message = f"Asked for approval: {proposed.approval.summary}."
@@ -91,7 +91,7 @@ def _propose(
     context = {
         "form": form,
         "row": row,
-        "stands": queries.standing([row])[0] if row else None,
+        "stands": queries.rule_statuses([row])[0] if row else None,
         "kinds": KINDS,
         "approvers": approvers(but=request.user.pk),
         "now": now,
@@ -100,7 +100,7 @@ def _propose(
     return show(request, template, context, status=status)
 
 
-def _ask(form: RemoveForm, row: Rule | None, actor: Actor, now: datetime) -> services.Proposed:
+def _ask(form: RemoveForm, row: Rule | None, actor: Actor, now: datetime) -> services.RuleProposal:
     reason = form.given("reason").strip()
     if not reason:
         raise InvalidInput({"reason": ["Say why: whoever approves it reads this."]})
@@ -113,13 +113,15 @@ def _ask(form: RemoveForm, row: Rule | None, actor: Actor, now: datetime) -> ser
     )
 
 
-def _checked(form: ProposeForm, row: Rule | None, actor: Actor, now: datetime) -> Outlook | None:
-    """What the rule would do as things stand; nothing is asked for."""
+def _preview(
+    form: ProposeForm, row: Rule | None, actor: Actor, now: datetime
+) -> RulePreview | None:
+    """Return a preview of the rule; nothing is proposed."""
     with rehearsal():
         proposed = services.propose(
             rule_id=row.pk if row else None, asked=form.asked(), actor=actor, now=now
         )
-    return queries.outlook_of(proposed.after.rule) if proposed.after else None
+    return queries.preview_now(proposed.after.rule) if proposed.after else None
 
 
 def _row(rule_id: int) -> Rule:

@@ -1,4 +1,4 @@
-"""Every write on switches. Each function is one transaction and takes `actor` and `now`."""
+"""Services: every write on switches, each one transaction that takes `actor` and `now`."""
 
 from switches.rules import services as rules
 from switches.services.engage import engage
@@ -7,10 +7,11 @@ from switches.services.epoch import begin_epoch
 from switches.services.expire import expire_due
 from switches.services.extend import acknowledge, extend
 from switches.services.reconfirm import call_for_reconfirmation, reconfirm
-from switches.services.register import describe
 from switches.services.release import Release, release
 from switches.services.remind import remind_due
 from switches.services.undo import undo
+
+from .registration import describe
 
 __all__ = [
     "Engagement",

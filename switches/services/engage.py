@@ -1,4 +1,4 @@
-"""Engaging: the kill comes into force. It never waits for anybody."""
+"""Engaging a switch; it never waits for an approval."""
 
 import secrets
 from collections.abc import Mapping
@@ -12,15 +12,23 @@ from controlplane.core import canonical, reasons
 from controlplane.core.actors import Actor, label_of
 from controlplane.core.ended_sessions import retry_if_ended
 from controlplane.core.errors import Conflict, InvalidInput
-from switches import facts, publication, reminders
-from switches.drills import live as drills
+from switches import publication, reminders
+from switches.episodes import changes, facts, live_drills
 from switches.expiry import Expiry, FieldErrors, plan_expiry
 from switches.models import Episode, OnExpiry, State, Switch
-from switches.rules import glass, guard
-from switches.rules.glass import Glass
-from switches.services import again, changes, permanent
-from switches.services.engagement import Engagement, shortened
-from switches.services.register import identify, register_and_lock
+from switches.rules import guard
+from switches.rules.break_glass import (
+    RuleOverride,
+    describe_limit,
+    notify_break_glass,
+    override_record,
+    override_refusals,
+    read_override,
+)
+from switches.services import permanent_approval, reengage
+from switches.services.engagement import Engagement, shorten_for_override
+
+from .registration import identify, register_and_lock
 
 
 def engage(
@@ -39,13 +47,13 @@ def engage(
     """Stop what the switch guards, in one transaction: state, audit, outbox, version.
 
     `expires_in` is a duration (`24h`, `permanent`), `expires_at` an RFC 3339 time; one of them.
-    `break_glass` (`{"rule", "reason"}`) overrides the safety rules it names, for a few hours;
-    where none is in the way, it changes nothing. Raises :class:`InvalidInput`,
-    :class:`Forbidden`, :class:`Conflict` with the open episode if the switch is engaged already,
-    or :class:`SafetyRefused`.
+    `break_glass` (`{"rule", "reason"}`) overrides the safety rules it names, for a few hours; it
+    has no effect if none refuses. Raise :class:`InvalidInput`, :class:`Forbidden`,
+    :class:`Conflict` with the open episode if the switch is engaged already, or
+    :class:`SafetyRefused`.
     """
     actor.require("switches:write")
-    return stop(
+    return engage_authorized(
         scope=scope,
         key=key,
         reason=reason,
@@ -53,14 +61,14 @@ def engage(
         expires_at=expires_at,
         on_expiry=on_expiry,
         evidence=evidence,
-        override=glass.read(break_glass),
+        override=read_override(break_glass),
         actor=actor,
         now=now,
     )
 
 
 @retry_if_ended
-def stop(
+def engage_authorized(
     *,
     scope: str,
     key: str,
@@ -69,59 +77,61 @@ def stop(
     expires_at: str | None = None,
     on_expiry: str | None = None,
     evidence: Mapping[str, Any] | None = None,
-    override: Glass | None = None,
+    override: RuleOverride | None = None,
     actor: Actor,
     now: datetime,
 ) -> Engagement:
-    """Engage, whoever was allowed to ask for it: the part that people's engages and trips share.
+    """Engage after the caller's permission check; people's engages and trips share it.
 
     A trip never has an `override`.
     """
     identify(scope, key)
-    expiry = _checked(scope, reason, expires_in, expires_at, on_expiry, evidence, now)
+    expiry = _validate(scope, reason, expires_in, expires_at, on_expiry, evidence, now)
     with transaction.atomic():
         head = publication.lock()
         switch = register_and_lock(scope, key, now=now)
-        present = changes.open_episode(switch)
+        present = changes.lock_open_episode(switch)
         if present is not None and present.state == State.ENGAGED:
-            raise already_engaged(switch, present)
-        drills.supersede(switch, f"{actor.label} engaged the switch for real.", now)
+            raise already_engaged_conflict(switch, present)
+        live_drills.supersede(switch, f"{actor.label} engaged the switch for real.", now)
         expiry = _held_by_rules(switch.pk, expiry, asked=on_expiry)
         if present is not None:
-            return again.engage(head, switch, present, reason, expiry, evidence, actor, now)
-        rules = glass.overridden(guard.refusals_to_engage(switch.pk), override)
-        broken = glass.told(override.reason, rules, "engage", actor) if override and rules else None
-        asked, expiry = expiry, shortened(expiry, now) if broken else expiry
+            return reengage.reengage(head, switch, present, reason, expiry, evidence, actor, now)
+        rules = override_refusals(guard.refusals_to_engage(switch.pk), override)
+        broken = (
+            override_record(override.reason, rules, "engage", actor) if override and rules else None
+        )
+        asked, expiry = expiry, shorten_for_override(expiry, now) if broken else expiry
         episode = _new_episode(switch, reason, expiry, evidence, actor, now)
         episode.broke_glass = broken
-        before = facts.picture(switch, None)
+        before = facts.audit_state(switch, None)
         publication.publish(head, switch, now)
         episode.engaged_version = switch.version
         episode.save(force_insert=True)
-        entry = changes.tell(
+        entry = changes.record_change(
             "switch.engaged", switch, episode, actor, now, before=before, reason=reason
         )
         if broken:
-            review = glass.shout(switch, episode, broken, entry, actor, now)
-            notice = glass.short(rules) if expiry.is_shorter_than(asked) else ""
+            review = notify_break_glass(switch, episode, broken, entry, actor, now)
+            notice = describe_limit(rules) if expiry.is_shorter_than(asked) else ""
             return Engagement(switch, episode, review=review, notice=notice)
         if not expiry.permanent_requested:
             return Engagement(switch, episode)
-        approval = permanent.ask(switch, episode, episode.reason, actor, now)
+        approval = permanent_approval.request_permanent(switch, episode, episode.reason, actor, now)
         return Engagement(switch, episode, approval)
 
 
-def already_engaged(switch: Switch, episode: Episode) -> Conflict:
-    """The conflict of whoever comes second: it says what happened and who was first."""
+def already_engaged_conflict(switch: Switch, episode: Episode) -> Conflict:
+    """Return the conflict of a second engage, with the first one's person and reason."""
     who = label_of(episode.engaged_by_type, episode.engaged_by_name)
     return Conflict(
         f"{switch.pk} is already {episode.state.value}, by {who}: {episode.reason}",
         switch=switch.pk,
-        episode=facts.picture(switch, episode),
+        episode=facts.audit_state(switch, episode),
     )
 
 
-def _checked(
+def _validate(
     scope: str,
     reason: str,
     expires_in: str | None,
@@ -149,8 +159,11 @@ def _checked(
 
 
 def _held_by_rules(switch_id: str, expiry: Expiry, *, asked: str | None) -> Expiry:
-    """The policy at expiry that the rules leave: a default gives way, a wish is refused."""
-    rule = guard.holding(switch_id, expiry.on_expiry)
+    """Return the expiry with a policy that the rules allow.
+
+    A default is replaced by `hold`; a policy that was asked for is refused.
+    """
+    rule = guard.forbidding_rule(switch_id, expiry.on_expiry)
     if rule is None:
         return expiry
     if not asked:
@@ -186,5 +199,5 @@ def _new_episode(
         expires_at=expiry.expires_at,
         on_expiry=expiry.on_expiry,
         salt=secrets.token_hex(8),
-        **reminders.spared(expiry.expires_at, now),
+        **reminders.skipped_reminders(expiry.expires_at, now),
     )

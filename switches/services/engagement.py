@@ -1,4 +1,4 @@
-"""What engaging did, and how short an engagement against a rule is."""
+"""The result of engaging, and the limit of one against a rule."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -6,15 +6,15 @@ from datetime import datetime
 from controlplane.core.approvals.models import Approval
 from switches.expiry import Expiry
 from switches.models import Episode, OnExpiry, Switch
-from switches.rules import glass
+from switches.rules import break_glass
 
 
 @dataclass(frozen=True)
 class Engagement:
-    """What engaging did: the switch, its episode, and an approval that was asked for.
+    """The result of engaging: the switch, its episode, and an approval that was requested.
 
-    `review` is what somebody else has to sign, if a rule was overridden. `notice` tells what is
-    otherwise than was asked.
+    `review` is what another person has to sign, if a rule was overridden. `notice` explains any
+    difference from what was asked.
     """
 
     switch: Switch
@@ -24,11 +24,11 @@ class Engagement:
     notice: str = ""
 
 
-def shortened(expiry: Expiry, now: datetime) -> Expiry:
-    """Against a rule it is engaged for a few hours and then held, whatever was asked."""
+def shorten_for_override(expiry: Expiry, now: datetime) -> Expiry:
+    """Return the expiry of an episode against a rule: a few hours, and then held."""
     return replace(
         expiry,
-        expires_at=min(expiry.expires_at, now + glass.MAX_DURATION),
+        expires_at=min(expiry.expires_at, now + break_glass.MAX_DURATION),
         permanent_requested=False,
         on_expiry=OnExpiry.HOLD.value,
     )

@@ -1,4 +1,4 @@
-"""Beginning a new epoch, after what was published has gone back in time."""
+"""New epochs, for a database that went back in time."""
 
 import uuid
 from datetime import datetime
@@ -18,11 +18,10 @@ ADVICE = "Say what was restored, and as of when: “backup of 02:00 UTC restored
 
 
 def begin_epoch(*, reason: str, actor: Actor, now: datetime) -> Publication:
-    """Publish what there is now under a new epoch, so that whoever saw a later version takes it.
+    """Publish the present state under a new epoch, so that clients with later versions take it.
 
-    Only for a database that went back in time; it can't be undone, and needs no undoing. Raises
-    :class:`Forbidden` for anybody but an admin or the server's shell, :class:`InvalidInput` for a
-    reason that can't be read.
+    It can't be undone, and needs no undoing. Raise :class:`Forbidden` for anybody but an admin or
+    the server's shell, :class:`InvalidInput` for an unreadable reason.
     """
     if actor.type != "system":
         actor.require_power(Power.ADMINISTER)
@@ -30,7 +29,7 @@ def begin_epoch(*, reason: str, actor: Actor, now: datetime) -> Publication:
         raise InvalidInput({"reason": problems})
     with transaction.atomic():
         head = publication.lock()
-        before = _picture(head)
+        before = _audit_state(head)
         head.epoch = uuid.uuid4()
         head.version += 1
         head.began_version = head.version
@@ -43,11 +42,11 @@ def begin_epoch(*, reason: str, actor: Actor, now: datetime) -> Publication:
             target="publication",
             reason=reason.strip(),
             before=before,
-            after=_picture(head),
+            after=_audit_state(head),
             now=now,
         )
         return head
 
 
-def _picture(head: Publication) -> dict[str, str | int]:
+def _audit_state(head: Publication) -> dict[str, str | int]:
     return {"epoch": str(head.epoch), "version": head.version}

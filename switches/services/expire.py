@@ -1,4 +1,4 @@
-"""What happens when an episode's time is up: it is released, ramps, or is held and overdue."""
+"""Expiry of episodes: each is released, ramps, or is held and overdue."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -9,14 +9,15 @@ from django.db.models.expressions import Combinable
 
 from controlplane.core.actors import system
 from controlplane.core.message_templates import severity_of
-from switches import facts, publication
+from switches import publication
+from switches.episodes import batches, changes, digests, facts, overdue
+from switches.episodes.digests import RAMP_STARTED, RELEASED
+from switches.episodes.overdue import OVERDUE
 from switches.models import Episode, OnExpiry, Ramp, State, Switch
 from switches.ramps import creation, live_ramps
-from switches.rules import guard, judge
+from switches.ramps.episode_end import end_episode
+from switches.rules import evaluation, guard
 from switches.scopes import overdue_severity
-from switches.services import changes, digests, overdue, turns
-from switches.services.digests import RAMPS, RELEASED
-from switches.services.overdue import OVERDUE
 
 MAX_AT_ONCE = 500
 HELD = "Its time is up and it is held: extend it or release it."
@@ -24,16 +25,16 @@ RAMPED = "Its time is up and its ramp has been: it is held. Extend it or release
 
 
 def expire_due(now: datetime) -> int:
-    """Deal with every episode past its expiry, each in its own transaction; returns how many.
+    """Process every episode past its expiry, each in its own transaction; return their number.
 
-    Safe to run twice at once: each episode is looked at again under the lock.
+    Safe to run twice at once, as each episode is read again under the lock.
     """
     due = list(past_expiry(now).order_by("expires_at", "pk")[:MAX_AT_ONCE])
     forecast = _forecast(due)
-    together = digests.told_together(
+    together = digests.notify_in_digest(
         "episodes.expired", due, lambda episode: _single(episode, forecast), now
     )
-    return turns.each(
+    return batches.process_each(
         due,
         lambda episode: _expire(episode.pk, now, told=together.get(episode.pk)),
         "some episodes could not expire",
@@ -48,31 +49,31 @@ def past_expiry(now: datetime | Combinable) -> QuerySet[Episode]:
 
 
 def _forecast(due: Sequence[Episode]) -> Mapping[int, str]:
-    """What will be told of those that are not held: the rules are asked about each as if those
-    before it were gone, if they are; what only ramps counts as engaged.
+    """Return the expected events of the episodes that are not held, by id.
 
-    An episode that turns out otherwise is told of by itself.
+    The rules are evaluated for each as if those before it were released; one that only ramps counts
+    as engaged. An episode that ends otherwise is announced by itself.
     """
     found: dict[int, str] = {}
     asking = [episode for episode in due if episode.on_expiry != OnExpiry.HOLD]
     if not asking:
         return found
-    rules, stopping = guard.rules(), guard.stopping()
+    rules, stopping = guard.list_rules(), guard.stopping_switches()
     switches = [episode.switch_id for episode in asking]
     waiting = set(
         Ramp.objects.filter(live=True, switch__in=switches).values_list("switch_id", flat=True)
     )
     for episode in asking:
         switch_id = episode.switch_id
-        if judge.is_protected(rules, switch_id):
+        if evaluation.is_protected(rules, switch_id):
             continue
-        if judge.refusals_to_release(rules, switch_id, stopping):
+        if evaluation.refusals_to_release(rules, switch_id, stopping):
             continue
         if episode.on_expiry == OnExpiry.RELEASE:
             stopping.discard(switch_id)
             found[episode.pk] = RELEASED
         elif switch_id not in waiting:
-            found[episode.pk] = RAMPS
+            found[episode.pk] = RAMP_STARTED
     return found
 
 
@@ -85,11 +86,11 @@ def _single(episode: Episode, forecast: Mapping[int, str]) -> tuple[str, str]:
 
 @transaction.atomic
 def _expire(episode_id: int, now: datetime, *, told: str | None) -> bool:
-    """`told` is the event that a digest has told of in its stead, if one has."""
+    """Expire one episode; `told` is the event that a digest announced for it, if any."""
     head = publication.lock()
     switch_id = Episode.objects.values_list("switch_id", flat=True).get(pk=episode_id)
     switch = Switch.objects.select_for_update().get(pk=switch_id)
-    episode = changes.open_episode(switch)
+    episode = changes.lock_open_episode(switch)
     if episode is None or episode.pk != episode_id or episode.overdue_at is not None:
         return False
     if episode.state != State.ENGAGED:
@@ -98,15 +99,15 @@ def _expire(episode_id: int, now: datetime, *, told: str | None) -> bool:
         return False
     in_the_way = _why_held(switch, episode)
     if not in_the_way and episode.on_expiry == OnExpiry.RAMP:
-        to = digests.threads(episode) if told == RAMPS else None
+        to = digests.thread_destinations(episode) if told == RAMP_STARTED else None
         if creation.at_expiry(head, switch, episode, now, to=to) is not None:
             return True
         in_the_way = RAMPED
     if in_the_way:
-        to = digests.threads(episode) if told == OVERDUE else None
+        to = digests.thread_destinations(episode) if told == OVERDUE else None
         _hold(switch, episode, in_the_way, now, to)
         return True
-    changes.close(
+    end_episode(
         head,
         switch,
         episode,
@@ -115,13 +116,13 @@ def _expire(episode_id: int, now: datetime, *, told: str | None) -> bool:
         reason="Its time was up and its policy is to release.",
         actor=system("expiry"),
         now=now,
-        to=digests.threads(episode) if told == RELEASED else None,
+        to=digests.thread_destinations(episode) if told == RELEASED else None,
     )
     return True
 
 
 def _why_held(switch: Switch, episode: Episode) -> str:
-    """Why it stays engaged past its expiry, and what to do; empty if it is to be released."""
+    """Return the reason that it stays engaged, and what to do; empty if it is released."""
     if episode.on_expiry == OnExpiry.HOLD:
         return HELD
     if refusals := guard.refusals_to_release(switch.pk):
@@ -139,9 +140,9 @@ def _why_held(switch: Switch, episode: Episode) -> str:
 
 def _hold(switch: Switch, episode: Episode, why: str, now: datetime, to: list[str] | None) -> None:
     actor = system("expiry")
-    before = facts.picture(switch, episode)
-    overdue.mark(switch, episode, why, actor, now)
-    changes.tell(
+    before = facts.audit_state(switch, episode)
+    overdue.mark_overdue(switch, episode, why, actor, now)
+    changes.record_change(
         OVERDUE,
         switch,
         episode,

@@ -1,7 +1,7 @@
-"""Permanent episodes: somebody says each week that they have to stay, or people are called.
+"""Weekly re-confirmation of permanent episodes, and escalation without it.
 
-A permanent episode has no expiry, so its `day_reminder_for` holds the week's end that was reminded
-of, and `hour_reminder_for` the one that people were called for.
+A permanent episode has no expiry: `day_reminder_for` holds the end of the week that was reminded
+of, and `hour_reminder_for` the one that was escalated.
 """
 
 from datetime import datetime
@@ -14,12 +14,13 @@ from controlplane.core.actors import Actor, system
 from controlplane.core.ended_sessions import retry_if_ended
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from controlplane.core.escalation import services as escalation
-from switches import facts, publication
+from switches import publication
+from switches.episodes import batches, changes, digests, facts
 from switches.expiry import RECONFIRM_EVERY
 from switches.models import Episode, Switch
-from switches.services import changes, digests, turns
 from switches.services.engagement import Engagement
-from switches.services.register import identify, lock
+
+from .registration import identify, lock_switch
 
 MAX_AT_ONCE = 500
 UNCONFIRMED = (
@@ -30,9 +31,9 @@ UNCONFIRMED = (
 
 @retry_if_ended
 def reconfirm(*, scope: str, key: str, reason: str, actor: Actor, now: datetime) -> Engagement:
-    """Say that a permanent episode still has to stay, for another week. Nothing is published.
+    """Confirm a permanent episode for another week; nothing is published.
 
-    A person says so, never a token. Raises :class:`InvalidInput`, :class:`Forbidden`, or
+    Only a person may, never a token. Raise :class:`InvalidInput`, :class:`Forbidden`, or
     :class:`Conflict` if the switch is not permanently engaged.
     """
     actor.require("switches:write")
@@ -43,13 +44,13 @@ def reconfirm(*, scope: str, key: str, reason: str, actor: Actor, now: datetime)
         raise InvalidInput({"reason": problems})
     with transaction.atomic():
         publication.lock()
-        switch = lock(scope, key)
-        episode = changes.open_episode(switch) if switch is not None else None
+        switch = lock_switch(scope, key)
+        episode = changes.lock_open_episode(switch) if switch is not None else None
         if switch is None or episode is None:
             raise Conflict(f"{scope}:{key} is released; there is nothing to re-confirm.")
         if not episode.permanent:
             raise Conflict(f"{switch.pk} has an expiry; extend it instead of re-confirming it.")
-        before = facts.picture(switch, episode)
+        before = facts.audit_state(switch, episode)
         episode.reconfirm_due_at = now + RECONFIRM_EVERY
         episode.reconfirmed_at, episode.reconfirmed_by = now, actor.label
         episode.acknowledged_at, episode.acknowledged_by = None, ""
@@ -59,22 +60,22 @@ def reconfirm(*, scope: str, key: str, reason: str, actor: Actor, now: datetime)
                 *("acknowledged_at", "acknowledged_by"),
             ]
         )
-        escalation.close(subject=changes.subject(episode), now=now)
-        changes.tell(
+        escalation.close(subject=changes.episode_subject(episode), now=now)
+        changes.record_change(
             "episode.reconfirmed", switch, episode, actor, now, before=before, reason=reason.strip()
         )
         return Engagement(switch, episode)
 
 
 def call_for_reconfirmation(now: datetime) -> int:
-    """Call people for every permanent episode whose week is over; returns how many came due.
+    """Escalate every permanent episode whose week is over; return their number.
 
-    One from before weeks were counted begins its first week now. Safe to run twice at once.
+    An episode from before weeks were counted begins its first week now. Safe to run twice at once.
     """
     _begin_weeks(now)
     due = list(_due(now).order_by("reconfirm_due_at", "pk")[:MAX_AT_ONCE])
-    together = digests.told_together("episodes.reconfirm_due", due, _single, now)
-    return turns.each(
+    together = digests.notify_in_digest("episodes.reconfirm_due", due, _single, now)
+    return batches.process_each(
         due,
         lambda episode: _call(episode.pk, now, quietly=episode.pk in together),
         "some episodes could not be called for",
@@ -100,21 +101,21 @@ def _call(episode_id: int, now: datetime, *, quietly: bool) -> bool:
     if episode is None:
         return False
     actor = system("expiry")
-    before = facts.picture(switch, episode)
+    before = facts.audit_state(switch, episode)
     episode.hour_reminder_for = episode.reconfirm_due_at
     episode.acknowledged_at, episode.acknowledged_by = None, ""
     episode.save(update_fields=["hour_reminder_for", "acknowledged_at", "acknowledged_by"])
-    escalation.close(subject=changes.subject(episode), now=now)
+    escalation.close(subject=changes.episode_subject(episode), now=now)
     escalation.open_escalation(
-        subject=changes.subject(episode),
+        subject=changes.episode_subject(episode),
         event="episode.reconfirm_due",
         severity="warning",
         scope=switch.scope,
-        facts=facts.message(switch, episode, actor, said=UNCONFIRMED),
+        facts=facts.message_facts(switch, episode, actor, said=UNCONFIRMED),
         now=now,
         announced=True,
     )
-    changes.tell(
+    changes.record_change(
         "episode.reconfirm_due",
         switch,
         episode,
@@ -123,13 +124,13 @@ def _call(episode_id: int, now: datetime, *, quietly: bool) -> bool:
         before=before,
         reason=UNCONFIRMED,
         severity="info" if quietly else "",
-        to=digests.threads(episode) if quietly else None,
+        to=digests.thread_destinations(episode) if quietly else None,
     )
     return True
 
 
 def _begin_weeks(now: datetime) -> None:
-    """It publishes nothing and nobody decided it: the episode's page just says by when."""
+    """Begin the first week of permanent episodes without one; nothing is published."""
     Episode.objects.filter(
         ended_at__isnull=True, permanent=True, reconfirm_due_at__isnull=True
     ).update(reconfirm_due_at=now + RECONFIRM_EVERY)

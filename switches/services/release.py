@@ -1,4 +1,4 @@
-"""Letting traffic flow again: by a ramp, or at once."""
+"""Releasing a switch: by a ramp, or at once."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,22 +19,29 @@ from switches import publication
 from switches.models import Publication, Ramp, Switch
 from switches.ramps import creation, live_ramps
 from switches.ramps import plan as plans
-from switches.rules import glass, guard
-from switches.rules.glass import TWO_PERSON, Glass
-from switches.rules.judge import Refusal
-from switches.scopes import GLOBAL, approves_immediate_release
-from switches.services import asked
-from switches.services.asked import Wish
-from switches.services.register import engaged, identify
+from switches.rules import guard
+from switches.rules.break_glass import (
+    TWO_PERSON,
+    RuleOverride,
+    notify_break_glass,
+    override_record,
+    override_refusals,
+    read_override,
+)
+from switches.rules.evaluation import Refusal
+from switches.services import release_approval
+
+from .registration import identify, lock_engaged
+from .release_approval import ReleaseRequest
 
 MODES = ("ramp", "immediate")
 
 
 @dataclass(frozen=True)
 class Release:
-    """What releasing did: a ramp began, the switch was released, or an approval waits.
+    """The result of releasing: a ramp began, the switch was released, or an approval waits.
 
-    `review` is what somebody else has to sign, if a rule was overridden.
+    `review` is what another person has to sign, if a rule was overridden.
     """
 
     switch: Switch
@@ -56,52 +63,40 @@ def release(
     actor: Actor,
     now: datetime,
 ) -> Release:
-    """Release a switch by a ramp, or at once; or ask for the approval that
-    :func:`needs_second_person` tells of.
+    """Release a switch by a ramp or at once, or request a second person's approval.
 
-    `plan` and `max_hold_seconds` are read by :func:`switches.ramps.plan.read`. `break_glass`
-    (`{"rule", "reason"}`) lets an approver go on at once: it names the rules in the way, of which
-    `two-person` is one. The server's shell needs no second person, only a review. Raises
-    :class:`InvalidInput`, :class:`Forbidden` (at once takes the role of an approver),
-    :class:`Conflict` if it is released or ramps already, :class:`SafetyRefused` if a rule is in
-    the way.
+    :func:`switches.rules.guard.needs_second_person` decides on the approval.
+    :func:`switches.ramps.plan.read` reads `plan` and `max_hold_seconds`. `break_glass` (`{"rule",
+    "reason"}`) lets an approver override the rules it names, of which `two-person` is one. The
+    server's shell needs no second person, only a review. Raise :class:`InvalidInput`,
+    :class:`Forbidden` (an immediate release takes an approver), :class:`Conflict` if it is released
+    or ramps already, :class:`SafetyRefused` if a rule refuses.
     """
     actor.require("switches:write")
     identify(scope, key)
-    steps = _checked(justification, mode, plan, max_hold_seconds)
-    override = glass.read(break_glass)
+    steps = _validate(justification, mode, plan, max_hold_seconds)
+    override = read_override(break_glass)
     with transaction.atomic():
         head = publication.lock()
-        switch, episode = engaged(scope, key)
-        wish = Wish(switch, episode, justification.strip(), steps)
+        switch, episode = lock_engaged(scope, key)
+        wish = ReleaseRequest(switch, episode, justification.strip(), steps)
         if steps is not None:
             _not_ramping_yet(switch)
         refusals = guard.refusals_to_release(switch.pk)
-        if needs_second_person(switch, at_once=wish.is_hasty):
+        if guard.needs_second_person(switch, at_once=wish.is_hasty):
             if override is None and not _is_shell(actor):
-                glass.overridden(refusals, None)
-                return Release(switch, approval=asked.ask(wish, actor, now))
-            refusals.append(two_person(switch))
+                override_refusals(refusals, None)
+                return Release(switch, approval=release_approval.request_approval(wish, actor, now))
+            refusals.append(two_person_refusal(switch))
         elif wish.at_once:
             _may_at_once(actor)
         if _is_shell(actor):
             override = _of_the_shell(override, justification)
-        rules = glass.overridden(refusals, override)
+        rules = override_refusals(refusals, override)
         return _carry_out(head, wish, rules, override, actor, now)
 
 
-def needs_second_person(switch: Switch, *, at_once: bool) -> bool:
-    """Return True if a release needs an approver other than the requester.
-
-    Always for the global switch; for a segment or a protected switch if all traffic is to flow at
-    once, or by a hasty plan (:func:`switches.ramps.plan.is_hasty`).
-    """
-    if switch.scope == GLOBAL.name:
-        return True
-    return at_once and (approves_immediate_release(switch.scope) or guard.is_protected(switch.pk))
-
-
-def _checked(
+def _validate(
     justification: str, mode: str, plan: Any, max_hold_seconds: Any
 ) -> list[dict[str, Any]] | None:
     errors: dict[str, list[str]] = {}
@@ -135,7 +130,7 @@ def _not_ramping_yet(switch: Switch) -> None:
 
 
 def _may_at_once(actor: Actor) -> None:
-    """To let everything flow at once is an approver's; an operator's way is a ramp."""
+    """Raise :class:`Forbidden` unless an approver asks; operators release by a ramp."""
     if not _may_like_an_approver(actor):
         raise Forbidden(
             "To release at once takes the role of an approver. Leave out `mode`, and it is "
@@ -145,8 +140,10 @@ def _may_at_once(actor: Actor) -> None:
 
 
 def _may_override(actor: Actor, rules: tuple[str, ...]) -> None:
-    """Against a safety rule goes who has the role of an approver, also by a token; in the place of
-    a second person only a person does."""
+    """Raise :class:`Forbidden` unless the actor may override the rules.
+
+    An approver may, also by a token; only a person can stand in for the second person.
+    """
     if TWO_PERSON in rules and not _is_shell(actor):
         actor.require_power(Power.APPROVE)
     if not _may_like_an_approver(actor):
@@ -162,27 +159,29 @@ def _may_like_an_approver(actor: Actor) -> bool:
 
 def _carry_out(
     head: Publication,
-    wish: Wish,
+    wish: ReleaseRequest,
     rules: tuple[str, ...],
-    override: Glass | None,
+    override: RuleOverride | None,
     actor: Actor,
     now: datetime,
 ) -> Release:
-    """Begin the ramp, or release. Against the rules it is loud."""
+    """Begin the ramp or release at once; an override is announced."""
     switch, episode, broken = wish.switch, wish.episode, None
     if override and rules:
         _may_override(actor, rules)
-        broken = glass.told(override.reason, rules, "release", actor)
+        broken = override_record(override.reason, rules, "release", actor)
         episode.broke_glass = {**(episode.broke_glass or {}), "release": broken}
         episode.save(update_fields=["broke_glass"])
     ramp = None
     if wish.steps is None:
-        entry = asked.close(head, switch, episode, wish.justification, actor, now)
+        entry = release_approval.release_at_once(
+            head, switch, episode, wish.justification, actor, now
+        )
     else:
         why = "Another ramp was begun instead."
         overtaken = live_ramps.of_switch(switch.pk)
         if overtaken is not None:
-            asked.end(overtaken, switch, why, actor, now)
+            release_approval.end_pending_ramp(overtaken, switch, why, actor, now)
         ramp, entry = creation.begin(
             head,
             switch,
@@ -196,7 +195,7 @@ def _carry_out(
         if overtaken is not None:  # What waited for a second person waits no more.
             kind = Approval.Kind.RELEASE
             approvals.void(kind=kind, target=switch.pk, actor=actor, now=now, why=why)
-    review = glass.shout(switch, episode, broken, entry, actor, now) if broken else None
+    review = notify_break_glass(switch, episode, broken, entry, actor, now) if broken else None
     return Release(switch, ramp=ramp, review=review)
 
 
@@ -204,15 +203,15 @@ def _is_shell(actor: Actor) -> bool:
     return actor.type == "system"
 
 
-def _of_the_shell(override: Glass | None, justification: str) -> Glass:
-    """Whoever is on the server acts alone; other rules than that have to be named there too."""
+def _of_the_shell(override: RuleOverride | None, justification: str) -> RuleOverride:
+    """Return the override of the server's shell, which always includes `two-person`."""
     if override is None:
-        return Glass((TWO_PERSON,), justification.strip())
-    return Glass((*override.rules, TWO_PERSON), override.reason)
+        return RuleOverride((TWO_PERSON,), justification.strip())
+    return RuleOverride((*override.rules, TWO_PERSON), override.reason)
 
 
-def two_person(switch: Switch) -> Refusal:
-    """The rule that its release waits for a second person, as one more that refuses."""
+def two_person_refusal(switch: Switch) -> Refusal:
+    """Return the refusal that the release waits for a second person."""
     passes = "Leave break_glass out, and it waits for an approver."
     return Refusal(
         TWO_PERSON, f"A second person has to approve the release of {switch.pk}.", passes

@@ -1,4 +1,4 @@
-"""Reminding people before an expiry, and before a permanent episode has to be re-confirmed."""
+"""Reminders before an expiry, and before a permanent episode must be re-confirmed."""
 
 from datetime import datetime, timedelta
 
@@ -8,12 +8,12 @@ from django.db.models import Q
 from controlplane.core.actors import system
 from controlplane.core.canonical import timestamp
 from controlplane.core.outbox import services as outbox
-from switches import facts, reminders
+from switches import reminders
+from switches.episodes import batches, changes, digests, facts
 from switches.models import Episode
-from switches.reminders import DAY, HOUR, Ending
-from switches.services import changes, digests, turns
+from switches.reminders import DAY, HOUR, EpisodeEnd
 
-Owed = tuple[Episode, Ending, timedelta]
+Owed = tuple[Episode, EpisodeEnd, timedelta]
 
 MAX_AT_ONCE = 500
 FAILING = "some could not be reminded of"
@@ -21,15 +21,14 @@ TO_RECONFIRM = "It stays engaged; somebody has to say each week that it still ha
 
 
 def remind_due(now: datetime) -> int:
-    """Give every reminder that is due, each once; returns how many.
+    """Send every reminder that is due, each once; return their number.
 
-    It locks nothing but the episodes, and leaves one that is being changed to the next turn. The
-    mark that a reminder was given commits with its message. One that can't be given does not keep
-    the rest: it is raised at the end.
+    It locks only the episodes, and skips one that is being changed. The mark of a reminder commits
+    with its message. A failure doesn't keep the others, and is raised at the end.
     """
     due = _due(now)
     if len(due) <= digests.MAX_NOTIFIED_SINGLY:
-        return turns.each(due, lambda pk: _remind([pk], now), FAILING)
+        return batches.process_each(due, lambda pk: _remind([pk], now), FAILING)
     failures: list[Exception] = []
     done = _remind(due, now, failures)
     if failures:
@@ -38,7 +37,7 @@ def remind_due(now: datetime) -> int:
 
 
 def _due(now: datetime) -> list[int]:
-    """The episodes that are owed a reminder, what ends soonest first."""
+    """Return the ids of episodes with a reminder due, those that end first first."""
     latest = now + DAY
     soon = Episode.objects.filter(
         Q(permanent=False, overdue_at__isnull=True, expires_at__gt=now, expires_at__lte=latest)
@@ -49,16 +48,16 @@ def _due(now: datetime) -> list[int]:
     owed = [
         (ending.ends_at, episode.pk)
         for episode in soon
-        if (ending := _ending(episode)) and reminders.owed(ending, now)
+        if (ending := _ending(episode)) and reminders.due_reminder(ending, now)
     ]
     return [pk for _, pk in sorted(owed)[:MAX_AT_ONCE]]
 
 
 @transaction.atomic
 def _remind(pks: list[int], now: datetime, failures: list[Exception] | None = None) -> int:
-    """Mark and tell, those still owed a reminder under the lock; many of them in one message.
+    """Mark and announce reminders still due under the lock; many in one message.
 
-    An episode that can't be marked is noted in `failures` and left out; without that, it is raised.
+    Failures to mark are added to `failures`, or raised without it.
     """
     locked = (
         Episode.objects.select_for_update(skip_locked=True, of=("self",))
@@ -76,14 +75,14 @@ def _remind(pks: list[int], now: datetime, failures: list[Exception] | None = No
         return owed is not None
 
     try:
-        turns.each(locked, claim, FAILING)
+        batches.process_each(locked, claim, FAILING)
     except ExceptionGroup as group:
         if failures is None:
             raise
         failures.extend(group.exceptions)
     if len(claimed) > digests.MAX_NOTIFIED_SINGLY:
         notices = {episode.pk: notice for episode, _, notice in claimed}
-        digests.announce(
+        digests.announce_digest(
             "episodes.expire_soon",
             [episode for episode, _, _ in claimed],
             lambda episode: _single(episode, notices[episode.pk]),
@@ -97,9 +96,9 @@ def _remind(pks: list[int], now: datetime, failures: list[Exception] | None = No
 
 
 def _claim(episode: Episode, now: datetime) -> Owed | None:
-    """Mark that the reminder which the episode is owed was given, if it still is owed one."""
+    """Mark the episode's reminder as sent and return it, if it is still due."""
     ending = _ending(episode)
-    notice = reminders.owed(ending, now) if ending else None
+    notice = reminders.due_reminder(ending, now) if ending else None
     if ending is None or notice is None:
         return None
     field = "hour_reminder_for" if notice == HOUR else "day_reminder_for"
@@ -113,7 +112,7 @@ def _single(episode: Episode, notice: timedelta) -> tuple[str, str]:
     return event, reminders.reminder_severity(episode.switch.scope, notice)
 
 
-def _tell(episode: Episode, ending: Ending, notice: timedelta, now: datetime) -> None:
+def _tell(episode: Episode, ending: EpisodeEnd, notice: timedelta, now: datetime) -> None:
     switch = episode.switch
     event, severity = _single(episode, notice)
     ends_at = timestamp(ending.ends_at)
@@ -122,20 +121,22 @@ def _tell(episode: Episode, ending: Ending, notice: timedelta, now: datetime) ->
         event_key=f"reminder:{notice // HOUR}h:{episode.pk}:{ends_at}",
         scope=switch.scope,
         severity=severity,
-        subject=changes.subject(episode),
-        facts=facts.message(
+        subject=changes.episode_subject(episode),
+        facts=facts.message_facts(
             switch,
             episode,
             system("expiry"),
             said=TO_RECONFIRM if episode.permanent else reminders.AT_EXPIRY[episode.on_expiry],
-            left=reminders.left(ending.ends_at, now),
+            left=reminders.time_left(ending.ends_at, now),
         ),
         now=now,
     )
 
 
-def _ending(episode: Episode) -> Ending | None:
+def _ending(episode: Episode) -> EpisodeEnd | None:
     ends_at = episode.reconfirm_due_at if episode.permanent else episode.expires_at
     if ends_at is None:
         return None
-    return Ending(ends_at, episode.permanent, episode.day_reminder_for, episode.hour_reminder_for)
+    return EpisodeEnd(
+        ends_at, episode.permanent, episode.day_reminder_for, episode.hour_reminder_for
+    )

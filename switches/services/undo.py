@@ -1,4 +1,4 @@
-"""Taking back a slip of the hand: one's own engage, within half a minute."""
+"""Undoing one's own engage within 30 seconds."""
 
 from datetime import datetime, timedelta
 
@@ -10,28 +10,28 @@ from controlplane.core.ended_sessions import retry_if_ended
 from controlplane.core.errors import Conflict
 from switches import publication
 from switches.models import Episode, Switch
-from switches.rules import glass, guard
-from switches.services import changes
-from switches.services.register import engaged
+from switches.ramps.episode_end import end_episode
+from switches.rules import break_glass, guard
+
+from .registration import lock_engaged
 
 UNDO_WITHIN = timedelta(seconds=30)
 AT_ONCE = timedelta(seconds=2)
-"""Two engaged within this time: nobody can tell which of them "the last" means."""
+"""Two engages within this time are too close to tell which was the last."""
 
 
 @retry_if_ended
 def undo(*, scope: str, key: str, actor: Actor, now: datetime, if_newest: bool = False) -> Switch:
-    """Take back one's own engage within 30 seconds, if nothing changed since.
+    """Undo one's own engage within 30 seconds, if nothing changed since.
 
-    A safety rule refuses it only if it was kept by another switch that was released meanwhile:
-    what was so half a minute ago is no worse than what is so now. With `if_newest` it has to be the
-    last that this person engaged, wherever that was. Raises :class:`Conflict` that says which of
-    these does not hold.
+    A safety rule refuses it only if another switch satisfied the rule and was released meanwhile.
+    With `if_newest` it must be the last switch that this person engaged. Raise :class:`Conflict`
+    with the condition that doesn't hold.
     """
     actor.require("switches:write")
     with transaction.atomic():
         head = publication.lock()
-        switch, episode = engaged(scope, key)
+        switch, episode = lock_engaged(scope, key)
         if episode.engaged_by_identity != actor.identity:
             raise Conflict("Only whoever engaged it can undo that; release it instead.")
         if now - episode.engaged_at > UNDO_WITHIN:
@@ -40,8 +40,8 @@ def undo(*, scope: str, key: str, actor: Actor, now: datetime, if_newest: bool =
             raise Conflict("Something changed since it was engaged; release it instead.")
         if if_newest:
             _check_newest(episode)
-        glass.overridden(guard.refusals_to_undo(switch.pk, episode.engaged_at), None)
-        changes.close(
+        break_glass.override_refusals(guard.refusals_to_undo(switch.pk, episode.engaged_at), None)
+        end_episode(
             head,
             switch,
             episode,
@@ -55,8 +55,7 @@ def undo(*, scope: str, key: str, actor: Actor, now: datetime, if_newest: bool =
 
 
 def _check_newest(episode: Episode) -> None:
-    """Raise :class:`Conflict` if the same person can undo another that was engaged later, or as
-    good as at once."""
+    """Raise :class:`Conflict` if the person's last engage was another, or can't be told."""
     others = Episode.objects.filter(
         ended_at__isnull=True,
         engaged_by_identity=episode.engaged_by_identity,

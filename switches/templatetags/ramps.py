@@ -1,4 +1,4 @@
-"""What templates say about ramps and jobs: a state, a verdict, evidence in words, a bar."""
+"""Template tags of ramps and jobs: states, verdicts, evidence and bars."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -56,7 +56,7 @@ NOT_FIGURES = frozenset(
 
 @register.filter
 def is_by_somebody(outcome: str) -> bool:
-    """Whether it says itself that the ramp was aborted, and by whom."""
+    """Return True if the outcome says that the ramp was aborted, and by whom."""
     return descriptions.ABORTED_BY.match(outcome) is not None
 
 
@@ -83,7 +83,7 @@ def verdict(name: str) -> SafeString:
 
 @register.filter
 def figures(evidence: Mapping[str, Any]) -> list[str]:
-    """What the evidence says in short: numbers and names, without what is nested."""
+    """Return the numbers and names of the evidence, without nested values."""
     found = []
     good, total = evidence.get("good"), evidence.get("total")
     if _is_number(good) and _is_number(total):
@@ -125,7 +125,7 @@ def lasting(duration: timedelta) -> str:
 
 @register.simple_tag
 def rest(until: datetime, now: datetime) -> SafeString:
-    """What is left of a dwell, ticking down to zero and no further: being over is no alarm."""
+    """Render the rest of a dwell as a countdown that stops at zero, without an alarm."""
     left = max(until - now, timedelta())
     return format_html(
         '<span class="digits nowrap" role="timer" data-until="{}" data-rest>{}</span>',

@@ -1,4 +1,4 @@
-"""What templates say about switches: a state, a name, where a target leads."""
+"""Template tags of switches: states, names, links and numbers."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from controlplane.core.templatetags.screen import icon
-from switches.blast import Blast
+from switches.blast import BlastRadius
 from switches.scopes import SCOPES, conjoined
 
 register = template.Library()
@@ -24,7 +24,7 @@ WORDS = {
 
 @register.simple_tag
 def state(condition: str, detail: str = "") -> SafeString:
-    """A state as icon, word and colour; `detail` follows the word (`Ramping 25 %`)."""
+    """Render a state as icon, word and color; `detail` follows the word (`Ramping 25 %`)."""
     return format_html(
         '<span class="state state--{}">{}<span>{}</span></span>',
         condition,
@@ -35,7 +35,7 @@ def state(condition: str, detail: str = "") -> SafeString:
 
 @register.simple_tag
 def switch_name(switch_id: str, link: bool = True, **attributes: Any) -> SafeString:
-    """A switch by name: a quiet scope and a loud key, linked to its page."""
+    """Render a switch's name, linked to its page, with the scope less prominent."""
     scope, _, key = switch_id.partition(":")
     name = format_html('<span class="switch-name__scope">{}:</span>{}', scope, key)
     url = switch_url(switch_id)
@@ -49,26 +49,26 @@ def switch_name(switch_id: str, link: bool = True, **attributes: Any) -> SafeStr
 
 
 @register.filter
-def callers(blast: Blast) -> str:
-    """Who checks a switch, counted: `4 instances of 2 services and 1 token`."""
+def callers(blast: BlastRadius) -> str:
+    """Return counts of callers: `4 instances of 2 services and 1 token`."""
     return _with_tokens(blast, f" of {_counted(len(blast.services), 'service')}")
 
 
 @register.filter
-def callers_in_short(blast: Blast) -> str:
-    """The same without the services: `4 instances and 1 token`."""
+def callers_in_short(blast: BlastRadius) -> str:
+    """Return counts of callers without services: `4 instances and 1 token`."""
     return _with_tokens(blast, "")
 
 
 @register.filter
 def beyond(found: Sequence[object], shown: int) -> int:
-    """How many there are beside the first `shown`."""
+    """Return how many items there are beyond the first `shown`."""
     return max(0, len(found) - shown)
 
 
 @register.filter
 def per_second(rate: float) -> str:
-    """Calls per second as people read them: `0/s`, `< 0.1/s`, `3.4/s`, `1,240/s`."""
+    """Format calls per second: `0/s`, `< 0.1/s`, `3.4/s`, `1,240/s`."""
     if 0 < rate < 0.1:
         return "< 0.1/s"
     return f"{rate:.1f}/s" if 0 < rate < 9.95 else f"{round(rate):,}/s"
@@ -76,7 +76,7 @@ def per_second(rate: float) -> str:
 
 @register.filter
 def milliseconds(duration: int) -> str:
-    """`41 ms`, `1.2 s`, `3 min 5 s`."""
+    """Format a duration in milliseconds: `41 ms`, `1.2 s`, `3 min 5 s`."""
     if duration < 1000:
         return f"{duration} ms"
     if duration < 59_950:
@@ -87,7 +87,7 @@ def milliseconds(duration: int) -> str:
 
 @register.filter
 def switch_url(target: str) -> str:
-    """The page of what an approval or an audit row is about, if it is a switch."""
+    """Return the page of an approval's or audit row's target, if it is a switch."""
     scope, _, key = target.partition(":")
     if scope not in SCOPES or not key or "/" in key:
         return ""
@@ -114,7 +114,7 @@ def scope_keys() -> str:
     )
 
 
-def _with_tokens(blast: Blast, of_services: str) -> str:
+def _with_tokens(blast: BlastRadius, of_services: str) -> str:
     processes = _counted(blast.processes, "instance") + of_services if blast.processes else ""
     tokens = _counted(blast.tokens, "token") if blast.tokens else ""
     return " and ".join(filter(None, (processes, tokens)))

@@ -1,4 +1,4 @@
-"""What templates say about trips: how one came out, and its evidence as people read it."""
+"""Template tags of trips: outcomes and evidence."""
 
 import json
 from datetime import timedelta
@@ -27,7 +27,7 @@ OUTCOMES = {
 
 @register.simple_tag
 def outcome(name: str) -> SafeString:
-    """An outcome as icon, word and colour."""
+    """Render an outcome as icon, word and color."""
     shown, word, tone = OUTCOMES.get(name, ("info", name, "quiet"))
     return format_html(
         '<span class="state state--{}">{}<span>{}</span></span>', tone, icon(shown), word
@@ -41,13 +41,13 @@ def outcome_word(name: str) -> str:
 
 @register.filter
 def minutes(count: int) -> str:
-    """`24 h`, `1 h 30 min`."""
+    """Format minutes: `24 h`, `1 h 30 min`."""
     return durations.readable(timedelta(minutes=count))
 
 
 @register.filter
 def evidence(found: Any) -> str:
-    """Evidence as indented JSON, cut where it gets long."""
+    """Format evidence as indented JSON, truncated if it is long."""
     text = json.dumps(found, indent=2, ensure_ascii=False)
     if len(text) <= MAX_SHOWN_EVIDENCE_LENGTH:
         return text

@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from controlplane.core.clock import db_now
 from controlplane.core.instances.queries import Caller
 from controlplane.tests.rows import multiply
-from switches.blast import CALLERS_NAMED, OVERLAPPING_NAMED, blast, by_service
+from switches.blast import MAX_NAMED_CALLERS, MAX_NAMED_OVERLAPS, blast_radius, group_by_service
 from switches.models import Episode, Switch
 from switches.tests.many import engage_alike
 from switches.tests.screens import engaged
@@ -28,7 +28,7 @@ def test_services_are_summed_up_the_busiest_first():
         seen = AT - timedelta(seconds=seconds_ago)
         return Caller(name, name.partition("/")[0], FINANCE, rate, 0.0, seen)
 
-    core, billing = by_service(
+    core, billing = group_by_service(
         [caller("billing/b1", 4, 1), caller("core/a1", 3, 9), caller("core/a2", 2.5, 5)]
     )
 
@@ -40,7 +40,7 @@ def test_services_are_summed_up_the_busiest_first():
 @pytest.mark.django_db
 class TestCallers:
     def test_key_nobody_knows_hits_nobody(self):
-        found = blast("segment:never-heard-of", db_now())
+        found = blast_radius("segment:never-heard-of", db_now())
 
         assert (found.instances, found.services, found.overlapping) == ((), (), ())
         assert (found.instances_total, found.calls_per_second, found.last_seen) == (0, 0, None)
@@ -51,7 +51,7 @@ class TestCallers:
         checks("core/a2", "feature:other", at=now, per_second=99)
         says("core/poller", 0, now)
 
-        found = blast(FINANCE, now)
+        found = blast_radius(FINANCE, now)
 
         assert names(found.instances) == ["core/a1"]
         assert found.calls_per_second == pytest.approx(10, rel=0.05)
@@ -61,7 +61,7 @@ class TestCallers:
         now = db_now()
         checks("core/a1", FINANCE, at=now, per_second=10, blocked=120)
 
-        (caller,) = blast(FINANCE, now).instances
+        (caller,) = blast_radius(FINANCE, now).instances
 
         assert caller.calls_per_second == pytest.approx(10, rel=0.05)
         assert caller.blocked_per_second == pytest.approx(2, rel=0.05)
@@ -70,7 +70,7 @@ class TestCallers:
         now = db_now()
         checks("core/a1", FINANCE, at=now - timedelta(hours=2), per_second=10)
 
-        assert blast(FINANCE, now).instances_total == 0
+        assert blast_radius(FINANCE, now).instances_total == 0
 
     def test_global_switch_hits_whoever_checks_any(self):
         now = db_now()
@@ -78,7 +78,7 @@ class TestCallers:
         checks("billing/b1", "feature:other", at=now, per_second=1)
         says("core/poller", 0, now)
 
-        found = blast("global:all", now)
+        found = blast_radius("global:all", now)
 
         assert names(found.instances) == ["core/a1", "billing/b1"]
 
@@ -88,7 +88,7 @@ class TestCallers:
         for name in ("token:ci", "token:cron", "token:shop/web"):
             checks(name, FINANCE, at=now, per_second=1)
 
-        found = blast(FINANCE, now)
+        found = blast_radius(FINANCE, now)
 
         assert [(one.id, one.instances) for one in found.services] == [("core", 1)]
         assert (found.processes, found.tokens, found.instances_total) == (1, 3, 4)
@@ -104,21 +104,21 @@ class TestCallers:
         now = db_now()
         multiply(checks("core/a0", FINANCE, at=now, per_second=1), 10_019, id="'core/a' || i")
 
-        found = blast(FINANCE, now)
+        found = blast_radius(FINANCE, now)
 
         assert (found.instances_total, found.services[0].instances) == (10_020, 10_020)
         assert found.calls_per_second == pytest.approx(10_020, rel=0.05)
 
     def test_busiest_are_named_and_all_are_counted(self):
         now = db_now()
-        total = CALLERS_NAMED + 5
+        total = MAX_NAMED_CALLERS + 5
         for number in range(total):
             checks(f"core/a{number}", FINANCE, at=now, per_second=1 + number)
 
-        found = blast(FINANCE, now)
+        found = blast_radius(FINANCE, now)
 
         assert found.instances_total == total
-        assert len(found.instances) == CALLERS_NAMED
+        assert len(found.instances) == MAX_NAMED_CALLERS
         assert "core/a0" not in names(found.instances)
         assert found.services[0].instances == total
         assert found.calls_per_second == pytest.approx(sum(range(1, total + 1)), rel=0.05)
@@ -129,7 +129,7 @@ class TestOverlapping:
     def test_engaged_global_switch_overlaps_with_every_other(self):
         engaged("global:all")
 
-        assert names(blast("segment:never", db_now()).overlapping) == ["global:all"]
+        assert names(blast_radius("segment:never", db_now()).overlapping) == ["global:all"]
 
     def test_switch_checked_by_the_same_instance_overlaps(self):
         now = db_now()
@@ -140,7 +140,7 @@ class TestOverlapping:
         engaged(FINANCE)
         Episode.objects.filter(switch="feature:beta").update(allow_percent="12.5")
 
-        (beta,) = blast(FINANCE, now).overlapping
+        (beta,) = blast_radius(FINANCE, now).overlapping
 
         assert (beta.id, beta.state, float(beta.allow_percent)) == ("feature:beta", "ramping", 12.5)
         assert beta.reason == "Ledger drifts since 01:00, INC-1"
@@ -149,7 +149,7 @@ class TestOverlapping:
         checks("token:ci", FINANCE, "feature:beta", at=db_now())
         engaged("feature:beta")
 
-        assert blast(FINANCE, db_now()).overlapping == ()
+        assert blast_radius(FINANCE, db_now()).overlapping == ()
 
     def test_instance_that_no_longer_checks_this_switch_makes_no_overlap(self):
         now = db_now()
@@ -159,14 +159,14 @@ class TestOverlapping:
         instance.save()
         engaged("feature:beta")
 
-        assert blast(FINANCE, now).overlapping == ()
+        assert blast_radius(FINANCE, now).overlapping == ()
 
     def test_released_switch_overlaps_with_nothing(self):
         now = db_now()
         checks("core/a1", FINANCE, "feature:beta", at=now)
         Switch.objects.create(id="feature:beta", scope="feature", key="beta", registered_at=now)
 
-        assert blast(FINANCE, now).overlapping == ()
+        assert blast_radius(FINANCE, now).overlapping == ()
 
     def test_check_of_two_hours_ago_is_no_overlap(self):
         now = db_now()
@@ -176,16 +176,16 @@ class TestOverlapping:
         instance.save()
         engaged("feature:beta")
 
-        assert blast(FINANCE, now).overlapping == ()
+        assert blast_radius(FINANCE, now).overlapping == ()
 
     def test_global_switch_overlaps_with_all_that_are_not_released(self):
         engaged("feature:f000")
-        others = [f"feature:f{number:03}" for number in range(1, OVERLAPPING_NAMED + 2)]
+        others = [f"feature:f{number:03}" for number in range(1, MAX_NAMED_OVERLAPS + 2)]
         engage_alike(Episode.objects.get(), others)
 
-        found = blast("global:all", db_now()).overlapping
+        found = blast_radius("global:all", db_now()).overlapping
 
-        assert len(found) == OVERLAPPING_NAMED
+        assert len(found) == MAX_NAMED_OVERLAPS
         assert found[0].id == "feature:f000"
 
 
@@ -196,7 +196,7 @@ def test_number_of_queries_does_not_grow_with_the_callers():
 
     def queries():
         with CaptureQueriesContext(connection) as caught:
-            blast(FINANCE, now)
+            blast_radius(FINANCE, now)
         return len(caught)
 
     checks("core/a0", FINANCE, "feature:beta", at=now)

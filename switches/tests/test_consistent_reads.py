@@ -10,7 +10,7 @@ from django.db import connection
 from controlplane.core.actors import system
 from controlplane.core.clock import db_now
 from switches import services, topics
-from switches.api import register
+from switches.api import switches
 
 pytestmark = pytest.mark.django_db(transaction=True)
 REASON = "provider outage, 5xx on completions since 02:10"
@@ -66,7 +66,7 @@ def release() -> None:
     "read",
     [
         lambda: topics.read_switches([SWITCH], db_now())[SWITCH],
-        lambda: register.resource("feature", "chat", db_now()),
+        lambda: switches.resource("feature", "chat", db_now()),
     ],
     ids=["live topic", "api"],
 )

@@ -12,7 +12,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.instances.models import Instance
 from controlplane.tests.rows import multiply
 from switches import services
-from switches.effect import STRAGGLERS_NAMED, effect_of, effects, fallen_silent, measurable
+from switches.effect import MAX_NAMED_STRAGGLERS, effect_of, effects, fallen_silent, measurable
 from switches.models import Episode, Publication, Switch
 from switches.tests.screens import engaged
 from switches.tests.there import acknowledged, says
@@ -201,7 +201,7 @@ class TestWhoApplies:
 
         assert effect.stragglers_total == 31
         assert named(effect)[:3] == ["core/zz", "core/02", "core/05"]
-        assert len(effect.stragglers) == STRAGGLERS_NAMED
+        assert len(effect.stragglers) == MAX_NAMED_STRAGGLERS
 
     def test_each_of_many_switches_has_its_own_stragglers(self, third):
         now = db_now()

@@ -3,8 +3,8 @@
 import pytest
 
 from controlplane.core.clock import db_now
-from switches.drills import live
 from switches.drills.tests.given import CANARY, begin, mark, there, turn
+from switches.episodes import live_drills
 from switches.models import Drill, Publication
 from switches.ramps.tests.given import engage, seconds, somebody, stands
 
@@ -18,11 +18,13 @@ def test_engage_ends_the_drill_and_says_who():
     there(CANARY, now=now)
     begin(FINANCE, now=now)
     turn(now)
-    assert live.in_force().exists()
+    assert live_drills.drills_in_force().exists()
     version = Publication.objects.get().version
 
     engage(FINANCE, now + seconds(1), by=somebody())
 
-    assert not live.in_force().exists()
-    assert live.why_not(Drill.objects.get()) == "user:kim engaged the switch for real."
+    assert not live_drills.drills_in_force().exists()
+    assert (
+        live_drills.failure_reason(Drill.objects.get()) == "user:kim engaged the switch for real."
+    )
     assert (stands(FINANCE), Publication.objects.get().version) == ("engaged", version + 1)

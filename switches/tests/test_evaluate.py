@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from switches.evaluate import Decision, Question, evaluate
-from switches.snapshot import Entry
+from switches.snapshot import SnapshotEntry
 
 NOW = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
 EVERYTHING = Question.naming(
@@ -38,9 +38,9 @@ def entry(
     salt: str = "s",
     expires_at: datetime | None = NOW + timedelta(hours=24),
     on_expiry: str = "hold",
-) -> Entry:
+) -> SnapshotEntry:
     scope, key = switch_id.split(":")
-    return Entry(
+    return SnapshotEntry(
         id=switch_id,
         scope=scope,
         key=key,
@@ -53,7 +53,7 @@ def entry(
     )
 
 
-def decide(question: Question, *entries: Entry, draw: int = 0) -> Decision:
+def decide(question: Question, *entries: SnapshotEntry, draw: int = 0) -> Decision:
     published = {entry.id: entry for entry in entries}
     return evaluate(question, published, now=NOW, draw=lambda: draw)
 

@@ -4,14 +4,14 @@ import pytest
 
 from controlplane.core.clock import db_now
 from controlplane.core.reasons import problems_with
-from switches import prepared, services
+from switches import engage_suggestions, services
 from switches.tests.screens import browser_as, engaged, page, released
 from switches.tests.there import checks
 
 pytestmark = pytest.mark.django_db
 
 
-@pytest.mark.parametrize("reason", prepared.SEEN)
+@pytest.mark.parametrize("reason", engage_suggestions.SEEN)
 def test_prepared_reason_is_good_enough_for_the_rule(reason):
     assert problems_with(reason.format(at="02:10 UTC")) == []
 
@@ -28,7 +28,7 @@ def test_busiest_come_first_then_released_ones_stopped_lately():
     engaged("global:all")
     released("global:all")
 
-    found = [(one.switch.pk, one.why) for one in prepared.likely(db_now())]
+    found = [(one.switch.pk, one.why) for one in engage_suggestions.likely_switches(db_now())]
 
     assert found == [
         ("feature:nl2sql", "checked now"),
@@ -41,14 +41,19 @@ def test_what_was_undone_is_not_likely():
     kim = engaged("segment:nl2sql")
     services.undo(scope="segment", key="nl2sql", actor=kim.as_actor(), now=db_now())
 
-    assert prepared.likely(db_now()) == []
+    assert engage_suggestions.likely_switches(db_now()) == []
 
 
 def test_earlier_reason_is_offered_again_once():
     engaged("segment:finance", reason="Again: ledger drifts, INC-9")
 
-    assert prepared.reasons("segment:finance", db_now())[0] == "Again: ledger drifts, INC-9"
-    assert len(prepared.reasons("segment:other", db_now())) == len(prepared.SEEN)
+    assert (
+        engage_suggestions.prepared_reasons("segment:finance", db_now())[0]
+        == "Again: ledger drifts, INC-9"
+    )
+    assert len(engage_suggestions.prepared_reasons("segment:other", db_now())) == len(
+        engage_suggestions.SEEN
+    )
 
 
 def test_global_and_engaged_switches_are_never_one_tap_away():

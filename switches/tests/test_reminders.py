@@ -13,7 +13,7 @@ from controlplane.core.http.tests.callers import at_once
 from controlplane.core.outbox.models import OutboxMessage
 from switches import reminders, services
 from switches.models import Episode
-from switches.reminders import DAY, HOUR, Ending, owed
+from switches.reminders import DAY, HOUR, EpisodeEnd, due_reminder
 from switches.tests import outlet
 from switches.tests.many import engage_alike
 
@@ -40,7 +40,7 @@ def _outlet(settings):
 
 
 def ending(left, *, day=None, hour=None, permanent=False):
-    return Ending(NOW + left, permanent, day, hour)
+    return EpisodeEnd(NOW + left, permanent, day, hour)
 
 
 class TestOwed:
@@ -57,29 +57,29 @@ class TestOwed:
         ],
     )
     def test_nearest_one_is_due_and_none_once_the_time_is_up(self, left, notice):
-        assert owed(ending(left), NOW) == notice
+        assert due_reminder(ending(left), NOW) == notice
 
     def test_given_for_this_end_is_not_owed_again(self):
         soon, sooner = NOW + 2 * HOUR, NOW + HOUR
 
-        assert owed(ending(2 * HOUR, day=soon), NOW) is None
-        assert owed(ending(HOUR, hour=sooner), NOW) is None
+        assert due_reminder(ending(2 * HOUR, day=soon), NOW) is None
+        assert due_reminder(ending(HOUR, hour=sooner), NOW) is None
 
     def test_given_for_an_earlier_end_is_owed_for_this_one(self):
-        assert owed(ending(2 * HOUR, day=NOW - DAY), NOW) == DAY
-        assert owed(ending(HOUR, day=NOW, hour=NOW), NOW) == HOUR
+        assert due_reminder(ending(2 * HOUR, day=NOW - DAY), NOW) == DAY
+        assert due_reminder(ending(HOUR, day=NOW, hour=NOW), NOW) == HOUR
 
     def test_week_of_a_permanent_one_is_reminded_of_a_day_before_only(self):
-        assert owed(ending(DAY, permanent=True), NOW) == DAY
-        assert owed(ending(HOUR, permanent=True), NOW) == DAY
-        assert owed(ending(HOUR, day=NOW + HOUR, permanent=True), NOW) is None
+        assert due_reminder(ending(DAY, permanent=True), NOW) == DAY
+        assert due_reminder(ending(HOUR, permanent=True), NOW) == DAY
+        assert due_reminder(ending(HOUR, day=NOW + HOUR, permanent=True), NOW) is None
 
     @pytest.mark.parametrize(
         ("lasts", "spared"),
         [(HOUR, 2), (HOUR + SECOND, 1), (DAY, 1), (DAY + SECOND, 0), (30 * DAY, 0)],
     )
     def test_what_would_come_at_once_is_spared(self, lasts, spared):
-        marks = reminders.spared(NOW + lasts, NOW)
+        marks = reminders.skipped_reminders(NOW + lasts, NOW)
 
         assert sum(mark is not None for mark in marks.values()) == spared
 
@@ -89,12 +89,12 @@ class TestOwed:
     )
     def test_however_rarely_one_looks_each_is_given_at_most_once_and_in_order(self, lasts, looks):
         ends_at = NOW + timedelta(seconds=lasts)
-        marks = reminders.spared(ends_at, NOW)
+        marks = reminders.skipped_reminders(ends_at, NOW)
         given_at = []
 
         for look in looks:
             at = NOW + timedelta(seconds=look)
-            notice = owed(Ending(ends_at, False, **marks), at)
+            notice = due_reminder(EpisodeEnd(ends_at, False, **marks), at)
             if notice:
                 marks["hour_reminder_for" if notice == HOUR else "day_reminder_for"] = ends_at
                 given_at.append((notice, ends_at - at))

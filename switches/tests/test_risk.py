@@ -34,16 +34,16 @@ def test_more_than_a_hundred_instances_are_a_high_risk():
     heard(100, now)
     heard(50, now, ago=timedelta(hours=2))
 
-    assert risk.facts("feature:mail", now).recipients == 100
-    assert classify(risk.facts("feature:mail", now)) == "low"
+    assert risk.risk_facts("feature:mail", now).recipients == 100
+    assert classify(risk.risk_facts("feature:mail", now)) == "low"
     heard(1, now)
-    assert classify(risk.facts("feature:mail", now)) == "high"
-    assert classify(risk.facts("global:all", now)) == "high"
-    assert classify(risk.facts("feature:unknown", now)) == "low"
+    assert classify(risk.risk_facts("feature:mail", now)) == "high"
+    assert classify(risk.risk_facts("global:all", now)) == "high"
+    assert classify(risk.risk_facts("feature:unknown", now)) == "low"
 
 
 def test_what_stays_for_good_is_no_low_risk():
-    facts = risk.facts("feature:mail", db_now(), for_good=True)
+    facts = risk.risk_facts("feature:mail", db_now(), for_good=True)
 
     assert facts.duration_minutes == inf
     assert classify(facts) == "medium"

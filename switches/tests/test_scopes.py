@@ -11,10 +11,10 @@ from controlplane.core.http.tests.callers import as_role
 from controlplane.core.scopes import everything_id, is_switch_id, is_trippable
 from controlplane.core.targets.forms import RouteForm
 from switches.models import Switch
-from switches.rules import judge
+from switches.rules import evaluation
 from switches.scopes import SCOPES, SwitchScope, split_id
 from switches.tests.screens import browser_as
-from switches.trips.defaults import default_policies
+from switches.trips.default_policies import default_policies
 from switchgear.evaluation import scopes as client_scopes
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -79,7 +79,7 @@ def test_name_that_would_not_fit_an_id_is_refused(name):
 
 
 def test_name_that_is_taken_is_refused(region):
-    with pytest.raises(ValueError, match="registered already"):
+    with pytest.raises(ValueError, match="registered twice"):
         SCOPES.register(REGION)
 
 
@@ -96,13 +96,13 @@ def test_ids_of_a_new_scope_are_read_everywhere(region):
     assert not is_switch_id("region:")
     assert not is_switch_id("region:e u")
     assert split_id(" Region : eu") == ("region", "eu")
-    assert judge.is_pattern("region:eu-*")
+    assert evaluation.is_pattern("region:eu-*")
 
 
 def test_ids_of_a_scope_that_is_not_registered_are_refused():
     assert not is_switch_id("region:eu")
     assert split_id("region:eu") is None
-    assert not judge.is_pattern("region:*")
+    assert not evaluation.is_pattern("region:*")
 
 
 def test_default_trip_policies_follow(region):

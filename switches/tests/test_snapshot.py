@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from switches.snapshot import Entry, Publication, render
+from switches.snapshot import Publication, SnapshotEntry, render
 
 EPOCH = UUID("8b4ccf29-2b0e-4b5c-9c69-1d5f2f3a7a11")
 PUBLICATION = Publication(EPOCH, 1842, datetime(2026, 11, 21, 3, 0, 0, 5, tzinfo=UTC))
-FINANCE = Entry(
+FINANCE = SnapshotEntry(
     id="segment:finance",
     scope="segment",
     key="finance",
@@ -28,7 +28,7 @@ FINANCE = Entry(
 )
 
 entries = st.builds(
-    lambda key, points, reason: Entry(
+    lambda key, points, reason: SnapshotEntry(
         id=f"feature:{key}",
         scope="feature",
         key=key,
@@ -59,7 +59,9 @@ def test_known_state_gives_the_known_bytes() -> None:
 
 
 @given(published, st.randoms(use_true_random=False))
-def test_order_of_the_rows_does_not_change_the_bytes(rows: list[Entry], random: Random) -> None:
+def test_order_of_the_rows_does_not_change_the_bytes(
+    rows: list[SnapshotEntry], random: Random
+) -> None:
     shuffled = list(rows)
     random.shuffle(shuffled)
     assert render(PUBLICATION, shuffled) == render(PUBLICATION, rows)
@@ -67,7 +69,7 @@ def test_order_of_the_rows_does_not_change_the_bytes(rows: list[Entry], random: 
 
 @given(published)
 def test_bytes_are_what_an_independent_writer_makes_of_the_same_document(
-    rows: list[Entry],
+    rows: list[SnapshotEntry],
 ) -> None:
     text = render(PUBLICATION, rows).decode()
     document = json.loads(text)

@@ -13,7 +13,7 @@ import pytest
 
 from switches.bucketing import BUCKETS, admits, bucket
 from switches.evaluate import Decision, Question, evaluate, read_question
-from switches.snapshot import Entry, Publication, render
+from switches.snapshot import Publication, SnapshotEntry, render
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "vectors"
 
@@ -29,9 +29,9 @@ def no_draw() -> int:
     raise AssertionError("a call with a targeting key is not left to chance")
 
 
-def entry_of(element: dict[str, Any]) -> Entry:
+def entry_of(element: dict[str, Any]) -> SnapshotEntry:
     expires_at = element["expires_at"]
-    return Entry(
+    return SnapshotEntry(
         id=element["id"],
         scope=element["scope"],
         key=element["key"],

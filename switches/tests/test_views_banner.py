@@ -11,7 +11,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.http.tests.callers import person
 from switches.context import banner
 from switches.models import Episode
-from switches.rules import glass
+from switches.rules import break_glass
 from switches.tests.screens import REASON, browser_as, engaged, overdue, page
 
 RELEASER = Actor(type="user", name="ana")
@@ -111,7 +111,9 @@ def test_database_that_is_away_breaks_no_page_and_is_not_taken_for_calm():
 
 def test_glass_broken_by_a_release_is_told_as_a_release_and_by_whom():
     engaged("segment:finance")
-    told = glass.told("The fix is proven on two machines", ["two-person"], "release", RELEASER)
+    told = break_glass.override_record(
+        "The fix is proven on two machines", ["two-person"], "release", RELEASER
+    )
     Episode.objects.update(broke_glass={"release": told})
 
     html = page(browser_as("viewer").get("/audit/"))

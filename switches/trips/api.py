@@ -1,4 +1,4 @@
-"""Trips over HTTP: from a monitor, from Alertmanager, from the counts of an experiment's arms."""
+"""The API of trips: by monitors, and by counts of an experiment's arms."""
 
 from datetime import datetime
 from typing import Any
@@ -13,11 +13,11 @@ from controlplane.core.actors import Actor
 from controlplane.core.canonical import timestamp
 from controlplane.core.http.openapi import BY_SESSION
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
-from switches.api.register import resource
+from switches.api.switches import resource
 from switches.models import Trip
 from switches.scopes import EXPERIMENT, KEY_PATTERN
-from switches.services.register import identify
-from switches.trips import history, services, settle, srm, table
+from switches.services.registration import identify
+from switches.trips import history, policies, resolution, services, srm
 from switches.trips.bodies import (
     ArmsBody,
     ArmsShape,
@@ -38,7 +38,7 @@ class TripView(ApiView):
     @extend_schema(request=TripBody, responses=AskedShape)
     @mutation(TripBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
-        """Ask to stop a switch, as a machine. What came of it is an answer, never an error.
+        """Ask to stop a switch, as a machine; a refusal is an answer, not an error.
 
         The policies decide; of the same fingerprint only the first stops anything.
         """
@@ -46,7 +46,7 @@ class TripView(ApiView):
         if resolved:
             identify(*body["switch"].partition(":")[::2])
             wanted = {name: body[name] for name in ("switch", "fingerprint")}
-            why = settle.resolve(**wanted, actor=actor, now=now)
+            why = resolution.resolve(**wanted, actor=actor, now=now)
             return _answer(body["switch"], {"tripped": False, "why": why, "trip": None}, now)
         asked = services.trip(**{"reason": "", **body}, actor=actor, now=now)
         return _answer(body["switch"], _shown(asked), now)
@@ -61,11 +61,13 @@ class ArmsView(ApiView):
     @extend_schema(request=ArmsBody, responses=ArmsShape)
     @mutation(ArmsBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, key: str) -> Done:
-        """Test how many each arm got against its share (chi-square); a mismatch trips the
-        experiment, by policy. Counts are totals since the experiment began."""
+        """Test the counts of an experiment's arms against their shares (chi-square).
+
+        A mismatch trips the experiment, by policy. Counts are totals since the experiment began.
+        """
         switch = identify(EXPERIMENT.name, key)
         arms: list[srm.Arm] = body["arms"]
-        verdict = srm.judge(arms, body.get("alpha", srm.ALPHA))
+        verdict = srm.evaluate_arms(arms, body.get("alpha", srm.ALPHA))
         numbers = _numbers(arms, verdict)
         fingerprint = f"srm:{key}"
         if verdict.mismatch:
@@ -82,7 +84,7 @@ class ArmsView(ApiView):
             return _answer(switch, {**numbers, **_shown(asked)}, now)
         why = f"Each arm needs at least {srm.MIN_EXPECTED} expected before this can be judged."
         if verdict.verdict == srm.OK:
-            said = settle.resolve(switch=switch, fingerprint=fingerprint, actor=actor, now=now)
+            said = resolution.resolve(switch=switch, fingerprint=fingerprint, actor=actor, now=now)
             why = f"The counts fit the shares. {said}" if "stays" in said else _FITS
         return _answer(switch, {**numbers, "tripped": False, "why": why, "trip": None}, now)
 
@@ -119,7 +121,7 @@ class TripShape(serializers.Serializer[Trip]):
 
 
 class TripList(ListView[Trip]):
-    """What machines asked for and what came of it, newest first."""
+    """Trips with their outcomes, newest first."""
 
     queryset = Trip.objects.select_related("policy")
     serializer_class = TripShape
@@ -137,14 +139,14 @@ class PoliciesView(ApiView):
 
     @extend_schema(responses=PoliciesShape)
     def get(self, request: Request) -> Response:
-        """What machines may stop: the first row that knows source and scope decides."""
+        """The trip policies; the first row that matches source and scope decides."""
         return Response(_policies())
 
     @extend_schema(request=PoliciesBody, responses=PoliciesShape, auth=BY_SESSION)
     @mutation(PoliciesBody)
     def put(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
-        """Replace the table; admins only. Nothing makes the global switch stop by itself."""
-        table.replace(rows=body["policies"], actor=actor, now=now)
+        """Replace all policies; admins only. The global switch is never automatic."""
+        policies.replace_policies(rows=body["policies"], actor=actor, now=now)
         return Done(_policies())
 
 
@@ -163,11 +165,11 @@ def _answer(switch: str, told: dict[str, Any], now: datetime) -> Done:
     return Done({**told, **present()}, still=present)
 
 
-def _shown(asked: services.Asked) -> dict[str, Any]:
+def _shown(asked: services.TripResult) -> dict[str, Any]:
     return {"tripped": asked.tripped, "why": asked.why, "trip": asked.trip.pk}
 
 
-def _numbers(arms: list[srm.Arm], verdict: srm.Verdict) -> dict[str, Any]:
+def _numbers(arms: list[srm.Arm], verdict: srm.SrmResult) -> dict[str, Any]:
     return {
         "verdict": verdict.verdict,
         "test": verdict.test,
@@ -188,8 +190,8 @@ def _numbers(arms: list[srm.Arm], verdict: srm.Verdict) -> dict[str, Any]:
     }
 
 
-def _srm_reason(verdict: srm.Verdict, arms: list[srm.Arm]) -> str:
-    """`Sample ratio mismatch: control 4,800 of 10,000 (50 % planned), … χ² 16.0, p 6.3e-05`."""
+def _srm_reason(verdict: srm.SrmResult, arms: list[srm.Arm]) -> str:
+    """Return the mismatch in words: counts by arm with planned shares, χ² and p-value."""
     shown = [
         f"{arm.name} {arm.count:,} ({verdict.shares[arm.name]:.4g} planned)" for arm in arms[:6]
     ]
@@ -203,5 +205,5 @@ def _srm_reason(verdict: srm.Verdict, arms: list[srm.Arm]) -> str:
 
 
 def _policies() -> dict[str, Any]:
-    rows = [table.picture(row) for row in history.policies()]
+    rows = [policies.policy_fields(row) for row in history.list_policies()]
     return {"next": None, "previous": None, "results": rows}

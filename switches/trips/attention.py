@@ -1,4 +1,4 @@
-"""What trips leave for a person to decide, on the page of all that waits."""
+"""Attention items of trips that a person has to decide."""
 
 from datetime import datetime
 
@@ -8,28 +8,28 @@ from controlplane.core.escalation.models import Escalation
 from controlplane.core.page_registry import AttentionItem, attention_source
 from switches.models import Trip
 
-from . import settle
+from . import resolution
 
 
 def questions(_now: datetime) -> QuerySet[Escalation]:
-    return settle.questions()
+    return resolution.open_questions()
 
 
 @attention_source(15, only_if=questions)
 def trips_for_a_person(_now: datetime) -> list[AttentionItem]:
-    """A machine asks to stop something that it may not stop by itself."""
+    """Return an item for each trip that waits for a person."""
     return [
         AttentionItem(
             kind="trip",
             severity="critical" if trip.outcome == Trip.Outcome.PERSON else "warning",
             title=f"{trip.source} asks to stop {trip.switch}",
-            detail=f"{_over(trip)}{trip.why} It says: {trip.reason}",
+            detail=f"{_resolved_prefix(trip)}{trip.why} It says: {trip.reason}",
             path=f"/trips/#trip-{trip.pk}",
             since=trip.at,
         )
-        for trip in settle.waiting()
+        for trip in resolution.list_waiting()
     ]
 
 
-def _over(trip: Trip) -> str:
+def _resolved_prefix(trip: Trip) -> str:
     return "Its alert has resolved. " if trip.resolved_at else ""

@@ -1,4 +1,4 @@
-"""What machines may say when they ask for a trip, and what they are answered."""
+"""Request and response shapes of trips."""
 
 from fractions import Fraction
 from typing import Any
@@ -10,7 +10,7 @@ from controlplane.core.http.fields import Body, Filters, MutationBody, Text
 from switches.api.shapes import SwitchShape
 from switches.models import Trip, TripPolicy
 from switches.scopes import SCOPES
-from switches.trips import srm, words
+from switches.trips import srm, texts
 
 MAX_ARMS = 100
 MAX_COUNT = 10**15
@@ -35,7 +35,7 @@ class TripBody(MutationBody):
 
 @extend_schema_field({"type": "array", "items": {"type": "object"}})
 class _Alerts(serializers.JSONField):
-    """Read by :mod:`switches.trips.alertmanager`: there may be very many."""
+    """Alerts, which :mod:`switches.trips.alertmanager` validates as there may be very many."""
 
 
 class AlertmanagerBody(MutationBody):
@@ -89,13 +89,13 @@ class ArmsBody(MutationBody):
             raise serializers.ValidationError(f"Between 2 and {MAX_ARMS} arms.")
         if any(not name.strip() or len(name) > 120 for name in arms):
             raise serializers.ValidationError("An arm's name has 1 to 120 characters.")
-        if wrong := srm.misfit([arm["expected"] for arm in arms.values()]):
+        if wrong := srm.describe_share_error([arm["expected"] for arm in arms.values()]):
             raise serializers.ValidationError(wrong)
         return [srm.Arm(name, arm["expected"], arm["count"]) for name, arm in arms.items()]
 
     def validate_expires_in(self, expires_in: str) -> str:
         try:
-            return words.expiry(expires_in, words.NO_CAP)
+            return texts.cap_expiry(expires_in, texts.NO_CAP_MINUTES)
         except ValueError as error:
             raise serializers.ValidationError(str(error)) from error
 
@@ -106,7 +106,7 @@ class ArmsBody(MutationBody):
 
 
 class PoliciesBody(MutationBody):
-    """The whole table in its order; `results`, as the table is read, will do as well."""
+    """All policies in order; `results` is accepted too, as the API returns it."""
 
     policies = serializers.ListField(child=serializers.DictField(), required=False)
     results = serializers.ListField(child=serializers.DictField(), required=False)

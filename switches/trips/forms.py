@@ -1,4 +1,4 @@
-"""The forms of the trips page; the rules are the services'."""
+"""Forms of the trips page; services validate."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ class DismissForm(RuleForm):
 
 
 class PolicyForm(RuleForm):
-    """One row of the table; sources are one pattern to a line."""
+    """One policy; sources are one pattern to a line."""
 
     trigger = forms.CharField(max_length=200, required=False)
     title = forms.CharField(max_length=400, required=False)
@@ -29,7 +29,7 @@ class PolicyForm(RuleForm):
     seen = forms.CharField(max_length=64, required=False)
 
     def asked(self) -> dict[str, Any]:
-        """The row as the service takes it."""
+        """Return the row as the service takes it."""
         patterns = (line.strip() for line in self.given("sources").splitlines())
         return {
             "trigger": self.given("trigger").strip(),
@@ -44,7 +44,7 @@ class PolicyForm(RuleForm):
 
 
 class TripSearch(forms.Form):
-    """What the list of trips is narrowed to; what can't be read narrows nothing."""
+    """Filters of the list of trips; invalid ones are ignored."""
 
     q = forms.CharField(required=False, max_length=131)
     outcome = forms.CharField(required=False, max_length=10)

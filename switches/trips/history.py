@@ -1,4 +1,4 @@
-"""What happened before a wish, read under the lock of the machines."""
+"""The history that decides on a request, read under the machines' lock."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,43 +9,47 @@ from django.db.models import Q, QuerySet
 from controlplane.core.actors import label_of
 from controlplane.core.escalation.models import Escalation
 from switches.models import Episode, Ramp, Trip, TripPolicy
-from switches.trips import decide
+from switches.trips import decision
 
 SUBJECT = "trip:"
-"""What the subject of an escalation about a trip begins with; its id follows."""
+"""Prefix of the subject of an escalation about a trip; its id follows."""
 BY_HAND = (Episode.End.RELEASED, Episode.End.UNDONE)
 PEOPLE = ("user", "slack")
 """Types of actors that are persons."""
 
 
 @dataclass(frozen=True)
-class Past:
-    """The history that is decided on, with the rows behind it."""
+class TripContext:
+    """The history to decide on, with the rows behind it."""
 
-    history: decide.History
+    history: decision.TripHistory
     earlier: Trip | None
     episode: Episode | None
 
 
-def policies() -> list[TripPolicy]:
-    """The table in the order in which it is read."""
+def list_policies() -> list[TripPolicy]:
+    """Return the policies in their order of evaluation."""
     return list(TripPolicy.objects.order_by("position", "id"))
 
 
-def deciding(rows: Sequence[TripPolicy], source: str, scope: str) -> TripPolicy | None:
-    """The row that decides on this source and scope, if any."""
-    found = decide.first_policy([plain(row) for row in rows], source, scope)
+def deciding_policy(rows: Sequence[TripPolicy], source: str, scope: str) -> TripPolicy | None:
+    """Return the row that decides on this source and scope, if any."""
+    found = decision.first_policy([to_policy_row(row) for row in rows], source, scope)
     return next((row for row in rows if found and row.trigger == found.trigger), None)
 
 
-def plain(row: TripPolicy) -> decide.Policy:
-    """The row, as far as deciding goes."""
-    return decide.Policy(row.trigger, row.sources, row.scopes, row.gate, row.budget_per_hour)
+def to_policy_row(row: TripPolicy) -> decision.PolicyRow:
+    """Return the row's fields that a decision depends on."""
+    return decision.PolicyRow(row.trigger, row.sources, row.scopes, row.gate, row.budget_per_hour)
 
 
-def past(*, switch: str, fingerprint: str, policy: TripPolicy | None, now: datetime) -> Past:
-    """Everything that a decision on this wish depends on. What was not heard of for a day counts
-    as resolved, and is marked so."""
+def read_context(
+    *, switch: str, fingerprint: str, policy: TripPolicy | None, now: datetime
+) -> TripContext:
+    """Return all that a decision on this request depends on.
+
+    An alert without a repeat for a day is marked as resolved.
+    """
     same = Trip.objects.filter(switch=switch, fingerprint=fingerprint)
     earlier = (
         same.exclude(outcome=Trip.Outcome.DUPLICATE)
@@ -53,25 +57,25 @@ def past(*, switch: str, fingerprint: str, policy: TripPolicy | None, now: datet
         .order_by("-id")
         .first()
     )
-    if earlier is not None and now - earlier.last_at >= decide.SILENCE:
+    if earlier is not None and now - earlier.last_at >= decision.SILENCE:
         same.filter(resolved_at__isnull=True).update(resolved_at=earlier.last_at)
         earlier.resolved_at = earlier.resolved_at or earlier.last_at
     episode = Episode.objects.filter(switch=switch, ended_at__isnull=True).first()
-    return Past(
-        decide.History(
+    return TripContext(
+        decision.TripHistory(
             earlier=_earlier(earlier),
-            standing=_standing(episode),
-            let_flow=_let_flow(switch, fingerprint),
+            standing=_open_episode(episode),
+            let_flow=_released_by_hand(switch, fingerprint),
             trips=_latest_trips(switch),
-            spent=_spent(policy, now),
+            spent=_trips_within_budget_window(policy, now),
         ),
         earlier,
         episode,
     )
 
 
-def waits_with(row: Trip) -> QuerySet[Escalation]:
-    """The open questions that this trip is part of."""
+def open_questions_about(row: Trip) -> QuerySet[Escalation]:
+    """Return the open questions that this trip is part of."""
     return Escalation.objects.filter(
         Q(subject=f"{SUBJECT}{row.pk}")
         | Q(facts__others__contains=[{"trip": row.pk}])
@@ -81,26 +85,26 @@ def waits_with(row: Trip) -> QuerySet[Escalation]:
     )
 
 
-def firing(fingerprints: Iterable[str]) -> set[tuple[str, str]]:
-    """Switch and fingerprint of those of these alerts that are kept and not over."""
+def firing_alerts(fingerprints: Iterable[str]) -> set[tuple[str, str]]:
+    """Return switch and fingerprint of those of these alerts that are recorded and not resolved."""
     found = Trip.objects.filter(fingerprint__in=set(fingerprints), resolved_at__isnull=True)
     return set(found.values_list("switch", "fingerprint").distinct())
 
 
-def _earlier(row: Trip | None) -> decide.Earlier | None:
+def _earlier(row: Trip | None) -> decision.EarlierTrip | None:
     if row is None:
         return None
     open_still = row.episode is not None and row.episode.ended_at is None
-    return decide.Earlier(
+    return decision.EarlierTrip(
         row.outcome,
         row.at,
         firing=row.resolved_at is None,
         episode_open=open_still,
-        waits=row.outcome == Trip.Outcome.PERSON and waits_with(row).exists(),
+        waits=row.outcome == Trip.Outcome.PERSON and open_questions_about(row).exists(),
     )
 
 
-def _standing(episode: Episode | None) -> decide.Standing | None:
+def _open_episode(episode: Episode | None) -> decision.OpenEpisode | None:
     if episode is None:
         return None
     by = label_of(episode.engaged_by_type, episode.engaged_by_name)
@@ -110,7 +114,7 @@ def _standing(episode: Episode | None) -> decide.Standing | None:
         if ramping
         else None
     )
-    return decide.Standing(
+    return decision.OpenEpisode(
         by,
         episode.engaged_at,
         episode.reason,
@@ -120,8 +124,8 @@ def _standing(episode: Episode | None) -> decide.Standing | None:
     )
 
 
-def _let_flow(switch: str, fingerprint: str) -> decide.LetFlow | None:
-    """The latest decision by hand against what this fingerprint had a part in."""
+def _released_by_hand(switch: str, fingerprint: str) -> decision.ReleaseByHand | None:
+    """Return the latest release by hand of an episode that this fingerprint had a part in."""
     row = (
         Trip.objects.filter(switch=switch, fingerprint=fingerprint, episode__ended_how__in=BY_HAND)
         .select_related("episode")
@@ -130,16 +134,18 @@ def _let_flow(switch: str, fingerprint: str) -> decide.LetFlow | None:
     )
     if row is None or row.episode is None or row.episode.ended_at is None:
         return None
-    return decide.LetFlow(row.episode.ended_by, row.episode.ended_at, row.resolved_at is not None)
+    return decision.ReleaseByHand(
+        row.episode.ended_by, row.episode.ended_at, row.resolved_at is not None
+    )
 
 
 def _latest_trips(switch: str) -> list[datetime]:
     stopped = Trip.objects.filter(switch=switch, outcome=Trip.Outcome.TRIPPED).order_by("-id")
-    return list(stopped.values_list("at", flat=True)[: decide.FLAP_TRIPS])
+    return list(stopped.values_list("at", flat=True)[: decision.FLAP_TRIPS])
 
 
-def _spent(policy: TripPolicy | None, now: datetime) -> int:
+def _trips_within_budget_window(policy: TripPolicy | None, now: datetime) -> int:
     if policy is None:
         return 0
-    since = now - decide.BUDGET_WINDOW
+    since = now - decision.BUDGET_WINDOW
     return policy.trips.filter(outcome=Trip.Outcome.TRIPPED, at__gt=since).count()

@@ -1,8 +1,8 @@
-"""What a machine asks for, and what comes of it: every wish is kept with its evidence.
+"""Services of trips: each request is decided, and recorded with its evidence.
 
-The machines' lock is taken first, so of any number of equal wishes one stops the switch and the
-rest are repeats of it. The publication row, which people wait for, is locked only by a wish that is
-about to stop something, and then it is decided once more.
+The machines' lock is taken first, so of any number of equal requests one stops the switch and the
+rest are repeats. The publication row, which people wait for, is locked only by a request that is
+about to stop something; then it is decided once more.
 """
 
 from collections.abc import Mapping
@@ -17,18 +17,19 @@ from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput
 from switches import publication
 from switches.models import Episode, Trip, TripPolicy
-from switches.services.engage import stop
-from switches.trips import asking, history, locks, telling, words
-from switches.trips.decide import Decision, decide
-from switches.trips.history import Past
-from switches.trips.wishes import USUAL_EXPIRY, Wish, checked
+from switches.services.engage import engage_authorized
+from switches.trips import escalations, history, locks, notifications, texts
+from switches.trips.history import TripContext
+
+from .decision import TripDecision, decide
+from .trip_requests import DEFAULT_EXPIRY, StopRequest, validate_request
 
 MAX_MINUTES_WITHOUT_POLICY = 60  # minutes; nothing is engaged then
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What came of a wish: whether it stopped the switch, why, and the row that keeps it."""
+class TripResult:
+    """The result of a request: if it stopped the switch, the reason, and its row."""
 
     tripped: bool
     why: str
@@ -45,40 +46,44 @@ def trip(
     expires_in: str | None = None,
     actor: Actor,
     now: datetime,
-) -> Asked:
+) -> TripResult:
     """Stop `switch` (`experiment:ranking-v2`) if the policies allow it, in one transaction.
 
-    Raises :class:`InvalidInput` for what can't be read; whatever else stands in the way is an
-    answer, and kept.
+    Raise :class:`InvalidInput` if the request can't be read; any other obstacle is recorded and
+    returned.
     """
     actor.require("switches:trip")
-    wish = checked(switch, source, fingerprint, reason, evidence, expires_in)
+    wish = validate_request(switch, source, fingerprint, reason, evidence, expires_in)
     with transaction.atomic():
-        locks.machines()
-        policy, past, decision = _judged(wish, now)
+        locks.lock_machines()
+        policy, past, decision = _decide(wish, now)
         if decision.outcome == Trip.Outcome.TRIPPED:
             publication.lock()
-            policy, past, decision = _judged(wish, now)
+            policy, past, decision = _decide(wish, now)
         episode = past.episode if decision.outcome == Trip.Outcome.ENGAGED else None
         if decision.outcome == Trip.Outcome.TRIPPED:
-            decision, episode = _stop(wish, policy, decision, actor, now)
-        row = _repeated(past.earlier, past.episode, wish, decision, now)
+            decision, episode = _engage(wish, policy, decision, actor, now)
+        row = _count_repeat(past.earlier, past.episode, wish, decision, now)
         if row is None:
-            row = _kept(wish, policy, decision, episode, actor, now)
-            _note(row, decision, actor, now)
+            row = _create_trip(wish, policy, decision, episode, actor, now)
+            _record(row, decision, actor, now)
         elif decision.escalate:
-            asking.ask(row, decision.escalate, new=False, now=now)
-        return Asked(decision.outcome == Trip.Outcome.TRIPPED, decision.why, row)
+            escalations.ask_people(row, decision.escalate, new=False, now=now)
+        return TripResult(decision.outcome == Trip.Outcome.TRIPPED, decision.why, row)
 
 
-def _judged(wish: Wish, now: datetime) -> tuple[TripPolicy | None, Past, Decision]:
+def _decide(
+    wish: StopRequest, now: datetime
+) -> tuple[TripPolicy | None, TripContext, TripDecision]:
     scope = wish.switch.partition(":")[0]
-    policy = history.deciding(history.policies(), wish.source, scope)
-    past = history.past(switch=wish.switch, fingerprint=wish.fingerprint, policy=policy, now=now)
+    policy = history.deciding_policy(history.list_policies(), wish.source, scope)
+    past = history.read_context(
+        switch=wish.switch, fingerprint=wish.fingerprint, policy=policy, now=now
+    )
     decision = decide(
         switch=wish.switch,
         source=wish.source,
-        policy=history.plain(policy) if policy else None,
+        policy=history.to_policy_row(policy) if policy else None,
         history=past.history,
         now=now,
     )
@@ -96,36 +101,40 @@ def refuse(
     escalate: str = "",
     actor: Actor,
     now: datetime,
-) -> Asked:
-    """Keep a wish that can't be followed, for nobody looks at what a webhook is answered.
+) -> TripResult:
+    """Record a request that can't be followed, as nobody reads a webhook's response.
 
-    `escalate` names what a person is asked about it, once for that name.
+    `escalate` is the key of the question to people, if any.
     """
     actor.require("switches:trip")
-    wish = Wish(switch, source, fingerprint, reason, dict(evidence), USUAL_EXPIRY)
-    decision = Decision(Trip.Outcome.REFUSED, why, escalate)
+    wish = StopRequest(switch, source, fingerprint, reason, dict(evidence), DEFAULT_EXPIRY)
+    decision = TripDecision(Trip.Outcome.REFUSED, why, escalate)
     with transaction.atomic():
-        locks.machines()
-        past = history.past(switch=switch, fingerprint=fingerprint, policy=None, now=now)
-        row = _repeated(past.earlier, None, wish, decision, now)
+        locks.lock_machines()
+        past = history.read_context(switch=switch, fingerprint=fingerprint, policy=None, now=now)
+        row = _count_repeat(past.earlier, None, wish, decision, now)
         if row is None:
-            row = _kept(wish, None, decision, None, actor, now)
-            _note(row, decision, actor, now)
+            row = _create_trip(wish, None, decision, None, actor, now)
+            _record(row, decision, actor, now)
         elif escalate:
-            asking.ask(row, escalate, new=False, now=now)
-        return Asked(False, why, row)
+            escalations.ask_people(row, escalate, new=False, now=now)
+        return TripResult(False, why, row)
 
 
-def _stop(
-    wish: Wish, policy: TripPolicy | None, decision: Decision, actor: Actor, now: datetime
-) -> tuple[Decision, Episode | None]:
-    """Engage; whatever refuses that becomes an answer, and leaves no trace of the attempt."""
+def _engage(
+    wish: StopRequest,
+    policy: TripPolicy | None,
+    decision: TripDecision,
+    actor: Actor,
+    now: datetime,
+) -> tuple[TripDecision, Episode | None]:
+    """Engage the switch; return a refusal as a decision, without a trace of the attempt."""
     scope, _, key = wish.switch.partition(":")
     longest = policy.longest_minutes if policy else MAX_MINUTES_WITHOUT_POLICY
-    expires_in = words.expiry(wish.expires_in, longest)
+    expires_in = texts.cap_expiry(wish.expires_in, longest)
     try:
         with transaction.atomic():
-            done = stop(
+            done = engage_authorized(
                 scope=scope,
                 key=key,
                 reason=wish.reason,
@@ -135,10 +144,10 @@ def _stop(
                 now=now,
             )
     except Conflict as conflict:
-        return _refused_by(conflict, wish.switch), None
+        return _describe_conflict(conflict, wish.switch), None
     except InvalidInput as error:
-        return Decision(Trip.Outcome.REFUSED, f"It could not be engaged: {error.detail}"), None
-    if expires_in != words.expiry(wish.expires_in, words.NO_CAP):
+        return TripDecision(Trip.Outcome.REFUSED, f"It could not be engaged: {error.detail}"), None
+    if expires_in != texts.cap_expiry(wish.expires_in, texts.NO_CAP_MINUTES):
         asked = (
             f"It asked for {wish.expires_in.strip()} and gets {expires_in}, the policy's longest."
         )
@@ -146,22 +155,26 @@ def _stop(
     return decision, done.episode
 
 
-def _refused_by(conflict: Conflict, switch: str) -> Decision:
-    """A machine never breaks the glass: a safety rule in its way is for a person to judge."""
+def _describe_conflict(conflict: Conflict, switch: str) -> TripDecision:
+    """Return the decision on a conflict; a refusing safety rule is escalated to a person."""
     rule = conflict.extra.get("rule")
     if rule is None:
-        return Decision(Trip.Outcome.REFUSED, conflict.detail)
-    return Decision(
+        return TripDecision(Trip.Outcome.REFUSED, conflict.detail)
+    return TripDecision(
         Trip.Outcome.REFUSED,
         f"A safety rule is in the way, and a machine never breaks the glass. {conflict.detail}",
         escalate=f"rule:{rule}:{switch}",
     )
 
 
-def _repeated(
-    earlier: Trip | None, episode: Episode | None, wish: Wish, decision: Decision, now: datetime
+def _count_repeat(
+    earlier: Trip | None,
+    episode: Episode | None,
+    wish: StopRequest,
+    decision: TripDecision,
+    now: datetime,
 ) -> Trip | None:
-    """Count the repeat with the row it repeats, and keep its evidence; None if it is no repeat."""
+    """Count a repeat with its first row, and keep its evidence; return None if it is none."""
     same_refusal = (
         earlier is not None
         and decision.outcome == earlier.outcome == Trip.Outcome.REFUSED
@@ -180,8 +193,8 @@ def _repeated(
     return earlier
 
 
-def _keep_latest(first: Trip, wish: Wish, decision: Decision, now: datetime) -> None:
-    """One row beside the first has the latest evidence, however often an alert repeats."""
+def _keep_latest(first: Trip, wish: StopRequest, decision: TripDecision, now: datetime) -> None:
+    """Write the latest evidence to one row beside the first, however often it repeats."""
     fields = {
         "reason": wish.reason,
         "evidence": wish.evidence,
@@ -212,10 +225,10 @@ def _keep_latest(first: Trip, wish: Wish, decision: Decision, now: datetime) -> 
         Trip.objects.filter(pk=latest.pk).update(**fields)
 
 
-def _kept(
-    wish: Wish,
+def _create_trip(
+    wish: StopRequest,
     policy: TripPolicy | None,
-    decision: Decision,
+    decision: TripDecision,
     episode: Episode | None,
     actor: Actor,
     now: datetime,
@@ -236,15 +249,15 @@ def _kept(
     )
 
 
-def _note(row: Trip, decision: Decision, actor: Actor, now: datetime) -> None:
-    """Tell first: the audit lock is the last that is taken."""
+def _record(row: Trip, decision: TripDecision, actor: Actor, now: datetime) -> None:
+    """Announce, then audit: the audit lock is taken last."""
     if decision.escalate:
-        asking.ask(row, decision.escalate, new=True, now=now)
+        escalations.ask_people(row, decision.escalate, new=True, now=now)
     else:
-        telling.announce(row, now)
+        notifications.announce(row, now)
     audit.record(
         actor=actor,
-        action=f"trip.{telling.ACTIONS[Trip.Outcome(row.outcome)]}",
+        action=f"trip.{notifications.ACTIONS[Trip.Outcome(row.outcome)]}",
         target=row.switch,
         reason=row.reason,
         after={

@@ -1,8 +1,8 @@
-"""Sample ratio mismatch: whether an experiment's arms got the shares they were meant to get. Pure.
+"""Detection of a sample ratio mismatch in an experiment's arms. Pure.
 
 Pearson's chi-square test of the counts against the expected shares. The statistic is computed in
-exact fractions; its tail probability in closed form, as a sum of positive terms only. Where an arm
-expects too few for that, each arm is tested by itself with the binomial distribution.
+exact fractions; its tail probability in closed form, as a sum of positive terms. If an arm's
+expected count is too small for that, each arm is tested alone with the binomial distribution.
 """
 
 import math
@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 ALPHA = 0.001
-"""How often a sound experiment may be called a mismatch: low, for it is asked again and again."""
+"""Significance level: low, as the same experiment is tested repeatedly."""
 MIN_EXPECTED = 5
-"""With fewer expected in an arm the chi-square distribution is no good approximation (Cochran)."""
+"""Minimum expected count for the chi-square approximation (Cochran)."""
 SHARES_TOLERANCE = Fraction(1, 100)
-"""How far shares may miss 1: `0.33, 0.33, 0.33` means thirds, `0.5, 0.4` is a slip."""
+"""Tolerance of the shares' sum: `0.33, 0.33, 0.33` means thirds, `0.5, 0.4` is an error."""
 
 MAX_SUMMED = 10**6
-"""Up to so many counts a binomial tail is summed; beyond, Chernoff's bound is above it."""
+"""Maximum total for which a binomial tail is summed; Chernoff's bound is used beyond."""
 
 CHI_SQUARE, BINOMIAL = "chi-square", "binomial"
 OK, MISMATCH, INSUFFICIENT = "ok", "mismatch", "insufficient"
@@ -26,7 +26,7 @@ OK, MISMATCH, INSUFFICIENT = "ok", "mismatch", "insufficient"
 
 @dataclass(frozen=True)
 class Arm:
-    """One arm: its share (or weight) of the whole as it was planned, and how many it got."""
+    """One arm: its planned share (or weight), and its count."""
 
     name: str
     expected: Fraction
@@ -34,8 +34,8 @@ class Arm:
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What the counts say. `shares` and `expected` are by arm; `p_value` is of the `test`."""
+class SrmResult:
+    """The result of a test; `shares` and `expected` are by arm, `p_value` is of the `test`."""
 
     verdict: str
     chi_square: float
@@ -52,8 +52,8 @@ class Verdict:
         return self.verdict == MISMATCH
 
 
-def misfit(expected: Sequence[Fraction]) -> str:
-    """Why these can't be the arms' shares; empty if they can.
+def describe_share_error(expected: Sequence[Fraction]) -> str:
+    """Return the reason that these can't be the arms' shares; empty if they can.
 
     All below 1 they are shares and add up to 1; otherwise they are weights, such as 1 : 1 : 2.
     """
@@ -68,7 +68,7 @@ def misfit(expected: Sequence[Fraction]) -> str:
     )
 
 
-def judge(arms: Sequence[Arm], alpha: float = ALPHA) -> Verdict:
+def evaluate_arms(arms: Sequence[Arm], alpha: float = ALPHA) -> SrmResult:
     """Test two or more arms, whose expected shares are positive and fit together."""
     weights = sum((arm.expected for arm in arms), Fraction())
     total = sum(arm.count for arm in arms)
@@ -78,12 +78,12 @@ def judge(arms: Sequence[Arm], alpha: float = ALPHA) -> Verdict:
         Fraction(),
     )
     freedom = len(arms) - 1
-    p_value = survival(float(chi_square), freedom)
+    p_value = chi_square_survival(float(chi_square), freedom)
     few = min(expected) < MIN_EXPECTED
     if few:
-        p_value = _each_arm(total, [arm.count for arm in arms], expected)
+        p_value = _min_arm_p_value(total, [arm.count for arm in arms], expected)
     fits = INSUFFICIENT if few else OK
-    return Verdict(
+    return SrmResult(
         verdict=MISMATCH if p_value < alpha else fits,
         chi_square=float(chi_square),
         degrees_of_freedom=freedom,
@@ -96,18 +96,22 @@ def judge(arms: Sequence[Arm], alpha: float = ALPHA) -> Verdict:
     )
 
 
-def _each_arm(total: int, counts: Sequence[int], expected: Sequence[Fraction]) -> float:
-    """The least of the arms' two-sided binomial probabilities, times how many were looked at
-    (Bonferroni): never below the truth. Of two arms the second says what the first does."""
+def _min_arm_p_value(total: int, counts: Sequence[int], expected: Sequence[Fraction]) -> float:
+    """Return the least two-sided binomial p-value of the arms, with Bonferroni's correction.
+
+    It is never below the true p-value. With two arms, both have the same.
+    """
     looked_at = len(counts) if len(counts) > 2 else 1
-    found = (tail(total, count, cell) for count, cell in zip(counts, expected, strict=True))
+    found = (
+        binomial_tail(total, count, cell) for count, cell in zip(counts, expected, strict=True)
+    )
     return min(1.0, 2 * looked_at * min(found))
 
 
-def tail(total: int, count: int, expected: Fraction) -> float:
-    """P(X ≥ `count`), or P(X ≤ `count`) below what is `expected`, for X binomial of `total`.
+def binomial_tail(total: int, count: int, expected: Fraction) -> float:
+    """Return P(X ≥ `count`), or P(X ≤ `count`) below `expected`, for X binomial of `total`.
 
-    Beyond `MAX_SUMMED` Chernoff's bound on it, exp(-n·D), in terms that keep their digits.
+    Beyond `MAX_SUMMED` it returns Chernoff's bound, exp(-n·D), in terms that keep their digits.
     """
     if not total or count == expected:
         return 1.0
@@ -136,7 +140,7 @@ def tail(total: int, count: int, expected: Fraction) -> float:
 
 
 def _divergence(expected: Fraction, off: Fraction) -> float:
-    """e·((1+d)·ln(1+d) - d) for d = off/e, by its series where that would cancel out."""
+    """Return e·((1+d)·ln(1+d) - d) for d = off/e, by its series where that would cancel out."""
     part = float(off / expected)
     if part <= -1:
         return float(expected)
@@ -145,12 +149,12 @@ def _divergence(expected: Fraction, off: Fraction) -> float:
     return float(expected) * ((1 + part) * math.log1p(part) - part)
 
 
-def survival(chi_square: float, degrees_of_freedom: int) -> float:
-    """P(X ≥ `chi_square`) for a chi-square variable of 1 or more whole degrees of freedom.
+def chi_square_survival(chi_square: float, degrees_of_freedom: int) -> float:
+    """Return P(X ≥ `chi_square`) for a chi-square variable of 1 or more degrees of freedom.
 
-    With h = x/2, for an even number k: e^-h · Σ h^i/i! for i < k/2; for an odd one: erfc(√h) +
-    e^-h · Σ h^(i-½)/Γ(i+½) for 1 ≤ i ≤ (k-1)/2 (Abramowitz and Stegun 26.4.4, 26.4.5). Each term
-    is made from its logarithm, so none overflows, and as all are positive nothing cancels out.
+    With h = x/2, for an even number k: e^-h · Σ h^i/i! for i < k/2; for an odd one: erfc(√h) + e^-h
+    · Σ h^(i-½)/Γ(i+½) for 1 ≤ i ≤ (k-1)/2 (Abramowitz and Stegun 26.4.4, 26.4.5). Each term is
+    computed from its logarithm, so none overflows, and as all are positive nothing cancels out.
     """
     if degrees_of_freedom < 1:
         raise ValueError("There is at least one degree of freedom.")

@@ -1,13 +1,13 @@
-"""Paths of trips."""
+"""URLs of trips."""
 
 from django.urls import URLPattern, path
 
 from controlplane.core.http.routes import both_forms
-from switches.trips import api, hooks, views
+from switches.trips import api, views, webhooks
 
 api_urlpatterns: list[URLPattern] = [
     *both_forms("switches/trip", api.TripView.as_view(), name="api-trip"),
-    *both_forms("hooks/alertmanager", hooks.AlertmanagerView.as_view(), name="api-alertmanager"),
+    *both_forms("hooks/alertmanager", webhooks.AlertmanagerView.as_view(), name="api-alertmanager"),
     *both_forms("experiments/<str:key>/arms", api.ArmsView.as_view(), name="api-arms"),
     *both_forms("trips/", api.TripList.as_view(), name="api-trips"),
     *both_forms("trip-policies/", api.PoliciesView.as_view(), name="api-trip-policies"),

@@ -1,4 +1,4 @@
-"""The trips page: what waits for a person, what machines may stop, and what they asked for."""
+"""The trips page: trips that wait for a person, policies, and all trips."""
 
 from datetime import datetime
 from typing import Any
@@ -17,7 +17,7 @@ from controlplane.core.http.permissions import actor_of
 from controlplane.core.roles import Power
 from switches.models import Episode, Trip, TripPolicy
 from switches.scopes import SCOPES
-from switches.trips import history, settle, table, telling
+from switches.trips import history, notifications, policies, resolution
 from switches.trips.forms import DismissForm, PolicyForm, TripSearch
 
 SHOWN = 25
@@ -28,16 +28,16 @@ SHOWN_OF_SWITCH = 5
 @signed_in
 @require_GET
 def trips_page(request: PersonRequest) -> HttpResponse:
-    """Older trips by `before`, so that pages hold while rows arrive."""
+    """Show the trips; `before` pages to older ones, stable while rows arrive."""
     search = TripSearch(request.GET)
     search.is_valid()
     found = list(_matching(search.cleaned_data)[: SHOWN + 1])
-    waiting = settle.waiting()
+    waiting = resolution.list_waiting()
     context = {
         "now": db_now(),
         "search": search,
         "outcomes": Trip.Outcome.values,
-        "policies": history.policies(),
+        "policies": history.list_policies(),
         "waiting": _with_links(waiting[:SHOWN_WAITING]),
         "waiting_more": max(0, len(waiting) - SHOWN_WAITING),
         "trips": found[:SHOWN],
@@ -48,8 +48,8 @@ def trips_page(request: PersonRequest) -> HttpResponse:
     return render(request, "switches/trips.html", context)
 
 
-def of_switch(switch_id: str) -> dict[str, Any]:
-    """What the page of a switch shows of its trips: the latest, with their evidence."""
+def switch_context(switch_id: str) -> dict[str, Any]:
+    """Return the context of a switch's page: its latest trips, with their evidence."""
     rows = Trip.objects.filter(switch=switch_id).select_related("policy").order_by("-id")
     found = list(rows[: SHOWN_OF_SWITCH + 1])
     return {"trips": found[:SHOWN_OF_SWITCH], "more_trips": len(found) > SHOWN_OF_SWITCH}
@@ -67,7 +67,9 @@ def dismiss(request: PersonRequest, trip_id: int) -> HttpResponse:
     status = 422 if form.is_bound else 200
     if form.is_valid():
         try:
-            settle.dismiss(trip_id=trip_id, reason=form.given("reason"), actor=actor, now=db_now())
+            resolution.dismiss(
+                trip_id=trip_id, reason=form.given("reason"), actor=actor, now=db_now()
+            )
         except InvalidInput as error:
             form.take(error.errors)
         except Conflict as conflict:
@@ -81,24 +83,24 @@ def dismiss(request: PersonRequest, trip_id: int) -> HttpResponse:
 @signed_in
 @require_http_methods(["GET", "POST"])
 def new_policy(request: PersonRequest) -> HttpResponse:
-    rows = len(history.policies())
-    usual = {**table.USUAL, "gate": TripPolicy.Gate.PERSON, "position": rows + 1}
+    rows = len(history.list_policies())
+    usual = {**policies.DEFAULTS, "gate": TripPolicy.Gate.PERSON, "position": rows + 1}
     return _edit(request, "", PolicyForm(_posted(request), initial=usual))
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
 def change_policy(request: PersonRequest, trigger: str) -> HttpResponse:
-    rows = history.policies()
+    rows = history.list_policies()
     place = next((at for at, row in enumerate(rows) if row.trigger == trigger), None)
     if place is None:
         raise Http404
-    fields = table.picture(rows[place])
+    fields = policies.policy_fields(rows[place])
     initial = {
         **fields,
         "sources": "\n".join(fields["sources"]),
         "position": place + 1,
-        "seen": table.digest(fields, place + 1),
+        "seen": policies.policy_digest(fields, place + 1),
     }
     return _edit(request, trigger, PolicyForm(_posted(request), initial=initial))
 
@@ -107,21 +109,21 @@ def change_policy(request: PersonRequest, trigger: str) -> HttpResponse:
 @require_http_methods(["POST"])
 def remove_policy(request: PersonRequest, trigger: str) -> HttpResponse:
     try:
-        table.remove_row(trigger=trigger, actor=actor_of(request), now=db_now())
+        policies.remove_policy(trigger=trigger, actor=actor_of(request), now=db_now())
     except InvalidInput as error:
         return _refused(request, error.detail)
     return done(request, f"The policy {trigger} is gone.", reverse("trips_page"))
 
 
 def _with_links(waiting: list[Trip]) -> list[tuple[Trip, str, bool]]:
-    """Each with the form that engages it, and whether a machine has stopped it for now."""
+    """Return each trip with its engage form, and True if a machine has stopped the switch."""
     switches = [trip.switch for trip in waiting]
     stopped = set(
         Episode.objects.filter(
             switch__in=switches, ended_at__isnull=True, allow_percent=0
         ).values_list("switch", flat=True)
     )
-    return [(trip, telling.engage_path(trip), trip.switch in stopped) for trip in waiting]
+    return [(trip, notifications.engage_path(trip), trip.switch in stopped) for trip in waiting]
 
 
 def _refused(request: PersonRequest, detail: str) -> HttpResponse:
@@ -157,7 +159,7 @@ def _save(form: PolicyForm, trigger: str, actor: Actor, now: datetime) -> None:
     position = form.cleaned_data.get("position") or 1
     if trigger:
         asked["trigger"] = trigger  # Its name is what its history hangs on.
-    table.put_row(
+    policies.put_policy(
         trigger=trigger,
         fields=asked,
         position=position,

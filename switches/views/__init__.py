@@ -1,1 +1,1 @@
-"""The screens of switches: the board, one switch, engaging, and everything that changes one."""
+"""Pages of switches: the board, one switch, and the actions on it."""

@@ -1,4 +1,4 @@
-"""The switchboard: what is stopped, by whom, why and for how long."""
+"""The switchboard: stopped switches with reason, person and expiry."""
 
 from datetime import datetime
 from typing import Any
@@ -17,7 +17,7 @@ from switches.scopes import SCOPES
 @require_GET
 def switchboard(request: PersonRequest) -> HttpResponse:
     head, now = polling.head_and_now()
-    return polling.stamped(
+    return polling.stamp_server_time(
         render(request, "switches/board.html", _context(request, head, now)), now
     )
 
@@ -25,12 +25,14 @@ def switchboard(request: PersonRequest) -> HttpResponse:
 @signed_in
 @require_GET
 def rows(request: PersonRequest) -> HttpResponse:
-    """The board's live part: 204 while nothing changed since the page's `since`."""
+    """Return the board's live part, or 204 while nothing changed since the page's `since`."""
     head, now = polling.head_and_now()
     nothing_new = polling.unchanged(request, head, now)
     if nothing_new is not None:
         return nothing_new
-    response = polling.part(request, "switches/_board.html", _context(request, head, now), now)
+    response = polling.render_part(
+        request, "switches/_board.html", _context(request, head, now), now
+    )
     if request.htmx.trigger == "search":
         asked = request.GET.copy()
         for name in ("since", "page"):
@@ -43,13 +45,13 @@ def rows(request: PersonRequest) -> HttpResponse:
 @signed_in
 @require_GET
 def alarm(request: PersonRequest) -> HttpResponse:
-    """The bar above every page, for pages that are not live themselves."""
+    """Return the alarm bar above every page, for pages that are not live themselves."""
     return render(request, "_alarm_part.html", {"oob": True})
 
 
 def _context(request: PersonRequest, head: int, now: datetime) -> dict[str, Any]:
-    asked = board.wanted(request.GET)
-    found, more = board.find(asked, request.user, now)
+    asked = board.read_filters(request.GET)
+    found, more = board.find_rows(asked, request.user, now)
     return {
         "live": True,
         "head": head,

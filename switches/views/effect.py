@@ -1,4 +1,4 @@
-"""The small live parts of a switch: how far its last change has got, and who checks it."""
+"""Live parts of a switch's page: the effect of its last change, and its callers."""
 
 from datetime import datetime
 from typing import Any
@@ -11,11 +11,11 @@ from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import InvalidInput
 from switches import board, polling
-from switches.blast import blast
+from switches.blast import blast_radius
 from switches.effect import Effect, effect_of, fallen_silent
 from switches.models import State, Switch
-from switches.namesakes import unchecked
-from switches.services.register import identify
+from switches.services.registration import identify
+from switches.similar_keys import find_similar_keys
 
 PAGE, DIALOG = "page", "dialog"
 STRAGGLERS_SHOWN = {PAGE: 20, DIALOG: 4}
@@ -30,34 +30,34 @@ WATCHED_SECONDS = 600
 @signed_in
 @require_GET
 def effect(request: PersonRequest, scope: str, key: str) -> HttpResponse:
-    """How far the last change has got; `?in=dialog` for the one in the dialog."""
+    """Return the effect of the last change; `?in=dialog` for the dialog's panel."""
     now = db_now()
     try:
-        switch = board.one(scope, key)
+        switch = board.find_or_new(scope, key)
     except InvalidInput as error:
         raise Http404 from error
     place = DIALOG if request.GET.get("in") == DIALOG else PAGE
     context = progress(switch, now, place)
     if context["effect"] is None:
-        return polling.stamped(HttpResponse(status=204), now)
-    return polling.stamped(render(request, "switches/_effect.html", context), now)
+        return polling.stamp_server_time(HttpResponse(status=204), now)
+    return polling.stamp_server_time(render(request, "switches/_effect.html", context), now)
 
 
 @signed_in
 @require_GET
 def callers(request: PersonRequest, scope: str, key: str) -> HttpResponse:
-    """Who checks the switch, for its page."""
+    """Return the callers of the switch."""
     now = db_now()
     try:
         switch_id = identify(scope, key)
     except InvalidInput as error:
         raise Http404 from error
-    context = {"scope": scope, "key": key, "blast": blast(switch_id, now), "now": now}
-    return polling.stamped(render(request, "switches/_callers.html", context), now)
+    context = {"scope": scope, "key": key, "blast": blast_radius(switch_id, now), "now": now}
+    return polling.stamp_server_time(render(request, "switches/_callers.html", context), now)
 
 
 def progress(switch: Switch, now: datetime, place: str = PAGE) -> dict[str, Any]:
-    """What the panel of the effect shows; `effect` is None before anything was published."""
+    """Return the context of the effect panel; `effect` is None before a publication."""
     measured = effect_of(switch, now)
     if measured is None:
         return {"effect": None}
@@ -82,13 +82,16 @@ def progress(switch: Switch, now: datetime, place: str = PAGE) -> dict[str, Any]
 
 
 def _nobody(switch: Switch, now: datetime) -> dict[str, Any]:
-    """Whether it is engaged and nobody was seen checking it, and what may be meant instead."""
-    found = unchecked(switch.pk, now, known=True) if switch.state == State.ENGAGED else None
+    """Return if it is engaged without callers, and switches with a similar key."""
+    found = find_similar_keys(switch.pk, now, known=True) if switch.state == State.ENGAGED else None
     return {"unchecked": found is not None, "namesakes": found}
 
 
 def cells(applied: int, instances: int) -> list[bool]:
-    """The bar: a cell per instance, or 40 for more of them; full only if all of them apply it."""
+    """Return the filled and all cells of the bar: one per instance, at most 40.
+
+    It is full only if all instances apply the change.
+    """
     count = min(instances, MAX_CELLS)
     if not count:
         return []

@@ -1,4 +1,4 @@
-"""Engaging from the screen: the form, what it would do, and what it did."""
+"""Engaging from the screen: form, preview and result."""
 
 from contextlib import nullcontext
 from datetime import datetime, timedelta
@@ -21,14 +21,13 @@ from controlplane.core.jobs.models import Job
 from controlplane.core.page_registry import PREVIEW_FIELDS
 from controlplane.core.reasons import MIN_COLUMNS
 from controlplane.core.rehearsal import rehearsal
-from switches import prepared, services
-from switches.blast import blast
+from switches import engage_suggestions, services
+from switches.blast import blast_radius
 from switches.board import undo_until
-from switches.confirmation import ask_again
+from switches.confirmation import require_confirmation
 from switches.expiry import MAX_DURATION, UNTIL_APPROVED
 from switches.forms import EngageForm
 from switches.models import Ramp
-from switches.namesakes import unchecked
 from switches.ramps import live_ramps
 from switches.rules import guard
 from switches.rules.errors import SafetyRefused
@@ -41,7 +40,8 @@ from switches.scopes import (
     names_defaulting_to,
     split_id,
 )
-from switches.services.register import find, identify
+from switches.services.registration import find_switch, identify
+from switches.similar_keys import find_similar_keys
 from switches.views.effect import DIALOG, progress
 
 # What is sent once more when a rule is overridden: all that was asked for.
@@ -54,18 +54,20 @@ MAX_REASON_LENGTH = 2000  # Characters taken from an address.
 @signed_in
 @require_http_methods(["GET", "POST"])
 def engage(request: PersonRequest) -> HttpResponse:
-    """The form; its target may be given in the URL (`?scope=segment&key=finance`)."""
+    """Show or process the engage form; `?scope=segment&key=finance` names the target."""
     actor = actor_of(request)
     actor.require("switches:write")
     now = db_now()
     if request.method == "GET":
         form = EngageForm(initial=_initial(request))
-        ask_again(request, form.initial["scope"], now)
-        context = _context(request, form, now, **prepared.at_hand(form.initial, now))
+        require_confirmation(request, form.initial["scope"], now)
+        context = _context(
+            request, form, now, **engage_suggestions.form_suggestions(form.initial, now)
+        )
         return show(request, "switches/engage.html", context)
     form = EngageForm(request.POST)
     valid = form.is_valid()
-    ask_again(request, form.given("scope"), now, next_url=_as_typed(form))
+    require_confirmation(request, form.given("scope"), now, next_url=_as_typed(form))
     conflict: Conflict | None = None
     try:
         # With a field of the form's own still wrong, the rules are asked all the same: the person
@@ -88,7 +90,7 @@ def engage(request: PersonRequest) -> HttpResponse:
 @signed_in
 @require_POST
 def preview(request: PersonRequest) -> HttpResponse:
-    """What the form would do as it stands; asked while it is being filled in."""
+    """Preview the form's effect while it is being filled in."""
     actor = actor_of(request)
     actor.require("switches:write")
     now = db_now()
@@ -108,7 +110,7 @@ def preview(request: PersonRequest) -> HttpResponse:
 
 
 def _refusals(form: EngageForm, conflict: Conflict | None) -> list[Refusal]:
-    """The safety rules in the way: those just heard of, or those somebody is about to override."""
+    """Return the safety rules that refused it, or that the person is about to override."""
     if isinstance(conflict, SafetyRefused):
         return conflict.refusals
     if form.break_glass() is None:
@@ -121,8 +123,7 @@ def _refusals(form: EngageForm, conflict: Conflict | None) -> list[Refusal]:
 
 
 def _hit(scope: str, key: str, now: datetime) -> dict[str, Any]:
-    """Who would be hit, and what other apps know of that; nothing while the form does not name a
-    switch."""
+    """Return the blast radius and other apps' previews; empty without a valid switch."""
     try:
         switch_id = identify(scope, GLOBAL.only_key if scope == GLOBAL.name else key.strip())
     except InvalidInput:
@@ -130,11 +131,15 @@ def _hit(scope: str, key: str, now: datetime) -> dict[str, Any]:
     more: dict[str, Any] = {}
     for read in PREVIEW_FIELDS.functions():
         more |= read(switch_id, now)
-    return {**more, "blast": blast(switch_id, now), "namesakes": unchecked(switch_id, now)}
+    return {
+        **more,
+        "blast": blast_radius(switch_id, now),
+        "namesakes": find_similar_keys(switch_id, now),
+    }
 
 
 def _ramp(scope: str, key: str) -> Ramp | None:
-    """The ramp that engaging would abort; one that only waits for approval lets nothing flow."""
+    """Return the ramp that engaging would abort; one waiting for approval isn't."""
     try:
         switch_id = identify(scope, GLOBAL.only_key if scope == GLOBAL.name else key.strip())
     except InvalidInput:
@@ -158,7 +163,7 @@ def _initial(request: PersonRequest) -> dict[str, str]:
 
 
 def _as_typed(form: EngageForm) -> str:
-    """The form with its target and reason, so that confirming in between loses neither."""
+    """Return the form's URL with its target and reason, kept across a confirmation."""
     asked = {"scope": form.given("scope"), "reason": form.given("reason")[:MAX_REASON_LENGTH]}
     return f"{reverse('engage')}?{urlencode(asked)}"
 
@@ -185,9 +190,9 @@ def _context(
 
 
 def _engaged(request: PersonRequest, done: services.Engagement, now: datetime) -> HttpResponse:
-    """Say what is committed and how far it has got, with the way back.
+    """Show what is committed, its effect, and the undo button.
 
-    Without a script the switch's page does that.
+    Without a script it redirects to the switch's page.
     """
     if not in_dialog(request):
         if done.approval:
@@ -215,7 +220,7 @@ def _engaged(request: PersonRequest, done: services.Engagement, now: datetime) -
 
 def _engaged_before(request: PersonRequest, form: EngageForm, now: datetime) -> HttpResponse:
     asked = form.asked()
-    switch = find(str(asked["scope"]), str(asked["key"]))
+    switch = find_switch(str(asked["scope"]), str(asked["key"]))
     episode = switch.episode if switch else None
     if switch is None or episode is None:
         return redirect("switchboard")

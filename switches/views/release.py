@@ -1,4 +1,4 @@
-"""Releasing from the screen: by a ramp whose plan can be edited, or, heavier, at once."""
+"""Releasing from the screen: by a ramp with an editable plan, or at once."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -17,7 +17,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from controlplane.core.http.permissions import actor_of
 from switches import blast, services
-from switches.confirmation import ask_again
+from switches.confirmation import require_confirmation
 from switches.forms import ReleaseForm
 from switches.models import Switch
 from switches.ramps import descriptions, live_ramps, plan_editor
@@ -28,24 +28,25 @@ from switches.rules import guard
 from switches.rules.errors import SafetyRefused
 from switches.rules.guard import Refusal
 from switches.services import Release
-from switches.services.release import needs_second_person, two_person
-from switches.views.changes import refused, switch_of
+from switches.services.release import two_person_refusal
+
+from .actions import read_switch, refused
 
 RAMP, IMMEDIATE = "ramp", "immediate"
 TEMPLATE, EDITOR = "switches/release.html", "switches/_plan_editor.html"
 PART = "plan-editor"
-"""The part of the form that its small buttons replace."""
+"""The part of the form that the plan's edit buttons replace."""
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
 def release(request: PersonRequest, scope: str, key: str) -> HttpResponse:
-    """Show the form, or carry it out; a button that edits the plan shows it as edited."""
-    switch = switch_of(scope, key)
+    """Show or process the release form; an edit button shows the edited plan."""
+    switch = read_switch(scope, key)
     actor = actor_of(request)
     actor.require("switches:write")
     now = db_now()
-    ask_again(request, scope, now)
+    require_confirmation(request, scope, now)
     form = ReleaseForm(posted(request))
     valid = form.is_valid()
     given = plan_editor.typed(request.POST)
@@ -89,7 +90,7 @@ def _carry_out(
 
 
 def _told(switch: Switch, released: Release) -> str:
-    """What is so now, in a sentence or two."""
+    """Return a sentence or two about the result."""
     if released.approval:
         by_ramp = released.approval.diff.get("mode") == RAMP
         then = (
@@ -112,7 +113,7 @@ def _edited(
     button: str,
     now: datetime,
 ) -> HttpResponse:
-    """The plan after a press of one of its buttons; nothing is carried out."""
+    """Show the plan after one of its edit buttons; nothing is carried out."""
     form.errors.clear()
     if button == plan_editor.CHECK:
         editor = _checked(editor)
@@ -124,7 +125,7 @@ def _edited(
             "plan": editor,
             "is_open": True,
             "oob": True,
-            "at_once_asks": needs_second_person(switch, at_once=True),
+            "at_once_asks": guard.needs_second_person(switch, at_once=True),
             **_gates(),
         }
         return render(request, EDITOR, context)
@@ -140,7 +141,7 @@ def _checked(editor: Editor) -> Editor:
 
 
 def _take(form: ReleaseForm, editor: Editor, errors: Mapping[str, Any]) -> Editor:
-    """The plan's complaints go to its fields, the others to the form's."""
+    """Assign errors to the plan's fields, others to the form's."""
     of_plan = {name: texts for name, texts in errors.items() if name.startswith("plan")}
     form.take({name: texts for name, texts in errors.items() if name not in of_plan})
     return editor.with_errors(of_plan)
@@ -156,7 +157,7 @@ def _show(
     status: int = 200,
     more: Mapping[str, Any] | None = None,
 ) -> HttpResponse:
-    at_once_asks = needs_second_person(switch, at_once=True)
+    at_once_asks = guard.needs_second_person(switch, at_once=True)
     episode = switch.episode
     ramp = live_ramps.of_switch(switch.pk)
     rules = guard.refusals_to_release(switch.pk) if request.user.may_approve else []
@@ -169,13 +170,13 @@ def _show(
         "now": now,
         "ramp": ramp if ramp and ramp.job.state != "pending" else None,
         "pending": ramp if ramp and ramp.job.state == "pending" else None,
-        "ramp_asks": needs_second_person(switch, at_once=editor.is_hasty),
+        "ramp_asks": guard.needs_second_person(switch, at_once=editor.is_hasty),
         "at_once_asks": at_once_asks,
         "may_at_once": at_once_asks or request.user.may_approve,
         "approvers": approvers(but=request.user.pk) if at_once_asks else [],
         "refusals": _in_the_way(request, switch, rules, at_once_asks=at_once_asks),
         "rules": rules,
-        "wider": blast.wider(switch.pk, now) if episode else [],
+        "wider": blast.wider_engaged(switch.pk, now) if episode else [],
         **_gates(),
         **(more or {}),
     }
@@ -185,10 +186,10 @@ def _show(
 def _in_the_way(
     request: PersonRequest, switch: Switch, rules: list[Refusal], *, at_once_asks: bool
 ) -> list[Refusal]:
-    """What an approver would override by releasing at once; nothing for others to see."""
+    """Return the rules that an approver would override by releasing at once."""
     if not request.user.may_approve:
         return []
-    return [*rules, two_person(switch)] if at_once_asks else rules
+    return [*rules, two_person_refusal(switch)] if at_once_asks else rules
 
 
 def _gates() -> dict[str, Any]:

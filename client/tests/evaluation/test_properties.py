@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from switches import bucketing as theirs
 from switches.evaluate import Question
 from switches.evaluate import evaluate as console_says
-from switches.snapshot import Entry, Publication, render
+from switches.snapshot import Publication, SnapshotEntry, render
 from switchgear.clock import ConsoleClock
 from switchgear.evaluation import snapshot
 from switchgear.evaluation.bucketing import BUCKETS, bucket
@@ -28,11 +28,11 @@ MOMENTS = st.integers(-20_000, 20_000).map(lambda tenths: NOW + timedelta(second
 
 
 @st.composite
-def entries(draw: Any) -> Entry:
+def entries(draw: Any) -> SnapshotEntry:
     scope = draw(st.sampled_from(["global", "segment", "feature", "experiment"]))
     key = "all" if scope == "global" else draw(KEYS)
     ramps = draw(st.booleans())
-    return Entry(
+    return SnapshotEntry(
         id=f"{scope}:{key}",
         scope=scope,
         key=key,
@@ -45,7 +45,7 @@ def entries(draw: Any) -> Entry:
     )
 
 
-def unique(found: list[Entry]) -> list[Entry]:
+def unique(found: list[SnapshotEntry]) -> list[SnapshotEntry]:
     return sorted({entry.id: entry for entry in found}.values(), key=lambda entry: entry.id)
 
 
@@ -62,7 +62,7 @@ _SEVERAL = st.lists(KEYS, max_size=3, unique=True).map(tuple)
     st.integers(0, BUCKETS - 1),
 )
 def test_every_question_is_decided_as_the_console_decides_it(
-    stopped: list[Entry],
+    stopped: list[SnapshotEntry],
     segments: tuple[str, ...],
     features: tuple[str, ...],
     experiments: tuple[str, ...],

@@ -14,7 +14,7 @@ from controlplane.core.degradation_levels import Cause
 from controlplane.dataplane.credentials import Credential
 from controlplane.dataplane.disk import Disk, PoliciesDisk, Saved, SavedPolicies, signing_key
 from controlplane.dataplane.policies import Policies, Policy
-from switches.snapshot import Entry, Publication
+from switches.snapshot import Publication, SnapshotEntry
 
 EPOCH = UUID("8b4ccf29-2b0e-4b5c-9c69-1d5f2f3a7a11")
 OTHER_EPOCH = UUID("0d8b7a60-6b1a-4a0e-8f3c-5a1d1c0f7e22")
@@ -22,7 +22,7 @@ THIRD_EPOCH = UUID("f6a3cf0e-9a8e-4a52-b9a1-0d5f2f3a7a33")
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 KEY = signing_key("a secret that is kept elsewhere")
 
-ENTRY = Entry(
+ENTRY = SnapshotEntry(
     id="segment:finance",
     scope="segment",
     key="finance",
@@ -90,9 +90,9 @@ _counts = st.integers(min_value=0, max_value=2**63 - 1)
 
 
 @st.composite
-def entries(draw: st.DrawFn) -> Entry:
+def entries(draw: st.DrawFn) -> SnapshotEntry:
     scope, key = draw(st.sampled_from(["segment", "feature", "experiment"])), draw(_keys)
-    return Entry(
+    return SnapshotEntry(
         id=f"{scope}:{key}",
         scope=scope,
         key=key,

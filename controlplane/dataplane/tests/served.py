@@ -14,7 +14,7 @@ from controlplane.dataplane.call import ASGIApplication
 from controlplane.dataplane.credentials import Credential
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.served_copy import Copy
-from switches.snapshot import Entry, Publication
+from switches.snapshot import Publication, SnapshotEntry
 
 EPOCH = UUID("8b4ccf29-2b0e-4b5c-9c69-1d5f2f3a7a11")
 ETAG = f'"{EPOCH}.17"'
@@ -25,9 +25,9 @@ SCRAPER = "sg_scraper001_a-fourth-secret"
 BEARER = {"Authorization": f"Bearer {READER}"}
 
 
-def engaged(switch_id: str) -> Entry:
+def engaged(switch_id: str) -> SnapshotEntry:
     scope, key = switch_id.split(":")
-    return Entry(
+    return SnapshotEntry(
         id=switch_id,
         scope=scope,
         key=key,

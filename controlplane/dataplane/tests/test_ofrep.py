@@ -14,7 +14,7 @@ from controlplane.dataplane.answers import Answer
 from controlplane.dataplane.served_copy import Copy
 from controlplane.dataplane.state import State
 from controlplane.dataplane.tests.served import EPOCH
-from switches.snapshot import Entry, Publication
+from switches.snapshot import Publication, SnapshotEntry
 
 NOW = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
 KNOWN = ("feature:export", "feature:search", "segment:finance", "experiment:blue")
@@ -28,9 +28,9 @@ def entry(
     salt: str = SALT,
     expires_at: datetime | None = None,
     on_expiry: str = "hold",
-) -> Entry:
+) -> SnapshotEntry:
     scope, key = switch_id.split(":")
-    return Entry(
+    return SnapshotEntry(
         id=switch_id,
         scope=scope,
         key=key,
@@ -44,7 +44,7 @@ def entry(
 
 
 def state_of(
-    *entries: Entry, version: int = 17, now: datetime = NOW, known: tuple[str, ...] = KNOWN
+    *entries: SnapshotEntry, version: int = 17, now: datetime = NOW, known: tuple[str, ...] = KNOWN
 ) -> State:
     """A state that serves `entries` and takes it to be `now` by the database's clock."""
     made = State(monotonic=lambda: 1000.0)
@@ -249,7 +249,7 @@ def test_bulk_lists_where_changes_are_told() -> None:
     ],
 )
 def test_what_blocks_a_flag_is_told(
-    entries: tuple[Entry, ...], key: str, blocked_by: str | None
+    entries: tuple[SnapshotEntry, ...], key: str, blocked_by: str | None
 ) -> None:
     told: list[str | None] = []
 

@@ -28,7 +28,7 @@ from controlplane.dataplane.tests.test_ofrep import (
     said,
     state_of,
 )
-from switches.snapshot import Entry
+from switches.snapshot import SnapshotEntry
 
 KEYS = st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 ENTRIES = st.builds(
@@ -42,7 +42,7 @@ ENTRIES = st.builds(
 PUBLISHED = st.lists(ENTRIES, max_size=5, unique_by=lambda entry: entry.id)
 
 
-def blocks(entry: Entry, targeting_key: str | None, now: datetime) -> bool:
+def blocks(entry: SnapshotEntry, targeting_key: str | None, now: datetime) -> bool:
     """The contract's words, written out once more and on their own."""
     if entry.allow_percent > 0:
         if targeting_key is None:
@@ -53,12 +53,14 @@ def blocks(entry: Entry, targeting_key: str | None, now: datetime) -> bool:
     return not (over and entry.on_expiry == "release")
 
 
-def ended(entries: list[Entry], now: datetime) -> int:
+def ended(entries: list[SnapshotEntry], now: datetime) -> int:
     """The number of engagements that have ended by themselves at `now`."""
     return sum(not entry.allow_percent and not blocks(entry, None, now) for entry in entries)
 
 
-def expected(flag: str, entries: list[Entry], targeting_key: str | None) -> tuple[bool, str, str]:
+def expected(
+    flag: str, entries: list[SnapshotEntry], targeting_key: str | None
+) -> tuple[bool, str, str]:
     """Value, reason and switch of a flag, the global switch first."""
     bearing = [
         entry for switch_id in ("global:all", flag) for entry in entries if entry.id == switch_id
@@ -70,7 +72,9 @@ def expected(flag: str, entries: list[Entry], targeting_key: str | None) -> tupl
 
 
 @given(PUBLISHED, KEYS)
-def test_bulk_and_single_agree_with_the_contract(entries: list[Entry], key: str | None) -> None:
+def test_bulk_and_single_agree_with_the_contract(
+    entries: list[SnapshotEntry], key: str | None
+) -> None:
     state = state_of(*entries)
 
     found = every(state, key)
@@ -87,7 +91,11 @@ def test_bulk_and_single_agree_with_the_contract(entries: list[Entry], key: str 
 
 @given(PUBLISHED, KEYS, KEYS, st.integers(0, 12), st.booleans())
 def test_validator_changes_when_the_answer_does(
-    entries: list[Entry], key: str | None, other: str | None, seconds: int, later_version: bool
+    entries: list[SnapshotEntry],
+    key: str | None,
+    other: str | None,
+    seconds: int,
+    later_version: bool,
 ) -> None:
     before = ofrep.bulk(state_of(*entries), {}, body_for(key))
     passed = timedelta(seconds=seconds)

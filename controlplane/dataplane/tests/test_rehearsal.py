@@ -17,7 +17,7 @@ from controlplane.dataplane.served_copy import Copy
 from controlplane.dataplane.tests.exchange import Exchange
 from controlplane.dataplane.tests.served import BEARER, EPOCH, ETAG, ask, engaged, plane
 from switches.drills.patterns import Marks
-from switches.snapshot import Entry, Publication
+from switches.snapshot import Publication, SnapshotEntry
 
 SNAPSHOT, STREAM, CHECK = "/api/v1/snapshot", "/api/v1/snapshot/stream", "/api/v1/check"
 MARKS = Marks.of(["core/canary-1", "chat/*"])
@@ -27,9 +27,9 @@ BEGAN = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
 SOON = 0.15
 
 
-def drilled(switch_id: str = "segment:finance", seconds: float = 300) -> Entry:
+def drilled(switch_id: str = "segment:finance", seconds: float = 300) -> SnapshotEntry:
     scope, key = switch_id.split(":")
-    return Entry(
+    return SnapshotEntry(
         id=switch_id,
         scope=scope,
         key=key,
@@ -42,7 +42,7 @@ def drilled(switch_id: str = "segment:finance", seconds: float = 300) -> Entry:
     )
 
 
-def copy(version: int, *switch_ids: str, drills: tuple[Entry, ...] = ()) -> Copy:
+def copy(version: int, *switch_ids: str, drills: tuple[SnapshotEntry, ...] = ()) -> Copy:
     return Copy.of(
         Publication(EPOCH, version, BEGAN),
         [engaged(switch_id) for switch_id in switch_ids],
@@ -50,7 +50,7 @@ def copy(version: int, *switch_ids: str, drills: tuple[Entry, ...] = ()) -> Copy
     )
 
 
-def rehearsing(*switch_ids: str, drills: tuple[Entry, ...] = ()):
+def rehearsing(*switch_ids: str, drills: tuple[SnapshotEntry, ...] = ()):
     """A plane at version 17 by which `segment:finance` is drilled."""
     made = plane()
     made.state.install_copy(copy(17, *switch_ids, drills=drills or (drilled(),)), made.state.now())

@@ -6,8 +6,8 @@ import pytest
 
 from controlplane.core.jobs.claims import LEASE
 from controlplane.core.jobs.models import Job
-from switches.drills import live
 from switches.drills.tests.given import CANARY, actions, applies, begin, mark, run, turn, version
+from switches.episodes import live_drills
 from switches.models import Switch
 
 POINTS = [
@@ -71,7 +71,7 @@ def test_it_is_gone_on_with(now, point, deaths):
     ended = run(drill, CANARY, now=now)
 
     assert left == 0 or deaths == 2
-    assert ended.passed is True, live.why_not(ended)
+    assert ended.passed is True, live_drills.failure_reason(ended)
     assert version() == before + 2
     assert actions() == [
         "drill.marked",

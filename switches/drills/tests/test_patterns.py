@@ -3,7 +3,7 @@
 import pytest
 
 from controlplane.core.errors import InvalidInput
-from switches.drills.patterns import Marks, read
+from switches.drills.patterns import Marks, read_pattern
 
 MARKED = Marks.of(["core/canary-1", "chat/*", "결제/서버-1"])
 
@@ -43,7 +43,7 @@ def test_near_misses_do_not(name):
     "text", ["core/canary-1", " core/* ", "결제/*", "a" * 120 + "/" + "b" * 120]
 )
 def test_patterns_are_read_as_written(text):
-    assert read(text) == text.strip()
+    assert read_pattern(text) == text.strip()
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_patterns_are_read_as_written(text):
 )
 def test_what_could_never_match_or_too_much_is_refused(text):
     with pytest.raises(InvalidInput):
-        read(text)
+        read_pattern(text)
 
 
 def test_no_marks_are_none():

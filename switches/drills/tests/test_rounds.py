@@ -8,7 +8,7 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.errors import Forbidden, InvalidInput, NotFound
 from controlplane.core.http.tests.callers import at_once, person
 from switches import services as switches
-from switches.drills import rounds, services
+from switches.drills import schedules, services
 from switches.drills.tests.given import CANARY, SHELL, WHY, actions, begin, mark
 from switches.models import Drill, DrillSchedule, Switch
 from switches.tests.screens import REASON
@@ -31,8 +31,8 @@ def test_begins_when_its_time_has_come_and_not_before(now):
     row = weekly(now)
     assert row.next_at == now + WEEK
 
-    assert rounds.begin_due(now + WEEK - timedelta(seconds=1)) == 0
-    assert rounds.begin_due(now + WEEK) == 1
+    assert schedules.begin_due(now + WEEK - timedelta(seconds=1)) == 0
+    assert schedules.begin_due(now + WEEK) == 1
 
     drill = Drill.objects.get()
     assert (drill.switch_id, drill.mode, drill.scheduled) == ("segment:finance", "live", True)
@@ -45,7 +45,7 @@ def test_once_for_any_number_of_ticks(now):
     mark(CANARY, now=now)
     weekly(now)
 
-    assert [rounds.begin_due(now + WEEK) for _ in range(3)] == [1, 0, 0]
+    assert [schedules.begin_due(now + WEEK) for _ in range(3)] == [1, 0, 0]
     assert Drill.objects.count() == 1
 
 
@@ -54,7 +54,7 @@ def test_two_ticks_at_the_same_moment_begin_one(now):
     mark(CANARY, now=now)
     weekly(now)
 
-    begun = at_once(*[lambda: rounds.begin_due(now + WEEK)] * 3)
+    begun = at_once(*[lambda: schedules.begin_due(now + WEEK)] * 3)
 
     assert sorted(begun) == [0, 0, 1]
     assert Drill.objects.count() == 1
@@ -66,7 +66,7 @@ def test_several_begin_each(now):
     weekly(now)
     weekly(now, "feature:search")
 
-    assert rounds.begin_due(now + WEEK) == 2
+    assert schedules.begin_due(now + WEEK) == 2
 
 
 def test_long_pause_is_followed_by_one_and_not_by_many(now):
@@ -74,7 +74,7 @@ def test_long_pause_is_followed_by_one_and_not_by_many(now):
     weekly(now)
     later = now + 10 * WEEK
 
-    assert [rounds.begin_due(later), rounds.begin_due(later)] == [1, 0]
+    assert [schedules.begin_due(later), schedules.begin_due(later)] == [1, 0]
     assert DrillSchedule.objects.get().next_at == later + WEEK
 
 
@@ -82,17 +82,17 @@ def test_what_began_late_moves_none_of_those_that_follow(now):
     mark(CANARY, now=now)
     weekly(now)
 
-    assert rounds.begin_due(now + WEEK + timedelta(hours=9)) == 1
+    assert schedules.begin_due(now + WEEK + timedelta(hours=9)) == 1
 
     assert DrillSchedule.objects.get().next_at == now + 2 * WEEK
 
 
 def test_what_had_to_be_tried_again_moves_none_of_those_that_follow(now):
     weekly(now)
-    assert rounds.begin_due(now + WEEK) == 0
+    assert schedules.begin_due(now + WEEK) == 0
     mark(CANARY, now=now)
 
-    assert rounds.begin_due(now + WEEK + DAY) == 1
+    assert schedules.begin_due(now + WEEK + DAY) == 1
 
     assert DrillSchedule.objects.get().next_at == now + 2 * WEEK
 
@@ -100,7 +100,7 @@ def test_what_had_to_be_tried_again_moves_none_of_those_that_follow(now):
 def test_trying_again_takes_no_longer_than_the_next_round(now):
     weekly(now, every="1d")
 
-    assert rounds.begin_due(now + DAY + timedelta(hours=9)) == 0
+    assert schedules.begin_due(now + DAY + timedelta(hours=9)) == 0
 
     assert DrillSchedule.objects.get().next_at == now + 2 * DAY
 
@@ -112,7 +112,7 @@ def test_one_that_can_not_begin_says_why_and_is_tried_again_the_next_day(now):
         scope="segment", key="finance", reason=REASON, expires_in="24h", actor=SHELL, now=now
     )
 
-    assert rounds.begin_due(now + WEEK) == 0
+    assert schedules.begin_due(now + WEEK) == 0
 
     assert len(missed()) == 1
     assert "engaged" in missed()[0]
@@ -123,7 +123,7 @@ def test_one_that_can_not_begin_says_why_and_is_tried_again_the_next_day(now):
 def test_without_marks_it_says_how_to_mark(now):
     weekly(now)
 
-    rounds.begin_due(now + WEEK)
+    schedules.begin_due(now + WEEK)
 
     assert "drills/instances/" in missed()[0]
 
@@ -133,7 +133,7 @@ def test_one_that_is_under_way_by_hand_is_left_alone(now):
     weekly(now)
     begin(now=now)
 
-    rounds.begin_due(now + WEEK)
+    schedules.begin_due(now + WEEK)
 
     assert "under way" in missed()[0]
     assert Drill.objects.count() == 1
@@ -165,7 +165,7 @@ def test_removed_one_comes_round_no_more(now):
 
     services.unschedule(scope="segment", key="finance", actor=SHELL, now=now)
 
-    assert rounds.begin_due(now + WEEK) == 0
+    assert schedules.begin_due(now + WEEK) == 0
     assert actions()[-2:] == ["drill.scheduled", "drill.unscheduled"]
     with pytest.raises(NotFound):
         services.unschedule(scope="segment", key="finance", actor=SHELL, now=now)

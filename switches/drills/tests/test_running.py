@@ -11,7 +11,6 @@ from controlplane.core.jobs import control
 from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.outbox import rendering
 from switches import publication, services
-from switches.drills import live
 from switches.drills import services as drills
 from switches.drills.job import APPLIED_WITHIN
 from switches.drills.tests.given import (
@@ -27,6 +26,7 @@ from switches.drills.tests.given import (
     turn,
     version,
 )
+from switches.episodes import live_drills
 from switches.models import Drill, DrillMark, Episode, Switch
 from switches.tests.screens import REASON
 
@@ -118,7 +118,7 @@ class TestPassing:
 
         drill.refresh_from_db()
         assert drill.measured["engage"]["instances"] == 0
-        assert "No marked instance is left" in live.why_not(drill)
+        assert "No marked instance is left" in live_drills.failure_reason(drill)
 
     def test_who_joins_a_marked_service_is_stopped_and_measured(self, now):
         mark("core/*", now=now)
@@ -203,9 +203,9 @@ class TestFailing:
             1,
             2,
         )
-        assert "core/canary-2" in live.why_not(drill)
+        assert "core/canary-2" in live_drills.failure_reason(drill)
         assert drill.released_version is not None
-        assert not live.in_force().exists()
+        assert not live_drills.drills_in_force().exists()
         assert finance().last_proven_at is None
         assert actions()[-2:] == ["drill.released", "drill.failed"]
 
@@ -215,11 +215,11 @@ class TestFailing:
         there(CANARY, now=now + timedelta(seconds=59))
 
         turn(drill.engaged_at + timedelta(seconds=59))
-        assert live.in_force().exists()
+        assert live_drills.drills_in_force().exists()
 
         there(CANARY, now=now + timedelta(seconds=60))
         turn(drill.engaged_at + timedelta(seconds=60))
-        assert not live.in_force().exists()
+        assert not live_drills.drills_in_force().exists()
 
     def test_release_that_nobody_hears_fails_too(self, drill, now):
         turn(now)
@@ -241,7 +241,7 @@ class TestFailing:
         ended = run(begin(now=now), now=now)
 
         assert ended.passed is False
-        assert "No marked instance" in live.why_not(ended)
+        assert "No marked instance" in live_drills.failure_reason(ended)
         assert version() == before
         assert ended.engaged_at is None
 
@@ -267,7 +267,7 @@ class TestFailing:
 
         drill.refresh_from_db()
         assert drill.passed is False
-        assert "No marked instance is left" in live.why_not(drill)
+        assert "No marked instance is left" in live_drills.failure_reason(drill)
 
     def test_late_worker_does_not_take_an_ended_one_for_proof(self, drill, now):
         turn(now)
@@ -277,7 +277,7 @@ class TestFailing:
         ended = run(drill, CANARY, now=late)
 
         assert ended.passed is False
-        assert "too late" in live.why_not(ended)
+        assert "too late" in live_drills.failure_reason(ended)
 
     def test_earlier_failure_leaves_what_was_proven_before(self, drill, now):
         run(drill, CANARY, now=now)
@@ -315,7 +315,7 @@ class TestEngageWins:
         with transaction.atomic():
             head = publication.lock()
             switch = Switch.objects.select_for_update().get(pk="segment:finance")
-            ended = live.supersede(switch, "Engaged for real meanwhile.", now)
+            ended = live_drills.supersede(switch, "Engaged for real meanwhile.", now)
             publication.publish(head, switch, now)
             return ended
 
@@ -325,11 +325,11 @@ class TestEngageWins:
 
         self.supersede(now + SECOND)
 
-        assert not live.in_force().exists()
+        assert not live_drills.drills_in_force().exists()
         assert version() == before + 1
         ended = run(drill, CANARY, now=now + 2 * SECOND)
         assert ended.passed is False
-        assert live.why_not(ended) == "Engaged for real meanwhile."
+        assert live_drills.failure_reason(ended) == "Engaged for real meanwhile."
         assert version() == before + 1
         assert actions()[-2:] == ["drill.engaged", "drill.failed"]
 
@@ -360,7 +360,7 @@ class TestEngageWins:
         switch = Switch.objects.create(id="segment:x", scope="segment", key="x", registered_at=now)
 
         with django_assert_num_queries(1):
-            assert live.supersede(switch, "why", now) is None
+            assert live_drills.supersede(switch, "why", now) is None
 
     def test_switch_that_is_stopped_when_it_would_engage_is_left_alone(self, drill, now):
         Episode.objects.create(
@@ -379,7 +379,7 @@ class TestEngageWins:
         ended = run(drill, CANARY, now=now)
 
         assert ended.engaged_at is None
-        assert "engaged" in live.why_not(ended)
+        assert "engaged" in live_drills.failure_reason(ended)
 
 
 class TestCancelling:
@@ -390,7 +390,7 @@ class TestCancelling:
         drills.cancel(drill_id=drill.pk, reason="customers on it", actor=SHELL, now=now + SECOND)
 
         drill.refresh_from_db()
-        assert not live.in_force().exists()
+        assert not live_drills.drills_in_force().exists()
         assert version() == before + 1 == drill.released_version
         assert (drill.live, drill.passed) == (False, None)
         assert Job.objects.get(pk=drill.pk).state == Job.State.CANCELLED
@@ -432,7 +432,7 @@ def test_engaging_for_real_through_the_service_ends_the_drill(now, drill):
         scope="segment", key="finance", reason=REASON, expires_in="24h", actor=SHELL, now=now
     )
 
-    assert not live.in_force().exists()
+    assert not live_drills.drills_in_force().exists()
 
 
 def test_clock_that_was_set_back_ends_it_and_does_not_wait_for_the_time_to_come_again(drill, now):
@@ -442,4 +442,4 @@ def test_clock_that_was_set_back_ends_it_and_does_not_wait_for_the_time_to_come_
 
     turn(now - timedelta(hours=1))
 
-    assert not live.in_force().exists()
+    assert not live_drills.drills_in_force().exists()

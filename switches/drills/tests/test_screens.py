@@ -7,7 +7,7 @@ from django.template.loader import render_to_string
 
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
-from switches.drills import screen, services
+from switches.drills import presentation, services
 from switches.drills.tests.given import CANARY, SHELL, WHY, begin, mark, run, there, turn
 from switches.models import Drill, DrillMark, DrillSchedule, Switch
 from switches.tests.screens import DIALOG, PART, Tags, browser_as, page, text
@@ -176,7 +176,7 @@ class TestPartOfASwitch:
     def part(self, switch, now, role="operator"):
         context = {"switch": switch, "now": now, "user": person(role, f"x-{role}"), "episode": None}
         return render_to_string(
-            "switches/_drill.html", {**context, **screen.of_switch(switch, now)}
+            "switches/_drill.html", {**context, **presentation.switch_context(switch, now)}
         )
 
     def test_never_rehearsed_warns(self, moment):

@@ -1,4 +1,4 @@
-"""`manage.py epoch`: after a backup was restored, the server's shell begins a new epoch."""
+"""`manage.py epoch`: begin a new epoch after a backup was restored."""
 
 from argparse import ArgumentParser
 from typing import Any

@@ -22,10 +22,10 @@ from switches.models import Episode, Ramp, State, Switch
 from switches.ramps import actions, descriptions, live_ramps
 from switches.ramps.resources import live_of
 from switches.resources import switch_resource
-from switches.rules import glass, guard
+from switches.rules import break_glass, guard
 from switches.rules.errors import SafetyRefused
 from switches.scopes import GLOBAL, GLOBAL_ID, SCOPES, keyed_scopes
-from switches.services.register import find, identify
+from switches.services.registration import find_switch, identify
 from switches.services.release import MODES
 
 STRAGGLERS_NAMED = 5
@@ -110,7 +110,7 @@ class Command(ShellCommand):
         self.tell_of_the_rest(done, options)
 
     def release(self, scope: str, key: str, options: dict[str, Any]) -> None:
-        """Nobody else has to approve it here, but where somebody should have, a review is left."""
+        """Release without an approval; where one was required, a review is left."""
         with transaction.atomic(), _naming_the_option():
             done = services.release(
                 scope=scope,
@@ -130,7 +130,7 @@ class Command(ShellCommand):
             self.line(f"  to stop it again: {_abort_of(scope, key)}")
 
     def abort(self, scope: str, key: str, options: dict[str, Any]) -> None:
-        """End the live ramp: nothing flows any more, the switch is engaged again."""
+        """Abort the live ramp; the switch is engaged again."""
         ramp = live_ramps.of_switch(identify(scope, key))
         if ramp is None:
             raise CommandError(f"{scope}:{key} has no ramp under way.")
@@ -139,7 +139,7 @@ class Command(ShellCommand):
 
     def name_unknown_rules(self, options: dict[str, Any]) -> None:
         """Warn about unknown rules in --break-glass: a typo must not fail a kill."""
-        known = {rule.name for rule in guard.rules()} | {glass.TWO_PERSON}
+        known = {rule.name for rule in guard.list_rules()} | {break_glass.TWO_PERSON}
         for name in options["break_glass"] or ():
             if name not in known:
                 self.stderr.write(
@@ -165,7 +165,7 @@ class Command(ShellCommand):
         self.tell_of_the_rest(done, options)
 
     def tell_of_the_rest(self, done: services.Engagement, options: dict[str, Any]) -> None:
-        """What was asked for and is not so, or not yet."""
+        """Print what was asked for and is not in effect, or not yet."""
         if options["json"]:
             return
         if done.notice:
@@ -174,7 +174,7 @@ class Command(ShellCommand):
             self.line(f"  permanent waits for somebody to approve it: request {done.approval.pk}")
 
     def status(self, scope: str, key: str, options: dict[str, Any]) -> None:
-        switch = find(scope, key) or Switch(id=identify(scope, key), scope=scope, key=key)
+        switch = find_switch(scope, key) or Switch(id=identify(scope, key), scope=scope, key=key)
         effect = effect_of(switch, db_now())
         ramp = live_ramps.of_switch(switch.pk)
         if options["json"]:
@@ -221,7 +221,7 @@ def _break_glass(options: dict[str, Any]) -> dict[str, Any] | None:
 
 @contextmanager
 def _naming_the_option() -> Iterator[None]:
-    """Where a rule is in the way, say how to go on from here."""
+    """Add the options that override a refusing rule to the error."""
     try:
         yield
     except SafetyRefused as refused:
@@ -243,7 +243,7 @@ def _which(options: dict[str, Any], *, required: bool = True) -> tuple[str, str]
 
 
 def _progress(effect: Effect) -> Iterator[str]:
-    """How far the last change has got, by what instances say."""
+    """Yield lines about the effect of the last change, by reports of instances."""
     yield f"version {effect.version} is committed{_applied(effect)}"
     if effect.silent_total:
         yield f"{effect.silent_total} fell silent within the last 5 minutes before saying so"
@@ -275,7 +275,7 @@ def _applied(effect: Effect) -> str:
 
 
 def _ramping(ramp: Ramp) -> str:
-    """`ramp 12 running: step 1 of 3, 5 %, until 02:15:00 UTC`, and why it does not go on."""
+    """Describe a live ramp: `ramp 12 running: step 1 of 3, 5 %, until 02:15:00 UTC`."""
     job, steps = ramp.job, len(ramp.plan)
     share = descriptions.percent(ramp.plan[job.step_index]["percent"])
     step = job.steps.filter(index=job.step_index, state=JobStep.State.RUNNING).first()
@@ -286,7 +286,7 @@ def _ramping(ramp: Ramp) -> str:
 
 
 def _steps(ramp: Ramp) -> Iterator[str]:
-    """Each step of its plan: its share, how long it lasts, and its gates."""
+    """Yield a line for each step of the plan: share, dwell and gates."""
     for number, step in enumerate(ramp.plan, 1):
         gates = "; ".join(map(descriptions.gate, step["gates"])) or "no gates"
         share = descriptions.percent(step["percent"])

@@ -28,7 +28,7 @@ from controlplane.core import durations
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.canonical import timestamp
 from controlplane.core.page_registry import REPORT_SECTIONS, ReportRow, ReportSection
-from switches import forgotten as neglect
+from switches import neglected_episodes
 from switches.models import Episode, State
 from switches.ramps import descriptions
 from switches.report.counted_rows import first_rows
@@ -107,7 +107,7 @@ def vague(_start: datetime, end: datetime, now: datetime) -> ReportSection:
 def forgotten(_start: datetime, end: datetime, now: datetime) -> ReportSection:
     """What stands and shows no sign that somebody still thinks of it, the clearest case first."""
     often = _extends_of_open(still(end, now))
-    signs = neglect.signs(now)
+    signs = neglected_episodes.neglect_signs(now)
     shows_any = functools.reduce(operator.or_, signs.values())
     points = sum(
         (
@@ -116,7 +116,7 @@ def forgotten(_start: datetime, end: datetime, now: datetime) -> ReportSection:
         ),
         start=Value(0, output_field=IntegerField()),
     )
-    found = still(end, now).annotate(looked_at=neglect.LOOKED_AT).filter(shows_any)
+    found = still(end, now).annotate(looked_at=neglected_episodes.LAST_TOUCHED).filter(shows_any)
     episodes, counts = first_rows(
         found.annotate(signs=points).order_by("-signs", "engaged_at", "pk")
     )
@@ -216,7 +216,7 @@ def permanent(_start: datetime, end: datetime, now: datetime) -> ReportSection:
     found = standing(end, now).filter(permanent=True)
     rows, counts = first_rows(
         found.order_by(F("reconfirm_due_at").asc(nulls_first=True), "engaged_at"),
-        late=neglect.unconfirmed(now),
+        late=neglected_episodes.unconfirmed(now),
     )
     total, late = counts["total"], counts["late"]
     return ReportSection(
@@ -268,15 +268,15 @@ def _now(episode: Episode) -> str:
 def _why(episode: Any, often: Mapping[str, int], now: datetime) -> list[str]:
     why = []
     if episode.overdue_at is not None and episode.acknowledged_at is None:
-        why.append(neglect.OVERDUE)
+        why.append(neglected_episodes.OVERDUE)
     unconfirmed = episode.reconfirm_due_at and episode.reconfirm_due_at <= now
     if episode.permanent and unconfirmed and not episode.allow_percent:
-        why.append(neglect.UNCONFIRMED)
+        why.append(neglected_episodes.UNCONFIRMED)
     if extends := often.get(episode.switch_id):
         why.append(f"extended {extends} times")
-    if not episode.permanent and now - episode.looked_at >= neglect.UNTOUCHED:
+    if not episode.permanent and now - episode.looked_at >= neglected_episodes.UNTOUCHED:
         alone = durations.readable(now - episode.looked_at)
-        why.append(f"{neglect.LEFT_ALONE} for {alone}")
+        why.append(f"{neglected_episodes.LEFT_ALONE} for {alone}")
     return why
 
 

@@ -15,7 +15,7 @@ from controlplane.core.outbox.models import OutboxMessage
 from switches.models import Episode, Publication
 from switches.rules.errors import SafetyRefused
 from switches.rules.tests.given import WHY, glass, in_force
-from switches.services.engage import stop
+from switches.services.engage import engage_authorized
 
 pytestmark = pytest.mark.django_db
 
@@ -88,7 +88,7 @@ def test_trip_is_refused_like_everybody(operator):
     operator.engage("segment:a")
 
     with pytest.raises(SafetyRefused) as refused:
-        stop(
+        engage_authorized(
             scope="segment",
             key="b",
             reason="p95 above 8 s since 02:10",

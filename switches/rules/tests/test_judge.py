@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from switches.rules import judge
-from switches.rules.judge import SafetyRule
+from switches.rules import evaluation
+from switches.rules.evaluation import SafetyRule
 
 SWITCHES = ("global:all", "segment:a", "segment:b", "segment:ab", "feature:a", "experiment:b")
 PATTERNS = (
@@ -27,7 +27,7 @@ rules = st.builds(
         name, kind, tuple(switches), n if kind == "at_most" else None
     ),
     st.sampled_from(["x", "y", "결제"]),
-    st.sampled_from(judge.KINDS),
+    st.sampled_from(evaluation.KINDS),
     st.lists(st.sampled_from(PATTERNS), min_size=1, max_size=3),
     st.integers(1, 4),
 )
@@ -56,9 +56,15 @@ def badness(rule, engaged):
 @given(st.lists(rules, max_size=4), st.sampled_from(SWITCHES), states)
 def test_change_is_refused_if_and_only_if_it_makes_a_rule_worse(all_rules, switch, engaged):
     if switch in engaged:
-        refused, after = judge.refusals_to_release(all_rules, switch, engaged), engaged - {switch}
+        refused, after = (
+            evaluation.refusals_to_release(all_rules, switch, engaged),
+            engaged - {switch},
+        )
     else:
-        refused, after = judge.refusals_to_engage(all_rules, switch, engaged), engaged | {switch}
+        refused, after = (
+            evaluation.refusals_to_engage(all_rules, switch, engaged),
+            engaged | {switch},
+        )
 
     worse = [rule.name for rule in all_rules if badness(rule, after) > badness(rule, engaged)]
     assert [refusal.rule for refusal in refused] == worse
@@ -66,7 +72,7 @@ def test_change_is_refused_if_and_only_if_it_makes_a_rule_worse(all_rules, switc
 
 @given(rules, st.sampled_from(SWITCHES), states)
 def test_what_would_pass_passes(rule, switch, engaged):
-    refused = judge.refusals_to_engage([rule], switch, engaged)
+    refused = evaluation.refusals_to_engage([rule], switch, engaged)
 
     for refusal in refused:
         first = refusal.would_pass.split(" first")[0]
@@ -74,38 +80,38 @@ def test_what_would_pass_passes(rule, switch, engaged):
         count = re.match(r"Release (\d+) of", first)
         released = set(named[: int(count[1])] if count else named)
         assert released <= engaged
-        assert not judge.refusals_to_engage([rule], switch, engaged - released)
+        assert not evaluation.refusals_to_engage([rule], switch, engaged - released)
 
 
 @given(rules, states)
 def test_violation_and_limit_follow_from_counting(rule, engaged):
-    assert bool(judge.violation(rule, engaged)) == (badness(rule, engaged) > 0)
+    assert bool(evaluation.describe_violation(rule, engaged)) == (badness(rule, engaged) > 0)
     outside = [switch for switch in SWITCHES if switch not in engaged and in_group(rule, switch)]
-    if rule.most is not None and judge.is_at_its_limit(rule, engaged):
-        assert all(judge.refusals_to_engage([rule], switch, engaged) for switch in outside)
+    if rule.most is not None and evaluation.is_at_limit(rule, engaged):
+        assert all(evaluation.refusals_to_engage([rule], switch, engaged) for switch in outside)
 
 
 @given(st.text("ab*:", min_size=1, max_size=8), st.text("ab:", max_size=10))
 def test_pattern_matches_as_the_standard_library_has_it(pattern, switch):
-    assert judge.matches(pattern, switch) == fnmatch.fnmatchcase(switch, pattern)
+    assert evaluation.matches(pattern, switch) == fnmatch.fnmatchcase(switch, pattern)
 
 
 def test_pattern_of_many_stars_is_quick():
-    assert not judge.matches("segment:" + "*a" * 60, "segment:" + "a" * 59 + "b" * 61)
+    assert not evaluation.matches("segment:" + "*a" * 60, "segment:" + "a" * 59 + "b" * 61)
 
 
 @pytest.mark.parametrize("pattern", ["global:*", "*:*", "g*", "*all", "global:a*", "global:al"])
 def test_global_switch_is_not_meant_by_a_pattern(pattern):
     rule = SafetyRule("x", "exclusive", (pattern, "segment:a"))
 
-    assert not judge.refusals_to_engage([rule], "global:all", {"segment:a"})
+    assert not evaluation.refusals_to_engage([rule], "global:all", {"segment:a"})
 
 
 @pytest.mark.parametrize("pattern", ["global:all", "*"])
 def test_global_switch_is_meant_by_its_id_and_by_everything(pattern):
     rule = SafetyRule("x", "exclusive", (pattern, "segment:a"))
 
-    assert judge.refusals_to_engage([rule], "global:all", {"segment:a"})
+    assert evaluation.refusals_to_engage([rule], "global:all", {"segment:a"})
 
 
 @pytest.mark.parametrize(
@@ -130,7 +136,7 @@ def test_global_switch_is_meant_by_its_id_and_by_everything(pattern):
     ],
 )
 def test_patterns_that_may_stand_in_a_rule(text, good):
-    assert judge.is_pattern(text) is good
+    assert evaluation.is_pattern(text) is good
 
 
 @pytest.mark.parametrize(
@@ -148,14 +154,14 @@ def test_patterns_that_may_stand_in_a_rule(text, good):
 def test_policies_that_a_rule_holds(kind, policy, held):
     rule = SafetyRule("x", kind, ("feature:*",), 1 if kind == "at_most" else None)
 
-    assert bool(judge.holding([rule], "feature:a", policy)) is held
-    assert judge.holding([rule], "segment:a", policy) is None
+    assert bool(evaluation.forbidding_rule([rule], "feature:a", policy)) is held
+    assert evaluation.forbidding_rule([rule], "segment:a", policy) is None
 
 
 def test_refusal_names_what_is_engaged_and_how_many_have_to_go():
     rule = SafetyRule("two at most", "at_most", ("segment:*",), 2)
 
-    (refusal,) = judge.refusals_to_engage(
+    (refusal,) = evaluation.refusals_to_engage(
         [rule], "segment:d", {"segment:a", "segment:b", "segment:c", "feature:x"}
     )
 
@@ -170,6 +176,6 @@ def test_refusal_names_what_is_engaged_and_how_many_have_to_go():
 def test_the_last_one_says_what_to_engage_first():
     rule = SafetyRule("one way", "at_least_one", ("feature:a", "feature:b"))
 
-    (refusal,) = judge.refusals_to_release([rule], "feature:a", {"feature:a"})
+    (refusal,) = evaluation.refusals_to_release([rule], "feature:a", {"feature:a"})
 
     assert refusal.would_pass == "Engage feature:b first; then feature:a can be released."

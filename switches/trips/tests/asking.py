@@ -7,7 +7,7 @@ from controlplane.accounts.models.people import User
 from controlplane.core.actors import Actor
 from controlplane.core.http.tests.callers import person
 from switches import services as switches
-from switches.trips import services, settle
+from switches.trips import resolution, services
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 FLAG = "feature:checkout"
@@ -19,7 +19,7 @@ def after(**elapsed: float) -> datetime:
     return NOON + timedelta(**elapsed)
 
 
-def ask(now: datetime = NOON, **fields: Any) -> services.Asked:
+def ask(now: datetime = NOON, **fields: Any) -> services.TripResult:
     """A monitor's wish to stop the checkout."""
     wish = {
         "switch": FLAG,
@@ -35,7 +35,7 @@ def ask(now: datetime = NOON, **fields: Any) -> services.Asked:
 
 
 def resolve(now: datetime, switch: str = FLAG, fingerprint: str = "p95-high") -> str:
-    return settle.resolve(switch=switch, fingerprint=fingerprint, actor=MONITOR, now=now)
+    return resolution.resolve(switch=switch, fingerprint=fingerprint, actor=MONITOR, now=now)
 
 
 def kim() -> User:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.core import canonical, reasons
-from switches.trips import alertmanager, words
+from switches.trips import alertmanager, texts
 
 
 def alert(**more):
@@ -28,7 +28,7 @@ def read(*alerts, **payload):
 
 
 def message(*alerts, **payload):
-    return alertmanager.read({"version": "4", "alerts": list(alerts), **payload})
+    return alertmanager.read_message({"version": "4", "alerts": list(alerts), **payload})
 
 
 def test_alert_becomes_a_wish():
@@ -78,13 +78,13 @@ def test_without_a_fingerprint_the_labels_are_one():
 @pytest.mark.parametrize("alerts", [None, {}, "x", [1], [[]]])
 def test_what_is_no_list_of_alerts_is_told(alerts):
     with pytest.raises(ValueError, match="list of alerts"):
-        alertmanager.read({"alerts": alerts})
+        alertmanager.read_message({"alerts": alerts})
 
 
 def test_huge_annotations_are_shortened_until_they_fit():
     (found,) = read(alert(annotations={f"a{n}": "é" * 9000 for n in range(20)}))
 
-    assert words.size(found.evidence) <= canonical.MAX_EVIDENCE_BYTES
+    assert texts.evidence_bytes(found.evidence) <= canonical.MAX_EVIDENCE_BYTES
     assert found.evidence["shortened"] is True
     assert found.evidence["labels"]["alertname"] == "ProviderDown"
 
@@ -132,19 +132,22 @@ JSON = st.recursive(
 
 @given(st.dictionaries(st.text(), JSON, max_size=5))
 def test_evidence_that_fits_is_kept_as_it_is(evidence):
-    assert words.fitting(evidence) == json.loads(json.dumps(evidence))
+    assert texts.fit_evidence(evidence) == json.loads(json.dumps(evidence))
 
 
 @given(st.dictionaries(st.text(max_size=3000), st.text(max_size=3000), min_size=1, max_size=60))
 def test_evidence_always_fits(evidence):
     grown = {name * 20: text * 20 for name, text in evidence.items()}
 
-    assert words.size(words.fitting(grown)) <= canonical.MAX_EVIDENCE_BYTES
+    assert texts.evidence_bytes(texts.fit_evidence(grown)) <= canonical.MAX_EVIDENCE_BYTES
 
 
 @given(st.text(max_size=3000), st.text(min_size=1, max_size=120), st.text(min_size=1, max_size=200))
 def test_every_reason_ends_up_one_that_may_stand(said, source, fingerprint):
-    assert reasons.problems_with(words.reason(said, source=source, fingerprint=fingerprint)) == []
+    assert (
+        reasons.problems_with(texts.complete_reason(said, source=source, fingerprint=fingerprint))
+        == []
+    )
 
 
 @given(JSON, JSON, JSON)
@@ -160,10 +163,10 @@ def test_any_labels_and_annotations_can_be_read(labels, annotations, fingerprint
     [("1h", 1440, "1h"), ("30d", 1440, "24h"), ("90m", 60, "1h"), ("45s", 1, "45s")],
 )
 def test_expiry_is_capped_by_the_policy(asked, longest, given):
-    assert words.expiry(asked, longest) == given
+    assert texts.cap_expiry(asked, longest) == given
 
 
 @pytest.mark.parametrize("asked", ["permanent", " Permanent ", "soon", "", "1.5h", "-1h", "0s"])
 def test_what_is_no_duration_is_refused(asked):
     with pytest.raises(ValueError, match=r"duration|whole number"):
-        words.expiry(asked, 60)
+        texts.cap_expiry(asked, 60)

@@ -8,7 +8,7 @@ from controlplane.core.escalation.models import Escalation
 from controlplane.core.outbox.models import OutboxMessage
 from switches import services as switches
 from switches.models import Episode, Trip, TripPolicy
-from switches.trips import asking, settle, telling
+from switches.trips import escalations, notifications, resolution
 from switches.trips.tests.asking import FLAG, NOON, after, ask, engage, kim, release, resolve
 
 pytestmark = pytest.mark.django_db
@@ -25,7 +25,7 @@ def questions(**more):
 
 
 def dismiss(asked, now):
-    settle.dismiss(trip_id=asked.trip.pk, reason="load test", actor=kim().as_actor(), now=now)
+    resolution.dismiss(trip_id=asked.trip.pk, reason="load test", actor=kim().as_actor(), now=now)
 
 
 def messages(event):
@@ -56,9 +56,9 @@ def test_another_alert_about_the_same_joins_what_is_asked():
     second = ask(after(minutes=5), **LEAK, fingerprint="b")
 
     question = questions().get()
-    assert asking.members(question) == [first.trip.pk, second.trip.pk]
+    assert escalations.member_trips(question) == [first.trip.pk, second.trip.pk]
     assert "segment:finance (fingerprint b)" in question.facts["why"]
-    assert "fingerprint b" in settle.waiting()[0].why
+    assert "fingerprint b" in resolution.list_waiting()[0].why
     assert "People are being asked" in ask(after(minutes=6), **LEAK, fingerprint="b").why
     dismiss(first, after(minutes=7))
     assert "fingerprint b" in Trip.objects.get(pk=first.trip.pk).why
@@ -75,8 +75,8 @@ def test_machines_short_trip_settles_nothing():
 
     assert ask(after(minutes=1), switch="segment:finance", fingerprint="slow").tripped
 
-    assert len(settle.waiting()) == 1
-    assert settle.settle_engaged(after(minutes=5)) == 0
+    assert len(resolution.list_waiting()) == 1
+    assert resolution.close_engaged(after(minutes=5)) == 0
 
 
 def test_leak_that_comes_while_a_machine_stopped_it_is_asked_about():
@@ -85,28 +85,28 @@ def test_leak_that_comes_while_a_machine_stopped_it_is_asked_about():
     asked = ask(after(minutes=1), **LEAK, fingerprint="leak")
 
     assert asked.trip.outcome == "person"
-    assert len(settle.waiting()) == 1
+    assert len(resolution.list_waiting()) == 1
 
 
 def test_leak_that_comes_while_a_person_stopped_it_is_not():
     engage(NOON, "segment:finance")
 
     assert ask(after(minutes=1), **LEAK).trip.outcome == "engaged"
-    assert settle.waiting() == []
+    assert resolution.list_waiting() == []
 
 
 def test_engaging_that_was_undone_or_expired_settles_nothing():
     ask(**LEAK)
     engage(after(minutes=1), "segment:finance")
-    assert settle.settle_engaged(after(minutes=1, seconds=5)) == 0
+    assert resolution.close_engaged(after(minutes=1, seconds=5)) == 0
 
     switches.undo(
         scope="segment", key="finance", actor=kim().as_actor(), now=after(minutes=1, seconds=9)
     )
-    assert settle.settle_engaged(after(minutes=5)) == 0
-    assert len(settle.waiting()) == 1
+    assert resolution.close_engaged(after(minutes=5)) == 0
+    assert len(resolution.list_waiting()) == 1
     Episode.objects.update(ended_how="expired")
-    assert settle.settle_engaged(after(minutes=5)) == 0
+    assert resolution.close_engaged(after(minutes=5)) == 0
 
 
 def test_engaging_that_was_released_settles_it():
@@ -114,7 +114,7 @@ def test_engaging_that_was_released_settles_it():
     engage(after(minutes=1))
     release(after(minutes=1, seconds=10))
 
-    assert settle.settle_engaged(after(minutes=1, seconds=12)) == 1
+    assert resolution.close_engaged(after(minutes=1, seconds=12)) == 1
 
 
 def test_with_the_budget_spent_every_refused_switch_is_in_the_question():
@@ -130,7 +130,7 @@ def test_with_the_budget_spent_every_refused_switch_is_in_the_question():
         "feature:g0",
         ["feature:g1", "feature:g2", "feature:g3"],
     )
-    assert all(name in settle.waiting()[0].why for name in switches_named)
+    assert all(name in resolution.list_waiting()[0].why for name in switches_named)
 
 
 def test_question_of_several_ends_with_the_last_of_them():
@@ -142,22 +142,22 @@ def test_question_of_several_ends_with_the_last_of_them():
     resolve(after(minutes=5), switch="feature:b")
     assert questions().count() == 1
     engage(after(minutes=5), "feature:b")
-    assert settle.settle_engaged(after(minutes=9)) == 0
+    assert resolution.close_engaged(after(minutes=9)) == 0
     resolve(after(minutes=10), switch="feature:c")
     assert questions().count() == 0
 
 
 def test_one_program_can_ask_people_only_so_much(monkeypatch):
-    monkeypatch.setattr(asking, "MAX_PER_PROGRAM", 6)
+    monkeypatch.setattr(escalations, "MAX_PER_PROGRAM", 6)
     TripPolicy.objects.filter(trigger="data-leak").update(sources=["*"], position=0)
     TripPolicy.objects.exclude(trigger="data-leak").delete()
 
     for number in range(14):
         asked = ask(after(seconds=number), source=f"s{number % 8}", switch=f"feature:f{number}")
 
-    assert questions().count() == asking.MAX_PER_PROGRAM + 1
+    assert questions().count() == escalations.MAX_PER_PROGRAM + 1
     rest = questions(facts__once="many:token:monitor").get()
-    assert len(asking.members(rest)) == 8
+    assert len(escalations.member_trips(rest)) == 8
     assert asked.trip.outcome == "person"
     again = ask(after(minutes=2), source="s5", switch="feature:f13")
     assert "People are being asked" in again.why
@@ -166,10 +166,10 @@ def test_one_program_can_ask_people_only_so_much(monkeypatch):
 
 
 def test_one_source_can_ask_people_only_so_much():
-    for number in range(asking.MAX_PER_SOURCE + 3):
+    for number in range(escalations.MAX_PER_SOURCE + 3):
         ask(after(seconds=number), source="leak-detector", switch=f"feature:f{number}")
 
-    assert questions().count() == asking.MAX_PER_SOURCE + 1
+    assert questions().count() == escalations.MAX_PER_SOURCE + 1
 
 
 def test_all_that_wait_are_seen_however_many():
@@ -181,9 +181,9 @@ def test_all_that_wait_are_seen_however_many():
         for number in range(600)
     ]  # fmt: skip
     for row in Trip.objects.bulk_create(rows):
-        telling.escalate(row, {"once": f"x:{row.pk}"}, announced=False, now=NOON)
+        notifications.escalate(row, {"once": f"x:{row.pk}"}, announced=False, now=NOON)
 
-    assert len(settle.waiting()) == 600
+    assert len(resolution.list_waiting()) == 600
 
 
 def test_changing_fingerprints_at_an_engaged_switch_are_told_once_an_hour():
@@ -202,8 +202,8 @@ def test_changing_fingerprints_at_an_engaged_switch_are_told_once_an_hour():
 def test_link_to_the_form_stays_short(reason):
     asked = ask(**LEAK, reason=reason)
 
-    path = telling.engage_path(asked.trip)
+    path = notifications.engage_path(asked.trip)
     assert path.isascii()
-    assert len(path) <= telling.MAX_LINK_BYTES
+    assert len(path) <= notifications.MAX_LINK_BYTES
     assert path.endswith("%E2%80%A6")
     assert FLAG not in path

@@ -6,34 +6,34 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from switches.trips import decide as rules
-from switches.trips.decide import (
+from switches.trips import decision
+from switches.trips.decision import (
     ASKED,
     DUPLICATE,
     ENGAGED,
     REFUSED,
     TRIPPED,
-    Earlier,
-    History,
-    LetFlow,
-    Policy,
-    Standing,
+    EarlierTrip,
+    OpenEpisode,
+    PolicyRow,
+    ReleaseByHand,
+    TripHistory,
     first_policy,
 )
-from switches.trips.defaults import default_policies
+from switches.trips.default_policies import default_policies
 from switches.trips.tests.asking import NOON, after
 
 TABLE = [
-    Policy(row["trigger"], row["sources"], row["scopes"], row["gate"], 10)
+    PolicyRow(row["trigger"], row["sources"], row["scopes"], row["gate"], 10)
     for row in default_policies()
 ]
-AUTOMATIC = Policy("outage", ["*"], ["segment", "feature"], "automatic", 10)
-PERSON = Policy("leak", ["leak*"], ["segment"], "person", 10)
+AUTOMATIC = PolicyRow("outage", ["*"], ["segment", "feature"], "automatic", 10)
+PERSON = PolicyRow("leak", ["leak*"], ["segment"], "person", 10)
 
 
 def decide(policy=AUTOMATIC, switch="segment:finance", now=NOON, **history):
-    return rules.decide(
-        switch=switch, source="monitor", policy=policy, history=History(**history), now=now
+    return decision.decide(
+        switch=switch, source="monitor", policy=policy, history=TripHistory(**history), now=now
     )
 
 
@@ -69,7 +69,7 @@ def test_default_table_is_that_of_the_source_document(source, scope, trigger):
 
 
 def test_first_row_by_position_decides():
-    person, automatic = PERSON, Policy("all", ["*"], ["segment"], "automatic", 5)
+    person, automatic = PERSON, PolicyRow("all", ["*"], ["segment"], "automatic", 5)
 
     assert first_policy([person, automatic], "leak-scan", "segment") == person
     assert first_policy([automatic, person], "leak-scan", "segment") == automatic
@@ -86,7 +86,7 @@ def test_first_row_by_position_decides():
     ],
 )
 def test_signs_between_words_do_not_matter_in_patterns(pattern, source, known):
-    row = Policy("row", [pattern], ["segment"], "person", 1)
+    row = PolicyRow("row", [pattern], ["segment"], "person", 1)
 
     assert (first_policy([row], source, "segment") is not None) is known
 
@@ -110,7 +110,7 @@ def test_gate_for_people_asks_a_person():
 
 
 def test_global_is_never_automatic_whatever_the_table_says():
-    everything = Policy("all", ["*"], ["global"], "automatic", 1000)
+    everything = PolicyRow("all", ["*"], ["global"], "automatic", 1000)
 
     found = decide(policy=everything, switch="global:all")
 
@@ -119,7 +119,7 @@ def test_global_is_never_automatic_whatever_the_table_says():
 
 
 def test_engaged_switch_is_not_engaged_again():
-    found = decide(standing=Standing("user:kim", after(hours=-1), "INC-4411"))
+    found = decide(standing=OpenEpisode("user:kim", after(hours=-1), "INC-4411"))
 
     assert found.outcome == ENGAGED
     assert "user:kim" in found.why
@@ -127,22 +127,24 @@ def test_engaged_switch_is_not_engaged_again():
 
 
 def test_ramping_switch_is_stopped():
-    assert decide(standing=Standing("user:kim", NOON, "INC-4411", ramping=True)).outcome == TRIPPED
+    assert (
+        decide(standing=OpenEpisode("user:kim", NOON, "INC-4411", ramping=True)).outcome == TRIPPED
+    )
 
 
 @pytest.mark.parametrize("firing", [True, False])
 def test_same_alert_while_its_episode_is_open_is_a_repeat(firing):
     found = decide(
-        earlier=Earlier(TRIPPED, after(hours=-1), firing=firing, episode_open=True),
-        standing=Standing("token:ci", after(hours=-1), "p95 high"),
+        earlier=EarlierTrip(TRIPPED, after(hours=-1), firing=firing, episode_open=True),
+        standing=OpenEpisode("token:ci", after(hours=-1), "p95 high"),
     )
 
     assert found.outcome == DUPLICATE
 
 
 def test_same_alert_after_its_episode_expired_waits_until_it_has_resolved():
-    found = decide(earlier=Earlier(TRIPPED, after(hours=-5)))
-    again = decide(earlier=Earlier(TRIPPED, after(hours=-5), firing=False))
+    found = decide(earlier=EarlierTrip(TRIPPED, after(hours=-5)))
+    again = decide(earlier=EarlierTrip(TRIPPED, after(hours=-5), firing=False))
 
     assert found.outcome == DUPLICATE
     assert "not resolved" in found.why
@@ -152,8 +154,8 @@ def test_same_alert_after_its_episode_expired_waits_until_it_has_resolved():
 def test_what_a_person_let_flow_is_not_stopped_by_the_same_alert_before_it_resolved():
     for hours in (0.1, 2, 200):
         found = decide(
-            let_flow=LetFlow("user:kim", after(hours=-hours), resolved=False),
-            earlier=Earlier(TRIPPED, after(hours=-hours - 1)),
+            let_flow=ReleaseByHand("user:kim", after(hours=-hours), resolved=False),
+            earlier=EarlierTrip(TRIPPED, after(hours=-hours - 1)),
         )
 
         assert found.outcome == REFUSED
@@ -164,28 +166,30 @@ def test_what_a_person_let_flow_is_not_stopped_by_the_same_alert_before_it_resol
 @pytest.mark.parametrize(("minutes", "outcome"), [(0, REFUSED), (59, REFUSED), (60, TRIPPED)])
 def test_nor_within_an_hour_although_it_resolved(minutes, outcome):
     found = decide(
-        let_flow=LetFlow("user:kim", after(minutes=-minutes), resolved=True),
-        earlier=Earlier(TRIPPED, after(hours=-3), firing=False),
+        let_flow=ReleaseByHand("user:kim", after(minutes=-minutes), resolved=True),
+        earlier=EarlierTrip(TRIPPED, after(hours=-3), firing=False),
     )
 
     assert found.outcome == outcome
 
 
 def test_a_persons_word_counts_before_another_person_is_asked():
-    found = decide(policy=PERSON, let_flow=LetFlow("user:kim", after(minutes=-5), resolved=False))
+    found = decide(
+        policy=PERSON, let_flow=ReleaseByHand("user:kim", after(minutes=-5), resolved=False)
+    )
 
     assert found.outcome == REFUSED
 
 
 def test_person_is_asked_once_until_the_alert_has_resolved():
-    asked = Earlier(ASKED, after(hours=-5))
+    asked = EarlierTrip(ASKED, after(hours=-5))
 
     assert decide(policy=PERSON, earlier=asked).outcome == DUPLICATE
-    assert decide(policy=PERSON, earlier=Earlier(ASKED, NOON, firing=False)).outcome == ASKED
+    assert decide(policy=PERSON, earlier=EarlierTrip(ASKED, NOON, firing=False)).outcome == ASKED
 
 
 def test_what_was_refused_is_judged_anew_at_each_repeat():
-    assert decide(earlier=Earlier(REFUSED, after(minutes=-5))).outcome == TRIPPED
+    assert decide(earlier=EarlierTrip(REFUSED, after(minutes=-5))).outcome == TRIPPED
 
 
 @pytest.mark.parametrize(
@@ -217,16 +221,16 @@ def test_spent_budget_is_a_persons_decision():
 MOMENTS = st.timedeltas(timedelta(days=-3), timedelta(seconds=0)).map(lambda ago: NOON + ago)
 OUTCOMES = st.sampled_from([TRIPPED, ENGAGED, ASKED, REFUSED])
 HISTORIES = st.builds(
-    History,
-    earlier=st.none() | st.builds(Earlier, OUTCOMES, MOMENTS, st.booleans(), st.booleans()),
+    TripHistory,
+    earlier=st.none() | st.builds(EarlierTrip, OUTCOMES, MOMENTS, st.booleans(), st.booleans()),
     standing=st.none()
-    | st.builds(Standing, st.just("user:kim"), MOMENTS, st.text(), st.booleans()),
-    let_flow=st.none() | st.builds(LetFlow, st.just("user:kim"), MOMENTS, st.booleans()),
+    | st.builds(OpenEpisode, st.just("user:kim"), MOMENTS, st.text(), st.booleans()),
+    let_flow=st.none() | st.builds(ReleaseByHand, st.just("user:kim"), MOMENTS, st.booleans()),
     trips=st.lists(MOMENTS, max_size=5),
     spent=st.integers(0, 20),
 )
 POLICY = st.none() | st.builds(
-    Policy,
+    PolicyRow,
     st.just("any"),
     st.just(["*"]),
     st.just(["global", "segment", "feature", "experiment"]),
@@ -237,7 +241,9 @@ POLICY = st.none() | st.builds(
 
 @given(POLICY, HISTORIES, st.sampled_from(["global:all", "segment:a", "experiment:a"]))
 def test_a_machine_stops_only_what_nothing_speaks_against(policy, history, switch):
-    found = rules.decide(switch=switch, source="monitor", policy=policy, history=history, now=NOON)
+    found = decision.decide(
+        switch=switch, source="monitor", policy=policy, history=history, now=NOON
+    )
 
     assert found.why
     if found.outcome != TRIPPED:
@@ -247,5 +253,5 @@ def test_a_machine_stops_only_what_nothing_speaks_against(policy, history, switc
     assert history.spent < policy.budget_per_hour
     assert history.standing is None or history.standing.ramping
     let_flow = history.let_flow
-    assert let_flow is None or (let_flow.resolved and NOON - let_flow.at >= rules.OVERRIDE_HOLDS)
-    assert sum(NOON - at < timedelta(minutes=30) for at in history.trips) < rules.FLAP_TRIPS
+    assert let_flow is None or (let_flow.resolved and NOON - let_flow.at >= decision.OVERRIDE_HOLDS)
+    assert sum(NOON - at < timedelta(minutes=30) for at in history.trips) < decision.FLAP_TRIPS

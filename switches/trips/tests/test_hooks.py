@@ -8,7 +8,7 @@ from django.db import connection
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.http.tests.callers import with_token
 from switches.models import Episode, Trip
-from switches.trips import alertmanager, hooks
+from switches.trips import alertmanager, webhooks
 
 pytestmark = pytest.mark.django_db
 HOOK = "/hooks/alertmanager"
@@ -147,7 +147,7 @@ def test_alerts_without_the_label_use_up_nothing(machine):
 
 
 def test_what_is_beyond_the_bound_is_kept_and_a_person_is_asked(machine, monkeypatch):
-    monkeypatch.setattr(hooks, "SECONDS", 60)
+    monkeypatch.setattr(webhooks, "MAX_SECONDS", 60)
     monkeypatch.setattr(alertmanager, "MAX_ALERTS", 10)
     alerts = [firing(f"feature:f{number:03}", fingerprint=f"a{number}") for number in range(13)]
 
@@ -165,7 +165,7 @@ def test_what_is_beyond_the_bound_is_kept_and_a_person_is_asked(machine, monkeyp
 
 
 def test_what_does_not_fit_into_the_time_is_kept_and_a_person_is_asked(machine, monkeypatch):
-    monkeypatch.setattr(hooks, "SECONDS", -1)
+    monkeypatch.setattr(webhooks, "MAX_SECONDS", -1)
 
     answer = hook(machine, firing(), firing("feature:b")).json()
 
@@ -178,9 +178,9 @@ def test_what_does_not_fit_into_the_time_is_kept_and_a_person_is_asked(machine, 
 def test_what_did_not_fit_goes_first_when_the_message_comes_again(machine, monkeypatch):
     first, second = firing("feature:a", fingerprint="a"), firing("feature:b", fingerprint="b")
     hook(machine, first)
-    monkeypatch.setattr(hooks, "SECONDS", -1)
+    monkeypatch.setattr(webhooks, "MAX_SECONDS", -1)
     assert hook(machine, first).json()["left_out"] == 0
-    monkeypatch.setattr(hooks, "SECONDS", 60)
+    monkeypatch.setattr(webhooks, "MAX_SECONDS", 60)
 
     hook(machine, first, second)
 

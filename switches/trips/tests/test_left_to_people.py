@@ -8,7 +8,7 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.outbox.models import OutboxMessage
 from switches.models import Episode, Rule, Trip, TripPolicy
-from switches.trips import settle
+from switches.trips import resolution
 from switches.trips.tests.asking import FLAG, NOON, after, ask, engage, kim, release, resolve
 
 pytestmark = pytest.mark.django_db
@@ -95,7 +95,7 @@ def test_what_is_a_persons_decision_calls_people_once_and_waits():
     assert escalation.facts["path"].startswith(
         "/switches/engage/?scope=segment&key=finance&reason="
     )
-    assert [trip.pk for trip in settle.waiting()] == [asked.trip.pk]
+    assert [trip.pk for trip in resolution.list_waiting()] == [asked.trip.pk]
     assert not Episode.objects.exists()
     assert messages("trip.waits").count() == 1
 
@@ -105,25 +105,25 @@ def test_it_waits_until_somebody_engages():
 
     engage(after(minutes=3), "segment:finance")
 
-    assert settle.waiting() == []
-    assert settle.settle_engaged(after(minutes=3, seconds=5)) == 0
-    assert settle.settle_engaged(after(minutes=4)) == 1
+    assert resolution.list_waiting() == []
+    assert resolution.close_engaged(after(minutes=3, seconds=5)) == 0
+    assert resolution.close_engaged(after(minutes=4)) == 1
     assert Escalation.objects.get(subject=f"trip:{asked.trip.pk}").closed_at == after(minutes=4)
-    assert settle.settle_engaged(after(minutes=4)) == 0
+    assert resolution.close_engaged(after(minutes=4)) == 0
 
 
 def test_or_until_somebody_dismisses_it():
     asked = ask(source="leak-detector", switch="segment:finance")
 
-    settle.dismiss(
+    resolution.dismiss(
         trip_id=asked.trip.pk, reason="load test", actor=kim().as_actor(), now=after(minutes=2)
     )
 
-    assert settle.waiting() == []
+    assert resolution.list_waiting() == []
     assert audited() == ["trip.waits", "trip.dismissed"]
     again = ask(after(minutes=5), source="leak-detector", switch="segment:finance")
     assert again.trip.pk == asked.trip.pk
-    assert settle.waiting() == []
+    assert resolution.list_waiting() == []
 
 
 def test_resolved_alert_still_waits_for_the_person_it_asked():
@@ -131,18 +131,18 @@ def test_resolved_alert_still_waits_for_the_person_it_asked():
 
     resolve(after(minutes=5), switch="segment:finance")
 
-    assert len(settle.waiting()) == 1
+    assert len(resolution.list_waiting()) == 1
 
 
 def test_resolved_refusal_waits_for_nobody():
     TripPolicy.objects.filter(trigger="provider-outage").update(budget_per_hour=1)
     ask(switch="feature:a")
     ask(after(minutes=1))
-    assert len(settle.waiting()) == 1
+    assert len(resolution.list_waiting()) == 1
 
     resolve(after(minutes=5))
 
-    assert settle.waiting() == []
+    assert resolution.list_waiting() == []
 
 
 def test_global_is_left_to_a_person_even_if_the_table_is_tampered_with():

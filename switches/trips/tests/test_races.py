@@ -9,7 +9,7 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import Api, as_role, at_once, person, token_text
 from switches.models import Episode, Publication, Trip
-from switches.trips import settle
+from switches.trips import resolution
 
 pytestmark = pytest.mark.django_db(transaction=True)
 WISH = {
@@ -159,8 +159,8 @@ def test_hooks_and_people_who_settle_do_not_lock_each_other_out():
 
 def dismissed(pk):
     actor = Actor(type="user", name="kim", scopes=frozenset({"switches:write"}))
-    return settle.dismiss(trip_id=pk, reason="load test", actor=actor, now=db_now())
+    return resolution.dismiss(trip_id=pk, reason="load test", actor=actor, now=db_now())
 
 
 def settle_now():
-    return settle.settle_engaged(db_now())
+    return resolution.close_engaged(db_now())

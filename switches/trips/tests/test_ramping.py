@@ -8,8 +8,8 @@ from controlplane.core.clock import db_now
 from switches import services
 from switches.models import Episode, Ramp, Trip
 from switches.ramps.tests.given import SHELL, engage, flows, release, somebody, stands, state
+from switches.trips import resolution
 from switches.trips import services as trips
-from switches.trips import settle
 
 pytestmark = pytest.mark.django_db
 FLAG = "experiment:ranking-v2"
@@ -69,7 +69,7 @@ def test_the_alert_that_a_person_knew_of_is_a_repeat_while_it_fires():
 def test_once_it_has_resolved_and_fires_anew_it_ends_the_ramp():
     now = db_now()
     ramp = tripped_and_ramped(now)
-    settle.resolve(switch=FLAG, fingerprint="burn-1", actor=SHELL, now=now + 2 * MINUTE)
+    resolution.resolve(switch=FLAG, fingerprint="burn-1", actor=SHELL, now=now + 2 * MINUTE)
 
     assert trip(now + 3 * MINUTE).tripped
     assert (state(ramp), flows(FLAG)) == ("aborted", 0)

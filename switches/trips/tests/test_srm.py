@@ -51,8 +51,8 @@ def arms(*counts, expected=None):
 @pytest.mark.parametrize(("freedom", "p_value", "critical"), PUBLISHED)
 def test_published_critical_value_has_its_probability(freedom, p_value, critical):
     # The table is rounded to three decimals.
-    assert srm.survival(critical + 0.0006, freedom) <= p_value
-    assert srm.survival(critical - 0.0006, freedom) >= p_value
+    assert srm.chi_square_survival(critical + 0.0006, freedom) <= p_value
+    assert srm.chi_square_survival(critical - 0.0006, freedom) >= p_value
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 4, 7, 8, 21, 22, 63, 98, 99])
@@ -60,25 +60,25 @@ def test_published_critical_value_has_its_probability(freedom, p_value, critical
 def test_tail_is_the_integral_of_the_density(freedom, share):
     chi_square = freedom * share
 
-    assert srm.survival(chi_square, freedom) == pytest.approx(
+    assert srm.chi_square_survival(chi_square, freedom) == pytest.approx(
         integral(chi_square, freedom), rel=1e-9, abs=1e-13
     )
 
 
 def test_far_tail_keeps_its_digits():
     # erfc(10·√2⁻¹…): 2·(1 − Φ(10)) = 1.523970604832e-23, and e^-50 for two degrees of freedom.
-    assert srm.survival(100, 1) == pytest.approx(1.523970604832105e-23, rel=1e-12)
-    assert srm.survival(100, 2) == pytest.approx(math.exp(-50), rel=1e-13)
+    assert srm.chi_square_survival(100, 1) == pytest.approx(1.523970604832105e-23, rel=1e-12)
+    assert srm.chi_square_survival(100, 2) == pytest.approx(math.exp(-50), rel=1e-13)
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 99, 1000, 100_001])
 @pytest.mark.parametrize("chi_square", [0.0, 5e-324, 1e-12, 1e6, 1e15, 1e300, math.inf])
 def test_extremes_stay_probabilities(freedom, chi_square):
-    assert 0 <= srm.survival(chi_square, freedom) <= 1
+    assert 0 <= srm.chi_square_survival(chi_square, freedom) <= 1
 
 
 def test_with_many_degrees_of_freedom_the_middle_is_near_one_half():
-    assert srm.survival(100_000, 100_000) == pytest.approx(0.49940, abs=1e-4)
+    assert srm.chi_square_survival(100_000, 100_000) == pytest.approx(0.49940, abs=1e-4)
 
 
 @given(
@@ -89,7 +89,9 @@ def test_with_many_degrees_of_freedom_the_middle_is_near_one_half():
 def test_tail_never_grows(freedom, one, other):
     low, high = sorted((one, other))
 
-    assert srm.survival(high, freedom) <= srm.survival(low, freedom) * (1 + 1e-12)
+    assert srm.chi_square_survival(high, freedom) <= srm.chi_square_survival(low, freedom) * (
+        1 + 1e-12
+    )
 
 
 @given(st.integers(1, 100), st.floats(0, 500, allow_nan=False))
@@ -100,13 +102,15 @@ def test_two_more_degrees_of_freedom_add_one_term(freedom, chi_square):
     if half > 0:
         term = math.exp(power * math.log(half) - half - math.lgamma(power + 1))
 
-    expected = min(1.0, srm.survival(chi_square, freedom) + term)
-    assert srm.survival(chi_square, freedom + 2) == pytest.approx(expected, rel=1e-9, abs=1e-300)
+    expected = min(1.0, srm.chi_square_survival(chi_square, freedom) + term)
+    assert srm.chi_square_survival(chi_square, freedom + 2) == pytest.approx(
+        expected, rel=1e-9, abs=1e-300
+    )
 
 
 def test_even_split_that_is_off_is_a_mismatch():
     # Kohavi, Tang, Xu, "Trustworthy Online Controlled Experiments", ch. 3: p = 1.8e-6.
-    found = srm.judge(arms(821_588, 815_482))
+    found = srm.evaluate_arms(arms(821_588, 815_482))
 
     assert found.verdict == srm.MISMATCH
     assert found.p_value == pytest.approx(1.8e-6, rel=0.05)
@@ -114,7 +118,7 @@ def test_even_split_that_is_off_is_a_mismatch():
 
 
 def test_counts_that_fit_are_ok():
-    found = srm.judge(arms(1000, 1010, 2005, expected=[1, 1, 2]))
+    found = srm.evaluate_arms(arms(1000, 1010, 2005, expected=[1, 1, 2]))
 
     assert (found.verdict, found.degrees_of_freedom) == (srm.OK, 2)
     assert found.expected == {"arm0": 1003.75, "arm1": 1003.75, "arm2": 2007.5}
@@ -122,7 +126,7 @@ def test_counts_that_fit_are_ok():
 
 @pytest.mark.parametrize("counts", [(0, 0), (1, 0), (4, 5), (9, 0)])
 def test_small_samples_are_insufficient_however_they_look(counts):
-    assert srm.judge(arms(*counts)).verdict == srm.INSUFFICIENT
+    assert srm.evaluate_arms(arms(*counts)).verdict == srm.INSUFFICIENT
 
 
 @pytest.mark.parametrize(
@@ -140,7 +144,7 @@ def test_small_samples_are_insufficient_however_they_look(counts):
     ],
 )
 def test_blatant_mismatch_is_seen_although_an_arm_expects_few(counts, expected, verdict):
-    found = srm.judge(arms(*counts, expected=expected))
+    found = srm.evaluate_arms(arms(*counts, expected=expected))
 
     assert found.verdict == verdict
     assert found.test == srm.BINOMIAL
@@ -154,31 +158,31 @@ def test_binomial_tail_is_the_sum_of_its_terms(total, count, share):
         math.comb(total, i) * share**i * (1 - share) ** (total - i) for i in places
     )  # fmt: skip
 
-    found = srm.tail(total, count, expected)
+    found = srm.binomial_tail(total, count, expected)
     assert found == (1.0 if count == expected else pytest.approx(float(exact), rel=1e-9))
 
 
 @pytest.mark.parametrize(("count", "share"), [(20, 3), (400, 200), (180, 260), (0, 9)])
 def test_bound_beyond_what_is_summed_is_above_the_truth(count, share, monkeypatch):
-    summed = srm.tail(1000, count, Fraction(share))
+    summed = srm.binomial_tail(1000, count, Fraction(share))
     monkeypatch.setattr(srm, "MAX_SUMMED", 10)
 
-    assert summed <= srm.tail(1000, count, Fraction(share)) <= summed * 60
+    assert summed <= srm.binomial_tail(1000, count, Fraction(share)) <= summed * 60
 
 
 def test_with_five_expected_in_each_arm_it_is_judged():
-    assert srm.judge(arms(10, 0), alpha=0.01).verdict == srm.MISMATCH
-    assert srm.judge(arms(5, 5)).verdict == srm.OK
+    assert srm.evaluate_arms(arms(10, 0), alpha=0.01).verdict == srm.MISMATCH
+    assert srm.evaluate_arms(arms(5, 5)).verdict == srm.OK
 
 
 def test_perfect_counts_have_probability_one():
-    found = srm.judge(arms(10**15, 10**15))
+    found = srm.evaluate_arms(arms(10**15, 10**15))
 
     assert (found.chi_square, found.p_value, found.verdict) == (0.0, 1.0, srm.OK)
 
 
 def test_at_huge_counts_a_difference_is_not_lost_in_rounding():
-    found = srm.judge(arms(10**15 + 10**8, 10**15 - 10**8))
+    found = srm.evaluate_arms(arms(10**15 + 10**8, 10**15 - 10**8))
 
     assert found.chi_square == 20.0
 
@@ -189,8 +193,8 @@ def test_at_huge_counts_a_difference_is_not_lost_in_rounding():
 )
 def test_only_the_ratio_of_weights_counts(found, factor):
     counts, weights = zip(*found, strict=True)
-    once = srm.judge(arms(*counts, expected=weights))
-    again = srm.judge(arms(*counts, expected=[weight * factor for weight in weights]))
+    once = srm.evaluate_arms(arms(*counts, expected=weights))
+    again = srm.evaluate_arms(arms(*counts, expected=[weight * factor for weight in weights]))
 
     assert once == again
     assert 0 <= once.p_value <= 1
@@ -212,4 +216,4 @@ def test_only_the_ratio_of_weights_counts(found, factor):
     ],
 )
 def test_shares_add_up_to_one_or_are_weights(shares, fits):
-    assert (srm.misfit([Fraction(share) for share in shares]) == "") == fits
+    assert (srm.describe_share_error([Fraction(share) for share in shares]) == "") == fits

@@ -11,7 +11,7 @@ from controlplane.core.errors import Forbidden, InvalidInput
 from controlplane.core.outbox.models import OutboxMessage
 from switches import services as switches
 from switches.models import Episode, Publication, Trip, TripPolicy
-from switches.trips import table
+from switches.trips import policies
 from switches.trips.tests.asking import FLAG, NOON, after, ask, engage, kim, release, resolve
 
 pytestmark = pytest.mark.django_db
@@ -223,7 +223,7 @@ def test_removing_a_policy_keeps_its_trips():
     ask()
     admin = kim().__class__.objects.create_user("root", role="admin").as_actor()
 
-    table.remove_row(trigger="provider-outage", actor=admin, now=after(minutes=1))
+    policies.remove_policy(trigger="provider-outage", actor=admin, now=after(minutes=1))
 
     assert Trip.objects.get().policy is None
     assert not ask(after(minutes=2), switch="feature:b", fingerprint="z").tripped

@@ -1,0 +1,113 @@
+"""List, detail, description and history of switches."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Q, QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.core.actors import Actor
+from controlplane.core.clock import db_now
+from controlplane.core.errors import InvalidInput
+from controlplane.core.http.views import ApiView, Done, ListView, mutation
+from switches import services
+from switches.effect import effect_of
+from switches.listing import COLUMNS, serialize_rows, with_episode_and_ramp
+from switches.models import Episode, Switch, SwitchQuerySet
+from switches.ramps.resources import live_of
+from switches.resources import effect_resource, switch_resource
+from switches.services.registration import DESCRIPTIVE, find_switch, identify
+
+from .bodies import DescribeBody, SwitchFilters
+from .shapes import ONE_SWITCH, ActedShape, EpisodeShape, SwitchShape
+
+
+def resource(scope: str, key: str, now: datetime) -> dict[str, Any]:
+    """Return the resource of a switch in this transaction; an unknown one is released."""
+    switch = find_switch(scope, key) or _unheard_of(scope, key)
+    return switch_resource(switch, effect_of(switch, now), live_of([switch.pk]).get(switch.pk))
+
+
+def present_effect(scope: str, key: str, now: datetime) -> dict[str, Any]:
+    """Return the field `effect` of the switch as it is without a dry run's change."""
+    switch = find_switch(scope, key)
+    effect = effect_of(switch, now) if switch else None
+    return {"effect": effect_resource(effect) if effect else None}
+
+
+class SwitchList(ListView[Switch]):
+    """Every switch that was ever registered or engaged, by id."""
+
+    queryset = with_episode_and_ramp()
+    serializer_class = SwitchShape
+    filters = SwitchFilters
+    ordering = "id"
+    columns = COLUMNS
+    read_scope = "switches:read"
+
+    def chosen(self, rows: QuerySet[Switch], filters: dict[str, Any]) -> QuerySet[Switch]:
+        assert isinstance(rows, SwitchQuerySet)  # noqa: S101 - it is that of `queryset` above
+        return _matching(rows, filters)
+
+    def present(self, rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
+        return serialize_rows(rows)
+
+
+class SwitchDetail(ApiView):
+    path_parameters = ONE_SWITCH
+    read_scope = "switches:read"
+    write_scope = "switches:write"
+
+    @extend_schema(responses=SwitchShape)
+    def get(self, request: Request, scope: str, key: str) -> Response:
+        """One switch. An unknown key is a released switch."""
+        return Response(resource(scope, key, db_now()))
+
+    @extend_schema(request=DescribeBody, responses=ActedShape)
+    @mutation(DescribeBody)
+    def patch(
+        self, *, body: dict[str, Any], actor: Actor, now: datetime, scope: str, key: str
+    ) -> Done:
+        """Set the owner, description and runbook of a switch."""
+        if not body:
+            raise InvalidInput({"body": [f"Name at least one of {', '.join(DESCRIPTIVE)}."]})
+        services.describe(scope=scope, key=key, changes=body, actor=actor, now=now)
+        return Done(resource(scope, key, now))
+
+
+class HistoryView(ListView[Episode]):
+    """The episodes of one switch, newest first."""
+
+    queryset = Episode.objects.all()
+    serializer_class = EpisodeShape
+    path_parameters = ONE_SWITCH
+    ordering = "-id"
+    read_scope = "switches:read"
+
+    def chosen(self, rows: QuerySet[Episode], filters: dict[str, Any]) -> QuerySet[Episode]:
+        return rows.filter(switch_id=identify(self.kwargs["scope"], self.kwargs["key"]))
+
+
+def _matching(switches: SwitchQuerySet, filters: dict[str, Any]) -> SwitchQuerySet:
+    if "scope" in filters:
+        switches = switches.filter(scope=filters["scope"])
+    if "state" in filters:
+        switches = switches.in_state(filters["state"])
+    if "overdue" in filters:
+        overdue = Switch.objects.overdue().values("pk")
+        switches = switches.overdue() if filters["overdue"] else switches.exclude(pk__in=overdue)
+    if "q" in filters:
+        text = filters["q"]
+        switches = switches.filter(
+            Q(id__icontains=text) | Q(owner__icontains=text) | Q(description__icontains=text)
+        )
+    return switches
+
+
+def _unheard_of(scope: str, key: str) -> Switch:
+    switch = Switch(id=identify(scope, key), scope=scope, key=key)
+    setattr(switch, "open_episode_id", None)  # noqa: B010 - as `with_open_episode` does
+    return switch

@@ -1,0 +1,91 @@
+"""Instances marked for drills, and the effect of a drill on them by their own reports."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from controlplane.core.instances import chosen
+from controlplane.core.instances.queries import Head
+from switches.models import DrillMark, Publication
+
+from .patterns import ALL, Marks
+
+MAX_NAMED = 20
+
+
+@dataclass(frozen=True)
+class MarkedEffect:
+    """The effect of a drill's change on the marked instances that were present.
+
+    Present are those heard from within 30 s before the change, or after it. One that fell silent
+    without acknowledging is a straggler, as it may have broken; `stragglers` are at most 20, those
+    furthest behind first. Delays are in milliseconds from the commit.
+    """
+
+    instances: int
+    applied: int
+    p50_ms: int | None
+    p99_ms: int | None
+    stragglers: tuple[str, ...]
+
+    @property
+    def by_everybody(self) -> bool:
+        return 0 < self.instances == self.applied
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "instances": self.instances,
+            "applied": self.applied,
+            "p50_ms": self.p50_ms,
+            "p99_ms": self.p99_ms,
+            "stragglers": list(self.stragglers),
+        }
+
+
+def mark_patterns() -> list[str]:
+    """Return the patterns of all marks as they were written."""
+    return list(DrillMark.objects.values_list("pattern", flat=True))
+
+
+def current_marks() -> Marks:
+    """Return all current marks."""
+    return Marks.of(mark_patterns())
+
+
+def present_instances(marked: Marks, now: datetime) -> list[str]:
+    """Return the names of marked instances heard from within 30 s."""
+    return chosen.there(marked.names, marked.services, now)
+
+
+def measure_effect(marked: Marks, version: int, since: datetime) -> MarkedEffect:
+    """Return the effect of the change `version`, committed at `since`, on the marked instances."""
+    row = Publication.objects.get(pk=1)
+    told = chosen.said(
+        marked.names,
+        marked.services,
+        version=version,
+        since=since,
+        head=Head(row.epoch, row.version),
+    )
+    behind = [one.id for one in told if one.applied < version]
+    took = [one.after_ms for one in told if one.applied >= version and one.after_ms is not None]
+    return MarkedEffect(
+        instances=len(told),
+        applied=len(told) - len(behind),
+        p50_ms=chosen.nearest_rank(took, 0.5),
+        p99_ms=chosen.nearest_rank(took, 0.99),
+        stragglers=tuple(behind[:MAX_NAMED]),
+    )
+
+
+def count_by_pattern(wanted: Sequence[str], now: datetime) -> dict[str, int]:
+    """Count the instances heard from within 30 s that match each pattern."""
+    found = present_instances(Marks.of(wanted), now)
+    names, services = set(found), Counter(name.partition("/")[0] for name in found)
+    return {
+        pattern: services[service] if instance == ALL else int(pattern in names)
+        for pattern in wanted
+        for service, _, instance in (pattern.partition("/"),)
+    }

@@ -1,0 +1,80 @@
+"""Scheduled drills: each due one is begun once, or reported as missed."""
+
+from datetime import datetime, timedelta
+
+from django.db import transaction
+
+from controlplane.core.actors import system
+from controlplane.core.audit import services as audit
+from controlplane.core.canonical import timestamp
+from controlplane.core.errors import Conflict
+from controlplane.core.outbox import services as outbox
+from switches import publication
+from switches.episodes.batches import process_each
+from switches.models import DrillSchedule, Switch
+
+from . import services, transitions
+
+ACTOR = system("drills")
+RETRY_AFTER = timedelta(days=1)
+"""Delay before a drill that could not begin is retried, unless its next round comes sooner."""
+
+
+def begin_due(now: datetime) -> int:
+    """Begin the drills that are due and return their number; concurrent ticks begin each once."""
+    due = DrillSchedule.objects.filter(next_at__lte=now).values_list("pk", flat=True)
+    return process_each(
+        list(due.order_by("next_at", "pk")), lambda pk: _begin_one(pk, now), "drills not begun"
+    )
+
+
+def _begin_one(schedule_id: int, now: datetime) -> int:
+    with transaction.atomic():
+        publication.lock()
+        row = DrillSchedule.objects.filter(pk=schedule_id, next_at__lte=now).first()
+        if row is None:  # Another tick was sooner, or nobody wants it any more.
+            return 0
+        switch = services.lock_switch_row(row.switch_id)
+        try:
+            with transaction.atomic():
+                services.begin_scheduled(row, ACTOR, now)
+        except Conflict as conflict:
+            row.next_at = min(now + RETRY_AFTER, _next_round(row, now))
+            row.save(update_fields=["next_at"])
+            _record_missed(switch, row, conflict.detail, now)
+            return 0
+        row.next_at = _next_round(row, now)
+        row.save(update_fields=["next_at"])
+        return 1
+
+
+def _next_round(row: DrillSchedule, now: datetime) -> datetime:
+    """Return the first round after `now`, counted from when the drill was scheduled.
+
+    A late or repeated attempt doesn't move the rounds after it.
+    """
+    every = timedelta(days=row.every_days)
+    return row.created_at + ((now - row.created_at) // every + 1) * every
+
+
+def _record_missed(switch: Switch, row: DrillSchedule, why: str, now: datetime) -> None:
+    next_at = timestamp(row.next_at)
+    entry = audit.record(
+        actor=ACTOR,
+        action="drill.missed",
+        target=switch.pk,
+        reason=why,
+        after={"mode": row.mode, "every_days": row.every_days, "next_at": next_at},
+        now=now,
+    )
+    outbox.announce(
+        event="drill.missed",
+        event_key=f"audit:{entry.pk}",
+        scope=switch.scope,
+        severity="warning",
+        subject=f"drills:{switch.pk}",
+        facts=transitions.message_facts(
+            switch, reason=row.reason, by=row.created_by, said=why, next_at=next_at
+        ),
+        now=now,
+    )

@@ -1,0 +1,192 @@
+"""State changes of a drill: engaged, released, ended; each runs in its caller's transaction.
+
+Rows are locked in one order: publication, switch, drill, job. Audit rows are written last.
+"""
+
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from controlplane.core.actors import Actor
+from controlplane.core.audit import services as audit
+from controlplane.core.clock import db_now
+from controlplane.core.jobs.models import Job
+from controlplane.core.outbox import services as outbox
+from switches import publication
+from switches.episodes import live_drills
+from switches.models import Drill, Publication, Switch
+
+from . import marked_instances
+
+
+class LockedDrill(NamedTuple):
+    """The locked rows that a drill changes, except its job."""
+
+    head: Publication
+    switch: Switch
+    drill: Drill
+
+
+def lock_drill(drill_id: int) -> LockedDrill:
+    """Lock the publication row, the switch and the drill."""
+    head = publication.lock()
+    switch_id = Drill.objects.values_list("switch_id", flat=True).get(pk=drill_id)
+    switch = Switch.objects.select_for_update().get(pk=switch_id)
+    return LockedDrill(head, switch, lock_drill_row(drill_id))
+
+
+def lock_drill_row(drill_id: int) -> Drill:
+    """Lock the drill alone, for changes that are not published."""
+    return Drill.objects.select_for_update().get(pk=drill_id)
+
+
+def engage(locked: LockedDrill, now: datetime) -> None:
+    """Publish the switch as engaged for the marked instances.
+
+    Only the marks of this moment are measured: an instance marked later may have received this
+    version without the drill.
+    """
+    drill = locked.drill
+    drill.engaged_version = publication.advance(locked.head, now)
+    # Not the transaction's `now`: whoever waited for the lock was asked long before this moment.
+    drill.engaged_at = max(now, db_now())
+    drill.ends_by = drill.engaged_at + live_drills.MAX_DURATION
+    drill.measured = {
+        **drill.measured,
+        live_drills.MARKED: sorted(marked_instances.mark_patterns()),
+    }
+    drill.save(update_fields=["engaged_version", "engaged_at", "ends_by", "measured"])
+
+
+def release(locked: LockedDrill, now: datetime) -> bool:
+    """Publish the switch's real state for all instances again; return False if it was already."""
+    drill = locked.drill
+    if drill.engaged_at is None or drill.released_at is not None:
+        return False
+    drill.released_version = publication.advance(locked.head, now)
+    drill.released_at = max(now, db_now())
+    drill.save(update_fields=["released_version", "released_at"])
+    return True
+
+
+def forget_mark(pattern: str) -> None:
+    """Drop a removed mark from the drills in force, so that its instances prove nothing.
+
+    The publication row must be locked.
+    """
+    for drill in live_drills.drills_in_force().select_for_update().order_by("pk"):
+        stopped = [one for one in drill.measured.get(live_drills.MARKED, ()) if one != pattern]
+        drill.measured = {**drill.measured, live_drills.MARKED: stopped}
+        drill.save(update_fields=["measured"])
+
+
+def record_measurement(drill: Drill, part: str, found: dict[str, Any], why: str = "") -> None:
+    """Store the measurement of one part of the drill, and the first reason it can't pass."""
+    drill.measured = {**drill.measured, part: found}
+    if why:
+        drill.measured = {live_drills.WHY: why, **drill.measured}
+    drill.save(update_fields=["measured"])
+
+
+def end_drill(
+    switch: Switch, drill: Drill, job: Job, *, passed: bool, actor: Actor, now: datetime
+) -> None:
+    """End the drill, update the switch if it is proven, and write the audit row and message."""
+    drill.live, drill.passed = False, passed
+    drill.save(update_fields=["live", "passed"])
+    proves = passed and drill.mode == live_drills.LIVE
+    if proves:
+        switch.last_proven_at = now
+        switch.save(update_fields=["last_proven_at"])
+    action = "drill.passed" if passed else "drill.failed"
+    record_audit(
+        action,
+        switch,
+        drill,
+        actor,
+        now,
+        reason=live_drills.failure_reason(drill),
+        **measurements(drill),
+    )
+    if drill.mode != live_drills.LIVE:
+        return
+    outbox.announce(
+        event=action,
+        event_key=f"drill:{drill.pk}:{action}",
+        scope=switch.scope,
+        severity="info" if passed else "warning",
+        subject=message_subject(drill.pk),
+        facts=message_facts(
+            switch,
+            reason=job.reason,
+            by=job.created_by,
+            said=describe_outcome(drill),
+            drill=drill.pk,
+        ),
+        now=now,
+    )
+
+
+def record_audit(
+    action: str,
+    switch: Switch,
+    drill: Drill,
+    actor: Actor,
+    now: datetime,
+    *,
+    reason: str = "",
+    **after: Any,
+) -> None:
+    """Write an audit row about a drill; one that published carries the version."""
+    audit.record(
+        actor=actor,
+        action=action,
+        target=switch.pk,
+        reason=reason,
+        after={"drill": drill.pk, "mode": drill.mode, **after},
+        now=now,
+    )
+
+
+def measurements(drill: Drill) -> dict[str, Any]:
+    """Return the measurements by part, without internal entries."""
+    apart = (live_drills.WHY, live_drills.MARKED)
+    return {part: found for part, found in drill.measured.items() if part not in apart}
+
+
+def describe_outcome(drill: Drill) -> str:
+    """Return the outcome as one sentence."""
+    if why := live_drills.failure_reason(drill):
+        return why
+    found = drill.measured.get("look" if drill.mode == live_drills.DRY else "engage", {})
+    count = found.get("instances", 0)
+    if drill.mode == live_drills.DRY:
+        return f"It would reach {_instances(count)}."
+    back = drill.measured.get("release", {})
+    return (
+        f"{_instances(count)} stopped{_within(found)}, and let traffic flow again{_within(back)}."
+    )
+
+
+def message_subject(drill_id: int) -> str:
+    """Return the subject that groups messages about one drill."""
+    return f"drill:{drill_id}"
+
+
+def message_facts(switch: Switch, **more: Any) -> dict[str, Any]:
+    """Return the facts of a message about drills of a switch."""
+    return {
+        "switch": switch.pk,
+        "scope": switch.scope,
+        "key": switch.key,
+        "path": "/drills/",
+        **more,
+    }
+
+
+def _instances(count: int) -> str:
+    return f"{count:,} instance{'' if count == 1 else 's'}"
+
+
+def _within(found: dict[str, Any]) -> str:
+    p99_ms = found.get("p99_ms")
+    return "" if p99_ms is None else f" within {p99_ms:,} ms"

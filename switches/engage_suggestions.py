@@ -1,0 +1,116 @@
+"""Suggestions for the engage form: likely switches, and prepared reasons.
+
+A prepared reason still says what was seen, and since when; the person who picks it decides which
+one is true.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import orjson
+from django.db import connection
+from django.db.models import Max
+from django.utils import timezone
+
+from controlplane.core.canonical import timestamp
+from controlplane.core.errors import InvalidInput
+from controlplane.core.instances import rates
+
+from .blast import RECENT
+from .models import Episode, Switch
+from .scopes import GLOBAL
+from .services.registration import find_switch
+
+MAX_SHOWN = 6
+RECENTLY = timedelta(days=90)
+MAX_REPEATED_REASON_LENGTH = 300  # characters of an earlier reason that still reads as a button
+SEEN = (
+    "Errors or timeouts seen at {at}; cause not found yet",
+    "Wrong answers or wrong amounts, reported by users at {at}",
+    "Load or spending runs away, seen at {at}",
+    "Data exposure or abuse suspected at {at}",
+)
+BEFORE = "stopped before"
+MAX_CHECKED = 20
+CHECKED = """
+    SELECT entry.key, entry.value::text FROM core_instance, jsonb_each(checks) AS entry
+    WHERE entry.value ->> 'seen' >= %s
+"""
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A released switch, with the reason to suggest it."""
+
+    switch: Switch
+    why: str
+
+
+def form_suggestions(asked: Mapping[str, str], now: datetime) -> dict[str, Any]:
+    """Return likely switches if none is named yet, and reasons if a released one is.
+
+    The global switch is confirmed by typing, so it has none.
+    """
+    scope, key = asked["scope"], asked["key"]
+    if not key:
+        return {"likely": likely_switches(now)}
+    try:
+        switch = find_switch(scope, key)
+    except InvalidInput:
+        return {}
+    if scope == GLOBAL.name or asked["reason"] or (switch and switch.episode):
+        return {}
+    return {"prepared": prepared_reasons(f"{scope}:{key}", now)}
+
+
+def likely_switches(now: datetime) -> Sequence[Suggestion]:
+    """Return the switches checked now, the busiest first, then those stopped recently.
+
+    Undone episodes were mistakes and don't count. The global switch is never suggested.
+    """
+    stopped = (
+        Episode.objects.filter(engaged_at__gte=now - RECENTLY)
+        .exclude(switch__scope=GLOBAL.name)
+        .exclude(ended_how=Episode.End.UNDONE)
+    )
+    latest = stopped.values("switch_id").annotate(last=Max("engaged_at")).order_by("-last")
+    before = [one["switch_id"] for one in latest[: 3 * MAX_SHOWN]]
+    why = dict.fromkeys(_checked(now), "checked now")
+    for switch_id in before:
+        why[switch_id] = f"{why[switch_id]}, {BEFORE}" if switch_id in why else BEFORE
+    known = Switch.objects.with_open_episode().in_bulk(list(why))
+    found = [
+        Suggestion(known.get(one) or _unknown(one), reason)
+        for one, reason in why.items()
+        if not one.startswith(f"{GLOBAL.name}:")
+    ]
+    return [one for one in found if one.switch.episode is None][:MAX_SHOWN]
+
+
+def prepared_reasons(switch_id: str, now: datetime) -> Sequence[str]:
+    """Return prepared reasons with the person's local time; an earlier reason comes first."""
+    local = timezone.localtime(now)
+    said = [reason.format(at=f"{local:%H:%M %Z}") for reason in SEEN]
+    last = Episode.objects.filter(switch_id=switch_id).order_by("-id").first()
+    if last and now - last.engaged_at < RECENTLY and len(last.reason) <= MAX_REPEATED_REASON_LENGTH:
+        said.insert(0, f"Again: {last.reason.removeprefix('Again: ')}")
+    return said
+
+
+def _checked(now: datetime) -> Sequence[str]:
+    with connection.cursor() as cursor:
+        cursor.execute(CHECKED, [timestamp(now - RECENT)])
+        rows = cursor.fetchall()
+    per_second: dict[str, float] = defaultdict(float)
+    for switch_id, entry in rows:
+        per_second[switch_id] += rates.per_second(orjson.loads(entry), now)
+    busiest = sorted(per_second, key=lambda one: (-per_second[one], one))
+    return busiest[:MAX_CHECKED]
+
+
+def _unknown(switch_id: str) -> Switch:
+    scope, _, key = switch_id.partition(":")
+    return Switch(id=switch_id, scope=scope, key=key)

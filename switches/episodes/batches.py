@@ -1,0 +1,27 @@
+"""Processing of a batch of due items, each on its own."""
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from controlplane.core.database_errors import is_away
+
+Due = TypeVar("Due")
+
+
+def process_each(due: Iterable[Due], deal: Callable[[Due], int], failing: str) -> int:
+    """Call `deal` for each item and return the sum of its results; `deal` opens its transaction.
+
+    Raise an :class:`ExceptionGroup` named `failing` at the end, with every failure. An error of a
+    database that is away is raised at once, as every other item would fail too.
+    """
+    done, failures = 0, []
+    for one in due:
+        try:
+            done += deal(one)
+        except Exception as error:
+            if is_away(error):
+                raise
+            failures.append(error)
+    if failures:
+        raise ExceptionGroup(failing, failures)
+    return done

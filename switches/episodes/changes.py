@@ -1,0 +1,67 @@
+"""Records of an episode's changes: audit row, messages and live pages."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any
+
+from controlplane.core.actors import Actor
+from controlplane.core.audit import services as audit
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.live.notes import changed
+from controlplane.core.outbox import services as outbox
+from switches.models import Episode, Switch
+
+from . import facts
+
+
+def lock_open_episode(switch: Switch) -> Episode | None:
+    """Lock and return the switch's open episode; the switch must be locked already."""
+    return Episode.objects.select_for_update().filter(switch=switch, ended_at__isnull=True).first()
+
+
+def episode_subject(episode: Episode) -> str:
+    """Return the subject of messages and escalations about an episode: one thread for each."""
+    return f"episode:{episode.pk}"
+
+
+def record_change(
+    action: str,
+    switch: Switch,
+    episode: Episode,
+    actor: Actor,
+    now: datetime,
+    *,
+    before: dict[str, Any],
+    reason: str,
+    severity: str = "",
+    to: Sequence[str] | None = None,
+    more: Mapping[str, Any] = MappingProxyType({}),
+    in_words: Mapping[str, Any] = MappingProxyType({}),
+) -> AuditEntry:
+    """Write the audit row and messages, and update open pages; last in the transaction.
+
+    It takes the audit lock. `to` are the only destinations of the messages, if given. `more` is
+    added to the audit row and the messages, `in_words` to the messages only.
+    """
+    entry = audit.record(
+        actor=actor,
+        action=action,
+        target=switch.pk,
+        reason=reason,
+        before=before,
+        after={**facts.audit_state(switch, episode), **more},
+        now=now,
+    )
+    outbox.announce(
+        event=action,
+        event_key=f"audit:{entry.pk}",
+        scope=switch.scope,
+        severity=severity,
+        subject=episode_subject(episode),
+        facts=facts.message_facts(switch, episode, actor, said=reason, **more, **in_words),
+        now=now,
+        to=to,
+    )
+    changed("switches", switch.pk)
+    return entry

@@ -1,0 +1,133 @@
+"""Digests: one message for many episodes that are due at once, instead of one for each.
+
+A digest goes to all destinations of the messages it replaces.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from hashlib import sha256
+from types import MappingProxyType
+
+from controlplane.core.canonical import timestamp
+from controlplane.core.outbox import services as outbox
+from controlplane.core.outbox.models import OutboxMessage, Thread
+from controlplane.core.targets import routing
+from switches.models import Episode, OnExpiry
+
+MAX_NOTIFIED_SINGLY = 3
+MAX_NAMED = 10
+# A turn with hundreds takes longer than until the next one begins, and that one finds the rest.
+TURNS_OVERLAP = timedelta(minutes=10)
+RELEASED, RAMP_STARTED, EXPIRES_SOON = "switch.released", "ramp.started", "episode.expires_soon"
+WORST_FIRST = ("critical", "warning", "info")
+
+Single = Callable[[Episode], tuple[str, str]]
+"""Return the event and severity of the single message that the digest replaces."""
+
+
+def notify_in_digest(
+    event: str, due: Sequence[Episode], single: Single, now: datetime
+) -> dict[int, str]:
+    """Announce the digest `event` if more than a few are due.
+
+    Return the episodes that a digest covers, by id, with the event it reported for each; those that
+    a recent digest named are not announced again. It is written before the episodes are processed:
+    if the worker dies the message was early, and never missing.
+    """
+    before = _recently_notified(event, now) if due else {}
+    told = {episode.pk: before[_end_key(episode)] for episode in due if _end_key(episode) in before}
+    fresh = [episode for episode in due if episode.pk not in told]
+    if len(fresh) > MAX_NOTIFIED_SINGLY:
+        announce_digest(event, fresh, single, now)
+        told |= {episode.pk: single(episode)[0] for episode in fresh}
+    return told
+
+
+def announce_digest(
+    event: str,
+    due: Sequence[Episode],
+    single: Single,
+    now: datetime,
+    notices: Mapping[int, timedelta] = MappingProxyType({}),
+) -> None:
+    """Announce one message about all these episodes, once for the same episodes and ends.
+
+    With `notices` (by episode id), once for each notice: a day before the end, and an hour before.
+    """
+    permanent = [episode for episode in due if episode.permanent]
+    expiring = [episode for episode in due if not episode.permanent]
+    become: dict[str, list[Episode]] = {}
+    for episode in expiring:
+        become.setdefault(_becomes(episode, single), []).append(episode)
+    ends = [_end_key(episode) for episode in due]
+    told = sorted((_end_key(episode), str(notices.get(episode.pk, ""))) for episode in due)
+    singles = {(scope_of(episode), *single(episode)) for episode in due}
+    outbox.announce(
+        event=event,
+        event_key=f"{event}:{sha256(repr(told).encode()).hexdigest()[:40]}",
+        severity=min((severity for _, _, severity in singles), key=WORST_FIRST.index),
+        facts={
+            "count": len(due),
+            "switches": [episode.switch_id for episode in due],
+            "ends": ends,
+            "events": [single(episode)[0] for episode in due],
+            **{what: _named(become.get(what, [])) for what in ("held", "released", "ramping")},
+            "permanent": _named(permanent),
+            "path": "/attention/",
+        },
+        now=now,
+        to=_destinations(singles, now),
+    )
+
+
+def scope_of(episode: Episode) -> str:
+    return episode.switch_id.partition(":")[0]
+
+
+def thread_destinations(episode: Episode) -> list[str]:
+    """Return where the episode has a thread; another `info` line there disturbs nobody."""
+    found = Thread.objects.filter(subject=f"episode:{episode.pk}")
+    return list(found.values_list("destination", flat=True))
+
+
+def _destinations(singles: set[tuple[str, str, str]], now: datetime) -> list[str]:
+    found = (
+        destination
+        for scope, event, severity in sorted(singles)
+        for destination in routing.routed(event, scope, severity, now)
+    )
+    return list(dict.fromkeys(found))
+
+
+def _named(episodes: Sequence[Episode]) -> str | None:
+    """Return `segment:a, segment:b and 12 more`; None for no episodes."""
+    if not episodes:
+        return None
+    shown = ", ".join(episode.switch_id for episode in episodes[:MAX_NAMED])
+    more = len(episodes) - MAX_NAMED
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _end_key(episode: Episode) -> str:
+    """Return a key of the episode and its end: its expiry, or when it must be re-confirmed."""
+    ends_at = episode.expires_at or episode.reconfirm_due_at
+    return f"{episode.pk}@{timestamp(ends_at) if ends_at else ''}"
+
+
+def _becomes(episode: Episode, single: Single) -> str:
+    """Return `held`, `released` or `ramping`: by the message, or by the policy before the end."""
+    event = single(episode)[0]
+    by_policy = {OnExpiry.RELEASE.value: "released", OnExpiry.RAMP.value: "ramping"}
+    if event == EXPIRES_SOON:
+        return by_policy.get(episode.on_expiry, "held")
+    return {RELEASED: "released", RAMP_STARTED: "ramping"}.get(event, "held")
+
+
+def _recently_notified(event: str, now: datetime) -> dict[str, str]:
+    """Return the end keys named by recent digests, with the events of the single messages."""
+    digests = OutboxMessage.objects.filter(event=event, created_at__gt=now - TURNS_OVERLAP)
+    return {
+        end: single
+        for facts in digests.values_list("payload", flat=True)
+        for end, single in zip(facts["ends"], facts["events"], strict=True)
+    }

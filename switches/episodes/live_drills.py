@@ -1,0 +1,55 @@
+"""The live drill of a switch: lookup, and its end when the switch is engaged for real."""
+
+from datetime import datetime, timedelta
+
+from django.db.models import QuerySet
+
+from controlplane.core.jobs import control
+from controlplane.core.jobs.models import Job
+from switches.models import Drill, Switch
+
+KIND = "drill"
+LIVE, DRY = "live", "dry"
+MODES = (LIVE, DRY)
+MAX_DURATION = timedelta(minutes=5)
+"""A drill ends by itself this long after it engaged, whatever happened to its worker."""
+WHY = "why"
+"""Key in `Drill.measured` of the reason that the drill can't pass."""
+MARKED = "marked"
+"""Key in `Drill.measured` of the marks when it engaged: the instances it stops."""
+
+
+def find_live_drill(switch_id: str) -> Drill | None:
+    """Return the switch's drill that is under way, with its job."""
+    return Drill.objects.select_related("job").filter(switch_id=switch_id, live=True).first()
+
+
+def drills_in_force() -> QuerySet[Drill]:
+    """Return the drills that publish a different state to marked instances."""
+    return Drill.objects.filter(live=True, engaged_at__isnull=False, released_at__isnull=True)
+
+
+def failure_reason(drill: Drill) -> str:
+    """Return the reason that the drill can't pass any more; empty while it can."""
+    return str(drill.measured.get(WHY, ""))
+
+
+def supersede(switch: Switch, why: str, now: datetime) -> Drill | None:
+    """End the switch's live drill as failed, for `why`, because the switch is engaged for real.
+
+    The publication row and the switch are locked, and the caller publishes: that version is the
+    same for all instances again. A worker on the drill writes no row any more; the next one only
+    records the outcome, so that engaging doesn't wait for it.
+    """
+    under_way = Drill.objects.select_for_update().filter(switch=switch, live=True, mode=LIVE)
+    drill = under_way.first()
+    if drill is None:
+        return None
+    if drill.engaged_at is not None and drill.released_at is None:
+        drill.released_at = now
+    drill.measured = {WHY: why, **drill.measured}
+    drill.save(update_fields=["released_at", "measured"])
+    job = Job.objects.select_for_update().get(pk=drill.pk)
+    if job.is_live:
+        control.seize(job, now, next_at=now)
+    return drill

@@ -1,0 +1,31 @@
+"""Signs of a neglected episode, shared by the attention page and the report."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from django.db.models import Q
+from django.db.models.functions import Greatest
+
+UNTOUCHED = timedelta(days=7)
+"""Time without any action after which an episode counts as neglected."""
+
+LAST_TOUCHED = Greatest("engaged_at", "acknowledged_at", "reconfirmed_at", "switch__requested_at")
+"""The time of the last engage, acknowledgment, re-confirmation or extension."""
+
+OVERDUE = "overdue, and nobody acknowledged it"
+UNCONFIRMED = "permanent, and not confirmed in time"
+LEFT_ALONE = "left alone"
+
+
+def neglect_signs(now: datetime) -> Mapping[str, Q]:
+    """Return the signs of neglect by name; the episodes are annotated with `looked_at`."""
+    return {
+        OVERDUE: Q(overdue_at__isnull=False, acknowledged_at__isnull=True),
+        UNCONFIRMED: unconfirmed(now),
+        LEFT_ALONE: Q(permanent=False, looked_at__lte=now - UNTOUCHED),
+    }
+
+
+def unconfirmed(now: datetime) -> Q:
+    """Match permanent episodes not re-confirmed in time, except those that ramp."""
+    return Q(permanent=True, reconfirm_due_at__lte=now, allow_percent=0)

@@ -1,0 +1,56 @@
+"""The end of an episode, and of the ramp that is under way in it."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any
+
+from controlplane.core.actors import Actor
+from controlplane.core.approvals import services as approvals
+from controlplane.core.approvals.models import Approval
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.escalation import services as escalation
+from switches import publication
+from switches.episodes import changes, facts
+from switches.models import Episode, Publication, Switch
+
+from . import live_ramps
+
+
+def end_episode(
+    head: Publication,
+    switch: Switch,
+    episode: Episode,
+    *,
+    how: Episode.End,
+    action: str,
+    reason: str,
+    actor: Actor,
+    now: datetime,
+    to: Sequence[str] | None = None,
+    more: Mapping[str, Any] = MappingProxyType({}),
+) -> AuditEntry:
+    """End the episode and its live ramp, and publish that traffic flows again.
+
+    `more` is added to the audit row and the messages; `to` are the messages' only destinations,
+    if given. Return the audit row.
+    """
+    escalation.close(subject=changes.episode_subject(episode), now=now)
+    ended = live_ramps.supersede(
+        switch, f"Released at once, by {actor.label}: {reason}", actor, now
+    )
+    told = {"ramp": ended.pk, **more} if ended is not None else more
+    before = facts.audit_state(switch, episode)
+    episode.ended_at = now
+    episode.ended_by = actor.label
+    episode.ended_how = how
+    episode.justification = reason
+    episode.save(update_fields=["ended_at", "ended_by", "ended_how", "justification"])
+    publication.publish(head, switch, now)
+    for kind in (Approval.Kind.RELEASE, Approval.Kind.PERMANENT):
+        approvals.void(
+            kind=kind, target=switch.pk, actor=actor, now=now, why="The episode has ended."
+        )
+    return changes.record_change(
+        action, switch, episode, actor, now, before=before, reason=reason, to=to, more=told
+    )

@@ -1,0 +1,162 @@
+"""Break-glass: overriding safety rules by name, for hours only, announced and reviewed."""
+
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from controlplane.core import durations, reasons
+from controlplane.core.actors import Actor
+from controlplane.core.approvals import reviews
+from controlplane.core.approvals.models import Approval
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.errors import InvalidInput
+from controlplane.core.outbox import services as outbox
+from switches.episodes import facts
+from switches.models import Episode, Switch
+
+from . import guard
+from .errors import SafetyRefused
+from .evaluation import Refusal
+
+MAX_DURATION = timedelta(hours=4)
+"""Maximum duration of an episode that began against a rule."""
+TWO_PERSON = "two-person"
+"""Name of the rule that a release takes two people; no safety rule may have it."""
+MAX_NAMED = 50
+
+
+@dataclass(frozen=True)
+class RuleOverride:
+    """The names of the rules to override, and the reason."""
+
+    rules: tuple[str, ...]
+    reason: str
+
+    def names(self, rule: str) -> bool:
+        return rule in self.rules
+
+
+def read_override(given: Mapping[str, Any] | None) -> RuleOverride | None:
+    """Return the override in `{"rule", "reason"}`; `rule` is a name or a list of names.
+
+    Raise :class:`InvalidInput`, also if the reason would not do for an engage.
+    """
+    if given is None:
+        return None
+    named = given.get("rule")
+    names = _normalize_names([named] if isinstance(named, str) else named)
+    errors: dict[str, list[str]] = {}
+    if not names:
+        errors["break_glass.rule"] = ["Name the rule that is overridden, or a list of them."]
+    reason = given.get("reason")
+    if not isinstance(reason, str):
+        errors["break_glass.reason"] = ["Say why the rule has to yield."]
+    elif problems := reasons.problems_with(reason):
+        errors["break_glass.reason"] = problems
+    if errors:
+        raise InvalidInput(errors)
+    return RuleOverride(tuple(dict.fromkeys(names)), str(reason).strip())
+
+
+def override_refusals(refusals: Sequence[Refusal], glass: RuleOverride | None) -> tuple[str, ...]:
+    """Return the names of the refusing rules, all of which `glass` must name.
+
+    Raise :class:`SafetyRefused` with those that it doesn't name.
+    """
+    left = [one for one in refusals if glass is None or not glass.names(one.rule)]
+    if left:
+        raise SafetyRefused(left, instead=_describe_unnamed(left, refusals, glass))
+    return tuple(one.rule for one in refusals)
+
+
+def override_record(reason: str, rules: Sequence[str], at: str, actor: Actor) -> dict[str, Any]:
+    """Return the break-glass record of an episode; `at` is `engage`, `extend` or `release`."""
+    named = ", ".join(rules)
+    return {"rule": named, "rules": list(rules), "reason": reason, "at": at, "by": actor.name}
+
+
+def notify_break_glass(
+    switch: Switch,
+    episode: Episode,
+    broken: Mapping[str, Any],
+    entry: AuditEntry,
+    actor: Actor,
+    now: datetime,
+) -> Approval:
+    """Announce the override and open the review that another person signs; after the audit row."""
+    announce_break_glass(switch, episode, broken, entry, actor, now)
+    return reviews.open_review(
+        rule=broken["rule"],
+        reason=broken["reason"],
+        target=switch.pk,
+        diff={"episode": episode.pk, "did": broken["at"], "rules": broken["rules"]},
+        actor=actor,
+        now=now,
+    )
+
+
+def announce_break_glass(
+    switch: Switch,
+    episode: Episode,
+    broken: Mapping[str, Any],
+    entry: AuditEntry,
+    actor: Actor,
+    now: datetime,
+) -> None:
+    """Announce the override by a message; after the audit row."""
+    outbox.announce(
+        event="switch.broke_glass",
+        event_key=f"audit:{entry.pk}:glass",
+        scope=switch.scope,
+        subject=f"episode:{episode.pk}",
+        facts=facts.message_facts(
+            switch, episode, actor, rule=broken["rule"], said=broken["reason"], did=broken["at"]
+        ),
+        now=now,
+    )
+
+
+def violated_rules(episode: Episode) -> tuple[str, ...]:
+    """Return the overridden rules that would still refuse the episode.
+
+    While there are any, it lasts for hours only and is never permanent.
+    """
+    broken = (episode.broke_glass or {}).get("rules", ())
+    if not broken:
+        return ()
+    refusals = guard.refusals_while_engaged(episode.switch_id)
+    return tuple(one.rule for one in refusals if one.rule in broken)
+
+
+def describe_limit(rules: Sequence[str]) -> str:
+    """Return the explanation of an expiry that was shortened."""
+    hours = durations.readable(MAX_DURATION)
+    return f"Against {_quoted(rules)} it is engaged for {hours} at a time and never permanent."
+
+
+def _quoted(rules: Sequence[str]) -> str:
+    named = ", ".join(f"“{rule}”" for rule in rules)
+    return f"the rule{'s' if len(rules) > 1 else ''} {named}"
+
+
+def _normalize_names(names: Any) -> list[str]:
+    """Return the names in NFC without surrounding space; empty if they are no names."""
+    if not isinstance(names, list) or len(names) > MAX_NAMED:
+        return []
+    if not all(isinstance(name, str) for name in names):
+        return []
+    plain = [unicodedata.normalize("NFC", name).strip() for name in names]
+    return plain if all(plain) else []
+
+
+def _describe_unnamed(
+    left: Sequence[Refusal], refusals: Sequence[Refusal], glass: RuleOverride | None
+) -> str:
+    if glass is None:
+        return ""
+    names = ", ".join(f"“{one.rule}”" for one in left)
+    if len(left) < len(refusals):
+        return f"break_glass has to name {names} as well."
+    return f"break_glass names {', '.join(glass.rules)}, but what refuses is {names}."

@@ -1,0 +1,201 @@
+"""Evaluation of safety rules for one change, given the engaged switches. Pure.
+
+A ramping switch counts as engaged, except one that lets everything flow when a release is
+evaluated. A rule refuses only what makes things worse: one that is violated already doesn't block
+the change that repairs it.
+"""
+
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from switches.scopes import GLOBAL_ID, KEY_PATTERN, SCOPES
+
+AT_MOST, EXCLUSIVE, AT_LEAST_ONE, PROTECTED = "at_most", "exclusive", "at_least_one", "protected"
+KINDS = (AT_MOST, EXCLUSIVE, AT_LEAST_ONE, PROTECTED)
+ANY_SWITCH = "*"
+MAX_NAMED = 5  # Switches a sentence lists by name.
+
+_KEY_PATTERN = re.compile(KEY_PATTERN.replace("[", "[*"))
+
+
+@dataclass(frozen=True)
+class SafetyRule:
+    """A rule as data; `switches` are ids or patterns, `n` is for `at_most` only."""
+
+    name: str
+    kind: str
+    switches: tuple[str, ...]
+    n: int | None = None
+
+    @property
+    def most(self) -> int | None:
+        """The maximum of the group that may be engaged at once; None without a limit."""
+        if self.kind == EXCLUSIVE:
+            return 1
+        return self.n if self.kind == AT_MOST else None
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A refusal by a rule: its name, the explanation, and what would pass."""
+
+    rule: str
+    detail: str
+    would_pass: str
+
+
+def is_pattern(text: str) -> bool:
+    """Return True for an id or pattern: `segment:*`, `feature:checkout-*`, `global:all`, `*`."""
+    if text in {ANY_SWITCH, GLOBAL_ID}:
+        return True
+    scope, _, key = text.partition(":")
+    found = SCOPES.get(scope)
+    return bool(found and not found.stops_everything and _KEY_PATTERN.fullmatch(key))
+
+
+def covers(rule: SafetyRule, switch_id: str) -> bool:
+    """Return True if the switch belongs to the rule's group."""
+    return any(matches(pattern, switch_id) for pattern in rule.switches)
+
+
+def matches(pattern: str, switch_id: str) -> bool:
+    """Return True if the pattern matches; `*` stands for any characters.
+
+    Only its id and `*` alone match the global switch.
+    """
+    if pattern in (ANY_SWITCH, switch_id):
+        return True
+    return switch_id != GLOBAL_ID and _matches_pattern(pattern, switch_id)
+
+
+def refusals_to_engage(
+    rules: Iterable[SafetyRule], switch_id: str, engaged: Collection[str]
+) -> list[Refusal]:
+    """Return the refusals to engage the switch while `engaged` are engaged."""
+    if switch_id in engaged:
+        return []
+    over = [rule for rule in _covering(rules, switch_id) if rule.most is not None]
+    found = (_refuse_engage(rule, switch_id, members(rule, engaged)) for rule in over)
+    return [refusal for refusal in found if refusal is not None]
+
+
+def refusals_to_release(
+    rules: Iterable[SafetyRule], switch_id: str, engaged: Collection[str]
+) -> list[Refusal]:
+    """Return the refusals to release the switch while `engaged` still stop something."""
+    if switch_id not in engaged:
+        return []
+    over = [rule for rule in _covering(rules, switch_id) if rule.kind == AT_LEAST_ONE]
+    found = (_refuse_release(rule, switch_id, members(rule, engaged)) for rule in over)
+    return [refusal for refusal in found if refusal is not None]
+
+
+def is_protected(rules: Iterable[SafetyRule], switch_id: str) -> bool:
+    """Return True if a rule protects it from releases by itself or by one person."""
+    return any(rule.kind == PROTECTED for rule in _covering(rules, switch_id))
+
+
+def members(rule: SafetyRule, switches: Iterable[str]) -> list[str]:
+    """Return those of `switches` that belong to the rule's group, sorted."""
+    return sorted({switch_id for switch_id in switches if covers(rule, switch_id)})
+
+
+def forbidding_rule(
+    rules: Iterable[SafetyRule], switch_id: str, on_expiry: str
+) -> SafetyRule | None:
+    """Return the rule that forbids the policy `on_expiry` for the switch, if there is one.
+
+    A protected switch always holds. A disconnected client can't ask a rule that may refuse the
+    release, so such a switch isn't engaged with `release`.
+    """
+    forbidden = {PROTECTED: {"ramp", "release"}, AT_LEAST_ONE: {"release"}}
+    over = _covering(rules, switch_id)
+    return next((rule for rule in over if on_expiry in forbidden.get(rule.kind, ())), None)
+
+
+def describe_violation(rule: SafetyRule, engaged: Iterable[str]) -> str:
+    """Return a sentence on how the rule is violated now; empty if it isn't."""
+    now = members(rule, engaged)
+    if rule.most is not None and len(now) > rule.most:
+        return f"{len(now)} are engaged, {len(now) - rule.most} more than allowed."
+    if rule.kind == AT_LEAST_ONE and not now:
+        return "None of them is engaged."
+    return ""
+
+
+def is_at_limit(rule: SafetyRule, engaged: Iterable[str]) -> bool:
+    """Return True if the next change of the kind that the rule limits would be refused."""
+    count = len(members(rule, engaged))
+    return count == (1 if rule.kind == AT_LEAST_ONE else rule.most)
+
+
+def describe_rule(rule: SafetyRule) -> str:
+    """Return the rule in words: `At most 2 of segment:* engaged`."""
+    group = ", ".join(rule.switches)
+    if rule.kind == AT_MOST:
+        return f"At most {rule.n} of {group} engaged"
+    if rule.kind == EXCLUSIVE:
+        return f"Only one of {group} engaged at a time"
+    if rule.kind == AT_LEAST_ONE:
+        return f"At least one of {group} stays engaged"
+    return f"{group}: never released by itself, nor at once by one person"
+
+
+def _covering(rules: Iterable[SafetyRule], switch_id: str) -> list[SafetyRule]:
+    return [rule for rule in rules if covers(rule, switch_id)]
+
+
+def _refuse_engage(rule: SafetyRule, switch_id: str, now: list[str]) -> Refusal | None:
+    if rule.most is None or len(now) < rule.most:
+        return None
+    before = len(now) - rule.most + 1
+    which = _listed(now) if before == len(now) else f"{before} of {_listed(now)}"
+    return Refusal(
+        rule=rule.name,
+        detail=f"{describe_rule(rule)}; {_counted(len(now))} now: {_listed(now)}.",
+        would_pass=f"Release {which} first; then {switch_id} can be engaged.",
+    )
+
+
+def _refuse_release(rule: SafetyRule, switch_id: str, now: list[str]) -> Refusal | None:
+    if now != [switch_id]:
+        return None
+    others = [pattern for pattern in rule.switches if pattern != switch_id]
+    if others:
+        one = len(others) == 1 and "*" not in others[0]
+        which = others[0] if one else f"another of {', '.join(others)}"
+        passes = f"Engage {which} first; then {switch_id} can be released."
+    else:
+        passes = f"{switch_id} is the only one of the rule: add another to the rule first."
+    return Refusal(
+        rule=rule.name,
+        detail=f"{describe_rule(rule)}; {switch_id} is the only one now.",
+        would_pass=passes,
+    )
+
+
+def _counted(count: int) -> str:
+    return f"{count} {'is' if count == 1 else 'are'}"
+
+
+def _listed(ids: list[str]) -> str:
+    more = len(ids) - MAX_NAMED
+    return ", ".join(ids[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _matches_pattern(pattern: str, text: str) -> bool:
+    """Match the pieces between `*` from the left, in linear time."""
+    first, *pieces = pattern.split("*")
+    if not pieces:
+        return pattern == text
+    last, at = pieces.pop(), len(first)
+    end = len(text) - len(last)
+    if end < at or not text.startswith(first) or not text.endswith(last):
+        return False
+    for piece in pieces:
+        found = text.find(piece, at, end)
+        if found < 0:
+            return False
+        at = found + len(piece)
+    return True

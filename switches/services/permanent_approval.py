@@ -1,0 +1,79 @@
+"""Permanent episodes, without an expiry: requested by one person, approved by another."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+
+from controlplane.core import reasons
+from controlplane.core.actors import Actor
+from controlplane.core.approvals import services as approvals
+from controlplane.core.approvals.models import Approval
+from controlplane.core.errors import Conflict
+from controlplane.core.escalation import services as escalation
+from switches import publication, risk
+from switches.episodes import changes, facts
+from switches.expiry import RECONFIRM_EVERY
+from switches.models import Episode, State, Switch
+from switches.rules import break_glass
+from switches.scopes import GLOBAL_ID
+
+
+def request_permanent(
+    switch: Switch, episode: Episode, reason: str, actor: Actor, now: datetime
+) -> Approval:
+    return approvals.request(
+        kind=Approval.Kind.PERMANENT,
+        target=switch.pk,
+        summary=f"Keep {switch.pk} engaged with no expiry",
+        diff={"episode": episode.pk, "permanent": [False, True]},
+        reason=reason,
+        facts=risk.risk_facts(switch.pk, now, for_good=True),
+        actor=actor,
+        now=now,
+    )
+
+
+def _describe_changes(approvals: Sequence[Approval]) -> list[dict[str, Any]]:
+    numbers = [approval.diff.get("episode") for approval in approvals]
+    ends = dict(Episode.objects.filter(pk__in=numbers).values_list("pk", "expires_at"))
+    return [{"expires": [_format_expiry(ends.get(number)), "never"]} for number in numbers]
+
+
+def _format_expiry(at: datetime | None) -> str:
+    return f"{timezone.localtime(at):%-d %b %Y %H:%M %Z}" if at else "at its end"
+
+
+@approvals.carries_out(
+    Approval.Kind.PERMANENT,
+    lock_first=publication.lock,
+    check_reason=reasons.problems_with,
+    reaches_far=lambda approval: approval.target == GLOBAL_ID,
+    in_words=_describe_changes,
+)
+def _make_permanent(approval: Approval, actor: Actor, now: datetime) -> None:
+    head = publication.lock()
+    switch = Switch.objects.select_for_update().get(pk=approval.target)
+    episode = changes.lock_open_episode(switch)
+    if episode is None or episode.pk != approval.diff["episode"]:
+        raise Conflict(f"{switch.pk} is no longer in the episode this was asked for.")
+    if episode.state != State.ENGAGED:
+        raise Conflict(f"{switch.pk} is {episode.state.value}; only an engaged switch can stay.")
+    if rules := break_glass.violated_rules(episode):
+        raise Conflict(f"{switch.pk}: {break_glass.describe_limit(rules)}")
+    before = facts.audit_state(switch, episode)
+    episode.permanent, episode.expires_at, episode.overdue_at = True, None, None
+    episode.acknowledged_at, episode.acknowledged_by = None, ""
+    episode.reconfirm_due_at = now + RECONFIRM_EVERY
+    episode.save(
+        update_fields=[
+            *("permanent", "expires_at", "overdue_at", "reconfirm_due_at"),
+            *("acknowledged_at", "acknowledged_by"),
+        ]
+    )
+    publication.publish(head, switch, now)
+    escalation.close(subject=changes.episode_subject(episode), now=now)
+    changes.record_change(
+        "switch.extended", switch, episode, actor, now, before=before, reason=approval.reason
+    )

@@ -1,0 +1,118 @@
+"""Engaging a ramping switch: its ramp ends, and its episode continues."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from controlplane.core.actors import Actor
+from controlplane.core.approvals import services as approvals
+from controlplane.core.approvals.models import Approval
+from controlplane.core.escalation import services as escalation
+from switches import publication, reminders
+from switches.episodes import changes, facts
+from switches.expiry import Expiry
+from switches.models import Episode, OnExpiry, Publication, Switch
+from switches.ramps import live_ramps
+from switches.rules import break_glass, guard
+
+from . import permanent_approval
+from .engagement import Engagement, shorten_for_override
+
+HELD = "It is held at its expiry: to release {} then, sooner than before, takes a second person."
+
+
+def reengage(
+    head: Publication,
+    switch: Switch,
+    episode: Episode,
+    reason: str,
+    expiry: Expiry,
+    evidence: Mapping[str, Any] | None,
+    actor: Actor,
+    now: datetime,
+) -> Engagement:
+    """Engage the ramping switch again, with a new reason, expiry and person.
+
+    No safety rule refuses it, as the switch counted as engaged. One that began against a rule stays
+    limited to hours. If an immediate release takes two people, an expiry that would release sooner
+    than before holds instead, which `notice` says.
+    """
+    before = facts.audit_state(switch, episode)
+    escalation.close(subject=changes.episode_subject(episode), now=now)
+    outcome = f"{actor.label} engaged the switch again: {reason.strip()}"
+    ramp = live_ramps.supersede(switch, outcome, actor, now)
+    rules = break_glass.violated_rules(episode)
+    asked, expiry = expiry, shorten_for_override(expiry, now) if rules else expiry
+    is_sooner = _would_release_sooner(switch, episode, expiry)
+    if is_sooner:
+        expiry = replace(expiry, on_expiry=OnExpiry.HOLD.value)
+    _rewrite(episode, reason, expiry, evidence, actor, now)
+    publication.publish(head, switch, now)
+    for kind in (Approval.Kind.RELEASE, Approval.Kind.PERMANENT):
+        why = "The switch was engaged again."
+        approvals.void(kind=kind, target=switch.pk, actor=actor, now=now, why=why)
+    entry = changes.record_change(
+        "switch.engaged",
+        switch,
+        episode,
+        actor,
+        now,
+        before=before,
+        reason=episode.reason,
+        more={"ramp": ramp.pk} if ramp is not None else {},
+    )
+    if rules:
+        broken = break_glass.override_record(episode.reason, rules, "engage", actor)
+        review = break_glass.notify_break_glass(switch, episode, broken, entry, actor, now)
+        notice = break_glass.describe_limit(rules) if expiry.is_shorter_than(asked) else ""
+        return Engagement(switch, episode, review=review, notice=notice)
+    notice = HELD.format(switch.pk) if is_sooner else ""
+    if not expiry.permanent_requested:
+        return Engagement(switch, episode, notice=notice)
+    wanted = permanent_approval.request_permanent(switch, episode, episode.reason, actor, now)
+    return Engagement(switch, episode, wanted, notice=notice)
+
+
+def _would_release_sooner(switch: Switch, episode: Episode, expiry: Expiry) -> bool:
+    """Return True if `expiry` would release the switch sooner than before, without a second person.
+
+    A short ramp followed by such an engagement would be an immediate release.
+    """
+    if expiry.on_expiry != OnExpiry.RELEASE or not guard.needs_second_person(switch, at_once=True):
+        return False
+    until = episode.expires_at if episode.on_expiry == OnExpiry.RELEASE else None
+    return until is None or expiry.expires_at < until
+
+
+def _rewrite(
+    episode: Episode,
+    reason: str,
+    expiry: Expiry,
+    evidence: Mapping[str, Any] | None,
+    actor: Actor,
+    now: datetime,
+) -> None:
+    """Write the episode's new fields; the salt stays, so admitted keys are admitted again."""
+    changed: dict[str, Any] = {
+        "reason": reason.strip(),
+        "evidence": dict(evidence) if evidence is not None else None,
+        "engaged_by_type": actor.type,
+        "engaged_by_name": actor.name,
+        "engaged_by_id": actor.user_id,
+        "engaged_by_identity": actor.identity,
+        # A clock that was set back must not keep anybody from stopping it.
+        "engaged_at": min(episode.engaged_at, now),
+        "expires_at": expiry.expires_at,
+        "permanent": False,
+        "on_expiry": expiry.on_expiry,
+        "allow_percent": 0,
+        "overdue_at": None,
+        "acknowledged_at": None,
+        "acknowledged_by": "",
+        "reconfirm_due_at": None,
+        **reminders.skipped_reminders(expiry.expires_at, now),
+    }
+    for field, value in changed.items():
+        setattr(episode, field, value)
+    episode.save(update_fields=list(changed))

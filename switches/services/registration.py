@@ -1,0 +1,123 @@
+"""Lookup of switches by scope and key, registration on first use, and descriptions."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from urllib.parse import urlsplit
+
+from django.db import transaction
+from django.db.models import F
+
+from controlplane.core.actors import Actor
+from controlplane.core.audit import services as audit
+from controlplane.core.errors import Conflict, InvalidInput
+from controlplane.core.live.notes import changed
+from switches import publication
+from switches.episodes import changes
+from switches.models import Episode, Publication, Switch
+from switches.scopes import GLOBAL, KEY, SCOPES
+
+DESCRIPTIVE = {"owner": 120, "description": 4000, "runbook_url": 200}
+
+
+def identify(scope: str, key: str) -> str:
+    """Return `segment:finance` for `segment`, `finance`; raise :class:`InvalidInput`."""
+    if scope not in SCOPES:
+        raise InvalidInput({"scope": [f"Must be one of {', '.join(SCOPES.names)}, not {scope!r}."]})
+    if not KEY.fullmatch(key):
+        raise InvalidInput(
+            {"key": ["A key is 1 to 120 of A-Z, a-z, 0-9 and the signs . _ - without its scope."]}
+        )
+    if scope == GLOBAL.name and key != GLOBAL.only_key:
+        raise InvalidInput({"key": ["The global switch is global:all; it has no other key."]})
+    return f"{scope}:{key}"
+
+
+def find_switch(scope: str, key: str) -> Switch | None:
+    """Return the switch with its open episode, or None if it was never used."""
+    return Switch.objects.with_open_episode().filter(pk=identify(scope, key)).first()
+
+
+def lock_switch(scope: str, key: str) -> Switch | None:
+    """Lock a known switch; the publication row must be locked already."""
+    return Switch.objects.select_for_update().filter(pk=identify(scope, key)).first()
+
+
+def register_and_lock(scope: str, key: str, *, now: datetime) -> Switch:
+    """Lock a switch, and register it first if it is unknown.
+
+    The publication row must be locked already.
+    """
+    switch = lock_switch(scope, key)
+    if switch is None:
+        switch = Switch(id=identify(scope, key), scope=scope, key=key, registered_at=now)
+        switch.save(force_insert=True)
+        Publication.objects.update(registrations=F("registrations") + 1)
+    return switch
+
+
+def describe(
+    *, scope: str, key: str, changes: Mapping[str, str], actor: Actor, now: datetime
+) -> Switch:
+    """Set a switch's owner, description and runbook; nothing is published."""
+    actor.require("switches:write")
+    _check(changes)
+    with transaction.atomic():
+        publication.lock()
+        switch = lock_switch(scope, key)
+        if switch is None and not any(changes.values()):
+            return Switch(id=identify(scope, key), scope=scope, key=key, registered_at=now)
+        switch = switch or register_and_lock(scope, key, now=now)
+        before = {field: getattr(switch, field) for field in changes}
+        if before == dict(changes):
+            return switch
+        for field, value in changes.items():
+            setattr(switch, field, value)
+        switch.save(update_fields=list(changes))
+        changed("switches", switch.pk)
+        audit.record(
+            actor=actor,
+            action="registration.changed",
+            target=switch.pk,
+            before=before,
+            after=dict(changes),
+            now=now,
+        )
+        return switch
+
+
+def _check(changes: Mapping[str, str]) -> None:
+    errors: dict[str, list[str]] = {}
+    for field, value in changes.items():
+        longest = DESCRIPTIVE.get(field)
+        if longest is None:
+            errors[field] = [f"Only {', '.join(DESCRIPTIVE)} can be changed here."]
+        elif len(value) > longest:
+            errors[field] = [f"At most {longest} characters."]
+        elif "\x00" in value:
+            errors[field] = ["Null characters are not allowed."]
+    url = changes.get("runbook_url", "")
+    if url and "runbook_url" not in errors and not _is_web_address(url):
+        errors["runbook_url"] = ["Must be a URL starting with http:// or https://."]
+    if errors:
+        raise InvalidInput(errors)
+
+
+def _is_web_address(url: str) -> bool:
+    """Return True for a web address, also with a host without a dot (`https://wiki/…`)."""
+    try:
+        parts = urlsplit(url)
+        named = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        return False
+    return parts.scheme in {"http", "https"} and named and url.isprintable() and " " not in url
+
+
+def lock_engaged(scope: str, key: str) -> tuple[Switch, Episode]:
+    """Lock the switch and its open episode; raise :class:`Conflict` if it is released."""
+    switch = lock_switch(scope, key)
+    episode = changes.lock_open_episode(switch) if switch is not None else None
+    if switch is None or episode is None:
+        last = Episode.objects.filter(switch_id=identify(scope, key)).order_by("-id").first()
+        told = f" since {last.ended_at:%Y-%m-%d %H:%M} UTC, by {last.ended_by}" if last else ""
+        raise Conflict(f"{scope}:{key} is already released{told}.", state="released")
+    return switch, episode

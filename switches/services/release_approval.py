@@ -1,0 +1,167 @@
+"""Releases that need a second person: request, approval and rejection."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from controlplane.core import reasons
+from controlplane.core.actors import Actor
+from controlplane.core.approvals import services as approvals
+from controlplane.core.approvals.models import Approval
+from controlplane.core.audit import services as audit
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.errors import Conflict
+from controlplane.core.jobs.models import Job
+from switches import publication, risk
+from switches.episodes import changes
+from switches.models import Episode, Publication, Ramp, Switch
+from switches.ramps import creation, descriptions, live_ramps
+from switches.ramps import plan as plans
+from switches.ramps.episode_end import end_episode
+from switches.rules import break_glass, guard
+from switches.scopes import GLOBAL, GLOBAL_ID
+
+HASTY = f"less than {plans.MIN_EARLY_SECONDS} s at {plans.MAX_EARLY_PERCENT} % or less"
+
+
+@dataclass(frozen=True)
+class ReleaseRequest:
+    """A valid release to carry out or to approve; `steps` is None if it is immediate."""
+
+    switch: Switch
+    episode: Episode
+    justification: str
+    steps: list[dict[str, Any]] | None
+
+    @property
+    def at_once(self) -> bool:
+        """True if everything would flow from the first moment."""
+        return self.steps is None or plans.is_at_once(self.steps)
+
+    @property
+    def is_hasty(self) -> bool:
+        """True if it counts as an immediate release where that needs a second person."""
+        return self.steps is None or plans.is_hasty(self.steps)
+
+
+def request_approval(wish: ReleaseRequest, actor: Actor, now: datetime) -> Approval:
+    """Request the approval; a release by ramp waits as a ramp pending approval."""
+    switch, episode = wish.switch, wish.episode
+    by = "" if wish.steps is None else f" by ramp ({_shares(wish.steps)}{_pace(wish.steps)})"
+    kind = Approval.Kind.RELEASE
+    waiting = Approval.objects.filter(kind=kind, target=switch.pk, state=Approval.State.PENDING)
+    before = waiting.values_list("pk", flat=True).first()
+    approval = approvals.request(
+        kind=kind,
+        target=switch.pk,
+        summary=f"Release {switch.pk}{by}: services let all traffic flow again",
+        diff={
+            "episode": episode.pk,
+            "state": [episode.state.value, "released"],
+            "mode": "immediate" if wish.steps is None else "ramp",
+            **({} if wish.steps is None else {"plan": wish.steps}),
+        },
+        reason=wish.justification,
+        risk="critical" if switch.scope == GLOBAL.name else "high",
+        facts=risk.risk_facts(switch.pk, now),
+        actor=actor,
+        now=now,
+    )
+    if approval.pk == before:
+        return approval  # It was asked for already, and so was its ramp.
+    pending = live_ramps.of_switch(switch.pk)
+    if pending is not None and pending.job.state == Job.State.PENDING:
+        end_pending_ramp(pending, switch, "It was asked for otherwise.", actor, now)
+    if wish.steps is not None:
+        creation.ask(
+            switch,
+            episode,
+            steps=wish.steps,
+            justification=wish.justification,
+            actor=actor,
+            now=now,
+        )
+    return approval
+
+
+def _pace(steps: list[dict[str, Any]]) -> str:
+    """Return the reason that a hasty plan needs a second person, else an empty text."""
+    return f"; {HASTY}, which counts as at once" if plans.is_hasty(steps) else ""
+
+
+def _shares(steps: list[dict[str, Any]]) -> str:
+    return ", ".join(descriptions.percent(step["percent"]) for step in steps)
+
+
+def _end_unapproved(approval: Approval, actor: Actor, now: datetime) -> None:
+    """End the ramp that waited for an approval it didn't get."""
+    pending = live_ramps.of_switch(approval.target)
+    if pending is None or pending.job.state != Job.State.PENDING:
+        return
+    switch = Switch.objects.select_for_update().get(pk=approval.target)
+    why = f"Not approved: {approval.state}. {approval.comment}".strip()
+    end_pending_ramp(pending, switch, why, actor, now)
+
+
+def end_pending_ramp(pending: Ramp, switch: Switch, why: str, actor: Actor, now: datetime) -> None:
+    """End a ramp that has not begun, with an audit row."""
+    live_ramps.supersede(switch, why, actor, now)
+    audit.record(
+        actor=actor,
+        action="ramp.aborted",
+        target=switch.pk,
+        reason=why,
+        before={"ramp": pending.pk, "state": live_ramps.STATES[Job.State.PENDING]},
+        after={"ramp": pending.pk, "state": live_ramps.STATES[Job.State.CANCELLED]},
+        now=now,
+    )
+
+
+def _describe_changes(approvals: Sequence[Approval]) -> list[dict[str, Any]]:
+    how = {"immediate": "all of it at once", "ramp": "in steps"}
+    diffs = [approval.diff for approval in approvals]
+    return [{"state": diff.get("state"), "how": how.get(diff.get("mode", ""))} for diff in diffs]
+
+
+@approvals.carries_out(
+    Approval.Kind.RELEASE,
+    lock_first=publication.lock,
+    check_reason=reasons.unreadable,
+    ended=_end_unapproved,
+    reaches_far=lambda approval: approval.target == GLOBAL_ID,
+    in_words=_describe_changes,
+)
+def _release_as_approved(approval: Approval, actor: Actor, now: datetime) -> None:
+    head = publication.lock()
+    switch = Switch.objects.select_for_update().get(pk=approval.target)
+    episode = changes.lock_open_episode(switch)
+    if episode is None or episode.pk != approval.diff["episode"]:
+        raise Conflict(f"{switch.pk} is no longer in the episode this was asked for.")
+    break_glass.override_refusals(guard.refusals_to_release(switch.pk), None)
+    if approval.diff.get("mode") != "ramp":
+        release_at_once(head, switch, episode, approval.reason, actor, now)
+        return
+    ramp = live_ramps.of_switch(switch.pk)
+    if ramp is None or ramp.job.state != Job.State.PENDING:
+        raise Conflict(f"The ramp of {switch.pk} does not wait for approval any more.")
+    if ramp.justification != approval.reason:  # It was edited while it waited.
+        ramp.justification = approval.reason
+        ramp.save(update_fields=["justification"])
+    creation.set_off(head, switch, episode, ramp, actor=actor, now=now)
+
+
+def release_at_once(
+    head: Publication, switch: Switch, episode: Episode, reason: str, actor: Actor, now: datetime
+) -> AuditEntry:
+    """Release the switch at once."""
+    return end_episode(
+        head,
+        switch,
+        episode,
+        how=Episode.End.RELEASED,
+        action="switch.released",
+        reason=reason,
+        actor=actor,
+        now=now,
+    )

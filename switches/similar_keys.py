@@ -1,0 +1,74 @@
+"""Switches with the same key in another scope, suggested if nobody checks the named one."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import orjson
+from django.db import connection
+
+from controlplane.core.canonical import timestamp
+from controlplane.core.instances import rates
+from controlplane.core.instances.queries import callers
+
+from .blast import RECENT
+from .models import Switch
+from .scopes import GLOBAL_ID, keyed_scopes
+
+CHECKS = """
+    SELECT entry.key, entry.value::text FROM core_instance, jsonb_each(checks) AS entry
+    WHERE checks ?| %(ids)s AND entry.key = ANY(%(ids)s) AND entry.value ->> 'seen' >= %(since)s
+"""
+
+
+@dataclass(frozen=True)
+class SimilarKey:
+    """A switch with the same key; `callers` checked it within the last hour."""
+
+    id: str
+    scope: str
+    key: str
+    callers: int
+    calls_per_second: float
+
+
+def find_similar_keys(
+    switch_id: str, now: datetime, *, known: bool = False
+) -> Sequence[SimilarKey] | None:
+    """Return None if the switch was checked within the last hour, else similar ones.
+
+    For `global:all`, a check of any switch counts. Similar are the scopes in which this key was
+    checked, the busiest first; if in none, those in which it is known while this one isn't
+    (`known`: the caller says it is).
+    """
+    if switch_id == GLOBAL_ID:
+        return None if callers(None, now, within=RECENT, most=1)[1] else []
+    key = switch_id.partition(":")[2]
+    ids = [f"{scope.name}:{key}" for scope in keyed_scopes()]
+    checks = _checks(ids, now)
+    if switch_id in checks:
+        return None
+    if checks:
+        found = [_similar_key(one, rates_of) for one, rates_of in checks.items()]
+        return sorted(found, key=lambda one: -one.calls_per_second)
+    if known:
+        return []
+    present = set(Switch.objects.filter(pk__in=ids).values_list("pk", flat=True))
+    return [] if switch_id in present else [_similar_key(one, []) for one in ids if one in present]
+
+
+def _checks(ids: Sequence[str], now: datetime) -> Mapping[str, Sequence[float]]:
+    """Return the calls per second of each instance that checks these switches, by id."""
+    with connection.cursor() as cursor:
+        cursor.execute(CHECKS, {"ids": list(ids), "since": timestamp(now - RECENT)})
+        rows = cursor.fetchall()
+    found: dict[str, list[float]] = defaultdict(list)
+    for switch_id, entry in rows:
+        found[switch_id].append(rates.per_second(orjson.loads(entry), now))
+    return found
+
+
+def _similar_key(switch_id: str, per_second: Sequence[float]) -> SimilarKey:
+    scope, _, key = switch_id.partition(":")
+    return SimilarKey(switch_id, scope, key, len(per_second), sum(per_second))

@@ -1,0 +1,206 @@
+"""A summary of all switches that are stopped, read by one query for every page's banner."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from django.db.models import Aggregate, Count, Max, Q, QuerySet, Value
+from django.db.models.fields.json import KeyTextTransform, KeyTransform
+from django.db.models.functions import Coalesce
+
+from controlplane.core.approvals.models import Approval
+from controlplane.core.compiled_query import fetch_first
+from controlplane.core.jobs.models import Job
+
+from .models import Episode, Ramp
+from .scopes import GLOBAL_ID
+
+_IS_GLOBAL = Q(switch_id=GLOBAL_ID)
+_IS_BROKEN = Q(broke_glass__isnull=False)
+
+
+_DID = {"engage": "engaged", "extend": "extended", "release": "released"}
+
+
+def _broken_glass_field(key: str) -> Coalesce:
+    """Return a field of the episode's break-glass record: of its release, else of the engage."""
+    released = KeyTransform("release", "broke_glass")
+    return Coalesce(KeyTextTransform(key, released), KeyTextTransform(key, "broke_glass"))
+
+
+@dataclass(frozen=True)
+class GlobalStop:
+    """The open episode of the global switch."""
+
+    reason: str
+    engaged_by_name: str
+    engaged_at: datetime
+    expires_at: datetime | None
+    allow_percent: Decimal
+    overdue: bool
+
+    @property
+    def condition(self) -> str:
+        if self.overdue:
+            return "overdue"
+        return "ramping" if self.allow_percent else "engaged"
+
+
+@dataclass(frozen=True)
+class BrokenGlass:
+    """Overridden rules in force: episodes against a rule, and unsigned reviews.
+
+    A single such switch is named with the rule, the reason, the action and the person; `by` is
+    empty if unknown.
+    """
+
+    engaged: int
+    reviews: int
+    switch: str = ""
+    rule: str = ""
+    reason: str = ""
+    by: str = ""
+    did: str = "engaged"
+
+
+@dataclass(frozen=True)
+class FailedRamps:
+    """Failed ramps that could not be taken back; one of them is named, with the reason."""
+
+    count: int
+    ramp: int
+    switch: str
+    why: str
+
+
+@dataclass(frozen=True)
+class StatusSummary:
+    """Counts of engaged, ramping and overdue switches, and the global stop.
+
+    `ramps` are those under way or waiting for approval. `known` is False if the database could not
+    answer.
+    """
+
+    now: datetime
+    engaged: int = 0
+    ramping: int = 0
+    overdue: int = 0
+    everything: GlobalStop | None = None
+    broken: BrokenGlass | None = None
+    approvals: int = 0
+    ramps: int = 0
+    failed_ramps: FailedRamps | None = None
+    known: bool = True
+
+    @property
+    def stopped(self) -> int:
+        return self.engaged + self.ramping
+
+
+def read_summary(now: datetime, *, with_approvals: bool) -> StatusSummary:
+    """Read the summary by one statement."""
+    found = fetch_first(now, _episodes, _approvals, _ramps)
+    reviews = found["reviews"]
+    return StatusSummary(
+        now=now,
+        engaged=found["engaged"],
+        ramping=found["ramping"],
+        overdue=found["overdue"],
+        everything=_everything(found),
+        broken=_broken(found, reviews),
+        approvals=found["approvals"] + reviews if with_approvals else 0,
+        ramps=found["live"],
+        failed_ramps=_failed(found),
+    )
+
+
+def _episodes(_now: Any) -> QuerySet[Episode, Any]:
+    """Aggregate the open episodes; at most one is global, so its maxima are its fields."""
+    return _aggregate(
+        Episode.objects.filter(ended_at__isnull=True),
+        engaged=Count("pk", filter=Q(allow_percent=0)),
+        ramping=Count("pk", filter=Q(allow_percent__gt=0)),
+        overdue=Count("pk", filter=Q(overdue_at__isnull=False)),
+        reason=Max("reason", filter=_IS_GLOBAL),
+        by=Max("engaged_by_name", filter=_IS_GLOBAL),
+        since=Max("engaged_at", filter=_IS_GLOBAL),
+        until=Max("expires_at", filter=_IS_GLOBAL),
+        percent=Max("allow_percent", filter=_IS_GLOBAL),
+        late=Max("overdue_at", filter=_IS_GLOBAL),
+        broken=Count("pk", filter=_IS_BROKEN),
+        broken_switch=Max("switch_id", filter=_IS_BROKEN),
+        broken_rule=Max(_broken_glass_field("rule"), filter=_IS_BROKEN),
+        broken_reason=Max(_broken_glass_field("reason"), filter=_IS_BROKEN),
+        broken_at=Max(_broken_glass_field("at"), filter=_IS_BROKEN),
+        broken_by=Max(_broken_glass_field("by"), filter=_IS_BROKEN),
+        broken_engaged_by=Max("engaged_by_name", filter=_IS_BROKEN),
+    )
+
+
+def _approvals(now: Any) -> QuerySet[Approval, Any]:
+    return _aggregate(
+        Approval.objects.filter(state="pending"),
+        approvals=Count("pk", filter=Q(expires_at__gt=now)),
+        reviews=Count("pk", filter=Q(kind=Approval.Kind.BREAK_GLASS_REVIEW)),
+    )
+
+
+def _ramps(_now: Any) -> QuerySet[Ramp, Any]:
+    """Aggregate the live ramps, of which there are never many."""
+    failed = Q(job__state=Job.State.FAILED)
+    return _aggregate(
+        Ramp.objects.filter(live=True),
+        live=Count("pk"),
+        failed=Count("pk", filter=failed),
+        failed_ramp=Max("pk", filter=failed),
+        failed_switch=Max("switch_id", filter=failed),
+        failed_why=Max("job__outcome", filter=failed),
+    )
+
+
+def _aggregate(rows: QuerySet[Any, Any], **figures: Aggregate) -> QuerySet[Any, Any]:
+    """Return a queryset of one row, with these figures of all rows."""
+    whole: QuerySet[Any, Any] = rows.order_by().annotate(whole=Value(1)).values("whole")
+    found: QuerySet[Any, Any] = whole.annotate(**figures).values_list(*figures)
+    return found
+
+
+def _failed(ramps: dict[str, Any]) -> FailedRamps | None:
+    if not ramps["failed"]:
+        return None
+    return FailedRamps(
+        ramps["failed"], ramps["failed_ramp"], ramps["failed_switch"], ramps["failed_why"]
+    )
+
+
+def _broken(found: dict[str, Any], reviews: int) -> BrokenGlass | None:
+    broken = found["broken"]
+    if not broken and not reviews:
+        return None
+    if broken != 1:
+        return BrokenGlass(broken, reviews)
+    did = _DID.get(found["broken_at"] or "", "engaged")
+    by = found["broken_by"] or (found["broken_engaged_by"] if did == "engaged" else "")
+    return BrokenGlass(
+        engaged=1,
+        reviews=reviews,
+        switch=found["broken_switch"],
+        rule=found["broken_rule"] or "",
+        reason=found["broken_reason"] or "",
+        by=by,
+        did=did,
+    )
+
+
+def _everything(found: dict[str, Any]) -> GlobalStop | None:
+    if found["since"] is None:
+        return None
+    return GlobalStop(
+        reason=found["reason"],
+        engaged_by_name=found["by"],
+        engaged_at=found["since"],
+        expires_at=found["until"],
+        allow_percent=found["percent"],
+        overdue=found["late"] is not None,
+    )

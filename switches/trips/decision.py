@@ -1,0 +1,282 @@
+"""The decision on a machine's request to stop a switch. Pure.
+
+The first policy that matches source and scope decides, within limits by history; the global switch
+is always left to a person. `why` is for a reader at 3 a.m.
+"""
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatchcase
+
+from switches.scopes import GLOBAL
+
+AUTOMATIC, PERSON = "automatic", "person"
+TRIPPED, DUPLICATE, ENGAGED, ASKED, REFUSED = (
+    "tripped",
+    "duplicate",
+    "engaged",
+    "person",
+    "refused",
+)
+_LEFT_OUT = str.maketrans("", "", "-_. \u2010\u2011\u2012\u2013")
+
+# How long each restraint lasts; what stands here is told in `why`.
+OVERRIDE_HOLDS = timedelta(hours=1)
+"""Minimum time after a person's release in which the same alert doesn't stop it again."""
+FLAP_TRIPS = 3
+FLAP_WITHIN = timedelta(hours=1)
+FLAP_LOCK = timedelta(hours=1)
+BUDGET_WINDOW = timedelta(hours=1)
+SILENCE = timedelta(hours=24)
+"""Time without a repeat after which an alert counts as resolved."""
+
+
+@dataclass(frozen=True)
+class PolicyRow:
+    """The fields of a policy that the decision depends on."""
+
+    trigger: str
+    sources: Sequence[str]
+    scopes: Sequence[str]
+    gate: str
+    budget_per_hour: int
+
+
+@dataclass(frozen=True)
+class EarlierTrip:
+    """The latest trip of the same switch and fingerprint.
+
+    `firing` until the alert resolves; `episode_open` while its episode lasts; `waits` while people
+    are being asked.
+    """
+
+    outcome: str
+    at: datetime
+    firing: bool = True
+    episode_open: bool = False
+    waits: bool = False
+
+
+@dataclass(frozen=True)
+class OpenEpisode:
+    """The switch's open episode: person, time, reason, and if it ramps.
+
+    `by_machine`: a machine engaged it, for a while, and nobody has judged it. `ramped_by`: the
+    person who releases it by a ramp; empty if the ramp began at an expiry.
+    """
+
+    by: str
+    at: datetime
+    reason: str
+    ramping: bool = False
+    ramped_by: str = ""
+    by_machine: bool = False
+
+
+@dataclass(frozen=True)
+class ReleaseByHand:
+    """A person's release of an episode that this fingerprint had a part in.
+
+    `resolved` once the alert was over, before or since.
+    """
+
+    by: str
+    at: datetime
+    resolved: bool
+
+
+@dataclass(frozen=True)
+class TripHistory:
+    """The past that the decision depends on.
+
+    `trips` are the switch's latest, newest first; `spent` counts the policy's trips within the last
+    hour, over all switches.
+    """
+
+    earlier: EarlierTrip | None = None
+    standing: OpenEpisode | None = None
+    let_flow: ReleaseByHand | None = None
+    trips: Sequence[datetime] = ()
+    spent: int = 0
+
+
+@dataclass(frozen=True)
+class TripDecision:
+    """The outcome of a request; `escalate` is the key of the question to people, if any."""
+
+    outcome: str
+    why: str
+    escalate: str = ""
+
+
+def first_policy(policies: Sequence[PolicyRow], source: str, scope: str) -> PolicyRow | None:
+    """Return the first policy that matches source and scope.
+
+    In `alertmanager:LeakSuspected` the part after the colon is a name as well. Case, hyphens,
+    underscores, dots and spaces don't matter.
+    """
+    names = [_normalize(source), _normalize(source.partition(":")[2])]
+    for policy in policies:
+        # Only * and ? mean something in a pattern.
+        patterns = [_normalize(pattern).replace("[", "[[]") for pattern in policy.sources]
+        known = any(fnmatchcase(name, pattern) for name in names if name for pattern in patterns)
+        if known and scope in policy.scopes:
+            return policy
+    return None
+
+
+def _normalize(name: str) -> str:
+    """Return one name for `Data-Leak scan`, `data_leak.scan` and `DataLeakScan`."""
+    return unicodedata.normalize("NFKC", name).casefold().translate(_LEFT_OUT)
+
+
+def decide(
+    *, switch: str, source: str, policy: PolicyRow | None, history: TripHistory, now: datetime
+) -> TripDecision:
+    """Return the outcome of a request to stop `switch` (`scope:key`) under `policy`."""
+    scope = switch.partition(":")[0]
+    found = _already_stopped(switch, history)
+    if found is not None and not _is_stopped_by_machine(found, history, policy):
+        return found
+    if policy is None:
+        return TripDecision(REFUSED, f"No policy lets “{source}” stop a switch of scope {scope}.")
+    return (
+        _overridden(switch, history, now)
+        or _repeated(history)
+        or _for_a_person(switch, scope, policy)
+        or _flapping(switch, history, now)
+        or _over_budget(policy, history)
+        or TripDecision(TRIPPED, f"The policy “{policy.trigger}” lets “{source}” stop {switch}.")
+    )
+
+
+def _already_stopped(switch: str, history: TripHistory) -> TripDecision | None:
+    standing, earlier = history.standing, history.earlier
+    if standing is not None and standing.ramping:
+        return _known_during_ramp(switch, standing, earlier)
+    if earlier is not None and earlier.episode_open:
+        done = "has stopped" if earlier.outcome == TRIPPED else "was heard while somebody stopped"
+        return TripDecision(
+            DUPLICATE,
+            f"The same alert {done} {switch} already, {_at(earlier.at)}; it is noted as a repeat.",
+        )
+    if standing is None:
+        return None
+    return TripDecision(
+        ENGAGED,
+        f"{switch} is engaged already, by {standing.by} since {_time(standing.at)}: "
+        f"{standing.reason}",
+    )
+
+
+def _known_during_ramp(
+    switch: str, standing: OpenEpisode, earlier: EarlierTrip | None
+) -> TripDecision | None:
+    """Return a duplicate if the alert was known when a person began the ramp.
+
+    A new or recurring alert ends the ramp, and so does a known one if nobody began the ramp.
+    """
+    known = earlier is not None and earlier.episode_open and earlier.firing
+    if earlier is None or not known or not standing.ramped_by:
+        return None
+    return TripDecision(
+        DUPLICATE,
+        f"{standing.ramped_by} lets {switch} flow again by a ramp, with this alert known since "
+        f"{_time(earlier.at)}: the ramp's gates decide, or a person.",
+    )
+
+
+def _is_stopped_by_machine(
+    found: TripDecision, history: TripHistory, policy: PolicyRow | None
+) -> bool:
+    """Return True if only a machine stopped it, for a while, and people are to decide."""
+    by_machine = history.standing is not None and history.standing.by_machine
+    for_people = policy is not None and policy.gate != AUTOMATIC
+    return found.outcome == ENGAGED and by_machine and for_people
+
+
+def _overridden(switch: str, history: TripHistory, now: datetime) -> TripDecision | None:
+    """Return a refusal while a person's release holds: until resolved, and at least an hour."""
+    let_flow = history.let_flow
+    if let_flow is None:
+        return None
+    said = f"{let_flow.by} let {switch} flow {_at(let_flow.at)}, with this alert known."
+    if not let_flow.resolved:
+        return TripDecision(
+            REFUSED,
+            f"{said} The alert has not resolved since, so it does not stop it again; a person can.",
+        )
+    until = let_flow.at + OVERRIDE_HOLDS
+    if now < until:
+        return TripDecision(
+            REFUSED, f"{said} The same alert may stop it again {_at(until)} at the earliest."
+        )
+    return None
+
+
+def _repeated(history: TripHistory) -> TripDecision | None:
+    earlier = history.earlier
+    if earlier is None or not earlier.firing:
+        return None
+    if earlier.outcome == TRIPPED and not earlier.episode_open:
+        return TripDecision(
+            DUPLICATE,
+            f"The same alert stopped it {_at(earlier.at)}, that episode is over, and the alert has "
+            "not resolved since: engaging again is a person's decision.",
+        )
+    if earlier.outcome == ASKED and earlier.waits:
+        return TripDecision(DUPLICATE, f"People are being asked, since {_time(earlier.at)}.")
+    if earlier.outcome == ASKED:
+        return TripDecision(
+            DUPLICATE,
+            f"It was left to people {_at(earlier.at)}, and one of them has settled it: nobody is "
+            "asked again until the alert has resolved.",
+        )
+    return None
+
+
+def _for_a_person(switch: str, scope: str, policy: PolicyRow) -> TripDecision | None:
+    """Return the decision to ask a person; no policy stops everything automatically."""
+    if scope == GLOBAL.name:
+        why = "Stopping everything is never automatic: a person decides."
+    elif policy.gate != AUTOMATIC:
+        why = f"The policy “{policy.trigger}” leaves this to a person."
+    else:
+        return None
+    return TripDecision(ASKED, why, escalate=f"person:{policy.trigger}:{switch}")
+
+
+def _flapping(switch: str, history: TripHistory, now: datetime) -> TripDecision | None:
+    latest = sorted(history.trips, reverse=True)[:FLAP_TRIPS]
+    if len(latest) < FLAP_TRIPS or latest[0] - latest[-1] > FLAP_WITHIN:
+        return None
+    until = latest[0] + FLAP_LOCK
+    if now >= until:
+        return None
+    return TripDecision(
+        REFUSED,
+        f"Machines stopped {switch} {FLAP_TRIPS} times within an hour: it is locked against them "
+        f"until {_time(until)}, and a person decides.",
+        escalate=f"locked:{switch}",
+    )
+
+
+def _over_budget(policy: PolicyRow, history: TripHistory) -> TripDecision | None:
+    if history.spent < policy.budget_per_hour:
+        return None
+    return TripDecision(
+        REFUSED,
+        f"The policy “{policy.trigger}” allows {policy.budget_per_hour} trips an hour, and they "
+        "are spent: a person decides.",
+        escalate=f"budget:{policy.trigger}",
+    )
+
+
+def _at(moment: datetime) -> str:
+    return f"at {_time(moment)}"
+
+
+def _time(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"

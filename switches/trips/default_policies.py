@@ -1,0 +1,95 @@
+"""The trip policies of a new installation.
+
+Plain data, for the migration and for tests that empty the tables. The global switch is never
+automatic whatever the rows say. The patterns for people are wide on purpose: it is better to ask
+about a memory leak than not to ask about a leak of data.
+"""
+
+from datetime import datetime
+from typing import Any
+
+from switches.scopes import SCOPES
+
+# Rows for people come first: a source that names such a trigger never trips by itself.
+_POLICIES: tuple[dict[str, Any], ...] = (
+    {
+        "trigger": "security-incident",
+        "title": "Security incident",
+        "sources": [
+            "*security*",
+            "*databreach*",
+            "*securitybreach*",
+            "*intrusion*",
+            "*intruder*",
+            "*compromis*",
+            "*unauthori*",
+            "*malware*",
+            "*ransomware*",
+            "*phishing*",
+        ],
+        "gate": "person",
+        "response": "Stop everything at once",
+    },
+    {
+        "trigger": "data-leak",
+        "title": "Suspected data leak",
+        "sources": [
+            "*leak*",
+            "*exfiltrat*",
+            "*exposed*",
+            "*disclos*",
+            "*data*loss*",
+            "*privacy*",
+            "*personal*data*",
+            "*gdpr*",
+        ],
+        "gate": "person",
+        "response": "Escalate at once",
+    },
+    {
+        "trigger": "policy-violation",
+        "title": "Reported policy violation",
+        "sources": [
+            "policy*",
+            "*policy*violat*",
+            "*violat*policy*",
+            "*compliance*",
+            "*governance*",
+        ],
+        "gate": "person",
+        "response": "Governance review",
+    },
+    {
+        "trigger": "srm",
+        "title": "Sample ratio mismatch or guardrail of an experiment",
+        "sources": ["*"],
+        "gate": "automatic",
+        "response": "Stop that experiment only",
+    },
+    {
+        "trigger": "provider-outage",
+        "title": "Outage of an external provider",
+        "sources": ["*"],
+        "gate": "automatic",
+        "response": "Stop that segment or feature, or fall back",
+    },
+)
+
+
+def install(apps: Any, now: datetime) -> None:
+    """Create the missing rows; `apps` is Django's registry or a migration's."""
+    policy = apps.get_model("switches", "TripPolicy")
+    for position, row in enumerate(default_policies()):
+        policy.objects.get_or_create(
+            trigger=row["trigger"], defaults={**row, "position": position, "changed_at": now}
+        )
+
+
+def default_policies() -> list[dict[str, Any]]:
+    """Return the rows: people decide on every scope, machines on scopes that name the trigger."""
+    return [{**row, "scopes": _scopes(row)} for row in _POLICIES]
+
+
+def _scopes(row: dict[str, Any]) -> list[str]:
+    by_person = row["gate"] == "person"
+    return [one.name for one in SCOPES.values() if by_person or row["trigger"] in one.trip_triggers]

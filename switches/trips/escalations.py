@@ -1,0 +1,120 @@
+"""Escalations of trips to people: one question per matter, and limited in number.
+
+A trip that concerns an open question is added to it. Beyond its hourly limit, all trips of a
+program are one question with their number. The machines' lock must be held.
+"""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from controlplane.core.escalation.models import Escalation
+from switches.models import Trip
+
+from . import notifications, texts
+from .history import SUBJECT
+
+WINDOW = timedelta(hours=1)
+MAX_PER_SOURCE, MAX_PER_PROGRAM = 10, 30
+"""Maximum questions within an hour: of one source, and of one program over all sources."""
+MAX_KEPT, MAX_NAMED = 50, 5
+SINGLE_SWITCH_QUESTIONS = ("person:", "locked:", "rule:")
+"""Prefixes of questions whose trips are all about the switch that ends their key."""
+
+
+def ask_people(row: Trip, once: str, *, new: bool, now: datetime) -> None:
+    """Escalate until somebody engages the switch or dismisses the question `once`.
+
+    A new row is announced as well.
+    """
+    present = _open(once)
+    if present is None and _was_asked_recently(row, once, now):
+        if new:
+            notifications.announce(row, now)
+        return
+    why = row.why
+    if present is None and _is_over_limit(row, now):
+        once = f"many:{row.by}"
+        present = _open(once)
+        why = f"{why} {row.by} has asked people so often that this hour's further wishes are one."
+    if present is not None:
+        _join(present, row, new=new, now=now)
+        return
+    told = notifications.announce(row, now, alone=True) if new else 0
+    notifications.escalate(
+        row, {"once": once, "own_why": why, "why": why}, announced=told > 0, now=now
+    )
+
+
+def member_trips(question: Escalation) -> list[int]:
+    """Return the ids of the trips that the question names."""
+    others = question.facts.get("others") or []
+    return [first_trip(question), *(one["trip"] for one in others)]
+
+
+def first_trip(question: Escalation) -> int:
+    return int(question.subject.removeprefix(SUBJECT))
+
+
+def is_incomplete(question: Escalation) -> bool:
+    """Return True if the question is about more trips than it names, on unknown switches."""
+    of_one = str(question.facts.get("once", "")).startswith(SINGLE_SWITCH_QUESTIONS)
+    return bool(question.facts.get("more")) and not of_one
+
+
+def _open(once: str) -> Escalation | None:
+    return (
+        Escalation.objects.select_for_update()
+        .filter(subject__startswith=SUBJECT, closed_at__isnull=True, facts__once=once)
+        .order_by("id")
+        .first()
+    )
+
+
+def _was_asked_recently(row: Trip, once: str, now: datetime) -> bool:
+    """Return True if people were asked about the same refusal within the hour.
+
+    What policies leave to people is asked about whenever no question is open.
+    """
+    if row.outcome == Trip.Outcome.PERSON:
+        return False
+    told = Escalation.objects.filter(subject__startswith=SUBJECT, facts__once=once)
+    return told.filter(opened_at__gt=now - WINDOW).exists()
+
+
+def _is_over_limit(row: Trip, now: datetime) -> bool:
+    sources = list(
+        Escalation.objects.filter(
+            subject__startswith=SUBJECT, opened_at__gt=now - WINDOW, facts__by=row.by
+        ).values_list("facts__source", flat=True)
+    )
+    return len(sources) >= MAX_PER_PROGRAM or sources.count(row.source) >= MAX_PER_SOURCE
+
+
+def _join(question: Escalation, row: Trip, *, new: bool, now: datetime) -> None:
+    """Add the trip to an open question; people see it with the next step."""
+    facts: dict[str, Any] = question.facts
+    others = list(facts.get("others") or [])
+    known = row.pk in member_trips(question)
+    if not known and len(others) < MAX_KEPT:
+        one = {"trip": row.pk, "switch": row.switch, "fingerprint": row.fingerprint}
+        others.append(one)
+    elif not known and new:
+        facts["more"] = facts.get("more", 0) + 1
+    if not known:
+        facts["others"] = others
+        facts["why"] = f"{facts.get('own_why', row.why)} {_describe_others(facts)}"
+        question.save(update_fields=["facts"])
+    fresh = now - question.opened_at < WINDOW
+    if new and not (fresh and row.outcome == Trip.Outcome.PERSON):
+        notifications.announce(row, now)
+
+
+def _describe_others(facts: dict[str, Any]) -> str:
+    others = facts["others"]
+    named = [
+        f"{one['switch']} (fingerprint {texts.clip(one['fingerprint'], 40)})"
+        for one in others[:MAX_NAMED]
+    ]
+    rest = len(others) - len(named) + facts.get("more", 0)
+    more = f" and {rest:,} more" if rest else ""
+    return f"Asked for since then as well: {', '.join(named)}{more}."

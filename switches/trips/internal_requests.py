@@ -1,0 +1,34 @@
+"""Trip requests of other apps, decided like those of monitors."""
+
+from datetime import datetime
+
+from controlplane.core.actors import system
+from controlplane.core.trip_requests import services as trip_requests
+from controlplane.core.trip_requests.models import TripRequest
+
+from . import resolution, services
+
+
+def decide_open_requests(now: datetime) -> int:
+    """Decide the open requests by the trip policies; return their number."""
+    return trip_requests.answer_open(_decide, now)
+
+
+def _decide(request: TripRequest, now: datetime) -> tuple[bool, str]:
+    """Return True if the switch was stopped, and the reason."""
+    actor = system(request.source)
+    if request.is_over:
+        return False, resolution.resolve(
+            switch=request.switch, fingerprint=request.fingerprint, actor=actor, now=now
+        )
+    asked = services.trip(
+        switch=request.switch,
+        source=request.source,
+        fingerprint=request.fingerprint,
+        reason=request.reason,
+        evidence=request.evidence,
+        expires_in=request.expires_in,
+        actor=actor,
+        now=now,
+    )
+    return asked.tripped, asked.why

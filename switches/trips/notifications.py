@@ -1,0 +1,117 @@
+"""Messages about trips: in the episode's thread, or to people who decide."""
+
+import hashlib
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote_plus, urlencode
+
+from controlplane.core.canonical import timestamp
+from controlplane.core.escalation import services as escalation
+from controlplane.core.outbox import services as outbox
+from switches.models import Trip
+from switches.scopes import SCOPES
+
+from .history import SUBJECT
+
+# outcome → what its event and its audit row are called
+ACTIONS = {
+    Trip.Outcome.TRIPPED: "tripped",
+    Trip.Outcome.ENGAGED: "engaged",
+    Trip.Outcome.PERSON: "waits",
+    Trip.Outcome.REFUSED: "refused",
+}
+SEVERITY = "critical"
+MAX_LINK_BYTES = 900  # bytes as they are sent: Slack takes 3000 for all that a message's part says
+
+
+def announce(row: Trip, now: datetime, *, alone: bool = False) -> int:
+    """Announce a new trip, in the episode's thread if it has one; return the destinations' number.
+
+    Repeated requests without an effect are announced once an hour, unless `alone`.
+    """
+    name = ACTIONS[Trip.Outcome(row.outcome)]
+    event_key = f"trip:{row.pk}"
+    if row.outcome != Trip.Outcome.TRIPPED and not alone:
+        same = f"{name}\n{row.switch}\n{row.source}\n{row.episode_id}\n{now:%Y%m%d%H}"
+        event_key = f"trip.{name}:{hashlib.sha256(same.encode()).hexdigest()}"
+    return outbox.announce(
+        event=f"trip.{name}",
+        event_key=event_key,
+        scope=row.switch.partition(":")[0],
+        subject=f"episode:{row.episode_id}" if row.episode_id else f"{SUBJECT}{row.pk}",
+        facts=message_facts(row),
+        now=now,
+    )
+
+
+def announce_resolved(row: Trip, now: datetime) -> None:
+    """Announce in the thread that the alert resolved, which releases nothing."""
+    outbox.announce(
+        event="trip.resolved",
+        event_key=f"trip:{row.pk}:resolved:{timestamp(now)}",
+        scope=row.switch.partition(":")[0],
+        subject=f"episode:{row.episode_id}",
+        facts=message_facts(row),
+        now=now,
+    )
+
+
+def escalate(row: Trip, more: Mapping[str, Any], *, announced: bool, now: datetime) -> None:
+    """Open an escalation until somebody engages the switch or dismisses the question."""
+    escalation.open_escalation(
+        subject=f"{SUBJECT}{row.pk}",
+        event="trip.waits",
+        severity=SEVERITY,
+        scope=row.switch.partition(":")[0],
+        facts={**message_facts(row), **more},
+        announced=announced,
+        now=now,
+    )
+
+
+def message_facts(row: Trip) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "trip": row.pk,
+        "switch": row.switch,
+        "source": row.source,
+        "fingerprint": row.fingerprint,
+        "reason": row.reason,
+        "why": row.why,
+        "by": row.by,
+        "path": page_path(row),
+    }
+    if row.episode_id:
+        found["episode"] = row.episode_id
+    return found
+
+
+def page_path(row: Trip) -> str:
+    """Return the page of the stopped switch, else the engage form with its fields filled in."""
+    scope, _, key = row.switch.partition(":")
+    if row.episode_id:
+        return f"/switches/{scope}/{key}/"
+    return engage_path(row) if row.outcome != Trip.Outcome.REFUSED else "/trips/"
+
+
+def engage_path(row: Trip) -> str:
+    """Return the engage form's URL with switch and reason; the trips page without a switch."""
+    scope, _, key = row.switch.partition(":")
+    if scope not in SCOPES:
+        return "/trips/"
+    begin = f"/switches/engage/?{urlencode({'scope': scope, 'key': key})}&reason="
+    return f"{begin}{_encode_within(row.reason, MAX_LINK_BYTES - len(begin))}"
+
+
+def _encode_within(text: str, most: int) -> str:
+    """Return as much of the text, URL-encoded, as fits; a character may be twelve bytes."""
+    if len(encoded := quote_plus(text)) <= most:
+        return encoded
+    kept: list[str] = []
+    left = most - len(quote_plus("…"))
+    for character in text:
+        encoded = quote_plus(character)
+        if (left := left - len(encoded)) < 0:
+            break
+        kept.append(encoded)
+    return "".join([*kept, quote_plus("…")])

@@ -1,0 +1,224 @@
+"""Services of trip policies: changes by admins, with an audit row.
+
+Locks are taken as for a trip, so that no request is decided on half a change.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from controlplane.core import canonical
+from controlplane.core.actors import Actor
+from controlplane.core.audit import services as audit
+from controlplane.core.errors import Conflict, InvalidInput, NotFound
+from controlplane.core.outbox import services as outbox
+from controlplane.core.roles import Power
+from switches import publication
+from switches.models import TripPolicy
+from switches.scopes import GLOBAL, SCOPES
+
+from . import history, locks, texts
+from .decision import AUTOMATIC
+
+FIELDS = (
+    "trigger",
+    "title",
+    "sources",
+    "scopes",
+    "gate",
+    "response",
+    "budget_per_hour",
+    "longest_minutes",
+)
+DEFAULTS: Mapping[str, Any] = {"budget_per_hour": 10, "longest_minutes": 1440, "response": ""}
+MAX_ROWS, MAX_PATTERNS = 100, 20
+MAX_LENGTHS = {"title": 200, "response": 200, "pattern": 120}
+MAX_VALUES = {"budget_per_hour": 1000, "longest_minutes": 30 * 24 * 60}
+_TRIGGER = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}")
+
+
+def replace_policies(
+    *, rows: Sequence[Mapping[str, Any]], actor: Actor, now: datetime
+) -> list[TripPolicy]:
+    """Replace all policies by these rows; raise :class:`InvalidInput` naming `rows.2.gate`.
+
+    A row keeps its history by its trigger; rows not named are removed.
+    """
+    actor.require_power(Power.ADMINISTER)
+    wanted = [{**DEFAULTS, **row} for row in rows]
+    _check(wanted)
+    with transaction.atomic():
+        locks.lock_machines()
+        publication.lock()
+        before = {row.trigger: row for row in history.list_policies()}
+        was = [policy_fields(row) for row in before.values()]
+        for position, fields in enumerate(wanted):
+            present = before.pop(fields["trigger"], None) or TripPolicy()
+            for name in FIELDS:
+                setattr(present, name, fields[name])
+            present.position, present.changed_at = position, now
+            present.save()
+        TripPolicy.objects.filter(pk__in=[row.pk for row in before.values()]).delete()
+        after = history.list_policies()
+        _record_change(was, [policy_fields(row) for row in after], actor, now)
+        return after
+
+
+def put_policy(
+    *,
+    trigger: str,
+    fields: Mapping[str, Any],
+    position: int,
+    seen: str = "",
+    actor: Actor,
+    now: datetime,
+) -> None:
+    """Change one row, or add it if there is no such trigger; `position` counts from 1.
+
+    `seen` is the :func:`policy_digest` of the row as shown. Raises :class:`Conflict` if
+    somebody else changed or moved it since.
+    """
+    actor.require_power(Power.ADMINISTER)
+    with transaction.atomic():
+        locks.lock_machines()
+        publication.lock()
+        rows = [policy_fields(row) for row in history.list_policies()]
+        kept = [row for row in rows if row["trigger"] != trigger]
+        present = (
+            policy_digest(row, n) for n, row in enumerate(rows, 1) if row["trigger"] == trigger
+        )
+        if seen and seen not in present:
+            raise Conflict("Somebody else changed this policy meanwhile. Open it anew.")
+        if not trigger and any(row["trigger"] == fields.get("trigger") for row in rows):
+            raise InvalidInput({"trigger": ["There is a policy of this name already."]})
+        place = min(max(position, 1), len(kept) + 1) - 1
+        kept.insert(place, {**DEFAULTS, **fields})
+        try:
+            replace_policies(rows=kept, actor=actor, now=now)
+        except InvalidInput as error:
+            prefix = f"rows.{place}."
+            raise InvalidInput(
+                {name.removeprefix(prefix): texts for name, texts in error.errors.items()}
+            ) from error
+
+
+def remove_policy(*, trigger: str, actor: Actor, now: datetime) -> None:
+    """Remove one policy; raise :class:`InvalidInput` if it is the last."""
+    actor.require_power(Power.ADMINISTER)
+    with transaction.atomic():
+        locks.lock_machines()
+        publication.lock()
+        rows = [policy_fields(row) for row in history.list_policies()]
+        kept = [row for row in rows if row["trigger"] != trigger]
+        if len(kept) == len(rows):
+            raise NotFound(f"There is no policy {trigger!r}.")
+        replace_policies(rows=kept, actor=actor, now=now)
+
+
+def policy_fields(row: TripPolicy) -> dict[str, Any]:
+    """Return a row as plain values, for the API, the forms and the audit trail."""
+    return {name: getattr(row, name) for name in FIELDS}
+
+
+def policy_digest(fields: Mapping[str, Any], position: int) -> str:
+    """Return a digest of a row and its place: the first row that matches decides."""
+    return canonical.digest({**fields, "position": position})
+
+
+def _check(rows: Sequence[Mapping[str, Any]]) -> None:
+    errors: dict[str, list[str]] = {}
+    if not 1 <= len(rows) <= MAX_ROWS:
+        errors["rows"] = [
+            f"Between 1 and {MAX_ROWS} policies. To leave everything to people, set every gate "
+            "to person."
+        ]
+    seen: set[str] = set()
+    for place, row in enumerate(rows):
+        problems = _problems(row)
+        trigger = row.get("trigger")
+        if isinstance(trigger, str) and trigger in seen:
+            problems["trigger"] = "Two policies have this name."
+        seen.add(str(trigger))
+        errors.update({f"rows.{place}.{name}": [text] for name, text in problems.items()})
+    if errors:
+        raise InvalidInput(errors)
+
+
+def _problems(row: Mapping[str, Any]) -> dict[str, str]:
+    found = {}
+    if not isinstance(row.get("trigger"), str) or not _TRIGGER.fullmatch(row["trigger"]):
+        found["trigger"] = "Must be 1 to 60 of a-z 0-9 - _, beginning with a letter or a digit."
+    for name, least in (("title", 1), ("response", 0)):
+        if not _is_text(row.get(name), least, MAX_LENGTHS[name]):
+            found[name] = f"Must be a line of {least} to {MAX_LENGTHS[name]} characters."
+    if not _are_patterns(row.get("sources")):
+        found["sources"] = (
+            f"Must be 1 to {MAX_PATTERNS} patterns of sources, such as srm or alertmanager:Leak*, "
+            f"each of at most {MAX_LENGTHS['pattern']} characters; * stands for any."
+        )
+    for name, largest in MAX_VALUES.items():
+        value = row.get(name)
+        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= largest:
+            found[name] = f"Must be a whole number from 1 to {largest:,}."
+    if row.get("gate") not in TripPolicy.Gate.values:
+        found["gate"] = f"Must be one of {', '.join(TripPolicy.Gate.values)}."
+    scopes = row.get("scopes")
+    if not isinstance(scopes, list) or not scopes or not all(s in SCOPES for s in scopes):
+        found["scopes"] = f"Must be one or more of {', '.join(SCOPES.names)}."
+    elif len(set(scopes)) < len(scopes):
+        found["scopes"] = "Each scope once."
+    elif row.get("gate") == AUTOMATIC and GLOBAL.name in scopes:
+        found["scopes"] = (
+            "Stopping everything is never automatic. Leave global out, or let a person decide."
+        )
+    return found
+
+
+def _are_patterns(found: Any) -> bool:
+    return (
+        isinstance(found, list)
+        and 1 <= len(found) <= MAX_PATTERNS
+        and all(_is_text(pattern, 1, MAX_LENGTHS["pattern"]) for pattern in found)
+    )
+
+
+def _is_text(text: Any, least: int, most: int) -> bool:
+    if not isinstance(text, str) or texts.clean_text(text) != text:
+        return False
+    return least <= len(text) <= most
+
+
+def _record_change(
+    was: list[dict[str, Any]], is_now: list[dict[str, Any]], actor: Actor, now: datetime
+) -> None:
+    """Announce and audit the rows that differ; nothing if none do."""
+    if was == is_now:
+        return
+    before = {row["trigger"]: row for row in was}
+    after = {row["trigger"]: row for row in is_now}
+    order = [row["trigger"] for row in is_now]
+    differing = [
+        name for name in before.keys() | after.keys() if before.get(name) != after.get(name)
+    ]
+    told = sorted(differing) or ["the order"]
+    outbox.announce(
+        event="trip_policy.changed",
+        event_key=f"trip_policy:{now.isoformat()}",
+        facts={"by": actor.label, "said": ", ".join(told), "path": "/trips/"},
+        now=now,
+    )
+    audit.record(
+        actor=actor,
+        action="trip_policy.changed",
+        target="trip-policies",
+        before={"order": [row["trigger"] for row in was], **_select(before, differing)},
+        after={"order": order, **_select(after, differing)},
+        now=now,
+    )
+
+
+def _select(rows: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {name: rows[name] for name in names if name in rows}

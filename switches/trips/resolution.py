@@ -1,0 +1,162 @@
+"""The end of trips: by a resolved alert, a person's engage, or a dismissal."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from controlplane.core import reasons
+from controlplane.core.actors import Actor
+from controlplane.core.audit import services as audit
+from controlplane.core.errors import Conflict, InvalidInput, NotFound
+from controlplane.core.escalation import services as escalation
+from controlplane.core.escalation.models import Escalation
+from switches.models import Episode, Trip
+from switches.services.undo import UNDO_WITHIN
+
+from . import (
+    escalations,
+    history,
+    locks,
+    notifications,
+    texts,
+)
+
+
+def resolve(*, switch: str, fingerprint: str, actor: Actor, now: datetime) -> str:
+    """Record that an alert resolved, and return a sentence on the effect; it releases nothing."""
+    actor.require("switches:trip")
+    fingerprint = texts.clean_fingerprint(fingerprint)
+    with transaction.atomic():
+        locks.lock_machines()
+        rows = Trip.objects.filter(
+            switch=switch, fingerprint=fingerprint, resolved_at__isnull=True
+        ).order_by("id")
+        over = list(rows.select_related("episode"))
+        if not over:
+            return "The alert has resolved; nothing was known of it that is still on."
+        rows.update(resolved_at=now)
+        _close_resolved_refusals(over, now)
+        acting = next((row for row in over if row.episode and row.episode.ended_at is None), None)
+        if acting is not None:
+            notifications.announce_resolved(acting, now)
+        audit.record(
+            actor=actor,
+            action="trip.resolved",
+            target=switch,
+            after={"fingerprint": fingerprint, "trips": [row.pk for row in over]},
+            now=now,
+        )
+        if acting is None:
+            return "The alert has resolved; it holds nothing engaged."
+        return f"The alert has resolved; {switch} stays engaged until somebody releases it."
+
+
+def dismiss(*, trip_id: int, reason: str, actor: Actor, now: datetime) -> Trip:
+    """Dismiss a trip's question as a person; raise :class:`Conflict` if none is open."""
+    actor.require("switches:write")
+    if problems := reasons.unreadable(reason, called="reason", advice="Say why it may go on."):
+        raise InvalidInput({"reason": problems})
+    with transaction.atomic():
+        locks.lock_machines()
+        trip = Trip.objects.select_for_update().filter(pk=trip_id).first()
+        if trip is None:
+            raise NotFound("There is no such trip.")
+        subject = f"{history.SUBJECT}{trip.pk}"
+        question = Escalation.objects.filter(subject=subject, closed_at__isnull=True).first()
+        if question is None:
+            raise Conflict("This is settled already: it waits for nobody.")
+        escalation.close(subject=subject, now=now)
+        trip.why = (
+            f"{question.facts.get('why', trip.why)} Dismissed by {actor.label}: {reason.strip()}"
+        )
+        trip.save(update_fields=["why"])
+        audit.record(
+            actor=actor,
+            action="trip.dismissed",
+            target=trip.switch,
+            reason=reason.strip(),
+            after={
+                "trip": trip.pk,
+                "source": trip.source,
+                "fingerprint": trip.fingerprint,
+                "trips": escalations.member_trips(question),
+            },
+            now=now,
+        )
+        return trip
+
+
+def list_waiting() -> list[Trip]:
+    """Return the trips that wait for a person, oldest first, with all questions in `why`."""
+    questions = _list_questions()
+    engaged = _engaged_since(_member_trips(questions), Q())
+    found = [one for one in questions if not _is_settled(one, engaged)]
+    said = {escalations.first_trip(one): one.facts.get("why") for one in found}
+    trips = list(Trip.objects.filter(pk__in=said).select_related("policy").order_by("id"))
+    for trip in trips:
+        trip.why = said[trip.pk] or trip.why
+    return trips
+
+
+def close_engaged(now: datetime) -> int:
+    """Close questions about switches that a person has engaged, once past undo.
+
+    Return the number of closed questions.
+    """
+    with transaction.atomic():
+        locks.lock_machines()
+        questions = _list_questions()
+        stays = Q(engaged_at__lte=now - UNDO_WITHIN) | Q(ended_how=Episode.End.RELEASED)
+        engaged = _engaged_since(_member_trips(questions), stays)
+        done = [one for one in questions if _is_settled(one, engaged)]
+        for question in done:
+            escalation.close(subject=question.subject, now=now)
+    return len(done)
+
+
+def _list_questions() -> list[Escalation]:
+    """Return the open questions; their number is limited by the hourly limits."""
+    return list(open_questions().order_by("id"))
+
+
+def open_questions() -> QuerySet[Escalation]:
+    """Return the open escalations about refused trips."""
+    return Escalation.objects.filter(subject__startswith=history.SUBJECT, closed_at__isnull=True)
+
+
+def _member_trips(questions: Iterable[Escalation]) -> set[int]:
+    return {pk for question in questions for pk in escalations.member_trips(question)}
+
+
+def _engaged_since(trips: set[int], which: Q) -> set[int]:
+    """Return the trips whose switch a person has engaged since, without undo or expiry."""
+    since = Episode.objects.filter(
+        which,
+        Q(engaged_at__gte=OuterRef("at")) | Q(ended_at__isnull=True, allow_percent=0),
+        Q(ended_at__isnull=True) | Q(ended_how=Episode.End.RELEASED),
+        switch=OuterRef("switch"),
+        engaged_by_type__in=history.PEOPLE,
+    )
+    return set(Trip.objects.filter(Exists(since), pk__in=trips).values_list("pk", flat=True))
+
+
+def _is_settled(question: Escalation, engaged: set[int]) -> bool:
+    return not escalations.is_incomplete(question) and engaged.issuperset(
+        escalations.member_trips(question)
+    )
+
+
+def _close_resolved_refusals(over: list[Trip], now: datetime) -> None:
+    """Close questions about refusals once all their alerts are resolved.
+
+    Questions that a policy leaves to people stay open.
+    """
+    refused = [row for row in over if row.outcome == Trip.Outcome.REFUSED]
+    questions = {one.pk: one for row in refused for one in history.open_questions_about(row)}
+    for question in questions.values():
+        about = Trip.objects.filter(pk__in=escalations.member_trips(question))
+        goes_on = about.filter(~Q(outcome=Trip.Outcome.REFUSED) | Q(resolved_at__isnull=True))
+        if not escalations.is_incomplete(question) and not goes_on.exists():
+            escalation.close(subject=question.subject, now=now)

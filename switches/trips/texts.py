@@ -1,0 +1,77 @@
+"""Texts of monitors made fit for an episode: reason, duration and bounded evidence. Pure.
+
+A trip is never lost because an alert's text is short: the source completes the reason.
+"""
+
+import unicodedata
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from controlplane.core import canonical, durations, reasons
+
+MAX_TEXT_LENGTHS = (4000, 1000, 200, 40)
+PERMANENT = "permanent"
+NO_CAP_MINUTES = durations.MAX_DURATION.days * 24 * 60  # minutes
+
+
+def clean_text(text: str) -> str:
+    """Return the text without control and bidirectional override characters."""
+    kept = (" " if _unwanted(character) else character for character in text)
+    return " ".join("".join(kept).split())
+
+
+def clean_fingerprint(text: str) -> str:
+    """Return a fingerprint as it is stored and looked up."""
+    return clean_text(text)
+
+
+def complete_reason(said: str, *, source: str, fingerprint: str) -> str:
+    """Return the reason if it will do, else completed by source and fingerprint."""
+    text = clip(clean_text(said), reasons.MAX_CHARACTERS)
+    if not reasons.problems_with(text):
+        return text
+    told = f"Tripped by {clean_text(source)} (fingerprint {clean_text(fingerprint)})"
+    return clip(f"{told}: {text}" if text else told, reasons.MAX_CHARACTERS)
+
+
+def cap_expiry(expires_in: str, longest_minutes: int) -> str:
+    """Return `expires_in`, capped at the policy's limit; raise ValueError if it is no duration."""
+    if expires_in.strip().casefold() == PERMANENT:
+        raise ValueError("A machine never engages for good: give a duration such as 1h.")
+    longest = timedelta(minutes=longest_minutes)
+    return durations.canonical(min(durations.parse(expires_in), longest))
+
+
+def evidence_bytes(evidence: Mapping[str, Any]) -> int:
+    """Return the size of the evidence as stored, in bytes."""
+    return len(canonical.dumps(evidence))
+
+
+def fit_evidence(evidence: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the evidence with texts shortened until it fits; at worst its parts' names."""
+    if evidence_bytes(evidence) <= canonical.MAX_EVIDENCE_BYTES:
+        return dict(evidence)
+    for longest in MAX_TEXT_LENGTHS:
+        shorter: dict[str, Any] = {**_shortened(evidence, longest), "shortened": True}
+        if evidence_bytes(shorter) <= canonical.MAX_EVIDENCE_BYTES:
+            return shorter
+    return {"shortened": True, "parts": [clip(str(name), 40) for name in list(evidence)[:50]]}
+
+
+def clip(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def _shortened(value: Any, longest: int) -> Any:
+    if isinstance(value, str):
+        return clip(value, longest)
+    if isinstance(value, Mapping):
+        return {clip(str(k), 200): _shortened(v, longest) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_shortened(one, longest) for one in value]
+    return value
+
+
+def _unwanted(character: str) -> bool:
+    return unicodedata.category(character) in {"Cc", "Cs"} or character in "\u202d\u202e"

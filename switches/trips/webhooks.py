@@ -1,0 +1,171 @@
+"""Alertmanager's webhook: each alert in its own transaction, within seconds.
+
+A repeated alert changes nothing that is done already, so a message that failed half way can be sent
+again.
+"""
+
+import hashlib
+import io
+import re
+import time
+from collections.abc import Mapping
+from typing import IO, Any
+
+from django.db import transaction
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.core.actors import Actor
+from controlplane.core.clock import db_now
+from controlplane.core.errors import InvalidInput
+from controlplane.core.http.permissions import actor_of
+from controlplane.core.http.rendering import StrictJSONParser
+from controlplane.core.http.views import ApiView
+from controlplane.core.wire import largest_body
+
+from . import alertmanager, history, resolution, services
+from .alertmanager import AlertmanagerAlert, AlertmanagerMessage
+from .bodies import AlertmanagerBody, AlertmanagerShape
+
+MAX_SECONDS = 5.0
+"""Time after which no further alert of a message is begun; Alertmanager waits 10 s."""
+_NULL = re.compile(rb"(?<!\\)((?:\\\\)*)\\u0000")
+_NO_LABEL = f"The alert has no label {alertmanager.SWITCH}: nothing was asked for."
+_TOO_MANY = (
+    f"At most {alertmanager.MAX_ALERTS} wishes are taken from one message, {MAX_SECONDS:g} seconds "
+    f"long, and {alertmanager.MAX_SWITCHES} switches from one alert: group the route more finely, "
+    "or set max_alerts."
+)
+
+
+class WebhookParser(StrictJSONParser):
+    """Parse JSON with null characters replaced by U+FFFD, as PostgreSQL can't store them.
+
+    One in an annotation must not keep a whole group of alerts out.
+    """
+
+    def parse(
+        self,
+        stream: IO[Any],
+        media_type: str | None = None,
+        parser_context: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        request = (parser_context or {}).get("request")
+        body = stream.read(largest_body(request.path if request is not None else "") + 1)
+        cleaned = _NULL.sub(rb"\1\\ufffd", body)
+        return super().parse(io.BytesIO(cleaned), media_type, parser_context)
+
+
+class AlertmanagerView(ApiView):
+    write_scope = "switches:trip"
+    parser_classes = (WebhookParser,)
+
+    @extend_schema(request=AlertmanagerBody, responses=AlertmanagerShape)
+    def post(self, request: Request) -> Response:
+        """Receive Alertmanager's webhook; alerts with the label `switchgear_switch` trip it.
+
+        `switchgear_expires_in` is the duration (`1h`). A resolved alert releases nothing. Each
+        alert counts once for its fingerprint, so `Idempotency-Key` is ignored here; a dry run
+        answers for each alert as if it were alone.
+        """
+        fields = AlertmanagerBody(data=dict(request.data)).read()
+        rehearsed, actor = fields.pop("dry_run", False), actor_of(request)
+        try:
+            message = alertmanager.read_message(fields)
+        except ValueError as error:
+            raise InvalidInput({"alerts": [str(error)]}) from error
+        results = _process(message, actor, rehearsed)
+        if message.left_out and not rehearsed:
+            _record_left_out(message, actor)
+        truncated = alertmanager.truncated_alerts(fields)
+        answer = {"results": results, "truncated": truncated, "left_out": message.left_out}
+        return Response({**answer, "dry_run": True} if rehearsed else answer)
+
+
+def _process(message: AlertmanagerMessage, actor: Actor, rehearsed: bool) -> list[dict[str, Any]]:
+    """Process the alerts and return their results in the message's order.
+
+    New requests go first, then repeats, and resolved alerts last, in case time runs out. A failure
+    doesn't keep the others; afterwards the message fails as a whole, and Alertmanager sends it
+    again.
+    """
+    ends = time.monotonic() + MAX_SECONDS
+    alerts, results, failures = message.alerts, dict[int, dict[str, Any]](), list[Exception]()
+    known = history.firing_alerts(alert.fingerprint for alert in alerts)
+    repeats = [(alert.switch, alert.fingerprint) in known for alert in alerts]
+    for place in sorted(range(len(alerts)), key=lambda n: (alerts[n].resolved, repeats[n])):
+        alert = alerts[place]
+        if alert.switch and time.monotonic() > ends:
+            results[place] = _answer(alert, _TOO_MANY)
+            if not alert.resolved and not repeats[place]:
+                message.leave_out(alert.switch)
+            continue
+        try:
+            results[place] = _process_alert(alert, actor, rehearsed)
+        except Exception as failure:
+            failures.append(failure)
+    if failures:
+        raise failures[0]
+    return [results[place] for place in sorted(results)]
+
+
+def _process_alert(alert: AlertmanagerAlert, actor: Actor, rehearsed: bool) -> dict[str, Any]:
+    """Process one alert; errors in it are recorded, as Alertmanager would only repeat it."""
+    if not alert.switch:
+        return _answer(alert, _NO_LABEL)
+    with transaction.atomic():
+        told = _resolve(alert, actor) if alert.resolved else _trip(alert, actor)
+        if rehearsed:
+            transaction.set_rollback(True)
+            told["trip"] = None
+    return told
+
+
+def _resolve(alert: AlertmanagerAlert, actor: Actor) -> dict[str, Any]:
+    about = {"switch": alert.switch, "fingerprint": alert.fingerprint}
+    return _answer(alert, resolution.resolve(**about, actor=actor, now=db_now()))
+
+
+def _trip(alert: AlertmanagerAlert, actor: Actor) -> dict[str, Any]:
+    wish: dict[str, Any] = {
+        "switch": alert.switch,
+        "source": alert.source,
+        "fingerprint": alert.fingerprint,
+        "reason": alert.reason or alert.source,
+        "evidence": dict(alert.evidence),
+    }
+    now = db_now()
+    try:
+        asked = services.trip(**wish, expires_in=alert.expires_in, actor=actor, now=now)
+    except InvalidInput as error:
+        why = f"The alert's labels can't be followed. {error.detail}"
+        asked = services.refuse(**wish, why=why, actor=actor, now=now)
+    told = {"tripped": asked.tripped, "why": asked.why, "trip": asked.trip.pk}
+    return {**_answer(alert, asked.why), **told}
+
+
+def _record_left_out(message: AlertmanagerMessage, actor: Actor) -> None:
+    """Record the requests left out, and escalate them to a person."""
+    named = message.left_switches
+    rest = message.left_out - len(named)
+    services.refuse(
+        switch=named[0],
+        source="alertmanager",
+        fingerprint=f"left-out:{hashlib.sha256(message.group.encode()).hexdigest()[:16]}",
+        reason=(
+            f"{message.left_out:,} wishes of one message were not looked at: "
+            f"{', '.join(named[:10])}{'…' if message.left_out > 10 else ''}"
+        ),
+        evidence={"switches": named, "more": rest, "groupKey": message.group},
+        why=_TOO_MANY,
+        escalate=f"left-out:{actor.label}",
+        actor=actor,
+        now=db_now(),
+    )
+
+
+def _answer(alert: AlertmanagerAlert, why: str) -> dict[str, Any]:
+    switch = alert.switch or None
+    told = {"fingerprint": alert.fingerprint, "switch": switch, "tripped": False}
+    return {**told, "why": why, "trip": None}

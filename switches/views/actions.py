@@ -1,0 +1,148 @@
+"""Actions on a switch from its page or row: extend, re-confirm and others.
+
+Each is a plain form at its own URL; a dialog shows the same form.
+"""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.http import Http404, HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
+
+from controlplane.core.actors import Actor
+from controlplane.core.browser import PersonRequest, done, show, signed_in
+from controlplane.core.changes import CarryOut, RuleForm, change, posted
+from controlplane.core.clock import db_now
+from controlplane.core.errors import Conflict, DomainError, InvalidInput
+from controlplane.core.http.permissions import actor_of
+from controlplane.core.reasons import MIN_COLUMNS
+from switches import board, services
+from switches.confirmation import require_confirmation
+from switches.expiry import MAX_DURATION, PERMANENT
+from switches.forms import AcknowledgeForm, DescribeForm, ExtendForm, ReconfirmForm
+from switches.models import Switch
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def extend(request: PersonRequest, scope: str, key: str) -> HttpResponse:
+    form = ExtendForm(posted(request), initial={"how_long": "24h"})
+    # Asked when it opens, before anybody types; of what is sent, only "for good" needs it.
+    if request.method == "GET" or request.POST.get("how_long") == PERMANENT:
+        require_confirmation(request, scope, db_now())
+
+    def carry_out(actor: Actor, now: datetime) -> str:
+        extended = services.extend(scope=scope, key=key, **form.asked(now), actor=actor, now=now)
+        if extended.approval:
+            return f"Asked for approval to keep {scope}:{key} engaged for good."
+        until = f"{extended.episode.expires_at:%d %b %H:%M} UTC"
+        return f"{scope}:{key} stays engaged until {until}. {extended.notice}".strip()
+
+    return _change(request, scope, key, form, "switches/extend.html", carry_out)
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def reconfirm(request: PersonRequest, scope: str, key: str) -> HttpResponse:
+    form = ReconfirmForm(posted(request))
+
+    def carry_out(actor: Actor, now: datetime) -> str:
+        reason = form.given("reason")
+        done = services.reconfirm(scope=scope, key=key, reason=reason, actor=actor, now=now)
+        due = done.episode.reconfirm_due_at
+        return f"{scope}:{key} stays; it has to be re-confirmed again by {due:%d %b %H:%M} UTC."
+
+    return _change(request, scope, key, form, "switches/reconfirm.html", carry_out)
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def acknowledge(request: PersonRequest, scope: str, key: str) -> HttpResponse:
+    form = AcknowledgeForm(posted(request))
+
+    def carry_out(actor: Actor, now: datetime) -> str:
+        comment = form.given("comment")
+        services.acknowledge(scope=scope, key=key, comment=comment, actor=actor, now=now)
+        return f"You acknowledged {scope}:{key}; it does not escalate for 24 hours."
+
+    return _change(request, scope, key, form, "switches/acknowledge.html", carry_out)
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def describe(request: PersonRequest, scope: str, key: str) -> HttpResponse:
+    switch = read_switch(scope, key)
+    fields = {name: getattr(switch, name) for name in DescribeForm.base_fields}
+    form = DescribeForm(posted(request), initial=fields)
+
+    def carry_out(actor: Actor, now: datetime) -> str:
+        asked = {name: form.given(name).strip() for name in fields}
+        services.describe(scope=scope, key=key, changes=asked, actor=actor, now=now)
+        return f"{scope}:{key} is described."
+
+    return _change(request, scope, key, form, "switches/describe.html", carry_out)
+
+
+@signed_in
+@require_POST
+def undo(request: PersonRequest, scope: str, key: str) -> HttpResponse:
+    read_switch(scope, key)
+    try:
+        services.undo(
+            scope=scope,
+            key=key,
+            actor=actor_of(request),
+            now=db_now(),
+            if_newest="if_newest" in request.POST,
+        )
+    except Conflict as conflict:
+        return refused(request, f"{scope}:{key}", "Not undone", conflict)
+    message = f"Undone: {scope}:{key} is released again: services are told to let traffic flow."
+    return done(request, message, reverse("switch_page", args=[scope, key]))
+
+
+def _change(
+    request: PersonRequest,
+    scope: str,
+    key: str,
+    form: RuleForm,
+    template: str,
+    carry_out: CarryOut,
+) -> HttpResponse:
+    switch = read_switch(scope, key)
+    return change(
+        request,
+        form,
+        carry_out,
+        scope="switches:write",
+        template=template,
+        context=lambda now: _context(switch, now),
+        back=reverse("switch_page", args=[scope, key]),
+        refused=lambda error: refused(request, f"{scope}:{key}", "Nothing was changed", error),
+    )
+
+
+def _context(switch: Switch, now: datetime) -> dict[str, Any]:
+    return {
+        "switch": switch,
+        "episode": switch.episode,
+        "in_a_day": now + timedelta(days=1),
+        "in_a_week": now + timedelta(days=7),
+        "latest": now + MAX_DURATION,
+        "min_columns": MIN_COLUMNS,
+    }
+
+
+def refused(
+    request: PersonRequest, switch_id: str, heading: str, conflict: DomainError
+) -> HttpResponse:
+    context = {"heading": heading, "detail": conflict.detail, "target": switch_id}
+    return show(request, "core/notice.html", context, status=409)
+
+
+def read_switch(scope: str, key: str) -> Switch:
+    try:
+        return board.find_or_new(scope, key)
+    except InvalidInput as error:
+        raise Http404 from error

@@ -1,0 +1,89 @@
+"""The page of one switch: its state, actions and history."""
+
+from datetime import datetime
+from typing import Any
+
+from django.http import Http404, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from controlplane.accounts.people.authority import approvers
+from controlplane.core.approvals.models import Approval
+from controlplane.core.audit.differences import changes
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.browser import PersonRequest, signed_in
+from controlplane.core.errors import InvalidInput
+from switches import board, polling
+from switches.blast import blast_radius
+from switches.drills import presentation as drills
+from switches.models import Episode, Switch
+from switches.ramps import timeline, views
+from switches.scopes import GLOBAL
+from switches.trips.views import switch_context
+
+from .effect import progress
+
+EPISODES_SHOWN = 8
+ENTRIES_SHOWN = 10
+
+
+@signed_in
+@require_GET
+def switch_page(request: PersonRequest, scope: str, key: str) -> HttpResponse:
+    """Show the switch; an unknown key is a released switch."""
+    head, now = polling.head_and_now()
+    nothing_new = polling.unchanged(request, head, now)
+    if nothing_new is not None:
+        return nothing_new
+    try:
+        switch = board.find_or_new(scope, key)
+    except InvalidInput as error:
+        raise Http404 from error
+    context = {"head": head, "live": True, **_context(request, switch, now)}
+    if request.htmx:
+        return polling.render_part(request, "switches/_switch.html", context, now)
+    return polling.stamp_server_time(render(request, "switches/switch.html", context), now)
+
+
+def _context(request: PersonRequest, switch: Switch, now: datetime) -> dict[str, Any]:
+    approval = Approval.objects.filter(
+        target=switch.pk, state="pending", expires_at__gt=now
+    ).first()
+    row = board.board_row(switch, request.user, now)
+    second = approval is not None or (switch.scope == GLOBAL.name and row.episode is not None)
+    return {
+        "now": now,
+        "switch": switch,
+        "row": row,
+        "episode": row.episode,
+        "approval": approval,
+        "approvers": approvers(but=request.user.pk) if second else [],
+        "blast": blast_radius(switch.pk, now),
+        "origin": request.build_absolute_uri("/")[:-1],
+        **progress(switch, now),
+        **views.shown(request, timeline.of_switch(switch, row.episode, now), now),
+        **switch_context(switch.pk),
+        **drills.switch_context(switch, now),
+        **_history(request, switch),
+    }
+
+
+def _history(request: PersonRequest, switch: Switch) -> dict[str, Any]:
+    """Return a page of episodes and one of audit rows, each newest first, older by id."""
+    episodes = Episode.objects.filter(switch_id=switch.pk).order_by("-id")
+    entries = AuditEntry.objects.filter(target=switch.pk).order_by("-id")
+    if before := _number(request.GET.get("episodes_before", "")):
+        episodes = episodes.filter(pk__lt=before)
+    if before := _number(request.GET.get("audit_before", "")):
+        entries = entries.filter(pk__lt=before)
+    some, rows = list(episodes[: EPISODES_SHOWN + 1]), list(entries[: ENTRIES_SHOWN + 1])
+    return {
+        "episodes": some[:EPISODES_SHOWN],
+        "older_episodes": some[EPISODES_SHOWN - 1].pk if len(some) > EPISODES_SHOWN else None,
+        "entries": [(entry, changes(entry.before, entry.after)) for entry in rows[:ENTRIES_SHOWN]],
+        "older_entries": rows[ENTRIES_SHOWN - 1].pk if len(rows) > ENTRIES_SHOWN else None,
+    }
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
