@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from django.db.models import Q
 
 from controlplane.core.outbox.transports import registry
+from controlplane.core.outbox.transports.base import TRANSPORTS
 from controlplane.core.targets.models import Target
 
 HIDDEN = "[hidden]"
@@ -91,7 +92,7 @@ def _named(destination: str, name: str) -> Named:
 
 def _names(destinations: list[str]) -> dict[str, str]:
     having = Q(address__in=destinations)
-    for transport in registry.transports():
+    for transport in TRANSPORTS.values():
         prefix = f"{transport.key}:"
         own = [
             one.removeprefix(prefix)
@@ -119,7 +120,7 @@ def _of(target: Target) -> list[str]:
     if own is not None and own.settings:
         return [f"{own.key}:{target.pk}"]
     found = [target.address] if target.address else []
-    for transport in registry.transports():
+    for transport in TRANSPORTS.values():
         if column := transport.person_column:
             addresses = (getattr(target, column), getattr(target.user, column, ""))
             found += [f"{transport.key}:{one}" for one in dict.fromkeys(addresses) if one]

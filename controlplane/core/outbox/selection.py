@@ -6,7 +6,7 @@ from django.db.models import Count, Q, QuerySet
 
 from controlplane.core.outbox import naming
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.outbox.transports import registry
+from controlplane.core.outbox.transports.base import TRANSPORTS
 
 GIVEN_UP = Q(state="failed", discarded_at__isnull=True)
 """What failed and waits for somebody to retry or discard it."""
@@ -44,6 +44,6 @@ def counts() -> dict[str, int]:
 def _to(destination: str) -> Q:
     if ":" in destination:
         return Q(destination=destination)
-    if registry.find(destination):
+    if destination in TRANSPORTS:
         return Q(destination=destination) | Q(destination__startswith=f"{destination}:")
     return Q(destination__in=naming.named_like(destination))

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 from controlplane.core.clock import zone
 from controlplane.core.outbox.transports import registry
+from controlplane.core.outbox.transports.base import TRANSPORTS
 from controlplane.core.targets import duty
 from controlplane.core.targets.models import EscalationStep, OnCallMember, Target
 
@@ -112,7 +113,7 @@ def _person(person: Target) -> list[str]:
     if account is not None and not account.is_active:
         return []
     found = []
-    for transport in registry.transports():
+    for transport in TRANSPORTS.values():
         if transport.check_person is None:
             continue
         column = transport.person_column

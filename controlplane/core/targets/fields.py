@@ -12,7 +12,7 @@ from django.core.exceptions import ValidationError
 from controlplane.accounts.models.people import User, known_time_zone
 from controlplane.core.errors import InvalidInput
 from controlplane.core.outbox.transports import registry
-from controlplane.core.outbox.transports.base import Transport
+from controlplane.core.outbox.transports.base import TRANSPORTS, Transport
 from controlplane.core.targets import duty
 from controlplane.core.targets.directory import MAX_DESTINATION_LENGTH
 from controlplane.core.targets.models import Target
@@ -142,7 +142,7 @@ def _person(asked: Asked, errors: Errors) -> dict[str, Any]:
         account = User.objects.filter(username=asked.user.strip().replace("\x00", "")).first()
         if account is None:
             errors.add("user", f"There is nobody named {asked.user.strip()}.")
-    reachable = [one for one in registry.transports() if one.check_person]
+    reachable = [one for one in TRANSPORTS.values() if one.check_person]
     ways = {one.person_column: _person_address(one, asked, errors) for one in reachable}
     return {"user": account, **ways}
 

@@ -8,6 +8,7 @@ from controlplane.core import canonical
 from controlplane.core.canonical import timestamp
 from controlplane.core.outbox import naming
 from controlplane.core.outbox.transports import registry
+from controlplane.core.outbox.transports.base import TRANSPORTS
 from controlplane.core.targets import directory, reach
 from controlplane.core.targets.directory import Directory
 from controlplane.core.targets.models import Route, Target
@@ -113,7 +114,7 @@ def _channel(target: Target, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _person_columns() -> list[str]:
-    return [one.person_column for one in registry.transports() if one.check_person]
+    return [one.person_column for one in TRANSPORTS.values() if one.check_person]
 
 
 def _on_duty(target: Target, known: Directory, now: datetime) -> dict[str, Any] | None:

@@ -8,7 +8,7 @@ from controlplane.core.outbox.pacing import Limit
 from controlplane.core.outbox.tests.fake_slack import fake_slack
 from controlplane.core.outbox.tests.sending import nobody_sends, until
 from controlplane.core.outbox.transports import outbound, registry
-from controlplane.core.outbox.transports.base import Transport
+from controlplane.core.outbox.transports.base import TRANSPORTS, Transport
 
 TOKEN = "xoxb-1234-secret"
 
@@ -57,10 +57,11 @@ def registered():
     keys = []
 
     def register(key, sender):
-        registry.register(
+        TRANSPORTS.register(
             Transport(
                 key=key,
                 label=key,
+                position=99,
                 reaches=sender.reaches,
                 send=sender.send,
                 secrets=sender.secrets,
@@ -70,7 +71,7 @@ def registered():
 
     yield register
     for key in keys:
-        registry.unregister(key)
+        TRANSPORTS.unregister(key)
 
 
 @pytest.fixture

@@ -1,9 +1,6 @@
 """Transports: one folder for each kind of destination a message can be sent to.
 
-A folder is listed in `KINDS` and has `transport.py`, whose `TRANSPORT` is everything the product
-needs to know about the kind. If it has `environment.py` as well, that declares the kind's
-`VARIABLES` and reads them into settings; it is imported before Django is configured.
+A folder has a module `transport` that registers everything the product needs to know about the
+kind. If it has a module `environment` as well, that names the kind's `VARIABLES` and reads them
+into settings.
 """
-
-KINDS = ("slack", "email", "webhook", "slack_reply")
-"""The folders, in the order in which people and choices list them."""

@@ -3,10 +3,12 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.pacing import DEFAULT_LIMIT, Limit
 from controlplane.core.outbox.transports.channel_settings import ChannelSettings
+from controlplane.core.registry import KindRegistry
 from controlplane.core.targets.models import Target
 
 
@@ -28,7 +30,8 @@ class Transport:
     """A kind of destination, and how messages are sent there.
 
     A destination is a text: the `key` alone, `key:address`, or `key:id` of the target whose row
-    holds the `settings`. `label` names the kind within a sentence, `icon` on the screen.
+    holds the `settings`. `label` names the kind within a sentence, `icon` on the screen, and
+    `position` is its place in lists.
 
     `is_configured` returns whether the environment has what all destinations of the kind need,
     `reaches` whether one of them can be sent to. `send` raises a `DeliveryFailure` unless the
@@ -48,6 +51,7 @@ class Transport:
 
     key: str
     label: str
+    position: int
     reaches: Callable[[str], bool]
     send: Callable[[OutboxMessage], None]
     find_sent: Callable[[OutboxMessage, datetime], bool | None] | None = None
@@ -78,3 +82,8 @@ class Transport:
     def describe(self, address: str) -> str:
         """Return the kind with an address in words: `Slack #ops`, `webhook`."""
         return f"{self.label} {address}" if address and self.settings is None else self.label
+
+
+TRANSPORTS = KindRegistry[Transport](
+    "transport", name=attrgetter("key"), order=attrgetter("position")
+)

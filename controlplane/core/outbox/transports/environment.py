@@ -5,11 +5,9 @@ Imported before Django is configured, so nothing here may import models or setti
 
 from collections.abc import Mapping
 from importlib import import_module
-from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
 from typing import Any
-
-from controlplane.core.outbox.transports import KINDS
 
 
 def variable_names() -> tuple[str, ...]:
@@ -26,5 +24,5 @@ def read(variables: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _modules() -> list[ModuleType]:
-    names = [f"{__package__}.{kind}.environment" for kind in KINDS]
-    return [import_module(name) for name in names if find_spec(name)]
+    files = sorted(Path(__file__).parent.glob("*/environment.py"))
+    return [import_module(f"{__package__}.{file.parent.name}.environment") for file in files]

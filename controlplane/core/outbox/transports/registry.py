@@ -1,56 +1,27 @@
-"""The registry of transports, and what is done with any of them by a destination."""
+"""Lookups of transports, and sending by a destination or a channel."""
 
 from collections.abc import Iterable
 from dataclasses import astuple
 from datetime import datetime
-from functools import cache
-from importlib import import_module
 from typing import Any
 
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.pacing import DEFAULT_LIMIT, Limit
-from controlplane.core.outbox.transports import KINDS
-from controlplane.core.outbox.transports.base import Transport
+from controlplane.core.outbox.transports.base import TRANSPORTS, Transport
 from controlplane.core.outbox.transports.failures import PermanentFailure
 from controlplane.core.targets.models import Target
 
 DOCS_COLUMNS = ("destination", "needs", "one message per episode", "a doubtful send")
 
-_transports: dict[str, Transport] = {}
-
-
-def register(transport: Transport) -> None:
-    """Add a transport; raises :class:`ValueError` for a key that is taken."""
-    if find(transport.key) is not None:
-        raise ValueError(f"there is a transport {transport.key} already")
-    _transports[transport.key] = transport
-
-
-def unregister(key: str) -> None:
-    """Remove a transport."""
-    del _transports[key]
-
-
-def transports() -> tuple[Transport, ...]:
-    """Return all transports, in the order in which people list them."""
-    _load()
-    return tuple(_transports.values())
-
 
 def channel_transports() -> tuple[Transport, ...]:
     """Return the transports that a channel may have."""
-    return tuple(one for one in transports() if one.address_examples)
-
-
-def find(key: str) -> Transport | None:
-    """Return the transport with a key."""
-    _load()
-    return _transports.get(key)
+    return tuple(one for one in TRANSPORTS.values() if one.address_examples)
 
 
 def transport_for(destination: str) -> Transport | None:
     """Return the transport of a destination, or of a channel's address."""
-    return find(destination.partition(":")[0])
+    return TRANSPORTS.get(destination.partition(":")[0])
 
 
 def transport_of(channel: Target) -> Transport | None:
@@ -85,7 +56,7 @@ def find_sent(message: OutboxMessage, since: datetime) -> bool | None:
 
 def redact(text: str) -> str:
     """Return the text without any secret of any transport."""
-    for transport in transports():
+    for transport in TRANSPORTS.values():
         for secret in transport.secrets():
             text = text.replace(secret, "[redacted]")
     return text
@@ -102,7 +73,7 @@ def describe(destinations: Iterable[str]) -> list[str]:
     described = []
     for destination in destinations:
         key, _, address = destination.partition(":")
-        transport = find(key)
+        transport = TRANSPORTS.get(key)
         described.append(transport.describe(address) if transport else f"{key} {address}".strip())
     return described
 
@@ -131,13 +102,6 @@ def address_forms() -> str:
 
 def docs_table() -> str:
     """Return the table of destinations in Markdown, as the docs have it."""
-    rows = [DOCS_COLUMNS, *(astuple(row) for one in transports() for row in one.docs)]
+    rows = [DOCS_COLUMNS, *(astuple(row) for one in TRANSPORTS.values() for row in one.docs)]
     head, *lines = [f"| {' | '.join(cells)} |" for cells in rows]
     return "\n".join([head, "|---" * len(DOCS_COLUMNS) + "|", *lines])
-
-
-@cache
-def _load() -> None:
-    for kind in KINDS:
-        transport: Transport = import_module(f"{__package__}.{kind}.transport").TRANSPORT
-        _transports[transport.key] = transport

@@ -21,7 +21,7 @@ from controlplane.core.outbox import late, rendering
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.pacing import Limit
 from controlplane.core.outbox.rendering import RenderedMessage
-from controlplane.core.outbox.transports.base import DocsRow, Transport
+from controlplane.core.outbox.transports.base import TRANSPORTS, DocsRow, Transport
 from controlplane.core.outbox.transports.email import smtp
 from controlplane.core.outbox.transports.failures import PermanentFailure
 from controlplane.core.outbox.transports.identity import console_url, stable_id, subject_id
@@ -181,25 +181,28 @@ def check_person(address: str) -> str:
     return address
 
 
-TRANSPORT = Transport(
-    key="email",
-    label="e-mail",
-    reaches=reaches,
-    send=send,
-    secrets=secrets,
-    is_configured=is_configured,
-    limit=Limit(1.0, 20),
-    address_examples=("email:ops@example.org",),
-    check_address=check_address,
-    person_column="email",
-    check_person=check_person,
-    is_personal=lambda _: True,
-    docs=(
-        DocsRow(
-            "e-mail",
-            "`EMAIL_URL`",
-            "threaded by the mail program",
-            "is sent again with the same Message-ID",
+TRANSPORTS.register(
+    Transport(
+        key="email",
+        label="e-mail",
+        position=20,
+        reaches=reaches,
+        send=send,
+        secrets=secrets,
+        is_configured=is_configured,
+        limit=Limit(1.0, 20),
+        address_examples=("email:ops@example.org",),
+        check_address=check_address,
+        person_column="email",
+        check_person=check_person,
+        is_personal=lambda _: True,
+        docs=(
+            DocsRow(
+                "e-mail",
+                "`EMAIL_URL`",
+                "threaded by the mail program",
+                "is sent again with the same Message-ID",
+            ),
         ),
-    ),
+    )
 )

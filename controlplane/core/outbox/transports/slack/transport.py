@@ -7,7 +7,7 @@ from django.conf import settings
 
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.pacing import Limit
-from controlplane.core.outbox.transports.base import DocsRow, Transport
+from controlplane.core.outbox.transports.base import TRANSPORTS, DocsRow, Transport
 from controlplane.core.outbox.transports.slack import history, subjects
 from controlplane.core.outbox.transports.slack.blocks import render
 from controlplane.core.outbox.transports.slack.calls import Calls, by_webhook
@@ -75,33 +75,36 @@ def is_personal(address: str) -> bool:
     return address.startswith(_PEOPLE)
 
 
-TRANSPORT = Transport(
-    key=KEY,
-    label="Slack",
-    icon="slack",
-    reaches=reaches,
-    send=send,
-    find_sent=find_sent,
-    secrets=secrets,
-    is_configured=is_configured,
-    limit=Limit(1.0, 10),  # Slack takes one message a second and channel, and short bursts.
-    address_examples=("slack", "slack:#name", "slack:C024BE91L"),
-    check_address=check_address,
-    person_column="slack_user_id",
-    check_person=check_person,
-    is_personal=is_personal,
-    docs=(
-        DocsRow(
-            "Slack by bot",
-            "`SLACK_BOT_TOKEN`, `SLACK_CHANNEL`",
-            "yes: updated in place, the rest in its thread",
-            "is looked for in the channel first, and sent again only if it is not there",
+TRANSPORTS.register(
+    Transport(
+        key=KEY,
+        label="Slack",
+        position=10,
+        icon="slack",
+        reaches=reaches,
+        send=send,
+        find_sent=find_sent,
+        secrets=secrets,
+        is_configured=is_configured,
+        limit=Limit(1.0, 10),  # Slack takes one message a second and channel, and short bursts.
+        address_examples=("slack", "slack:#name", "slack:C024BE91L"),
+        check_address=check_address,
+        person_column="slack_user_id",
+        check_person=check_person,
+        is_personal=is_personal,
+        docs=(
+            DocsRow(
+                "Slack by bot",
+                "`SLACK_BOT_TOKEN`, `SLACK_CHANNEL`",
+                "yes: updated in place, the rest in its thread",
+                "is looked for in the channel first, and sent again only if it is not there",
+            ),
+            DocsRow(
+                "Slack by incoming webhook",
+                "`SLACK_WEBHOOK_URL`",
+                "no: each event is a message",
+                "is sent again, and may be there twice",
+            ),
         ),
-        DocsRow(
-            "Slack by incoming webhook",
-            "`SLACK_WEBHOOK_URL`",
-            "no: each event is a message",
-            "is sent again, and may be there twice",
-        ),
-    ),
+    )
 )

@@ -11,7 +11,7 @@ from django.conf import settings
 
 from controlplane.core.clock import db_now
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.outbox.transports.base import Transport
+from controlplane.core.outbox.transports.base import TRANSPORTS, Transport
 from controlplane.core.outbox.transports.failures import (
     DeliveryFailure,
     PermanentFailure,
@@ -85,12 +85,15 @@ def _judge(answer: Answer) -> None:
     raise PermanentFailure(reason)
 
 
-TRANSPORT = Transport(
-    key=KEY,
-    label="Slack reply",
-    icon="slack",
-    reaches=reaches,
-    send=send,
-    person_column="slack_user_id",
-    is_personal=is_personal,
+TRANSPORTS.register(
+    Transport(
+        key=KEY,
+        label="Slack reply",
+        position=90,
+        icon="slack",
+        reaches=reaches,
+        send=send,
+        person_column="slack_user_id",
+        is_personal=is_personal,
+    )
 )

@@ -15,7 +15,7 @@ from controlplane.core.outbox import delivery, naming, services
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.pacing import Limit
 from controlplane.core.outbox.transports import registry
-from controlplane.core.outbox.transports.base import DocsRow, Transport
+from controlplane.core.outbox.transports.base import TRANSPORTS, DocsRow, Transport
 from controlplane.core.outbox.transports.channel_settings import ChannelSettings, Field
 from controlplane.core.sealing import SEALED_PREFIX
 from controlplane.core.targets.models import Target
@@ -41,6 +41,7 @@ def loft():
     pigeon = Transport(
         key="pigeon",
         label="carrier pigeon",
+        position=99,
         reaches=lambda destination: Target.objects.filter(pk=destination[7:]).exists(),
         send=loft.send,
         limit=Limit(0.001, 1000),
@@ -56,9 +57,9 @@ def loft():
         ),
         docs=(DocsRow("carrier pigeon", "a target with a band", "no", "is sent again"),),
     )
-    registry.register(pigeon)
+    TRANSPORTS.register(pigeon)
     yield loft
-    registry.unregister("pigeon")
+    TRANSPORTS.unregister("pigeon")
 
 
 @pytest.fixture
@@ -73,7 +74,7 @@ def make(admin, **more):
 
 def test_registered_key_can_not_be_taken_twice(loft):
     with pytest.raises(ValueError, match="pigeon"):
-        registry.register(registry.find("pigeon"))
+        TRANSPORTS.register(TRANSPORTS["pigeon"])
 
 
 def test_api_makes_a_channel_and_shows_no_secret(loft, admin):
@@ -127,9 +128,9 @@ def test_secret_that_is_left_out_stays_until_another_is_given(loft, admin):
     body = {"name": "attic", "kind": "channel", "address": "pigeon"}
 
     api.send("put", f"/targets/{pk}/", body)
-    kept = registry.find("pigeon").settings.values(Target.objects.get(pk=pk))
+    kept = TRANSPORTS["pigeon"].settings.values(Target.objects.get(pk=pk))
     api.send("put", f"/targets/{pk}/", {**body, "pigeon_band": "another-4711"})
-    changed = registry.find("pigeon").settings.values(Target.objects.get(pk=pk))
+    changed = TRANSPORTS["pigeon"].settings.values(Target.objects.get(pk=pk))
     api.send("put", f"/targets/{pk}/", {**body, "address": "slack"})
 
     assert kept == {"pigeon_band": BAND, "pigeon_race": "rock"}

@@ -18,7 +18,7 @@ from django.conf import settings
 from controlplane.core.canonical import timestamp
 from controlplane.core.outbox import rendering
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.outbox.transports.base import DocsRow, Transport
+from controlplane.core.outbox.transports.base import TRANSPORTS, DocsRow, Transport
 from controlplane.core.outbox.transports.failures import PermanentFailure, TransientFailure
 from controlplane.core.outbox.transports.identity import console_url, stable_id
 from controlplane.core.outbox.transports.outbound import Answer, post
@@ -139,17 +139,22 @@ def _judge(answer: Answer) -> None:
     raise PermanentFailure(f"HTTP {answer.status} from the receiver")
 
 
-TRANSPORT = Transport(
-    key=KEY,
-    label="webhook",
-    icon="link",
-    reaches=reaches,
-    send=send,
-    secrets=secrets,
-    address_examples=(KEY,),
-    settings=WebhookSettings(),
-    takes_every_event=True,  # Programs may count them.
-    docs=(
-        DocsRow("webhook", "a target with a URL", "no", "is sent again with the same `webhook-id`"),
-    ),
+TRANSPORTS.register(
+    Transport(
+        key=KEY,
+        label="webhook",
+        position=30,
+        icon="link",
+        reaches=reaches,
+        send=send,
+        secrets=secrets,
+        address_examples=(KEY,),
+        settings=WebhookSettings(),
+        takes_every_event=True,  # Programs may count them.
+        docs=(
+            DocsRow(
+                "webhook", "a target with a URL", "no", "is sent again with the same `webhook-id`"
+            ),
+        ),
+    )
 )
