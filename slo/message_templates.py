@@ -26,6 +26,7 @@ MESSAGE_TEMPLATES.register(
         "🌤️",
         "Over: {said}",
         (("It was so since", "since_at"), ("Why it is over", "why")),
+        incident_action="resolve",
     ),
     MessageTemplate(
         "slo.alerts",

@@ -90,12 +90,14 @@ MESSAGE_TEMPLATES.register(
         "✅",
         "{switch} released: services are told to let its traffic flow",
         (("By", "by"), ("Why", "said"), ("Was engaged because", "reason")),
+        incident_action="resolve",
     ),
     MessageTemplate(
         "switch.undone",
         "↩️",
         "{switch} engage undone: services are told to let its traffic flow",
         (("By", "by"), ("Was engaged because", "reason")),
+        incident_action="resolve",
     ),
     MessageTemplate(
         "episode.overdue",
@@ -131,6 +133,7 @@ MESSAGE_TEMPLATES.register(
         "{switch} acknowledged: somebody is on it",
         (("By", "by"), ("Comment", "said")),
         changes_state=False,
+        incident_action="acknowledge",
     ),
     MessageTemplate(
         "episode.reconfirm_soon",

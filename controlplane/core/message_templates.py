@@ -6,7 +6,7 @@ A template belongs to the app whose event it is, in a module named `message_temp
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from controlplane.core.registry import KindRegistry
 
@@ -14,6 +14,8 @@ Facts = Mapping[str, Any]
 """Plain JSON values that an event is announced with."""
 Field = tuple[str, str | Callable[[Facts], str]]
 """A label, and the name of a fact or a function that returns the text (empty: no line)."""
+
+IncidentAction = Literal["trigger", "acknowledge", "resolve"]
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,8 @@ class MessageTemplate:
     """Send it before others: it calls people."""
     is_ephemeral: bool = False
     """Give it up without a trace once it is late."""
+    incident_action: IncidentAction = "trigger"
+    """What it does to its subject's incident at an on-call service."""
 
     def buttons_for(self, facts: Facts) -> tuple[str, ...]:
         return self.buttons(facts) if callable(self.buttons) else self.buttons
@@ -59,6 +63,12 @@ def severity_of(event: str) -> str:
     """Return the severity of an event: critical, warning or info."""
     template = MESSAGE_TEMPLATES.get(event)
     return template.severity if template else "info"
+
+
+def incident_action_of(event: str) -> IncidentAction:
+    """Return what an event does to its subject's incident at an on-call service."""
+    template = MESSAGE_TEMPLATES.get(event)
+    return template.incident_action if template else "trigger"
 
 
 def events_where(condition: Callable[[MessageTemplate], bool]) -> list[str]:

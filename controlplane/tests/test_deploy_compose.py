@@ -21,7 +21,12 @@ def ran(*command: str) -> subprocess.CompletedProcess[str]:
 
 
 def variables_read() -> set[str]:
-    sources = "".join(p.read_text() for p in (ROOT / "controlplane/environment").glob("*.py"))
+    files = [
+        *(ROOT / "controlplane/environment").glob("*.py"),
+        *(ROOT / "controlplane").rglob("environment.py"),
+    ]
+    files.append(ROOT / "controlplane/core/environment_variables.py")
+    sources = "".join(path.read_text() for path in files)
     return set(re.findall(r'"([A-Z][A-Z_]+)"', sources)) | {"SWITCHGEAR_ADMIN_PASSWORD"}
 
 

@@ -14,6 +14,7 @@ from django.db.models.expressions import Combinable
 from controlplane.core.escalation import messages, schedule
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.outbox import services as outbox
+from controlplane.core.outbox.transports import registry
 from controlplane.core.targets import reach
 from controlplane.core.targets.reach import Rung
 
@@ -117,7 +118,7 @@ def _announce(due: Sequence[Told], now: datetime) -> None:
             by_destination[destination].append(told)
     apart: dict[int, list[str]] = defaultdict(list)
     for destination, here in by_destination.items():
-        if len(here) > MAX_APART:
+        if len(here) > MAX_APART and not registry.tracks_incidents(destination):
             _list(here, destination, now)
         else:
             for told in here:

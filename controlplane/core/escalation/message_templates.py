@@ -33,4 +33,19 @@ MESSAGE_TEMPLATES.register(
         changes_state=False,
         is_urgent=True,
     ),
+    MessageTemplate(
+        "escalation.acknowledged",
+        "👀",
+        "Acknowledged by {by}",
+        (("About", "subject"),),
+        changes_state=False,
+        incident_action="acknowledge",
+    ),
+    MessageTemplate(
+        "escalation.closed",
+        "☑️",
+        "Over: nobody has to act on {subject} any more",
+        changes_state=False,
+        incident_action="resolve",
+    ),
 )

@@ -11,6 +11,8 @@ from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.escalation.schedule import QUIET
+from controlplane.core.outbox import services as outbox
+from controlplane.core.targets import routing
 from controlplane.core.values import require_readable
 
 # What an app acknowledges by a service of its own, which writes more than this row.
@@ -80,9 +82,11 @@ def acknowledge(*, subject: str, actor: Actor, now: datetime) -> None:
     In the caller's transaction, and without effect if nothing is open for the subject. The caller
     writes the audit row.
     """
-    Escalation.objects.filter(subject=subject, closed_at=None).update(
+    acknowledged = Escalation.objects.filter(subject=subject, closed_at=None).update(
         acknowledged_at=now, acknowledged_by=actor.label, next_at=now + QUIET
     )
+    if acknowledged:
+        _notify_incident_followers("escalation.acknowledged", [subject], {"by": actor.label}, now)
 
 
 def close(*, subject: str, now: datetime) -> None:
@@ -93,7 +97,8 @@ def close(*, subject: str, now: datetime) -> None:
 def close_all(subjects: Collection[str], *, now: datetime) -> None:
     """The same for many."""
     rows = Escalation.objects.filter(subject__in=subjects, closed_at=None)
-    rows.update(closed_at=now, next_at=None)
+    if rows.update(closed_at=now, next_at=None):
+        _notify_incident_followers("escalation.closed", subjects, {}, now)
 
 
 @transaction.atomic
@@ -127,3 +132,17 @@ def acknowledge_one(
     )
     found.refresh_from_db()
     return found
+
+
+def _notify_incident_followers(
+    event: str, subjects: Collection[str], facts: Mapping[str, Any], now: datetime
+) -> None:
+    for subject, destinations in routing.incident_followers(subjects).items():
+        outbox.announce(
+            event=event,
+            event_key=f"{event}:{subject}:{now.isoformat()}",
+            facts={"subject": subject, **facts},
+            subject=subject,
+            to=destinations,
+            now=now,
+        )

@@ -13,6 +13,7 @@ from django.db.models import Exists, F, Min, OuterRef, Q, QuerySet
 from controlplane.core.message_templates import events_where
 from controlplane.core.outbox import rendering
 from controlplane.core.outbox.models import Attempt, OutboxMessage
+from controlplane.core.outbox.transports import registry
 
 EVENT = "outbox.digest"
 MAX_ALONE = 10
@@ -29,6 +30,8 @@ def gather(destination: str, now: datetime) -> OutboxMessage | None:
 
     In the transaction of a claim, which holds the destination's pace: nobody else gathers here.
     """
+    if registry.tracks_incidents(destination):
+        return None
     waiting = _fresh().filter(pk__in=_unblocked(destination), lease_until__isnull=True)
     members = list(waiting.select_for_update(skip_locked=True).order_by("id"))
     if len(members) <= MAX_ALONE:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from controlplane.core.message_templates import severity_of
+from controlplane.core.message_templates import incident_action_of, severity_of
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.transports import registry
 from controlplane.core.targets import reach, routing
@@ -35,7 +35,7 @@ def announce(
     """
     event_key = _short(event_key)
     severity = severity or severity_of(event)
-    wanted = routing.routed(event, scope, severity, now) if to is None else to
+    wanted = _routed(event, scope, severity, subject, now) if to is None else to
     reaches = reach.configured if to is None else registry.reaches
     destinations = [destination for destination in wanted if reaches(destination)]
     OutboxMessage.objects.bulk_create(
@@ -57,6 +57,13 @@ def announce(
     if destinations:
         wake("outbox")
     return len(destinations)
+
+
+def _routed(event: str, scope: str, severity: str, subject: str, now: datetime) -> list[str]:
+    found = routing.routed(event, scope, severity, now)
+    if subject and incident_action_of(event) != "trigger":
+        found += routing.incident_followers([subject]).get(subject, [])
+    return found
 
 
 def _short(event_key: str) -> str:

@@ -80,10 +80,5 @@ def _may_be_superseded(message: OutboxMessage) -> bool:
         bool(_superseded_by(message))
         and bool(message.subject)
         and message.severity != "critical"
-        and not _takes_every_event(message.destination)
+        and not registry.takes_every_event(message.destination)
     )
-
-
-def _takes_every_event(destination: str) -> bool:
-    transport = registry.transport_for(destination)
-    return transport is not None and transport.takes_every_event

@@ -5,12 +5,16 @@ A destination is a text that a transport understands: `slack` (what the environm
 locks that everybody waits for, so it takes three queries at most, however many targets there are.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
 from fnmatch import fnmatchcase
 
+from controlplane.core.message_templates import incident_action_of
+from controlplane.core.outbox.models import OutboxMessage
+from controlplane.core.outbox.transports import registry
+from controlplane.core.outbox.transports.base import TRANSPORTS
 from controlplane.core.targets import directory
 from controlplane.core.targets.models import Route, Target
 
@@ -44,7 +48,25 @@ def _routed(event: str, scope: str, severity: str, now: datetime) -> list[str]:
         for route in leading.select_related("target__user").order_by("id")
         if fnmatchcase(event, route.event)
     ]
-    return directory.read(matching).unique(matching, now)
+    found = directory.read(matching).unique(matching, now)
+    starts_incident = severity != "info" and incident_action_of(event) == "trigger"
+    return [one for one in found if starts_incident or not registry.tracks_incidents(one)]
+
+
+def incident_followers(subjects: Collection[str]) -> dict[str, list[str]]:
+    """Return, by subject, the on-call services that were sent a message about it.
+
+    A service that tracks incidents has to hear of their end, whatever the routes say of that.
+    """
+    keys = [one.key for one in TRANSPORTS.values() if one.tracks_incidents]
+    channels = Target.objects.filter(kind=Target.Kind.CHANNEL, address__in=keys)
+    followers = [f"{address}:{pk}" for pk, address in channels.values_list("pk", "address")]
+    found: dict[str, list[str]] = {}
+    if followers:
+        sent = OutboxMessage.objects.filter(destination__in=followers, subject__in=subjects)
+        for subject, destination in sent.values_list("subject", "destination").distinct():
+            found.setdefault(subject, []).append(destination)
+    return found
 
 
 def unique(targets: Iterable[Target], now: datetime) -> list[str]:

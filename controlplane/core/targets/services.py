@@ -16,6 +16,7 @@ from controlplane.core.errors import Conflict, InvalidInput, NotFound
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.outbox import services as outbox
 from controlplane.core.outbox.transports import registry
+from controlplane.core.outbox.transports.base import Transport
 from controlplane.core.roles import Power
 from controlplane.core.scopes import SCOPES
 from controlplane.core.targets import fields, reach, usage
@@ -211,9 +212,10 @@ def _lock(actor: Actor) -> None:
 
 
 def _write(target: Target, checked: fields.Checked, asked: Asked) -> NewSecret | None:
+    former = registry.transport_of(target)
     for name, value in checked.columns.items():
         setattr(target, name, value)
-    secret = _write_settings(target, asked)
+    secret = _write_settings(target, former, asked)
     target.save()
     OnCallMember.objects.filter(rotation=target).delete()
     OnCallMember.objects.bulk_create(
@@ -228,12 +230,11 @@ def _write(target: Target, checked: fields.Checked, asked: Asked) -> NewSecret |
     return secret
 
 
-def _write_settings(target: Target, asked: Asked) -> NewSecret | None:
-    """Set the columns of the channel's transport, and empty those of all others."""
+def _write_settings(target: Target, former: Transport | None, asked: Asked) -> NewSecret | None:
+    """Set the columns of the channel's transport, and empty those of its `former` one."""
     own = registry.transport_of(target)
-    for transport in registry.channel_transports():
-        if transport.settings and transport != own:
-            transport.settings.clear(target)
+    if former is not None and former != own and former.settings:
+        former.settings.clear(target)
     if own is None or own.settings is None:
         return None
     text = own.settings.write(target, asked.settings)

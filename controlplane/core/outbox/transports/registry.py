@@ -62,6 +62,18 @@ def redact(text: str) -> str:
     return text
 
 
+def takes_every_event(destination: str) -> bool:
+    """Return whether a destination gets updates that a later message makes obsolete, too."""
+    transport = transport_for(destination)
+    return transport is not None and transport.takes_every_event
+
+
+def tracks_incidents(destination: str) -> bool:
+    """Return whether each subject is an incident of its own at a destination."""
+    transport = transport_for(destination)
+    return transport is not None and transport.tracks_incidents
+
+
 def limit_for(destination: str) -> Limit:
     """Return the rate limit of a destination."""
     transport = transport_for(destination)

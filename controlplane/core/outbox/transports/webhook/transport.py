@@ -19,6 +19,7 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.outbox import rendering
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.transports.base import TRANSPORTS, DocsRow, Transport
+from controlplane.core.outbox.transports.channels import SeenSecrets, find_channel
 from controlplane.core.outbox.transports.failures import PermanentFailure, TransientFailure
 from controlplane.core.outbox.transports.identity import console_url, stable_id
 from controlplane.core.outbox.transports.outbound import Answer, post
@@ -31,18 +32,12 @@ KEY = "webhook"
 MIN_SECRET_BYTES = 16
 
 _TRANSIENT_STATUSES = {408, 425, 429}
-_read: set[str] = set()
-"""The URLs and secrets that this process has read: nothing else of them can slip into a text."""
+_seen = SeenSecrets()
 
 
 def reaches(destination: str) -> bool:
     """Return whether the destination names a target that still is a webhook."""
     return _target(destination) is not None
-
-
-def secrets() -> list[str]:
-    """Return the URLs and secrets that this process has read, the longest first."""
-    return sorted(_read, key=len, reverse=True)
 
 
 def send(message: OutboxMessage, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
@@ -101,23 +96,14 @@ def _key(secret: str) -> bytes | None:
 
 
 def _target(destination: str) -> Target | None:
-    _, _, number = destination.partition(":")
-    if not (number.isascii() and number.isdigit() and len(number) < 19):
-        return None
-    target = Target.objects.filter(pk=int(number), address=KEY).first()
+    target = find_channel(destination)
     if target is None or not target.webhook_url:
         return None
-    _remember(target)
-    return target
-
-
-def _remember(target: Target) -> None:
     # A URL often carries a secret in its path, and an error may name that alone.
     _, _, path = target.webhook_url.partition("://")[2].partition("/")
     secret = target.signing_secret
-    for text in (target.webhook_url, path, secret, secret.removeprefix(SECRET_PREFIX)):
-        if len(text) >= 8:
-            _read.add(text)
+    _seen.remember(target.webhook_url, path, secret, secret.removeprefix(SECRET_PREFIX))
+    return target
 
 
 def _judge(answer: Answer) -> None:
@@ -147,7 +133,7 @@ TRANSPORTS.register(
         icon="link",
         reaches=reaches,
         send=send,
-        secrets=secrets,
+        secrets=_seen.all,
         address_examples=(KEY,),
         settings=WebhookSettings(),
         takes_every_event=True,  # Programs may count them.

@@ -1,0 +1,1 @@
+"""Opsgenie, through its Alert API."""

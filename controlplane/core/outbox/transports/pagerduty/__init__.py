@@ -1,0 +1,1 @@
+"""PagerDuty, through its Events API v2."""

@@ -1,0 +1,121 @@
+"""The PagerDuty transport: an incident for each subject, by the Events API v2.
+
+https://developer.pagerduty.com/docs/events-api-v2/overview/
+"""
+
+from typing import Any
+
+import httpx
+from django.conf import settings
+
+from controlplane.core.canonical import timestamp
+from controlplane.core.message_templates import incident_action_of
+from controlplane.core.outbox import rendering
+from controlplane.core.outbox.models import OutboxMessage
+from controlplane.core.outbox.pacing import Limit
+from controlplane.core.outbox.transports import incidents
+from controlplane.core.outbox.transports.base import TRANSPORTS, DocsRow, Transport
+from controlplane.core.outbox.transports.channel_settings import ChannelSettings, Field
+from controlplane.core.outbox.transports.channels import SeenSecrets, find_channel
+from controlplane.core.outbox.transports.failures import PermanentFailure
+from controlplane.core.outbox.transports.identity import console_url
+from controlplane.core.targets.models import Target
+
+KEY = "pagerduty"
+API_URLS = {"us": "https://events.pagerduty.com", "eu": "https://events.eu.pagerduty.com"}
+PATH = "/v2/enqueue"
+MAX_SUMMARY_LENGTH = 1024
+SEVERITIES = {"critical": "critical", "warning": "warning", "info": "info"}
+"""PagerDuty's severities by ours; it has `error` as well."""
+
+ROUTING_KEY = Field(
+    name="pagerduty_routing_key",
+    label="PagerDuty routing key",
+    noun="a routing key",
+    help_text="Of an Events API v2 integration. Left out in a PUT, it stays as it is.",
+    placeholder="32 letters and digits",
+    pattern=r"[0-9A-Za-z]{32}",
+    mistake="A routing key of the Events API v2: 32 letters and digits.",
+    is_secret=True,
+)
+REGION = Field(
+    name="pagerduty_region",
+    label="PagerDuty region",
+    noun="a region",
+    help_text="us (if left out) or eu.",
+    choices=(("us", "United States"), ("eu", "Europe")),
+)
+SETTINGS = ChannelSettings(ROUTING_KEY, REGION)
+
+_seen = SeenSecrets()
+
+
+def reaches(destination: str) -> bool:
+    """Return whether the destination is a PagerDuty channel with a routing key."""
+    channel = find_channel(destination)
+    return channel is not None and SETTINGS.is_complete(channel)
+
+
+def send(message: OutboxMessage, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
+    """Trigger, acknowledge or resolve an incident; raises a `DeliveryFailure`."""
+    channel = find_channel(message.destination)
+    values = _values(channel) if channel else {}
+    if not values.get(ROUTING_KEY.name):
+        raise PermanentFailure(f"{message.destination} has no routing key")
+    base = settings.PAGERDUTY_API_URL or API_URLS[values[REGION.name]]
+    body = {"routing_key": values[ROUTING_KEY.name], **event_of(message)}
+    incidents.post_event("PagerDuty", f"{base}{PATH}", body, {}, transport=transport)
+
+
+def event_of(message: OutboxMessage) -> dict[str, Any]:
+    """Return the event of a message, without the routing key."""
+    action = incident_action_of(message.event)
+    event: dict[str, Any] = {
+        "event_action": action,
+        "dedup_key": incidents.incident_key(message),
+        "client": "Switchgear",
+    }
+    if action != "trigger":
+        return event
+    rendered = rendering.render(message.event, message.payload)
+    if url := console_url(rendered.path):
+        event["client_url"] = url
+    event["payload"] = {
+        "summary": rendered.title[:MAX_SUMMARY_LENGTH],
+        "source": incidents.source(),
+        "severity": SEVERITIES.get(message.severity, "error"),
+        "timestamp": timestamp(message.created_at),
+        "class": message.event,
+        "custom_details": incidents.details_of(message, rendered),
+    }
+    return event
+
+
+def _values(channel: Target) -> dict[str, str]:
+    values = SETTINGS.values(channel)
+    _seen.remember(values.get(ROUTING_KEY.name, ""))
+    return values
+
+
+TRANSPORTS.register(
+    Transport(
+        key=KEY,
+        label="PagerDuty",
+        position=40,
+        reaches=reaches,
+        send=send,
+        secrets=_seen.all,
+        limit=Limit(0.5, 20),  # PagerDuty takes about 120 events a minute and routing key.
+        address_examples=(KEY,),
+        settings=SETTINGS,
+        tracks_incidents=True,
+        docs=(
+            DocsRow(
+                "PagerDuty",
+                "a target with a routing key",
+                "one incident per subject: triggered, acknowledged, resolved",
+                "is sent again with the same `dedup_key`, which changes nothing",
+            ),
+        ),
+    )
+)
