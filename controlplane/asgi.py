@@ -28,16 +28,18 @@ from controlplane.beside import Web  # noqa: E402
 from controlplane.core import health, metrics  # noqa: E402
 from controlplane.core.errors import Busy, DomainError, Unavailable  # noqa: E402
 from controlplane.core.live import consumer  # noqa: E402
-from controlplane.dataplane import answers, figures, handover  # noqa: E402
+from controlplane.dataplane import metrics as dataplane_metrics  # noqa: E402
 from controlplane.dataplane.application import Application  # noqa: E402
-from controlplane.dataplane.call import ASGIApplication, Call  # noqa: E402
-from controlplane.dataplane.credentials import authenticate, identify  # noqa: E402
 from controlplane.gate import Gate  # noqa: E402
 from controlplane.token_reads import TokenReads  # noqa: E402
 
 from .accounts.tokens import lookup  # noqa: E402
 from .accounts.tokens.lookup import KnownToken  # noqa: E402
 from .core.roles import Role  # noqa: E402
+from .dataplane.memory.credentials import authenticate, identify  # noqa: E402
+from .dataplane.serving import answers  # noqa: E402
+from .dataplane.serving.call import ASGIApplication, Call  # noqa: E402
+from .dataplane.storage import handover  # noqa: E402
 
 MAX_TOKEN_AGE_SECONDS = 3.0
 """Maximum age of a token table that reads trust; it is compared every second."""
@@ -106,5 +108,5 @@ async def _refuse(call: Call, error: DomainError) -> None:
 
 _gate = Gate(TokenReads(_django), _state, _refuse, sockets=consumer.application(_hub))
 metrics.from_process(_gate.metrics)
-metrics.from_process(lambda: figures.process_metrics(_state))
+metrics.from_process(lambda: dataplane_metrics.process_metrics(_state))
 application = Application(_plane, behind=_gate)

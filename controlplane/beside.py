@@ -13,13 +13,13 @@ from controlplane.core.errors import DomainError
 from controlplane.core.live.hub import Hub
 from controlplane.core.live.visitors import Headers, Visitor
 from controlplane.dataplane.config import Config
-from controlplane.dataplane.credentials import authenticate
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.state import State
 
 from .accounts.authentication import socket_sessions as sessions
 from .core.degradation_levels import picture
 from .core.live import topics
+from .dataplane.memory.credentials import authenticate
 
 GOODBYE_SECONDS = 1.5
 """A part of what the server has before it is killed (`serving.GRACE_SECONDS`)."""

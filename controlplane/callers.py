@@ -16,9 +16,10 @@ from controlplane.bulkhead import Caller
 from controlplane.core.errors import DomainError
 from controlplane.core.http.requests import client_address, network_of, session_digest
 from controlplane.core.interactions import signatures
-from controlplane.dataplane.call import Scope
-from controlplane.dataplane.credentials import Headers, identify, presented
 from controlplane.dataplane.state import State
+
+from .dataplane.memory.credentials import Headers, identify, presented
+from .dataplane.serving.call import Scope
 
 MAX_SESSIONS = 10_000
 SESSION_SECONDS = 12 * 3600.0

@@ -32,10 +32,11 @@ from controlplane.core.errors import (
 from controlplane.core.histograms import Histogram
 from controlplane.core.http.requests import SIGNED_IN
 from controlplane.core.wire import MAX_BODY_BYTES, largest_body
-from controlplane.dataplane.call import ASGIApplication, Call, Message, Receive, Scope, Send
 from controlplane.dataplane.state import State
 from controlplane.request_body import MAX_BYTES, Bodies
 from controlplane.token_reads import EXECUTOR
+
+from .dataplane.serving.call import ASGIApplication, Call, Message, Receive, Scope, Send
 
 DEADLINE_SECONDS = 8.0
 RETRY_AFTER_SECONDS = 3

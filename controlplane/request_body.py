@@ -6,7 +6,8 @@ from contextlib import contextmanager
 
 from controlplane.core.errors import Busy, TooSlow
 from controlplane.core.wire import MAX_BODY_BYTES, too_large
-from controlplane.dataplane.call import READ_SECONDS, Receive, broken_off, drain
+
+from .dataplane.serving.call import READ_SECONDS, Receive, broken_off, drain
 
 MAX_BYTES = 128 * 1024 * 1024
 """Limit for all bodies together. The first 64 KiB of each don't count, so a kill always fits."""

@@ -20,7 +20,7 @@ from django.http.response import HttpResponseBase
 from django.urls import set_script_prefix
 from django.utils.module_loading import import_string
 
-from controlplane.dataplane.call import ASGIApplication, Receive, Scope, Send
+from .dataplane.serving.call import ASGIApplication, Receive, Scope, Send
 
 EXECUTOR = "switchgear.executor"
 """Key in the ASGI scope for the executor of the request's permit."""

@@ -14,14 +14,16 @@ from urllib.parse import parse_qs
 from controlplane import logs
 from controlplane.core.errors import Broken, DomainError, MethodNotAllowed, NotFound
 from controlplane.core.http.parameters import refuse_unknown
-from controlplane.dataplane import answers, config, landing
-from controlplane.dataplane.call import ASGIApplication, Call, Receive, Scope, Send, drain
-from controlplane.dataplane.credentials import Credential, authenticate, presented
 from controlplane.dataplane.handlers import metrics
-from controlplane.dataplane.names import service_of
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.routes import ALONE, ROUTES, Route, route_of
 from controlplane.environment import WrongVariable
+
+from . import config
+from .memory.credentials import Credential, authenticate, presented
+from .memory.instance_names import service_of
+from .serving import answers, landing_page
+from .serving.call import ASGIApplication, Call, Receive, Scope, Send, drain
 
 MAX_PARAMETERS = 50
 
@@ -124,7 +126,7 @@ class Application:
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close"})
         elif scope["path"] == "/":
-            await Call(scope, receive, send).answer(landing.page(self._state))
+            await Call(scope, receive, send).answer(landing_page.page(self._state))
         else:
             error = NotFound("The data plane alone serves " + ", ".join((*ROUTES, *ALONE)) + ".")
             await Call(scope, receive, send).answer(answers.refusal(error))

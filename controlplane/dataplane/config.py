@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from controlplane import environment
-from controlplane.dataplane.disk import signing_key
-from controlplane.dataplane.listeners import MAX_LISTENERS
+
+from .memory.listeners import MAX_LISTENERS
+from .storage.snapshot_file import signing_key
 
 
 @dataclass(frozen=True)

@@ -4,17 +4,20 @@ import re
 from urllib.parse import parse_qs
 
 from controlplane.core.errors import DomainError, InvalidInput
-from controlplane.dataplane import answers, figures, held, marks, ofrep
-from controlplane.dataplane.answers import Answer
-from controlplane.dataplane.call import Call
-from controlplane.dataplane.compression import encode_gzip, wants_gzip
-from controlplane.dataplane.listeners import CONFIG
-from controlplane.dataplane.names import is_part, service_of
-from controlplane.dataplane.rows import Report
 from controlplane.dataplane.state import State
-from controlplane.dataplane.visitor import Visitor
 from switches.evaluate import read_question
 from switches.scopes import GLOBAL_ID
+
+from . import metrics as dataplane_metrics
+from .ingest.instance_rows import Report
+from .memory import version_marks
+from .memory.compression import encode_gzip, wants_gzip
+from .memory.instance_names import is_part, service_of
+from .memory.listeners import CONFIG
+from .serving import answers, held_requests, ofrep
+from .serving.answers import Answer
+from .serving.call import Call
+from .serving.connection_watch import Visitor
 
 FLAG_PREFIX = "/ofrep/v1/evaluate/flags/"
 CONFIG_SCOPES = ("breakers:read", "report:write", "switches:read")
@@ -39,14 +42,16 @@ async def snapshot(state: State, call: Call) -> Answer | None:
 
 async def _news(state: State, call: Call, visitor: Visitor, seconds: float) -> bool:
     """Wait while the caller has what is served; False if it has hung up."""
-    known = marks.in_tags(call.headers.get(b"if-none-match", b""))
+    known = version_marks.in_tags(call.headers.get(b"if-none-match", b""))
 
     def is_current() -> bool:
         if state.copy is None:
             return False
-        return marks.name(known, answers.served_to(state, call.headers))
+        return version_marks.name(known, answers.served_to(state, call.headers))
 
-    return not is_current() or await held.until_news(state, call, visitor, seconds, is_current)
+    return not is_current() or await held_requests.until_news(
+        state, call, visitor, seconds, is_current
+    )
 
 
 async def stream(state: State, call: Call) -> None:
@@ -54,18 +59,18 @@ async def stream(state: State, call: Call) -> None:
     visitor = Visitor(state, call)
     visitor.note()
     answers.served(state)
-    known = marks.in_event_id(call.headers.get(b"last-event-id", b""))
+    known = version_marks.in_event_id(call.headers.get(b"last-event-id", b""))
     sent: tuple[bytes, ...] | None = None
 
     def next_event() -> tuple[bytes, ...]:
         nonlocal sent
         copy = answers.served_to(state, call.headers)
-        if copy.event == sent or (sent is None and marks.name(known, copy)):
+        if copy.event == sent or (sent is None and version_marks.name(known, copy)):
             return ()
         sent = copy.event
         return sent
 
-    await held.stream(state, call, visitor, next_event)
+    await held_requests.stream(state, call, visitor, next_event)
 
 
 async def report(state: State, call: Call) -> Answer:
@@ -99,7 +104,9 @@ async def config(state: State, call: Call) -> Answer | None:
         return known is not None and answers.policies(state, service).is_known(known)
 
     waits = seconds and is_current()
-    if waits and not await held.until_news(state, call, visitor, seconds, is_current, CONFIG):
+    if waits and not await held_requests.until_news(
+        state, call, visitor, seconds, is_current, CONFIG
+    ):
         return None
     told = answers.policies(state, service)
     answer = answers.config(state, call.headers, told)
@@ -133,7 +140,7 @@ async def flags(state: State, call: Call) -> Answer | None:
 
     if query and is_behind():
         visitor = Visitor(state, call)
-        if not await held.until_news(state, call, visitor, CATCH_UP_SECONDS, is_behind):
+        if not await held_requests.until_news(state, call, visitor, CATCH_UP_SECONDS, is_behind):
             return None
     answer = ofrep.bulk(state, call.headers, call.body, query)
     if not wants_gzip(answer, call.headers):
@@ -155,7 +162,7 @@ async def flag_events(state: State, call: Call) -> None:
         sent = present
         return (ofrep.frame(state),)
 
-    await held.stream(state, call, Visitor(state, call), next_event)
+    await held_requests.stream(state, call, Visitor(state, call), next_event)
 
 
 async def moved(_state: State, call: Call) -> Answer:
@@ -175,7 +182,7 @@ async def metrics(state: State, call: Call) -> Answer:
     accept, accept_encoding = (
         call.headers.get(name, b"").decode("latin-1") for name in (b"accept", b"accept-encoding")
     )
-    return figures.page(state, accept, accept_encoding)
+    return dataplane_metrics.page(state, accept, accept_encoding)
 
 
 async def degradation(state: State, _call: Call) -> Answer:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from controlplane.dataplane.report_fields import (
+from .ingest.report_fields import (
     COUNTERS,
     MAX_BREAKERS,
     MAX_BULKHEADS,
@@ -10,7 +10,7 @@ from controlplane.dataplane.report_fields import (
     MODES,
     STATES,
 )
-from controlplane.dataplane.steps import MAX_PER_SOURCE, MAX_TOTAL
+from .ingest.transition_limits import MAX_PER_SOURCE, MAX_TOTAL
 
 _TEXT = {"type": "string"}
 _COUNT = {"type": "integer", "minimum": 0}

@@ -12,13 +12,14 @@ from typing import Any
 import structlog
 
 from controlplane import serving
-from controlplane.dataplane import disk_watch, wakeups
 from controlplane.dataplane.config import Config
-from controlplane.dataplane.follower import Follower
-from controlplane.dataplane.keeper import Keeper
-from controlplane.dataplane.refresher import Refresher
 from controlplane.dataplane.state import State
-from controlplane.dataplane.usage import note_uses
+
+from .sync import disk_watch, wakeups
+from .sync.config_follower import Follower
+from .sync.refresher import Refresher
+from .sync.snapshot_keeper import Keeper
+from .token_usage import note_uses
 
 FIRST_LOOK_SECONDS = 2.0
 

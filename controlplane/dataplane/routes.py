@@ -4,10 +4,12 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from controlplane.core.errors import DomainError
-from controlplane.dataplane import answers, handlers, ofrep, visitor
-from controlplane.dataplane.answers import Answer
-from controlplane.dataplane.call import Call
 from controlplane.dataplane.state import State
+
+from . import handlers
+from .serving import answers, connection_watch, ofrep
+from .serving.answers import Answer
+from .serving.call import Call
 
 Handler = Callable[[State, Call], Awaitable[Answer | None]]
 """Gives the answer, or None when it has sent all there was to send."""
@@ -31,7 +33,7 @@ class Route(NamedTuple):
 
 
 _READING = ("GET", "HEAD")
-_SWITCHES = (visitor.SCOPE,)
+_SWITCHES = (connection_watch.SCOPE,)
 _FLAG = Route(("POST",), handlers.flag, _SWITCHES, reads_body=True, refusal=ofrep.refusal)
 ROUTES = {
     "/api/v1/snapshot": Route(

@@ -16,11 +16,13 @@ from granian.server.embed import Server
 
 from controlplane import environment, logs, serving
 from controlplane.core.errors import Unavailable
-from controlplane.dataplane import answers, handover, landing
 from controlplane.dataplane.application import Application
-from controlplane.dataplane.call import Call, Receive, Scope, Send, drain
 from controlplane.dataplane.plane import Plane
 from controlplane.supervisor.lifeline import die_with_parent
+
+from .serving import answers, landing_page
+from .serving.call import Call, Receive, Scope, Send, drain
+from .storage import handover
 
 RETRY_AFTER_SECONDS = 2
 _STARTING = "The console is starting; nothing was changed. Repeat the request in a moment."
@@ -41,7 +43,7 @@ async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
     if path in _PROBES:
         await call.answer(answers.json(503, {"status": _PROBES[path]}, answers.NO_STORE))
     elif not path:
-        await call.answer(landing.page(_plane.state))
+        await call.answer(landing_page.page(_plane.state))
     else:
         error = Unavailable(_STARTING, retry_after=RETRY_AFTER_SECONDS)
         await call.answer(answers.refusal(error))

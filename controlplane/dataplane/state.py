@@ -16,15 +16,16 @@ from uuid import UUID
 
 from controlplane.core.degradation_levels import READ_ONLY, Cause
 from controlplane.core.histograms import Histogram
-from controlplane.dataplane.compression import Header
-from controlplane.dataplane.credentials import TokenTable
-from controlplane.dataplane.head import Head
-from controlplane.dataplane.ledger import Ledger
-from controlplane.dataplane.listeners import CONFIG, SNAPSHOT, Listeners
-from controlplane.dataplane.policies import Policies
-from controlplane.dataplane.roll import PROPAGATION_SECONDS
-from controlplane.dataplane.served_copy import Copy
-from controlplane.dataplane.throttle import Throttle
+
+from .ingest.instance_ledger import Ledger
+from .ingest.presence_buffer import PROPAGATION_SECONDS
+from .ingest.rate_limiter import Throttle
+from .memory.compression import Header
+from .memory.credentials import TokenTable
+from .memory.head import Head
+from .memory.listeners import CONFIG, SNAPSHOT, Listeners
+from .memory.policies import Policies
+from .memory.served_copy import Copy
 
 EXACT_SECONDS = 0.25
 UNKNOWN_TIME: tuple[Header, ...] = ((b"switchgear-time", b"unknown"),)

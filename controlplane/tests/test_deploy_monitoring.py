@@ -12,7 +12,7 @@ from controlplane.core import health, metrics
 from controlplane.core.audit import rounds
 from controlplane.core.clock import db_now
 from controlplane.core.loops import Loop
-from controlplane.dataplane import figures
+from controlplane.dataplane import metrics as dataplane_metrics
 from controlplane.dataplane.state import State
 from controlplane.gate import Gate
 from controlplane.tests.deployment import DEPLOY, ROOT, base
@@ -43,7 +43,7 @@ def exposed(transactional_db):
     texts = [
         metrics.exposition("")[0],
         metrics.of_process("", Loop(may_rest_seconds=1))[0],
-        figures.page(State(), "")[2],
+        dataplane_metrics.page(State(), "")[2],
     ]
     types = re.findall(r"^# TYPE (\S+) (\S+)$", b"".join(texts).decode(), re.MULTILINE)
     types += [(one.name, one.type) for one in Gate(None, State(), None).metrics()]

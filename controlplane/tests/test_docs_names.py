@@ -10,7 +10,7 @@ from controlplane.core.audit import rounds
 from controlplane.core.clock import db_now
 from controlplane.core.loops import Loop
 from controlplane.core.message_templates import MESSAGE_TEMPLATES
-from controlplane.dataplane import figures
+from controlplane.dataplane import metrics as dataplane_metrics
 from controlplane.dataplane.state import State
 from controlplane.gate import Gate
 
@@ -27,7 +27,7 @@ def test_metrics() -> None:
     scraped = (
         metrics.exposition(OPENMETRICS)[0],
         metrics.of_process(OPENMETRICS, Loop(may_rest_seconds=30))[0],
-        figures.page(State(), OPENMETRICS)[2],
+        dataplane_metrics.page(State(), OPENMETRICS)[2],
     )
     told = {found for text in scraped for found in _TYPE.findall(text.decode())}
     told |= {(one.name, one.type) for one in exposing.snapshot(17, 0.4)}

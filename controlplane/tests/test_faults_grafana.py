@@ -17,7 +17,7 @@ from controlplane.core import health, heartbeats, metrics
 from controlplane.core.clock import db_now
 from controlplane.core.loops import Loop
 from controlplane.core.models import Job
-from controlplane.dataplane import figures
+from controlplane.dataplane import metrics as dataplane_metrics
 from controlplane.dataplane.tests.served import plane
 from controlplane.gate import Gate
 from controlplane.tests.installation import until
@@ -196,7 +196,7 @@ def scraped(tmp_path, monkeypatch):
         state.answered[304] += 5
         state.answer_seconds["snapshot"].observe(0.0001)
         state.served_seconds.observe(0.02)
-        _, headers, body = figures.page(state, "")
+        _, headers, body = dataplane_metrics.page(state, "")
         return body, dict(headers)[b"content-type"].decode()
 
     until(lambda: b"switchgear_database_up 1" in metrics.exposition("")[0], 30)

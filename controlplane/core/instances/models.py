@@ -29,7 +29,7 @@ class Instance(models.Model):
     contested_at = models.DateTimeField(null=True, blank=True)
     config_version = models.BigIntegerField(null=True, blank=True)
     reported = models.JSONField(default=dict, blank=True)
-    """What reports of this boot said last; see `controlplane.dataplane.rows`."""
+    """What reports of this boot said last; see `controlplane.dataplane.ingest.instance_rows`."""
     checks = models.JSONField(default=dict, blank=True)
     """How often it checks each switch, by minute; see `controlplane.core.instances.rates`."""
     resilience = models.JSONField(default=dict, db_default={}, blank=True)

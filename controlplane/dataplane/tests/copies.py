@@ -11,9 +11,15 @@ import orjson
 from hypothesis import strategies as st
 
 from controlplane.core.degradation_levels import Cause
-from controlplane.dataplane.credentials import Credential
-from controlplane.dataplane.disk import Disk, PoliciesDisk, Saved, SavedPolicies, signing_key
-from controlplane.dataplane.policies import Policies, Policy
+from controlplane.dataplane.memory.credentials import Credential
+from controlplane.dataplane.memory.policies import Policies, Policy
+from controlplane.dataplane.storage.snapshot_file import (
+    Disk,
+    PoliciesDisk,
+    Saved,
+    SavedPolicies,
+    signing_key,
+)
 from switches.snapshot import Publication, SnapshotEntry
 
 EPOCH = UUID("8b4ccf29-2b0e-4b5c-9c69-1d5f2f3a7a11")

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
-from controlplane.dataplane.call import ASGIApplication
+from controlplane.dataplane.serving.call import ASGIApplication
 
 
 class Exchange:

@@ -5,9 +5,9 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from controlplane.dataplane.ledger import Ledger, Timing
-from controlplane.dataplane.reports import parse
-from controlplane.dataplane.rows import Report
+from controlplane.dataplane.ingest.instance_ledger import Ledger, Timing
+from controlplane.dataplane.ingest.instance_rows import Report
+from controlplane.dataplane.ingest.report_merge import parse
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.lines import until
 from controlplane.dataplane.tests.test_ledger import BOOT, COPY, Clock, writing

@@ -10,10 +10,10 @@ from uuid import UUID
 import httpx
 
 from controlplane.dataplane.application import Application
-from controlplane.dataplane.call import ASGIApplication
-from controlplane.dataplane.credentials import Credential
+from controlplane.dataplane.memory.credentials import Credential
+from controlplane.dataplane.memory.served_copy import Copy
 from controlplane.dataplane.plane import Plane
-from controlplane.dataplane.served_copy import Copy
+from controlplane.dataplane.serving.call import ASGIApplication
 from switches.snapshot import Publication, SnapshotEntry
 
 EPOCH = UUID("8b4ccf29-2b0e-4b5c-9c69-1d5f2f3a7a11")

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from controlplane.dataplane import call
 from controlplane.dataplane.application import Application
-from controlplane.dataplane.call import Message, Receive, Scope, Send
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.routes import route_of
+from controlplane.dataplane.serving import call
+from controlplane.dataplane.serving.call import Message, Receive, Scope, Send
 from controlplane.dataplane.tests.exchange import Exchange
 from controlplane.dataplane.tests.served import BEARER, ETAG, SCRAPER, ask, plane
 

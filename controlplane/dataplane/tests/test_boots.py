@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.dataplane import boots, reports
-from controlplane.dataplane.reports import merge
-from controlplane.dataplane.rows import Row
-from controlplane.dataplane.sli import Events
+from controlplane.dataplane.ingest import boots, report_merge
+from controlplane.dataplane.ingest.instance_rows import Row
+from controlplane.dataplane.ingest.report_merge import merge
+from controlplane.dataplane.ingest.slo_events import Events
 from controlplane.dataplane.tests.served import EPOCH
 from controlplane.dataplane.tests.test_reports import BOOT, EMPTY, NEXT_BOOT, NOW, told
 from controlplane.dataplane.tests.test_sli import TEN, taken
@@ -25,7 +25,7 @@ def test_a_late_report_of_a_former_boot_takes_nothing_back() -> None:
     for seq, duplicate in ((9, False), (10, True)):
         late = told(seq, sli={"core": (90, 90)})
         assert merge(row, late, later, EPOCH) == (row, duplicate)
-        assert reports.events(row, row, late) == []
+        assert report_merge.events(row, row, late) == []
 
 
 def test_two_processes_of_one_name_count_nothing_twice() -> None:
@@ -125,6 +125,6 @@ def test_however_processes_of_one_name_take_turns_no_event_is_counted_twice(
             sli={"core": (10 * seqs[who], 10 * seqs[who])},
         )
         after, _ = merge(row, one, now, EPOCH)
-        counted[who] += sum(events.total for events in reports.events(row, after, one))
+        counted[who] += sum(events.total for events in report_merge.events(row, after, one))
         assert counted[who] <= 10 * seqs[who]
         row = after

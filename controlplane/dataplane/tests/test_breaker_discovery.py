@@ -9,7 +9,7 @@ import pytest
 from breakers.models import BreakerState, Dependency
 from controlplane.core.errors import Unavailable
 from controlplane.core.models import Instance
-from controlplane.dataplane.discovery import Dependencies
+from controlplane.dataplane.ingest.dependency_discovery import Dependencies
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.lines import until
 from controlplane.dataplane.tests.reporting import Reporting, at_work, breaker, told

@@ -7,8 +7,8 @@ import pytest
 from django.db import connection
 
 from breakers.models import Dependency, Minute
-from controlplane.dataplane import book
-from controlplane.dataplane.minutes import MAX_LOOKBACK, Minutes
+from controlplane.dataplane.ingest import breaker_writer
+from controlplane.dataplane.ingest.breaker_minutes import MAX_LOOKBACK, Minutes
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.reporting import (
     NEXT_BOOT,
@@ -153,7 +153,7 @@ def test_sums_stay_within_what_the_database_holds() -> None:
 
 
 def test_sums_are_written_within_some_seconds() -> None:
-    assert book.FLUSH_SECONDS <= 10
+    assert breaker_writer.FLUSH_SECONDS <= 10
 
 
 def counted(minutes: Minutes) -> list[int]:

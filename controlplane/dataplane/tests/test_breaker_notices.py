@@ -10,7 +10,7 @@ from django.conf import settings
 
 from controlplane.core.live import notes
 from controlplane.core.wire import LIVE_CHANNEL, MISSED_NOTE
-from controlplane.dataplane.notices import Notices
+from controlplane.dataplane.ingest.breaker_notices import Notices
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.lines import until
 from controlplane.dataplane.tests.reporting import NEXT_BOOT, Reporting, at_work, breaker, told

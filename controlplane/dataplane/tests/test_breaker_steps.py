@@ -9,8 +9,8 @@ from breakers.models import Transition
 from controlplane.core.errors import InvalidInput
 from controlplane.core.http.tests.callers import person
 from controlplane.core.wire import MAX_REPORT_BODY_BYTES, largest_body
-from controlplane.dataplane.reports import parse
-from controlplane.dataplane.steps import MAX_PER_SOURCE, MAX_TOTAL
+from controlplane.dataplane.ingest.report_merge import parse
+from controlplane.dataplane.ingest.transition_limits import MAX_PER_SOURCE, MAX_TOTAL
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.reporting import OPENED, Reporting, at_work, breaker, told
 from controlplane.dataplane.tests.served import REPORTER, ask, plane

@@ -3,7 +3,7 @@
 import pytest
 from django.conf import settings
 
-from controlplane.dataplane.call import POLICY
+from controlplane.dataplane.serving.call import POLICY
 from controlplane.dataplane.tests.served import BEARER, ETAG, ask, plane
 
 WANTED = {

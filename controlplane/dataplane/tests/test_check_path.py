@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.core.errors import DomainError
-from controlplane.dataplane import answers
+from controlplane.dataplane.serving import answers
 from controlplane.dataplane.tests.served import BEARER, REPORTER, ask, plane
 from switches.evaluate import read_question
 

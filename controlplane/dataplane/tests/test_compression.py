@@ -11,11 +11,11 @@ import httpx
 import orjson
 import pytest
 
-from controlplane.dataplane import compression
 from controlplane.dataplane.application import Application
-from controlplane.dataplane.compression import GzipForm
-from controlplane.dataplane.policies import Policies, Policy
-from controlplane.dataplane.served_copy import Copy
+from controlplane.dataplane.memory import compression
+from controlplane.dataplane.memory.compression import GzipForm
+from controlplane.dataplane.memory.policies import Policies, Policy
+from controlplane.dataplane.memory.served_copy import Copy
 from controlplane.dataplane.tests.exchange import Exchange
 from controlplane.dataplane.tests.served import BEARER, EPOCH, ETAG, ask, copy, engaged, plane
 from switches.snapshot import Publication

@@ -11,8 +11,8 @@ import orjson
 import pytest
 
 from controlplane.dataplane.application import Application
+from controlplane.dataplane.memory.policies import Policies, Policy
 from controlplane.dataplane.plane import Plane
-from controlplane.dataplane.policies import Policies, Policy
 from controlplane.dataplane.tests.exchange import Exchange
 from controlplane.dataplane.tests.served import (
     BEARER,

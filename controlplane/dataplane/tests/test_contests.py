@@ -6,8 +6,8 @@ import pytest
 
 from controlplane.accounts.tokens import attention
 from controlplane.core.models import Instance
-from controlplane.dataplane.reports import merge
-from controlplane.dataplane.rows import Report, Row
+from controlplane.dataplane.ingest.instance_rows import Report, Row
+from controlplane.dataplane.ingest.report_merge import merge
 from controlplane.dataplane.tests.reporting import Reporting, at_work
 from controlplane.dataplane.tests.served import EPOCH
 from controlplane.dataplane.tests.test_reports import EMPTY, NEXT_BOOT, NOW, told

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.core.errors import Unauthenticated
-from controlplane.dataplane.credentials import authenticate
+from controlplane.dataplane.memory.credentials import authenticate
 from controlplane.dataplane.tests.served import (
     BEARER,
     EXPIRED,

@@ -8,8 +8,9 @@ from django.db import connection
 
 from controlplane.core.degradation.models import Degradation
 from controlplane.core.degradation_levels import READ_ONLY, Cause, judge, plain
-from controlplane.dataplane import answers, keeper, landing
 from controlplane.dataplane.plane import Plane
+from controlplane.dataplane.serving import answers, landing_page
+from controlplane.dataplane.sync import snapshot_keeper
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.lines import until
 from controlplane.dataplane.tests.served import BEARER, REPORTER, ask, credential, plane
@@ -135,7 +136,7 @@ def test_the_page_says_the_level_and_names_our_own_stores_only() -> None:
 def test_causes_arrive_with_their_revision_and_survive_a_restart_without_database(
     idle: Following, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeper, "REST_SECONDS", 0.1)
+    monkeypatch.setattr(snapshot_keeper, "REST_SECONDS", 0.1)
     idle.config = replace(idle.config, folder=tmp_path, signing_key=b"key")
     idle.start()
     # A newer program may say more of a cause.
@@ -178,7 +179,7 @@ def test_a_read_only_database_is_followed_and_an_emergency(idle: Following) -> N
             cursor.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only")
 
     assert READ_ONLY.text in answers.present_picture(idle.state)["causes"]
-    assert READ_ONLY.text in landing.page(idle.state)[2].decode()
+    assert READ_ONLY.text in landing_page.page(idle.state)[2].decode()
 
     idle.database.cut()
     idle.database.mend()

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from controlplane.dataplane.disk import Disk, Saved, signing_key
-from controlplane.dataplane.served_copy import Copy
+from controlplane.dataplane.memory.served_copy import Copy
+from controlplane.dataplane.storage.snapshot_file import Disk, Saved, signing_key
 from controlplane.dataplane.tests.copies import (
     KEY,
     NOON,

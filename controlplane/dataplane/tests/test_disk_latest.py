@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from controlplane.dataplane.disk import Disk, signing_key
+from controlplane.dataplane.storage.snapshot_file import Disk, signing_key
 from controlplane.dataplane.tests.copies import (
     EPOCH,
     KEY,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from controlplane.dataplane.disk import PoliciesDisk, SavedPolicies
-from controlplane.dataplane.saved_policies import merged, sign
+from controlplane.dataplane.storage.saved_policies import merged, sign
+from controlplane.dataplane.storage.snapshot_file import PoliciesDisk, SavedPolicies
 from controlplane.dataplane.tests.copies import (
     EPOCH,
     KEY,

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.dataplane.disk import Disk, signing_key
-from controlplane.dataplane.saved import sign
+from controlplane.dataplane.storage.saved_snapshot import sign
+from controlplane.dataplane.storage.snapshot_file import Disk, signing_key
 from controlplane.dataplane.tests.copies import EPOCH, KEY, SAVED, disk, version
 
 WHOLE = sign(SAVED, KEY)

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.dataplane import files
-from controlplane.dataplane.saved import Saved, merged
+from controlplane.dataplane.storage import signed_file
+from controlplane.dataplane.storage.saved_snapshot import Saved, merged
 from controlplane.dataplane.tests.copies import (
     CREDENTIAL,
     ENTRY,
@@ -198,7 +198,7 @@ def test_writer_waits_for_another_and_then_sees_what_it_wrote(tmp_path: Path) ->
 def test_frozen_holder_of_the_lock_costs_one_save_and_no_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "LOCK_SECONDS", 0.3)
+    monkeypatch.setattr(signed_file, "LOCK_SECONDS", 0.3)
     disk(tmp_path).save(version(17))
     held = os.open(tmp_path / "lock", os.O_RDWR)
     fcntl.flock(held, fcntl.LOCK_EX)

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.dataplane import answers, disk_watch, landing
+from controlplane.dataplane.serving import answers, landing_page
 from controlplane.dataplane.state import State
+from controlplane.dataplane.sync import disk_watch
 
 
 def test_a_disk_with_room_is_no_cause(tmp_path: Path) -> None:
@@ -38,4 +39,4 @@ def test_a_full_disk_is_in_degradation_in_readiness_and_on_the_page() -> None:
     picture = answers.present_picture(state)
 
     assert disk_watch.FULL.text in picture["causes"]
-    assert "The disk of the data directory is full" in landing.page(state)[2].decode()
+    assert "The disk of the data directory is full" in landing_page.page(state)[2].decode()

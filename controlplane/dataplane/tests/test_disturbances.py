@@ -4,10 +4,10 @@ import asyncio
 import time
 from dataclasses import replace
 
+from controlplane.dataplane.sync.wakeups import PACE, listener
 from controlplane.dataplane.tests.conftest import POLL_SECONDS, Following
 from controlplane.dataplane.tests.lines import until
 from controlplane.dataplane.tests.test_following import A_POLL, A_SECOND, engage, has
-from controlplane.dataplane.wakeups import PACE, listener
 
 
 def test_database_gone_lets_the_age_grow_until_it_is_back(following: Following) -> None:

@@ -4,12 +4,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from controlplane.dataplane import handover
+from controlplane.dataplane.storage import handover
 
 HOLDING = """
 import sys
 from pathlib import Path
-from controlplane.dataplane import handover
+from controlplane.dataplane.storage import handover
 
 handover.hold(Path(sys.argv[1]))
 print("held", flush=True)

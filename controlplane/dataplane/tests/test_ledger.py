@@ -15,8 +15,8 @@ from django.db import connection
 from controlplane.core.errors import Unavailable
 from controlplane.core.instances import queries
 from controlplane.core.models import Acknowledgement, Instance
-from controlplane.dataplane.ledger import Ledger
-from controlplane.dataplane.rows import Report
+from controlplane.dataplane.ingest.instance_ledger import Ledger
+from controlplane.dataplane.ingest.instance_rows import Report
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.lines import until
 from controlplane.dataplane.tests.served import EPOCH, copy

@@ -7,8 +7,8 @@ import pytest
 
 from controlplane.core.errors import Unavailable
 from controlplane.core.models import Instance
-from controlplane.dataplane.ledger import Ledger, Timing
-from controlplane.dataplane.pending import MAX_REPORTS
+from controlplane.dataplane.ingest.instance_ledger import Ledger, Timing
+from controlplane.dataplane.ingest.pending_reports import MAX_REPORTS
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.lines import until
 from controlplane.dataplane.tests.served import EPOCH

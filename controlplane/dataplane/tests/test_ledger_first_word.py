@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from controlplane.dataplane.ledger import Ledger
+from controlplane.dataplane.ingest.instance_ledger import Ledger
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.lines import until
 from controlplane.dataplane.tests.test_ledger import (

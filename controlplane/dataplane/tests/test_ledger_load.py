@@ -14,10 +14,10 @@ from django.db import connection
 from breakers.models import BreakerState, Transition
 from controlplane.core.errors import InvalidInput, Unavailable
 from controlplane.core.models import Instance
-from controlplane.dataplane.ledger import Ledger, Timing
-from controlplane.dataplane.report_fields import MAX_BREAKERS
-from controlplane.dataplane.rows import Report
-from controlplane.dataplane.tally import MAX_SWITCHES, Tally
+from controlplane.dataplane.ingest.check_counts import MAX_SWITCHES, Tally
+from controlplane.dataplane.ingest.instance_ledger import Ledger, Timing
+from controlplane.dataplane.ingest.instance_rows import Report
+from controlplane.dataplane.ingest.report_fields import MAX_BREAKERS
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.test_ledger import BOOT, COPY, Clock, report, writing
 

@@ -12,10 +12,11 @@ from django.db import connection
 
 from controlplane.core.errors import Unavailable
 from controlplane.core.models import Acknowledgement, Instance
-from controlplane.dataplane import database, ledger_sql
-from controlplane.dataplane.ledger import Ledger, Timing
-from controlplane.dataplane.ledger_sql import Said
-from controlplane.dataplane.rows import Report
+from controlplane.dataplane.ingest import instance_sql
+from controlplane.dataplane.ingest.instance_ledger import Ledger, Timing
+from controlplane.dataplane.ingest.instance_rows import Report
+from controlplane.dataplane.ingest.instance_sql import Said
+from controlplane.dataplane.postgres import database
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.lines import until
 from controlplane.dataplane.tests.served import EPOCH
@@ -226,16 +227,16 @@ def test_two_processes_that_hold_old_rows_and_make_new_ones_never_wait_in_a_circ
 
     async def crosswise() -> list[object]:
         one, other = [await database.connect(idle.config) for _ in range(2)]
-        await ledger_sql.write_heard(one, notes(old), [])
+        await instance_sql.write_heard(one, notes(old), [])
         found: list[object] = []
         for turn in range(25):
             both = [*old, *(f"dl/b{turn:02}x{number:04}" for number in range(100))]
 
             async def told(names: list[str] = both) -> None:
                 async with other.transaction():
-                    await ledger_sql.lock_rows(other, dict.fromkeys(names, "dl"))
+                    await instance_sql.lock_rows(other, dict.fromkeys(names, "dl"))
 
-            heard = ledger_sql.write_heard(one, notes(sorted(both)), [])
+            heard = instance_sql.write_heard(one, notes(sorted(both)), [])
             found += await asyncio.gather(heard, told(), return_exceptions=True)
         for each in (one, other):
             await each.close()

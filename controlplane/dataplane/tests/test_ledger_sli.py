@@ -19,10 +19,10 @@ from controlplane.core.gates.models import EventCount
 from controlplane.core.gates.questions import NO_DATA, PASS, Answer, Question
 from controlplane.core.http.tests.callers import person
 from controlplane.core.models import Instance
-from controlplane.dataplane import figures
+from controlplane.dataplane import metrics
 from controlplane.dataplane.application import Application
-from controlplane.dataplane.ledger import Ledger
-from controlplane.dataplane.pending import ROW_WEIGHT
+from controlplane.dataplane.ingest.instance_ledger import Ledger
+from controlplane.dataplane.ingest.pending_reports import ROW_WEIGHT
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.test_following import make_token
 from controlplane.dataplane.tests.test_ledger import COPY, NOW, Clock, report, writing
@@ -97,7 +97,7 @@ def post(following: Following, body: Any) -> httpx.Response:
 
 def scrape(following: Following) -> str:
     """The metrics of a data plane alone."""
-    _, _, content = figures.page(following.state, "text/plain")
+    _, _, content = metrics.page(following.state, "text/plain")
     return bytes(content).decode()
 
 

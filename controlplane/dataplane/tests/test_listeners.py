@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from controlplane.core.errors import Unavailable
-from controlplane.dataplane import listeners as module
-from controlplane.dataplane.listeners import CONFIG, SNAPSHOT, Listener, Listeners
+from controlplane.dataplane.memory import listeners as module
+from controlplane.dataplane.memory.listeners import CONFIG, SNAPSHOT, Listener, Listeners
 
 
 def woken_in_the_first_turn(bytes_each: int, held: int) -> int:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from controlplane.dataplane import ofrep
-from controlplane.dataplane.answers import Answer
-from controlplane.dataplane.served_copy import Copy
+from controlplane.dataplane.memory.served_copy import Copy
+from controlplane.dataplane.serving import ofrep
+from controlplane.dataplane.serving.answers import Answer
 from controlplane.dataplane.state import State
 from controlplane.dataplane.tests.served import EPOCH
 from switches.snapshot import Publication, SnapshotEntry

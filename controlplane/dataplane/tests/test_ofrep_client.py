@@ -21,8 +21,8 @@ from openfeature.exception import ErrorCode
 from openfeature.flag_evaluation import FlagEvaluationDetails, Reason
 
 from controlplane.dataplane.application import Application
+from controlplane.dataplane.memory.served_copy import Copy
 from controlplane.dataplane.plane import Plane
-from controlplane.dataplane.served_copy import Copy
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.lines import background, until
 from controlplane.dataplane.tests.served import BEARER, EPOCH, READER, REPORTER, plane

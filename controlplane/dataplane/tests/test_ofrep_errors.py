@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from controlplane.core.errors import Forbidden, TooLarge, Unauthenticated, Unavailable
-from controlplane.dataplane import ofrep
-from controlplane.dataplane.ofrep import BadRequest
+from controlplane.dataplane.serving import ofrep
+from controlplane.dataplane.serving.ofrep import BadRequest
 from controlplane.dataplane.state import State
 from controlplane.dataplane.tests.test_ofrep import content, entry, said, state_of
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.dataplane import ofrep
-from controlplane.dataplane.answers import Answer
+from controlplane.dataplane.serving import ofrep
+from controlplane.dataplane.serving.answers import Answer
 from controlplane.dataplane.state import State
 from controlplane.dataplane.tests.served import EPOCH
 from controlplane.dataplane.tests.test_ofrep import (

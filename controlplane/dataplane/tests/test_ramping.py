@@ -8,8 +8,8 @@ import pytest
 
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import Api, with_token
-from controlplane.dataplane import ofrep
-from controlplane.dataplane.served_copy import Copy
+from controlplane.dataplane.memory.served_copy import Copy
+from controlplane.dataplane.serving import ofrep
 from controlplane.dataplane.state import State
 from switches.api.published import published
 from switches.ramps import actions

@@ -8,12 +8,12 @@ from decimal import Decimal
 
 import pytest
 
-from controlplane.dataplane import rehearsal
 from controlplane.dataplane.application import Application
-from controlplane.dataplane.keeper import Keeper
-from controlplane.dataplane.policies import Policies
-from controlplane.dataplane.rehearsal import Rehearsal
-from controlplane.dataplane.served_copy import Copy
+from controlplane.dataplane.memory import drill_snapshot
+from controlplane.dataplane.memory.drill_snapshot import Rehearsal
+from controlplane.dataplane.memory.policies import Policies
+from controlplane.dataplane.memory.served_copy import Copy
+from controlplane.dataplane.sync.snapshot_keeper import Keeper
 from controlplane.dataplane.tests.exchange import Exchange
 from controlplane.dataplane.tests.served import BEARER, EPOCH, ETAG, ask, engaged, plane
 from switches.drills.patterns import Marks
@@ -159,9 +159,9 @@ def test_any_number_of_names_is_told_apart_within_bounds() -> None:
     normal, now = copy(17), datetime.now(UTC)
 
     for _ in range(2):
-        for number in range(rehearsal.MAX_NAMES + 100):
+        for number in range(drill_snapshot.MAX_NAMES + 100):
             assert made.copy_for(b"core/x%d" % number, now, normal) is normal
-            assert len(made._names) <= rehearsal.MAX_NAMES
+            assert len(made._names) <= drill_snapshot.MAX_NAMES
         assert made.copy_for(b"core/canary-1", now, normal) is not normal
 
 

@@ -9,7 +9,7 @@ from controlplane.core.actors import system
 from controlplane.core.clock import db_now
 from controlplane.core.instances.models import Instance
 from controlplane.core.jobs import engine
-from controlplane.dataplane.served_copy import Copy
+from controlplane.dataplane.memory.served_copy import Copy
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.lines import until
 from controlplane.dataplane.tests.test_following import A_SECOND, engage

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from controlplane.dataplane import roll
 from controlplane.dataplane.application import Application
-from controlplane.dataplane.served_copy import Copy
+from controlplane.dataplane.ingest import presence_buffer
+from controlplane.dataplane.memory.served_copy import Copy
 from controlplane.dataplane.tests.exchange import Exchange
 from controlplane.dataplane.tests.served import BEARER, EPOCH, ETAG, ask, plane
 from controlplane.dataplane.tests.test_rehearsal import (
@@ -102,4 +102,8 @@ def test_stream_goes_on_after_the_version_whichever_document_it_was() -> None:
 def test_either_etag_is_taken_for_the_version_that_is_applied(suffix: str) -> None:
     applied = f'"{EPOCH}.17{suffix}"'.encode()
 
-    assert roll._mark(applied, None) == roll._mark(applied, copy(17)) == (EPOCH, 17)
+    assert (
+        presence_buffer._mark(applied, None)
+        == presence_buffer._mark(applied, copy(17))
+        == (EPOCH, 17)
+    )

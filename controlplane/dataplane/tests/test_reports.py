@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.core.errors import InvalidInput
-from controlplane.dataplane import reports
-from controlplane.dataplane.report_fields import COUNTERS
-from controlplane.dataplane.reports import merge, parse
-from controlplane.dataplane.rows import Report, Row
+from controlplane.dataplane.ingest import report_merge
+from controlplane.dataplane.ingest.instance_rows import Report, Row
+from controlplane.dataplane.ingest.report_fields import COUNTERS
+from controlplane.dataplane.ingest.report_merge import merge, parse
 from controlplane.dataplane.tests.served import EPOCH
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -378,7 +378,7 @@ def test_ever_new_switches_are_kept_within_bounds() -> None:
         checks = {f"segment:{seq}-{number}": (1, 0) for number in range(1000)}
         row, _ = merge(row, told(seq, checks=checks), NOW + timedelta(seconds=seq), EPOCH)
 
-    assert len(row.checks) == len(row.reported["checks"]) == reports.MAX_SWITCHES
+    assert len(row.checks) == len(row.reported["checks"]) == report_merge.MAX_SWITCHES
     assert all(switch.startswith("segment:5-") for switch in row.checks)
 
 

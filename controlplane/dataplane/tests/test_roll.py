@@ -6,8 +6,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from controlplane.dataplane.ledger import Ledger
-from controlplane.dataplane.roll import HEARTBEAT_SECONDS, Roll
+from controlplane.dataplane.ingest.instance_ledger import Ledger
+from controlplane.dataplane.ingest.presence_buffer import HEARTBEAT_SECONDS, Roll
 from controlplane.dataplane.tests.served import EPOCH, copy
 from controlplane.dataplane.tests.test_ledger import COPY, NOW, Clock
 

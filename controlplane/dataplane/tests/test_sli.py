@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.dataplane import reports
-from controlplane.dataplane.reports import merge, parse
-from controlplane.dataplane.rows import Report, Row
-from controlplane.dataplane.sli import MAX_SLOS, Events
+from controlplane.dataplane.ingest import report_merge
+from controlplane.dataplane.ingest.instance_rows import Report, Row
+from controlplane.dataplane.ingest.report_merge import merge, parse
+from controlplane.dataplane.ingest.slo_events import MAX_SLOS, Events
 from controlplane.dataplane.tests.served import EPOCH
 from controlplane.dataplane.tests.test_reports import (
     BOOT,
@@ -32,7 +32,7 @@ def taken(row: Row, *in_turn: Report, at: datetime = NOW) -> tuple[Row, list[Eve
     events: list[Events] = []
     for number, report in enumerate(in_turn):
         after, _ = merge(row, report, at + number * TEN, EPOCH)
-        events = reports.events(row, after, report)
+        events = report_merge.events(row, after, report)
         row = after
     return row, events
 
@@ -233,7 +233,7 @@ def test_in_any_order_with_repeats_and_a_restart_every_event_is_counted_once(
         now += timedelta(seconds=passed)
         one = told(seq, boot=boot, started=started, sli={"core": (9 * seq, 10 * seq)})
         after, _ = merge(row, one, now, EPOCH)
-        for events in reports.events(row, after, one):
+        for events in report_merge.events(row, after, one):
             assert events.began_at <= events.ended_at == now
             assert row.boot != boot or events.began_at == row.reported_at
             counted[boot][0] += events.good

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from controlplane.dataplane.head import Head
-from controlplane.dataplane.listeners import CONFIG
-from controlplane.dataplane.policies import Policies
+from controlplane.dataplane.memory.head import Head
+from controlplane.dataplane.memory.listeners import CONFIG
+from controlplane.dataplane.memory.policies import Policies
 from controlplane.dataplane.state import State
 from controlplane.dataplane.tests.served import copy
 

@@ -6,9 +6,10 @@ from uuid import UUID
 
 import pytest
 
-from controlplane.dataplane import held, listeners
 from controlplane.dataplane.application import Application
-from controlplane.dataplane.served_copy import MAX_CHUNK_BYTES
+from controlplane.dataplane.memory import listeners
+from controlplane.dataplane.memory.served_copy import MAX_CHUNK_BYTES
+from controlplane.dataplane.serving import held_requests
 from controlplane.dataplane.tests.exchange import Exchange
 from controlplane.dataplane.tests.served import (
     BEARER,
@@ -103,7 +104,7 @@ def test_a_returning_client_that_has_something_else_gets_the_present_one(mark: s
 
 
 def test_quiet_times_are_filled_with_comments(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(held, "QUIET_SECONDS", 0.1)
+    monkeypatch.setattr(held_requests, "QUIET_SECONDS", 0.1)
 
     async def run() -> None:
         async with Exchange(Application(plane()), PATH, BEARER) as stream:

@@ -3,8 +3,8 @@
 import pytest
 
 from controlplane.core.errors import TooManyRequests
+from controlplane.dataplane.ingest.rate_limiter import INSTANCE, TOKEN, Buckets, Limit, Throttle
 from controlplane.dataplane.tests.served import BEARER, REPORTER, ask, plane
-from controlplane.dataplane.throttle import INSTANCE, TOKEN, Buckets, Limit, Throttle
 
 HEADERS = {"Authorization": f"Bearer {REPORTER}"}
 

@@ -6,8 +6,8 @@ from email.utils import parsedate_to_datetime
 
 import pytest
 
+from controlplane.dataplane.memory.served_copy import Copy
 from controlplane.dataplane.plane import Plane
-from controlplane.dataplane.served_copy import Copy
 from controlplane.dataplane.state import State
 from controlplane.dataplane.tests.served import BEARER, EPOCH, ask, engaged, plane
 from switches.snapshot import Publication

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.dataplane.credentials import Credential
+from controlplane.dataplane.memory.credentials import Credential
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.tests.copies import CREDENTIAL, SAVED, disk
 from controlplane.dataplane.tests.served import READER, REPORTER, ask, credential, plane

@@ -7,8 +7,9 @@ from uuid import UUID
 
 import pytest
 
-from controlplane.dataplane import held, listeners
 from controlplane.dataplane.application import Application
+from controlplane.dataplane.memory import listeners
+from controlplane.dataplane.serving import held_requests
 from controlplane.dataplane.tests.exchange import Exchange
 from controlplane.dataplane.tests.served import BEARER, EPOCH, ETAG, ask, copy, credential, plane
 
@@ -19,7 +20,7 @@ SOON = 0.15
 
 @pytest.fixture
 def _hanging_up_is_noticed_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(held, "WATCH_AFTER_SECONDS", 0.05)
+    monkeypatch.setattr(held_requests, "WATCH_AFTER_SECONDS", 0.05)
 
 
 def waiting(path: str = "/api/v1/snapshot?wait=20", **headers: str):
@@ -138,7 +139,7 @@ def test_a_change_of_other_tokens_does_not_end_the_wait() -> None:
 
 
 def test_a_caller_that_hangs_up_holds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(held, "WATCH_AFTER_SECONDS", 0.05)
+    monkeypatch.setattr(held_requests, "WATCH_AFTER_SECONDS", 0.05)
 
     async def run() -> None:
         served, poll = waiting()

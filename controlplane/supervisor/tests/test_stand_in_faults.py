@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.dataplane.disk import Disk, signing_key
+from controlplane.dataplane.storage.snapshot_file import Disk, signing_key
 from controlplane.dataplane.tests.copies import CREDENTIAL, SAVED
 from controlplane.supervisor.tests import harness
 from controlplane.supervisor.tests.harness import OUTSIDE_SERVICES, assert_nothing_left, start

@@ -24,7 +24,7 @@ HARMLESS = {
     "controlplane/accounts/authentication/views/resetting.py": {
         "token"
     },  # With a word that is no token.
-    "controlplane/dataplane/contests.py": {"token_id"},  # The number of a row.
+    "controlplane/dataplane/ingest/contests.py": {"token_id"},  # The number of a row.
     "controlplane/accounts/authentication/socket_sessions.py": {"password"},  # Of two rows.
 }
 
@@ -98,12 +98,12 @@ def test_no_secret_is_compared_with_an_equals_sign():
     "place",
     [
         "controlplane/accounts/tokens/services.py",
-        "controlplane/dataplane/credentials.py",
+        "controlplane/dataplane/memory/credentials.py",
         "controlplane/accounts/authentication/codes.py",
         "controlplane/accounts/authentication/provider.py",
         "controlplane/core/interactions/signatures.py",
         "controlplane/accounts/authentication/socket_sessions.py",
-        "controlplane/dataplane/signed.py",
+        "controlplane/dataplane/storage/signature.py",
     ],
 )
 def test_where_secrets_are_compared_it_is_by_a_function_that_tells_nothing(place):

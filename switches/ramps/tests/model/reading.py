@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from django.db import connection
 
-from controlplane.dataplane.database import ENTRIES
+from controlplane.dataplane.postgres.database import ENTRIES
 from switches import snapshot
 
 RAMPS = """

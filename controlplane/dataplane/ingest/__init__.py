@@ -1,0 +1,1 @@
+"""Reports of instances: parsed, merged, buffered and written in batches."""

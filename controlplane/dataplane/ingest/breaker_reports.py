@@ -1,0 +1,263 @@
+"""What instances say of their breakers and bulkheads: what is kept of it, and what is news. Pure.
+
+All of it stands in the instance's own row as its boot said last. News are what that row does not
+tell: breakers that look different now, steps they took, and by how much their counters grew.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from controlplane.core.canonical import timestamp
+
+from . import boots
+from .instance_rows import Report, Row, Step
+from .report_fields import COUNTERS, MAX_BREAKERS
+
+MAX_FORMER = MAX_BREAKERS
+"""Breakers that are gone and whose counters are kept, so that one that comes back adds only what
+it counted since."""
+MAX_GROWTH = 1_000_000_000
+"""Between two reports of one breaker: more is nothing that anybody counted."""
+SILENT = timedelta(seconds=30)
+"""Who reports after this was stale on every board until now."""
+_NOTHING = (0,) * len(COUNTERS)
+_BULKHEAD = ("in_flight", "limit", "queued", "queue_limit", "rejected")
+
+Document = Mapping[str, Any]
+
+
+class State(NamedTuple):
+    """A breaker as a boot of an instance said at `changed_at`; rates are 0 to 1."""
+
+    dependency: str
+    instance: str
+    boot: UUID
+    state: str
+    mode: str
+    since: str | None
+    failure_rate: float | None
+    slow_rate: float | None
+    calls: int
+    changed_at: datetime
+
+
+class Transition(NamedTuple):
+    """A step of an instance's breaker, as it was received."""
+
+    dependency: str
+    boot: UUID
+    n: int
+    instance: str
+    from_state: str
+    to_state: str
+    at: datetime
+    cause: str
+    received_at: datetime
+
+
+class Growth(NamedTuple):
+    """By how much a breaker's counters, in the order of `COUNTERS`, grew between two moments."""
+
+    dependency: str
+    since: datetime
+    until: datetime
+    counts: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class News:
+    """What reports add to what is known. `states` has each breaker of an instance once, as it was
+    said last; `begun` has instances with their present boot, if that has just begun to report;
+    `gone` has breakers, by dependency and instance, that it has no more.
+
+    `moved` names dependencies whose board is different now, `stirred` those of which only rates
+    are, and `lost`, known once they are written, those that have a breaker less.
+    """
+
+    states: dict[tuple[str, str], State] = field(default_factory=dict)
+    transitions: list[Transition] = field(default_factory=list)
+    growths: list[Growth] = field(default_factory=list)
+    begun: dict[str, UUID] = field(default_factory=dict)
+    gone: set[tuple[str, str]] = field(default_factory=set)
+    moved: set[str] = field(default_factory=set)
+    stirred: set[str] = field(default_factory=set)
+    lost: set[str] = field(default_factory=set)
+
+    def add(self, before: Row, after: Row, report: Report, at: datetime) -> None:
+        """Note what a report tells that came in at `at`, `after` being what `reports.merge` made
+        of `before`.
+
+        Steps count whenever they come, also with a report that is late or known.
+        """
+        for step in report.steps:
+            name, n, from_state, to_state, reached, cause = step
+            self.transitions.append(
+                Transition(
+                    dependency=name,
+                    boot=report.boot,
+                    n=n,
+                    instance=report.id,
+                    from_state=from_state,
+                    to_state=to_state,
+                    at=min(reached, at),  # A clock ahead must not stay the newest for ever.
+                    cause=cause,
+                    received_at=at,
+                )
+            )
+            self.moved.add(name)
+        if (after.boot, after.seq) != (before.boot, before.seq):
+            self._look(before, after, report, at)
+
+    def _look(self, before: Row, after: Row, report: Report, at: datetime) -> None:
+        same = before.boot == report.boot
+        known = of(before) if same else {}
+        if not same:
+            self.begun[after.id] = report.boot
+        if before.reported_at is None or at - before.reported_at >= SILENT:
+            self.moved.update(of(after))
+        since = before.reported_at if same else boots.began(before, report, at)
+        if same and not before.resilience:
+            since = None  # It was there before any of this was kept.
+        stands = of(after)
+        for name in report.breakers or ():
+            now, was = stands[name], known.get(name)
+            self._grew(name, was, now, since, at)
+            if was is None or _standing(was) != _standing(now):
+                self.moved.add(name)
+            elif _rates(was) != _rates(now):
+                self.stirred.add(name)
+            else:
+                continue
+            self.states[name, after.id] = _state(name, after.id, report.boot, now, at)
+            self.gone.discard((name, after.id))
+        for name, was in known.items():
+            if is_there(was) and not is_there(stands.get(name, {})):
+                self.gone.add((name, after.id))
+                self.states.pop((name, after.id), None)
+
+    def _grew(
+        self, name: str, was: Document | None, now: Document, since: datetime | None, at: datetime
+    ) -> None:
+        """Without `since` nobody knows what was counted before: nothing."""
+        counts = _grown({} if was is None else was["counters"], now["counters"])
+        if since is not None and any(counts):
+            self.growths.append(Growth(name, min(since, at), at, counts))
+
+
+def breakers(elements: Iterable[Document]) -> dict[str, Document]:
+    """The breakers of a report that was read, by dependency, as they are kept."""
+    return {each["dependency"]: _breaker(each) for each in elements}
+
+
+def steps(elements: Iterable[Document]) -> list[Step]:
+    """The steps in the breakers of a report that was read."""
+    return [
+        Step(
+            *(each["dependency"], one["n"], one["from"], one["to"], one["at"]),
+            one.get("cause", ""),
+        )
+        for each in elements
+        for one in each.get("transitions") or ()
+    ]
+
+
+def bulkheads(elements: Iterable[Document]) -> dict[str, Document]:
+    """The bulkheads of a report that was read, by name, as they are kept."""
+    return {each["name"]: {key: each.get(key, 0) for key in _BULKHEAD} for each in elements}
+
+
+def kept(before: Document, report: Report) -> Document:
+    """What stands after a report of the boot that said `before`.
+
+    A list says all there is; without it all is as it was. Of breakers that are gone their counters
+    are kept.
+    """
+    breakers, bulkheads = before.get("breakers", {}), before.get("bulkheads", {})
+    if report.breakers is not None:
+        breakers = _present(breakers, report.breakers) | _former(breakers, report.breakers)
+    if report.bulkheads is not None:
+        bulkheads = dict(report.bulkheads)
+    return {"breakers": breakers, "bulkheads": bulkheads}
+
+
+def without(row: Row, names: Collection[str]) -> Row:
+    """The row, as if the breakers of these dependencies, which could not be written, were gone: so
+    the next report that has them is news."""
+    if not names:
+        return row
+    breakers = {name: _counters(said) if name in names else said for name, said in of(row).items()}
+    return replace(row, resilience={**row.resilience, "breakers": breakers})
+
+
+def is_there(said: Document) -> bool:
+    """Whether this is a breaker, and not the counters of one that is gone."""
+    return "state" in said
+
+
+def of(row: Row) -> Mapping[str, Document]:
+    """The breakers in a row, by dependency."""
+    found: Mapping[str, Document] = row.resilience.get("breakers", {})
+    return found
+
+
+def _breaker(said: Document) -> Document:
+    since = said.get("since")
+    return {
+        "state": said["state"],
+        "mode": said.get("mode", "normal"),
+        "since": None if since is None else timestamp(since),
+        "failure_rate": said.get("failure_rate"),
+        "slow_rate": said.get("slow_rate"),
+        "calls": said.get("calls", 0),
+        "counters": said.get("counters") or dict.fromkeys(COUNTERS, 0),
+    }
+
+
+def _present(before: Document, news: Document) -> dict[str, Document]:
+    """The breakers of a report. Counters only grow: one that seems to have gone down was left out,
+    and would be counted twice when it comes back."""
+    result = dict(news)
+    for name, said in news.items():
+        if (was := before.get(name)) is not None and was["counters"] != said["counters"]:
+            most = {
+                each: max(n, was["counters"].get(each, 0)) for each, n in said["counters"].items()
+            }
+            result[name] = {**said, "counters": most}
+    return result
+
+
+def _former(before: Document, news: Document) -> dict[str, Document]:
+    """Of breakers that are gone, the counters."""
+    gone = [name for name in before if name not in news][:MAX_FORMER]
+    return {name: _counters(before[name]) for name in gone}
+
+
+def _counters(said: Document) -> Document:
+    return {"counters": said["counters"]}
+
+
+def _state(name: str, instance: str, boot: UUID, said: Document, at: datetime) -> State:
+    return State(
+        *(name, instance, boot, said["state"], said["mode"], said["since"]),
+        *(said["failure_rate"], said["slow_rate"], said["calls"], at),
+    )
+
+
+def _standing(said: Document) -> Sequence[object]:
+    return said.get("state"), said.get("mode"), said.get("since")
+
+
+def _rates(said: Document) -> Sequence[object]:
+    """To the hundredth: boards show no more, and traffic would move the rest with every report."""
+    rates = said["failure_rate"], said["slow_rate"]
+    return [None if rate is None else round(rate, 2) for rate in rates]
+
+
+def _grown(before: Document, now: Document) -> tuple[int, ...]:
+    if now == before:
+        return _NOTHING
+    grown = (now[name] - before.get(name, 0) for name in COUNTERS)
+    return tuple(min(max(0, number), MAX_GROWTH) for number in grown)

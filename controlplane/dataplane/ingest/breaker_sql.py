@@ -1,0 +1,206 @@
+"""How news of breakers become rows: a statement for each kind of them, whatever their number.
+
+Dependencies are known by their ids here: see :mod:`.dependency_discovery`.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+from psycopg import errors
+
+from breakers.names import parts
+from controlplane.core.instances.openings import TRIPPED
+from controlplane.dataplane.postgres.database import Connection
+
+from .breaker_reports import State, Transition
+from .report_fields import COUNTERS
+
+FIND = """
+    SELECT d.caller || '->' || d.callee, d.id
+    FROM unnest(%s::text[], %s::text[]) AS named (caller, callee)
+    JOIN breakers_dependency d ON d.caller = named.caller AND d.callee = named.callee
+"""
+COUNT = """
+    SELECT count(*) FROM (
+        SELECT FROM breakers_dependency WHERE document = '{}' AND removed_at IS NULL LIMIT %s
+    ) AS those
+"""
+AT_ONCE = "SET LOCAL lock_timeout = '50ms'"
+DISCOVERED = """
+    INSERT INTO breakers_dependency (caller, callee, protocol, criticality, mode, owner,
+                                     runbook_url, notes, managed_by, document, on_outage, version,
+                                     registered_at, changed_at)
+    SELECT caller, callee, '', 'medium', 'sync', '', '', '', 'caller', '{}', '{}', 0,
+           clock_timestamp(), clock_timestamp()
+    FROM unnest(%s::text[], %s::text[]) AS named (caller, callee)
+    ORDER BY caller COLLATE "C", callee COLLATE "C"
+    ON CONFLICT (caller, callee) DO NOTHING
+"""
+STATES = """
+    INSERT INTO breakers_breakerstate (dependency_id, instance, boot, state, mode, since,
+                                       failure_rate, slow_rate, calls, changed_at)
+    SELECT dependency, instance, boot, state, mode, since, failure_rate, slow_rate, calls,
+           changed_at
+    FROM json_to_recordset(%s::json)
+         AS said (dependency bigint, instance text, boot uuid, state text, mode text,
+                  since timestamptz, failure_rate double precision, slow_rate double precision,
+                  calls bigint, changed_at timestamptz)
+    ORDER BY instance COLLATE "C", dependency
+    ON CONFLICT (dependency_id, instance) DO UPDATE SET
+        boot = EXCLUDED.boot, state = EXCLUDED.state, mode = EXCLUDED.mode,
+        since = EXCLUDED.since, failure_rate = EXCLUDED.failure_rate,
+        slow_rate = EXCLUDED.slow_rate, calls = EXCLUDED.calls, changed_at = EXCLUDED.changed_at
+"""
+FORMER_BOOTS = """
+    DELETE FROM breakers_breakerstate s
+    USING unnest(%s::text[], %s::uuid[]) AS begun (instance, boot), breakers_dependency d
+    WHERE s.instance = begun.instance AND s.boot <> begun.boot AND d.id = s.dependency_id
+    RETURNING d.caller || '->' || d.callee
+"""
+LEFT_OUT = """
+    DELETE FROM breakers_breakerstate s
+    USING unnest(%s::text[], %s::text[]) AS gone (name, instance), breakers_dependency d
+    WHERE s.instance = gone.instance AND d.id = s.dependency_id
+      AND d.caller || '->' || d.callee = gone.name
+    RETURNING gone.name
+"""
+TRANSITIONS = f"""
+    INSERT INTO breakers_transition (dependency_id, boot, n, instance, from_state, to_state, at,
+                                     cause, received_at)
+    SELECT dependency, boot, n, instance, from_state, to_state, at, cause, received_at
+    FROM json_to_recordset(%s::json)
+         AS told (dependency bigint, boot uuid, n bigint, instance text, from_state text,
+                  to_state text, at timestamptz, cause text, received_at timestamptz)
+    ORDER BY dependency, boot, n
+    ON CONFLICT (dependency_id, boot, n) DO NOTHING
+    RETURNING dependency_id, {TRIPPED}
+"""  # noqa: S608
+_NAMES = ", ".join(COUNTERS)
+_TYPED = ", ".join(f"{name} bigint" for name in COUNTERS)
+# One number that has become too large must not keep all others from being written.
+MAX_TOTAL = 2**62
+_SUMS = ", ".join(f"{name} = least(m.{name}, {MAX_TOTAL}) + EXCLUDED.{name}" for name in COUNTERS)
+MINUTES = f"""
+    INSERT INTO breakers_minute AS m (dependency_id, minute, {_NAMES})
+    SELECT dependency, minute, {_NAMES}
+    FROM json_to_recordset(%s::json)
+         AS counted (dependency bigint, minute timestamptz, {_TYPED})
+    WHERE EXISTS (SELECT FROM breakers_dependency d WHERE d.id = dependency)
+    ORDER BY dependency, minute
+    ON CONFLICT (dependency_id, minute) DO UPDATE SET {_SUMS}
+"""  # noqa: S608
+TOTALS = f"""
+    UPDATE breakers_dependency d SET
+        trips_total = least(d.trips_total, {MAX_TOTAL}) + counted.trips,
+        fallback_total = least(d.fallback_total, {MAX_TOTAL}) + counted.fallbacks
+    FROM json_to_recordset(%s::json) AS counted (id bigint, trips bigint, fallbacks bigint)
+    WHERE d.id = counted.id AND d.id IN (
+        SELECT id FROM breakers_dependency WHERE id = ANY(%s)
+        ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+    )
+    RETURNING d.id
+"""  # noqa: S608
+
+Ids = Mapping[str, int]
+
+
+async def find(connection: Connection, names: Sequence[str]) -> dict[str, int]:
+    """The ids of those of these dependencies that there are."""
+    cursor = await connection.execute(FIND, _columns(names))
+    return dict(await cursor.fetchall())
+
+
+async def count(connection: Connection, most: int) -> int:
+    """How many dependencies are known by reports alone; `most` if there are more."""
+    cursor = await connection.execute(COUNT, (most,))
+    return int((await cursor.fetchall())[0][0])
+
+
+async def discover(connection: Connection, names: Sequence[str]) -> bool:
+    """Make dependencies that nobody has registered; one that is there is left as it is.
+
+    False if somebody is registering one of them just now and has not committed: then none is made,
+    because all other reports would wait for that.
+    """
+    try:
+        async with connection.transaction():
+            await connection.execute(AT_ONCE)
+            await connection.execute(DISCOVERED, _columns(names))
+    except (errors.LockNotAvailable, errors.QueryCanceled, errors.DeadlockDetected):
+        return False
+    return True
+
+
+async def write_states(connection: Connection, states: Iterable[State], ids: Ids) -> None:
+    """Write how breakers stand now, each of an instance once."""
+    if rows := _rows(states, ids):
+        await connection.execute(STATES, (orjson.dumps(rows).decode(),))
+
+
+async def end_former_boots(connection: Connection, begun: Mapping[str, UUID]) -> set[str]:
+    """What instances said before their present boots does not stand any more; returns of which
+    dependencies they had said something."""
+    if not begun:
+        return set()
+    cursor = await connection.execute(FORMER_BOOTS, ([*begun], [*begun.values()]))
+    return {row[0] for row in await cursor.fetchall()}
+
+
+async def end_left_out(connection: Connection, gone: Collection[tuple[str, str]]) -> set[str]:
+    """Breakers, by dependency and instance, that there are no more; returns of which dependencies
+    something stood."""
+    if not gone:
+        return set()
+    columns = [name for name, _ in gone], [instance for _, instance in gone]
+    cursor = await connection.execute(LEFT_OUT, columns)
+    return {row[0] for row in await cursor.fetchall()}
+
+
+async def write_transitions(
+    connection: Connection, transitions: Iterable[Transition], ids: Ids
+) -> list[tuple[int, bool]]:
+    """Append what is not known yet; returns of each the dependency, and whether it tripped."""
+    rows = _rows(transitions, ids)
+    if not rows:
+        return []
+    cursor = await connection.execute(TRANSITIONS, (orjson.dumps(rows).decode(),))
+    return [(row[0], row[1]) for row in await cursor.fetchall()]
+
+
+async def add_minutes(
+    connection: Connection, sums: Mapping[tuple[int, int], Sequence[int]]
+) -> None:
+    """Add counts, in the order of `COUNTERS`, by dependency and minute since 1970."""
+    rows = [
+        {
+            "dependency": dependency,
+            "minute": datetime.fromtimestamp(minute * 60, UTC),
+            **dict(zip(COUNTERS, counts, strict=True)),
+        }
+        for (dependency, minute), counts in sums.items()
+    ]
+    await connection.execute(MINUTES, (orjson.dumps(rows).decode(),))
+
+
+async def add_totals(connection: Connection, sums: Mapping[int, Sequence[int]]) -> set[int]:
+    """Add trips and fallbacks by dependency; returns of which. One that is being changed just now
+    is left out, so that nobody ever waits for this."""
+    rows = [{"id": id_, "trips": one[0], "fallbacks": one[1]} for id_, one in sums.items()]
+    cursor = await connection.execute(TOTALS, (orjson.dumps(rows).decode(), [*sums]))
+    return {row[0] for row in await cursor.fetchall()}
+
+
+def _rows(told: Iterable[State] | Iterable[Transition], ids: Ids) -> list[dict[str, Any]]:
+    return [
+        {**one._asdict(), "dependency": ids[one.dependency]}
+        for one in told
+        if one.dependency in ids
+    ]
+
+
+def _columns(names: Sequence[str]) -> tuple[list[str], list[str]]:
+    pairs = sorted(pair for name in names if (pair := parts(name)) is not None)
+    return [caller for caller, _ in pairs], [callee for _, callee in pairs]

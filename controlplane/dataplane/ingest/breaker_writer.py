@@ -1,0 +1,82 @@
+"""The book of breakers of one process: takes news into the tables, and keeps sums until written."""
+
+import time
+from collections.abc import Sequence
+
+import structlog
+
+from controlplane.dataplane.postgres.database import Connection
+
+from . import breaker_sql
+from .breaker_minutes import Minutes
+from .breaker_notices import Notices
+from .breaker_reports import News
+from .dependency_discovery import Dependencies
+from .instance_rows import Report
+
+FLUSH_SECONDS = 10.0
+
+log = structlog.get_logger(__name__)
+
+
+class Book:
+    """Everything between a report's breakers and the rows that tell of them."""
+
+    def __init__(self) -> None:
+        self.notices = Notices()
+        self.minutes = Minutes()
+        self._dependencies = Dependencies()
+        self._flushed_at = time.monotonic()
+
+    def __bool__(self) -> bool:
+        """Whether there is something to write, now or later."""
+        return bool(self.minutes)
+
+    async def learn(self, connection: Connection, reports: Sequence[Report]) -> dict[str, int]:
+        """The ids of all dependencies that they name; to be called before the transaction."""
+        names = {name for one in reports for name in one.breakers or ()}
+        return await self._dependencies.learn(connection, names) if names else {}
+
+    async def write(self, connection: Connection, news: News, ids: dict[str, int]) -> list[int]:
+        """Write what is news, within the caller's transaction; returns whose breakers tripped.
+
+        Dependencies that have lost a breaker are noted in the news.
+        """
+        await breaker_sql.write_states(connection, news.states.values(), ids)
+        news.lost |= await breaker_sql.end_former_boots(connection, news.begun)
+        news.lost |= await breaker_sql.end_left_out(connection, news.gone)
+        written = await breaker_sql.write_transitions(connection, news.transitions, ids)
+        return [dependency for dependency, tripped in written if tripped]
+
+    def written(self, news: News, ids: dict[str, int], tripped: Sequence[int]) -> None:
+        """The transaction has been committed: now it counts, and may be told."""
+        for dependency in tripped:
+            self.minutes.tripped(dependency)
+        for growth in news.growths:
+            if growth.dependency in ids:
+                self.minutes.grew(ids[growth.dependency], growth.since, growth.until, growth.counts)
+        if news.moved or news.stirred or news.lost:
+            self.notices.tell((news.moved & ids.keys()) | news.lost, news.stirred & ids.keys())
+
+    def failed(self) -> None:
+        """A write was refused, perhaps because a dependency is not there any more."""
+        self._dependencies.forget()
+
+    def is_due(self) -> bool:
+        """Whether sums are to be written now."""
+        return bool(self.minutes) and time.monotonic() - self._flushed_at >= FLUSH_SECONDS
+
+    async def flush_sums(self, connection: Connection) -> None:
+        """Write the sums of minutes; what fails is lost."""
+        self._flushed_at = time.monotonic()
+        if self.minutes.left_out:
+            log.warning("ledger.counts_left_out", counts=self.minutes.left_out)
+            self.minutes.left_out = 0
+        if sums := self.minutes.take_sums():
+            await breaker_sql.add_minutes(connection, sums)
+
+    async def flush_totals(self, connection: Connection) -> None:
+        """Write the totals, whatever came of the sums; what fails is lost."""
+        if totals := self.minutes.take_totals():
+            done = await breaker_sql.add_totals(connection, totals)
+            self.minutes.give_back({one: of for one, of in totals.items() if one not in done})

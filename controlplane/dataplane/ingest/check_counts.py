@@ -1,0 +1,78 @@
+"""How often each caller asked `/check` for each switch, until it is written. Memory only, bounded.
+
+What could not be written is lost rather than counted twice.
+"""
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import NamedTuple
+
+from controlplane.dataplane.memory.instance_names import service_of_caller
+
+MAX_PAIRS = 50_000
+MAX_SWITCHES = 1000
+"""Per caller: as many as are kept of one instance."""
+
+
+class Counts(NamedTuple):
+    """The calls of one caller since `since`: switch id → [allowed, blocked]."""
+
+    service: str
+    since: datetime
+    switches: dict[str, list[int]]
+
+
+class Tally:
+    """Counts of at most `most` pairs of caller and switch; further ones are left out."""
+
+    def __init__(self, wall: Callable[[], datetime], most: int = MAX_PAIRS) -> None:
+        self.left_out = 0
+        """Calls that were not counted, for want of room."""
+        self._wall = wall
+        self._most = most
+        self._since: datetime
+        self._clear()
+
+    def __len__(self) -> int:
+        return self._pairs
+
+    def asked(self, caller: str, switch_ids: Iterable[str], blocked_by: str | None) -> None:
+        """`caller` asked for these switches; a caller without a sane name is nobody.
+
+        Only the switch that decided has blocked the call.
+        """
+        switches = self._callers.get(caller)
+        if switches is None:
+            service = service_of_caller(caller)
+            if service is None:
+                return
+            if self._pairs >= self._most:
+                self.left_out += 1
+                return
+            if not self._callers:
+                self._since = self._wall()
+            switches = self._callers[caller] = {}
+            self._services[caller] = service
+        for switch in switch_ids:
+            counts = switches.get(switch)
+            if counts is None:
+                if self._pairs >= self._most or len(switches) >= MAX_SWITCHES:
+                    self.left_out += 1
+                    continue
+                self._pairs += 1
+                counts = switches[switch] = [0, 0]
+            counts[switch == blocked_by] += 1
+
+    def take(self) -> dict[str, Counts]:
+        """Everything counted so far, by caller; counting begins anew."""
+        taken = {
+            caller: Counts(self._services[caller], self._since, switches)
+            for caller, switches in self._callers.items()
+        }
+        self._clear()
+        return taken
+
+    def _clear(self) -> None:
+        self._callers: dict[str, dict[str, list[int]]] = {}
+        self._services: dict[str, str] = {}
+        self._pairs = 0

@@ -1,0 +1,88 @@
+"""The dependencies that instances report, by name: found, or made when nobody has registered them.
+
+Whoever may report can invent names; so there is room for a number of them, over all processes. What
+is registered does not count.
+"""
+
+import time
+from collections.abc import Iterable
+
+import structlog
+
+from breakers.names import MAX_DISCOVERED
+from controlplane.dataplane.postgres.database import Connection
+
+from . import breaker_sql
+
+MAX_REMEMBERED = 50_000
+LOOK_SECONDS = 10.0
+WAIT_SECONDS = 1.0
+"""Until names are tried again that somebody is registering just now."""
+
+log = structlog.get_logger(__name__)
+
+
+class Dependencies:
+    """Ids by name, as far as this process has needed them."""
+
+    def __init__(self, most: int = MAX_DISCOVERED) -> None:
+        self._most = most
+        self._ids: dict[str, int] = {}
+        self._full_until = float("-inf")
+        self._waiting: set[str] = set()
+        self._waits_until = float("-inf")
+        self._told = False
+
+    async def learn(self, connection: Connection, names: Iterable[str]) -> dict[str, int]:
+        """The ids of these dependencies, made if there is room; those without are left out, as are
+        those that somebody is registering just now.
+
+        In transactions of its own, so that no lock is held when the instances' rows are taken.
+        """
+        wanted = set(names)
+        known = {name: self._ids[name] for name in wanted if name in self._ids}
+        missing = sorted(wanted - known.keys())
+        if missing:
+            known |= await self._found(connection, missing)
+            missing = [name for name in missing if name not in known]
+        if missing := self._not_waiting(missing):
+            known |= await self._made(connection, await self._admitted(connection, missing))
+        return known
+
+    def forget(self) -> None:
+        """Rows may be gone, or others: look them up again."""
+        self._ids.clear()
+
+    def _not_waiting(self, missing: list[str]) -> list[str]:
+        if self._waiting and time.monotonic() >= self._waits_until:
+            self._waiting.clear()
+        return [name for name in missing if name not in self._waiting]
+
+    async def _made(self, connection: Connection, names: list[str]) -> dict[str, int]:
+        if not names:
+            return {}
+        if await breaker_sql.discover(connection, names):
+            return await self._found(connection, names)
+        self._waiting.update(names)
+        self._waits_until = time.monotonic() + WAIT_SECONDS
+        return {}
+
+    async def _found(self, connection: Connection, names: list[str]) -> dict[str, int]:
+        found = await breaker_sql.find(connection, names)
+        if len(self._ids) + len(found) > MAX_REMEMBERED:
+            self._ids.clear()
+        self._ids |= found
+        return found
+
+    async def _admitted(self, connection: Connection, missing: list[str]) -> list[str]:
+        """As many of them as there is room for; whether there is any is looked up now and then."""
+        now = time.monotonic()
+        if now < self._full_until:
+            return []
+        room = self._most - await breaker_sql.count(connection, self._most)
+        if room < len(missing):
+            self._full_until = now + LOOK_SECONDS
+            if not self._told:
+                log.warning("ledger.dependencies_full", most=self._most, names=len(missing) - room)
+            self._told = True
+        return missing[:room]

@@ -1,0 +1,334 @@
+"""Keeps the book of instances: what they say they apply, what they report, and what they check.
+
+Requests leave notes in memory and go on; one task writes them in batches, over a connection of its
+own. Without the database the newest notes wait, within bounds; reports are refused, so that whoever
+sent them tries again.
+"""
+
+import asyncio
+import contextlib
+import random
+import time
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import structlog
+
+from controlplane.core.histograms import Histogram
+from controlplane.core.patience import within
+from controlplane.dataplane.config import Config
+from controlplane.dataplane.memory.served_copy import Copy
+from controlplane.dataplane.postgres import database
+from controlplane.dataplane.postgres.database import Connection
+
+from . import instance_sql, report_writer, write_errors
+from .bisect_batch import Notes, halved, only
+from .breaker_writer import Book
+from .check_counts import Counts, Tally
+from .failure_log import Trouble
+from .instance_quota import Room
+from .instance_rows import Report
+from .instance_sql import Ack, Said
+from .pending_reports import WEIGHT_AT_ONCE, Pending, Told, unavailable
+from .presence_buffer import MAX_INSTANCES, Roll
+
+REST_SECONDS = 0.01
+"""Between two batches of reports: what comes meanwhile shares a transaction."""
+MAX_ROWS = 2000
+
+Write = Callable[[Coroutine[Any, Any, Any]], Awaitable[Any]]
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Intervals and timeouts of a ledger, in seconds.
+
+    Notes are collected for `batch` and counts of calls for `tally`. A report is written at once,
+    or refused after `report`. A write is given up after `write`, and `look` is the longest pause.
+    """
+
+    batch: float = 0.25
+    look: float = 1.0
+    tally: float = 5.0
+    write: float = 4.0
+    report: float = 5.0
+
+
+class Ledger:
+    """The ledger of one process. `state_wall` gives the database's time, aware, in UTC.
+
+    Once the database has about `most` instances, only reports make new ones.
+    """
+
+    def __init__(
+        self,
+        state_wall: Callable[[], datetime],
+        *,
+        most: int = 2 * MAX_INSTANCES,
+        timing: Timing = Timing(),
+    ) -> None:
+        self.refused_sli = 0
+        """Counts left out, of SLOs of services that the token may not speak for."""
+        self._timing = timing
+        self._wall = state_wall
+        self._roll = Roll(state_wall, self._wake)
+        self._tally = Tally(state_wall)
+        self._room = Room(most)
+        self._pending = Pending()
+        self._reader = report_writer.Reader()
+        self._trouble = Trouble()
+        self._book = Book()
+        self._counts: list[tuple[str, Counts]] = []
+        self._woken = asyncio.Event()
+        self._told = asyncio.Event()
+        self._tallied_at = 0.0
+        self._noted_at = float("-inf")
+        self._away = False
+
+    @property
+    def acknowledged_seconds(self) -> Histogram:
+        """Seconds from a change to its acknowledgement by an instance."""
+        return self._roll.acknowledged_seconds
+
+    def heard(
+        self, name: bytes, applied: bytes | None, copy: Copy | None, *, forgets: bool = False
+    ) -> None:
+        """An instance polled or listened as `name`, and perhaps said what it applies.
+
+        A bare version is of the epoch of `copy`, which is served now, unless it was said before.
+        One that `forgets` asks as if it had nothing: what polls said for it is void. Whatever is no
+        sane name or mark is left alone; so nothing is raised.
+        """
+        self._roll.heard(name, applied, copy, forgets=forgets)
+
+    def asked(self, caller: str, switch_ids: Iterable[str], blocked_by: str | None) -> None:
+        """`caller`, an instance or `token:<name>`, asked whether it may go on: unless None, the
+        switch that said no."""
+        self._tally.asked(caller, switch_ids, blocked_by)
+
+    async def read(self, document: Mapping[str, Any]) -> Report:
+        """The report in a JSON object; raises :class:`InvalidInput` naming each wrong field."""
+        return await self._reader.read(document)
+
+    async def report(
+        self,
+        report: Report,
+        copy: Copy | None = None,
+        token_id: int = 0,
+        services: Collection[str] = (),
+    ) -> bool:
+        """Take in a report; True if it is a duplicate. What it applies is of `copy`'s epoch.
+
+        If its token is limited to `services`, counts of other services' SLOs are left out.
+        Returns once it is committed; raises :class:`Unavailable` if that takes too long.
+        """
+        epoch = None if copy is None else copy.publication.epoch
+        waiting = Told(report, epoch, self._wall(), token_id, sorted(services))
+        if self._away or not self._pending.has_room(waiting):
+            raise unavailable()
+        self._pending.add(waiting)
+        self._told.set()
+        self._wake()
+        try:
+            async with asyncio.timeout(self._timing.report):
+                return await waiting.duplicate
+        except TimeoutError:
+            raise unavailable() from None
+
+    async def run(self, config: Config) -> None:
+        """Write what there is, supervising database sessions one after the other, until cancelled.
+
+        No connection is made before there is something to write.
+        """
+        noted, self._woken = self._woken.is_set(), asyncio.Event()  # An event belongs to one loop.
+        self._told = asyncio.Event()
+        if noted:
+            self._wake()
+        notices = asyncio.create_task(self._book.notices.run(config.redis_url))
+        try:
+            while True:
+                try:
+                    await self._session(config)
+                except Exception as error:
+                    self._lost(error)
+                await asyncio.sleep(random.uniform(0.2, 0.8))  # noqa: S311
+        finally:
+            notices.cancel()
+            self._pending.refuse_all()
+
+    def _wake(self) -> None:
+        self._woken.set()
+
+    async def _session(self, config: Config) -> None:
+        while not (self._away or self._pending or self._counts or self._tally or self._book):
+            if self._woken.is_set():
+                break
+            await self._pause()
+        connection = await within(self._timing.write, database.connect(config))
+        work: list[asyncio.Task[Any]] = []
+
+        async def write(job: Coroutine[Any, Any, Any]) -> Any:
+            work[:] = [task := asyncio.create_task(job)]
+            return await within(self._timing.write, task)
+
+        try:
+            self._away = False
+            while True:
+                self._told.clear()
+                while await self._batch(connection, write):
+                    await asyncio.sleep(0)
+                await self._gather()
+        finally:
+            # A batch that overran may still be using the socket: close it after that.
+            for task in work:
+                task.add_done_callback(lambda _: connection.pgconn.finish())
+            if not work:
+                connection.pgconn.finish()
+
+    async def _gather(self) -> None:
+        """Let notes come together, and then wait for some; a report ends both."""
+        await asyncio.sleep(REST_SECONDS)
+        with contextlib.suppress(TimeoutError):
+            gathered_at = self._noted_at + self._timing.batch
+            async with asyncio.timeout(max(0.0, gathered_at - time.monotonic())):
+                await self._told.wait()
+        if not self._told.is_set():
+            await self._pause()
+
+    async def _pause(self) -> None:
+        try:
+            async with asyncio.timeout(self._timing.look):
+                await self._woken.wait()
+        except TimeoutError:
+            return
+
+    async def _batch(self, connection: Connection, write: Write) -> bool:
+        """Write what is due, in transactions of their own for what was told, what was heard, what
+        was asked and what breakers counted. True if there may be more."""
+        if reports := self._pending.take():
+            await self._write_reports(connection, write, reports)
+        more_heard = False
+        if time.monotonic() - self._noted_at >= self._timing.batch:
+            self._woken.clear()
+            said, acks = self._roll.take(time.monotonic(), MAX_ROWS, self._timing.look)
+            self._tell_of_drops()
+            more_heard = len(said) == MAX_ROWS or len(acks) == MAX_ROWS
+            if said or acks:
+                await self._write_heard(connection, write, said, acks)
+                self._noted_at = float("-inf") if more_heard else time.monotonic()
+        if counts := self._next_counts():
+            writing = self._write_counts(connection, write, counts)
+            await self._or_lose(connection, "counts", writing)
+        if self._book.is_due():
+            await self._or_lose(connection, "minutes", write(self._book.flush_sums(connection)))
+            await self._or_lose(connection, "totals", write(self._book.flush_totals(connection)))
+        return more_heard or bool(self._pending or self._counts)
+
+    async def _write_heard(
+        self, connection: Connection, write: Write, said: list[Said], acks: list[Ack]
+    ) -> None:
+        """Notes that can't be written are found by halves, and left out."""
+        left = [(said, acks)]
+        try:
+            names = {each.id for each in said} | {ack.instance for ack in acks}
+            may = await write(self._room.admit(connection, names))
+            if may != names:
+                left = [only(may, said, acks)]
+            while left:
+                try:
+                    await write(instance_sql.write_heard(connection, *left[-1]))
+                    left.pop()
+                except Exception as error:
+                    if not write_errors.is_of_content(connection, error):
+                        raise
+                    self._halve(left, error)
+            self._trouble.over()
+        except Exception as error:
+            if not self._trouble.is_refused(connection, error):
+                for one in left:
+                    self._roll.give_back(*one)
+                raise
+
+    def _halve(self, left: list[Notes], error: Exception) -> None:
+        said, acks = left.pop()
+        if len(said) + len(acks) == 1:
+            self._roll.dropped += 1
+            log.warning("ledger.note_refused", **write_errors.described(error))
+        else:
+            left += halved(said, acks)
+
+    async def _write_reports(
+        self, connection: Connection, write: Write, reports: Sequence[Told]
+    ) -> None:
+        """One report that can't be written must not keep others from it: then, one by one."""
+        try:
+            written = await write(report_writer.write_reports(connection, reports, self._book))
+        except Exception as error:
+            self._book.failed()
+            some = write_errors.is_of_some(connection, error)
+            if some and len(reports) == 1:
+                reports[0].refuse()
+                name = reports[0].report.id
+                log.warning("ledger.report_refused", instance=name, **write_errors.described(error))
+                return
+            self._pending.put_back(reports, one_by_one=some)
+            if self._trouble.is_refused(connection, error):
+                self._pending.refuse_all()
+            elif not some:
+                raise
+        else:
+            self._trouble.over()
+            self.refused_sli += len(written.refused_sli)
+            self._trouble.refused_sli(written.refused_sli)
+            for each, duplicate in zip(reports, written.duplicates, strict=True):
+                each.answer(duplicate)
+
+    async def _write_counts(
+        self, connection: Connection, write: Write, counts: dict[str, Counts]
+    ) -> None:
+        may = await write(self._room.admit(connection, counts.keys()))
+        kept = {caller: of for caller, of in counts.items() if caller in may}
+        await write(report_writer.write_counts(connection, kept, self._wall()))
+
+    async def _or_lose(self, connection: Connection, what: str, writing: Awaitable[None]) -> None:
+        """Counts that the database does not take are lost rather than counted twice."""
+        try:
+            await writing
+            self._trouble.over()
+        except Exception as error:
+            if self._trouble.is_refused(connection, error):
+                return
+            if not write_errors.is_of_some(connection, error):
+                raise
+            log.warning(f"ledger.{what}_refused", **write_errors.described(error))
+
+    def _next_counts(self) -> dict[str, Counts]:
+        """Return the next few callers' counts; new ones are taken every `Timing.tally` seconds."""
+        now = time.monotonic()
+        is_due = now - self._tallied_at >= self._timing.tally
+        if not self._counts and len(self._tally) and is_due:
+            self._tallied_at = now
+            self._counts = [*self._tally.take().items()]
+        few: dict[str, Counts] = {}
+        weight = 0
+        while self._counts and weight < WEIGHT_AT_ONCE:
+            caller, of = self._counts.pop()
+            few[caller] = of
+            weight += report_writer.weight_of(of)
+        return few
+
+    def _lost(self, error: Exception) -> None:
+        """Reports wait for a second try."""
+        if not self._trouble.is_loss(error):
+            self._wake()
+            return
+        self._away = True
+        self._pending.refuse_all()
+
+    def _tell_of_drops(self) -> None:
+        dropped = self._roll.dropped + self._tally.left_out
+        self._roll.dropped = self._tally.left_out = 0
+        self._trouble.dropped(dropped)

@@ -1,0 +1,48 @@
+"""How many instances the database takes: whoever may read can invent names without end."""
+
+import time
+from collections.abc import Set
+
+import structlog
+
+from controlplane.dataplane.postgres.database import Connection
+
+from . import instance_sql
+
+COUNT_SECONDS = 1.0
+log = structlog.get_logger(__name__)
+
+
+class Room:
+    """Room for about `most` instances, over all processes."""
+
+    def __init__(self, most: int) -> None:
+        self.dropped = 0
+        """Names that were left out, because the table is full."""
+        self._most = most
+        self._left = 0
+        self._counted_at = float("-inf")
+        self._told = False
+
+    async def admit(self, connection: Connection, names: Set[str]) -> Set[str]:
+        """Whose notes may be written: everybody's, or once the table is full known instances'.
+
+        Rows are counted at most once a second; in between every name is taken for a new one.
+        """
+        now = time.monotonic()
+        if self._left < len(names) and now - self._counted_at >= COUNT_SECONDS:
+            self._left = self._most - await instance_sql.count_instances(connection, self._most)
+            self._counted_at = now
+            self._told = self._told and self._left < len(names)
+        if self._left >= len(names):
+            self._left -= len(names)
+            return names
+        known = await instance_sql.known_instances(connection, sorted(names))
+        self._note(len(names) - len(known))
+        return known
+
+    def _note(self, dropped: int) -> None:
+        self.dropped += dropped
+        if dropped and not self._told:
+            log.warning("ledger.instances_full", most=self._most, names=dropped)
+            self._told = True

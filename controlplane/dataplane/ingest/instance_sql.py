@@ -1,0 +1,219 @@
+"""How the ledger's notes become rows: a few statements, and few of them for many rows.
+
+Every statement takes its instances in the order of their ids, so that ledgers of several processes
+wait for each other and never in a circle. Whatever order they write in, the newest word stands.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import orjson
+
+from controlplane.dataplane.postgres.database import Connection
+
+from .instance_rows import Row
+from .slo_events import Events
+
+DOCUMENTS_AT_ONCE = 10
+"""Rows whose documents, 200 KB each at most, are read or written before others have their turn."""
+# Whoever polls without a word takes back what polls said; for one that reports, reports speak.
+NEWER = """EXCLUDED.applied_at IS NOT NULL
+    AND (i.applied_at IS NULL OR EXCLUDED.applied_at > i.applied_at)
+    AND (EXCLUDED.applied_version IS NOT NULL OR i.reported_at IS NULL
+         OR i.reported_at < EXCLUDED.applied_at - interval '30 seconds')"""
+HEARD = f"""
+    INSERT INTO core_instance AS i (id, service, heard_at, first_heard_at, applied_epoch,
+                                    applied_version, applied_at, reported, checks)
+    SELECT id, service, heard_at, heard_at, epoch, version, applied_at, '{{}}', '{{}}'
+    FROM json_to_recordset(%s::json)
+         AS said (id text, service text, heard_at timestamptz, epoch uuid, version bigint,
+                  applied_at timestamptz)
+    ORDER BY id COLLATE "C"
+    ON CONFLICT (id) DO UPDATE SET
+        heard_at = greatest(i.heard_at, EXCLUDED.heard_at),
+        first_heard_at = least(i.first_heard_at, EXCLUDED.first_heard_at),
+        applied_epoch = CASE WHEN {NEWER} THEN EXCLUDED.applied_epoch ELSE i.applied_epoch END,
+        applied_version = CASE WHEN {NEWER} THEN EXCLUDED.applied_version
+                               ELSE i.applied_version END,
+        applied_at = CASE WHEN {NEWER} THEN EXCLUDED.applied_at ELSE i.applied_at END
+    WHERE i.heard_at IS NULL OR EXCLUDED.heard_at > i.heard_at OR ({NEWER})
+       OR i.first_heard_at IS NULL OR EXCLUDED.first_heard_at < i.first_heard_at
+"""  # noqa: S608
+ACKNOWLEDGED = """
+    INSERT INTO core_acknowledgement AS a (epoch, version, instance, acknowledged_at)
+    SELECT said.*
+    FROM json_to_recordset(%s::json)
+         AS said (epoch uuid, version bigint, instance text, at timestamptz)
+    JOIN switches_publication p ON said.epoch = p.epoch AND said.version <= p.version
+    ORDER BY instance COLLATE "C", said.epoch, said.version
+    ON CONFLICT (epoch, version, instance) DO UPDATE SET acknowledged_at = EXCLUDED.acknowledged_at
+    WHERE EXCLUDED.acknowledged_at < a.acknowledged_at
+"""
+# A conflict locks the row, and writes nothing to it.
+LOCK_ROWS = """
+    INSERT INTO core_instance AS i (id, service, reported, checks)
+    SELECT id, service, '{}', '{}' FROM unnest(%s::text[], %s::text[]) AS named (id, service)
+    ORDER BY id COLLATE "C"
+    ON CONFLICT (id) DO UPDATE SET service = i.service WHERE false
+"""
+READ_ROWS = """
+    SELECT id, service, boot, started_at, seq, reported_at, heard_at, applied_epoch,
+           applied_version, applied_at, config_version, contested_at, reported::text, checks::text,
+           resilience::text
+    FROM core_instance WHERE id = ANY(%s)
+"""
+STORE_ROW = """
+    UPDATE core_instance SET
+        boot = %s, started_at = %s, seq = %s, reported_at = %s, heard_at = %s::timestamptz,
+        contested_at = %s, first_heard_at = coalesce(first_heard_at, %s::timestamptz),
+        applied_epoch = %s, applied_version = %s, applied_at = %s, config_version = %s,
+        reported = coalesce(%s::jsonb, reported), checks = coalesce(%s::jsonb, checks),
+        resilience = coalesce(%s::jsonb, resilience)
+    WHERE id = %s
+"""
+# For gates, and to be added to the minutes of SLOs: what is read once is written once. The service
+# of an SLO is looked up only for tokens with a limit. Their counts of an unknown SLO aren't added
+# to minutes: one of that name may be created before they would be, for another service.
+COUNTED = """
+    WITH told AS MATERIALIZED (
+        SELECT *, CASE WHEN services <> '{}' THEN (
+            SELECT service FROM slo_slo WHERE name = slo AND removed_at IS NULL
+        ) END AS owner
+        FROM json_to_recordset(%s::json)
+             AS told (slo text, instance text, began_at timestamptz, ended_at timestamptz,
+                      good bigint, total bigint, services text[])
+    ), counted AS (
+        SELECT * FROM told WHERE owner IS NULL OR owner = ANY(services)
+    ), added AS (
+        INSERT INTO slo_reported (slo, instance, began_at, ended_at, good, total)
+        SELECT slo, instance, began_at, ended_at, good, total FROM counted
+        WHERE services = '{}' OR owner IS NOT NULL
+    ), noted AS (
+        INSERT INTO core_eventcount (slo, instance, began_at, ended_at, good, total)
+        SELECT slo, instance, began_at, ended_at, good, total FROM counted
+    )
+    SELECT instance, slo FROM told WHERE services <> '{}' AND owner <> ALL(services)
+"""
+COUNT = "SELECT count(*) FROM (SELECT FROM core_instance LIMIT %s) AS those"
+KNOWN = "SELECT id FROM core_instance WHERE id = ANY(%s)"
+
+
+class Said(NamedTuple):
+    """An instance was heard from. It applied `epoch` and `version` at `applied_at`, or nothing if
+    both are None; it said neither if `applied_at` is None too."""
+
+    id: str
+    service: str
+    heard_at: datetime
+    epoch: UUID | None
+    version: int | None
+    applied_at: datetime | None
+
+
+class Ack(NamedTuple):
+    """An instance said that it applies a version."""
+
+    epoch: UUID
+    version: int
+    instance: str
+    at: datetime
+
+
+async def write_heard(connection: Connection, said: Sequence[Said], acks: Sequence[Ack]) -> None:
+    """Take in what was heard, in one transaction. Ids in `said` are unique."""
+    async with connection.transaction():
+        if said:
+            await connection.execute(HEARD, (_records(said),))
+        await write_acks(connection, acks)
+
+
+async def write_acks(connection: Connection, acks: Sequence[Ack]) -> None:
+    """Note acknowledgements; of several of one version the earliest stands.
+
+    Of what is not published, or was of another epoch, nothing is noted.
+    """
+    earliest: dict[tuple[UUID, int, str], Ack] = {}
+    for ack in acks:
+        known = earliest.setdefault(ack[:3], ack)
+        if ack.at < known.at:
+            earliest[ack[:3]] = ack
+    if earliest:
+        await connection.execute(ACKNOWLEDGED, (_records([*earliest.values()]),))
+
+
+async def write_events(connection: Connection, events: Sequence[Events]) -> list[tuple[str, str]]:
+    """Write what was counted of SLOs; return (instance, SLO) of what was refused, because the token
+    is limited to other services than the SLO's.
+
+    Belongs in the transaction of the rows that it was counted from, or a report that comes again
+    would add it twice.
+    """
+    if not events:
+        return []
+    cursor = await connection.execute(COUNTED, (_records(events),))
+    return [(instance, slo) for instance, slo in await cursor.fetchall()]
+
+
+async def lock_rows(connection: Connection, services: Mapping[str, str]) -> dict[str, Row]:
+    """The rows of instances (id → service) by id, made if need be, held to the transaction's end.
+
+    Old and new ones in one statement: else this would hold the new and wait for the old.
+    """
+    ids = sorted(services)
+    await connection.execute(LOCK_ROWS, (ids, [services[one] for one in ids]))
+    cursor = await connection.execute(READ_ROWS, (ids,))
+    rows: dict[str, Row] = {}
+    while some := await cursor.fetchmany(DOCUMENTS_AT_ONCE):
+        for *columns, reported, checks, resilience in some:
+            documents = map(orjson.loads, (reported, checks, resilience))
+            row = Row(*columns, *documents)
+            rows[row.id] = row
+        await asyncio.sleep(0)
+    return rows
+
+
+async def store_rows(
+    connection: Connection, before: Mapping[str, Row], rows: Sequence[Row]
+) -> None:
+    """Write rows that :func:`lock_rows` holds, without documents that are as they were `before`."""
+    for start in range(0, len(rows), DOCUMENTS_AT_ONCE):
+        few = rows[start : start + DOCUMENTS_AT_ONCE]
+        some = [_values(before[row.id], row) for row in few]
+        await connection.cursor().executemany(STORE_ROW, some)
+        await asyncio.sleep(0)
+
+
+async def count_instances(connection: Connection, most: int) -> int:
+    """How many instances have a row; `most` if there are more."""
+    cursor = await connection.execute(COUNT, (most,))
+    return int((await cursor.fetchall())[0][0])
+
+
+async def known_instances(connection: Connection, ids: Sequence[str]) -> set[str]:
+    """Which of `ids` have a row."""
+    cursor = await connection.execute(KNOWN, (ids,))
+    return {row[0] for row in await cursor.fetchall()}
+
+
+def _values(before: Row, row: Row) -> tuple[Any, ...]:
+    return (
+        *(row.boot, row.started_at, row.seq, row.reported_at, row.heard_at),
+        *(row.contested_at, row.heard_at),
+        *(row.applied_epoch, row.applied_version, row.applied_at, row.config_version),
+        _news(before.reported, row.reported),
+        _news(before.checks, row.checks),
+        _news(before.resilience, row.resilience),
+        row.id,
+    )
+
+
+def _news(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
+    return None if now == before else orjson.dumps(now).decode()
+
+
+def _records(rows: Sequence[Said] | Sequence[Ack] | Sequence[Events]) -> str:
+    """Rows as one JSON text: a tenth of what it costs to send thousands of values one by one."""
+    return orjson.dumps([row._asdict() for row in rows]).decode()

@@ -1,0 +1,97 @@
+"""Reports that somebody waits for, until they are written. Memory only, and bounded."""
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from controlplane.core.errors import Unavailable
+
+from .instance_rows import Report
+
+MAX_REPORTS = 5000
+MAX_WEIGHT = 100_000
+"""Of all that wait: about what is written in 5 s."""
+WEIGHT_AT_ONCE = 2000
+"""In one transaction: what is written in well under a second."""
+ROW_WEIGHT = 20
+"""What a row costs besides its checks, as a number of checks."""
+
+
+@dataclass(slots=True)
+class Told:
+    """A report that somebody waits for; `epoch` is the one its version is of. Its token is limited
+    to `services`, if there are any."""
+
+    report: Report
+    epoch: UUID | None
+    at: datetime
+    token_id: int = 0
+    services: Sequence[str] = ()
+    duplicate: asyncio.Future[bool] = field(default_factory=asyncio.Future)
+
+    @property
+    def weight(self) -> int:
+        return ROW_WEIGHT + self.report.size
+
+    def answer(self, duplicate: bool) -> None:
+        if not self.duplicate.done():
+            self.duplicate.set_result(duplicate)
+
+    def refuse(self) -> None:
+        if not self.duplicate.done():
+            self.duplicate.set_exception(unavailable())
+
+
+class Pending:
+    """The reports of one process, in the order they came in."""
+
+    def __init__(self) -> None:
+        self._reports: deque[Told] = deque()
+        self._weight = 0
+        self._one_by_one = 0
+
+    def __len__(self) -> int:
+        return len(self._reports)
+
+    def has_room(self, one: Told) -> bool:
+        return len(self) < MAX_REPORTS and self._weight + one.weight <= MAX_WEIGHT
+
+    def add(self, one: Told) -> None:
+        self._reports.append(one)
+        self._weight += one.weight
+
+    def take(self) -> list[Told]:
+        """The next few that somebody still waits for."""
+        few: list[Told] = []
+        weight, most = 0, 1 if self._one_by_one else WEIGHT_AT_ONCE
+        while self._reports and (not few or weight + self._reports[0].weight <= most):
+            one = self._reports.popleft()
+            self._weight -= one.weight
+            self._one_by_one = max(0, self._one_by_one - 1)
+            if not one.duplicate.done():
+                few.append(one)
+                weight += one.weight
+        return few
+
+    def put_back(self, few: Sequence[Told], *, one_by_one: bool = False) -> None:
+        """What was taken last comes again; if so asked, each by itself."""
+        self._reports.extendleft(reversed(few))
+        self._weight += sum(one.weight for one in few)
+        if one_by_one:
+            self._one_by_one = len(few)
+
+    def refuse_all(self) -> None:
+        for one in self._reports:
+            one.refuse()
+        self._reports.clear()
+        self._weight = self._one_by_one = 0
+
+
+def unavailable() -> Unavailable:
+    return Unavailable(
+        "The report could not be stored, because the database is not answering or will not be "
+        "written to. Send it again, with the same seq."
+    )

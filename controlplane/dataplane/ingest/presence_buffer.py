@@ -1,0 +1,251 @@
+"""Who was heard from and what each said it applies, until it is written. Memory only, and bounded.
+
+A poll's way leads through :meth:`Roll.heard`; it costs a microsecond and cannot fail.
+"""
+
+import re
+from collections import OrderedDict
+from collections.abc import Callable
+from datetime import datetime
+from uuid import UUID
+
+from controlplane.core.histograms import Histogram
+from controlplane.dataplane.memory.instance_names import service_of
+from controlplane.dataplane.memory.served_copy import Copy
+from switches.snapshot import Publication
+
+from .instance_sql import Ack, Said
+
+HEARTBEAT_SECONDS = 10.0
+PROPAGATION_SECONDS = (
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
+)  # fmt: skip
+"""Upper bounds of the propagation histograms, in seconds."""
+MAX_INSTANCES = 20_000
+MAX_ACKS = 50_000
+MAX_DIGITS = 18
+_NEVER = float("-inf")
+_MARK = re.compile(
+    rb'"?(?:([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\.)?([0-9]{1,%d})'
+    rb'(?:-[0-9a-f]{8})?(?:-gzip)?"?' % MAX_DIGITS
+)
+"""A mark, or the ETag it came with."""
+
+
+class Note:
+    """One instance: what it said last, word for word in `said`, and what that means.
+
+    `publication` was served when it was last looked at; a bare version is of the epoch served when
+    it was first said. `written_at` is on the ledger's monotonic clock.
+    """
+
+    __slots__ = (
+        "applied_at", "epoch", "heard_at", "id", "publication", "said", "service", "version",
+        "written_at",
+    )  # fmt: skip
+
+    def __init__(self, name: str, service: str) -> None:
+        self.id = name
+        self.service = service
+        self.heard_at: datetime | None = None
+        self.said: bytes | None = None
+        self.publication: Publication | None = None
+        self.epoch: UUID | None = None
+        self.version: int | None = None
+        self.applied_at: datetime | None = None
+        self.written_at = _NEVER
+
+
+class Roll:
+    """Notes of at most `most` instances, the ones heard from last.
+
+    `wake` is called when something should be written soon.
+    """
+
+    def __init__(
+        self,
+        wall: Callable[[], datetime],
+        wake: Callable[[], None],
+        most: int = MAX_INSTANCES,
+        most_acks: int = MAX_ACKS,
+    ) -> None:
+        self.dropped = 0
+        """Notes that were never written, for want of room."""
+        self.acknowledged_seconds = Histogram(PROPAGATION_SECONDS)
+        """Seconds from a change to its acknowledgement by instances that had an older version."""
+        self._wall = wall
+        self._wake = wake
+        self._most = most
+        self._most_acks = most_acks
+        self._notes: OrderedDict[bytes, Note] = OrderedDict()
+        self._urgent: dict[bytes, Note] = {}
+        self._beats: dict[bytes, Note] = {}
+        self._acks: OrderedDict[tuple[UUID, int, str], datetime] = OrderedDict()
+        self._looked_at = _NEVER
+
+    def heard(
+        self, name: bytes, applied: bytes | None, copy: Copy | None, *, forgets: bool = False
+    ) -> None:
+        """An instance gave its name and perhaps what it applies, while `copy` was served.
+
+        One that `forgets` begins anew: it has nothing yet, so what it said before is void.
+        """
+        note = self._notes.get(name)
+        if (
+            note is None
+            or forgets
+            or (
+                applied is not None
+                and (
+                    applied != note.said
+                    or (copy is not None and copy.publication is not note.publication)
+                )
+            )
+        ):
+            self._learn(name, note, applied, copy, forgets)
+            return
+        note.heard_at = at = self._wall()
+        if applied is not None:
+            note.applied_at = at
+        self._notes.move_to_end(name)
+        self._beats[name] = note
+
+    def take(self, now: float, most: int, every: float) -> tuple[list[Said], list[Ack]]:
+        """What is due at `now`, at most `most` of each; it counts as written from here on.
+
+        Unchanged instances are due 10 s after they were last written, and looked through once in
+        `every` seconds.
+        """
+        due = self._urgent
+        if now - self._looked_at >= every:
+            self._looked_at = now
+            for name, note in self._beats.items():
+                if now - note.written_at >= HEARTBEAT_SECONDS:
+                    due[name] = note
+        said = []
+        for name in list(due)[:most]:
+            note = due.pop(name)
+            self._beats.pop(name, None)
+            note.written_at = now
+            assert note.heard_at is not None  # noqa: S101 - for the type; see _learn.
+            said.append(
+                Said(
+                    *(note.id, note.service, note.heard_at),
+                    *(note.epoch, note.version, note.applied_at),
+                )
+            )
+        acks: list[Ack] = []
+        while self._acks and len(acks) < most:
+            mark, at = self._acks.popitem(last=False)
+            acks.append(Ack(*mark, at))
+        return said, acks
+
+    def give_back(self, said: list[Said], acks: list[Ack]) -> None:
+        """What was taken has not been written after all."""
+        for each in said:
+            name = each.id.encode()
+            note = self._notes.get(name)
+            if note is None:
+                self.dropped += 1
+            else:
+                note.written_at = _NEVER
+                self._urgent[name] = note
+        for ack in reversed(acks):
+            mark = (ack.epoch, ack.version, ack.instance)
+            self._acks[mark] = min(ack.at, self._acks.get(mark, ack.at))
+            self._acks.move_to_end(mark, last=False)
+        self._trim()
+
+    def _learn(
+        self,
+        name: bytes,
+        note: Note | None,
+        applied: bytes | None,
+        copy: Copy | None,
+        forgets: bool,
+    ) -> None:
+        """The long way: a new instance, or one that says something else than before."""
+        if note is None:
+            note = _new(name)
+            if note is None:
+                return
+            self._notes[name] = note
+            self._urgent[name] = note
+            self._wake()
+        note.heard_at = at = self._wall()
+        self._notes.move_to_end(name)
+        self._beats[name] = note
+        if applied is not None:
+            self._take_down(name, note, applied, copy, at)
+        elif forgets:
+            if note.version is not None:
+                self._urgent[name] = note
+                self._wake()
+            note.said = note.publication = note.epoch = note.version = None
+            note.applied_at = at
+        self._trim()
+
+    def _take_down(
+        self, name: bytes, note: Note, applied: bytes, copy: Copy | None, at: datetime
+    ) -> None:
+        """What it says it applies, if it is a mark: the same words mean what they meant."""
+        again = applied == note.said
+        mark = None if again else _mark(applied, copy)
+        if mark is None and not again:
+            return
+        note.said, note.applied_at = applied, at
+        note.publication = None if copy is None else copy.publication
+        if mark is not None and mark != (note.epoch, note.version):
+            self._measure(note, mark, at)
+            note.epoch, note.version = mark
+            self._acks.setdefault((*mark, note.id), at)
+            self._urgent[name] = note
+            self._wake()
+
+    def _measure(self, note: Note, mark: tuple[UUID, int], at: datetime) -> None:
+        """Observe the time from publication to acknowledgement of the served version.
+
+        The publication time of other versions isn't known here. New instances don't count: the
+        version they start with may have been published long ago.
+        """
+        served, (epoch, version) = note.publication, mark
+        if served is None or (served.epoch, served.version) != mark or note.epoch != epoch:
+            return
+        if note.version is not None and note.version < version:
+            since = (at - served.published_at).total_seconds()
+            self.acknowledged_seconds.observe(max(0.0, since))
+
+    def _trim(self) -> None:
+        while len(self._notes) > self._most:
+            name, _ = self._notes.popitem(last=False)
+            if self._urgent.pop(name, None) is not None:
+                self.dropped += 1
+            self._beats.pop(name, None)
+        while len(self._acks) > self._most_acks:
+            self._acks.popitem(last=False)
+            self.dropped += 1
+
+
+def _new(name: bytes) -> Note | None:
+    """A note for an instance of that name; None if it can't be one."""
+    try:
+        text = name.decode()
+    except UnicodeDecodeError:
+        return None
+    service = service_of(text)
+    return None if service is None else Note(text, service)
+
+
+def _mark(applied: bytes, copy: Copy | None) -> tuple[UUID, int] | None:
+    """Epoch and version; None for what is no mark, and for a bare version of no known epoch."""
+    if copy is not None and applied.startswith(copy.epoch + b"."):
+        digits = applied[len(copy.epoch) + 1 :]
+        if digits.isdigit() and len(digits) <= MAX_DIGITS:
+            return copy.publication.epoch, int(digits)
+    found = _MARK.fullmatch(applied.strip())
+    if found is None:
+        return None
+    epoch, version = found.groups()
+    if epoch is not None:
+        return UUID(epoch.decode()), int(version)
+    return None if copy is None else (copy.publication.epoch, int(version))

@@ -1,0 +1,191 @@
+"""What services tell of themselves: read strictly, and merged into an instance's row. Pure.
+
+Counters are cumulative per `boot`, so a lost report loses nothing and a repeated one adds nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from controlplane.core.instances import rates
+
+from . import (
+    boots,
+    breaker_reports,
+    contests,
+    slo_events,
+    transition_limits,
+)
+from .instance_rows import Report, Row
+from .report_fields import read
+from .slo_events import Events
+
+MAX_SWITCHES = 1000
+"""Switches whose counts are kept per instance; those that it checked last."""
+REMEMBERED = 62
+"""Reports before the newest one of a boot that are known as repeated when they are."""
+
+
+def parse(document: Mapping[str, Any]) -> Report:
+    """Return the report in a JSON object; raise :class:`InvalidInput`, naming each wrong field.
+
+    Unknown fields are refused too: a misspelt one would lose what it tells.
+    """
+    document, dropped = transition_limits.bounded(document)
+    fields = read(document)
+    breakers, bulkheads = fields.get("breakers"), fields.get("bulkheads")
+    return Report(
+        service=fields["service"],
+        instance=fields["instance"],
+        boot=fields["boot"],
+        seq=fields["seq"],
+        started_at=fields.get("started_at"),
+        sent_at=fields.get("sent_at"),
+        applied_version=fields.get("applied_version"),
+        config_version=fields.get("config_version"),
+        checks={
+            each["switch"]: (each["allowed"], each["blocked"])
+            for each in fields.get("checks") or ()
+        },
+        sli={each["slo"]: (each["good"], each["total"]) for each in fields.get("sli") or ()},
+        breakers=None if breakers is None else breaker_reports.breakers(breakers),
+        bulkheads=None if bulkheads is None else breaker_reports.bulkheads(bulkheads),
+        steps=breaker_reports.steps(breakers or ()),
+        dropped=dropped,
+    )
+
+
+def merge(
+    row: Row, report: Report, at: datetime, epoch: UUID | None, token_id: int = 0
+) -> tuple[Row, bool]:
+    """Return the row after a report received at `at` (aware) by a token, and whether it is a
+    duplicate.
+
+    `epoch` is the present one, which the report's version is of, unless this boot has applied that
+    number since before; None if there is none yet. A duplicate, an older report of this boot and
+    any of an older boot leave all else alone, but for `contested_at`. What a boot that comes back,
+    or does not say when it started, had asked before adds nothing: it may have been counted.
+    """
+    merged, duplicate = _merge(row, report, at, epoch)
+    return contests.noted(row, merged, report, at, token_id), duplicate
+
+
+def _merge(row: Row, report: Report, at: datetime, epoch: UUID | None) -> tuple[Row, bool]:
+    # A clock that was ahead must not shut out later boots.
+    started_at = None if report.started_at is None else min(report.started_at, at)
+    back, former = boots.former(row, report.boot), boots.kept(row, report.boot)
+    if row.boot == report.boot and row.seq is not None:
+        if report.seq <= row.seq:
+            return _late(row, report.seq)
+        known, since = row.reported, row.reported_at
+        started_at = row.started_at or started_at
+        bits = (known.get("seqs", 1) << min(report.seq - row.seq, REMEMBERED + 1)) | 1
+    elif contests.is_older(report.boot, started_at, row, at):
+        return row, False
+    elif back is not None and report.seq <= back.seq:
+        return row, report.seq == back.seq
+    else:
+        known = {"checks": report.checks} if started_at is None or back else {}
+        known["sli"] = (back.sli if back else None) or {}
+        since, bits = started_at, 1
+        row = replace(row, applied_epoch=None, applied_version=None, applied_at=at)
+    before, counted = known.get("checks", {}), known.get("sli", {})
+    merged = replace(
+        row,
+        boot=report.boot,
+        started_at=started_at,
+        seq=report.seq,
+        reported_at=at,
+        heard_at=max(at, row.heard_at or at),
+        config_version=report.config_version,
+        reported={
+            "checks": _newest({**before, **{key: list(n) for key, n in report.checks.items()}}),
+            "sli": slo_events.kept(counted, report.sli),
+            "boots": former,
+            "seqs": bits & ((1 << (REMEMBERED + 1)) - 1),
+        },
+        checks=_counted(row.checks, before, report.checks, at, since),
+        resilience=breaker_reports.kept(row.resilience if row.boot == report.boot else {}, report),
+    )
+    if report.applied_version == row.applied_version and row.applied_epoch is not None:
+        epoch = row.applied_epoch
+    if epoch is not None and report.applied_version is not None and not _is_later(row, at):
+        merged = replace(
+            merged, applied_epoch=epoch, applied_version=report.applied_version, applied_at=at
+        )
+    return merged, False
+
+
+def asked(row: Row, counts: Mapping[str, Sequence[int]], at: datetime, since: datetime) -> Row:
+    """The row after calls of `/check` between `since` and `at`: switch id → (allowed, blocked)."""
+    return replace(row, checks=_counted(row.checks, {}, counts, at, since))
+
+
+def events(before: Row, after: Row, report: Report, services: Sequence[str] = ()) -> list[Events]:
+    """Return what the report adds to the counts of SLOs, `after` being what :func:`merge` made of
+    `before`. The token that sent it is limited to `services`, if there are any.
+
+    They happened since the report before of this boot was taken in, in its first since it started.
+    Where that is not known nothing is counted: see :func:`boots.began`.
+    """
+    if not report.sli or (after.boot, after.seq) == (before.boot, before.seq):
+        return []
+    ended_at = after.reported_at
+    if before.boot == report.boot:
+        known, began_at = before.reported.get("sli"), before.reported_at
+    elif back := boots.former(before, report.boot):
+        known, began_at = back.sli, back.at
+    else:
+        known, began_at = {}, boots.began(before, report, ended_at)
+    if known is None or began_at is None or ended_at is None:
+        return []
+    began_at = min(began_at, ended_at)
+    return [
+        Events(slo, after.id, began_at, ended_at, good, total, services)
+        for slo, good, total in slo_events.grown(known, after.reported["sli"])
+    ]
+
+
+def _late(row: Row, seq: int) -> tuple[Row, bool]:
+    """A report that is not newer than the newest: only remembered, so that it is taken in once."""
+    assert row.seq is not None  # noqa: S101 - for the type; the caller has looked.
+    back = row.seq - seq
+    bits = row.reported.get("seqs", 1)
+    if back > REMEMBERED:
+        return row, False
+    if bits >> back & 1:
+        return row, True
+    return replace(row, reported={**row.reported, "seqs": bits | 1 << back}), False
+
+
+def _is_later(row: Row, at: datetime) -> bool:
+    """Whether what it said by a poll is newer than a report of `at`."""
+    return row.applied_at is not None and row.applied_at > at
+
+
+def _counted(
+    checks: Mapping[str, rates.Entry],
+    before: Mapping[str, Any],
+    counts: Mapping[str, Sequence[int]],
+    at: datetime,
+    since: datetime | None,
+) -> Mapping[str, rates.Entry]:
+    """The entries after what has grown from `before` to `counts`."""
+    result = dict(checks)
+    for switch, (allowed, blocked) in counts.items():
+        allowed_before, blocked_before = before.get(switch, (0, 0))
+        more = max(0, allowed - allowed_before), max(0, blocked - blocked_before)
+        if any(more) or switch not in result:
+            entry = rates.counted(result.pop(switch, None), *more, at, since)
+            result[switch] = entry
+    if len(result) > MAX_SWITCHES:
+        kept = sorted(result, key=lambda switch: result[switch]["seen"], reverse=True)
+        result = {switch: result[switch] for switch in kept[:MAX_SWITCHES]}
+    return result
+
+
+def _newest(counts: Mapping[str, Any]) -> dict[str, Any]:
+    """The last of `counts`: what the newest report named stands behind what older ones did."""
+    return dict(list(counts.items())[-MAX_SWITCHES:])

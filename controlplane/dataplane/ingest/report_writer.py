@@ -1,0 +1,136 @@
+"""What instances told, merged into their rows in steps that hold up nobody."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import structlog
+
+from controlplane.dataplane.postgres.database import Connection
+
+from . import breaker_reports, instance_sql, report_merge
+from .breaker_reports import News
+from .breaker_writer import Book
+from .check_counts import Counts
+from .instance_rows import Report, Row
+from .instance_sql import Ack
+from .pending_reports import ROW_WEIGHT, Told
+from .slo_events import Events
+
+log = structlog.get_logger(__name__)
+
+STEP = 500
+"""The weight after which others have their turn: some 5 ms."""
+
+
+class _Turns:
+    """Gives others their turn whenever enough has been done."""
+
+    def __init__(self) -> None:
+        self._done = 0
+
+    async def after(self, weight: int) -> None:
+        self._done += weight
+        if self._done >= STEP:
+            self._done = 0
+            await asyncio.sleep(0)
+
+
+class Reader:
+    """Reads the many large reports that may come at once in turns, with polls in between."""
+
+    def __init__(self) -> None:
+        self._busy = asyncio.Lock()
+        self._turns = _Turns()
+
+    async def read(self, document: Mapping[str, Any]) -> Report:
+        """As :func:`reports.parse`."""
+        async with self._busy:
+            weight = STEP
+            try:
+                report = report_merge.parse(document)
+                weight = ROW_WEIGHT + report.size
+            finally:
+                await self._turns.after(weight)
+            return report
+
+
+def weight_of(counts: Counts) -> int:
+    """What it costs to merge them, as a number of checks."""
+    return ROW_WEIGHT + len(counts.switches)
+
+
+class Written(NamedTuple):
+    """The outcome of a batch: which reports are duplicates, and the refused counts as (instance,
+    SLO)."""
+
+    duplicates: list[bool]
+    refused_sli: list[tuple[str, str]]
+
+
+async def write_reports(connection: Connection, told: Sequence[Told], book: Book) -> Written:
+    """Merge reports into their rows, in one transaction."""
+    services = {each.report.id: each.report.service for each in told}
+    duplicates: list[bool] = []
+    acks: list[Ack] = []
+    events: list[Events] = []
+    news = News()
+    turns = _Turns()
+    ids = await book.learn(connection, [each.report for each in told])
+    async with connection.transaction():
+        before = await instance_sql.lock_rows(connection, services)
+        rows = dict(before)
+        for each in told:
+            row = rows[each.report.id]
+            merged, duplicate = report_merge.merge(
+                row, each.report, each.at, each.epoch, each.token_id
+            )
+            duplicates.append(duplicate)
+            acks += _new_acks(row, merged)
+            events += report_merge.events(row, merged, each.report, each.services)
+            news.add(row, merged, each.report, each.at)
+            if merged is not row:
+                merged = breaker_reports.without(merged, (each.report.breakers or {}).keys() - ids)
+            rows[row.id] = merged
+            await turns.after(each.weight)
+        changed = [row for name, row in rows.items() if row is not before[name]]
+        await instance_sql.store_rows(connection, before, changed)
+        await instance_sql.write_acks(connection, acks)
+        refused = await instance_sql.write_events(connection, events)
+        tripped = await book.write(connection, news, ids)
+    book.written(news, ids, tripped)
+    _log_contests(before, changed)
+    return Written(duplicates, refused)
+
+
+async def write_counts(connection: Connection, counts: Mapping[str, Counts], now: datetime) -> None:
+    """Add calls of `/check` until `now`, by caller, to their rows, in one transaction."""
+    services = {caller: of.service for caller, of in counts.items()}
+    turns = _Turns()
+    async with connection.transaction():
+        before = await instance_sql.lock_rows(connection, services)
+        rows = dict(before)
+        for caller, of in counts.items():
+            rows[caller] = report_merge.asked(rows[caller], of.switches, now, of.since)
+            await turns.after(weight_of(of))
+        await instance_sql.store_rows(connection, before, [*rows.values()])
+
+
+def _log_contests(before: Mapping[str, Row], changed: Sequence[Row]) -> None:
+    for row in changed:
+        if row.contested_at != before[row.id].contested_at:
+            tokens = [token for token, _ in row.reported.get("tokens", ())]
+            log.warning("instance.contested", instance=row.id, token_ids=tokens)
+
+
+def _new_acks(before: Row, after: Row) -> list[Ack]:
+    """The step that an instance took by a report, if it took one."""
+    if after.applied_epoch is None or after.applied_version is None or after.applied_at is None:
+        return []
+    if (after.applied_epoch, after.applied_version) == (
+        before.applied_epoch,
+        before.applied_version,
+    ):
+        return []
+    return [Ack(after.applied_epoch, after.applied_version, after.id, after.applied_at)]

@@ -1,0 +1,76 @@
+"""Gzip for prepared bodies: compressed once per body, for the first caller that accepts it."""
+
+import asyncio
+
+from controlplane.core.content_encoding import MIN_BYTES, accepts_gzip, compress, gzip_etag
+
+from .credentials import Headers
+
+Header = tuple[bytes, bytes]
+Answer = tuple[int, list[Header], bytes]
+
+LEVEL = 6
+MAX_INLINE_BYTES = 64 * 1024
+"""Largest body compressed on the event loop; larger ones would block it for over a millisecond.
+They are compressed in a thread, where zlib releases the interpreter's lock."""
+CONTENT_ENCODING: Header = (b"content-encoding", b"gzip")
+VARY: Header = (b"vary", b"Accept-Encoding")
+
+
+class GzipForm:
+    """The gzip form of a body, compressed on first use."""
+
+    __slots__ = ("_body", "_compressed", "_compressing")
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+        """Empty once it is compressed."""
+        self._compressed: bytes | None = None
+        self._compressing: asyncio.Future[bytes] | None = None
+
+    async def get(self) -> bytes:
+        """Return the gzip form. Concurrent callers wait for the same compression."""
+        if self._compressed is not None:
+            return self._compressed
+        if len(self._body) <= MAX_INLINE_BYTES:
+            return self._keep(compress(self._body, LEVEL))
+        loop = asyncio.get_running_loop()
+        if self._compressing is None or not self._is_compressing(loop):
+            self._compressing = loop.run_in_executor(None, compress, self._body, LEVEL)
+        # Shielded: a caller that disconnects must not cancel it for the others.
+        return self._keep(await asyncio.shield(self._compressing))
+
+    def _is_compressing(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Return True if this loop compresses the body, or has done so without an error."""
+        begun = self._compressing
+        if begun is None or begun.get_loop() is not loop or begun.cancelled():
+            return False
+        return not begun.done() or begun.exception() is None
+
+    def _keep(self, compressed: bytes) -> bytes:
+        self._compressed = compressed
+        self._compressing, self._body = None, b""
+        return compressed
+
+
+def wants_gzip(answer: Answer, headers: Headers) -> bool:
+    """Return True if the caller accepts gzip and `answer` is a document worth encoding."""
+    accepted = headers.get(b"accept-encoding")
+    if accepted is None or answer[0] != 200 or len(answer[2]) < MIN_BYTES:
+        return False
+    return accepts_gzip(accepted)
+
+
+async def encode_gzip(answer: Answer, form: GzipForm) -> Answer:
+    """Return `answer` with `form`, the gzip form of its body.
+
+    The ETag becomes that of the gzip form, because a strong ETag identifies exact bytes.
+    """
+    status, described, _ = answer
+    compressed = await form.get()
+    replaced = {b"content-length": b"%d" % len(compressed)}
+    for name, value in described:
+        if name == b"etag":
+            replaced[name] = gzip_etag(value)
+    kept = [(name, replaced.get(name, value)) for name, value in described]
+    return status, [*kept, CONTENT_ENCODING], compressed

@@ -1,0 +1,203 @@
+"""Switches as OpenFeature sees them: boolean flags that are on while traffic may flow. Pure.
+
+Of 10,000 flags nearly all are released, and then one is like the other. So the answer that names
+them all is written once per copy, with gaps for those that depend on who asks.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from switches.bucketing import BUCKETS, admits
+from switches.evaluate import Question, evaluate, lapses_at
+from switches.scopes import GLOBAL_ID, SCOPES
+from switches.snapshot import SnapshotEntry
+
+from .compression import GzipForm
+from .served_copy import Copy
+
+STATIC = "STATIC"
+DISABLED = "DISABLED"
+SPLIT = "SPLIT"
+
+
+def one(copy: Copy, flag: str, targeting_key: str | None, now: datetime) -> dict[str, Any]:
+    """The evaluation of a single flag, by the same decision as everywhere else."""
+    name = flag.partition(":")[0]
+    bears = name in SCOPES and not SCOPES[name].stops_everything
+    ids = (GLOBAL_ID, flag) if bears else (GLOBAL_ID,)
+    question = Question(ids, targeting_key)
+    decision = evaluate(question, copy.entries, now=now, draw=_nobody)
+    version = copy.publication.version
+    if decision.switch is not None:
+        return _off(flag, copy.entries[decision.switch], version)
+    bearing = (copy.entries.get(switch_id) for switch_id in question.switch_ids)
+    splits = any(entry is not None and entry.state == "ramping" for entry in bearing)
+    return _on(flag, SPLIT if splits else STATIC, version)
+
+
+class Flags:
+    """Every known flag by one copy."""
+
+    def __init__(self, copy: Copy, known: frozenset[str]) -> None:
+        self._copy = copy
+        self._known = known
+        found = (lapses_at(entry) for entry in copy.entries.values())
+        self._lapses = sorted(at for at in found if at is not None)
+        self._sheet: tuple[int, Sheet] | None = None
+
+    def lapsed(self, now: datetime) -> int:
+        """How many engagements have ended by themselves since the copy was published."""
+        return bisect_right(self._lapses, now)
+
+    @property
+    def latest(self) -> "Sheet | None":
+        """The most recently used sheet."""
+        return None if self._sheet is None else self._sheet[1]
+
+    def sheet(self, now: datetime) -> "Sheet":
+        """All flags at `now`; made anew only when one more engagement has lapsed."""
+        lapsed = self.lapsed(now)
+        if self._sheet is None or self._sheet[0] != lapsed:
+            self._sheet = (lapsed, self._written(now))
+        return self._sheet[1]
+
+    def _written(self, now: datetime) -> "Sheet":
+        live = {
+            entry.id: entry
+            for entry in self._copy.entries.values()
+            if (at := lapses_at(entry)) is None or now < at
+        }
+        ids = sorted(self._known | self._copy.entries.keys())
+        version = self._copy.publication.version
+        above = live.get(GLOBAL_ID)
+        if above is None:
+            return Sheet.of(_cells(ids, live, STATIC, version))
+        stopped = Sheet.of(_text(_off(flag, above, version)) for flag in ids)
+        if above.state == "engaged":
+            return stopped
+        flowing = Sheet.of(_cells(ids, live, SPLIT, version))
+        return Sheet(flowing.texts, flowing.gaps, above, stopped.texts[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A place that depends on who asks."""
+
+    entry: SnapshotEntry
+    on: bytes
+    off: bytes
+
+
+Cell = bytes | Gap
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """The JSON of all flags: `texts` with one of `gaps` between each two of them.
+
+    If the global switch is `ramping`, whoever is not in its share gets `stopped` instead.
+    """
+
+    texts: tuple[bytes, ...]
+    gaps: tuple[Gap, ...]
+    ramping: SnapshotEntry | None = None
+    stopped: bytes = b""
+    gzip_forms: dict[tuple[bool, ...], GzipForm] = field(default_factory=dict, compare=False)
+    """Cached whole answers, by :meth:`outcomes`."""
+
+    @classmethod
+    def of(cls, cells: Iterable[Cell]) -> "Sheet":
+        runs: list[list[bytes]] = [[]]
+        gaps: list[Gap] = []
+        for cell in cells:
+            if isinstance(cell, Gap):
+                gaps.append(cell)
+                runs.append([])
+            else:
+                runs[-1].append(cell)
+        texts = []
+        for number, run in enumerate(runs):
+            before = b"," if number and run else b""
+            after = b"," if number < len(gaps) and (number or run) else b""
+            texts.append(before + b",".join(run) + after)
+        return cls(tuple(texts), tuple(gaps))
+
+    @property
+    def varies(self) -> bool:
+        """Whether it depends on who asks; a `ramping` global switch is one of the gaps too."""
+        return bool(self.gaps)
+
+    def outcomes(self, targeting_key: str | None) -> tuple[bool, ...]:
+        """Return the decision of each gap for one caller.
+
+        Empty if the global switch stops everything or there are no gaps.
+        """
+        if self.ramping is not None and not _admits(self.ramping, targeting_key):
+            return ()
+        return tuple(_admits(gap.entry, targeting_key) for gap in self.gaps)
+
+    def filled(self, targeting_key: str | None) -> bytes:
+        """The flags as one caller gets them, separated by commas."""
+        outcomes = self.outcomes(targeting_key)
+        if self.ramping is not None and not outcomes:
+            return self.stopped
+        parts = [self.texts[0]]
+        for gap, text, is_on in zip(self.gaps, self.texts[1:], outcomes, strict=True):
+            parts.append(gap.on if is_on else gap.off)
+            parts.append(text)
+        return b"".join(parts)
+
+
+def _cells(
+    ids: Iterable[str], live: Mapping[str, SnapshotEntry], flowing: str, version: int
+) -> Iterator[Cell]:
+    # Nearly all of them, and so not by way of a dictionary each.
+    form = _text(_on("%b", flowing, version)).replace(b'"%b"', b"%b")
+    for flag in ids:
+        entry = live.get(flag)
+        if entry is None:
+            named = orjson.dumps(flag)
+            yield form % (named, named)
+        elif entry.state == "engaged":
+            yield _text(_off(flag, entry, version))
+        else:
+            on, off = _on(flag, SPLIT, version), _off(flag, entry, version)
+            yield Gap(entry, _text(on), _text(off))
+
+
+def _on(flag: str, reason: str, version: int) -> dict[str, Any]:
+    return {
+        "key": flag,
+        "value": True,
+        "variant": "on",
+        "reason": reason,
+        "metadata": {"switch": flag, "version": version},
+    }
+
+
+def _off(flag: str, entry: SnapshotEntry, version: int) -> dict[str, Any]:
+    return {
+        "key": flag,
+        "value": False,
+        "variant": "off",
+        "reason": DISABLED if entry.state == "engaged" else SPLIT,
+        "metadata": {"switch": entry.id, "version": version, "cause": entry.reason},
+    }
+
+
+def _text(evaluation: dict[str, Any]) -> bytes:
+    return orjson.dumps(evaluation)
+
+
+def _admits(entry: SnapshotEntry, targeting_key: str | None) -> bool:
+    return admits(entry.allow_percent, entry.salt, targeting_key, _nobody)
+
+
+def _nobody() -> int:
+    """The draw for a caller without a targeting key: in no share, however large."""
+    return BUCKETS

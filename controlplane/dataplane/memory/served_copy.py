@@ -1,0 +1,109 @@
+"""One version of the snapshot, with all that can be made once instead of at every request."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from hashlib import sha256
+from typing import Optional, Protocol
+
+from controlplane.core.content_encoding import gzip_etag
+from switches.snapshot import Publication, SnapshotEntry, assemble, element
+
+from .compression import VARY, GzipForm, Header
+
+JSON = (b"content-type", b"application/json")
+NO_CACHE = (b"cache-control", b"no-cache")
+VARY_IN_DRILLS: Header = (b"vary", b"Accept-Encoding, Switchgear-Instance")
+
+MAX_CHUNK_BYTES = 32 * 1024  # bytes
+
+
+def pieces(event: bytes) -> tuple[bytes, ...]:
+    """An event in the parts that it is sent in."""
+    starts = range(0, len(event), MAX_CHUNK_BYTES)
+    return tuple(event[start : start + MAX_CHUNK_BYTES] for start in starts)
+
+
+class ForSome(Protocol):
+    """What some instances are served instead of a copy."""
+
+    def is_for(self, name: bytes | None) -> bool: ...
+
+    def copy_for(self, name: bytes | None, now: datetime, normal: "Copy") -> "Copy": ...
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """The document's bytes and gzip form, its entries by switch id, and the headers of both.
+
+    `elements` are the entries' own bytes. `validators` belong to 200 and 304 alike, `description`
+    to 200 only; `gzip_validators` to a 304 for a caller that has the gzip form. `event` is the
+    document as streams send it, in pieces: a server keeps several parts of an answer that is not
+    read, whatever their size. `rehearsal` has what marked instances get instead, while a drill is
+    in force; such a one has a `suffix` in its ETag, since all others get another body of the same
+    version. `is_kept`: it comes from the disk, where drills are not.
+    """
+
+    publication: Publication
+    entries: Mapping[str, SnapshotEntry]
+    elements: Mapping[str, bytes]
+    body: bytes
+    event: tuple[bytes, ...]
+    epoch: bytes
+    suffix: bytes
+    etag: bytes
+    gzip_etag: bytes
+    gzip: GzipForm = field(compare=False)
+    validators: tuple[Header, ...]
+    gzip_validators: tuple[Header, ...]
+    description: tuple[Header, ...]
+    rehearsal: ForSome | None = None
+    is_kept: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        publication: Publication,
+        entries: Iterable[SnapshotEntry],
+        before: Optional["Copy"] = None,
+        *,
+        rehearsal: ForSome | None = None,
+        is_kept: bool = False,
+        is_rehearsed: bool = False,
+    ) -> "Copy":
+        """Render `entries` as `publication`; what has not changed since `before` is taken over.
+
+        `is_rehearsed`: it is what marked instances get.
+        """
+        by_id = {entry.id: entry for entry in sorted(entries, key=lambda entry: entry.id)}
+        known = {} if before is None else before.entries
+        elements = {
+            entry.id: before.elements[entry.id]
+            if before is not None and known.get(entry.id) == entry
+            else element(entry)
+            for entry in by_id.values()
+        }
+        body = assemble(publication, elements.values())
+        mark = publication.mark.encode()
+        suffix = b"-" + sha256(body).hexdigest()[:8].encode() if is_rehearsed else b""
+        etag = b'"%b%b"' % (mark, suffix)
+        in_drill = is_rehearsed or rehearsal is not None
+        version = (b"switchgear-version", str(publication.version).encode())
+        shared = (version, NO_CACHE, VARY_IN_DRILLS if in_drill else VARY)
+        return cls(
+            publication=publication,
+            entries=by_id,
+            elements=elements,
+            body=body,
+            event=pieces(b"id: %b\nevent: snapshot\ndata: %b\n\n" % (mark, body)),
+            epoch=str(publication.epoch).encode(),
+            suffix=suffix,
+            etag=etag,
+            gzip_etag=gzip_etag(etag),
+            gzip=GzipForm(body),
+            validators=((b"etag", etag), *shared),
+            gzip_validators=((b"etag", gzip_etag(etag)), *shared),
+            description=(JSON, (b"content-length", str(len(body)).encode())),
+            rehearsal=rehearsal,
+            is_kept=is_kept,
+        )

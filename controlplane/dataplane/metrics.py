@@ -1,0 +1,78 @@
+"""What a data plane that runs alone tells Prometheus of itself, without asking anybody.
+
+Other names than the web's for what may be up: whether the console lives is not to be read off it.
+"""
+
+import os
+from collections.abc import Iterator
+
+from prometheus_client.core import CounterMetricFamily, Metric
+
+from controlplane.core import exposing, histograms
+from controlplane.core.exposing import gauge
+
+from .serving.answers import Answer
+from .state import State
+
+
+def page(state: State, accept: str, accept_encoding: str = "") -> Answer:
+    """Return the metrics as text. They are few, so each scrape builds them."""
+    found = exposing.Exposition(*exposing.text(exposing.registry(_Figures(state)), accept))
+    content, said = found.headers(accept_encoding)
+    headers = [(name.lower().encode(), value.encode()) for name, value in said.items()]
+    return 200, headers, content
+
+
+def process_metrics(state: State) -> Iterator[Metric]:
+    """Yield what this process has measured, a data plane alone or part of a console."""
+    worker = str(os.getpid())  # A scrape reaches one of several workers: one series each.
+    yield histograms.family(
+        "switchgear_dataplane_answer_seconds",
+        "Seconds to answer a service, without held polls and streams.",
+        ("kind", "worker"),
+        [((kind, worker), each) for kind, each in list(state.answer_seconds.items())],
+    )
+    yield histograms.family(
+        "switchgear_propagation_seconds",
+        "Seconds from a change until this process served it, and until instances acknowledged it.",
+        ("stage", "worker"),
+        [
+            (("served", worker), state.served_seconds),
+            (("acknowledged", worker), state.ledger.acknowledged_seconds),
+        ],
+    )
+    refused = CounterMetricFamily(
+        "switchgear_dataplane_sli_refused",
+        "Counts in reports that were left out: the token may not speak for the SLO's service.",
+        labels=["worker"],
+    )
+    refused.add_metric([worker], state.ledger.refused_sli)
+    yield refused
+
+
+class _Figures:
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def collect(self) -> Iterator[Metric]:
+        state, status = self._state, self._state.status()
+        yield exposing.build_info()
+        yield from exposing.snapshot(status.version, status.age_seconds)
+        for name, says, value in (
+            ("database_up", "1 while PostgreSQL answers this process.", state.database_reachable),
+            ("redis_up", "1 while Redis wakes this process.", state.redis_reachable),
+            ("confirmed", "0 while what is served is only from the disk.", state.heard_database),
+            ("held", "Polls and streams held open in this process.", len(state.listeners)),
+            ("held_most", "How many of those it takes.", state.listeners.most),
+        ):
+            yield gauge(f"switchgear_dataplane_{name}", says, value)
+        answered = CounterMetricFamily(
+            "switchgear_dataplane_answers",
+            "Requests of services that were answered; streams count at their end.",
+            labels=["code", "worker"],  # A scrape reaches one of several workers: one series each.
+        )
+        for code, times in sorted(state.answered.items()):
+            if code:  # Without one the caller hung up before there was anything to say.
+                answered.add_metric([str(code), str(os.getpid())], times)
+        yield answered
+        yield from process_metrics(state)

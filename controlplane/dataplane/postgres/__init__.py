@@ -1,0 +1,1 @@
+"""The data plane's own statements to PostgreSQL."""

@@ -1,0 +1,188 @@
+"""What the data plane asks of PostgreSQL: a handful of statements on a connection of its own."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from psycopg import AsyncConnection, AsyncCursor, sql
+
+from controlplane.core.degradation_levels import READ_ONLY_SQL
+from controlplane.core.roles import SCOPES_OF, Role
+from controlplane.dataplane.config import Config
+from controlplane.dataplane.memory.credentials import Credential, TokenTable
+from controlplane.dataplane.memory.drill_snapshot import Rehearsal
+from controlplane.dataplane.memory.head import Head
+from switches.drills.patterns import Marks
+from switches.snapshot import Publication, SnapshotEntry, drill_reason
+
+Connection = AsyncConnection[tuple[Any, ...]]
+
+SESSION_OPTIONS = (
+    "-c statement_timeout=2s -c lock_timeout=1s -c idle_in_transaction_session_timeout=5s"
+)
+BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+# Switches and tokens are followed even if one of the other two rows is missing.
+HEAD = f"""
+    SELECT p.epoch, p.version, p.published_at, c.revision, p.registrations, clock_timestamp(),
+           coalesce((SELECT version FROM breakers_registry), 0),
+           (SELECT changed_at FROM breakers_registry),
+           coalesce((SELECT revision FROM core_degradation), 0),
+           {READ_ONLY_SQL}
+    FROM switches_publication p, core_credentials c
+"""  # noqa: S608 - a constant
+ENTRIES = """
+    SELECT s.id, s.scope, s.key, e.allow_percent, e.salt, e.reason,
+           e.engaged_at, e.expires_at, e.on_expiry
+    FROM switches_episode e JOIN switches_switch s ON s.id = e.switch_id
+    WHERE e.ended_at IS NULL
+"""
+DRILLED = """
+    SELECT s.id, s.scope, s.key, d.salt, j.reason, d.engaged_at, d.ends_by,
+           (SELECT coalesce(array_agg(pattern), '{}') FROM switches_drillmark)
+    FROM switches_drill d JOIN switches_switch s ON s.id = d.switch_id
+    JOIN core_job j ON j.id = d.job_id
+    WHERE d.live AND d.engaged_at IS NOT NULL AND d.released_at IS NULL
+      AND d.ends_by > clock_timestamp()
+"""
+TOKENS = """
+    SELECT t.id, t.name, t.prefix, t.digest, t.scopes, t.expires_at, t.owner_id, u.role,
+           t.services
+    FROM core_token t JOIN core_user u ON u.id = t.owner_id
+    WHERE t.revoked_at IS NULL AND u.is_active
+"""
+KNOWN = "SELECT id FROM switches_switch"
+NOTE_USE = """
+    UPDATE core_token SET last_used_at = clock_timestamp()
+    WHERE id = ANY(%s)
+      AND (last_used_at IS NULL OR last_used_at < clock_timestamp() - make_interval(secs => %s))
+"""
+
+
+class Contents(NamedTuple):
+    """What the database held at one moment; None for what was not asked for.
+
+    `rehearsal` comes with the entries, while a drill is in force.
+    """
+
+    head: Head
+    entries: list[SnapshotEntry] | None
+    rehearsal: Rehearsal | None
+    tokens: TokenTable | None
+    known: frozenset[str] | None
+
+
+async def connect(config: Config, options: str = SESSION_OPTIONS) -> Connection:
+    """A connection as the runtime role, in no pool."""
+    connection = await AsyncConnection.connect(
+        config.database_url,
+        autocommit=True,
+        connect_timeout=3,
+        application_name="switchgear-dataplane",
+        options=options,
+        prepare_threshold=None,  # A transaction pooler may stand in between.
+    )
+    try:
+        if config.assume_role:
+            role = sql.Identifier(config.assume_role)
+            await connection.execute(sql.SQL("SET ROLE {}").format(role))
+    except BaseException:
+        connection.pgconn.finish()
+        raise
+    return connection
+
+
+async def read_head(connection: Connection) -> Head:
+    """The present version and credentials revision; LookupError before the first migration."""
+    return await head_in(await connection.execute(HEAD))
+
+
+async def read_contents(
+    connection: Connection, *, entries: bool, tokens: bool, known: bool
+) -> Contents:
+    """The head and, as asked, every switch that is not released (and who is in a drill), every
+    token that may be used, and the ids of all switches.
+
+    All in one snapshot of the database and one round trip: a transaction sent as a whole.
+    """
+    choices = ((ENTRIES, entries), (DRILLED, entries), (TOKENS, tokens), (KNOWN, known))
+    wanted = [text for text, on in choices if on]
+    cursor = await connection.execute("; ".join([BEGIN, HEAD, *wanted, "COMMIT"]))
+    cursor.nextset()
+    head = await head_in(cursor)
+
+    async def next_rows() -> list[tuple[Any, ...]]:
+        cursor.nextset()
+        return await cursor.fetchall()
+
+    return Contents(
+        head,
+        [SnapshotEntry(*row) for row in await next_rows()] if entries else None,
+        _rehearsal(await next_rows()) if entries else None,
+        _tokens(await next_rows()) if tokens else None,
+        frozenset(row[0] for row in await next_rows()) if known else None,
+    )
+
+
+async def note_use(connection: Connection, token_ids: Iterable[int], every: float) -> None:
+    """Set `last_used_at` of those whose last use is noted more than `every` seconds ago."""
+    await connection.execute(NOTE_USE, (list(token_ids), every))
+
+
+async def head_in(cursor: AsyncCursor[tuple[Any, ...]]) -> Head:
+    """The row of HEAD; LookupError before the first migration."""
+    row = await cursor.fetchone()
+    if row is None:
+        raise LookupError("the publication row is missing; run the migrations")
+    epoch, version, published_at, *others = row
+    return Head(Publication(epoch, version, published_at), *others)
+
+
+def _tokens(rows: list[tuple[Any, ...]]) -> TokenTable:
+    return {row[2].encode(): _credential(*row) for row in rows}
+
+
+def _rehearsal(rows: list[tuple[Any, ...]]) -> Rehearsal | None:
+    """The drills that are in force; every row has all the marks too. None if there is neither."""
+    if not rows or not (marks := Marks.of(rows[0][7])):
+        return None
+    return Rehearsal(
+        marks,
+        [
+            SnapshotEntry(
+                id=switch_id,
+                scope=scope,
+                key=key,
+                allow_percent=Decimal(0),
+                salt=salt,
+                reason=drill_reason(reason),
+                engaged_at=engaged_at,
+                expires_at=ends_by,
+                on_expiry="release",
+            )
+            for switch_id, scope, key, salt, reason, engaged_at, ends_by, _ in rows
+        ],
+    )
+
+
+def _credential(
+    token_id: int,
+    name: str,
+    _prefix: str,
+    digest: str,
+    scopes: list[str],
+    expires_at: datetime | None,
+    owner_id: int,
+    role: str,
+    services: list[str],
+) -> Credential:
+    return Credential(
+        token_id=token_id,
+        name=name,
+        digest=bytes.fromhex(digest),
+        scopes=frozenset(scopes) & SCOPES_OF[Role(role)],
+        expires_at=None if expires_at is None else expires_at.timestamp(),
+        owner_id=owner_id,
+        role=role,
+        services=frozenset(services),
+    )

@@ -1,0 +1,204 @@
+"""What is said: from the state and a request's parts to status, headers and body. No I/O."""
+
+import random
+from functools import lru_cache
+from typing import Any
+
+import orjson
+
+from controlplane.core import problem, wire
+from controlplane.core.degradation_levels import picture
+from controlplane.core.errors import DomainError, Unavailable
+from controlplane.dataplane.memory import version_marks
+from controlplane.dataplane.memory.compression import Header
+from controlplane.dataplane.memory.credentials import Headers
+from controlplane.dataplane.memory.policies import Told
+from controlplane.dataplane.memory.served_copy import JSON, Copy
+from controlplane.dataplane.state import State
+from switches.bucketing import BUCKETS
+from switches.evaluate import Decision, Question, evaluate
+
+PROBLEM_JSON = (b"content-type", problem.MEDIA_TYPE.encode())
+NO_STORE = (b"cache-control", b"no-store")
+
+Answer = tuple[int, list[Header], bytes]
+"""Status, headers but for those that every response gets, and body."""
+
+
+def age_header(seconds: float) -> Header:
+    """Return `Switchgear-Age`, in seconds with one decimal, rounded down."""
+    return _age_header(int(seconds * 10))
+
+
+@lru_cache(maxsize=64)
+def _age_header(tenths: int) -> Header:
+    return (b"switchgear-age", b"%d.%d" % divmod(tenths, 10))
+
+
+def served(state: State) -> Copy:
+    """The copy that is served now; raises :class:`Unavailable` before there is one."""
+    if state.copy is None:
+        raise Unavailable(
+            "There is no snapshot yet: the database has not answered since the start.",
+            retry_after=1,
+        )
+    return state.copy
+
+
+def served_to(state: State, headers: Headers) -> Copy:
+    """As :func:`served`, for this caller: an instance that is marked takes part in drills."""
+    copy = served(state)
+    name = headers.get(b"switchgear-instance")
+    if copy.rehearsal is None or not copy.rehearsal.is_for(name):
+        return copy
+    return copy.rehearsal.copy_for(name, state.wall(), copy)
+
+
+def snapshot(state: State, headers: Headers, copy: Copy) -> Answer:
+    """Return 200 with the document `copy`, or 304 if the caller has it in either encoding.
+
+    A caller that has a newer version of the same epoch keeps it: this replica is behind.
+    """
+    age = age_header(state.age_seconds())
+    known = headers.get(b"if-none-match")
+    if known is not None:
+        if known == copy.etag:
+            return 304, [*copy.validators, age], b""
+        if known == copy.gzip_etag:
+            return 304, [*copy.gzip_validators, age], b""
+        if _has(known, copy):
+            return 304, [*copy.validators, age], b""
+    return 200, [*copy.validators, *copy.description, age], copy.body
+
+
+def decision(state: State, headers: Headers, question: Question) -> tuple[Decision, Answer]:
+    """May this call go on, by the copy that is served to this caller now?"""
+    copy = served_to(state, headers)
+    decided = evaluate(question, copy.entries, now=state.expiry_time(), draw=_draw)
+    content = {
+        "allowed": decided.allowed,
+        "switch": decided.switch,
+        "reason": decided.reason,
+        "version": copy.publication.version,
+    }
+    age = age_header(state.age_seconds())
+    return decided, json(200, content, age, NO_STORE)
+
+
+def policies(state: State, service: str) -> Told:
+    """What the service is told of its dependencies; raises :class:`Unavailable` before it is
+    known."""
+    if state.policies is None:
+        raise Unavailable(
+            "There are no policies yet: the database has not answered since the start.",
+            retry_after=1,
+        )
+    return state.policies.told(service)
+
+
+def config(state: State, headers: Headers, told: Told) -> Answer:
+    """Return 200 with the policies and overrides `told`, or 304 if the caller has them."""
+    age = age_header(state.policies_age_seconds())
+    known = headers.get(b"if-none-match")
+    if known is not None and told.is_known(known):
+        return 304, [*told.validators, age], b""
+    return 200, [*told.validators, *told.description, age], told.body
+
+
+def report(state: State, service: str, *, duplicate: bool, dropped: int = 0) -> Answer:
+    """A report was taken in but for so many transitions, or had been before."""
+    copy, told = state.copy, state.policies
+    content = {
+        "accepted": True,
+        "duplicate": duplicate,
+        "snapshot_version": None if copy is None else copy.publication.version,
+        "config_version": 0 if told is None else told.told(service).version,
+    }
+    if dropped:
+        content["dropped_transitions"] = dropped
+    return json(200, content, NO_STORE)
+
+
+def live() -> Answer:
+    """The event loop turns; nothing else is asked."""
+    return json(200, {"status": "live"}, NO_STORE)
+
+
+def ready(state: State) -> Answer:
+    """Ready while there is something to serve, however old it is."""
+    copy = state.copy
+    if copy is None or state.tokens is None:
+        return json(503, {"status": "not_ready"}, NO_STORE, (b"retry-after", b"1"))
+    content = {
+        "status": "ready",
+        "version": copy.publication.version,
+        "snapshot_age_seconds": round(state.age_seconds(), 1),
+        "source": "database" if state.heard_database else "disk",
+        "disk": "healthy" if state.disk is None else "unhealthy",
+    }
+    return json(200, content, NO_STORE)
+
+
+def present_picture(state: State) -> dict[str, Any]:
+    """What is away: as the database told it last, and as this process sees its own stores."""
+    return picture(state.database_reachable, state.redis_reachable, state.known_causes())
+
+
+def degradation(state: State) -> Answer:
+    """How far the installation has degraded."""
+    return json(200, present_picture(state), NO_STORE)
+
+
+def refusal(error: DomainError, *headers: Header) -> Answer:
+    """A domain error, with the headers its kind calls for."""
+    said = problem.headers(error).items()
+    called_for = [(name.lower().encode(), value.encode()) for name, value in said]
+    return written(error.status, PROBLEM_JSON, problem.document(error), *called_for, *headers)
+
+
+def moved(path: str, query: bytes) -> Answer:
+    """The one form of this path, which keeps method and query."""
+    location = path.encode() + (b"?" + query if query else b"")
+    return 308, [(b"location", location), (b"content-length", b"0")], b""
+
+
+def page(status: int, html: str, *, retry_after: int) -> Answer:
+    """A whole page for a person, when what would have made it is away."""
+    body = html.encode()
+    headers = [
+        (b"content-type", b"text/html; charset=utf-8"),
+        (b"content-length", str(len(body)).encode()),
+        (b"retry-after", str(retry_after).encode()),
+        NO_STORE,
+    ]
+    return status, headers, body
+
+
+def _has(if_none_match: bytes, copy: Copy) -> bool:
+    names_it = wire.names(if_none_match.decode("latin-1"), copy.etag.decode())
+    return names_it or version_marks.name(version_marks.in_tags(if_none_match), copy)
+
+
+def object_in(body: bytes) -> dict[str, Any]:
+    """The JSON object that a body is; raises :class:`DomainError`."""
+    try:
+        content = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise DomainError(f"The body is not valid JSON in UTF-8: {error}.") from error
+    if not isinstance(content, dict):
+        raise DomainError('The body must be a JSON object: {"field": value, …}.')
+    return content
+
+
+def _draw() -> int:
+    return random.randrange(BUCKETS)  # noqa: S311
+
+
+def json(status: int, content: object, *headers: Header) -> Answer:
+    return written(status, JSON, content, *headers)
+
+
+def written(status: int, kind: Header, content: object, *headers: Header) -> Answer:
+    body = orjson.dumps(content)
+    length = (b"content-length", str(len(body)).encode())
+    return status, [kind, length, *headers], body

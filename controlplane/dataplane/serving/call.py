@@ -1,0 +1,161 @@
+"""One HTTP request as the server hands it over, and the ways to answer it."""
+
+import asyncio
+import contextlib
+import itertools
+import re
+import secrets
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
+from typing import Any
+
+from controlplane.core.errors import DomainError, TooSlow
+from controlplane.core.wire import REQUEST_ID, largest_body, too_large
+from controlplane.dataplane.memory.compression import Header
+from controlplane.dataplane.memory.credentials import Credential, Headers
+from controlplane.dataplane.memory.served_copy import JSON
+
+from .answers import Answer
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+ASGIApplication = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "font-src 'self'; connect-src 'self'; form-action 'self'; manifest-src 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'"
+)
+"""Content security policy, the same as in Django's answers."""
+NOSNIFF: Header = (b"x-content-type-options", b"nosniff")
+BROWSER_HEADERS: tuple[Header, ...] = (
+    NOSNIFF,
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"content-security-policy", POLICY.encode()),
+)
+DRAIN_BYTES = 1024 * 1024
+DRAIN_SECONDS = 1.0
+READ_SECONDS = 10.0
+SANE_REQUEST_ID = re.compile(REQUEST_ID.pattern.encode())
+PROCESS = secrets.token_hex(6).encode()
+_numbers = itertools.count(1)
+
+
+class Call:
+    """A request: its method, headers, body once read, and the credential that let it in."""
+
+    __slots__ = (
+        "body",
+        "credential",
+        "headers",
+        "held",
+        "method",
+        "receive",
+        "scope",
+        "send",
+        "status",
+        "time_headers",
+    )
+
+    def __init__(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        time_headers: Callable[[], Iterable[Header]] = tuple,
+    ) -> None:
+        self.scope = scope
+        self.method: str = scope["method"]
+        self.headers: Headers = dict(scope["headers"])
+        self.receive = receive
+        self.body = b""
+        self.credential: Credential | None = None
+        self.held = False
+        """True if the answer was held for a change: its duration doesn't count as latency."""
+        self.status = 0
+        """That of the answer which has begun, so that no other can; 0 before."""
+        self.send = send
+        self.time_headers = time_headers
+
+    async def answer(self, answer: Answer) -> None:
+        """Send a whole answer; to HEAD its headers alone."""
+        status, said, body = answer
+        await self.send(self._start(status, said))
+        await self.send(
+            {"type": "http.response.body", "body": b"" if self.method == "HEAD" else body}
+        )
+
+    async def begin(self, status: int, said: Sequence[Header]) -> None:
+        """Send status and headers, including the time and the request id."""
+        await self.send(self._start(status, said))
+
+    def _start(self, status: int, said: Sequence[Header]) -> Message:
+        self.status = status
+        request_id = (b"x-request-id", _request_id(self.headers))
+        headers = [*said, *self.time_headers(), request_id]
+        if status != 304:  # The one kept by the caller has them.
+            # No browser renders JSON, and headers are costly for a poll.
+            headers += (NOSNIFF,) if JSON in said else BROWSER_HEADERS
+        return {"type": "http.response.start", "status": status, "headers": headers}
+
+    async def part(self, body: bytes) -> None:
+        """Send a piece of a body that goes on."""
+        await self.send({"type": "http.response.body", "body": body, "more_body": True})
+
+    async def end(self) -> None:
+        await self.send({"type": "http.response.body", "body": b""})
+
+    async def read(self) -> None:
+        """Take in the whole body; raises :class:`TooLarge` and :class:`TooSlow`."""
+        try:
+            async with asyncio.timeout(READ_SECONDS):
+                await self._read()
+        except TimeoutError:
+            raise TooSlow(f"The body did not arrive within {READ_SECONDS:g} seconds.") from None
+
+    async def _read(self) -> None:
+        largest = largest_body(self.scope["path"])
+        while True:
+            message = await self.receive()
+            if message["type"] == "http.disconnect":
+                raise broken_off()
+            self.body += bytes(message.get("body", b""))
+            if len(self.body) > largest:
+                break
+            if not message.get("more_body"):
+                return
+        if message.get("more_body"):
+            await drain(self.receive)
+        raise too_large(largest)
+
+
+def broken_off() -> DomainError:
+    """Return the error for a body that ends early.
+
+    The server reports a disconnect and a malformed chunk alike; only in the second case does
+    anybody read this.
+    """
+    return DomainError("The request's body is malformed or incomplete.")
+
+
+async def drain(receive: Receive) -> None:
+    """Let the caller finish sending, within reason: one that still sends may miss the answer."""
+    drained = 0
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(DRAIN_SECONDS):
+            while drained < DRAIN_BYTES:
+                message = await receive()
+                drained += len(message.get("body", b""))
+                if not message.get("more_body"):
+                    return
+
+
+def _request_id(headers: Headers) -> bytes:
+    """The caller's own if it is sane, else one that is cheap and unique."""
+    given = headers.get(b"x-request-id")
+    if given is not None and SANE_REQUEST_ID.fullmatch(given):
+        return given
+    return b"%s-%x" % (PROCESS, next(_numbers))

@@ -1,0 +1,53 @@
+"""Whoever is held: may it still be, and that it is still there."""
+
+from controlplane.dataplane.memory.credentials import authenticate
+from controlplane.dataplane.state import State
+
+from .call import Call
+
+SCOPE = "switches:read"
+"""What a token needs for every path that holds requests, unless it says otherwise."""
+
+
+class Visitor:
+    """The caller of a request that may take long; any of `scopes` will do."""
+
+    __slots__ = ("_call", "_ends_at", "_name", "_scopes", "_state", "_table")
+
+    def __init__(self, state: State, call: Call, *scopes: str) -> None:
+        self._state = state
+        self._call = call
+        self._scopes = scopes or (SCOPE,)
+        self._name = call.headers.get(b"switchgear-instance")
+        self._table = state.tokens
+        self._ends_at = None if call.credential is None else call.credential.expires_at
+
+    def check(self) -> None:
+        """Raises what is wrong with the credential by now."""
+        state, expired = self._state, self._ends_at is not None
+        if expired or state.tokens is not self._table:
+            authenticate(state.tokens, self._call.headers, *self._scopes, clock=state.unix)
+            self._table = state.tokens
+
+    def patience(self, longest: float) -> float:
+        """How long to wait at most before looking at the credential again, in seconds."""
+        if self._ends_at is None:
+            return longest
+        return max(0.0, min(longest, self._ends_at - self._state.unix()))
+
+    def note(self) -> None:
+        """The caller's first word: what it says it applies, not what it is about to be sent.
+
+        One that asks for everything and says nothing begins anew, as after a restart.
+        """
+        if self._name is not None:
+            headers = self._call.headers
+            applied = headers.get(b"switchgear-applied")
+            has_some = b"if-none-match" in headers or b"last-event-id" in headers
+            forgets = applied is None and not has_some
+            self._state.ledger.heard(self._name, applied, self._state.copy, forgets=forgets)
+
+    def is_there(self) -> None:
+        """It is still connected, and has said nothing new."""
+        if self._name is not None:
+            self._state.ledger.heard(self._name, None, self._state.copy)

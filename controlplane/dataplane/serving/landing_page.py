@@ -1,0 +1,82 @@
+"""What a person sees who opens a data plane that runs alone: no console, but what to do."""
+
+from html import escape
+
+from controlplane.core.degradation_levels import picture
+from controlplane.dataplane.state import State
+
+from .answers import Answer, present_picture
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>Switchgear data plane</title>
+</head>
+<body>
+<h1>Switchgear data plane</h1>
+<p>This process answers services from memory. It has no console and changes nothing.</p>
+<p><strong>{standing}</strong></p>
+<h2>Level {level}: {name}</h2>
+{causes}
+<h2>What works here</h2>
+<p>With an API token: <code>GET /api/v1/snapshot</code>, <code>/api/v1/snapshot/stream</code>,
+<code>POST /api/v1/check</code>, <code>/ofrep/v1/evaluate/flags</code>,
+<code>GET /api/v1/config</code>, <code>/api/v1/degradation</code>.
+Without: <code>GET /health/ready/data</code>.
+What was engaged stays engaged and what was released flows, also while PostgreSQL and Redis are
+away.</p>
+<h2>To stop something</h2>
+<p>Use the console. If it does not answer, on its server:</p>
+<pre>.venv/bin/python manage.py killswitch engage --segment KEY --for 24h --reason "…"</pre>
+<p>That needs PostgreSQL. Until it is back, stop the traffic where it enters: scale the service to
+zero, close its route, or set its own switch. A service that uses our client library is stopped by
+<code>SWITCHGEAR_FORCE_ENGAGED=segment:KEY</code> in its environment and a restart.</p>
+</body>
+</html>
+"""
+
+
+def page(state: State) -> Answer:
+    """The page, with how fresh this process is; nothing on it is a secret, for nobody signs in."""
+    if state.copy is None:
+        standing = "It has nothing to serve yet: the database has not answered since the start."
+    elif state.database_reachable:
+        standing = "It follows the database."
+    else:
+        standing = (
+            "The database does not answer: what it serves was confirmed "
+            f"{state.age_seconds():.0f} seconds ago."
+        )
+    present = present_picture(state)
+    body = (
+        _PAGE.replace("{standing}", standing)
+        .replace("{level}", str(present["level"]))
+        .replace("{name}", present["name"])
+        .replace("{causes}", _causes(state))
+        .encode()
+    )
+    headers = [
+        (b"content-type", b"text/html; charset=utf-8"),
+        (b"content-length", str(len(body)).encode()),
+        (b"cache-control", b"no-store"),
+    ]
+    return 200, headers, body
+
+
+def _causes(state: State) -> str:
+    """What is away of our own stores, what fails meanwhile and what works; of others how many."""
+    own = picture(state.database_reachable, state.redis_reachable, state.own_causes())
+    others = len(state.causes)
+    parts = []
+    for text, effect in zip(own["causes"], own["effects"], strict=True):
+        parts.append(f"<p><strong>{escape(text)}</strong></p>")
+        parts.append(f"<p>Does not work: {escape('; '.join(effect['fails']))}.</p>")
+        parts.append(f"<p>Works: {escape('; '.join(effect['works']))}.</p>")
+    if others:
+        number = "1 cause" if others == 1 else f"{others} causes"
+        where = "<code>GET /api/v1/degradation</code>"
+        parts.append(f"<p>{number} beside our own stores: {where} names them.</p>")
+    return "\n".join(parts or ["<p>Nothing is known to be away.</p>"])

@@ -1,0 +1,126 @@
+"""Policies and what is known to be away, as one signed text beside the saved copy. Pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from controlplane.core.canonical import timestamp
+from controlplane.core.degradation_levels import Cause, plain
+from controlplane.dataplane.memory.degradation_causes import cause
+from controlplane.dataplane.memory.policies import Policies, Policy
+
+from . import signature
+from .signature import count, moment, word
+
+KIND = b"switchgear-policies"
+_NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class SavedPolicies:
+    """Policies, and the causes at a `revision`, as they were known at `told_at`, by the clock of
+    the database. Those of epochs that were left are never taken for newer."""
+
+    policies: Policies
+    revision: int
+    causes: tuple[Cause, ...]
+    left_epochs: frozenset[UUID]
+    told_at: datetime
+
+    @property
+    def epoch(self) -> UUID:
+        return self.policies.epoch
+
+
+def merged(present: SavedPolicies, news: SavedPolicies) -> SavedPolicies:
+    """What should be on disk when `present` is and `news` comes, from another process perhaps.
+
+    Of one epoch the newer of each part. Of two epochs the one that the other has not left; if
+    neither knows of the other, the one that was told later.
+    """
+    left = present.left_epochs | news.left_epochs
+    if present.epoch == news.epoch:
+        away = max(present, news, key=lambda saved: saved.revision)
+        return replace(
+            max(present, news, key=_stamp),
+            revision=away.revision,
+            causes=away.causes,
+            left_epochs=left - {news.epoch},
+        )
+    if news.epoch in present.left_epochs:
+        return present
+    if present.epoch in news.left_epochs or news.told_at > present.told_at:
+        return replace(news, left_epochs=left - {news.epoch})
+    return present
+
+
+def sign(saved: SavedPolicies, key: bytes) -> bytes:
+    """The whole text of the file."""
+    return signature.sealed(KIND, _text(saved), key)
+
+
+def verify(text: bytes, key: bytes) -> SavedPolicies:
+    """What `text` holds. Raises :class:`signed.Refused`."""
+    return signature.opened(KIND, text, key, _parse, _text)
+
+
+def _stamp(saved: SavedPolicies) -> tuple[int, datetime]:
+    return saved.policies.version, saved.policies.changed_at or _NEVER
+
+
+def _text(saved: SavedPolicies) -> bytes:
+    policies = saved.policies
+    document = {
+        "causes": plain(saved.causes),
+        "changed_at": None if policies.changed_at is None else timestamp(policies.changed_at),
+        "dependencies": [_element(one) for one in policies.every()],
+        "epoch": str(policies.epoch),
+        "left_epochs": sorted(str(epoch) for epoch in saved.left_epochs),
+        "revision": count(saved.revision),
+        "told_at": timestamp(saved.told_at),
+        "version": policies.version,
+    }
+    return orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
+
+
+def _element(policy: Policy) -> dict[str, Any]:
+    return {
+        "callee": policy.callee,
+        "caller": policy.caller,
+        "config": orjson.Fragment(policy.text) if policy.text else None,
+        "version": policy.version,
+    }
+
+
+def _parse(document: Any) -> SavedPolicies:
+    changed_at = document["changed_at"]
+    policies = Policies.of(
+        UUID(document["epoch"]),
+        count(document["version"]),
+        _policies(document["dependencies"]),
+        None if changed_at is None else moment(changed_at),
+    )
+    left_epochs = frozenset(UUID(epoch) for epoch in document["left_epochs"])
+    if policies.epoch in left_epochs:
+        raise ValueError("its epoch is one that was left")
+    return SavedPolicies(
+        policies=policies,
+        revision=count(document["revision"]),
+        causes=tuple(cause(each) for each in document["causes"]),
+        left_epochs=left_epochs,
+        told_at=moment(document["told_at"]),
+    )
+
+
+def _policies(elements: Iterable[Any]) -> Iterable[Policy]:
+    for element in elements:
+        config = element["config"]
+        if not isinstance(config, dict | None):
+            raise TypeError("a policy is no object")
+        text = b"" if config is None else orjson.dumps(config, option=orjson.OPT_SORT_KEYS)
+        caller, callee = word(element["caller"]), word(element["callee"])
+        yield Policy(caller, callee, count(element["version"]), text)

@@ -1,0 +1,222 @@
+"""What a data plane needs to begin again without a database, as one signed text. Pure.
+
+The document has the snapshot in it exactly as it is served. Policies are kept beside, in a text of
+their own (:mod:`.saved_policies`): they may be many, and change at other
+times.
+"""
+
+import hmac
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import orjson
+
+from controlplane.core.canonical import timestamp
+from controlplane.dataplane.memory.credentials import Credential, TokenTable
+from switches.snapshot import SCHEMA, Publication, SnapshotEntry, render
+
+from . import signature
+from .signature import Refused, count, moment, word
+
+__all__ = [
+    "Refused",
+    "Saved",
+    "Snapshot",
+    "merged",
+    "sign",
+    "sign_snapshot",
+    "signing_key",
+    "verify",
+    "verify_snapshot",
+]
+
+KIND = b"switchgear-copy"
+SNAPSHOT_KIND = b"switchgear-snapshot"
+DIGEST_BYTES = 32
+
+
+@dataclass(frozen=True)
+class Saved:
+    """One state of a data plane.
+
+    `known` are the ids of all switches ever registered, `registrations` the number that goes with
+    them; `revision` is that of `tokens`. `confirmed_at` is when, by the clock of the database, all
+    this was last known to be what the database holds.
+    """
+
+    publication: Publication
+    entries: tuple[SnapshotEntry, ...]
+    tokens: TokenTable
+    revision: int
+    known: frozenset[str]
+    registrations: int
+    left_epochs: frozenset[UUID]
+    confirmed_at: datetime
+
+
+class Snapshot(NamedTuple):
+    """The part of a :class:`Saved` that is served."""
+
+    publication: Publication
+    entries: tuple[SnapshotEntry, ...]
+
+
+def signing_key(secret_key: str) -> bytes:
+    """The key that signs copies, from the installation's secret, which is kept elsewhere."""
+    return hmac.digest(secret_key.encode(), b"switchgear/dataplane/disk/1", "sha256")
+
+
+def merged(present: Saved, news: Saved) -> Saved:
+    """What should be on disk when `present` is and `news` comes, from another process perhaps.
+
+    Of one epoch the newer of each part, so that nothing goes back: neither the version nor a
+    revoked token. Of two epochs the one that the other has not left; if neither knows of the other,
+    the one that was confirmed later.
+    """
+    left = present.left_epochs | news.left_epochs
+    ours, theirs = present.publication.epoch, news.publication.epoch
+    if ours == theirs:
+        return _newer_parts(present, news, left)
+    if theirs in present.left_epochs:
+        return present
+    if ours in news.left_epochs or news.confirmed_at > present.confirmed_at:
+        return replace(news, left_epochs=left - {theirs})
+    return present
+
+
+def _newer_parts(present: Saved, news: Saved, left: frozenset[UUID]) -> Saved:
+    def served_since(saved: Saved) -> tuple[int, datetime]:
+        return saved.publication.version, saved.confirmed_at
+
+    served = max(present, news, key=served_since)
+    tokens = max(present, news, key=lambda saved: saved.revision)
+    known = max(present, news, key=lambda saved: saved.registrations)
+    return replace(
+        served,
+        tokens=tokens.tokens,
+        revision=tokens.revision,
+        known=known.known,
+        registrations=known.registrations,
+        left_epochs=left - {served.publication.epoch},
+    )
+
+
+def sign(saved: Saved, key: bytes) -> bytes:
+    """The whole text of the file."""
+    return signature.sealed(KIND, _text(saved), key)
+
+
+def verify(text: bytes, key: bytes) -> Saved:
+    """What `text` holds. Raises :class:`Refused`."""
+    return signature.opened(KIND, text, key, _parse, _text)
+
+
+def sign_snapshot(body: bytes, key: bytes) -> bytes:
+    """Return the signed text of a rendered snapshot, by one HMAC."""
+    return signature.sealed(SNAPSHOT_KIND, body, key)
+
+
+def verify_snapshot(text: bytes, key: bytes) -> Snapshot:
+    """Return the snapshot in `text`. Raises :class:`Refused`."""
+    return signature.opened(SNAPSHOT_KIND, text, key, _snapshot, lambda found: render(*found))
+
+
+def _text(saved: Saved) -> bytes:
+    document = {
+        "confirmed_at": timestamp(saved.confirmed_at),
+        "known": sorted(saved.known),
+        "left_epochs": sorted(str(epoch) for epoch in saved.left_epochs),
+        "registrations": count(saved.registrations),
+        "revision": count(saved.revision),
+        "snapshot": orjson.Fragment(render(saved.publication, saved.entries)),
+        "tokens": [_element(prefix, saved.tokens[prefix]) for prefix in sorted(saved.tokens)],
+    }
+    return orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
+
+
+def _element(prefix: bytes, credential: Credential) -> dict[str, Any]:
+    # Without services the format is that of older releases, so each can read the other's copies.
+    limit = {"services": sorted(credential.services)} if credential.services else {}
+    return {
+        "digest": credential.digest.hex(),
+        "expires_at": credential.expires_at,
+        "id": credential.token_id,
+        "name": credential.name,
+        "prefix": prefix.decode("ascii"),
+        "scopes": sorted(credential.scopes),
+        **limit,
+    }
+
+
+def _parse(document: Any) -> Saved:
+    publication, entries = _snapshot(document["snapshot"])
+    left_epochs = frozenset(UUID(epoch) for epoch in document["left_epochs"])
+    if publication.epoch in left_epochs:
+        raise ValueError("its epoch is one that was left")
+    return Saved(
+        publication=publication,
+        entries=entries,
+        tokens=dict(_credential(each) for each in document["tokens"]),
+        revision=count(document["revision"]),
+        known=frozenset(_words(document["known"])),
+        registrations=count(document["registrations"]),
+        left_epochs=left_epochs,
+        confirmed_at=moment(document["confirmed_at"]),
+    )
+
+
+def _snapshot(snapshot: Any) -> Snapshot:
+    if snapshot["schema"] != SCHEMA:
+        raise ValueError(f"the snapshot's is not {SCHEMA}")
+    publication = Publication(
+        UUID(snapshot["epoch"]),
+        count(snapshot["version"]),
+        moment(snapshot["published_at"]),
+    )
+    entries = tuple(_entry(each) for each in snapshot["switches"])
+    if len({entry.id for entry in entries}) != len(entries):
+        raise ValueError("a switch is in it twice")
+    return Snapshot(publication, entries)
+
+
+def _entry(element: Any) -> SnapshotEntry:
+    scope, key = word(element["scope"]), word(element["key"])
+    if element["id"] != f"{scope}:{key}":
+        raise ValueError("a switch's id is not its scope and key")
+    expires_at = element["expires_at"]
+    return SnapshotEntry(
+        id=element["id"],
+        scope=scope,
+        key=key,
+        allow_percent=Decimal(str(element["allow_percent"])),
+        salt=word(element["salt"]),
+        reason=word(element["reason"]),
+        engaged_at=moment(element["engaged_at"]),
+        expires_at=None if expires_at is None else moment(expires_at),
+        on_expiry=word(element["on_expiry"]),
+    )
+
+
+def _credential(element: Any) -> tuple[bytes, Credential]:
+    digest = bytes.fromhex(element["digest"])
+    if len(digest) != DIGEST_BYTES:
+        raise ValueError("a token's digest is not a SHA-256")
+    expires_at = element["expires_at"]
+    if not (expires_at is None or isinstance(expires_at, float)):
+        raise TypeError("a token's end is not a time")
+    return element["prefix"].encode("ascii"), Credential(
+        token_id=count(element["id"]),
+        name=word(element["name"]),
+        digest=digest,
+        scopes=frozenset(_words(element["scopes"])),
+        expires_at=expires_at,
+        services=frozenset(_words(element.get("services", ()))),
+    )
+
+
+def _words(values: Iterable[Any]) -> Iterable[str]:
+    return map(word, values)

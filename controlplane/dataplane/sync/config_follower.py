@@ -1,0 +1,133 @@
+"""Follows policies, overrides and what is away, on a connection of its own.
+
+The refresher's looks say when something changed. However many policies there are, and whatever is
+wrong with them, switches and tokens are followed meanwhile, and the database does not count as lost
+for it.
+"""
+
+import asyncio
+from time import perf_counter
+
+import structlog
+
+from controlplane.core.patience import within
+from controlplane.dataplane.config import Config
+from controlplane.dataplane.memory.head import Head
+from controlplane.dataplane.memory.policies import Policies, Policy
+from controlplane.dataplane.postgres import database, policies_sql
+from controlplane.dataplane.postgres.policies_sql import Changes
+from controlplane.dataplane.state import State
+
+DEADLINE_SECONDS = 12.0
+MAX_IDLE_SECONDS = 30.0
+
+log = structlog.get_logger(__name__)
+
+
+class Follower:
+    """The one writer of a state's policies and causes."""
+
+    def __init__(self, config: Config, state: State) -> None:
+        self.tried = asyncio.Event()
+        """Set once they were read, or could not be, for the first time."""
+        self._config = config
+        self._state = state
+        self._news = asyncio.Event()
+        self._head: Head | None = None
+        # Whether what is known may have changes that the database never had, or has lost: a backup
+        # was restored, without a new epoch. All of it is read anew then.
+        self._doubted = True
+        self._lagging = False
+        self._failures = 0
+
+    def begin(self) -> None:
+        """A connection to the database was made: it may be another one now."""
+        self._doubted = True
+
+    def look(self, head: Head, asked_at: float) -> None:
+        """What the database held at `asked_at`, by its numbers; not of a lagging answer."""
+        state, known = self._state, self._state.policies
+        self._head = head
+        lagging = state.is_before_policies(head)
+        if lagging and not self._lagging:
+            log.warning("dataplane.lagging_policies", version=head.policies)
+        self._lagging = lagging
+        if state.has_policies(head):
+            self._doubted = False
+            state.confirm_policies(asked_at)
+        elif lagging or (known is not None and known.version == head.policies):
+            self._doubted = True
+        if self._is_wanted(head):
+            self._news.set()
+        else:
+            self.tried.set()
+
+    async def run(self) -> None:
+        """Read what has changed, each time that something has, until cancelled."""
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            began = perf_counter()
+            try:
+                await within(DEADLINE_SECONDS, self._read())
+            except Exception as error:
+                rest = self._failed(error)
+            else:
+                # A burst of changes is taken in a few large steps.
+                rest = min(perf_counter() - began, 1.0)
+                self._failures = 0
+            self.tried.set()
+            await asyncio.sleep(rest)
+
+    def _is_wanted(self, head: Head) -> bool:
+        state = self._state
+        has_all = state.has_policies(head) or state.is_before_policies(head)
+        return state.lacks_causes(head) or not has_all
+
+    async def _read(self) -> None:
+        state, head = self._state, self._head
+        if head is None or not self._is_wanted(head):
+            return  # It came with what was read before.
+        since = -1 if self._doubted else state.policies_since(head)
+        connection = await database.connect(self._config, policies_sql.SESSION_OPTIONS)
+        try:
+            asked_at = state.now()
+            self._take(await policies_sql.read(connection, since), since, asked_at)
+        finally:
+            connection.pgconn.finish()
+
+    def _take(self, changes: Changes, since: int, asked_at: float) -> None:
+        """What is not of use, because a new epoch began meanwhile, the next look brings about."""
+        state, head = self._state, changes.head
+        if state.is_lagging(head):
+            return
+        if state.lacks_causes(head):
+            # Of those that can't be read nothing is learned by reading them again.
+            causes = state.causes if changes.causes is None else changes.causes
+            state.install_causes(head.degradation, causes)
+        if state.is_before_policies(head) or since not in {-1, state.policies_since(head)}:
+            return
+        if not state.has_policies(head):
+            if since == head.policies:
+                return  # Given twice: what changed since is not what differs.
+            state.install_policies(self._after(changes, since))
+        if since < 0:
+            self._doubted = False
+        state.confirm_policies(asked_at)
+
+    def _after(self, changes: Changes, since: int) -> Policies:
+        head, known = changes.head, self._state.policies
+        if known is not None and since >= 0:
+            return known.after(head.policies, changes.policies, head.policies_at)
+        kept: list[Policy] = []
+        if known is not None:  # What can't be read stays as it was told last.
+            kept = [one for names in changes.broken if (one := known.one(*names))]
+        epoch = head.publication.epoch
+        return Policies.of(epoch, head.policies, [*changes.policies, *kept], head.policies_at)
+
+    def _failed(self, error: Exception) -> float:
+        """Seconds to rest: longer each time, for what was asked for may be too much."""
+        if not self._failures:
+            log.warning("dataplane.policies_not_read", kind=type(error).__name__, error=str(error))
+        self._failures += 1
+        return min(2.0**self._failures / 2, MAX_IDLE_SECONDS)

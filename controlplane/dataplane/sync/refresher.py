@@ -1,0 +1,197 @@
+"""Keeps the state equal to the database: a one-row poll each second, and at once when woken.
+
+Rows are read only when that one row says they changed, all in one snapshot of the database. Every
+wait has a deadline, so a stopped, frozen or unmigrated database costs freshness and nothing else;
+its return is noticed within a second. Switches and tokens are read here; policies and what is away
+are followed apart, told of each look, so that they never hold up a switch.
+"""
+
+import asyncio
+import random
+from time import perf_counter
+
+import structlog
+
+from controlplane.core.patience import within
+from controlplane.dataplane.config import Config
+from controlplane.dataplane.memory.head import Head
+from controlplane.dataplane.memory.served_copy import Copy
+from controlplane.dataplane.postgres import database
+from controlplane.dataplane.state import State
+
+from .config_follower import Follower
+from .snapshot_keeper import Keeper
+
+MAX_IDLE_SECONDS = 0.1
+SKEW_SECONDS = 2.0
+
+log = structlog.get_logger(__name__)
+
+
+class Refresher:
+    """The one writer of a :class:`State`, but for what its `follower` reads."""
+
+    def __init__(self, config: Config, state: State, follower: Follower, keeper: Keeper) -> None:
+        self.tried = asyncio.Event()
+        """Set once the database has answered, or failed to, for the first time."""
+        self._config = config
+        self._state = state
+        self._follower = follower
+        self._keeper = keeper
+        self._woken = asyncio.Event()
+        self._rebuild_seconds = 0.0
+        self._lagging = False
+        self._second_try = False
+        self._skewed = False
+
+    def wake(self) -> None:
+        """Look now. Any number of calls before the look begins are one."""
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Supervise database sessions, one after the other, until cancelled."""
+        while True:
+            try:
+                await self._session()
+            except Exception as error:
+                # One broken connection is not a lost database: only if the next fails too.
+                # A frozen one has been waited for long enough.
+                frozen = isinstance(error, TimeoutError)
+                if self._state.database_reachable and not self._second_try and not frozen:
+                    self._second_try = True
+                    continue
+                self._lost(error)
+            await asyncio.sleep(random.uniform(0.2, 0.8))  # noqa: S311
+
+    async def _session(self) -> None:
+        deadline = self._config.deadline_seconds
+        connection = await within(deadline, database.connect(self._config))
+        self._follower.begin()
+        refresh: asyncio.Task[None] | None = None
+        try:
+            while True:
+                self._woken.clear()
+                refresh = asyncio.create_task(self._refresh(connection))
+                await within(deadline, refresh)
+                await self._pause()
+        finally:
+            # A refresh that overran may still be using the socket: close it after that, not under
+            # it, or its descriptor could meanwhile be somebody else's.
+            if refresh is not None:
+                refresh.add_done_callback(lambda _: connection.pgconn.finish())
+
+    async def _pause(self) -> None:
+        # Rests as long as the last rebuild took, so a burst of changes is taken in a few large
+        # steps and requests keep at least half of the event loop.
+        await asyncio.sleep(self._rebuild_seconds)
+        try:
+            async with asyncio.timeout(self._config.poll_seconds - self._rebuild_seconds):
+                await self._woken.wait()
+        except TimeoutError:
+            return
+
+    async def _refresh(self, connection: database.Connection) -> None:
+        state = self._state
+        # The answer was true when it was asked for at the earliest, so age counts from there.
+        asked_at = state.now()
+        head = await database.read_head(connection)
+        state.database_read_only = head.is_read_only
+        self._compare_clocks(state.set_clock(head.now, asked_at))
+        self._rebuild_seconds = 0.0
+        if not state.is_lagging(head) and state.lacks(head):
+            lacks_copy = state.lacks_copy(head)
+            contents = await database.read_contents(
+                connection,
+                entries=lacks_copy,
+                tokens=state.lacks_tokens(head),
+                # They may be many; who waits for the copy need not wait for them.
+                known=(state.copy is None or not lacks_copy) and state.lacks_known(head),
+            )
+            await self._take(contents, asked_at)
+            head = contents.head
+        # Before the age becomes young again: who sees that must see too why.
+        self._found()
+        if state.is_lagging(head):
+            self._lags(head)
+        else:
+            self._keeps_up(head, asked_at)
+        self.tried.set()
+
+    def _keeps_up(self, head: Head, asked_at: float) -> None:
+        if self._state.lacks(head):
+            self.wake()  # The rest, or what changed while it was being read.
+        else:
+            self._lagging = False
+            self._state.confirm(asked_at)
+        self._follower.look(head, asked_at)
+
+    async def _take(self, contents: database.Contents, asked_at: float) -> None:
+        state, head, began = self._state, contents.head, perf_counter()
+        if state.is_lagging(head):
+            return
+        if contents.entries is not None:
+            copy = Copy.of(
+                head.publication, contents.entries, state.copy, rehearsal=contents.rehearsal
+            )
+            took = perf_counter() - began
+            self._tell_of_epoch(copy)
+            await self._keeper.save_before_serving(copy)
+            self._measure(copy)
+            state.install_copy(copy, confirmed_at=asked_at)
+            log.debug(
+                "dataplane.published",
+                took_ms=round(took * 1000, 1),
+                version=head.publication.version,
+                switches=len(copy.entries),
+                size_bytes=len(copy.body),
+            )
+        if contents.tokens is not None:
+            state.install_tokens(head.revision, contents.tokens)
+        if contents.known is not None:
+            state.install_known(head.registrations, contents.known)
+        self._rebuild_seconds = min(perf_counter() - began, MAX_IDLE_SECONDS)
+
+    def _measure(self, copy: Copy) -> None:
+        """Observe the time from publication to service.
+
+        Only for a version that follows one confirmed by the database: the first may have been
+        published long ago.
+        """
+        state, before = self._state, self._state.copy
+        if before is None or before.is_kept or not state.heard_database:
+            return
+        if before.epoch == copy.epoch and before.publication.version < copy.publication.version:
+            since = (state.wall() - copy.publication.published_at).total_seconds()
+            state.served_seconds.observe(max(0.0, since))
+
+    def _tell_of_epoch(self, copy: Copy) -> None:
+        before = self._state.copy
+        if before is not None and before.epoch != copy.epoch:
+            left, begun = before.publication.epoch, copy.publication.epoch
+            log.warning("dataplane.epoch_changed", left=str(left), begun=str(begun))
+
+    def _lags(self, head: Head) -> None:
+        if not self._lagging:
+            theirs = head.publication
+            log.warning("dataplane.lagging_answer", epoch=str(theirs.epoch), version=theirs.version)
+        self._lagging = True
+
+    def _compare_clocks(self, ahead_seconds: float) -> None:
+        """Clients correct their clocks by ours, so a wrong one has to be put right by somebody."""
+        skewed = abs(ahead_seconds) > SKEW_SECONDS
+        if skewed and not self._skewed:
+            log.warning("dataplane.clock_is_wrong", ahead_seconds=round(ahead_seconds, 1))
+        self._skewed = skewed
+
+    def _found(self) -> None:
+        # Only now that all of it was read: what fails each time must not be tried without a rest.
+        self._second_try = False
+        if not self._state.database_reachable:
+            log.info("dataplane.database_found")
+        self._state.database_reachable = True
+
+    def _lost(self, error: Exception) -> None:
+        if self._state.database_reachable or not self.tried.is_set():
+            log.warning("dataplane.database_lost", kind=type(error).__name__, error=str(error))
+        self._state.database_reachable = False
+        self.tried.set()

@@ -1,0 +1,167 @@
+"""Keeps on disk what a restart without a database has to know, and takes it up again."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TypeVar
+
+import structlog
+
+from controlplane.dataplane.config import Config
+from controlplane.dataplane.memory.served_copy import Copy
+from controlplane.dataplane.state import State
+from controlplane.dataplane.storage.signed_file import Files
+from controlplane.dataplane.storage.snapshot_file import Disk, PoliciesDisk, Saved, SavedPolicies
+
+AGAIN_SECONDS = 30.0
+MAX_DELAY_SECONDS = 0.05
+"""Longest time a new version waits for the disk before it is served."""
+REST_SECONDS = 2.0
+"""Between two writes of policies, which are large when there are many."""
+
+T = TypeVar("T")
+
+log = structlog.get_logger(__name__)
+
+
+class Keeper:
+    """Saves each snapshot before it is served, the whole copy soon after, and its age every 30 s.
+
+    A full, frozen or missing disk delays serving by at most `MAX_DELAY_SECONDS`, once.
+    """
+
+    def __init__(self, config: Config, state: State) -> None:
+        self._state = state
+        self._disk: Disk | None = None
+        self._saving_latest: asyncio.Future[None] | None = None
+        self._is_slow = False
+        """True if the last write before serving exceeded `MAX_DELAY_SECONDS`."""
+        self._policies_disk: PoliciesDisk | None = None
+        if config.folder is not None:
+            key, older = config.signing_key, config.older_keys
+            self._disk = Disk(config.folder, key, older_keys=older)
+            self._policies_disk = PoliciesDisk(config.folder, key, older_keys=older)
+
+    async def restore(self) -> None:
+        """Serve what was kept, until the database answers."""
+        if self._disk is None or self._policies_disk is None:
+            return
+        saved = await asyncio.to_thread(self._disk.load)
+        if saved is None:
+            return
+        state = self._state
+        copy = Copy.of(saved.publication, saved.entries, is_kept=True)
+        state.left_epochs = saved.left_epochs
+        age = max(timedelta(), state.wall() - saved.confirmed_at)
+        confirmed_at = state.now() - age.total_seconds()
+        state.install_copy(copy, confirmed_at=confirmed_at)
+        state.install_tokens(saved.revision, saved.tokens)
+        state.install_known(saved.registrations, saved.known)
+        log.info(
+            "dataplane.restored", version=copy.publication.version, age_seconds=age.total_seconds()
+        )
+        told = await asyncio.to_thread(self._policies_disk.load)
+        if told is not None:
+            state.install_policies(told.policies)
+            # They are written when they change; how fresh they are, the copy tells.
+            state.confirm_policies(confirmed_at)
+            same = told.epoch == copy.publication.epoch
+            state.install_causes(told.revision if same else -1, told.causes)
+
+    async def save_before_serving(self, copy: Copy) -> None:
+        """Save the snapshot that is about to be served, in case the process is killed right after.
+
+        :meth:`run` reports a failed write. Only one write runs at a time; after a slow one, the
+        next is not awaited.
+        """
+        before = self._state.copy
+        if self._disk is None or (before is not None and before.publication == copy.publication):
+            return
+        if self._saving_latest is not None and not self._saving_latest.done():
+            return
+        saving = asyncio.to_thread(self._disk.save_latest, copy.publication, copy.body)
+        self._saving_latest = asyncio.ensure_future(saving)
+        began = self._state.now()
+        self._saving_latest.add_done_callback(lambda saved: self._saved_latest(saved, began))
+        if not self._is_slow:
+            await asyncio.wait([self._saving_latest], timeout=MAX_DELAY_SECONDS)
+
+    def _saved_latest(self, saved: "asyncio.Future[None]", began: float) -> None:
+        self._is_slow = self._state.now() - began > MAX_DELAY_SECONDS
+        if not saved.cancelled() and (error := saved.exception()) is not None:
+            log.debug("dataplane.latest_not_kept", kind=type(error).__name__, error=str(error))
+
+    async def run(self) -> None:
+        """Save until cancelled."""
+        if self._disk is None or self._policies_disk is None:
+            return
+        state = self._state
+        await asyncio.gather(
+            self._keep(self._disk, self._present, state.changed),
+            self._keep(self._policies_disk, self._told, state.told_changed, REST_SECONDS),
+        )
+
+    async def _keep(
+        self,
+        disk: Files[T],
+        present: Callable[[], T | None],
+        changed: asyncio.Event,
+        rest_seconds: float = 0.0,
+    ) -> None:
+        failing = False
+        while True:
+            changed.clear()
+            saved = present()
+            if saved is not None:
+                failing = not await self._save(disk, saved, failing)
+                await asyncio.sleep(rest_seconds)
+            try:
+                async with asyncio.timeout(AGAIN_SECONDS):
+                    await changed.wait()
+            except TimeoutError:
+                continue
+
+    async def _save(self, disk: Files[T], saved: T, failing: bool) -> bool:
+        try:
+            await asyncio.to_thread(disk.save, saved)
+        except Exception as error:  # Whatever it is: the next save may fare better.
+            if not failing:
+                log.warning("dataplane.not_kept", kind=type(error).__name__, error=str(error))
+            self._state.save_errno = error.errno if isinstance(error, OSError) else None
+            return False
+        self._state.save_errno = None
+        return True
+
+    def _present(self) -> Saved | None:
+        """What is served now, once the database has confirmed all of it."""
+        state = self._state
+        if state.copy is None or state.tokens is None or not state.heard_database:
+            return None
+        if state.revision < 1 or state.registrations < 0:
+            return None  # A new epoch has begun and is not read whole.
+        return Saved(
+            publication=state.copy.publication,
+            entries=tuple(state.copy.entries.values()),
+            tokens=state.tokens,
+            revision=state.revision,
+            known=state.known,
+            registrations=state.registrations,
+            left_epochs=state.left_epochs,
+            confirmed_at=state.wall() - timedelta(seconds=state.age_seconds()),
+        )
+
+    def _told(self) -> SavedPolicies | None:
+        """The policies and causes that are told now, unless their epoch was left."""
+        state, policies = self._state, self._state.policies
+        if state.copy is None or policies is None or state.degradation < 0:
+            return None
+        if policies.epoch in state.left_epochs:
+            return None
+        left = state.left_epochs | {state.copy.publication.epoch}
+        return SavedPolicies(
+            policies=policies,
+            revision=state.degradation,
+            causes=state.causes,
+            left_epochs=left - {policies.epoch},
+            told_at=state.wall() - timedelta(seconds=state.policies_age_seconds()),
+        )

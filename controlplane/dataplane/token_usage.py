@@ -1,0 +1,39 @@
+"""Notes when tokens were last used: gathered in memory, written rarely, lost harmlessly."""
+
+import asyncio
+
+import structlog
+
+from controlplane.core.patience import within
+
+from .config import Config
+from .postgres import database
+from .state import State
+
+WRITE_SECONDS = 10.0
+
+log = structlog.get_logger(__name__)
+
+
+async def note_uses(config: Config, state: State) -> None:
+    """Write the uses of each `usage_seconds` in one UPDATE, until cancelled.
+
+    On a connection of its own: a row that somebody has locked must not delay a poll.
+    """
+    while True:
+        await asyncio.sleep(config.usage_seconds)
+        used, state.used_tokens = state.used_tokens, set()
+        if not used or not state.database_reachable:
+            continue
+        try:
+            await within(WRITE_SECONDS, _write(config, used))
+        except Exception as error:
+            log.info("dataplane.token_use_lost", kind=type(error).__name__, error=str(error))
+
+
+async def _write(config: Config, token_ids: set[int]) -> None:
+    connection = await database.connect(config)
+    try:
+        await database.note_use(connection, token_ids, every=config.usage_seconds / 2)
+    finally:
+        connection.pgconn.finish()
