@@ -11,10 +11,11 @@ from breakers.models.registry import Criticality
 from breakers.probes.services import GRAVE_LEVEL
 from breakers.services import endings, overrides
 from breakers.services.overrides import Acknowledged
-from breakers.states import troubled
-from breakers.states.troubled import Troubled
 from controlplane.core.durations import readable
 from controlplane.core.page_registry import AttentionItem, attention_source
+
+from .states import unhealthy as troubled
+from .states.unhealthy import Troubled
 
 MAX_ITEMS = 100
 LONG = timedelta(hours=1)

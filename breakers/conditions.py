@@ -15,11 +15,12 @@ from django.db.models import QuerySet
 
 from breakers import turns
 from breakers.models import BreakerState, Probe, Service
-from breakers.states import troubled
-from breakers.states.troubled import Troubled
 from controlplane.core import degradation_levels as levels
 from controlplane.core.degradation import services
 from controlplane.core.degradation_levels import Cause
+
+from .states import unhealthy as troubled
+from .states.unhealthy import Troubled
 
 MAX_CAUSES = 50
 HALF = 0.5

@@ -10,11 +10,12 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from breakers.models import Alarm, Override, Probe
 from breakers.outages import services as outages
-from breakers.states.standing import CLOSED, HALF_OPEN, OPEN, UNKNOWN
 from controlplane.core import exposing, metrics
 from controlplane.core.compiled_query import fetch_rows
 from controlplane.core.degradation import services as degradation
 from controlplane.core.instances.queries import HEARD_WITHIN
+
+from .states.dependency_status import CLOSED, HALF_OPEN, OPEN, UNKNOWN
 
 PAIR = ("caller", "callee")
 CODES = {CLOSED: 0, OPEN: 1, HALF_OPEN: 2}

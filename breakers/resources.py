@@ -16,10 +16,11 @@ from breakers.policies.policy import checked
 from breakers.services import endings
 from breakers.services.overrides import Acknowledged, acknowledgements
 from breakers.states.history import WORST
-from breakers.states.standing import Standing
 from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
 from controlplane.core.http.rendering import moment
+
+from .states.dependency_status import Standing
 
 if TYPE_CHECKING:
     from breakers.models.registry import DependencyQuerySet

@@ -6,9 +6,11 @@ from breakers import conditions, gates
 from breakers.outages import services as outages
 from breakers.probes import services as probes
 from breakers.services import overrides, reported
-from breakers.states import fading, minutes
 from controlplane.core import ticks
 from controlplane.core.gates.services import open_gates
+
+from .states import minutes
+from .states import stale_instances as fading
 
 AT_ONCE = 5000
 MAX_PURGED = 1_000_000

@@ -5,8 +5,9 @@ from datetime import datetime
 from typing import Any
 
 from breakers import resources
-from breakers.states import standing
 from controlplane.core.live import topics
+
+from .states import dependency_status as standing
 
 
 def read(ids: Sequence[str], now: datetime) -> dict[str, dict[str, Any]]:

@@ -14,7 +14,8 @@ from breakers.api.registry import READ, narrowed
 from breakers.api.shapes import ONE_DEPENDENCY, BreakerRowShape, TransitionShape
 from breakers.models import Dependency, Minute, Transition
 from breakers.services import registry
-from breakers.states import finding, standing
+from breakers.states import dependency_status as standing
+from breakers.states import state_filter as finding
 from controlplane.core.clock import db_now
 from controlplane.core.http.views import ListView
 

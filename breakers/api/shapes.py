@@ -9,7 +9,7 @@ from breakers import names, resources
 from breakers.models import Channel, Override, Service, Transition
 from breakers.policies import parameters
 from breakers.policies.parameters import Parameter
-from breakers.states.standing import CLOSED, HALF_OPEN, OPEN, UNKNOWN
+from breakers.states.dependency_status import CLOSED, HALF_OPEN, OPEN, UNKNOWN
 
 SLUG = f"^{names.SLUG}$"
 ONE_DEPENDENCY = (

@@ -7,8 +7,8 @@ from datetime import datetime
 from breakers.map.layout import BOX_HEIGHT, BOX_WIDTH, Box, Edge, Layout, Route, arrange
 from breakers.models import Dependency, Probe, Service
 from breakers.models.registry import Criticality
-from breakers.states import standing
-from breakers.states.standing import Standing
+from breakers.states import dependency_status as standing
+from breakers.states.dependency_status import Standing
 
 MAX_DRAWN = 120
 MAX_LINES = 240

@@ -15,7 +15,7 @@ from breakers import names, publication
 from breakers.models import Alarm, BreakerState, Dependency
 from breakers.outages import acting
 from breakers.outages.decide import ENDS, Move, Outage, Policy, Seen, decide
-from breakers.states import troubled
+from breakers.states import unhealthy as troubled
 
 RULE = "outage"
 SEEN_EVERY = timedelta(seconds=30)

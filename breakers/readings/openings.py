@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from breakers import names, telling
 from breakers.models import Dependency
 from breakers.readings.rows import rows
-from breakers.states import troubled
-from breakers.states.standing import by_name
-from breakers.states.troubled import Troubled
+from breakers.states import unhealthy as troubled
+from breakers.states.dependency_status import by_name
+from breakers.states.unhealthy import Troubled
 from controlplane.core.instances.openings import TRIPPED
 from controlplane.core.threshold_metrics import Asked, Reading, count
 

@@ -9,10 +9,11 @@ from django.db import connection
 
 from breakers.models import Dependency, Minute
 from breakers.models.registry import Criticality
-from breakers.states import standing
 from breakers.states.history import Spark, spark, sums
-from breakers.states.standing import Standing
 from controlplane.core.instances.queries import GONE_AFTER, HEARD_WITHIN
+
+from . import dependency_status as standing
+from .dependency_status import Standing
 
 PAGE_SIZE = 50
 OVERRIDDEN = "overridden"

@@ -10,7 +10,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from breakers.policies import differences
-from breakers.states.standing import Standing
+from breakers.states.dependency_status import Standing
 from controlplane.core import durations
 from controlplane.core.templatetags.screen import icon
 

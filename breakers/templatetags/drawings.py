@@ -10,8 +10,8 @@ from django import template
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from breakers.states.dependency_status import Standing
 from breakers.states.history import Band, Spark
-from breakers.states.standing import Standing
 from breakers.templatetags.breakers import STATES, ratio
 from controlplane.core import durations
 

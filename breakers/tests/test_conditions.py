@@ -5,7 +5,7 @@ import pytest
 from breakers import conditions, turns
 from breakers.conditions import Known
 from breakers.models import Probe
-from breakers.states.troubled import Troubled
+from breakers.states.unhealthy import Troubled
 from breakers.tests.fleet import (
     NOW,
     ORACLE,

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.db import transaction
 
-from breakers.states import fading
+from breakers.states import stale_instances as fading
 from breakers.tests.fleet import NOW, SECOND, dependency, reports
 from controlplane.core.models import Tick
 

@@ -13,7 +13,8 @@ from breakers.map import amplification
 from breakers.models import Dependency, Minute, Override, Service, Transition
 from breakers.policies.differences import Shown, policy_rows, told
 from breakers.services import overrides
-from breakers.states import history, standing
+from breakers.states import dependency_status as standing
+from breakers.states import history
 from breakers.views import live
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.browser import PersonRequest, signed_in

@@ -24,8 +24,8 @@ from breakers.dead_letters.removals import (
     reveal as revealing,
 )
 from breakers.models import Dependency
-from breakers.states import standing
-from breakers.states.standing import Standing
+from breakers.states import dependency_status as standing
+from breakers.states.dependency_status import Standing
 from controlplane.core.actors import Actor
 from controlplane.core.browser import PersonRequest, in_dialog, show, signed_in
 from controlplane.core.changes import attempted, posted

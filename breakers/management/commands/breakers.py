@@ -6,8 +6,8 @@ from typing import Any
 
 from breakers import resources
 from breakers.models import Dependency
-from breakers.states import standing
-from breakers.states.standing import CLOSED, HALF_OPEN, OPEN, UNKNOWN
+from breakers.states import dependency_status as standing
+from breakers.states.dependency_status import CLOSED, HALF_OPEN, OPEN, UNKNOWN
 from controlplane.core.clock import db_now
 from controlplane.core.shell import ShellCommand
 

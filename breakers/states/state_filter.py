@@ -5,8 +5,9 @@ from datetime import datetime
 from django.db.models import QuerySet
 
 from breakers.models import Dependency
-from breakers.states.standing import UNKNOWN
 from controlplane.core.instances.queries import GONE_AFTER, HEARD_WITHIN
+
+from .dependency_status import UNKNOWN
 
 # Rank 3 is open, 2 half-open, 1 closed; what is fresh counts before what is stale.
 _JUDGED = """
