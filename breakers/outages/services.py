@@ -13,9 +13,10 @@ from django.db.models import Q, QuerySet
 
 from breakers import names, publication
 from breakers.models import Alarm, BreakerState, Dependency
-from breakers.outages import acting
-from breakers.outages.decide import ENDS, Move, Outage, Policy, Seen, decide
 from breakers.states import unhealthy as troubled
+
+from . import actions as acting
+from .decision import ENDS, Move, Outage, Policy, Seen, decide
 
 RULE = "outage"
 SEEN_EVERY = timedelta(seconds=30)

@@ -8,13 +8,15 @@ from django.db import connection, transaction
 
 from breakers import telling
 from breakers.models import Probe, Service
-from breakers.probes import asking, judge
-from breakers.probes.asking import Result
 from controlplane.core import runbooks
 from controlplane.core.actors import system
 from controlplane.core.audit import services as audit
 from controlplane.core.canonical import timestamp
 from controlplane.core.outbox import services as outbox
+
+from . import prober as asking
+from . import verdict as judge
+from .prober import Result
 
 EVERY = timedelta(seconds=10)
 EARLY = timedelta(seconds=2)

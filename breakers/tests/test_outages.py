@@ -8,7 +8,7 @@ from django.db import connection, transaction
 
 from breakers import publication
 from breakers.models import Alarm, Dependency, Override
-from breakers.outages.decide import Move, Outage, Policy, Seen, decide
+from breakers.outages.decision import Move, Outage, Policy, Seen, decide
 from breakers.outages.services import look
 from breakers.services import overrides
 from breakers.tests.fleet import MINUTE, NOW, ORACLE, SECOND, dependency, reachable, reports, told

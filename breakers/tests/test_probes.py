@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from breakers import attention
 from breakers.models import Probe, Service
-from breakers.probes import asking, guard, judge, services
+from breakers.probes import guard, services
+from breakers.probes import prober as asking
+from breakers.probes import verdict as judge
 from breakers.probes.services import turn
 from breakers.tests.fleet import NOW, SECOND, reachable, service, told
 from controlplane.core.audit.models import AuditEntry

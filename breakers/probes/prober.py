@@ -12,11 +12,12 @@ from dataclasses import dataclass
 
 import httpx
 
-from breakers.probes import guard
-from breakers.probes.guard import Target
 from controlplane.core.outside import names
 from controlplane.core.outside.allowance import Address
 from controlplane.core.outside.failures import Unresolved
+
+from . import guard
+from .guard import Target
 
 SECONDS = 2.0
 LOOK_UP_SECONDS = 1.8

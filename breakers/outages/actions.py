@@ -11,7 +11,6 @@ from django.db import transaction
 
 from breakers import telling
 from breakers.models import Alarm, Dependency, Override
-from breakers.outages.decide import TRIP, Move, Policy, Seen
 from breakers.services import endings, overrides
 from controlplane.core.actors import system
 from controlplane.core.audit import services as audit
@@ -19,6 +18,8 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.errors import DomainError
 from controlplane.core.outbox import services as outbox
 from controlplane.core.trip_requests import services as trip_requests
+
+from .decision import TRIP, Move, Policy, Seen
 
 POLICY = system("outage-policy")
 SOURCE = "provider-outage"
