@@ -9,11 +9,12 @@ from breakers import names, telling
 from breakers.models import Alarm, BreakerState, Override, Probe
 from breakers.models.registry import Criticality
 from breakers.probes.services import GRAVE_LEVEL
-from breakers.services import endings, overrides
 from breakers.services.overrides import Acknowledged
 from controlplane.core.durations import readable
 from controlplane.core.page_registry import AttentionItem, attention_source
 
+from .services import override_endings as endings
+from .services import overrides
 from .states import unhealthy as troubled
 from .states.unhealthy import Troubled
 

@@ -2,9 +2,10 @@
 
 from datetime import datetime
 
-from breakers.services import loading
 from controlplane.core import provision
 from controlplane.core.configuration import services as configuration
+
+from .services import configuration_loader as loading
 
 
 @provision.at_first

@@ -13,7 +13,7 @@ from controlplane.core.page_registry import REPORT_SECTIONS, ReportRow, ReportSe
 
 from . import telling
 from .models import Override
-from .services import endings
+from .services import override_endings as endings
 from .states import board
 from .states.board import Tally
 

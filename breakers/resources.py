@@ -13,13 +13,13 @@ from breakers import names
 from breakers.counts import COUNTERS
 from breakers.models import Channel, Dependency, Minute, Override, Service, Transition
 from breakers.policies.policy import checked
-from breakers.services import endings
 from breakers.services.overrides import Acknowledged, acknowledgements
 from breakers.states.history import WORST
 from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
 from controlplane.core.http.rendering import moment
 
+from .services import override_endings as endings
 from .states.dependency_status import Standing
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ lasts."""
 # Each of these registers rules beside what it does.
 from controlplane.core.retention import Rule, lasting, rule
 
-from .services import reported
+from .services import discovered as reported
 from .states import minutes as _minutes  # noqa: F401
 
-# Deleted by code of its own, which tells the board: `breakers.services.reported`.
+# Deleted by code of its own, which tells the board: `breakers.services.discovered`.
 DISCOVERED = rule(
     Rule(
         name="unregistered-dependencies",

@@ -5,10 +5,11 @@ from datetime import datetime
 from breakers import conditions, gates
 from breakers.outages import services as outages
 from breakers.probes import services as probes
-from breakers.services import overrides, reported
 from controlplane.core import ticks
 from controlplane.core.gates.services import open_gates
 
+from .services import discovered as reported
+from .services import overrides
 from .states import minutes
 from .states import stale_instances as fading
 

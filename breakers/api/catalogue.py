@@ -14,7 +14,7 @@ from breakers.api.registry import READ, WRITE
 from breakers.api.shapes import ONE_SERVICE, ChannelShape, ServiceShape
 from breakers.models import Channel, Service
 from breakers.services import catalogue
-from breakers.services.permission import require_admin
+from breakers.services.permissions import require_admin
 from controlplane.core.actors import Actor
 from controlplane.core.errors import NotFound
 from controlplane.core.http.views import ApiView, Done, ListView, mutation

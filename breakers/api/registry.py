@@ -20,7 +20,7 @@ from breakers.api.bodies import (
 from breakers.api.shapes import ONE_DEPENDENCY, DependencyShape, OverriddenShape, PutShape
 from breakers.models import Dependency
 from breakers.services import overrides, registry
-from breakers.services.permission import require_admin
+from breakers.services.permissions import require_admin
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.errors import InvalidInput

@@ -11,7 +11,8 @@ from django.db import transaction
 
 from breakers import telling
 from breakers.models import Alarm, Dependency, Override
-from breakers.services import endings, overrides
+from breakers.services import override_endings as endings
+from breakers.services import overrides
 from controlplane.core.actors import system
 from controlplane.core.audit import services as audit
 from controlplane.core.canonical import timestamp

@@ -11,10 +11,11 @@ from breakers import names, publication
 from breakers.models import Channel, Service
 from breakers.policies import values
 from breakers.policies.addresses import probe_problem, web_problem
-from breakers.services.permission import require_admin
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput
+
+from .permissions import require_admin
 
 MAX_LISTED = 50
 WRITTEN_AT_ONCE = 500

@@ -10,8 +10,6 @@ from django.db.models.expressions import Combinable
 
 from breakers import publication
 from breakers.models import Override
-from breakers.services import endings, registry
-from breakers.services.permission import SCOPE
 from controlplane.core import durations
 from controlplane.core.actors import Actor, system
 from controlplane.core.audit import services as audit
@@ -21,6 +19,10 @@ from controlplane.core.instances.queries import HEARD_WITHIN
 from controlplane.core.live.notes import changed
 from controlplane.core.outbox import services as outbox
 from controlplane.core.reasons import problems_with, unreadable
+
+from . import override_endings as endings
+from . import registry
+from .permissions import SCOPE
 
 MIN_DURATION, MAX_DURATION = timedelta(seconds=1), timedelta(days=30)
 RESET_LASTS = "5m"

@@ -10,13 +10,14 @@ from breakers import names, publication
 from breakers.models import Dependency
 from breakers.policies import policy
 from breakers.policies.documents import COLUMNS
-from breakers.services import endings
-from breakers.services.permission import require_admin
-from breakers.services.reported import purge_discovered, rediscover
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput, NotFound
 from controlplane.core.live.notes import changed
+
+from . import override_endings as endings
+from .discovered import purge_discovered, rediscover
+from .permissions import require_admin
 
 __all__ = ["purge_discovered", "put", "rediscover", "remove"]
 

@@ -12,7 +12,8 @@ from django.test.utils import CaptureQueriesContext
 from breakers import names
 from breakers.models import Channel, Dependency, Registry, Service
 from breakers.provision import load_once
-from breakers.services import loading, registry
+from breakers.services import configuration_loader as loading
+from breakers.services import registry
 from breakers.tests.registered import ADMIN, breaker, dependency, instance
 from controlplane.core import provision
 from controlplane.core.audit import services as audit

@@ -7,7 +7,7 @@ import pytest
 
 from breakers.models import BreakerState, Dependency, Registry
 from breakers.services import overrides, registry
-from breakers.services.reported import MAX_AT_ONCE
+from breakers.services.discovered import MAX_AT_ONCE
 from breakers.tests.registered import (
     ADMIN,
     OPERATOR,

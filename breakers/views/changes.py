@@ -10,7 +10,7 @@ from django.views.decorators.http import require_http_methods
 
 from breakers.models import Dependency, Override
 from breakers.services import overrides, registry
-from breakers.services.permission import SCOPE, require_admin
+from breakers.services.permissions import SCOPE, require_admin
 from breakers.templatetags.breakers import MODES
 from breakers.views.forms import HOW_LONG, OTHER, OverrideForm, WhyForm
 from breakers.views.one import find, forced

@@ -19,7 +19,7 @@ from breakers.policies import policy
 from breakers.policies.differences import difference
 from breakers.policies.values import Errors
 from breakers.services import registry
-from breakers.services.permission import require_admin
+from breakers.services.permissions import require_admin
 from breakers.views import forms
 from breakers.views.changes import refused
 from controlplane.core import canonical

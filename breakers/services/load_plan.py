@@ -8,9 +8,10 @@ from breakers.models import Dependency
 from breakers.policies import configuration
 from breakers.policies.configuration import Configuration, where
 from breakers.policies.documents import differences
-from breakers.services import catalogue, registry
 from controlplane.core.configuration.plans import CHANGED, KEPT, NEW, SAME, Change, edited_by_hand
 from controlplane.core.errors import InvalidInput
+
+from . import catalogue, registry
 
 ACTIONS = [
     f"{kind}.{did}"

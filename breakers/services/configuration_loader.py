@@ -10,12 +10,13 @@ from breakers import names, publication
 from breakers.models import Dependency, Registry, Service
 from breakers.policies import configuration
 from breakers.policies.documents import COLUMNS
-from breakers.services import catalogue, registry
-from breakers.services.permission import require_admin
-from breakers.services.plans import Plan, Write, plan
 from controlplane.core.actors import Actor
 from controlplane.core.configuration.plans import REASON, Loaded
 from controlplane.core.live.notes import changed
+
+from . import catalogue, registry
+from .load_plan import Plan, Write, plan
+from .permissions import require_admin
 
 WRITTEN_AT_ONCE = 500
 POLICY = (
