@@ -5,7 +5,6 @@ from datetime import datetime, timedelta
 
 from django.db.models import Q, QuerySet
 
-from breakers import names, telling
 from breakers.models import Alarm, BreakerState, Override, Probe
 from breakers.models.registry import Criticality
 from breakers.probes.services import GRAVE_LEVEL
@@ -13,6 +12,8 @@ from breakers.services.overrides import Acknowledged
 from controlplane.core.durations import readable
 from controlplane.core.page_registry import AttentionItem, attention_source
 
+from . import message_facts as telling
+from . import names
 from .services import override_endings as endings
 from .services import overrides
 from .states import unhealthy as troubled

@@ -2,7 +2,8 @@
 
 from django.urls import path
 
-from breakers.views import board, changes, coverage, infrastructure, live, map, one, policy
+from .views import board, changes, coverage, infrastructure, live, map, policy
+from .views import dependency as one
 
 ONE = "breakers/<slug:caller>/<slug:callee>/"
 

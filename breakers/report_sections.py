@@ -11,7 +11,7 @@ from controlplane.core.durations import readable
 from controlplane.core.instances.openings import TRIPPED
 from controlplane.core.page_registry import REPORT_SECTIONS, ReportRow, ReportSection
 
-from . import telling
+from . import message_facts as telling
 from .models import Override
 from .services import override_endings as endings
 from .states import board

@@ -2,12 +2,13 @@
 
 from datetime import datetime
 
-from breakers import conditions, gates
 from breakers.outages import services as outages
 from breakers.probes import services as probes
 from controlplane.core import ticks
 from controlplane.core.gates.services import open_gates
 
+from . import degradation_causes as conditions
+from . import gates
 from .services import discovered as reported
 from .services import overrides
 from .states import minutes

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db import transaction
 
-from breakers import telling
+from breakers import message_facts as telling
 from breakers.models import Alarm, Dependency, Override
 from breakers.services import override_endings as endings
 from breakers.services import overrides

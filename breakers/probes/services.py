@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from breakers import telling
+from breakers import message_facts as telling
 from breakers.models import Probe, Service
 from controlplane.core import runbooks
 from controlplane.core.actors import system

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from breakers import telling
-from breakers.readings.rows import rows
+from breakers import message_facts as telling
 from controlplane.core.instances.queries import HEARD_WITHIN
 from controlplane.core.threshold_metrics import Asked, Reading, count, percent
+
+from .sql import rows
 
 MAX_SUBJECT_LENGTH = 250
 TO_DO = "See what takes so long, or raise its limit."

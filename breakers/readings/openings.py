@@ -4,14 +4,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from breakers import names, telling
+from breakers import message_facts as telling
+from breakers import names
 from breakers.models import Dependency
-from breakers.readings.rows import rows
 from breakers.states import unhealthy as troubled
 from breakers.states.dependency_status import by_name
 from breakers.states.unhealthy import Troubled
 from controlplane.core.instances.openings import TRIPPED
 from controlplane.core.threshold_metrics import Asked, Reading, count
+
+from .sql import rows
 
 LATELY = timedelta(minutes=1)
 OVERLAP = timedelta(seconds=15)

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from breakers import names, telling
-from breakers.readings.rows import rows
+from breakers import message_facts as telling
+from breakers import names
 from controlplane.core.durations import readable
 from controlplane.core.threshold_metrics import COMPARISONS, Asked, Reading, count, percent
+
+from .sql import rows
 
 # Calls, wishes and shares as `breakers.counts` says. Only what is beyond the limit is named, and
 # what had been: of ten thousand dependencies that is next to none.

@@ -2,8 +2,9 @@
 
 import pytest
 
-from breakers import conditions, turns
-from breakers.conditions import Known
+from breakers import degradation_causes as conditions
+from breakers import turns
+from breakers.degradation_causes import Known
 from breakers.models import Probe
 from breakers.states.unhealthy import Troubled
 from breakers.tests.fleet import (

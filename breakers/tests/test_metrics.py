@@ -3,7 +3,7 @@
 import pytest
 
 from breakers import metrics
-from breakers.conditions import look as look_at_conditions
+from breakers.degradation_causes import look as look_at_conditions
 from breakers.models import Dependency, Probe
 from breakers.outages import services as outages
 from breakers.services import overrides

@@ -2,7 +2,7 @@
 
 import pytest
 
-from breakers import telling
+from breakers import message_facts as telling
 from breakers.models import Dependency, Service
 from breakers.probes import services as probes
 

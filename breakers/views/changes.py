@@ -13,13 +13,14 @@ from breakers.services import overrides, registry
 from breakers.services.permissions import SCOPE, require_admin
 from breakers.templatetags.breakers import MODES
 from breakers.views.forms import HOW_LONG, OTHER, OverrideForm, WhyForm
-from breakers.views.one import find, forced
 from controlplane.core import durations
 from controlplane.core.actors import Actor
 from controlplane.core.browser import PersonRequest, show, signed_in
 from controlplane.core.changes import CarryOut, RuleForm, change, posted
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.reasons import MIN_COLUMNS
+
+from .dependency import find, forced
 
 
 @signed_in

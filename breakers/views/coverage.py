@@ -3,7 +3,7 @@
 from django.http import HttpResponse
 from django.views.decorators.http import require_GET
 
-from breakers.map import coverage
+from breakers.map import fallback_coverage as coverage
 from breakers.models.registry import Criticality
 from breakers.views import live
 from controlplane.core.browser import PersonRequest, signed_in

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from django.db import transaction
 
-from breakers import telling
+from breakers import message_facts as telling
 from breakers.dead_letters.models import LetterStream
 from controlplane.core.canonical import timestamp
 from controlplane.core.live import notes as live

@@ -13,12 +13,12 @@ from typing import Any
 from django.db import transaction
 from django.db.models import QuerySet
 
-from breakers import turns
-from breakers.models import BreakerState, Probe, Service
 from controlplane.core import degradation_levels as levels
 from controlplane.core.degradation import services
 from controlplane.core.degradation_levels import Cause
 
+from . import turns
+from .models import BreakerState, Probe, Service
 from .states import unhealthy as troubled
 from .states.unhealthy import Troubled
 

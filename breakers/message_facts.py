@@ -3,8 +3,9 @@
 import hashlib
 from typing import Any
 
-from breakers.models import Dependency
 from controlplane.core import runbooks
+
+from .models import Dependency
 
 MAX_THREAD_LENGTH = 120
 BOARD = "/breakers/"

@@ -15,10 +15,11 @@ from breakers.policies.differences import Shown, policy_rows, told
 from breakers.services import overrides
 from breakers.states import dependency_status as standing
 from breakers.states import history
-from breakers.views import live
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
+
+from . import live
 
 DAY_MINUTES = 24 * 60
 STRIP_MINUTES = 5
