@@ -12,11 +12,9 @@ from breakers.services.overrides import Acknowledged
 from controlplane.core.durations import readable
 from controlplane.core.page_registry import AttentionItem, attention_source
 
-from . import message_facts as telling
-from . import names
-from .services import override_endings as endings
-from .services import overrides
-from .states import unhealthy as troubled
+from . import message_facts, names
+from .services import override_endings, overrides
+from .states import unhealthy
 from .states.unhealthy import Troubled
 
 MAX_ITEMS = 100
@@ -54,7 +52,7 @@ def open_breakers(now: datetime) -> Sequence[AttentionItem]:
             title=f"The breaker of {one.name} is open",
             detail=f"In {one.open:,} of {one.instances:,} instances; "
             f"the dependency is {one.criticality}.",
-            path=telling.path(one.caller, one.callee),
+            path=message_facts.path(one.caller, one.callee),
             since=min(one.since or now, now),
         )
         for one in sorted(_open(now), key=lambda one: (not _is_critical(one), one.since or now))
@@ -90,7 +88,7 @@ def outages(now: datetime) -> Sequence[AttentionItem]:
             severity=one.severity,
             title=one.evidence.get("said") or f"{one.rule} of {one.subject}",
             detail=_advice(one),
-            path=telling.path(*names.parts(one.subject) or ("", "")),
+            path=message_facts.path(*names.parts(one.subject) or ("", "")),
             since=min(one.since, now),
         )
         for one in rows[:MAX_ITEMS]
@@ -117,7 +115,7 @@ def away(now: datetime) -> Sequence[AttentionItem]:
 
 
 def _open(now: datetime) -> list[Troubled]:
-    return [one for one in troubled.look(now).values() if one.open and one.is_weighty]
+    return [one for one in unhealthy.look(now).values() if one.open and one.is_weighty]
 
 
 def _is_critical(one: Troubled) -> bool:
@@ -153,8 +151,8 @@ def _override(one: Override, said: Sequence[str], by: Acknowledged, now: datetim
         kind="override",
         severity="info" if heard and now - one.set_at <= LONG else "warning",
         title=f"{one.dependency.name} is overridden: {one.mode}",
-        detail=f"{' '.join(said)} Set by {endings.set_by(one)}: {one.reason}",
-        path=telling.page(one.dependency),
+        detail=f"{' '.join(said)} Set by {override_endings.set_by(one)}: {one.reason}",
+        path=message_facts.page(one.dependency),
         since=min(one.set_at, now),
         due_at=one.expires_at,
     )

@@ -3,6 +3,6 @@
 from breakers.policies.configuration import FILES
 from controlplane.core.configuration import services as configuration
 
-from .services import configuration_loader as loading
+from .services import configuration_loader
 
-configuration.register("breakers", configuration.Reader(FILES, loading.load))
+configuration.register("breakers", configuration.Reader(FILES, configuration_loader.load))

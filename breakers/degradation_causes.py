@@ -19,7 +19,7 @@ from controlplane.core.degradation_levels import Cause
 
 from . import turns
 from .models import BreakerState, Probe, Service
-from .states import unhealthy as troubled
+from .states import unhealthy
 from .states.unhealthy import Troubled
 
 MAX_CAUSES = 50
@@ -51,7 +51,7 @@ def look(now: datetime) -> bool:
     what another read before must not be reported after."""
     if not turns.alone("conditions"):
         return False
-    found, away = troubled.look(now).values(), _away()
+    found, away = unhealthy.look(now).values(), _away()
     slugs = {one.callee for one in found} | set(away)
     before = {one.what for one in services.known()}
     return services.report(causes(found, away, _registered(slugs), before), now)

@@ -2,8 +2,7 @@
 
 from django.urls import path
 
-from .views import board, changes, coverage, infrastructure, live, map, policy
-from .views import dependency as one
+from .views import board, changes, coverage, dependency, infrastructure, live, map, policy
 
 ONE = "breakers/<slug:caller>/<slug:callee>/"
 
@@ -15,7 +14,7 @@ urlpatterns = [
     path("breakers/fallbacks/", coverage.fallbacks_page, name="fallbacks_page"),
     path("breakers/infrastructure/", infrastructure.page, name="infrastructure_page"),
     path("breakers/new/", policy.new, name="dependency_new"),
-    path(ONE, one.dependency_page, name="dependency_page"),
+    path(ONE, dependency.dependency_page, name="dependency_page"),
     path(f"{ONE}override/", changes.override, name="override"),
     path(f"{ONE}override/remove/", changes.remove_override, name="override_remove"),
     path(f"{ONE}remove/", changes.remove, name="dependency_remove"),

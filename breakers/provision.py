@@ -5,11 +5,11 @@ from datetime import datetime
 from controlplane.core import provision
 from controlplane.core.configuration import services as configuration
 
-from .services import configuration_loader as loading
+from .services import configuration_loader
 
 
 @provision.at_first
 def load_once(now: datetime) -> None:
     """Load the shipped folder if nothing was ever registered here."""
-    if loading.nothing_yet():
+    if configuration_loader.nothing_yet():
         configuration.load_shipped("breakers", actor=provision.ACTOR, now=now)

@@ -11,9 +11,9 @@ from controlplane.core.durations import readable
 from controlplane.core.instances.openings import TRIPPED
 from controlplane.core.page_registry import REPORT_SECTIONS, ReportRow, ReportSection
 
-from . import message_facts as telling
+from . import message_facts
 from .models import Override
-from .services import override_endings as endings
+from .services import override_endings
 from .states import board
 from .states.board import Tally
 
@@ -130,7 +130,7 @@ def _trip_row(
         "longest_open_seconds": round(max(longest, timedelta()).total_seconds()),
         "last_at": timestamp(last_at),
     }
-    return ReportRow(cells, telling.path(caller, callee))
+    return ReportRow(cells, message_facts.path(caller, callee))
 
 
 def _trips_in_words(
@@ -160,13 +160,13 @@ def _override_row(one: Override, lasted: timedelta) -> ReportRow:
     cells = {
         "dependency": one.dependency.name,
         "mode": one.mode,
-        "set_by": endings.set_by(one),
+        "set_by": override_endings.set_by(one),
         "set_at": timestamp(one.set_at),
         "stood_seconds": round(max(lasted, timedelta()).total_seconds()),
         "ended": one.ended_why or "stands",
         "reason": f"{reason[: MAX_REASON_LENGTH - 1].rstrip()}…" if cut else reason,
     }
-    return ReportRow(cells, telling.page(one.dependency))
+    return ReportRow(cells, message_facts.page(one.dependency))
 
 
 def _overrides_in_words(total: int, live: int, long: int) -> str:

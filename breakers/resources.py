@@ -19,7 +19,7 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
 from controlplane.core.http.rendering import moment
 
-from .services import override_endings as endings
+from .services import override_endings
 from .states.dependency_status import Standing
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def override(row: Override, said: Acknowledged | None) -> dict[str, Any]:
     shown = {
         "mode": row.mode,
         "reason": row.reason,
-        "set_by": endings.set_by(row),
+        "set_by": override_endings.set_by(row),
         "set_at": timestamp(row.set_at),
         "expires_at": timestamp(row.expires_at),
         "version": row.version,

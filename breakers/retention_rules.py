@@ -4,7 +4,7 @@ lasts."""
 # Each of these registers rules beside what it does.
 from controlplane.core.retention import Rule, lasting, rule
 
-from .services import discovered as reported
+from .services import discovered
 from .states import minutes as _minutes  # noqa: F401
 
 # Deleted by code of its own, which tells the board: `breakers.services.discovered`.
@@ -12,7 +12,7 @@ DISCOVERED = rule(
     Rule(
         name="unregistered-dependencies",
         model="breakers.Dependency",
-        kept=reported.KEPT_SILENT,
+        kept=discovered.KEPT_SILENT,
         where="document = '{}' AND version = 0 AND removed_at IS NULL"
         " AND registered_at < %(before)s"
         " AND NOT EXISTS (SELECT FROM breakers_override o WHERE o.dependency_id = it.id)"

@@ -7,12 +7,9 @@ from breakers.probes import services as probes
 from controlplane.core import ticks
 from controlplane.core.gates.services import open_gates
 
-from . import degradation_causes as conditions
-from . import gates
-from .services import discovered as reported
-from .services import overrides
-from .states import minutes
-from .states import stale_instances as fading
+from . import degradation_causes, gates
+from .services import discovered, overrides
+from .states import minutes, stale_instances
 
 AT_ONCE = 5000
 MAX_PURGED = 1_000_000
@@ -38,15 +35,18 @@ def expire_overrides(now: datetime) -> int:
 @ticks.tick("breakers.rediscover", seconds=30, queue="housekeeping")
 def rediscover(now: datetime) -> int:
     """What was taken out, and is reported still, is there again."""
-    return reported.rediscover(now)
+    return discovered.rediscover(now)
 
 
 @ticks.tick(
-    "breakers.conditions", seconds=1, queue="breakers", pending=lambda _now: conditions.pending()
+    "breakers.conditions",
+    seconds=1,
+    queue="breakers",
+    pending=lambda _now: degradation_causes.pending(),
 )
 def look_at_conditions(now: datetime) -> int:
     """How far the installation has degraded, by open breakers and by probes."""
-    return int(conditions.look(now))
+    return int(degradation_causes.look(now))
 
 
 @ticks.tick("breakers.outages", seconds=2, queue="breakers", pending=lambda _now: outages.pending())
@@ -54,9 +54,14 @@ def look_for_outages(now: datetime) -> int:
     return outages.look(now)
 
 
-@ticks.tick(fading.TICK, seconds=5, queue="breakers", pending=lambda now: [fading.pending(now)])
+@ticks.tick(
+    stale_instances.TICK,
+    seconds=5,
+    queue="breakers",
+    pending=lambda now: [stale_instances.pending(now)],
+)
 def tell_of_the_silent(now: datetime) -> int:
-    return fading.tell(now)
+    return stale_instances.tell(now)
 
 
 @ticks.tick("breakers.sample", seconds=10, queue="housekeeping")
@@ -73,4 +78,4 @@ def probe_services(now: datetime) -> int:
 @ticks.tick("breakers.purge", seconds=3600, queue="housekeeping")
 def purge_history(now: datetime) -> int:
     purged = minutes.purge(now, at_once=AT_ONCE, most=MAX_PURGED)
-    return reported.purge_discovered(now) + purged
+    return discovered.purge_discovered(now) + purged

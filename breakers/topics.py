@@ -7,12 +7,12 @@ from typing import Any
 from breakers import resources
 from controlplane.core.live import topics
 
-from .states import dependency_status as standing
+from .states import dependency_status
 
 
 def read(ids: Sequence[str], now: datetime) -> dict[str, dict[str, Any]]:
     """The dependencies of these names (`core->oracle`), as `GET /breakers/` shows them."""
-    found = standing.of(standing.by_name(ids), now)
+    found = dependency_status.of(dependency_status.by_name(ids), now)
     return {shown["name"]: shown for shown in resources.breakers(found, now)}
 
 

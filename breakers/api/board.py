@@ -14,8 +14,7 @@ from breakers.api.registry import READ, narrowed
 from breakers.api.shapes import ONE_DEPENDENCY, BreakerRowShape, TransitionShape
 from breakers.models import Dependency, Minute, Transition
 from breakers.services import registry
-from breakers.states import dependency_status as standing
-from breakers.states import state_filter as finding
+from breakers.states import dependency_status, state_filter
 from controlplane.core.clock import db_now
 from controlplane.core.http.views import ListView
 
@@ -27,7 +26,7 @@ class BreakerListShape(serializers.ListSerializer[Any]):
 
     def to_representation(self, data: Any) -> Any:
         now = db_now()
-        return resources.breakers(standing.of(list(data), now), now)
+        return resources.breakers(dependency_status.of(list(data), now), now)
 
 
 class ListedBreakerShape(BreakerRowShape):
@@ -48,7 +47,7 @@ class BreakerList(ListView[Dependency]):
     def chosen(self, rows: QuerySet[Dependency], filters: dict[str, Any]) -> QuerySet[Dependency]:
         rows = narrowed(rows, filters)
         if "state" in filters:
-            rows = finding.in_state(rows, filters["state"], db_now())
+            rows = state_filter.in_state(rows, filters["state"], db_now())
         return rows
 
 

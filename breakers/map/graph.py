@@ -7,7 +7,7 @@ from datetime import datetime
 from breakers.map.layout import BOX_HEIGHT, BOX_WIDTH, Box, Edge, Layout, Route, arrange
 from breakers.models import Dependency, Probe, Service
 from breakers.models.registry import Criticality
-from breakers.states import dependency_status as standing
+from breakers.states import dependency_status
 from breakers.states.dependency_status import Standing
 
 MAX_DRAWN = 120
@@ -16,7 +16,12 @@ MAX_LINES_AROUND = 80
 HOPS = 2
 AWAY = "away"
 GRAVITY = {name: place for place, name in enumerate(Criticality.values)}
-HEAT = {standing.OPEN: 0, standing.HALF_OPEN: 1, standing.CLOSED: 2, standing.UNKNOWN: 3}
+HEAT = {
+    dependency_status.OPEN: 0,
+    dependency_status.HALF_OPEN: 1,
+    dependency_status.CLOSED: 2,
+    dependency_status.UNKNOWN: 3,
+}
 """Of two that guard a service the lower one shows."""
 TROUBLED = 2
 MAX_LINE_LENGTH = 15
@@ -222,7 +227,8 @@ def _standing(shown: Iterable[str], now: datetime) -> dict[Edge, Standing]:
         .only("caller", "callee", "criticality", "version", "removed_at")
     )
     return {
-        (one.dependency.caller, one.dependency.callee): one for one in standing.of(list(rows), now)
+        (one.dependency.caller, one.dependency.callee): one
+        for one in dependency_status.of(list(rows), now)
     }
 
 

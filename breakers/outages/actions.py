@@ -9,10 +9,9 @@ from typing import Any
 
 from django.db import transaction
 
-from breakers import message_facts as telling
+from breakers import message_facts
 from breakers.models import Alarm, Dependency, Override
-from breakers.services import override_endings as endings
-from breakers.services import overrides
+from breakers.services import override_endings, overrides
 from controlplane.core.actors import system
 from controlplane.core.audit import services as audit
 from controlplane.core.canonical import timestamp
@@ -62,9 +61,9 @@ def end(dependency: Dependency, alarm: Alarm, how: Move, now: datetime) -> None:
     outbox.announce(
         event=OVER,
         event_key=f"{OVER}:{alarm.pk}",
-        subject=telling.of(dependency),
+        subject=message_facts.of(dependency),
         facts={
-            **telling.facts(dependency),
+            **message_facts.facts(dependency),
             "since_at": timestamp(alarm.since),
             "how": ENDED[how],
             "why": WHY.get(how),
@@ -108,7 +107,7 @@ def _fall_back(dependency: Dependency, policy: Policy, said: str, now: datetime)
     """An operator's override stands: whoever set it knows better than a policy."""
     live = Override.objects.filter(dependency=dependency, ended_at__isnull=True).first()
     if live is not None:
-        by = endings.set_by(live)
+        by = override_endings.set_by(live)
         return "nothing is forced", f"It is {live.mode} already, by {by}."
     try:
         with transaction.atomic():
@@ -131,9 +130,9 @@ def _tell(dependency: Dependency, policy: Policy, alarm: Alarm, said: str, now: 
     outbox.announce(
         event=ACTED,
         event_key=f"{ACTED}:{alarm.pk}",
-        subject=telling.of(dependency),
+        subject=message_facts.of(dependency),
         facts={
-            **telling.facts(dependency),
+            **message_facts.facts(dependency),
             "done": evidence["done"],
             "why": evidence["why"],
             "said": said,

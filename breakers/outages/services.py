@@ -13,9 +13,9 @@ from django.db.models import Q, QuerySet
 
 from breakers import names, publication
 from breakers.models import Alarm, BreakerState, Dependency
-from breakers.states import unhealthy as troubled
+from breakers.states import unhealthy
 
-from . import actions as acting
+from . import actions
 from .decision import ENDS, Move, Outage, Policy, Seen, decide
 
 RULE = "outage"
@@ -65,7 +65,7 @@ def _watched(lasting: Mapping[str, Alarm]) -> list[Dependency]:
 def _seen(ids: Sequence[int], now: datetime) -> dict[int, Seen]:
     if not ids:
         return {}
-    found = troubled.look(now, also=ids)
+    found = unhealthy.look(now, also=ids)
     return {
         pk: Seen(one.instances, one.open, one.half_open, one.blinded)
         for pk in ids
@@ -100,7 +100,7 @@ def _moved(pk: int, now: datetime) -> bool:
     elif move in ENDS and alarm is not None:
         alarm.closed_at = now
         alarm.save(update_fields=["closed_at"])
-        acting.end(dependency, alarm, move, now)
+        actions.end(dependency, alarm, move, now)
     else:
         return False
     return True
@@ -125,7 +125,7 @@ def _act(dependency: Dependency, policy: Policy, seen: Seen, alarm: Alarm, now: 
     alarm.evidence |= {"acted": True}
     alarm.seen_at = now
     alarm.save(update_fields=["evidence", "seen_at"])
-    acting.act(dependency, policy, seen, alarm, now)
+    actions.act(dependency, policy, seen, alarm, now)
     alarm.save(update_fields=["evidence"])
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from breakers import message_facts as telling
+from breakers import message_facts
 from breakers.models import Probe, Service
 from controlplane.core import runbooks
 from controlplane.core.actors import system
@@ -14,8 +14,7 @@ from controlplane.core.audit import services as audit
 from controlplane.core.canonical import timestamp
 from controlplane.core.outbox import services as outbox
 
-from . import prober as asking
-from . import verdict as judge
+from . import prober, verdict
 from .prober import Result
 
 EVERY = timedelta(seconds=10)
@@ -50,7 +49,7 @@ def turn(now: datetime) -> int:
     urls = _claim(now)
     if not urls:
         return 0
-    results = asking.ask_all(urls)
+    results = prober.ask_all(urls)
     return sum(_note(slug, result, now) for slug, result in sorted(results.items()))
 
 
@@ -82,8 +81,8 @@ def _note(slug: str, result: Result, now: datetime) -> bool:
     probe = rows.filter(pk=slug, lease_until=now + LEASE).first()
     if probe is None:
         return False
-    before = judge.Standing(probe.is_away, probe.failures, probe.since)
-    after = judge.after(before, result.answered, now)
+    before = verdict.Standing(probe.is_away, probe.failures, probe.since)
+    after = verdict.after(before, result.answered, now)
     probe.is_away, probe.since = after.is_away, after.since
     probe.failures = min(after.failures, MAX_FAILURES)
     probe.checked_at, probe.lease_until = now, None
@@ -95,14 +94,14 @@ def _note(slug: str, result: Result, now: datetime) -> bool:
     return True
 
 
-def _tell(probe: Probe, before: judge.Standing, now: datetime) -> None:
+def _tell(probe: Probe, before: verdict.Standing, now: datetime) -> None:
     service, event = probe.service, AWAY if probe.is_away else BACK
     grave = probe.is_away and service.level >= GRAVE_LEVEL
     outbox.announce(
         event=event,
         event_key=f"{event}:{service.pk}:{timestamp(now)}",
         severity="critical" if grave else "",
-        subject=telling.thread("service", service.pk),
+        subject=message_facts.thread("service", service.pk),
         facts=_facts(probe, before),
         now=now,
     )
@@ -116,7 +115,7 @@ def _tell(probe: Probe, before: judge.Standing, now: datetime) -> None:
     )
 
 
-def _facts(probe: Probe, before: judge.Standing) -> Mapping[str, object]:
+def _facts(probe: Probe, before: verdict.Standing) -> Mapping[str, object]:
     service = probe.service
     return {
         "service": service.pk,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from breakers import message_facts as telling
+from breakers import message_facts
 from controlplane.core.instances.queries import HEARD_WITHIN
 from controlplane.core.threshold_metrics import Asked, Reading, count, percent
 
@@ -24,7 +24,7 @@ _BULKHEADS = """
 def concurrency(asked: Asked, now: datetime) -> Iterator[Reading]:
     """Calls in flight for each that is allowed."""
     for service, name, in_flight, limit, instances in rows(_BULKHEADS, fresh=now - HEARD_WITHIN):
-        subject = telling.cut(name, MAX_SUBJECT_LENGTH)
+        subject = message_facts.cut(name, MAX_SUBJECT_LENGTH)
         yield Reading(
             subject=subject,
             value=in_flight / limit,
@@ -32,9 +32,9 @@ def concurrency(asked: Asked, now: datetime) -> Iterator[Reading]:
             samples=instances,
             said=f"The bulkhead {subject} is {percent(in_flight / limit)} full "
             f"({asked.allowed(percent)}; {count(instances)} instances)",
-            path=telling.BOARD,
+            path=message_facts.BOARD,
             service=service,
             evidence={"in_flight": in_flight, "limit": limit, "instances": instances},
-            thread=telling.thread("bulkhead", subject),
+            thread=message_facts.thread("bulkhead", subject),
             facts={"to_do": TO_DO},
         )

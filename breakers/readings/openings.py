@@ -4,10 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from breakers import message_facts as telling
-from breakers import names
+from breakers import message_facts, names
 from breakers.models import Dependency
-from breakers.states import unhealthy as troubled
+from breakers.states import unhealthy
 from breakers.states.dependency_status import by_name
 from breakers.states.unhealthy import Troubled
 from controlplane.core.instances.openings import TRIPPED
@@ -46,7 +45,7 @@ def opened(asked: Asked, now: datetime) -> Iterator[Reading]:
 def _readings(asked: Asked, now: datetime) -> Iterator[Reading]:
     said = rows(_OPENED, since=_since(asked, now), recent=now - FURTHEST)
     tripped = {pk: (name, instances) for pk, name, instances in said}
-    stand = troubled.look(now, also=tripped)
+    stand = unhealthy.look(now, also=tripped)
     for pk, (name, instances) in tripped.items():
         one = stand.get(pk)
         if one is None or not one.open:
@@ -93,11 +92,11 @@ def _about(wanted: Sequence[str]) -> Mapping[str, Dependency]:
 
 def _told(one: Reading, about: Dependency | None) -> Reading:
     caller, callee = names.parts(one.subject) or ("", "")
-    known = telling.facts(about) if about else {"dependency": one.subject}
+    known = message_facts.facts(about) if about else {"dependency": one.subject}
     return replace(
         one,
-        path=telling.path(caller, callee),
+        path=message_facts.path(caller, callee),
         service=caller,
-        thread=telling.thread("dependency", one.subject),
+        thread=message_facts.thread("dependency", one.subject),
         facts={**known, "to_do": TO_DO},
     )

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from breakers import message_facts as telling
-from breakers import names
+from breakers import message_facts, names
 from controlplane.core.durations import readable
 from controlplane.core.threshold_metrics import COMPARISONS, Asked, Reading, count, percent
 
@@ -78,7 +77,7 @@ class Rate:
             samples=whole,
             said=f"{percent(some / whole)} of the calls of {name} {self.did} in "
             f"{readable(asked.window)} ({asked.allowed(percent)}; {count(whole)} calls)",
-            path=telling.path(*pair),
+            path=message_facts.path(*pair),
             service=pair[0],
             evidence={
                 "calls": calls,
@@ -86,7 +85,7 @@ class Rate:
                 "window_seconds": asked.window.seconds + asked.window.days * 86_400,
                 "of_them": some,
             },
-            thread=telling.thread("dependency", name),
+            thread=message_facts.thread("dependency", name),
             facts={
                 "dependency": name,
                 "owner": owner or None,

@@ -20,8 +20,7 @@ from controlplane.core.live.notes import changed
 from controlplane.core.outbox import services as outbox
 from controlplane.core.reasons import problems_with, unreadable
 
-from . import override_endings as endings
-from . import registry
+from . import override_endings, registry
 from .permissions import SCOPE
 
 MIN_DURATION, MAX_DURATION = timedelta(seconds=1), timedelta(days=30)
@@ -82,9 +81,9 @@ def put(
     with transaction.atomic():
         head = publication.lock()
         dependency = registry.find_locked(caller, callee)
-        replaced = endings.live_locked(dependency)
+        replaced = override_endings.live_locked(dependency)
         if replaced is not None:
-            endings.end(replaced, endings.REPLACED, actor=actor, now=now)
+            override_endings.end(replaced, override_endings.REPLACED, actor=actor, now=now)
         override = Override.objects.create(
             dependency=dependency,
             mode=mode,
@@ -112,13 +111,13 @@ def remove(*, caller: str, callee: str, reason: str = "", actor: Actor, now: dat
     with transaction.atomic():
         head = publication.lock()
         dependency = registry.find_locked(caller, callee)
-        override = endings.live_locked(dependency)
+        override = override_endings.live_locked(dependency)
         if override is None:
             raise NotFound(f"Nothing is forced upon {dependency.name}.")
-        endings.end(override, endings.REMOVED, actor=actor, now=now)
+        override_endings.end(override, override_endings.REMOVED, actor=actor, now=now)
         publication.advance(head, now, dependency)
         changed("breakers", dependency.name)
-        endings.tell(override, dependency, reason=reason.strip(), actor=actor, now=now)
+        override_endings.tell(override, dependency, reason=reason.strip(), actor=actor, now=now)
         return override
 
 
@@ -192,10 +191,10 @@ def _expire(pk: int, now: datetime) -> bool:
         if override is None:  # Somebody was faster.
             return False
         dependency = override.dependency
-        endings.end(override, endings.EXPIRED, actor=EXPIRY, now=now)
+        override_endings.end(override, override_endings.EXPIRED, actor=EXPIRY, now=now)
         publication.advance(head, now, dependency)
         changed("breakers", dependency.name)
-        endings.tell(override, dependency, actor=EXPIRY, now=now)
+        override_endings.tell(override, dependency, actor=EXPIRY, now=now)
         return True
 
 
@@ -206,8 +205,8 @@ def _tell_of_it(override: Override, replaced: Override | None, actor: Actor, now
         action="override.replaced" if replaced else "override.set",
         target=registry.target(dependency),
         reason=override.reason,
-        before=endings.picture(replaced) if replaced else None,
-        after=endings.picture(override),
+        before=override_endings.picture(replaced) if replaced else None,
+        after=override_endings.picture(override),
         now=now,
     )
     outbox.announce(
@@ -216,7 +215,7 @@ def _tell_of_it(override: Override, replaced: Override | None, actor: Actor, now
         severity="warning" if override.mode in LOUD else "info",
         subject=registry.target(dependency),
         facts={
-            **endings.facts(override, dependency),
+            **override_endings.facts(override, dependency),
             "lasts": durations.readable(override.expires_at - override.set_at),
             "replaces": replaced.mode if replaced else "",
         },

@@ -15,7 +15,7 @@ from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput, NotFound
 from controlplane.core.live.notes import changed
 
-from . import override_endings as endings
+from . import override_endings
 from .discovered import purge_discovered, rediscover
 from .permissions import require_admin
 
@@ -99,7 +99,7 @@ def remove(
         dependency.save(update_fields=["document", "on_outage", "changed_at", "removed_at"])
         publication.advance(registry, now, dependency)
         changed("breakers", dependency.name)
-        endings.with_its_dependency(dependency, actor=actor, now=now)
+        override_endings.with_its_dependency(dependency, actor=actor, now=now)
         audit.record(
             actor=actor,
             action="dependency.removed",

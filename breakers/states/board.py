@@ -12,12 +12,18 @@ from breakers.models.registry import Criticality
 from breakers.states.history import Spark, spark, sums
 from controlplane.core.instances.queries import GONE_AFTER, HEARD_WITHIN
 
-from . import dependency_status as standing
+from . import dependency_status
 from .dependency_status import Standing
 
 PAGE_SIZE = 50
 OVERRIDDEN = "overridden"
-STATES = (standing.OPEN, standing.HALF_OPEN, OVERRIDDEN, standing.CLOSED, standing.UNKNOWN)
+STATES = (
+    dependency_status.OPEN,
+    dependency_status.HALF_OPEN,
+    OVERRIDDEN,
+    dependency_status.CLOSED,
+    dependency_status.UNKNOWN,
+)
 SPARK_MINUTES = 60
 MAX_CALLERS = 40
 
@@ -78,11 +84,11 @@ _REPORTING = """s.dependency_id FROM breakers_breakerstate s
     JOIN core_instance i ON i.id = s.instance AND i.boot = s.boot
     WHERE i.reported_at >= %(gone)s"""
 _NARROWED: Mapping[str, str] = {
-    standing.OPEN: "AND state = 'open'",
-    standing.HALF_OPEN: "AND state = 'half_open'",
+    dependency_status.OPEN: "AND state = 'open'",
+    dependency_status.HALF_OPEN: "AND state = 'half_open'",
     OVERRIDDEN: "AND overridden",
-    standing.CLOSED: f"AND state = 'calm' AND id IN (SELECT {_REPORTING})",
-    standing.UNKNOWN: f"AND state = 'calm' AND id NOT IN (SELECT {_REPORTING})",
+    dependency_status.CLOSED: f"AND state = 'calm' AND id IN (SELECT {_REPORTING})",
+    dependency_status.UNKNOWN: f"AND state = 'calm' AND id NOT IN (SELECT {_REPORTING})",
     "criticality": "AND criticality = %(criticality)s",
     "caller": "AND caller = %(caller)s",
     "q": "AND position(%(q)s IN caller || '->' || callee || ' ' || lower(owner)) > 0",
@@ -161,7 +167,7 @@ def find(asked: Wanted, now: datetime) -> Found:
     """One page of the board, and how many stand how in all; five queries whatever the number."""
     counts, ids = _look(asked, now)
     known = Dependency.objects.in_bulk(ids[:PAGE_SIZE])
-    stand = standing.of([known[pk] for pk in ids[:PAGE_SIZE] if pk in known], now)
+    stand = dependency_status.of([known[pk] for pk in ids[:PAGE_SIZE] if pk in known], now)
     hours = _hours([one.dependency.pk for one in stand], now)
     rows = [Row(one, *hours[one.dependency.pk]) for one in stand]
     return Found(rows, len(ids) > PAGE_SIZE, counts)

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.db import transaction
 
-from breakers.states import stale_instances as fading
+from breakers.states import stale_instances
 from breakers.tests.fleet import NOW, SECOND, dependency, reports
 from controlplane.core.models import Tick
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.django_db
 
 
 def turned(ago: timedelta) -> None:
-    Tick.objects.create(name=fading.TICK, ran_at=NOW - ago, ran_by="worker")
+    Tick.objects.create(name=stale_instances.TICK, ran_at=NOW - ago, ran_by="worker")
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def test_whoever_turned_stale_or_is_gone_since_the_last_turn_is_told(silent_for,
     dependency()
     reports("core/a1", at=NOW - silent_for * SECOND)
 
-    assert fading.tell(NOW) == told
+    assert stale_instances.tell(NOW) == told
 
 
 def test_whoever_turned_stale_while_the_last_turn_was_under_way_is_told():
@@ -34,7 +34,7 @@ def test_whoever_turned_stale_while_the_last_turn_was_under_way_is_told():
     dependency()
     reports("core/a1", at=NOW - 33 * SECOND)
 
-    assert fading.tell(NOW) == 1
+    assert stale_instances.tell(NOW) == 1
 
 
 def test_it_is_told_as_a_note_to_open_pages(django_capture_on_commit_callbacks):
@@ -43,7 +43,7 @@ def test_it_is_told_as_a_note_to_open_pages(django_capture_on_commit_callbacks):
     reports("core/a1", at=NOW - 32 * SECOND)
 
     with django_capture_on_commit_callbacks() as notes, transaction.atomic():
-        fading.tell(NOW)
+        stale_instances.tell(NOW)
 
     assert len(notes) == 1
 
@@ -59,6 +59,6 @@ def test_after_a_long_pause_everything_is_to_be_read_anew_whoever_fell_silent(
         turned(ago)
 
     with django_capture_on_commit_callbacks() as notes, transaction.atomic():
-        fading.tell(NOW)
+        stale_instances.tell(NOW)
 
     assert len(notes) == told

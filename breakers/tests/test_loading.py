@@ -12,8 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from breakers import names
 from breakers.models import Channel, Dependency, Registry, Service
 from breakers.provision import load_once
-from breakers.services import configuration_loader as loading
-from breakers.services import registry
+from breakers.services import configuration_loader, registry
 from breakers.tests.registered import ADMIN, breaker, dependency, instance
 from controlplane.core import provision
 from controlplane.core.audit import services as audit
@@ -259,7 +258,7 @@ def test_audit_rows_come_last_and_in_order(folder):
 
     actions = AuditEntry.objects.order_by("id").values_list("action", flat=True)
     assert list(actions) == ["service.registered", "service.registered", "dependency.registered"]
-    assert loading.nothing_yet() is False
+    assert configuration_loader.nothing_yet() is False
 
 
 def test_whole_folder_is_one_version_and_told_once(folder, django_capture_on_commit_callbacks):

@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 
 from breakers import attention
 from breakers.models import Probe, Service
-from breakers.probes import guard, services
-from breakers.probes import prober as asking
-from breakers.probes import verdict as judge
+from breakers.probes import guard, prober, services, verdict
 from breakers.probes.services import turn
 from breakers.tests.fleet import NOW, SECOND, reachable, service, told
 from controlplane.core.audit.models import AuditEntry
@@ -64,7 +62,7 @@ def closed_port():
 
 def ask(url, resolver=None):
     more = {"resolver": resolver} if resolver else {}
-    return asking.ask_all({"it": url}, **more)["it"]
+    return prober.ask_all({"it": url}, **more)["it"]
 
 
 @pytest.mark.parametrize(
@@ -146,15 +144,15 @@ def test_a_redirect_is_not_followed(settings):
 
 
 def test_each_has_two_seconds():
-    assert asking.LOOK_UP_SECONDS < asking.SECONDS == 2.0
+    assert prober.LOOK_UP_SECONDS < prober.SECONDS == 2.0
 
 
 def test_what_hangs_is_given_up_in_time_beside_the_others(settings, monkeypatch):
     settings.PROBE_ALLOW = LOCAL
-    monkeypatch.setattr(asking, "SECONDS", 0.5)
+    monkeypatch.setattr(prober, "SECONDS", 0.5)
     with listening() as hangs, listening() as there:
         urls = {f"hangs-{n}": hangs.replace("tcp", "http") for n in range(12)}
-        results = asking.ask_all({**urls, "there": there})
+        results = prober.ask_all({**urls, "there": there})
 
     assert results.pop("there").answered
     assert {one.error for one in results.values()} == {"no answer within 0.5 s"}
@@ -163,7 +161,7 @@ def test_what_hangs_is_given_up_in_time_beside_the_others(settings, monkeypatch)
 
 def test_names_that_hang_keep_nobody_else_waiting(settings, monkeypatch):
     settings.PROBE_ALLOW = LOCAL
-    monkeypatch.setattr(asking, "LOOK_UP_SECONDS", 0.4)
+    monkeypatch.setattr(prober, "LOOK_UP_SECONDS", 0.4)
     done = threading.Event()
 
     def resolver(host, _port):
@@ -174,7 +172,7 @@ def test_names_that_hang_keep_nobody_else_waiting(settings, monkeypatch):
     with web() as (port, _), listening() as literal:
         urls = {f"hangs-{n}": f"http://hangs-{n}.test:{port}/" for n in range(12)}
         there = {"named": f"http://there.test:{port}/", "literal": literal}
-        results = asking.ask_all({**urls, **there}, resolver=resolver)
+        results = prober.ask_all({**urls, **there}, resolver=resolver)
     done.set()
 
     assert results.pop("named").answered
@@ -195,9 +193,9 @@ def test_an_address_that_is_written_out_is_never_looked_up(settings):
 
 @given(st.lists(st.booleans(), max_size=40))
 def test_away_is_three_failures_in_a_row_and_back_is_one_answer(answers):
-    standing = judge.Standing()
+    standing = verdict.Standing()
     for place, answered in enumerate(answers):
-        before, standing = standing, judge.after(standing, answered, NOW + place * SECOND)
+        before, standing = standing, verdict.after(standing, answered, NOW + place * SECOND)
 
         last = answers[max(0, place - 2) : place + 1]
         if answered:

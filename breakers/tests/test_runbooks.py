@@ -2,7 +2,7 @@
 
 import pytest
 
-from breakers import message_facts as telling
+from breakers import message_facts
 from breakers.models import Dependency, Service
 from breakers.probes import services as probes
 
@@ -15,13 +15,13 @@ def test_message_about_a_dependency(settings, own, said):
     settings.PUBLIC_URL = ""
     dependency = Dependency(caller="oracle", callee="openai", runbook_url=own)
 
-    assert telling.facts(dependency)["runbook"] == said
+    assert message_facts.facts(dependency)["runbook"] == said
 
 
 def test_message_about_a_dependency_that_nobody_wrote_of():
     dependency = Dependency(caller="payroll", callee="bank")
 
-    assert telling.facts(dependency)["runbook"] is None
+    assert message_facts.facts(dependency)["runbook"] is None
 
 
 def test_message_about_a_store_that_is_away(settings):

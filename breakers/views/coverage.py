@@ -3,7 +3,7 @@
 from django.http import HttpResponse
 from django.views.decorators.http import require_GET
 
-from breakers.map import fallback_coverage as coverage
+from breakers.map import fallback_coverage
 from breakers.models.registry import Criticality
 from breakers.views import live
 from controlplane.core.browser import PersonRequest, signed_in
@@ -14,13 +14,13 @@ from controlplane.core.clock import db_now
 @require_GET
 def fallbacks_page(request: PersonRequest) -> HttpResponse:
     now = db_now()
-    asked = coverage.wanted(request.GET)
-    matrix = coverage.matrix(asked, now)
+    asked = fallback_coverage.wanted(request.GET)
+    matrix = fallback_coverage.matrix(asked, now)
     context = {
         "now": now,
         "asked": asked,
         "matrix": matrix,
-        "gaps": [(gap, matrix.counts[gap.name]) for gap in coverage.GAPS],
+        "gaps": [(gap, matrix.counts[gap.name]) for gap in fallback_coverage.GAPS],
         "criticalities": Criticality.values,
     }
     return live.page(request, "fallbacks", context)

@@ -13,8 +13,7 @@ from breakers.map import amplification
 from breakers.models import Dependency, Minute, Override, Service, Transition
 from breakers.policies.differences import Shown, policy_rows, told
 from breakers.services import overrides
-from breakers.states import dependency_status as standing
-from breakers.states import history
+from breakers.states import dependency_status, history
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
@@ -49,7 +48,7 @@ def find(caller: str, callee: str) -> Dependency:
 
 
 def _context(request: PersonRequest, dependency: Dependency, now: datetime) -> dict[str, Any]:
-    (stand,) = standing.of([dependency], now)
+    (stand,) = dependency_status.of([dependency], now)
     callee = Service.objects.filter(pk=dependency.callee).first()
     return {
         "now": now,
@@ -57,7 +56,7 @@ def _context(request: PersonRequest, dependency: Dependency, now: datetime) -> d
         "one": stand,
         "callee": callee,
         "runbook_url": dependency.runbook_url or (callee.runbook_url if callee else ""),
-        "instances": standing.instances(dependency, now, most=INSTANCES_SHOWN),
+        "instances": dependency_status.instances(dependency, now, most=INSTANCES_SHOWN),
         "policy": policy_rows(dependency.document),
         **forced(stand.override, now),
         **_past(dependency, now),

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from django.db import transaction
 
-from breakers import message_facts as telling
+from breakers import message_facts
 from breakers.dead_letters.models import LetterStream
 from controlplane.core.canonical import timestamp
 from controlplane.core.live import notes as live
@@ -47,7 +47,7 @@ def path(stream: LetterStream) -> str:
 
 def thread(stream: LetterStream) -> str:
     """The subject that all messages about a stream share."""
-    return telling.thread("dlq", stream_state.topic_id(stream))
+    return message_facts.thread("dlq", stream_state.topic_id(stream))
 
 
 @transaction.atomic

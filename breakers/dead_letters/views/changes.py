@@ -24,7 +24,7 @@ from breakers.dead_letters.removals import (
     reveal as revealing,
 )
 from breakers.models import Dependency
-from breakers.states import dependency_status as standing
+from breakers.states import dependency_status
 from breakers.states.dependency_status import Standing
 from controlplane.core.actors import Actor
 from controlplane.core.browser import PersonRequest, in_dialog, show, signed_in
@@ -206,8 +206,10 @@ def troubled(stream: LetterStream, now: datetime) -> list[Standing]:
     """The dependencies that would get the letters again and whose breakers are not closed."""
     pairs = [one.split("->", 1) for one in breaker_gates.by_registry(stream)]
     known = [Dependency.objects.named(caller, callee).first() for caller, callee in pairs]
-    found = standing.of([one for one in known if one is not None], now)
-    return [one for one in found if one.state in (standing.OPEN, standing.HALF_OPEN)]
+    found = dependency_status.of([one for one in known if one is not None], now)
+    return [
+        one for one in found if one.state in (dependency_status.OPEN, dependency_status.HALF_OPEN)
+    ]
 
 
 def _warned(stream: LetterStream, entry_id: str) -> dict[str, Any]:

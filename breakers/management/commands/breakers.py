@@ -6,7 +6,7 @@ from typing import Any
 
 from breakers import resources
 from breakers.models import Dependency
-from breakers.states import dependency_status as standing
+from breakers.states import dependency_status
 from breakers.states.dependency_status import CLOSED, HALF_OPEN, OPEN, UNKNOWN
 from controlplane.core.clock import db_now
 from controlplane.core.shell import ShellCommand
@@ -40,7 +40,7 @@ def _rows() -> list[dict[str, Any]]:
     found, last = [], 0
     known = Dependency.objects.registered().order_by("id")
     while page := list(known.filter(pk__gt=last)[:AT_ONCE]):
-        found += resources.breakers(standing.of(page, now), now)
+        found += resources.breakers(dependency_status.of(page, now), now)
         last = page[-1].pk
     return found
 
