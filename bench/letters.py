@@ -60,7 +60,7 @@ def fill(count: int) -> None:
     """Put the letters there: a payload of nested JSON each, three errors in turn."""
     from breakers.dead_letters.redis_servers import servers
 
-    client = servers.of("default").client
+    client = servers.get_server("default").client
     for start in range(0, count, AT_ONCE):
         with client.pipeline(transaction=False) as pipeline:
             for n in range(start, min(start + AT_ONCE, count)):
@@ -71,7 +71,7 @@ def fill(count: int) -> None:
 def clear() -> None:
     from breakers.dead_letters.redis_servers import servers
 
-    servers.of("default").client.delete(NAME)
+    servers.get_server("default").client.delete(NAME)
 
 
 def measure(server: Server, token: str, person: console.Browser, count: int) -> Letters:
@@ -116,7 +116,7 @@ def _read_all() -> tuple[float, float]:
     from breakers.dead_letters.monitoring import indexer, streams
     from controlplane.core.clock import db_now
 
-    stream = streams.find("default", NAME, db_now())
+    stream = streams.find_stream("default", NAME, db_now())
     Letter.objects.filter(stream=stream).delete()
     stream.indexed_to = ""
     stream.save(update_fields=["indexed_to"])
@@ -157,7 +157,7 @@ def _deep(server: Server, token: str, messages: str) -> str:
 
     _api(server, token, messages)
     rows = Letter.objects.order_by("position").values_list("position", flat=True)
-    return ids.entry_id(rows[rows.count() // 2])
+    return ids.to_entry_id(rows[rows.count() // 2])
 
 
 def _asked(name: str, ask: Callable[[], bytes], wanted: float) -> Asked:

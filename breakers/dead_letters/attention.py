@@ -20,11 +20,11 @@ OPEN_LONG = timedelta(minutes=5)
 State = Departure.State
 
 
-def alarmed(_now: datetime) -> QuerySet[LetterStream]:
+def alarmed_streams(_now: datetime) -> QuerySet[LetterStream]:
     return LetterStream.objects.filter(alarmed_at__isnull=False)
 
 
-def deep(_now: datetime) -> QuerySet[LetterStream]:
+def overfull_streams(_now: datetime) -> QuerySet[LetterStream]:
     return LetterStream.objects.filter(depth__gt=configured.sources().most_kept)
 
 
@@ -32,21 +32,21 @@ def silent_servers(_now: datetime) -> QuerySet[LetterServer]:
     return LetterServer.objects.filter(is_away=True, name__in=configured.sources().servers)
 
 
-def unfinished(now: datetime) -> tuple[QuerySet[Departure], QuerySet[Job]]:
-    return _late(now), _held_jobs(now)
+def stalled_work(now: datetime) -> tuple[QuerySet[Departure], QuerySet[Job]]:
+    return _late_intents(now), _held_jobs(now)
 
 
-@attention_source(38, only_if=alarmed)
-def backlogs(now: datetime) -> Sequence[AttentionItem]:
+@attention_source(38, only_if=alarmed_streams)
+def list_backlogs(now: datetime) -> Sequence[AttentionItem]:
     """Streams that were too deep for too long, the deepest first."""
-    rows = [one for one in streams.listed(now) if one.alarmed_at is not None]
+    rows = [one for one in streams.list_shown(now) if one.alarmed_at is not None]
     return [
         AttentionItem(
             kind="dlq_backlog",
             severity="warning",
             title=f"{one.depth:,} dead letters in {one.name}",
             detail=f"On {one.server}; find out what they fail of, fix it, and replay them.",
-            path=alarms.path(one),
+            path=alarms.stream_path(one),
             since=min(one.over_since or one.alarmed_at or now, now),
         )
         for one in sorted(rows, key=lambda one: -one.depth)
@@ -54,7 +54,7 @@ def backlogs(now: datetime) -> Sequence[AttentionItem]:
 
 
 @attention_source(40, only_if=silent_servers)
-def away(now: datetime) -> Sequence[AttentionItem]:
+def list_away_servers(now: datetime) -> Sequence[AttentionItem]:
     """Servers that don't answer: nobody knows what lies there, and nothing leaves."""
     rows = silent_servers(now).order_by("since", "name")
     return [
@@ -63,24 +63,24 @@ def away(now: datetime) -> Sequence[AttentionItem]:
             severity="warning",
             title=f"The Redis server {one.name} does not answer",
             detail=f"Its dead letters can't be read or retried: {one.error or 'it is away'}.",
-            path=alarms.PAGES,
+            path=alarms.PAGES_PATH,
             since=min(one.since or now, now),
         )
         for one in rows[:MAX_ITEMS]
     ]
 
 
-@attention_source(39, only_if=unfinished)
-def stalled(now: datetime) -> Sequence[AttentionItem]:
+@attention_source(39, only_if=stalled_work)
+def list_stalled(now: datetime) -> Sequence[AttentionItem]:
     """What was begun and does not go on: intents that stay open, replays that are held."""
-    return [*_open_intents(now), *_held(now)]
+    return [*_open_intent_items(now), *_held_items(now)]
 
 
-@attention_source(62, only_if=deep)
-def overfull(now: datetime) -> Sequence[AttentionItem]:
+@attention_source(62, only_if=overfull_streams)
+def list_overfull(now: datetime) -> Sequence[AttentionItem]:
     """Streams with more than is kept: what is beyond it goes to the archive within minutes."""
     most = configured.sources().most_kept
-    rows = [one for one in streams.listed(now) if one.depth > most and one.gone_at is None]
+    rows = [one for one in streams.list_shown(now) if one.depth > most and one.gone_at is None]
     return [
         AttentionItem(
             kind="dlq_overfull",
@@ -88,7 +88,7 @@ def overfull(now: datetime) -> Sequence[AttentionItem]:
             title=f"{one.depth - most:,} dead letters of {one.name} are about to be archived",
             detail=f"{one.depth:,} lie there and {most:,} are kept; the oldest go first, and can be"
             " restored for 30 days.",
-            path=alarms.path(one),
+            path=alarms.stream_path(one),
             since=min(one.over_since or one.oldest_at or now, now),
         )
         for one in rows
@@ -96,7 +96,7 @@ def overfull(now: datetime) -> Sequence[AttentionItem]:
     ][:MAX_ITEMS]
 
 
-def _late(now: datetime) -> QuerySet[Departure]:
+def _late_intents(now: datetime) -> QuerySet[Departure]:
     late = Q(state=State.INTENDED, intended_at__lte=now - OPEN_LONG)
     late |= Q(state=State.RESTORING, restored_at__lte=now - OPEN_LONG)
     # Those of a job that goes on are its own to settle.
@@ -109,8 +109,8 @@ def _held_jobs(now: datetime) -> QuerySet[Job]:
     return rows.filter(created_at__lte=now - HELD_LONG)
 
 
-def _open_intents(now: datetime) -> list[AttentionItem]:
-    counted = _late(now).values("stream")
+def _open_intent_items(now: datetime) -> list[AttentionItem]:
+    counted = _late_intents(now).values("stream")
     found = {row["stream"]: row["since"] for row in counted.annotate(since=Min("intended_at"))}
     rows = LetterStream.objects.filter(pk__in=found).order_by("pk")[:MAX_ITEMS]
     return [
@@ -120,14 +120,14 @@ def _open_intents(now: datetime) -> list[AttentionItem]:
             title=f"Dead letters of {one.name} are stuck on their way",
             detail=f"They were to leave {one.server} and have not for more than"
             f" {readable(OPEN_LONG)}. It is tried again all the time; look at the server.",
-            path=alarms.path(one),
+            path=alarms.stream_path(one),
             since=min(found[one.pk], now),
         )
         for one in rows
     ]
 
 
-def _held(now: datetime) -> list[AttentionItem]:
+def _held_items(now: datetime) -> list[AttentionItem]:
     """How long one is held is not on record; since its last letter moved, or it began, is."""
     held = _held_jobs(now).order_by("created_at")
     long = [
@@ -139,7 +139,7 @@ def _held(now: datetime) -> list[AttentionItem]:
             severity="warning",
             title=f"The replay of {one.subject.removeprefix('dlq:')} is held",
             detail=one.hold_reason or "It waits for a breaker to close.",
-            path=f"{alarms.PAGES}jobs/{one.pk}/",
+            path=f"{alarms.PAGES_PATH}jobs/{one.pk}/",
             since=min(one.checkpoint_at or one.created_at, now),
         )
         for one in long

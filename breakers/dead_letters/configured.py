@@ -2,15 +2,15 @@
 
 from django.conf import settings
 
-from breakers.dead_letters.sources import Pattern, Sources
+from breakers.dead_letters.sources import DeadLetterSources, StreamPattern
 
 
-def sources() -> Sources:
+def sources() -> DeadLetterSources:
     """What the environment says of dead letters."""
     given = settings.DEAD_LETTERS
-    return Sources(
+    return DeadLetterSources(
         servers=given.servers,
-        patterns=tuple(Pattern(dead, origin) for dead, origin in given.patterns),
+        patterns=tuple(StreamPattern(dead, origin) for dead, origin in given.patterns),
         kept_days=given.kept_days,
         most_kept=given.most_kept,
         hidden_keys=given.hidden_keys,

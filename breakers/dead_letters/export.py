@@ -10,8 +10,8 @@ from controlplane.core.audit.export import FORMULA_STARTS
 
 from . import letter_list
 from .letters import ids, presentation
-from .letters.entries import Entry
-from .letters.filters import Chosen
+from .letters.entries import LetterEntry
+from .letters.filters import LetterFilter
 from .letters.redaction import Redaction
 from .models import LetterStream
 
@@ -22,17 +22,17 @@ COLUMNS = (
 FORMATS = {"jsonl": "application/x-ndjson", "csv": "text/csv; charset=utf-8"}
 
 
-def letters(
-    stream: LetterStream, chosen: Chosen, *, until: str, redaction: Redaction
+def iterate_letters(
+    stream: LetterStream, chosen: LetterFilter, *, until: str, redaction: Redaction
 ) -> Iterator[dict[str, Any]]:
     """Every letter that is meant up to the id `until`, the oldest first, with whole values.
 
     Raises :class:`servers.ServerAway` wherever it is by then.
     """
-    last = ids.position(until) if until else ""
+    last = ids.to_position(until) if until else ""
     cursor = ""
     while last:
-        page = letter_list.page(
+        page = letter_list.read_page(
             stream,
             chosen,
             cursor=cursor,
@@ -43,39 +43,39 @@ def letters(
         for entry in page.entries:
             if entry.position > last:
                 return
-            yield letter(entry, redaction)
+            yield serialize_letter(entry, redaction)
         cursor = page.next
-        if not cursor or ids.position(cursor) >= last:
+        if not cursor or ids.to_position(cursor) >= last:
             return
 
 
-def letter(entry: Entry, redaction: Redaction) -> dict[str, Any]:
+def serialize_letter(entry: LetterEntry, redaction: Redaction) -> dict[str, Any]:
     digest = redaction.fingerprint(entry).digest
-    return presentation.letter(
-        entry, redaction=redaction, fingerprint=digest, measure=presentation.WHOLLY
+    return presentation.letter_resource(
+        entry, redaction=redaction, fingerprint=digest, measure=presentation.NO_LIMITS
     )
 
 
-def lines(rows: Iterable[dict[str, Any]], format: str) -> Iterator[bytes]:
+def render_lines(rows: Iterable[dict[str, Any]], format: str) -> Iterator[bytes]:
     """The file, a line at a time. In CSV a text that a spreadsheet would run gets an apostrophe."""
     if format == "jsonl":
         for row in rows:
             yield orjson.dumps(row) + b"\n"
         return
-    writer = csv.writer(_Echo(), quoting=csv.QUOTE_ALL)
+    writer = csv.writer(_EchoWriter(), quoting=csv.QUOTE_ALL)
     yield writer.writerow(COLUMNS).encode()
     for row in rows:
-        yield writer.writerow([_cell(row[column]) for column in COLUMNS]).encode()
+        yield writer.writerow([_render_cell(row[column]) for column in COLUMNS]).encode()
 
 
-def _cell(value: Any) -> str:
+def _render_cell(value: Any) -> str:
     if value is None:
         return ""
     said = value if isinstance(value, str) else orjson.dumps(value).decode()
     return f"'{said}" if said.startswith(FORMULA_STARTS) else said
 
 
-class _Echo:
+class _EchoWriter:
     """A file that returns what is written to it."""
 
     def write(self, text: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from django.db import models
 
 from breakers.dead_letters.letters import differences, ids, packing
-from breakers.dead_letters.letters.differences import Change
+from breakers.dead_letters.letters.differences import FieldChange
 from breakers.dead_letters.letters.entries import (
     ERROR,
     ERROR_TYPE,
@@ -20,7 +20,7 @@ from breakers.dead_letters.letters.entries import (
     METADATA,
     RETRY_COUNT,
     RETRY_OF,
-    Entry,
+    LetterEntry,
     Pairs,
 )
 from breakers.dead_letters.letters.redaction import Redaction
@@ -29,7 +29,7 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.errors import NotFound
 
 MAX_LOOKBACK = 20
-COMPARED_BYTES = 1024 * 1024
+MAX_COMPARED_BYTES = 1024 * 1024
 """Messages up to this size are compared with what became of them."""
 FAILED = "failed"
 _DONE = {
@@ -42,7 +42,7 @@ _DONE = {
 
 
 @dataclass(frozen=True)
-class Event:
+class LetterEvent:
     """One thing that happened to it. `kind` is `failed`, `retried`, `discarded`, `purged`,
     `archived` (by retention) or `restored`; `leaving` if it is about to, and `gone` if somebody
     else had taken it away. `id` is the dead letter's at that time, `new_id` what it became."""
@@ -59,37 +59,37 @@ class Event:
     action: str = ""
     new_id: str = ""
     edited: bool = False
-    changes: tuple[Change, ...] = ()
+    changes: tuple[FieldChange, ...] = ()
     departure: int | None = None
 
 
-def of(
+def list_events(
     stream: LetterStream,
-    entry: Entry,
+    entry: LetterEntry,
     *,
     redaction: Redaction | None,
     departures: list[Departure] | None = None,
-) -> list[Event]:
+) -> list[LetterEvent]:
     """What happened to an entry that is read as far as it is shown, the oldest first.
 
     `departures` are those of this very entry, if they are known.
     """
-    own = _departures(stream, entry.position) if departures is None else departures
-    events = [_failed(entry, redaction)]
+    own = _list_departures(stream, entry.position) if departures is None else departures
+    events = [_failure_event(entry, redaction)]
     for departure in own:
-        events += _left(departure, redaction)
-    for earlier, failed in _earlier(stream, entry.retry_of):
-        events = [_failed(failed, redaction), *_left(earlier, redaction), *events]
+        events += _removal_events(departure, redaction)
+    for earlier, failed in _earlier_retries(stream, entry.retry_of):
+        events = [_failure_event(failed, redaction), *_removal_events(earlier, redaction), *events]
     return events
 
 
-def of_departure(departure: Departure, *, redaction: Redaction | None) -> list[Event]:
+def list_archived_events(departure: Departure, *, redaction: Redaction | None) -> list[LetterEvent]:
     """What happened to a letter that has left, the oldest first."""
-    entry = Entry(ids.entry_id(departure.position), packing.unpack(departure.fields))
-    return of(departure.stream, entry, redaction=redaction)
+    entry = LetterEntry(ids.to_entry_id(departure.position), packing.unpack(departure.fields))
+    return list_events(departure.stream, entry, redaction=redaction)
 
 
-def resource(event: Event) -> dict[str, Any]:
+def event_resource(event: LetterEvent) -> dict[str, Any]:
     """An event as JSON: what it does not say is left out."""
     said: dict[str, Any] = {
         "kind": event.kind,
@@ -110,47 +110,47 @@ def resource(event: Event) -> dict[str, Any]:
     return said
 
 
-def _failed(entry: Entry, redaction: Redaction | None) -> Event:
-    told = _notes(entry) if redaction is None else redaction.entry(_notes(entry))
-    return Event(
+def _failure_event(entry: LetterEntry, redaction: Redaction | None) -> LetterEvent:
+    told = _failure_fields(entry) if redaction is None else redaction.entry(_failure_fields(entry))
+    return LetterEvent(
         FAILED,
         id=entry.id,
         at=entry.failed_at,
-        error=told.error[: differences.SHOWN_BYTES],
+        error=told.error[: differences.MAX_SHOWN_BYTES],
         error_type=told.error_type,
         attempts=entry.attempts,
         group=told.group,
     )
 
 
-def _notes(entry: Entry) -> Entry:
+def _failure_fields(entry: LetterEntry) -> LetterEntry:
     """What is told of how it failed: the payload may have megabytes to look through."""
-    most = 4 * differences.SHOWN_BYTES  # A character has four bytes at most.
+    most = 4 * differences.MAX_SHOWN_BYTES  # A character has four bytes at most.
     told = (ERROR, ERROR_TYPE, GROUP)
-    return Entry(entry.id, tuple((name, v[:most]) for name, v in entry.pairs if name in told))
+    return LetterEntry(entry.id, tuple((name, v[:most]) for name, v in entry.pairs if name in told))
 
 
-def _left(departure: Departure, redaction: Redaction | None) -> Iterator[Event]:
+def _removal_events(departure: Departure, redaction: Redaction | None) -> Iterator[LetterEvent]:
     states = Departure.State
     kind = _DONE[Departure.Action(departure.action)]
     kind = {states.INTENDED: "leaving", states.GONE: "gone"}.get(states(departure.state), kind)
     is_restored = departure.state == states.RESTORED
-    yield Event(
+    yield LetterEvent(
         kind,
-        id=ids.entry_id(departure.position),
+        id=ids.to_entry_id(departure.position),
         at=departure.done_at or departure.intended_at,
         by=departure.by,
         reason=departure.reason,
         action=departure.action,
         new_id="" if is_restored else departure.new_id,
         edited=_is_edited(departure),
-        changes=tuple(_edits(departure, redaction)),
+        changes=tuple(_list_edits(departure, redaction)),
         departure=departure.pk,
     )
     if is_restored:
-        yield Event(
+        yield LetterEvent(
             "restored",
-            id=ids.entry_id(departure.position),
+            id=ids.to_entry_id(departure.position),
             at=departure.restored_at,
             by=departure.restored_by,
             reason=departure.restore_reason,
@@ -159,43 +159,47 @@ def _left(departure: Departure, redaction: Redaction | None) -> Iterator[Event]:
         )
 
 
-def _edits(departure: Departure, redaction: Redaction | None) -> list[Change]:
+def _list_edits(departure: Departure, redaction: Redaction | None) -> list[FieldChange]:
     packed = departure.edited if _is_compared(departure) else None
     if packed is None:
         return []
     before, after = packing.unpack(departure.fields), packing.unpack(packed)
-    return differences.between(_message(before), _message(after), redaction)
+    return differences.compare_messages(_message_pairs(before), _message_pairs(after), redaction)
 
 
-def _earlier(stream: LetterStream, retry_of: str) -> Iterator[tuple[Departure, Entry]]:
+def _earlier_retries(
+    stream: LetterStream, retry_of: str
+) -> Iterator[tuple[Departure, LetterEntry]]:
     """The retries that it came from, the last first, each with the letter as it was then."""
     seen: set[str] = set()
     while retry_of and retry_of not in seen and len(seen) < MAX_LOOKBACK:
         seen.add(retry_of)
         try:
-            position = ids.position(retry_of)
+            position = ids.to_position(retry_of)
         except NotFound:  # Whatever a producer wrote there.
             return
-        found = [one for one in _departures(stream, position) if one.action == "retry"]
+        found = [one for one in _list_departures(stream, position) if one.action == "retry"]
         if not found:
             return
-        entry = _as_it_was(found[-1])
+        entry = _archived_entry(found[-1])
         yield found[-1], entry
         retry_of = entry.retry_of
 
 
-def _as_it_was(departure: Departure) -> Entry:
+def _archived_entry(departure: Departure) -> LetterEntry:
     """The letter that left; of a large one what is known without unpacking it."""
-    entry_id = ids.entry_id(departure.position)
-    if departure.size_bytes <= COMPARED_BYTES:
-        return Entry(entry_id, packing.unpack(departure.fields))
+    entry_id = ids.to_entry_id(departure.position)
+    if departure.size_bytes <= MAX_COMPARED_BYTES:
+        return LetterEntry(entry_id, packing.unpack(departure.fields))
     known = {ERROR: departure.error, ERROR_TYPE: departure.error_type}
     if departure.retry_of:
-        known[RETRY_OF] = ids.entry_id(departure.retry_of)
-    return Entry(entry_id, tuple((name, said.encode()) for name, said in known.items() if said))
+        known[RETRY_OF] = ids.to_entry_id(departure.retry_of)
+    return LetterEntry(
+        entry_id, tuple((name, said.encode()) for name, said in known.items() if said)
+    )
 
 
-def _departures(stream: LetterStream, position: str) -> list[Departure]:
+def _list_departures(stream: LetterStream, position: str) -> list[Departure]:
     """Without their payloads, which are fetched of those that are shown."""
     rows = Departure.objects.without_payload().filter(stream=stream, position=position)
     edited = models.Case(models.When(edited=None, then=False), default=True)
@@ -208,10 +212,10 @@ def _is_edited(departure: Departure) -> bool:
 
 
 def _is_compared(departure: Departure) -> bool:
-    return departure.size_bytes <= COMPARED_BYTES and _is_edited(departure)
+    return departure.size_bytes <= MAX_COMPARED_BYTES and _is_edited(departure)
 
 
-def _message(pairs: Pairs) -> list[tuple[bytes, bytes]]:
+def _message_pairs(pairs: Pairs) -> list[tuple[bytes, bytes]]:
     """What a consumer saw as the message; what failing and retrying adds differs anyway."""
     ours = METADATA | {RETRY_OF, RETRY_COUNT}
     return [(name, value) for name, value in pairs if name not in ours]

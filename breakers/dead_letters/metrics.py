@@ -33,7 +33,7 @@ def dead_letters(now: datetime) -> Iterator[Metric]:
     vanished = CounterMetricFamily(
         "switchgear_dlq_vanished", "Dead letters gone, and not through us.", labels=["stream"]
     )
-    for one in streams.listed(now):
+    for one in streams.list_shown(now):
         label = [_label(one)]
         depth.add_metric(label, one.depth)
         alerting.add_metric(label, int(one.alarmed_at is not None))
@@ -50,7 +50,7 @@ def dead_letters(now: datetime) -> Iterator[Metric]:
 
 
 def _label(stream: LetterStream) -> str:
-    is_default = stream.server == sources.DEFAULT
+    is_default = stream.server == sources.DEFAULT_SERVER
     return stream.name if is_default else f"{stream.server}/{stream.name}"
 
 

@@ -27,9 +27,9 @@ urlpatterns = [
     ),
     path(f"{ONE}/letter/{LETTER}", letter.letter_page, name="letter_page"),
     path(f"{ONE}/retry/{LETTER}", changes.retry, name="letter_retry"),
-    path(f"{ONE}/edit/{LETTER}", edit.edit, name="letter_edit"),
+    path(f"{ONE}/edit/{LETTER}", edit.edit_letter, name="letter_edit"),
     path(f"{ONE}/discard/{LETTER}", changes.discard, name="letter_discard"),
     path(f"{ONE}/reveal/{LETTER}", changes.reveal, name="letter_reveal"),
-    path(f"{ONE}/bulk/{STREAM_NAME}/", bulk.bulk, name="letters_bulk"),
+    path(f"{ONE}/bulk/{STREAM_NAME}/", bulk.bulk_job_page, name="letters_bulk"),
     path(STREAM, stream.stream_page, name="letter_stream_page"),
 ]

@@ -10,7 +10,7 @@ from controlplane.core.page_registry import REPORT_SECTIONS, Chart, ReportRow, R
 
 from .models import Departure, DepthMinute, Gap, LetterStream
 from .monitoring import alarms, streams, weekly_failures
-from .monitoring.weekly_failures import Failed
+from .monitoring.weekly_failures import GroupFailures
 
 MAX_ROWS = 50
 MAX_GROUPS = 8
@@ -44,7 +44,7 @@ def dead_letters(start: datetime, end: datetime, now: datetime) -> ReportSection
     """The streams of which the most letters arrived in the week, and the groups."""
     weeks = [one for one in _weeks(start, min(end, now), now) if not one.is_empty]
     weeks.sort(key=lambda one: (-one.arrived, -one.deepest, str(one.stream)))
-    failed = weekly_failures.most_failed(start, end, MAX_GROUPS) if weeks else []
+    failed = weekly_failures.list_most_failed(start, end, MAX_GROUPS) if weeks else []
     return ReportSection(
         slug="dead-letters",
         title="Dead letters",
@@ -58,7 +58,7 @@ def dead_letters(start: datetime, end: datetime, now: datetime) -> ReportSection
 
 
 def _weeks(start: datetime, end: datetime, now: datetime) -> list[Week]:
-    known = [one for one in streams.listed(now) if one.source == LetterStream.Source.STREAM]
+    known = [one for one in streams.list_shown(now) if one.source == LetterStream.Source.STREAM]
     if not known:
         return []
     within = {"minute__gte": start, "minute__lt": end}
@@ -113,7 +113,7 @@ def _row(one: Week) -> ReportRow:
         "deepest": one.deepest,
         "depth": one.stream.depth,
     }
-    return ReportRow(cells, alarms.path(one.stream))
+    return ReportRow(cells, alarms.stream_path(one.stream))
 
 
 def _in_words(weeks: list[Week]) -> str:
@@ -139,7 +139,7 @@ def _tone(weeks: list[Week]) -> str:
     return "warn" if any(waits) or any(one.vanished for one in weeks) else "good"
 
 
-def _chart(failed: list[Failed]) -> Chart:
+def _chart(failed: list[GroupFailures]) -> Chart:
     bars = tuple((_label(one), float(one.arrived)) for one in failed)
     said = ", ".join(f"{label} {value:,.0f}" for label, value in bars)
     return Chart(
@@ -150,7 +150,7 @@ def _chart(failed: list[Failed]) -> Chart:
     )
 
 
-def _label(one: Failed) -> str:
+def _label(one: GroupFailures) -> str:
     said = ": ".join(part for part in (one.error_type, one.pattern) if part) or "no error given"
     return said if len(said) <= MAX_LABEL_LENGTH else f"{said[: MAX_LABEL_LENGTH - 1].rstrip()}…"
 

@@ -5,23 +5,25 @@ from datetime import datetime
 from typing import Any
 
 from breakers.dead_letters import history
-from breakers.dead_letters.letters.entries import Entry
+from breakers.dead_letters.letters.entries import LetterEntry
 from breakers.dead_letters.letters.redaction import Redaction
 from controlplane.core.canonical import timestamp
 
 from .letters import ids, packing, presentation
-from .letters.presentation import Measure
+from .letters.presentation import DisplayLimits
 from .models import Departure, LetterStream
-from .monitoring.groups import Group
+from .monitoring.groups import ErrorGroup
 from .removals import archive
 
 
-def streams(rows: Sequence[LetterStream], growth: dict[int, float]) -> list[dict[str, Any]]:
+def stream_resources(
+    rows: Sequence[LetterStream], growth: dict[int, float]
+) -> list[dict[str, Any]]:
     """Streams as the inbox lists them; `growth` is in letters a minute, by primary key."""
-    return [stream(row, growth.get(row.pk, 0.0)) for row in rows]
+    return [stream_resource(row, growth.get(row.pk, 0.0)) for row in rows]
 
 
-def stream(row: LetterStream, growth_per_minute: float) -> dict[str, Any]:
+def stream_resource(row: LetterStream, growth_per_minute: float) -> dict[str, Any]:
     """One of them, as it was sampled last."""
     return {
         "source": row.source,
@@ -29,81 +31,86 @@ def stream(row: LetterStream, growth_per_minute: float) -> dict[str, Any]:
         "name": row.name,
         "origin": row.origin or None,
         "depth": row.depth,
-        "oldest_at": _time(row.oldest_at) if row.depth else None,
-        "newest_at": _time(row.newest_at) if row.depth else None,
+        "oldest_at": _timestamp(row.oldest_at) if row.depth else None,
+        "newest_at": _timestamp(row.newest_at) if row.depth else None,
         "growth_per_minute": growth_per_minute,
         "alerting": row.alarmed_at is not None,
-        "alerting_since": _time(row.alarmed_at),
+        "alerting_since": _timestamp(row.alarmed_at),
         "arrived_total": row.arrived_total,
         "retried_total": row.retried_total,
         "vanished_total": row.vanished_total,
-        "sampled_at": _time(row.sampled_at),
-        "gone_at": _time(row.gone_at),
+        "sampled_at": _timestamp(row.sampled_at),
+        "gone_at": _timestamp(row.gone_at),
     }
 
 
-def group(one: Group, redaction: Redaction) -> dict[str, Any]:
+def group_resource(one: ErrorGroup, redaction: Redaction) -> dict[str, Any]:
     """Letters that failed alike. `first` and `last` are when they failed."""
     first, last = timestamp(one.first_at), timestamp(one.last_at)
     return {
         "fingerprint": one.fingerprint,
-        "error_type": _hidden(one.error_type, redaction),
-        "pattern": _hidden(one.pattern, redaction),
-        "sample": _hidden(one.sample, redaction),
+        "error_type": _redact(one.error_type, redaction),
+        "pattern": _redact(one.pattern, redaction),
+        "sample": _redact(one.sample, redaction),
         "count": one.count,
         "first": first,
         "last": last,
         "first_at": first,
         "last_at": last,
-        "oldest_id": ids.entry_id(one.oldest),
-        "newest_id": ids.entry_id(one.newest),
+        "oldest_id": ids.to_entry_id(one.oldest),
+        "newest_id": ids.to_entry_id(one.newest),
     }
 
 
-def departure(row: Departure, redaction: Redaction, now: datetime) -> dict[str, Any]:
+def departure_resource(row: Departure, redaction: Redaction, now: datetime) -> dict[str, Any]:
     """A letter that left through us, without its payload; `stream` was fetched with it."""
     until = restorable_until(row)
     return {
         "id": row.pk,
         "server": row.stream.server,
         "stream": row.stream.name,
-        "message_id": ids.entry_id(row.position),
+        "message_id": ids.to_entry_id(row.position),
         "action": row.action,
         "state": row.state,
         "reason": row.reason,
         "by": row.by,
         "intended_at": timestamp(row.intended_at),
-        "done_at": _time(row.done_at),
+        "done_at": _timestamp(row.done_at),
         "new_id": row.new_id or None,
         "job": row.job_id,
-        "error": _hidden(row.error, redaction),
-        "error_type": _hidden(row.error_type, redaction),
+        "error": _redact(row.error, redaction),
+        "error_type": _redact(row.error_type, redaction),
         "fingerprint": row.fingerprint,
         "retry_of": row.retry_of or None,
         "size_bytes": row.size_bytes,
         "restored_by": row.restored_by or None,
-        "restored_at": _time(row.restored_at),
+        "restored_at": _timestamp(row.restored_at),
         "restore_reason": row.restore_reason,
         "restorable": until is not None and until > now,
-        "restorable_until": _time(until),
+        "restorable_until": _timestamp(until),
     }
 
 
-def whole_departure(
-    row: Departure, redaction: Redaction, now: datetime, measure: Measure = presentation.FULLY
+def full_departure_resource(
+    row: Departure,
+    redaction: Redaction,
+    now: datetime,
+    measure: DisplayLimits = presentation.DETAIL_LIMITS,
 ) -> dict[str, Any]:
     """The same with its fields, those that went out instead if it was edited, and its history."""
-    entry = Entry(ids.entry_id(row.position), packing.unpack(row.fields))
+    entry = LetterEntry(ids.to_entry_id(row.position), packing.unpack(row.fields))
     edited = None
     if row.edited is not None:
-        sent = presentation.cut(Entry(entry.id, packing.unpack(row.edited)), measure)
+        sent = presentation.truncate_entry(
+            LetterEntry(entry.id, packing.unpack(row.edited)), measure
+        )
         sent = redaction.entry(sent)
-        edited, _ = presentation.fields(sent.pairs, sizes=sent.sizes, measure=measure)
-    letter = presentation.letter(
+        edited, _ = presentation.display_fields(sent.pairs, sizes=sent.sizes, measure=measure)
+    letter = presentation.letter_resource(
         entry, redaction=redaction, fingerprint=row.fingerprint, measure=measure
     )
     return {
-        **departure(row, redaction, now),
+        **departure_resource(row, redaction, now),
         "fields": letter["fields"],
         "truncated": letter["truncated"],
         "attempts": letter["attempts"],
@@ -111,7 +118,8 @@ def whole_departure(
         "group": letter["group"],
         "edited_fields": edited,
         "history": [
-            history.resource(one) for one in history.of_departure(row, redaction=redaction)
+            history.event_resource(one)
+            for one in history.list_archived_events(row, redaction=redaction)
         ],
     }
 
@@ -122,12 +130,12 @@ def restorable_until(row: Departure) -> datetime | None:
     is_in_origin = row.state == states.DONE and row.action == Departure.Action.RETRY
     if row.state not in (states.DONE, states.GONE) or is_in_origin or row.done_at is None:
         return None
-    return row.done_at + archive.KEPT
+    return row.done_at + archive.ARCHIVED_FOR
 
 
-def _hidden(said: str, redaction: Redaction) -> str:
+def _redact(said: str, redaction: Redaction) -> str:
     return redaction.within(said.encode()).decode("utf-8", "replace")
 
 
-def _time(at: datetime | None) -> str | None:
+def _timestamp(at: datetime | None) -> str | None:
     return timestamp(at) if at else None

@@ -20,12 +20,14 @@ def deepest(now: datetime) -> Sequence[StatusLine]:
         StatusLine(
             said=f"{one.depth:,} in {_name(one)}",
             tone="bad" if one.alarmed_at else "warn",
-            path=alarms.path(one),
+            path=alarms.stream_path(one),
             since=one.oldest_at,
         )
         for one in deep.order_by("-depth")[:SHOWN]
     ]
-    return lines or [StatusLine("No dead letter waits anywhere", tone="good", path=alarms.PAGES)]
+    return lines or [
+        StatusLine("No dead letter waits anywhere", tone="good", path=alarms.PAGES_PATH)
+    ]
 
 
 @runbook_status("dead-letters")

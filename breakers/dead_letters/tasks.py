@@ -18,24 +18,24 @@ MAX_PURGED = 1_000_000
 @ticks.tick("dlq.sample", seconds=5, queue="housekeeping")
 def sample_dead_letters(now: datetime) -> int:
     """It waits for Redis servers that may be away: no place in a queue that others wait in."""
-    return sampler.turn(now)
+    return sampler.sample_servers(now)
 
 
 @ticks.tick("dlq.settle", seconds=10, queue="dead-letters")
-def settle_departures(now: datetime) -> int:
+def settle_intents(now: datetime) -> int:
     """What was to leave, and whoever was at it died."""
-    return intent_sweeper.turn(now)
+    return intent_sweeper.sweep_intents(now)
 
 
 @ticks.tick("dlq.retention", seconds=60, queue="housekeeping")
-def retain_dead_letters(now: datetime) -> int:
-    return retention.turn(now)
+def archive_overdue_letters(now: datetime) -> int:
+    return retention.archive_overdue(now)
 
 
 @ticks.tick(
     "dlq.jobs", seconds=1, queue="dead-letters", pending=lambda now: [engine.due(TICK, now)]
 )
-def go_on_with_replays(now: datetime) -> int:
+def run_replays(now: datetime) -> int:
     return turns.turn(now)
 
 

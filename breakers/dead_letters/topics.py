@@ -19,7 +19,7 @@ JOB, SERVER = "job:", "server:"
 MAX_PK = 2**63 - 1
 
 
-def read(ids: Sequence[str], now: datetime) -> dict[str, dict[str, Any]]:
+def read_topics(ids: Sequence[str], now: datetime) -> dict[str, dict[str, Any]]:
     """Streams (`default/axiom:dlq:events`), bulk jobs (`job:17`) and servers (`server:default`) of
     these ids. No name of a server has a colon, so that they are told apart."""
     jobs = {one.removeprefix(JOB): one for one in ids if one.startswith(JOB)}
@@ -42,7 +42,7 @@ def _streams(ids: Sequence[str], now: datetime) -> dict[str, dict[str, Any]]:
         for row in LetterStream.objects.filter(wanted)
         if row.source == LetterStream.Source.OUTBOX or sources.origin_of(row.name) is not None
     ]
-    shown = resources.streams(rows, streams.growth(rows, now))
+    shown = resources.stream_resources(rows, streams.growth_per_minute(rows, now))
     return {str(row): one for row, one in zip(rows, shown, strict=True)}
 
 
@@ -50,14 +50,14 @@ def _jobs(ids: dict[str, str], now: datetime) -> dict[str, dict[str, Any]]:
     pks = [int(pk) for pk in ids if pk.isascii() and pk.isdigit() and int(pk) <= MAX_PK]
     jobs = Job.objects.filter(pk__in=pks, replay__isnull=False).select_related("replay__stream")
     found = jobs.prefetch_related("steps")
-    return {ids[str(job.pk)]: replays.resource(job, now) for job in found}
+    return {ids[str(job.pk)]: replays.replay_resource(job, now) for job in found}
 
 
 def _servers(ids: dict[str, str]) -> dict[str, dict[str, Any]]:
-    return {ids[row.name]: server(row) for row in LetterServer.objects.filter(pk__in=ids)}
+    return {ids[row.name]: server_resource(row) for row in LetterServer.objects.filter(pk__in=ids)}
 
 
-def server(row: LetterServer) -> dict[str, Any]:
+def server_resource(row: LetterServer) -> dict[str, Any]:
     """Whether a server answers, and since when."""
     return {
         "server": row.name,
@@ -67,4 +67,4 @@ def server(row: LetterServer) -> dict[str, Any]:
     }
 
 
-topics.register("dlq", scope="dlq:read", event="dlq.changed", read=read)
+topics.register("dlq", scope="dlq:read", event="dlq.changed", read=read_topics)

@@ -32,7 +32,7 @@ class Policy:
     expires_in: str = USUAL_EXPIRY
 
     @classmethod
-    def of(cls, document: Mapping[str, Any]) -> "Policy | None":
+    def of(cls, document: Mapping[str, Any]) -> "OutagePolicy | None":
         """As it is registered; None if it asks for nothing that is known here."""
         if document.get("action") not in (TRIP, FALLBACK):
             return None

@@ -149,7 +149,7 @@ def test_each_has_two_seconds():
 
 def test_what_hangs_is_given_up_in_time_beside_the_others(settings, monkeypatch):
     settings.PROBE_ALLOW = LOCAL
-    monkeypatch.setattr(prober, "SECONDS", 0.5)
+    monkeypatch.setattr(prober, "TIMEOUT_SECONDS", 0.5)
     with listening() as hangs, listening() as there:
         urls = {f"hangs-{n}": hangs.replace("tcp", "http") for n in range(12)}
         results = prober.ask_all({**urls, "there": there})

@@ -14,7 +14,7 @@ from controlplane.core.errors import InvalidInput
 from controlplane.core.http.views import Done, mutation
 
 from .bodies import ReasonBody, RetryBody, RevealBody, ServerFilter
-from .messages import DeadLetterView, checked_id, of_letters, shown
+from .messages import DeadLetterView, find_letter_stream, normalize_id, render_letter
 from .shapes import ONE_MESSAGE, SERVER, DiscardedShape, RetriedShape, RevealedShape
 
 UNSAID = "Asked for over the API, without saying why."
@@ -27,19 +27,19 @@ class LetterAction(DeadLetterView):
     http_method_names = ["post"]
 
     def stream(self, name: str, now: datetime) -> LetterStream:
-        return of_letters(ServerFilter.of(self.request.query_params)["server"], name, now)
+        return find_letter_stream(ServerFilter.of(self.request.query_params)["server"], name, now)
 
 
 class RetryView(LetterAction):
     def first(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str, entry_id: str
-    ) -> actions.Prepared:
+    ) -> actions.PreparedRemoval:
         edited = body.get("edited_fields")
         if edited is not None and not isinstance(edited, dict):
             raise InvalidInput({"edited_fields": ["Must be an object: names and new values."]})
-        return actions.retry_first(
+        return actions.prepare_retry(
             stream=self.stream(name, now),
-            entry_id=checked_id(entry_id),
+            entry_id=normalize_id(entry_id),
             reason=body["reason"],
             edited_fields=edited,
             actor=actor,
@@ -57,20 +57,20 @@ class RetryView(LetterAction):
         now: datetime,
         name: str,
         entry_id: str,
-        prepared: actions.Prepared,
+        prepared: actions.PreparedRemoval,
     ) -> Done:
         """Put the message back into its origin, as it was or edited. A repeat answers the same."""
-        said = actions.retried(prepared, now=now)
+        said = actions.record_retry(prepared, now=now)
         return Done({"id": prepared.entry_id, **said})
 
 
 class DiscardView(LetterAction):
     def first(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str, entry_id: str
-    ) -> actions.Prepared:
-        return actions.discard_first(
+    ) -> actions.PreparedRemoval:
+        return actions.prepare_discard(
             stream=self.stream(name, now),
-            entry_id=checked_id(entry_id),
+            entry_id=normalize_id(entry_id),
             reason=body["reason"],
             actor=actor,
             now=now,
@@ -87,10 +87,10 @@ class DiscardView(LetterAction):
         now: datetime,
         name: str,
         entry_id: str,
-        prepared: actions.Prepared,
+        prepared: actions.PreparedRemoval,
     ) -> Done:
         """Take the letter away. The archive has it, and can put it back for 30 days."""
-        said = actions.discarded(prepared, now=now)
+        said = actions.record_discard(prepared, now=now)
         return Done({"id": prepared.entry_id, **said})
 
 
@@ -115,16 +115,17 @@ class RevealView(LetterAction):
         stream = self.stream(name, now)
         reason = body.get("reason") or UNSAID
         entry = reveal.reveal(
-            stream=stream, entry_id=checked_id(entry_id), actor=actor, now=now, reason=reason
+            stream=stream, entry_id=normalize_id(entry_id), actor=actor, now=now, reason=reason
         )
         place = {"server": stream.server, "stream": stream.name}
         hidden = {
             **place,
-            **shown(entry, configured_redaction(), presentation.FULLY),
+            **render_letter(entry, configured_redaction(), presentation.DETAIL_LIMITS),
             "revealed": False,
         }
         if prepared:
             return Done(hidden)
         return Done(
-            {**place, **shown(entry, None, presentation.WHOLLY), "revealed": True}, kept=hidden
+            {**place, **render_letter(entry, None, presentation.NO_LIMITS), "revealed": True},
+            kept=hidden,
         )

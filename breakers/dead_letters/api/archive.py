@@ -14,7 +14,7 @@ from breakers.dead_letters.letters import ids
 from breakers.dead_letters.letters.redaction import configured_redaction
 from breakers.dead_letters.models import Departure
 from breakers.dead_letters.removals import archive, restoration
-from breakers.dead_letters.sources import DEFAULT
+from breakers.dead_letters.sources import DEFAULT_SERVER
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.errors import InvalidInput, NotFound
@@ -38,7 +38,7 @@ class DepartureListShape(serializers.ListSerializer[Any]):
 
     def to_representation(self, data: Any) -> list[dict[str, Any]]:
         redaction, now = configured_redaction(), db_now()
-        return [resources.departure(row, redaction, now) for row in data]
+        return [resources.departure_resource(row, redaction, now) for row in data]
 
 
 class ListedDepartureShape(DepartureShape):
@@ -60,10 +60,10 @@ class ArchiveList(ListView[Departure]):
     def chosen(self, rows: QuerySet[Departure], filters: dict[str, Any]) -> QuerySet[Departure]:
         wanted = dict(filters)
         if "stream" in wanted:
-            wanted.setdefault("server", DEFAULT)
+            wanted.setdefault("server", DEFAULT_SERVER)
         if "message_id" in wanted:
             try:
-                wanted["message_id"] = ids.position(wanted["message_id"])
+                wanted["message_id"] = ids.to_position(wanted["message_id"])
             except NotFound as error:
                 raise InvalidInput({"message_id": [error.detail]}) from error
         return rows.filter(**{_COLUMNS.get(name, name): value for name, value in wanted.items()})
@@ -77,8 +77,8 @@ class ArchivedView(ApiView):
     @extend_schema(operation_id="dlq_archived", responses=WholeDepartureShape)
     def get(self, _request: Request, departure_id: int) -> Response:
         """One of them with its fields, redacted, and what it went through."""
-        row = archive.find(departure_id)
-        return Response(resources.whole_departure(row, configured_redaction(), db_now()))
+        row = archive.find_departure(departure_id)
+        return Response(resources.full_departure_resource(row, configured_redaction(), db_now()))
 
 
 class RestoreView(ApiView):
@@ -88,8 +88,8 @@ class RestoreView(ApiView):
 
     def first(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, departure_id: int
-    ) -> restoration.Prepared:
-        return restoration.restore_first(
+    ) -> restoration.PreparedRestore:
+        return restoration.prepare_restore(
             departure_id=departure_id,
             reason=body["reason"],
             actor=actor,
@@ -106,9 +106,9 @@ class RestoreView(ApiView):
         actor: Actor,
         now: datetime,
         departure_id: int,
-        prepared: restoration.Prepared,
+        prepared: restoration.PreparedRestore,
     ) -> Done:
         """Put it back among the dead letters, as it was, under a new id."""
-        said = restoration.restored(prepared, now=now)
-        row = archive.find(departure_id)
-        return Done({**resources.departure(row, configured_redaction(), now), **said})
+        said = restoration.record_restore(prepared, now=now)
+        row = archive.find_departure(departure_id)
+        return Done({**resources.departure_resource(row, configured_redaction(), now), **said})

@@ -7,7 +7,7 @@ from rest_framework import serializers
 
 from breakers.dead_letters import export, letter_list
 from breakers.dead_letters.models import Departure
-from breakers.dead_letters.sources import DEFAULT
+from breakers.dead_letters.sources import DEFAULT_SERVER
 from controlplane.core.http.fields import Filters, Moment, MutationBody, Text
 from controlplane.core.jobs.models import Job
 
@@ -29,7 +29,9 @@ REASON = "What was wrong and what has changed since."
 
 class ServerFilter(Filters):
     server = serializers.CharField(
-        default=DEFAULT, max_length=60, help_text="Name of a Redis server, as it was configured."
+        default=DEFAULT_SERVER,
+        max_length=60,
+        help_text="Name of a Redis server, as it was configured.",
     )
 
 

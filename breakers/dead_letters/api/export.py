@@ -8,7 +8,7 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.request import Request
 
 from breakers.dead_letters import export, letter_list
-from breakers.dead_letters.letters.filters import Chosen
+from breakers.dead_letters.letters.filters import LetterFilter
 from breakers.dead_letters.letters.redaction import configured_redaction
 from breakers.dead_letters.monitoring import indexer
 from breakers.dead_letters.redis_servers import samples
@@ -16,7 +16,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.http import files
 
 from .bodies import ChoiceFilters, ExportFilters
-from .messages import DeadLetterView, of_letters
+from .messages import DeadLetterView, find_letter_stream
 
 SENT_AT_ONCE = 64 * 1024  # bytes, and one letter at least
 
@@ -42,13 +42,13 @@ class ExportView(DeadLetterView):
         """
         given = self.filters.of(request.query_params)
         now = db_now()
-        stream = of_letters(given["server"], name, now)
-        chosen = Chosen.of(ChoiceFilters.chosen(given))
+        stream = find_letter_stream(given["server"], name, now)
+        chosen = LetterFilter.of(ChoiceFilters.chosen(given))
         if chosen.uses_index:
-            indexer.catch_up(stream, now, seconds=letter_list.SECONDS)
-        until = samples.one(stream.server, stream.name).last
-        rows = export.letters(stream, chosen, until=until, redaction=configured_redaction())
-        chunks = _chunks(export.lines(rows, given["format"]))
+            indexer.catch_up(stream, now, seconds=letter_list.PAGE_SECONDS)
+        until = samples.sample_stream(stream.server, stream.name).last
+        rows = export.iterate_letters(stream, chosen, until=until, redaction=configured_redaction())
+        chunks = _chunks(export.render_lines(rows, given["format"]))
         return files.sent(
             request._request,
             chunks,

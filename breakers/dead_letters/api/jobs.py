@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from breakers.dead_letters.bulk import eligibility, replays
-from breakers.dead_letters.letters.filters import Chosen
+from breakers.dead_letters.letters.filters import LetterFilter
 from breakers.dead_letters.models import LetterStream
 from controlplane.core.actors import Actor
 from controlplane.core.approvals.api import approval_resource
@@ -21,13 +21,13 @@ from controlplane.core.jobs import control
 from controlplane.core.jobs.models import Job
 
 from .bodies import LIVE, JobBody, JobFilters, ReplayVerbBody, ServerFilter
-from .messages import READ, WRITE, of_letters
+from .messages import READ, WRITE, find_letter_stream
 from .shapes import ANY_SERVER, SERVER, PlanShape, PurgeAskedShape, ReplayShape
 
 ROWS = Job.objects.filter(kind=replays.KIND).select_related("replay__stream")
 ROWS = ROWS.prefetch_related("steps")
 EMPTY = "Nothing is chosen by what is empty; leave it out."
-ASKED = PolymorphicProxySerializer(
+JOB_OR_APPROVAL = PolymorphicProxySerializer(
     component_name="DlqJobAsked",
     serializers=[ReplayShape, PurgeAskedShape],
     resource_type_field_name=None,
@@ -36,7 +36,7 @@ ASKED = PolymorphicProxySerializer(
 
 class ListedReplayShape(ReplayShape):
     def to_representation(self, job: Job) -> dict[str, Any]:
-        return replays.resource(job, self.context["now"])
+        return replays.replay_resource(job, self.context["now"])
 
 
 class JobList(ListView[Job]):
@@ -74,8 +74,10 @@ class JobList(ListView[Job]):
         stream, given = self._asked(body, now)
         most_retries = given.get("most_retries", replays.MAX_RETRIES)
         rate = given.get("rate_per_second", replays.RATE_PER_SECOND)
-        replays.check(stream, given["action"], rate, most_retries)
-        counts = eligibility.count(stream, given["chosen"], given["action"], most_retries, now)
+        replays.validate_limits(stream, given["action"], rate, most_retries)
+        counts = eligibility.count_eligible(
+            stream, given["chosen"], given["action"], most_retries, now
+        )
         return {
             "eligible": counts.eligible,
             "ineligible": counts.ineligible,
@@ -88,7 +90,7 @@ class JobList(ListView[Job]):
         operation_id="dlq_jobs_ask",
         parameters=[SERVER],
         request=JobBody,
-        responses={202: ASKED, 200: PlanShape},
+        responses={202: JOB_OR_APPROVAL, 200: PlanShape},
     )
     @mutation(JobBody, first=plan)
     def post(
@@ -104,12 +106,12 @@ class JobList(ListView[Job]):
         if prepared is not None:
             return Done(prepared)
         stream, given = self._asked(body, now)
-        asked = replays.ask(
+        asked = replays.request_replay(
             stream=stream, reason=body.get("reason", ""), actor=actor, now=now, **given
         )
         if isinstance(asked, Approval):
             return Done({"approval": approval_resource(asked)}, status=202)
-        return Done(replays.resource(asked, now), status=202)
+        return Done(replays.replay_resource(asked, now), status=202)
 
     def _asked(self, body: dict[str, Any], now: datetime) -> tuple[LetterStream, dict[str, Any]]:
         """The stream, and what is to be done with which of its letters."""
@@ -117,13 +119,13 @@ class JobList(ListView[Job]):
         server = body.get("server", named)
         if server != named and "server" in self.request.query_params:
             raise InvalidInput({"server": ["The address names another server than the body."]})
-        chosen = _chosen(body.get("filter", {}))
+        chosen = _parse_filter(body.get("filter", {}))
         names = ("action", "rate_per_second", "most_retries", "waits_for")
         given = {name: body[name] for name in names if name in body}
-        return of_letters(server, body["stream"], now), {**given, "chosen": chosen}
+        return find_letter_stream(server, body["stream"], now), {**given, "chosen": chosen}
 
 
-def _chosen(wanted: Any) -> Chosen:
+def _parse_filter(wanted: Any) -> LetterFilter:
     """Which letters are meant; all, if nothing is said. What is said and empty is a mistake of
     whoever says it, which must not become every letter."""
     if not isinstance(wanted, dict):
@@ -136,7 +138,7 @@ def _chosen(wanted: Any) -> Chosen:
     if empty:
         raise InvalidInput({f"filter.{name}": [EMPTY] for name in empty})
     try:
-        chosen = Chosen.of(wanted)
+        chosen = LetterFilter.of(wanted)
     except InvalidInput as error:
         problems = {f"filter.{name}": said for name, said in error.errors.items()}
         raise InvalidInput(problems) from error
@@ -153,7 +155,7 @@ class JobView(ApiView):
     @extend_schema(operation_id="dlq_job", responses=ReplayShape)
     def get(self, _request: Request, job_id: int) -> Response:
         """One job, as it stands: progress, rate, errors, and what holds it."""
-        return Response(replays.resource(_find(job_id), db_now()))
+        return Response(replays.replay_resource(_find_job(job_id), db_now()))
 
 
 class Intervention(ApiView):
@@ -169,7 +171,7 @@ class PauseView(Intervention):
     @mutation(ReplayVerbBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, job_id: int) -> Done:
         """Let it stand still until it is resumed."""
-        return _done("pause", body, actor, now, job_id)
+        return _intervene("pause", body, actor, now, job_id)
 
 
 class ResumeView(Intervention):
@@ -177,7 +179,7 @@ class ResumeView(Intervention):
     @mutation(ReplayVerbBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, job_id: int) -> Done:
         """Let a paused one go on where it was."""
-        return _done("resume", body, actor, now, job_id)
+        return _intervene("resume", body, actor, now, job_id)
 
 
 class CancelView(Intervention):
@@ -185,17 +187,17 @@ class CancelView(Intervention):
     @mutation(ReplayVerbBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, job_id: int) -> Done:
         """End it for good. What it has done stays done, and is in the archive."""
-        return _done("cancel", body, actor, now, job_id)
+        return _intervene("cancel", body, actor, now, job_id)
 
 
-def _done(verb: str, body: dict[str, Any], actor: Actor, now: datetime, job_id: int) -> Done:
-    _find(job_id)
+def _intervene(verb: str, body: dict[str, Any], actor: Actor, now: datetime, job_id: int) -> Done:
+    _find_job(job_id)
     reason = body.get("reason", "").strip() or f"Asked to {verb} over the API, without saying why."
     control.intervene(job_id=job_id, verb=verb, reason=reason, actor=actor, now=now)
-    return Done(replays.resource(_find(job_id), now))
+    return Done(replays.replay_resource(_find_job(job_id), now))
 
 
-def _find(job_id: int) -> Job:
+def _find_job(job_id: int) -> Job:
     job = ROWS.filter(pk=job_id).first()
     if job is None:
         raise NotFound(f"There is no bulk job {job_id} over dead letters.")

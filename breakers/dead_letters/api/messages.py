@@ -11,9 +11,9 @@ from rest_framework.response import Response
 
 from breakers.dead_letters import history, letter_list, resources
 from breakers.dead_letters.letters import ids, presentation
-from breakers.dead_letters.letters.entries import Entry
-from breakers.dead_letters.letters.filters import Chosen
-from breakers.dead_letters.letters.presentation import Measure
+from breakers.dead_letters.letters.entries import LetterEntry
+from breakers.dead_letters.letters.filters import LetterFilter
+from breakers.dead_letters.letters.presentation import DisplayLimits
 from breakers.dead_letters.letters.redaction import Redaction, configured_redaction
 from breakers.dead_letters.models import LetterStream
 from breakers.dead_letters.monitoring import groups, indexer, streams
@@ -29,11 +29,11 @@ from .shapes import ONE_MESSAGE, ONE_STREAM, GroupsShape, MessageShape, PageShap
 READ, WRITE = "dlq:read", "dlq:write"
 INDEXING_SECONDS = 1.4
 """Of reading on before groups are counted; sampling goes on with it all the time."""
-ONE = reader.Limits(
-    value_bytes=presentation.FULLY.value_bytes,
-    fields=presentation.FULLY.fields,
+DETAIL_READ_LIMITS = reader.ReadLimits(
+    value_bytes=presentation.DETAIL_LIMITS.value_bytes,
+    fields=presentation.DETAIL_LIMITS.fields,
     entries=1,
-    total_bytes=2 * presentation.FULLY.total_bytes,
+    total_bytes=2 * presentation.DETAIL_LIMITS.total_bytes,
 )
 
 
@@ -57,9 +57,11 @@ class Inbox(ApiView):
         given = self.filters.of(request.query_params)
         now = db_now()
         if "server" in given:
-            servers.of(given["server"])
-        rows = [row for row in streams.listed(now) if given.get("server", row.server) == row.server]
-        return Response(resources.streams(rows, streams.growth(rows, now)))
+            servers.get_server(given["server"])
+        rows = [
+            row for row in streams.list_shown(now) if given.get("server", row.server) == row.server
+        ]
+        return Response(resources.stream_resources(rows, streams.growth_per_minute(rows, now)))
 
 
 class MessageList(DeadLetterView):
@@ -72,23 +74,25 @@ class MessageList(DeadLetterView):
         takes a few seconds at most, and may have few or none before it says where to go on."""
         given = self.filters.of(request.query_params)
         now = db_now()
-        stream = of_letters(given["server"], name, now)
-        chosen = Chosen.of(ChoiceFilters.chosen(given))
-        until = time.monotonic() + letter_list.SECONDS * 1.5
+        stream = find_letter_stream(given["server"], name, now)
+        chosen = LetterFilter.of(ChoiceFilters.chosen(given))
+        until = time.monotonic() + letter_list.PAGE_SECONDS * 1.5
         known = not chosen.uses_index or indexer.catch_up(
-            stream, now, seconds=letter_list.SECONDS / 2
+            stream, now, seconds=letter_list.PAGE_SECONDS / 2
         )
-        page = letter_list.page(
+        page = letter_list.read_page(
             stream,
             chosen,
             cursor=given.get("cursor", ""),
             limit=min(given["limit"], letter_list.MAX_PAGE),
         )
         redaction = configured_redaction()
-        page, results = letter_list.told(page, lambda one: shown(one, redaction), until=until)
+        page, results = letter_list.render_until(
+            page, lambda one: render_letter(one, redaction), until=until
+        )
         return Response(
             {
-                "next": _link(request, page.next),
+                "next": _next_link(request, page.next),
                 "previous": None,
                 "results": results,
                 "looked_at": page.looked_at,
@@ -106,18 +110,20 @@ class MessageDetail(DeadLetterView):
     @extend_schema(operation_id="dlq_message", responses=MessageShape)
     def get(self, request: Request, name: str, entry_id: str) -> Response:
         """One letter, with what it went through so far."""
-        stream = of_letters(self.filters.of(request.query_params)["server"], name, db_now())
-        entry = reader.one(stream.server, stream.name, checked_id(entry_id), limits=ONE)
+        stream = find_letter_stream(self.filters.of(request.query_params)["server"], name, db_now())
+        entry = reader.read_entry(
+            stream.server, stream.name, normalize_id(entry_id), limits=DETAIL_READ_LIMITS
+        )
         if entry is None:
-            raise _not_there(stream, entry_id)
+            raise _not_found_error(stream, entry_id)
         redaction = configured_redaction()
-        events = history.of(stream, entry, redaction=redaction)
+        events = history.list_events(stream, entry, redaction=redaction)
         return Response(
             {
                 "server": stream.server,
                 "stream": stream.name,
-                **shown(entry, redaction, presentation.FULLY),
-                "history": [history.resource(one) for one in events],
+                **render_letter(entry, redaction, presentation.DETAIL_LIMITS),
+                "history": [history.event_resource(one) for one in events],
             }
         )
 
@@ -130,16 +136,16 @@ class GroupList(DeadLetterView):
     def get(self, request: Request, name: str) -> Response:
         """A stream's letters by what they failed of, the largest groups first."""
         now = db_now()
-        stream = of_letters(self.filters.of(request.query_params)["server"], name, now)
+        stream = find_letter_stream(self.filters.of(request.query_params)["server"], name, now)
         complete = indexer.catch_up(stream, now, seconds=INDEXING_SECONDS)
         redaction = configured_redaction()
-        found = [resources.group(one, redaction) for one in groups.of(stream)]
+        found = [resources.group_resource(one, redaction) for one in groups.list_groups(stream)]
         return Response({"results": found, "complete": complete})
 
 
-def of_letters(server: str, name: str, now: datetime) -> LetterStream:
+def find_letter_stream(server: str, name: str, now: datetime) -> LetterStream:
     """The stream; raises :class:`NotFound`, also for the outbox, whose messages are no letters."""
-    stream = streams.find(server, name, now)
+    stream = streams.find_stream(server, name, now)
     if stream.source == LetterStream.Source.OUTBOX:
         raise NotFound(
             "The outbox is no stream: its failed messages are under /api/v1/dlq/outbox/."
@@ -147,27 +153,31 @@ def of_letters(server: str, name: str, now: datetime) -> LetterStream:
     return stream
 
 
-def checked_id(entry_id: str) -> str:
+def normalize_id(entry_id: str) -> str:
     """The id as Redis writes it. Raises :class:`NotFound`."""
-    return ids.entry_id(ids.position(entry_id))
+    return ids.to_entry_id(ids.to_position(entry_id))
 
 
-def shown(
-    entry: Entry, redaction: Redaction | None, measure: Measure = presentation.BRIEFLY
+def render_letter(
+    entry: LetterEntry,
+    redaction: Redaction | None,
+    measure: DisplayLimits = presentation.LIST_LIMITS,
 ) -> dict[str, Any]:
     """A letter as the contract shows it."""
     digest = configured_redaction().fingerprint(entry).digest
-    return presentation.letter(entry, redaction=redaction, fingerprint=digest, measure=measure)
+    return presentation.letter_resource(
+        entry, redaction=redaction, fingerprint=digest, measure=measure
+    )
 
 
-def _not_there(stream: LetterStream, entry_id: str) -> NotFound:
+def _not_found_error(stream: LetterStream, entry_id: str) -> NotFound:
     """To somebody who only looks, what has left is not there; the answer says where it went."""
-    error = missing_letters.error(stream, entry_id)
+    error = missing_letters.missing_letter_error(stream, entry_id)
     known = error.extra if isinstance(error, Conflict) else {}
     return NotFound(error.detail, **known)
 
 
-def _link(request: Request, cursor: str) -> str | None:
+def _next_link(request: Request, cursor: str) -> str | None:
     if not cursor:
         return None
     query = request.query_params.copy()

@@ -44,7 +44,7 @@ class RetryView(ApiView):
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, message_id: int) -> Done:
         """Put a FAILED message back among those to be sent."""
         row = retries.retry(message_id=message_id, actor=actor, now=now)
-        return Done({**_one(row, actor), "retried": True})
+        return Done({**_delivery_resource(row, actor), "retried": True})
 
 
 class DiscardView(ApiView):
@@ -59,9 +59,9 @@ class DiscardView(ApiView):
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, message_id: int) -> Done:
         """Let a FAILED message go that need not arrive any more. It stays on record."""
         row = discards.discard(message_id=message_id, reason=body["reason"], actor=actor, now=now)
-        return Done({**_one(row, actor), "discarded": True})
+        return Done({**_delivery_resource(row, actor), "discarded": True})
 
 
-def _one(message: OutboxMessage, actor: Actor) -> dict[str, Any]:
+def _delivery_resource(message: OutboxMessage, actor: Actor) -> dict[str, Any]:
     name = naming.named([message.destination])[message.destination]
     return resource(message, name, actor)

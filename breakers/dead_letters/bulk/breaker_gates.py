@@ -20,7 +20,7 @@ TYPE = "breaker"
 MAX_HELD = 20
 
 
-def by_registry(stream: LetterStream) -> list[str]:
+def find_consumer_dependencies(stream: LetterStream) -> list[str]:
     """The dependencies whose consumers read the origin of these letters, as it is registered: of
     the consumer groups that failed, where channels and letters say which."""
     failed = Letter.objects.filter(stream=stream).exclude(consumer_group="")
@@ -31,40 +31,40 @@ def by_registry(stream: LetterStream) -> list[str]:
         for one in found
         if one.consumer and (not one.group or not groups or one.group in groups)
     }
-    return sorted(_known(wanted))[:MAX_HELD]
+    return sorted(_filter_registered(wanted))[:MAX_HELD]
 
 
-def checked(given: Sequence[Any]) -> list[str]:
+def validate_dependencies(given: Sequence[Any]) -> list[str]:
     """The dependencies that somebody named. Raises :class:`InvalidInput` for what is none."""
     wanted = list(dict.fromkeys(given)) if all(isinstance(one, str) for one in given) else None
     if wanted is None or len(wanted) > MAX_HELD:
         raise InvalidInput({"waits_for": [f"Must be up to {MAX_HELD} names like core->oracle."]})
-    if unknown := [one for one in wanted if one not in _known(wanted)]:
+    if unknown := [one for one in wanted if one not in _filter_registered(wanted)]:
         raise InvalidInput({"waits_for": [f"No dependency is named {unknown[0][:100]!r} here."]})
     return wanted
 
 
-def begin(replay: Replay, now: datetime) -> None:
+def ask_gates(replay: Replay, now: datetime) -> None:
     """Have the questions answered from now on, in the caller's transaction."""
-    gates.ask(_questions(replay.job, replay.waits_for, now))
+    gates.ask(_build_questions(replay.job, replay.waits_for, now))
 
 
-def end(replay: Replay) -> None:
+def withdraw_gates(replay: Replay) -> None:
     """Nobody needs an answer any more, in the caller's transaction."""
-    gates.withdraw([one.key for one in _questions(replay.job, replay.waits_for, None)])
+    gates.withdraw([one.key for one in _build_questions(replay.job, replay.waits_for, None)])
 
 
-def why(replay: Replay, now: datetime) -> str:
+def describe_hold(replay: Replay, now: datetime) -> str:
     """What it waits for, in a sentence; empty if nothing holds it back."""
-    questions = _questions(replay.job, replay.waits_for, None)
+    questions = _build_questions(replay.job, replay.waits_for, None)
     for question, answer in zip(questions, gates.answers(questions, now), strict=True):
         is_known = _is_known(answer, question.since, now)
-        if said := _why(str(question.spec["dependency"]), answer, is_known):
+        if said := _describe_answer(str(question.spec["dependency"]), answer, is_known):
             return said
     return ""
 
 
-def _questions(job: Job, waits_for: Sequence[str], now: datetime | None) -> list[Question]:
+def _build_questions(job: Job, waits_for: Sequence[str], now: datetime | None) -> list[Question]:
     """The same ones each time they are asked for: `since` is when the job was begun."""
     since = now or job.created_at
     return [
@@ -73,7 +73,7 @@ def _questions(job: Job, waits_for: Sequence[str], now: datetime | None) -> list
     ]
 
 
-def _why(name: str, answer: Answer, is_known: bool) -> str:
+def _describe_answer(name: str, answer: Answer, is_known: bool) -> str:
     """A breaker that nobody reports holds nothing: there may be none."""
     why = str(answer.evidence.get("why") or "it is tried again")
     if not is_known:
@@ -91,7 +91,7 @@ def _is_known(answer: Answer, since: datetime, now: datetime) -> bool:
     return max(since, now - FRESH) <= datetime.fromisoformat(said) <= now + FRESH
 
 
-def _known(wanted: Sequence[str] | set[str]) -> set[str]:
+def _filter_registered(wanted: Sequence[str] | set[str]) -> set[str]:
     pairs = [pair for one in wanted if (pair := names.parts(one))]
     found = Dependency.objects.registered().filter(
         caller__in=[caller for caller, _ in pairs], callee__in=[callee for _, callee in pairs]

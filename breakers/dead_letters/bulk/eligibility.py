@@ -9,8 +9,8 @@ from datetime import datetime
 from django.db.models import Exists, OuterRef, QuerySet
 
 from breakers.dead_letters.letters import ids
-from breakers.dead_letters.letters.entries import Entry
-from breakers.dead_letters.letters.filters import Chosen
+from breakers.dead_letters.letters.entries import LetterEntry
+from breakers.dead_letters.letters.filters import LetterFilter
 from breakers.dead_letters.models import Departure, Letter, LetterStream
 from breakers.dead_letters.monitoring import indexer
 from breakers.dead_letters.removals.settlement import MAX_BYTES, MAX_FIELDS
@@ -21,13 +21,13 @@ TOO_OFTEN, IN_FLIGHT = "retried_too_often", "in_flight"
 TOO_MANY_FIELDS, TOO_LARGE = "too_many_fields", "too_large"
 TOO_SLOW = "too_slow"
 """The server answers, but does not take or give it in time; told once that was tried."""
-END = ids.position(f"{ids.MAX_PART}-{ids.MAX_PART}")
+END = ids.to_position(f"{ids.MAX_PART}-{ids.MAX_PART}")
 """No position is behind it."""
 AT_ONCE = 200
 
 
 @dataclass(frozen=True)
-class Counts:
+class EligibilityCounts:
     """How many letters a job would take, and how many not, by why. `complete` is False if only the
     first `looked_at` could be looked at in the time there was."""
 
@@ -38,56 +38,56 @@ class Counts:
     looked_at: int
 
 
-def why_not(entry: Entry, action: str, most_retries: int) -> str:
+def skip_reason(entry: LetterEntry, action: str, most_retries: int) -> str:
     """Why a job leaves this letter where it is; empty if it takes it."""
-    return _why_not(entry.fields_total, entry.size_bytes, entry.retries, action, most_retries)
+    return _skip_reason(entry.fields_total, entry.size_bytes, entry.retries, action, most_retries)
 
 
-def count(
+def count_eligible(
     stream: LetterStream,
-    chosen: Chosen,
+    chosen: LetterFilter,
     action: str,
     most_retries: int,
     now: datetime,
     seconds: float = 5.0,
-) -> Counts:
+) -> EligibilityCounts:
     """Look at what is meant, for at most about so many seconds.
 
     Raises :class:`servers.ServerAway` and :class:`servers.ServerRefused`.
     """
     deadline = time.monotonic() + seconds
     known = indexer.catch_up(stream, now, seconds=seconds / 2)
-    look = _by_reading if chosen.needs_payload else _by_index
+    look = _count_by_reading if chosen.needs_payload else _count_by_index
     found, looked_at, complete = look(stream, chosen, action, most_retries, deadline)
     eligible = found.pop("", 0)
     why = {name: number for name, number in sorted(found.items()) if number}
-    return Counts(eligible, sum(why.values()), why, complete and known, looked_at)
+    return EligibilityCounts(eligible, sum(why.values()), why, complete and known, looked_at)
 
 
-def _by_reading(
-    stream: LetterStream, chosen: Chosen, action: str, most_retries: int, deadline: float
+def _count_by_reading(
+    stream: LetterStream, chosen: LetterFilter, action: str, most_retries: int, deadline: float
 ) -> tuple[Counter[str], int, bool]:
     """What was found by why not (empty: eligible), how many were looked at, and whether all."""
-    in_flight = set(_open(stream).values_list("position", flat=True))
+    in_flight = set(_open_intents(stream).values_list("position", flat=True))
     found: Counter[str] = Counter()
     looked_at, after, more = 0, "", True
     while more and time.monotonic() < deadline:
-        looked = selection.look(stream, chosen, after=after, until=END)
+        looked = selection.read_batch(stream, chosen, after=after, until=END)
         for entry in looked.entries:
             if chosen.matches(entry):
                 flies = entry.position in in_flight
-                found[IN_FLIGHT if flies else why_not(entry, action, most_retries)] += 1
+                found[IN_FLIGHT if flies else skip_reason(entry, action, most_retries)] += 1
         looked_at, after, more = looked_at + looked.count, looked.position, looked.more
     return found, looked_at, not more
 
 
-def _by_index(
-    stream: LetterStream, chosen: Chosen, action: str, most_retries: int, deadline: float
+def _count_by_index(
+    stream: LetterStream, chosen: LetterFilter, action: str, most_retries: int, deadline: float
 ) -> tuple[Counter[str], int, bool]:
     """The same without reading letters, but for those that may have too many fields: how many one
     has only the letter tells, and each takes a byte at least."""
-    meant = selection.indexed(stream, chosen)
-    flies = Exists(_open(stream).filter(position=OuterRef("position")))
+    meant = selection.filter_index(stream, chosen)
+    flies = Exists(_open_intents(stream).filter(position=OuterRef("position")))
     free = meant.exclude(flies)
     found = Counter({IN_FLIGHT: meant.filter(flies).count()})
     small = free.filter(size_bytes__lte=MAX_FIELDS)
@@ -96,35 +96,36 @@ def _by_index(
     found[""] = small.count() - found[TOO_OFTEN]
     complete, after = True, ""
     large = free.filter(size_bytes__gt=MAX_FIELDS).order_by("position")
-    while rows := _rows(large, after):
+    while rows := _fetch_rows(large, after):
         if time.monotonic() > deadline:
             complete = False
             break
-        found.update(_of_large(stream, rows, action, most_retries))
+        found.update(_count_large(stream, rows, action, most_retries))
         after = rows[-1].position
     return found, sum(found.values()), complete
 
 
-def _of_large(
+def _count_large(
     stream: LetterStream, rows: list[Letter], action: str, most_retries: int
 ) -> Counter[str]:
-    by_id = {ids.entry_id(row.position): row for row in rows}
-    outlines = selection.fetch(stream, by_id, selection.OUTLINE)
+    by_id = {ids.to_entry_id(row.position): row for row in rows}
+    outlines = selection.fetch_entries(stream, by_id, selection.OUTLINE)
     known = [(by_id[entry.id], entry.fields_total) for entry in outlines]
     return Counter(
-        _why_not(fields, row.size_bytes, row.retries, action, most_retries) for row, fields in known
+        _skip_reason(fields, row.size_bytes, row.retries, action, most_retries)
+        for row, fields in known
     )
 
 
-def _rows(letters: QuerySet[Letter], after: str) -> list[Letter]:
+def _fetch_rows(letters: QuerySet[Letter], after: str) -> list[Letter]:
     return list(letters.filter(position__gt=after)[:AT_ONCE])
 
 
-def _open(stream: LetterStream) -> QuerySet[Departure]:
+def _open_intents(stream: LetterStream) -> QuerySet[Departure]:
     return Departure.objects.filter(stream=stream, state=Departure.State.INTENDED)
 
 
-def _why_not(fields: int, size_bytes: int, retries: int, action: str, most_retries: int) -> str:
+def _skip_reason(fields: int, size_bytes: int, retries: int, action: str, most_retries: int) -> str:
     if fields > MAX_FIELDS:
         return TOO_MANY_FIELDS
     if size_bytes > MAX_BYTES:

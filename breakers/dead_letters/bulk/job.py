@@ -13,7 +13,11 @@ from breakers.dead_letters import targets
 from breakers.dead_letters.bulk.replays import KIND, PURGE, RETRY, SCOPE, TICK
 from breakers.dead_letters.models import Replay
 from breakers.dead_letters.redis_servers import servers
-from breakers.dead_letters.redis_servers.servers import Server, ServerAway, ServerRefused
+from breakers.dead_letters.redis_servers.servers import (
+    RedisServer,
+    ServerRefused,
+    ServerUnavailable,
+)
 from breakers.dead_letters.removals import execution
 from controlplane.core.actors import Actor, system
 from controlplane.core.approvals.models import Approval
@@ -28,9 +32,9 @@ from controlplane.core.live import notes
 from controlplane.core.outbox import services as outbox
 
 from . import breaker_gates, obstacles, tally, worker
-from .open_intents import Held, settle_own
+from .open_intents import ReplayHeld, settle_open_intents
 from .selection import AT_ONCE
-from .worker import Slice
+from .worker import ReplaySlice
 
 ACTOR = system("dead-letters")
 LOOK_AGAIN = timedelta(seconds=2)
@@ -48,57 +52,57 @@ WORDS = {
 DID = {RETRY: "retried", "discard": "discarded", PURGE: "purged"}
 
 
-_away: dict[Server, tuple[datetime, str]] = {}
+_away: dict[RedisServer, tuple[datetime, str]] = {}
 """Until when which server is left alone by this process, and what was said of it."""
 
 
-def _replay(turn: Turn, step: JobStep, now: datetime, probe: Probe) -> Passed | Again:
-    work = worker.begin(turn, step, now, probe)
-    if said := _known_away(work):
+def _run_replay(turn: Turn, step: JobStep, now: datetime, probe: Probe) -> Passed | Again:
+    work = worker.start_slice(turn, step, now, probe)
+    if said := _recent_outage(work):
         return Again(now + AWAY_AGAIN, holding=said)
     try:
-        if worker.go_on(work):
+        if worker.run_slice(work):
             return Passed()
-    except ServerAway as error:
-        return _unanswered(work, error)
-    except (Held, ServerRefused) as error:
-        return _held(work, LOOK_AGAIN, str(error))
+    except ServerUnavailable as error:
+        return _handle_unanswered(work, error)
+    except (ReplayHeld, ServerRefused) as error:
+        return _hold(work, LOOK_AGAIN, str(error))
     seconds = work.pace.wait(work.now.timestamp(), AT_ONCE)
     return Again(work.now + timedelta(seconds=seconds))
 
 
-def _unanswered(work: Slice, error: ServerAway) -> Again:
+def _handle_unanswered(work: ReplaySlice, error: ServerUnavailable) -> Again:
     stream = work.replay.stream
     try:
-        if execution.answers(stream):
-            obstacles.met(work)
-            return _held(work, LOOK_AGAIN, str(error))
-    except (ServerAway, ServerRefused):
+        if execution.is_responding(stream):
+            obstacles.count_failed_try(work)
+            return _hold(work, LOOK_AGAIN, str(error))
+    except (ServerUnavailable, ServerRefused):
         pass
-    _away[servers.of(stream.server)] = work.now + AWAY_AGAIN, str(error)
-    return _held(work, AWAY_AGAIN, str(error))
+    _away[servers.get_server(stream.server)] = work.now + AWAY_AGAIN, str(error)
+    return _hold(work, AWAY_AGAIN, str(error))
 
 
-def _known_away(work: Slice) -> str:
+def _recent_outage(work: ReplaySlice) -> str:
     """What was said of its server a moment ago, when it did not answer."""
-    until, said = _away.get(servers.of(work.replay.stream.server), (work.now, ""))
+    until, said = _away.get(servers.get_server(work.replay.stream.server), (work.now, ""))
     # Further ahead it is from before the clock was set back.
     return said if work.now < until <= work.now + 2 * AWAY_AGAIN else ""
 
 
-def _held(work: Slice, pause: timedelta, why: str) -> Again:
+def _hold(work: ReplaySlice, pause: timedelta, why: str) -> Again:
     notes.changed("dlq", f"job:{work.turn.job.pk}")
     return Again(work.now + pause, holding=why)
 
 
-def _record(turn: Turn, _step: JobStep, now: datetime, probe: Probe) -> Passed:
+def _record_result(turn: Turn, _step: JobStep, now: datetime, probe: Probe) -> Passed:
     """What came of it, once: on the job, in the trail, and told."""
     job = turn.job
     with turn.together():
         effects.had(job, "record", now=now)
         replay = tally.recount(job.pk)
-        turn.change(outcome=_outcome(replay), heartbeat_at=now)
-        breaker_gates.end(replay)
+        turn.change(outcome=_describe_outcome(replay), heartbeat_at=now)
+        breaker_gates.withdraw_gates(replay)
         _announce(replay, job, now)
         notes.changed("dlq", f"job:{job.pk}", str(replay.stream))
         audit.record(
@@ -106,7 +110,7 @@ def _record(turn: Turn, _step: JobStep, now: datetime, probe: Probe) -> Passed:
             action=f"dead_letters.{'purged' if replay.action == PURGE else 'replayed'}",
             target=job.subject,
             reason=job.reason,
-            after=_done(replay),
+            after=_audit_summary(replay),
             now=now,
         )
         probe("replay.recorded")
@@ -118,7 +122,7 @@ def _give_up(turn: Turn, _step: JobStep, now: datetime) -> None:
     with turn.together():
         turn.heartbeat(now)
         replay = tally.recount(turn.job.pk)
-        breaker_gates.end(replay)
+        breaker_gates.withdraw_gates(replay)
         notes.changed("dlq", f"job:{turn.job.pk}", str(replay.stream))
 
 
@@ -129,19 +133,19 @@ def _cancel(job: Job, reason: str, actor: Actor, now: datetime) -> None:
     These are settled before the job is locked, as that may take its time, and whatever its worker
     declared until then after it was.
     """
-    is_ended = _end_own(job, now)
+    is_ended = _settle_open_intents(job, now)
     # Whoever declares letters holds on to the key of this row, waiting for that of the stream.
     row = Job.objects.select_for_update(no_key=True).get(pk=job.pk)
     if not row.is_live:
         raise control.conflict(row, "be cancelled")
     before = row.state
     if is_ended:
-        _end_own(row, now)
+        _settle_open_intents(row, now)
     replay = tally.recount(row.pk)
-    outcome = f"Cancelled by {actor.label}: {reason.rstrip('.')}. {_outcome(replay)}"
+    outcome = f"Cancelled by {actor.label}: {reason.rstrip('.')}. {_describe_outcome(replay)}"
     over = {"state": Job.State.CANCELLED, "finished_at": now, "next_at": None}
     control.seize(row, now, **over, outcome=outcome)
-    breaker_gates.end(replay)
+    breaker_gates.withdraw_gates(replay)
     escalation.close(subject=endings.subject(row), now=now)
     notes.changed("dlq", f"job:{row.pk}")
     audit.record(
@@ -150,38 +154,43 @@ def _cancel(job: Job, reason: str, actor: Actor, now: datetime) -> None:
         target=row.subject,
         reason=reason,
         before={"job": row.pk, "state": before},
-        after={"kind": row.kind, "state": row.state, "step": row.step_index, **_done(replay)},
+        after={
+            "kind": row.kind,
+            "state": row.state,
+            "step": row.step_index,
+            **_audit_summary(replay),
+        },
         now=now,
     )
 
 
-def _end_own(job: Job, now: datetime) -> bool:
+def _settle_open_intents(job: Job, now: datetime) -> bool:
     """Settle what it declared; False if that can't be now: the clockwork does it then."""
     own = Replay.objects.select_related("stream").get(pk=job.pk)
     try:
-        settle_own(own, now)
-    except (Held, ServerAway, ServerRefused):
+        settle_open_intents(own, now)
+    except (ReplayHeld, ServerUnavailable, ServerRefused):
         return False
     return True
 
 
-def _outcome(replay: Replay) -> str:
+def _describe_outcome(replay: Replay) -> str:
     counts = replay.counts
     said = [f"{counts['done']:,} {DID[replay.action]}"]
     if counts["gone"]:
         said.append(f"{counts['gone']:,} gone meanwhile")
     if counts["skipped"]:
-        said.append(f"{counts['skipped']:,} left where they were ({_why(counts)})")
+        said.append(f"{counts['skipped']:,} left where they were ({_describe_skips(counts)})")
     return f"{', '.join(said)}."
 
 
-def _why(counts: dict[str, Any]) -> str:
+def _describe_skips(counts: dict[str, Any]) -> str:
     return ", ".join(
         f"{WORDS.get(name, name)}: {number:,}" for name, number in counts["why"].items()
     )
 
 
-def _done(replay: Replay) -> dict[str, Any]:
+def _audit_summary(replay: Replay) -> dict[str, Any]:
     counts = replay.counts
     return {
         "job": replay.pk,
@@ -199,12 +208,12 @@ def _announce(replay: Replay, job: Job, now: datetime) -> None:
         "stream": str(replay.stream),
         "did": DID[replay.action],
         **{name: counts[name] for name in ("done", "gone", "skipped")},
-        "why": _why(counts),
+        "why": _describe_skips(counts),
         "chosen": chosen or "everything",
         "by": approval.requested_by if approval else job.created_by,
         "approved_by": approval.decided_by if approval else "",
         "reason": job.reason,
-        "path": path(job),
+        "path": job_path(job),
     }
     outbox.announce(
         event="dlq.purged" if replay.action == PURGE else "dlq.replayed",
@@ -219,12 +228,12 @@ def _approval(replay: Replay) -> Approval | None:
     return Approval.objects.filter(pk=replay.approval_id).first() if replay.approval_id else None
 
 
-def path(job: Job) -> str:
+def job_path(job: Job) -> str:
     """The page about one."""
     return f"/dead-letters/jobs/{job.pk}/"
 
 
-STEPS = (StepKind("replay", _replay, compensate=_give_up), StepKind("record", _record))
+STEPS = (StepKind("replay", _run_replay, compensate=_give_up), StepKind("record", _record_result))
 
 kinds.register(
     kinds.Kind(
@@ -232,7 +241,7 @@ kinds.register(
         title="Replay of dead letters",
         tick=TICK,
         work=stepwise.worker(STEPS),
-        path=path,
+        path=job_path,
         scope=SCOPE,
         interventions={"cancel": _cancel},
         most=AT_A_TIME,

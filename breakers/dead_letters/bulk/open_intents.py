@@ -9,18 +9,18 @@ from django.db.models import QuerySet
 from breakers.dead_letters.models import Departure, Replay
 from breakers.dead_letters.redis_servers.reader import BUDGET
 from breakers.dead_letters.removals import settlement
-from breakers.dead_letters.removals.settlement import Outcome
+from breakers.dead_letters.removals.settlement import RemovalOutcome
 from controlplane.core.jobs.kinds import Probe, no_probe
 
 from .selection import AT_ONCE
 from .tally import recount
 
 
-class Held(Exception):
+class ReplayHeld(Exception):
     """Nothing leaves for now; the text says why."""
 
 
-def settle_own(
+def settle_open_intents(
     replay: Replay,
     now: datetime,
     probe: Probe = no_probe,
@@ -32,7 +32,7 @@ def settle_own(
     they may not be if there was any, or one died (`is_doubtful`) after it was written down. What
     was passed over, or is larger than `most_bytes`, is left to the clockwork.
 
-    Raises :class:`Held` and :class:`servers.ServerAway`; what was not settled stays declared.
+    Raises :class:`ReplayHeld` and :class:`servers.ServerAway`; what was not settled stays declared.
     """
     own = Departure.objects.filter(
         job=replay.job_id, state=Departure.State.INTENDED, position__gt=replay.position
@@ -40,27 +40,27 @@ def settle_own(
     if most_bytes is not None:
         own = own.filter(size_bytes__lte=most_bytes)
     try:
-        for departures in _batches(own):
+        for departures in _batch_by_size(own):
             is_doubtful = True
-            outcomes = settlement.carry_out(replay.stream, departures)
+            outcomes = settlement.execute_intents(replay.stream, departures)
             with transaction.atomic():
-                settlement.settle(replay.stream, departures, outcomes, now)
+                settlement.settle_and_count(replay.stream, departures, outcomes, now)
             probe("replay.resumed")
-            refuse(outcomes)
+            raise_if_refused(outcomes)
     finally:
         if is_doubtful:
             replay.counts = recount(replay.pk).counts
 
 
-def refuse(outcomes: Mapping[int, Outcome]) -> None:
+def raise_if_refused(outcomes: Mapping[int, RemovalOutcome]) -> None:
     """What the server refuses now it may take later: nothing was passed over, and it is tried
     again."""
     refused = [one.why for one in outcomes.values() if one.kind == "refused"]
     if refused:
-        raise Held(refused[0])
+        raise ReplayHeld(refused[0])
 
 
-def _batches(departures: QuerySet[Departure]) -> Iterator[list[Departure]]:
+def _batch_by_size(departures: QuerySet[Departure]) -> Iterator[list[Departure]]:
     """Open intents in order, a few megabytes at a time (one at least)."""
     batch: list[int] = []
     size = 0

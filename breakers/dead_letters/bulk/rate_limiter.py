@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-MADE_UP_SECONDS = 5.0
+MAX_CATCH_UP_SECONDS = 5.0
 """For so long a job may do nothing between two turns without becoming slower than asked for; of a
 longer pause nothing is made up."""
 
 
 @dataclass
-class Pace:
+class ReplayRateLimiter:
     """`due` is when the next may leave, in seconds since 1970: each puts it off by its share of a
     second (the generic cell rate algorithm)."""
 
@@ -17,14 +17,14 @@ class Pace:
 
     def wait(self, at: float, most: int) -> float:
         """Seconds until the next may leave, if `most` leave at once."""
-        is_old = at - self.due > MADE_UP_SECONDS
-        if is_old or self.due - at > (most + 1) / self.rate_per_second + MADE_UP_SECONDS:
+        is_old = at - self.due > MAX_CATCH_UP_SECONDS
+        if is_old or self.due - at > (most + 1) / self.rate_per_second + MAX_CATCH_UP_SECONDS:
             self.due = at  # From before the clock was set back.
         return max(0.0, self.due - at)
 
     def left(self, count: int, at: float) -> None:
         """So many have left at this time."""
-        self.due = max(self.due, at - MADE_UP_SECONDS) + count / self.rate_per_second
+        self.due = max(self.due, at - MAX_CATCH_UP_SECONDS) + count / self.rate_per_second
 
     def at_once(self, most: int) -> int:
         """How many leave together: a quarter of a second's, one at least."""

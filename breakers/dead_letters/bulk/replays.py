@@ -8,9 +8,9 @@ from typing import Any
 from django.db import transaction
 
 from breakers.dead_letters import targets
-from breakers.dead_letters.bulk.tally import Tally
+from breakers.dead_letters.bulk.tally import ReplayTally
 from breakers.dead_letters.letters import ids
-from breakers.dead_letters.letters.filters import Chosen
+from breakers.dead_letters.letters.filters import LetterFilter
 from breakers.dead_letters.models import LetterStream, Replay
 from breakers.dead_letters.monitoring import indexer
 from breakers.dead_letters.redis_servers import samples
@@ -34,33 +34,33 @@ SCOPE = settlement.SCOPE
 RETRY, DISCARD, PURGE = ACTIONS = ("retry", "discard", "purge")
 STEPS = (control.PlannedStep("replay"), control.PlannedStep("record"))
 RATE_PER_SECOND = 50.0
-SLOWEST, FASTEST = 0.1, 1000.0
+MIN_RATE_PER_SECOND, MAX_RATE_PER_SECOND = 0.1, 1000.0
 MAX_RETRIES = 3
-COUNTED_WITHIN = 1.0
+COUNTING_SECONDS = 1.0
 """Seconds; of what takes longer it is told how many letters there are at least."""
 MAX_RETRIES_LIMIT = 1000
 MAX_SUMMARY_LENGTH = 300
-NOTHING = Tally().as_dict()
+NO_COUNTS = ReplayTally().as_dict()
 
 
 @dataclass(frozen=True)
-class Wish:
+class ReplayRequest:
     """A bulk job as it was asked for: `until` is the last position that is meant."""
 
     stream: LetterStream
     action: str
-    chosen: Chosen
+    chosen: LetterFilter
     until: str
     rate_per_second: float
     most_retries: int
     waits_for: list[str] = field(default_factory=list)
 
 
-def ask(
+def request_replay(
     *,
     stream: LetterStream,
     action: str,
-    chosen: Chosen,
+    chosen: LetterFilter,
     rate_per_second: float = RATE_PER_SECOND,
     most_retries: int = MAX_RETRIES,
     waits_for: Sequence[str] | None = None,
@@ -75,41 +75,45 @@ def ask(
     :class:`InvalidInput`, :class:`Conflict`, :class:`Forbidden`, :class:`servers.ServerAway`.
     """
     actor.require(SCOPE)
-    check(stream, action, rate_per_second, most_retries)
-    reason = settlement.checked_reason(reason)
+    validate_limits(stream, action, rate_per_second, most_retries)
+    reason = settlement.require_reason(reason)
     if action != RETRY:
         waiting: list[str] = []
     elif waits_for is None:
-        waiting = breaker_gates.by_registry(stream)
+        waiting = breaker_gates.find_consumer_dependencies(stream)
     else:
-        waiting = breaker_gates.checked(waits_for)
-    last = samples.one(stream.server, stream.name).last
+        waiting = breaker_gates.validate_dependencies(waits_for)
+    last = samples.sample_stream(stream.server, stream.name).last
     if not last:
         raise Conflict(f"There are no dead letters in {stream}.", depth=0)
-    is_counted = indexer.catch_up(stream, now, seconds=COUNTED_WITHIN)
-    wish = Wish(stream, action, chosen, last, rate_per_second, most_retries, waiting)
+    is_counted = indexer.catch_up(stream, now, seconds=COUNTING_SECONDS)
+    wish = ReplayRequest(stream, action, chosen, last, rate_per_second, most_retries, waiting)
     with transaction.atomic():
         if action == PURGE:
-            return _ask_for_approval(wish, reason, actor, now, is_counted=is_counted)
-        return _begin(wish, reason, actor, now)
+            return _request_purge_approval(wish, reason, actor, now, is_counted=is_counted)
+        return _start_job(wish, reason, actor, now)
 
 
-def check(stream: LetterStream, action: str, rate_per_second: float, most_retries: int) -> None:
+def validate_limits(
+    stream: LetterStream, action: str, rate_per_second: float, most_retries: int
+) -> None:
     """Raises :class:`InvalidInput` for what no job can do."""
     errors: dict[str, list[str]] = {}
     if stream.source == LetterStream.Source.OUTBOX:
         errors["stream"] = ["Failed messages of the outbox are retried and discarded one by one."]
     if action not in ACTIONS:
         errors["action"] = [f"Must be one of {', '.join(ACTIONS)}."]
-    if not SLOWEST <= rate_per_second <= FASTEST:
-        errors["rate_per_second"] = [f"Must be from {SLOWEST:g} to {FASTEST:g}."]
+    if not MIN_RATE_PER_SECOND <= rate_per_second <= MAX_RATE_PER_SECOND:
+        errors["rate_per_second"] = [
+            f"Must be from {MIN_RATE_PER_SECOND:g} to {MAX_RATE_PER_SECOND:g}."
+        ]
     if not 1 <= most_retries <= MAX_RETRIES_LIMIT:
         errors["most_retries"] = [f"Must be from 1 to {MAX_RETRIES_LIMIT:,}."]
     if errors:
         raise InvalidInput(errors)
 
 
-def resource(job: Job, now: datetime) -> dict[str, Any]:
+def replay_resource(job: Job, now: datetime) -> dict[str, Any]:
     """A job as the contract shows it, with what is special about one over dead letters; its
     progress counts the letters that were looked at.
 
@@ -122,8 +126,8 @@ def resource(job: Job, now: datetime) -> dict[str, Any]:
         "server": replay.stream.server,
         "action": replay.action,
         "filter": replay.chosen,
-        "until": ids.entry_id(replay.until),
-        "counts": {**NOTHING, **replay.counts},
+        "until": ids.to_entry_id(replay.until),
+        "counts": {**NO_COUNTS, **replay.counts},
         "rate_per_second": replay.rate_per_second,
         "most_retries": replay.most_retries,
         "waits_for": replay.waits_for,
@@ -131,11 +135,11 @@ def resource(job: Job, now: datetime) -> dict[str, Any]:
     }
 
 
-def _begin(
-    wish: Wish, reason: str, actor: Actor, now: datetime, approval: Approval | None = None
+def _start_job(
+    wish: ReplayRequest, reason: str, actor: Actor, now: datetime, approval: Approval | None = None
 ) -> Job:
     stream = LetterStream.objects.select_for_update().get(pk=wish.stream.pk)
-    _refuse_twice(wish)
+    _refuse_duplicate(wish)
     job = control.begin(
         kind=KIND,
         subject=targets.of(stream),
@@ -143,7 +147,7 @@ def _begin(
         reason=reason,
         actor=actor,
         now=now,
-        total=_meant(wish),
+        total=_count_candidates(wish),
     )
     if job is None:
         raise Conflict("This job has begun already.")
@@ -156,28 +160,28 @@ def _begin(
         rate_per_second=wish.rate_per_second,
         most_retries=wish.most_retries,
         waits_for=wish.waits_for,
-        counts=NOTHING,
+        counts=NO_COUNTS,
         approval_id=approval.pk if approval else None,
     )
-    breaker_gates.begin(replay, now)
+    breaker_gates.ask_gates(replay, now)
     notes.changed("dlq", f"job:{job.pk}")
     audit.record(
         actor=actor,
         action="dead_letters.replay_asked",
         target=job.subject,
         reason=reason,
-        after=_asked(replay),
+        after=_audit_summary(replay),
         now=now,
     )
     return job
 
 
-def _meant(wish: Wish) -> int:
+def _count_candidates(wish: ReplayRequest) -> int:
     """How many there may be, as far as the index knows by now."""
-    return selection.indexed(wish.stream, wish.chosen).filter(position__lte=wish.until).count()
+    return selection.filter_index(wish.stream, wish.chosen).filter(position__lte=wish.until).count()
 
 
-def _refuse_twice(wish: Wish) -> None:
+def _refuse_duplicate(wish: ReplayRequest) -> None:
     """Somebody who asks for the same again hardly means it; the stream is locked."""
     chosen = wish.chosen.as_dict()
     same = Replay.objects.filter(
@@ -187,12 +191,12 @@ def _refuse_twice(wish: Wish) -> None:
         raise Conflict(f"Job {under_way} is doing the same.", job=under_way)
 
 
-def _ask_for_approval(
-    wish: Wish, reason: str, actor: Actor, now: datetime, *, is_counted: bool
+def _request_purge_approval(
+    wish: ReplayRequest, reason: str, actor: Actor, now: datetime, *, is_counted: bool
 ) -> Approval:
     stream, chosen = wish.stream, wish.chosen
-    meant = _meant(wish)
-    some = f"{_about(chosen, is_counted)} {meant:,}"
+    meant = _count_candidates(wish)
+    some = f"{_describe_count(chosen, is_counted)} {meant:,}"
     summary = f"Purge {stream}: {some} dead letters, kept in the archive for 30 days"
     return approvals.request(
         kind=Approval.Kind.PURGE,
@@ -202,7 +206,7 @@ def _ask_for_approval(
             "server": stream.server,
             "stream": stream.name,
             "filter": chosen.as_dict(),
-            "until": ids.entry_id(wish.until),
+            "until": ids.to_entry_id(wish.until),
             "rate_per_second": wish.rate_per_second,
             "letters": meant,
         },
@@ -212,7 +216,7 @@ def _ask_for_approval(
     )
 
 
-def _about(chosen: Chosen, is_counted: bool) -> str:
+def _describe_count(chosen: LetterFilter, is_counted: bool) -> str:
     """What the index knows of their number, in words."""
     if is_counted:
         return "up to" if chosen.needs_payload else "about"
@@ -223,31 +227,31 @@ def _no_lock() -> None:
     """The stream's row is locked after the approval's."""
 
 
-def _problems(reason: str) -> list[str]:
+def _reason_problems(reason: str) -> list[str]:
     return reasons.unreadable(reason, called="reason")
 
 
-@approvals.carries_out(Approval.Kind.PURGE, lock_first=_no_lock, check_reason=_problems)
+@approvals.carries_out(Approval.Kind.PURGE, lock_first=_no_lock, check_reason=_reason_problems)
 def _purge_as_approved(approval: Approval, actor: Actor, now: datetime) -> None:
     asked = approval.diff
     stream = LetterStream.objects.get(server=asked["server"], name=asked["stream"])
-    wish = Wish(
+    wish = ReplayRequest(
         stream=stream,
         action=PURGE,
-        chosen=Chosen.of(asked["filter"]),
-        until=ids.position(asked["until"]),
+        chosen=LetterFilter.of(asked["filter"]),
+        until=ids.to_position(asked["until"]),
         rate_per_second=asked["rate_per_second"],
         most_retries=MAX_RETRIES,
     )
-    _begin(wish, approval.reason, actor, now, approval)
+    _start_job(wish, approval.reason, actor, now, approval)
 
 
-def _asked(replay: Replay) -> dict[str, Any]:
+def _audit_summary(replay: Replay) -> dict[str, Any]:
     return {
         "job": replay.pk,
         "action": replay.action,
         "filter": replay.chosen,
-        "until": ids.entry_id(replay.until),
+        "until": ids.to_entry_id(replay.until),
         "rate_per_second": replay.rate_per_second,
         "most_retries": replay.most_retries,
         "waits_for": replay.waits_for,

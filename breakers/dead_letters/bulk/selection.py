@@ -6,35 +6,35 @@ from dataclasses import dataclass, replace
 from django.db.models import Q, QuerySet
 
 from breakers.dead_letters.letters import ids
-from breakers.dead_letters.letters.entries import Entry
-from breakers.dead_letters.letters.filters import Chosen
+from breakers.dead_letters.letters.entries import LetterEntry
+from breakers.dead_letters.letters.filters import LetterFilter
 from breakers.dead_letters.models import Letter, LetterGroup, LetterStream
 from breakers.dead_letters.redis_servers import reader
-from breakers.dead_letters.redis_servers.reader import BUDGET, Limits
+from breakers.dead_letters.redis_servers.reader import BUDGET, ReadLimits
 from breakers.dead_letters.removals.settlement import MAX_BYTES, MAX_FIELDS
 
 AT_ONCE = 50
-LIMITS = Limits(value_bytes=MAX_BYTES + 1, fields=MAX_FIELDS + 1, entries=AT_ONCE)
+LIMITS = ReadLimits(value_bytes=MAX_BYTES + 1, fields=MAX_FIELDS + 1, entries=AT_ONCE)
 """What leaves is read whole; of what is too large for that, enough to tell."""
-OUTLINE = Limits(value_bytes=1, fields=1, entries=1)
+OUTLINE = ReadLimits(value_bytes=1, fields=1, entries=1)
 
 
 @dataclass(frozen=True)
-class Looked:
+class SelectedBatch:
     """`entries` that may be meant, the oldest first. Everything up to `position` was looked at,
     `count` letters; `more`: there may be others behind it."""
 
-    entries: list[Entry]
+    entries: list[LetterEntry]
     position: str
     count: int
     more: bool
 
 
-def indexed(stream: LetterStream, chosen: Chosen) -> QuerySet[Letter]:
+def filter_index(stream: LetterStream, chosen: LetterFilter) -> QuerySet[Letter]:
     """The letters that may be meant, by what the index knows; no order."""
     found = Letter.objects.filter(stream=stream)
     if chosen.fingerprint or chosen.error_type:
-        groups = _groups(stream, chosen)
+        groups = _group_ids(stream, chosen)
         found = (
             found.filter(group=groups[0]) if len(groups) == 1 else found.filter(group__in=groups)
         )
@@ -50,7 +50,7 @@ def indexed(stream: LetterStream, chosen: Chosen) -> QuerySet[Letter]:
     return found
 
 
-def _groups(stream: LetterStream, chosen: Chosen) -> list[int]:
+def _group_ids(stream: LetterStream, chosen: LetterFilter) -> list[int]:
     """Looked up first: of a single group the letters are in order in its own index."""
     groups = LetterGroup.objects.filter(stream=stream)
     if chosen.fingerprint:
@@ -60,45 +60,51 @@ def _groups(stream: LetterStream, chosen: Chosen) -> list[int]:
     return list(groups.values_list("pk", flat=True))
 
 
-def look(
-    stream: LetterStream, chosen: Chosen, *, after: str, until: str, most: int = AT_ONCE
-) -> Looked:
+def read_batch(
+    stream: LetterStream, chosen: LetterFilter, *, after: str, until: str, most: int = AT_ONCE
+) -> SelectedBatch:
     """The next of them behind the position `after`, up to `until`, read whole: `most` and a few
     megabytes at most. Raises :class:`servers.ServerAway` and :class:`servers.ServerRefused`.
     """
     if chosen.uses_index:
-        return _by_index(stream, chosen, after, until, most)
-    begin, end = (ids.entry_id(one) if one else "" for one in (after, until))
+        return _read_batch_by_index(stream, chosen, after, until, most)
+    begin, end = (ids.to_entry_id(one) if one else "" for one in (after, until))
     limits = replace(LIMITS, entries=most)
-    page = reader.page(stream.server, stream.name, after=begin, last=end or "+", limits=limits)
+    page = reader.read_page(stream.server, stream.name, after=begin, last=end or "+", limits=limits)
     at = page.entries[-1].position if page.entries else until
-    return Looked(page.entries, at if page.more else until, len(page.entries), page.more)
+    return SelectedBatch(page.entries, at if page.more else until, len(page.entries), page.more)
 
 
-def next_one(
-    stream: LetterStream, chosen: Chosen, *, after: str, until: str
+def peek_next(
+    stream: LetterStream, chosen: LetterFilter, *, after: str, until: str
 ) -> tuple[str, int] | None:
     """Position and size in bytes of the next that may be meant, without reading it whole."""
     if chosen.uses_index:
-        found = indexed(stream, chosen).filter(position__gt=after, position__lte=until)
+        found = filter_index(stream, chosen).filter(position__gt=after, position__lte=until)
         return found.order_by("position").values_list("position", "size_bytes").first()
-    begin, end = (ids.entry_id(one) if one else "" for one in (after, until))
-    page = reader.page(stream.server, stream.name, after=begin, last=end or "+", limits=OUTLINE)
+    begin, end = (ids.to_entry_id(one) if one else "" for one in (after, until))
+    page = reader.read_page(
+        stream.server, stream.name, after=begin, last=end or "+", limits=OUTLINE
+    )
     return next(((one.position, one.size_bytes) for one in page.entries), None)
 
 
-def _by_index(stream: LetterStream, chosen: Chosen, after: str, until: str, most: int) -> Looked:
-    found = indexed(stream, chosen).filter(position__gt=after, position__lte=until)
+def _read_batch_by_index(
+    stream: LetterStream, chosen: LetterFilter, after: str, until: str, most: int
+) -> SelectedBatch:
+    found = filter_index(stream, chosen).filter(position__gt=after, position__lte=until)
     rows = list(found.order_by("position").values_list("position", "size_bytes")[: most + 1])
     some = _within_budget(rows[:most])
     more = len(some) < len(rows)
-    entries = fetch(stream, [ids.entry_id(one) for one in some])
-    return Looked(entries, some[-1] if more else until, len(some), more)
+    entries = fetch_entries(stream, [ids.to_entry_id(one) for one in some])
+    return SelectedBatch(entries, some[-1] if more else until, len(some), more)
 
 
-def fetch(stream: LetterStream, entry_ids: Iterable[str], limits: Limits = LIMITS) -> list[Entry]:
+def fetch_entries(
+    stream: LetterStream, entry_ids: Iterable[str], limits: ReadLimits = LIMITS
+) -> list[LetterEntry]:
     """The entries of these ids that are still there, in their order."""
-    return reader.some(stream.server, stream.name, list(entry_ids), limits)
+    return reader.read_entries(stream.server, stream.name, list(entry_ids), limits)
 
 
 def _within_budget(rows: list[tuple[str, int]]) -> list[str]:

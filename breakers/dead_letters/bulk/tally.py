@@ -8,7 +8,7 @@ from typing import Any, Self
 from django.db import transaction
 from django.db.models import Count
 
-from breakers.dead_letters.letters.entries import Entry
+from breakers.dead_letters.letters.entries import LetterEntry
 from breakers.dead_letters.models import Departure, Replay
 
 from . import eligibility
@@ -17,16 +17,16 @@ LEFT = (Departure.State.DONE, Departure.State.RESTORING, Departure.State.RESTORE
 
 
 @dataclass
-class Chunk:
+class ReplayChunk:
     """Letters that leave together, and those between them that stay, by why not; others of those
     looked at are not meant. `position` is how far all of that goes."""
 
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[LetterEntry] = field(default_factory=list)
     why: Counter[str] = field(default_factory=Counter)
     not_meant: int = 0
     position: str = ""
 
-    def add(self, entry: Entry, why: str | None) -> None:
+    def add(self, entry: LetterEntry, why: str | None) -> None:
         """An entry, and why it stays: empty if it leaves, None if it is not meant."""
         self.position = entry.position
         if why is None:
@@ -38,7 +38,7 @@ class Chunk:
 
 
 @dataclass
-class Tally:
+class ReplayTally:
     """`done` have left, `gone` somebody else had taken away, the rest stay: by `why`, or as they
     are not meant."""
 
@@ -56,7 +56,7 @@ class Tally:
             not_meant=counts.get("not_meant", 0),
         )
 
-    def pass_over(self, chunk: Chunk) -> None:
+    def pass_over(self, chunk: ReplayChunk) -> None:
         self.why.update(chunk.why)
         self.not_meant += chunk.not_meant
 
@@ -79,9 +79,9 @@ class Tally:
         }
 
 
-def archived(replay: Replay) -> dict[str, Any]:
+def count_archived(replay: Replay) -> dict[str, Any]:
     """Its counts, with what has left by this job as the archive has it now."""
-    tally = Tally.of(replay.counts)
+    tally = ReplayTally.of(replay.counts)
     grouped = Departure.objects.filter(job=replay.job_id).values("state").annotate(n=Count("pk"))
     found = {row["state"]: row["n"] for row in grouped}
     tally.done = sum(found.get(state, 0) for state in LEFT)
@@ -94,6 +94,6 @@ def recount(job_id: int) -> Replay:
     with transaction.atomic():
         rows = Replay.objects.select_related("stream").select_for_update(of=("self",))
         replay = rows.get(pk=job_id)
-        replay.counts = archived(replay)
+        replay.counts = count_archived(replay)
         replay.save(update_fields=["counts"])
         return replay

@@ -13,8 +13,8 @@ from typing import cast
 
 from django.db import transaction
 
-from breakers.dead_letters.letters.entries import Entry
-from breakers.dead_letters.letters.filters import Chosen
+from breakers.dead_letters.letters.entries import LetterEntry
+from breakers.dead_letters.letters.filters import LetterFilter
 from breakers.dead_letters.models import Departure, Replay
 from breakers.dead_letters.monitoring import indexer
 from breakers.dead_letters.removals import settlement
@@ -26,21 +26,21 @@ from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.live import notes
 
 from . import breaker_gates, eligibility, selection
-from .open_intents import Held, refuse, settle_own
-from .rate_limiter import Pace
-from .selection import AT_ONCE, Looked
-from .tally import Chunk, Tally, recount
+from .open_intents import ReplayHeld, raise_if_refused, settle_open_intents
+from .rate_limiter import ReplayRateLimiter
+from .selection import AT_ONCE, SelectedBatch
+from .tally import ReplayChunk, ReplayTally, recount
 
 SLICE_SECONDS = 3.0
 SHORT_SLICE_SECONDS = 1.0
 """Of a job that is not alone: it does not wait either, so that few threads are taken."""
-TOLD_EVERY_SECONDS = 1.0
+NOTIFY_EVERY_SECONDS = 1.0
 MAX_TRIES = 3
-HEAVY = 1024 * 1024  # bytes
+LARGE_BYTES = 1024 * 1024  # bytes
 
 
 @dataclass
-class Slice:
+class ReplaySlice:
     """One worker's turn at a replay. `counts` are as they would be written now."""
 
     turn: Turn
@@ -49,8 +49,8 @@ class Slice:
     began: datetime
     probe: Probe
     is_alone: bool
-    pace: Pace
-    chosen: Chosen
+    pace: ReplayRateLimiter
+    chosen: LetterFilter
     tries: int = 0
     told_at: float = 0.0
     _started: float = field(default_factory=time.monotonic)
@@ -65,7 +65,7 @@ class Slice:
         return most - (time.monotonic() - self._started)
 
 
-def begin(turn: Turn, step: JobStep, now: datetime, probe: Probe) -> Slice:
+def start_slice(turn: Turn, step: JobStep, now: datetime, probe: Probe) -> ReplaySlice:
     """A slice of the job of this turn, which goes on where the last one ended."""
     replay = Replay.objects.select_related("stream").get(pk=turn.job.pk)
     replay.job = turn.job
@@ -76,52 +76,52 @@ def begin(turn: Turn, step: JobStep, now: datetime, probe: Probe) -> Slice:
     others = Job.objects.filter(
         kind=turn.job.kind, state=Job.State.RUNNING, finished_at=None
     ).exclude(pk=turn.job.pk)
-    return Slice(
+    return ReplaySlice(
         turn=turn,
         step=step,
         replay=replay,
         began=now,
         probe=probe,
         is_alone=not others.exists(),
-        pace=Pace(replay.rate_per_second, due or now.timestamp()),
-        chosen=Chosen.of(replay.chosen),
+        pace=ReplayRateLimiter(replay.rate_per_second, due or now.timestamp()),
+        chosen=LetterFilter.of(replay.chosen),
         tries=kept.get("tries", 0),
     )
 
 
-def behind(job: Job) -> Actor:
+def requesting_actor(job: Job) -> Actor:
     """Whoever asked for the job: what leaves by it leaves by them."""
     kind, _, name = job.created_by.partition(":")
     return Actor(type=cast(ActorType, kind), name=name, user_id=job.creator_id)
 
 
-def go_on(work: Slice) -> bool:
+def run_slice(work: ReplaySlice) -> bool:
     """Let letters leave until the time is over; True if all that are meant were looked at.
 
-    Raises :class:`Held`, :class:`LeaseLost` and :class:`servers.ServerAway`.
+    Raises :class:`ReplayHeld`, :class:`LeaseLost` and :class:`servers.ServerAway`.
     """
-    settle_own(
+    settle_open_intents(
         work.replay,
         work.now,
         work.probe,
         is_doubtful=work.step.attempts > 1,
-        most_bytes=HEAVY if work.tries > MAX_TRIES else None,
+        most_bytes=LARGE_BYTES if work.tries > MAX_TRIES else None,
     )
-    if why := breaker_gates.why(work.replay, work.now):
-        raise Held(why)
+    if why := breaker_gates.describe_hold(work.replay, work.now):
+        raise ReplayHeld(why)
     if work.turn.job.state == Job.State.HOLDING:
         work.turn.change(state=Job.State.RUNNING, hold_reason="")
-    if not _is_indexed(work):
+    if not _catch_up_index(work):
         return False
     looked_for_holds = work.now
     while work.seconds_left > 0:
         if work.now - looked_for_holds > timedelta(seconds=1):
             looked_for_holds = work.now
-            if why := breaker_gates.why(work.replay, work.now):
-                raise Held(why)
+            if why := breaker_gates.describe_hold(work.replay, work.now):
+                raise ReplayHeld(why)
         work.turn.heartbeat(work.now)
         replay = work.replay
-        looked = selection.look(
+        looked = selection.read_batch(
             replay.stream,
             work.chosen,
             after=replay.position,
@@ -129,16 +129,16 @@ def go_on(work: Slice) -> bool:
             most=1 if work.tries else AT_ONCE,
         )
         work.probe("replay.looked")
-        for chunk in _chunks(work, looked):
-            if not _wait(work, chunk):
+        for chunk in _split_into_chunks(work, looked):
+            if not _wait_for_permit(work, chunk):
                 return False
-            _leave(work, chunk)
+            _remove_chunk(work, chunk)
         if not looked.more:
             return True
     return False
 
 
-def _is_indexed(work: Slice) -> bool:
+def _catch_up_index(work: ReplaySlice) -> bool:
     """Whether the index knows all that is meant; it is read on, and how many there are counted.
 
     What was the last letter may be gone by now: the index ends with the last that is there.
@@ -152,33 +152,33 @@ def _is_indexed(work: Slice) -> bool:
         if not is_all and replay.stream.indexed_to < end:
             return False
     if is_new:
-        meant = selection.indexed(replay.stream, work.chosen)
-        checkpoint(work, total=meant.filter(position__lte=replay.until).count())
+        meant = selection.filter_index(replay.stream, work.chosen)
+        save_checkpoint(work, total=meant.filter(position__lte=replay.until).count())
     return True
 
 
-def _chunks(work: Slice, looked: Looked) -> Iterator[Chunk]:
+def _split_into_chunks(work: ReplaySlice, looked: SelectedBatch) -> Iterator[ReplayChunk]:
     """Cut into what leaves together, at the pace that was asked for."""
-    most, chunk = work.pace.at_once(AT_ONCE), Chunk()
+    most, chunk = work.pace.at_once(AT_ONCE), ReplayChunk()
     for entry in looked.entries:
-        why = _why_not(work, entry)
+        why = _skip_reason(work, entry)
         if why == "" and len(chunk.entries) == most:
             yield chunk
-            chunk = Chunk()
+            chunk = ReplayChunk()
         chunk.add(entry, why)
     chunk.not_meant += looked.count - len(looked.entries)  # They are not there any more.
     chunk.position = looked.position
     yield chunk
 
 
-def _why_not(work: Slice, entry: Entry) -> str | None:
+def _skip_reason(work: ReplaySlice, entry: LetterEntry) -> str | None:
     """Why it stays; empty if it leaves, None if it is not meant."""
     if not work.chosen.matches(entry):
         return None
-    return eligibility.why_not(entry, work.replay.action, work.replay.most_retries)
+    return eligibility.skip_reason(entry, work.replay.action, work.replay.most_retries)
 
 
-def _wait(work: Slice, chunk: Chunk) -> bool:
+def _wait_for_permit(work: ReplaySlice, chunk: ReplayChunk) -> bool:
     """Keep the pace; False if that is beyond this turn."""
     if not chunk.entries:
         return True
@@ -191,36 +191,38 @@ def _wait(work: Slice, chunk: Chunk) -> bool:
     return True
 
 
-def _leave(work: Slice, chunk: Chunk) -> None:
-    counts = Tally.of(work.replay.counts)
+def _remove_chunk(work: ReplaySlice, chunk: ReplayChunk) -> None:
+    counts = ReplayTally.of(work.replay.counts)
     counts.pass_over(chunk)
     if chunk.entries:
-        departures = _declare(work, chunk)
+        departures = _declare_intents(work, chunk)
         work.probe("replay.declared")
-        outcomes = settlement.carry_out(work.replay.stream, departures)
+        outcomes = settlement.execute_intents(work.replay.stream, departures)
         work.probe("replay.carried_out")
         with transaction.atomic():
-            settled = settlement.settle(work.replay.stream, departures, outcomes, work.now)
+            settled = settlement.settle_and_count(
+                work.replay.stream, departures, outcomes, work.now
+            )
         work.probe("replay.settled")
         if any(one.kind == "refused" for one in outcomes.values()):
             recount(work.replay.pk)
-        refuse(outcomes)
+        raise_if_refused(outcomes)
         work.pace.left(len(departures), work.now.timestamp())
         counts.settle(settled, others=len(chunk.entries) - len(departures))
     work.replay.counts, work.replay.position = counts.as_dict(), chunk.position
     work.tries = 0
-    checkpoint(work)
+    save_checkpoint(work)
     work.probe("replay.passed_over")
 
 
-def _declare(work: Slice, chunk: Chunk) -> list[Departure]:
+def _declare_intents(work: ReplaySlice, chunk: ReplayChunk) -> list[Departure]:
     """Nothing, if somebody has intervened or works on the job by now."""
     job = work.turn.job
-    return settlement.declare(
+    return settlement.declare_intents(
         stream=work.replay.stream,
         entries=chunk.entries,
         action=work.replay.action,
-        actor=behind(job),
+        actor=requesting_actor(job),
         reason=job.reason,
         job=job,
         check=lambda: work.turn.heartbeat(work.now),
@@ -228,7 +230,7 @@ def _declare(work: Slice, chunk: Chunk) -> list[Departure]:
     )
 
 
-def checkpoint(work: Slice, total: int | None = None) -> None:
+def save_checkpoint(work: ReplaySlice, total: int | None = None) -> None:
     """Write down how far it has come. A person who intervened meanwhile gets exact counts."""
     turn, replay, now = work.turn, work.replay, work.now
     looked_at = replay.counts["looked_at"]
@@ -248,13 +250,13 @@ def checkpoint(work: Slice, total: int | None = None) -> None:
             if work.step.attempts > 1:  # Whoever got further did not die of this step.
                 work.step.attempts = 1
                 work.step.save(update_fields=["attempts"])
-            _tell(work)
+            _notify_progress(work)
     except LeaseLost:
         recount(replay.pk)
         raise
 
 
-def _tell(work: Slice) -> None:
-    if time.monotonic() - work.told_at >= TOLD_EVERY_SECONDS:
+def _notify_progress(work: ReplaySlice) -> None:
+    if time.monotonic() - work.told_at >= NOTIFY_EVERY_SECONDS:
         work.told_at = time.monotonic()
         notes.changed("dlq", f"job:{work.replay.pk}")

@@ -19,7 +19,7 @@ RETRY_OF, RETRY_COUNT = b"dlq_retry_of", b"dlq_retry_count"
 
 
 @dataclass(frozen=True)
-class Entry:
+class LetterEntry:
     """One entry. `sizes` are the true lengths of the values in bytes where `pairs` has only their
     beginnings, and `fields_total` how many fields there are where only the first were read."""
 
@@ -30,7 +30,7 @@ class Entry:
 
     @property
     def position(self) -> str:
-        return ids.position(self.id)
+        return ids.to_position(self.id)
 
     @property
     def size_bytes(self) -> int:
@@ -84,7 +84,7 @@ class Entry:
     @property
     def failed_at(self) -> datetime | None:
         """What the entry says, or else when it was added; None if neither can be told."""
-        said = _moment(self._text(FAILED_AT))
+        said = _parse_moment(self._text(FAILED_AT))
         return said or ids.added_at(self.position)
 
     def value(self, name: bytes) -> bytes | None:
@@ -92,19 +92,19 @@ class Entry:
         return next((value for each, value in self.pairs if each == name), None)
 
     def _text(self, name: bytes) -> str:
-        return text(self.value(name) or b"")
+        return to_text(self.value(name) or b"")
 
     def _number(self, name: bytes) -> int | None:
         said = self._text(name).strip()
         return int(said) if said.isascii() and said.isdigit() and len(said) < 10 else None
 
 
-def text(value: bytes) -> str:
+def to_text(value: bytes) -> str:
     """Bytes as text that PostgreSQL, JSON and a page all take, whatever they are."""
     return value.decode("utf-8", "backslashreplace").replace("\x00", "␀")
 
 
-def _moment(said: str) -> datetime | None:
+def _parse_moment(said: str) -> datetime | None:
     """RFC 3339, or seconds or milliseconds since 1970; None if it is none of these."""
     said = said.strip()
     try:

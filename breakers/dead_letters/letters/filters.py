@@ -1,6 +1,6 @@
 """Which letters are meant: by how they failed, when, and what they say. Pure.
 
-Lists, dry runs and bulk jobs all ask the same :class:`Chosen`. What the index knows narrows the
+Lists, dry runs and bulk jobs all ask the same :class:`LetterFilter`. What the index knows narrows the
 choice down; whether a letter is meant is decided here, by the letter itself.
 """
 
@@ -13,13 +13,13 @@ from typing import Any, Self
 import orjson
 
 from breakers.dead_letters.letters import fingerprints, ids
-from breakers.dead_letters.letters.entries import Entry, text
+from breakers.dead_letters.letters.entries import LetterEntry, to_text
 from breakers.dead_letters.letters.redaction import configured_redaction
 from controlplane.core.canonical import timestamp
 from controlplane.core.errors import InvalidInput
 
 MAX_FILTER_LENGTH = 300
-DEEPEST = 30
+MAX_DEPTH = 30
 EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 """What an entry says of when it failed is believed in between, as the index does."""
 MOMENTS = ("before", "after")
@@ -27,7 +27,7 @@ TEXTS = ("fingerprint", "error", "error_type", "q", "field", "value")
 
 
 @dataclass(frozen=True)
-class Chosen:
+class LetterFilter:
     """Letters that pass all of what is given.
 
     `error` is a part of the error or of its type, in any case, or a fingerprint; `error_type` is
@@ -58,7 +58,7 @@ class Chosen:
             if value is None or (value == "" and name != "value"):
                 continue
             try:
-                known[name] = _checked(name, value)
+                known[name] = _validate(name, value)
             except ValueError as error:
                 errors[name] = [str(error)]
         if "value" not in known and "=" in known.get("field", ""):
@@ -95,7 +95,7 @@ class Chosen:
         """Whether the index narrows it down."""
         return not dataclasses.replace(self, q="", field="", value=None).is_everything
 
-    def matches(self, entry: Entry) -> bool:
+    def matches(self, entry: LetterEntry) -> bool:
         """Whether this letter is meant; of one that was read in part, as far as it was read.
 
         The fingerprint is not compared again: letters are looked up by it in the index, which may
@@ -108,20 +108,22 @@ class Chosen:
         if not self.needs_payload:
             return True
         told = tuple(pair for pair in entry.pairs if self._concerns(*pair))
-        return self._says(configured_redaction().entry(Entry(entry.id, told)))
+        return self._says(configured_redaction().entry(LetterEntry(entry.id, told)))
 
     def _concerns(self, name: bytes, value: bytes) -> bool:
         """Whether it is because of this field that a letter is meant: the others may be large."""
         path = self.field.encode(errors="replace")
         is_on_path = bool(path) and (path == name or path.startswith(name + b"."))
-        return is_on_path or bool(self.q and _says(Entry("", ((name, value),)), self.q))
-
-    def _says(self, entry: Entry) -> bool:
-        return (not self.q or _says(entry, self.q)) and (
-            not self.field or has(entry, self.field, self.value)
+        return is_on_path or bool(
+            self.q and _contains_text(LetterEntry("", ((name, value),)), self.q)
         )
 
-    def _failed_so(self, entry: Entry) -> bool:
+    def _says(self, entry: LetterEntry) -> bool:
+        return (not self.q or _contains_text(entry, self.q)) and (
+            not self.field or has_value(entry, self.field, self.value)
+        )
+
+    def _failed_so(self, entry: LetterEntry) -> bool:
         hidden = configured_redaction()
         error_type = hidden.error_type(entry)[: fingerprints.MAX_TYPE_LENGTH]
         if self.error_type and error_type != self.error_type:
@@ -132,7 +134,7 @@ class Chosen:
         wanted = self.error.lower()
         return wanted in error_type.lower() or wanted in error.lower()
 
-    def _failed_then(self, entry: Entry) -> bool:
+    def _failed_then(self, entry: LetterEntry) -> bool:
         if self.before is None and self.after is None:
             return True
         at = entry.failed_at
@@ -145,14 +147,14 @@ class Chosen:
         )
 
 
-def has(entry: Entry, path: str, value: str | None) -> bool:
+def has_value(entry: LetterEntry, path: str, value: str | None) -> bool:
     """Whether there is something at this path, with this value if one is given: text as it is,
     anything else as JSON writes it."""
-    found = at(entry, path)
-    return any(value is None or _shown(one) == value for one in found)
+    found = values_at(entry, path)
+    return any(value is None or _as_text(one) == value for one in found)
 
 
-def at(entry: Entry, path: str) -> Iterator[Any]:
+def values_at(entry: LetterEntry, path: str) -> Iterator[Any]:
     """What stands at a path: bytes of a field, or a value in its JSON. A name may have dots, and
     may come several times."""
     parts = path.split(".")
@@ -163,32 +165,32 @@ def at(entry: Entry, path: str) -> Iterator[Any]:
                 continue
             if not inside:
                 yield value
-            elif (inner := _inside(value, inside)) is not _NOTHING:
+            elif (inner := _value_inside(value, inside)) is not _NOTHING:
                 yield inner
 
 
-def _says(entry: Entry, wanted: str) -> bool:
+def _contains_text(entry: LetterEntry, wanted: str) -> bool:
     lowered = wanted.lower()
     return any(
-        lowered in text(part).lower() or lowered in _unescaped(part)
+        lowered in to_text(part).lower() or lowered in _unescape(part)
         for pair in entry.pairs
         for part in pair
     )
 
 
-def _unescaped(value: bytes) -> str:
+def _unescape(value: bytes) -> str:
     """JSON may write any letter as `\\uac00`: the same as it reads."""
     if b"\\" not in value:
         return ""
-    read = _read(value)
-    return "" if read is _NOTHING else _written(read).lower()
+    read = _parse_json(value)
+    return "" if read is _NOTHING else _to_json(read).lower()
 
 
-def _inside(value: Any, parts: list[str]) -> Any:
+def _value_inside(value: Any, parts: list[str]) -> Any:
     """What is at the path inside of JSON, also where text in it is JSON again."""
     for part in parts:
         if isinstance(value, bytes | str):
-            value = _read(value)
+            value = _parse_json(value)
         if isinstance(value, dict) and part in value:
             value = value[part]
         elif isinstance(value, list) and part.isascii() and part.isdigit():
@@ -200,20 +202,20 @@ def _inside(value: Any, parts: list[str]) -> Any:
     return value
 
 
-def _read(value: bytes | str) -> Any:
+def _parse_json(value: bytes | str) -> Any:
     try:
         return orjson.loads(value)
     except orjson.JSONDecodeError:
         return _NOTHING
 
 
-def _shown(value: Any) -> str:
+def _as_text(value: Any) -> str:
     if isinstance(value, bytes):
-        return text(value)
-    return value if isinstance(value, str) else _written(value)
+        return to_text(value)
+    return value if isinstance(value, str) else _to_json(value)
 
 
-def _written(value: Any) -> str:
+def _to_json(value: Any) -> str:
     """As JSON; empty if it is nested deeper than can be written, though it could be read."""
     try:
         return orjson.dumps(value).decode()
@@ -221,9 +223,9 @@ def _written(value: Any) -> str:
         return ""
 
 
-def _checked(name: str, value: Any) -> Any:
+def _validate(name: str, value: Any) -> Any:
     if name in MOMENTS:
-        return _moment(value)
+        return _parse_moment(value)
     if name not in TEXTS:
         raise ValueError("Nothing is chosen by this.")
     if not isinstance(value, str):
@@ -232,8 +234,8 @@ def _checked(name: str, value: Any) -> Any:
         raise ValueError(f"At most {MAX_FILTER_LENGTH} characters.")
     if "\x00" in value or not _is_text(value):
         raise ValueError("Must be text.")
-    if name == "field" and value.count(".") > DEEPEST:
-        raise ValueError(f"At most {DEEPEST} steps deep.")
+    if name == "field" and value.count(".") > MAX_DEPTH:
+        raise ValueError(f"At most {MAX_DEPTH} steps deep.")
     return value
 
 
@@ -242,7 +244,7 @@ def _is_text(value: str) -> bool:
     return not any("\ud800" <= each <= "\udfff" for each in value)
 
 
-def _moment(value: Any) -> datetime:
+def _parse_moment(value: Any) -> datetime:
     if isinstance(value, str):
         try:
             value = datetime.fromisoformat(value)

@@ -42,27 +42,27 @@ class Fingerprint:
     pattern: str
 
 
-def of(error_type: str, error: str) -> Fingerprint:
+def compute_fingerprint(error_type: str, error: str) -> Fingerprint:
     """The fingerprint of an error of this type; either may be empty."""
-    return of_beginnings(*beginnings(error_type, error))
+    return fingerprint_parts(*significant_parts(error_type, error))
 
 
-def beginnings(error_type: str, error: str) -> tuple[str, str]:
+def significant_parts(error_type: str, error: str) -> tuple[str, str]:
     """Return what counts of a type and an error."""
-    return error_type[:MAX_TYPE_LENGTH], _beginning(error[: MAX_ERROR_LENGTH + 1])
+    return error_type[:MAX_TYPE_LENGTH], _truncate_error(error[: MAX_ERROR_LENGTH + 1])
 
 
 @lru_cache(maxsize=1000)
-def of_beginnings(error_type: str, text: str) -> Fingerprint:
-    """The fingerprint of what :func:`beginnings` returned."""
+def fingerprint_parts(error_type: str, text: str) -> Fingerprint:
+    """The fingerprint of what :func:`significant_parts` returned."""
     if not _QUOTES.isdisjoint(text):
         text = _QUOTED.sub("<text>", text)
-    pattern = " ".join(_SUSPICIOUS.sub(_without_what_varies, text).split())
+    pattern = " ".join(_SUSPICIOUS.sub(_mask_word, text).split())
     said = f"{error_type}\0{pattern}".encode("utf-8", "surrogatepass")
     return Fingerprint(hashlib.sha256(said).hexdigest()[:_DIGITS], pattern[:MAX_ERROR_LENGTH])
 
 
-def _beginning(error: str) -> str:
+def _truncate_error(error: str) -> str:
     """What counts of an error: up to a space if it is cut, so that no half of a number is left, and
     without a quotation that does not end."""
     if len(error) <= MAX_ERROR_LENGTH:
@@ -75,7 +75,7 @@ def _beginning(error: str) -> str:
     return whole
 
 
-def _without_what_varies(found: re.Match[str]) -> str:
+def _mask_word(found: re.Match[str]) -> str:
     word = found[0]
     return "<n>" if word.isdigit() else _VARYING.sub(_placeholder, word)
 

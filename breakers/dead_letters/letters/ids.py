@@ -10,7 +10,7 @@ FIRST = "-"
 _DIGITS = 20
 
 
-def position(entry_id: str) -> str:
+def to_position(entry_id: str) -> str:
     """The id so that it sorts as text the way the stream does. Raises :class:`NotFound`."""
     milliseconds, _, number = entry_id.partition("-")
     parts = (milliseconds, number or "0")
@@ -21,7 +21,7 @@ def position(entry_id: str) -> str:
     return f"{int(parts[0]):020d}-{int(parts[1]):020d}"
 
 
-def entry_id(position: str) -> str:
+def to_entry_id(position: str) -> str:
     """The id of a position, as Redis writes it."""
     milliseconds, _, number = position.partition("-")
     return f"{int(milliseconds)}-{int(number)}"

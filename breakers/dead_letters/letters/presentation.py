@@ -13,15 +13,15 @@ from typing import Any
 from controlplane.core.canonical import timestamp
 
 from . import entries, ids
-from .entries import METADATA, RETRY_COUNT, RETRY_OF, Entry, Pairs, text
+from .entries import METADATA, RETRY_COUNT, RETRY_OF, LetterEntry, Pairs, to_text
 from .redaction import Redaction
 
-Shown = str | dict[str, Any]
+DisplayValue = str | dict[str, Any]
 _OURS = METADATA | {RETRY_OF, RETRY_COUNT}
 
 
 @dataclass(frozen=True)
-class Measure:
+class DisplayLimits:
     """How much is shown: bytes of a value, fields besides those that we know ourselves, and bytes
     of all values."""
 
@@ -30,56 +30,56 @@ class Measure:
     total_bytes: int
 
 
-BRIEFLY = Measure(value_bytes=2048, fields=100, total_bytes=1024 * 1024)
+LIST_LIMITS = DisplayLimits(value_bytes=2048, fields=100, total_bytes=1024 * 1024)
 """In lists."""
-FULLY = Measure(value_bytes=1024 * 1024, fields=10_000, total_bytes=2 * 1024 * 1024)
+DETAIL_LIMITS = DisplayLimits(value_bytes=1024 * 1024, fields=10_000, total_bytes=2 * 1024 * 1024)
 """One by itself."""
-WHOLLY = Measure(value_bytes=2**63, fields=2**63, total_bytes=2**63)
+NO_LIMITS = DisplayLimits(value_bytes=2**63, fields=2**63, total_bytes=2**63)
 
 
-def letter(
-    entry: Entry,
+def letter_resource(
+    entry: LetterEntry,
     *,
     redaction: Redaction | None,
     fingerprint: str,
-    measure: Measure = BRIEFLY,
+    measure: DisplayLimits = LIST_LIMITS,
 ) -> dict[str, Any]:
     """An entry of a stream of dead letters, as the contract shows it; None is what it does not say.
 
     Without a `redaction` everything is shown. `size_bytes` is of all that was read.
     """
-    seen = cut(entry, measure)
+    seen = truncate_entry(entry, measure)
     seen = seen if redaction is None else redaction.entry(seen)
-    shown, whole = fields(seen.pairs, sizes=seen.sizes, measure=measure)
+    shown, whole = display_fields(seen.pairs, sizes=seen.sizes, measure=measure)
     failed_at, added_at = entry.failed_at, ids.added_at(entry.position)
     return {
         "id": entry.id,
         "fields": shown,
-        "error": _said(seen, entries.ERROR, measure),
-        "error_type": _said(seen, entries.ERROR_TYPE, measure),
+        "error": _display_metadata(seen, entries.ERROR, measure),
+        "error_type": _display_metadata(seen, entries.ERROR_TYPE, measure),
         "fingerprint": fingerprint,
         "attempts": entry.attempts,
         "failed_at": timestamp(failed_at) if failed_at else None,
         "added_at": timestamp(added_at) if added_at else None,
-        "group": _said(seen, entries.GROUP, measure),
-        "original_id": _said(seen, entries.ORIGINAL_ID, measure),
+        "group": _display_metadata(seen, entries.GROUP, measure),
+        "original_id": _display_metadata(seen, entries.ORIGINAL_ID, measure),
         "retries": entry.retries,
-        "retry_of": _said(seen, RETRY_OF, measure),
+        "retry_of": _display_metadata(seen, RETRY_OF, measure),
         "size_bytes": entry.size_bytes,
         "fields_total": max(entry.fields_total, len(entry.pairs)),
         "truncated": not (whole and entry.is_whole),
     }
 
 
-def fields(
-    pairs: Pairs, *, sizes: Iterable[int] = (), measure: Measure = BRIEFLY
+def display_fields(
+    pairs: Pairs, *, sizes: Iterable[int] = (), measure: DisplayLimits = LIST_LIMITS
 ) -> tuple[dict[str, Any], bool]:
     """Names and what is shown of their values, in order; and whether that is all of `pairs`.
 
     `sizes` are the true lengths of the values, where they are longer than they are here. What
     failing and retrying added is shown however many fields there are.
     """
-    found: dict[str, list[Shown]] = {}
+    found: dict[str, list[DisplayValue]] = {}
     lengths = tuple(sizes) or tuple(len(given) for _, given in pairs)
     others, whole = 0, True
     for (name, given), size in zip(pairs, lengths, strict=True):
@@ -88,18 +88,20 @@ def fields(
             if others > measure.fields:
                 whole = False
                 continue
-        one = value(given, size=size, most=measure.value_bytes)
+        one = display_value(given, size=size, most=measure.value_bytes)
         whole = whole and not (isinstance(one, dict) and one.get("truncated"))
-        found.setdefault(text(name), []).append(one)
+        found.setdefault(to_text(name), []).append(one)
     return {name: each[0] if len(each) == 1 else each for name, each in found.items()}, whole
 
 
-def value(given: bytes, *, size: int | None = None, most: int = BRIEFLY.value_bytes) -> Shown:
+def display_value(
+    given: bytes, *, size: int | None = None, most: int = LIST_LIMITS.value_bytes
+) -> DisplayValue:
     """One value, of which `size` bytes there are, so that JSON takes it."""
     size = max(size or 0, len(given))
     cut = given[:most]
     is_cut = len(cut) < size
-    said = _decoded(cut, is_cut=is_cut)
+    said = _decode(cut, is_cut=is_cut)
     if said is None:
         coded = {"base64": base64.b64encode(cut).decode(), "bytes": size}
         return {**coded, "truncated": True} if is_cut else coded
@@ -108,19 +110,19 @@ def value(given: bytes, *, size: int | None = None, most: int = BRIEFLY.value_by
 
 def is_text(given: bytes) -> bool:
     """Whether it is shown as text."""
-    return _decoded(given, is_cut=False) is not None
+    return _decode(given, is_cut=False) is not None
 
 
-def plain(shown: Any) -> str:
+def to_plain_text(shown: Any) -> str:
     """What `value` gave, in one line of text; several are put one after the other."""
     if isinstance(shown, list):
-        return ", ".join(plain(one) for one in shown)
+        return ", ".join(to_plain_text(one) for one in shown)
     if isinstance(shown, Mapping):
         return str(shown["text"]) if "text" in shown else f"base64:{shown['base64']}"
     return str(shown)
 
 
-def cut(entry: Entry, measure: Measure) -> Entry:
+def truncate_entry(entry: LetterEntry, measure: DisplayLimits) -> LetterEntry:
     """No more of it than is shown: the rest need not be looked through for what is hidden."""
     sizes = entry.sizes or tuple(len(given) for _, given in entry.pairs)
     pairs, left = [], measure.total_bytes
@@ -132,13 +134,13 @@ def cut(entry: Entry, measure: Measure) -> Entry:
     return replace(entry, pairs=tuple(pairs), sizes=sizes)
 
 
-def _said(entry: Entry, name: bytes, measure: Measure) -> str | None:
+def _display_metadata(entry: LetterEntry, name: bytes, measure: DisplayLimits) -> str | None:
     """What one of our own fields says; None if it is not there."""
     given = entry.value(name)
-    return None if given is None else text(given[: measure.value_bytes])
+    return None if given is None else to_text(given[: measure.value_bytes])
 
 
-def _decoded(given: bytes, *, is_cut: bool) -> str | None:
+def _decode(given: bytes, *, is_cut: bool) -> str | None:
     """The text; None if it is none. Where it was cut, a character may have been cut in two."""
     if b"\x00" in given:
         return None

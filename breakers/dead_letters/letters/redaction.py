@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 
 from breakers.dead_letters import configured
 from breakers.dead_letters.letters import fingerprints, secrets
-from breakers.dead_letters.letters.entries import ERROR, ERROR_TYPE, GROUP, Entry, text
+from breakers.dead_letters.letters.entries import ERROR, ERROR_TYPE, GROUP, LetterEntry, to_text
 from breakers.dead_letters.letters.fingerprints import Fingerprint
-from breakers.dead_letters.sources import hiding
+from breakers.dead_letters.sources import build_key_matcher
 
 REDACTED = secrets.REDACTED.decode()
 _SEPARATORS = re.compile(r"[.:/\[\]\s]+")
@@ -28,7 +28,7 @@ class Redaction:
     hides: Callable[[str], bool]
     _known: dict[bytes, bool] = field(default_factory=dict, compare=False, repr=False)
 
-    def entry(self, entry: Entry) -> Entry:
+    def entry(self, entry: LetterEntry) -> LetterEntry:
         """The same entry without what is hidden. Its `sizes` tell only of values of which the
         beginning was read, and which are not hidden wholly, that they are longer."""
         pairs = tuple((name, self.value(name, value)) for name, value in entry.pairs)
@@ -39,30 +39,30 @@ class Redaction:
         )
         return replace(entry, pairs=pairs, sizes=sizes)
 
-    def error(self, entry: Entry) -> str:
+    def error(self, entry: LetterEntry) -> str:
         """What went wrong, by the entry itself."""
         return self._own(entry, ERROR)
 
-    def error_type(self, entry: Entry) -> str:
+    def error_type(self, entry: LetterEntry) -> str:
         """The type of that."""
         return self._own(entry, ERROR_TYPE)
 
-    def group(self, entry: Entry) -> str:
+    def group(self, entry: LetterEntry) -> str:
         """The consumer group that failed."""
         return self._own(entry, GROUP)
 
-    def fingerprint(self, entry: Entry) -> Fingerprint:
+    def fingerprint(self, entry: LetterEntry) -> Fingerprint:
         """Return the fingerprint of the error type and the error, without what is hidden in them.
 
         A digest of a hidden value would confirm a guess of it.
         """
-        kind, said = fingerprints.beginnings(entry.error_type, entry.error)
-        return fingerprints.of_beginnings(
+        kind, said = fingerprints.significant_parts(entry.error_type, entry.error)
+        return fingerprints.fingerprint_parts(
             self._shown_text(ERROR_TYPE, kind), self._shown_text(ERROR, said)
         )
 
     def _shown_text(self, name: bytes, said: str) -> str:
-        return text(self.value(name, said.encode())) if said else ""
+        return to_text(self.value(name, said.encode())) if said else ""
 
     def value(self, name: bytes, value: bytes) -> bytes:
         """The value of a field of this name."""
@@ -70,14 +70,14 @@ class Redaction:
 
     def within(self, value: bytes) -> bytes:
         """A text without the values under hidden keys in it."""
-        return secrets.without(value, self.is_hidden)
+        return secrets.redact_values(value, self.is_hidden)
 
     def is_hidden(self, key: bytes) -> bool:
         """Whether what is under this key is hidden; of `user.password` and `user[password]` also as
         `password`."""
         known = self._known.get(key)
         if known is None:
-            known = self._is_hidden(text(key))
+            known = self._is_hidden(to_text(key))
             if len(key) <= _MAX_KNOWN_LENGTH and len(self._known) < _MAX_KNOWN:
                 self._known[key] = known
         return known
@@ -88,17 +88,17 @@ class Redaction:
         parts = [part for part in _SEPARATORS.split(key) if part]
         return bool(parts) and parts[-1] != key and self.hides(parts[-1])
 
-    def _own(self, entry: Entry, name: bytes) -> str:
+    def _own(self, entry: LetterEntry, name: bytes) -> str:
         given = entry.value(name)
-        return "" if given is None else text(self.value(name, given))
+        return "" if given is None else to_text(self.value(name, given))
 
 
 def configured_redaction() -> Redaction:
     """As this installation hides."""
-    return _hiding(tuple(configured.sources().hidden_keys))
+    return _cached_redaction(tuple(configured.sources().hidden_keys))
 
 
 @functools.lru_cache(maxsize=4)
-def _hiding(keys: tuple[str, ...]) -> Redaction:
+def _cached_redaction(keys: tuple[str, ...]) -> Redaction:
     """Kept, with what it has learned of keys."""
-    return Redaction(hiding(keys))
+    return Redaction(build_key_matcher(keys))

@@ -12,7 +12,7 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 REDACTED = b"[redacted]"
 Hides = Callable[[bytes], bool]
-DEEPEST = 2
+MAX_DEPTH = 2
 """So often what is in a form's value is a form or JSON again."""
 
 # All repetitions are possessive or begin where nothing like them is before, and of a quoted key few
@@ -49,53 +49,55 @@ _OPENING, _CLOSING = b"{[(", b"}])"
 _ESCAPED = re.compile(rb"(\\++)u00(2[2367bB]|3[aAdD])")
 
 
-def without(given: bytes, hides: Hides, depth: int = 0) -> bytes:
+def redact_values(given: bytes, hides: Hides, depth: int = 0) -> bytes:
     """The text with `[redacted]` for every value under a key that is hidden."""
-    seen = _ESCAPED.sub(_unescaped, given) if b"\\u00" in given else given
+    seen = _ESCAPED.sub(_unescape_sign, given) if b"\\u00" in given else given
     if b":" not in seen and b"=" not in seen:
         return given
     pieces, at = [], 0
-    for begin, end, instead in _found(seen, hides, depth):
+    for begin, end, instead in _find_hidden(seen, hides, depth):
         pieces += [seen[at:begin], instead]
         at = end
     return b"".join([*pieces, seen[at:]]) if pieces else given
 
 
-def _found(value: bytes, hides: Hides, depth: int) -> Iterator[tuple[int, int, bytes]]:
+def _find_hidden(value: bytes, hides: Hides, depth: int) -> Iterator[tuple[int, int, bytes]]:
     """Where hidden values are, in order, and what stands there instead."""
     if b"%22" not in value and b"%3" not in value:
-        depth = DEEPEST  # Nothing is encoded.
+        depth = MAX_DEPTH  # Nothing is encoded.
     at = 0
     while (key := _KEY.search(value, at)) is not None:
-        found = _of_name(value, key, hides, depth) if key["name"] else _of_key(value, key, hides)
+        found = (
+            _match_name(value, key, hides, depth) if key["name"] else _match_key(value, key, hides)
+        )
         at = key.end()
         if found is not None:
             yield found
             at = max(at, found[1])
 
 
-def _of_key(value: bytes, key: re.Match[bytes], hides: Hides) -> tuple[int, int, bytes] | None:
-    if not hides(_read(key["key"])):
+def _match_key(value: bytes, key: re.Match[bytes], hides: Hides) -> tuple[int, int, bytes] | None:
+    if not hides(_unescape_key(key["key"])):
         return None
     mark = key["slashes"] + key["quote"]
     begin = key.end() + len(mark) + len(key["colon"])
-    end = _end_of_value(value, _behind_prefix(value, begin), key["quote"], len(key["slashes"]))
+    end = _end_of_value(value, _skip_prefix(value, begin), key["quote"], len(key["slashes"]))
     if end is None:
         found = _SCALAR.match(value, begin)
         end = begin + len(found[0].rstrip()) if found else begin
     return begin, end, mark + REDACTED + mark
 
 
-def _of_name(
+def _match_name(
     value: bytes, name: re.Match[bytes], hides: Hides, depth: int
 ) -> tuple[int, int, bytes] | None:
     """Of `name=value&name=value`, headers, settings, and objects written like them."""
     begin = name.end("sign")
-    if not hides(_decoded(name["name"])):
-        return None if depth >= DEEPEST else _inside(value, begin, hides, depth)
+    if not hides(_decode_name(name["name"])):
+        return None if depth >= MAX_DEPTH else _redact_encoded(value, begin, hides, depth)
     if _STRING_IS_OVER.match(value, begin):
         return None
-    first = _behind_prefix(value, begin)
+    first = _skip_prefix(value, begin)
     first = begin if _STRING_IS_OVER.match(value, first) else first
     quoted = _QUOTED.match(value, first)
     around = quoted or _QUOTED.search(value, first, first + _NEAR)
@@ -114,17 +116,19 @@ def _of_name(
     return (begin, begin + len(said), REDACTED) if said else None
 
 
-def _inside(value: bytes, begin: int, hides: Hides, depth: int) -> tuple[int, int, bytes] | None:
+def _redact_encoded(
+    value: bytes, begin: int, hides: Hides, depth: int
+) -> tuple[int, int, bytes] | None:
     """What is percent-encoded in a form's value: a form or JSON again."""
     found = _ENCODED.match(value, begin)
     if found is None or (b"%22" not in found[0] and b"%3" not in found[0]):
         return None
     plain = unquote_to_bytes(found[0].replace(b"+", b" "))
-    shown = without(plain, hides, depth + 1)
+    shown = redact_values(plain, hides, depth + 1)
     return None if shown == plain else (begin, found.end(), quote_from_bytes(shown).encode())
 
 
-def _read(key: bytes) -> bytes:
+def _unescape_key(key: bytes) -> bytes:
     """A key without what JSON escapes in it."""
     if b"\\" not in key:
         return key
@@ -135,22 +139,22 @@ def _read(key: bytes) -> bytes:
     return str(said).encode(errors="replace")
 
 
-def _decoded(name: bytes) -> bytes:
+def _decode_name(name: bytes) -> bytes:
     return unquote_to_bytes(name.replace(b"+", b" ")) if b"%" in name or b"+" in name else name
 
 
-def _unescaped(found: re.Match[bytes]) -> bytes:
+def _unescape_sign(found: re.Match[bytes]) -> bytes:
     """What JSON may write as `\\u0026`; quotes stay escaped as deep as they were."""
     sign = bytes([int(found[2], 16)])
-    return b"\\" * _deep(len(found[1])) + sign if sign in b"\"'" else sign
+    return b"\\" * _quote_depth(len(found[1])) + sign if sign in b"\"'" else sign
 
 
-def _deep(slashes: int) -> int:
+def _quote_depth(slashes: int) -> int:
     """So many backslashes are before a quote that has so many before its `u0022`."""
-    return slashes if slashes % 2 else 2 * _deep(slashes // 2) + 1
+    return slashes if slashes % 2 else 2 * _quote_depth(slashes // 2) + 1
 
 
-def _behind_prefix(value: bytes, begin: int) -> int:
+def _skip_prefix(value: bytes, begin: int) -> int:
     """Behind the `b` of `b'…'`, or the `SecretStr` of `SecretStr('…')`."""
     found = _PREFIX.match(value, begin)
     return found.end() if found else begin

@@ -14,63 +14,63 @@ from controlplane.core.outbox import services as outbox
 
 from . import groups, stream_state, streams
 
-AFTER = timedelta(minutes=10)
+ALARM_AFTER = timedelta(minutes=10)
 BACKLOG, RECOVERED = "dlq.backlog", "dlq.recovered"
-UNWATCHED = "Nobody looks at this stream any more: its server or its pattern was taken out."
-PAGES = "/dead-letters/"
-RUNBOOK = "/runbooks/dead-letters/"
+UNWATCHED_REASON = "Nobody looks at this stream any more: its server or its pattern was taken out."
+PAGES_PATH = "/dead-letters/"
+RUNBOOK_PATH = "/runbooks/dead-letters/"
 
 
-def look(now: datetime) -> int:
+def update_alarms(now: datetime) -> int:
     """Begin and end alarms by how streams stand; returns how many that was. One of a stream that
     the environment does not speak of any more ends, as nobody would come to know that it is over.
     """
     known = LetterStream.objects.order_by("pk")
-    over = known.filter(over_since__lte=now - AFTER, alarmed_at=None)
+    over = known.filter(over_since__lte=now - ALARM_AFTER, alarmed_at=None)
     # What was not looked at since is left as it is: nobody knows how deep it is.
     begun = [
-        _begin(pk, now)
-        for pk in over.filter(sampled_at__gte=now - AFTER).values_list("pk", flat=True)
+        _open_alarm(pk, now)
+        for pk in over.filter(sampled_at__gte=now - ALARM_AFTER).values_list("pk", flat=True)
     ]
     alarmed = known.filter(alarmed_at__isnull=False)
-    watched = {one.pk for one in streams.served()} if alarmed else set()
-    ended = [_end(one.pk, now, is_watched=one.pk in watched) for one in alarmed]
+    watched = {one.pk for one in streams.list_served()} if alarmed else set()
+    ended = [_close_alarm(one.pk, now, is_watched=one.pk in watched) for one in alarmed]
     return sum(begun) + sum(ended)
 
 
-def path(stream: LetterStream) -> str:
+def stream_path(stream: LetterStream) -> str:
     """The stream's page."""
     if stream.source == LetterStream.Source.OUTBOX:
-        return PAGES
-    return f"{PAGES}{stream.server}/{quote(stream.name)}/"
+        return PAGES_PATH
+    return f"{PAGES_PATH}{stream.server}/{quote(stream.name)}/"
 
 
-def thread(stream: LetterStream) -> str:
+def stream_thread(stream: LetterStream) -> str:
     """The subject that all messages about a stream share."""
     return message_facts.thread("dlq", stream_state.topic_id(stream))
 
 
 @transaction.atomic
-def _begin(pk: int, now: datetime) -> bool:
+def _open_alarm(pk: int, now: datetime) -> bool:
     stream = LetterStream.objects.select_for_update().get(pk=pk)
     since = stream.over_since
-    if since is None or since > now - AFTER or stream.alarmed_at is not None:
+    if since is None or since > now - ALARM_AFTER or stream.alarmed_at is not None:
         return False
     stream.alarmed_at = now
     stream.save(update_fields=["alarmed_at"])
     facts = {
-        **_facts(stream, since),
-        "growth": streams.growth([stream], now)[stream.pk],
-        "worst": _worst(stream),
+        **_message_facts(stream, since),
+        "growth": streams.growth_per_minute([stream], now)[stream.pk],
+        "worst": _describe_largest_group(stream),
         "origin": stream.origin or None,
-        "to_do": f"Runbook: {RUNBOOK}",
+        "to_do": f"Runbook: {RUNBOOK_PATH}",
     }
-    _tell(BACKLOG, stream, since, facts, now)
+    _announce(BACKLOG, stream, since, facts, now)
     return True
 
 
 @transaction.atomic
-def _end(pk: int, now: datetime, *, is_watched: bool) -> bool:
+def _close_alarm(pk: int, now: datetime, *, is_watched: bool) -> bool:
     stream = LetterStream.objects.select_for_update().get(pk=pk)
     alarmed_at = stream.alarmed_at
     is_deep = stream.over_since is not None and is_watched
@@ -78,36 +78,36 @@ def _end(pk: int, now: datetime, *, is_watched: bool) -> bool:
         return False
     stream.alarmed_at = None
     stream.save(update_fields=["alarmed_at"])
-    facts = {**_facts(stream, alarmed_at), "why": None if is_watched else UNWATCHED}
-    _tell(RECOVERED, stream, alarmed_at, facts, now)
+    facts = {**_message_facts(stream, alarmed_at), "why": None if is_watched else UNWATCHED_REASON}
+    _announce(RECOVERED, stream, alarmed_at, facts, now)
     return True
 
 
-def _facts(stream: LetterStream, since: datetime) -> dict[str, Any]:
+def _message_facts(stream: LetterStream, since: datetime) -> dict[str, Any]:
     return {
         "stream": stream_state.topic_id(stream),
         "depth": stream.depth,
-        "limit": stream_state.LIMIT,
+        "limit": stream_state.ALARM_DEPTH,
         "since_at": timestamp(since),
-        "path": path(stream),
+        "path": stream_path(stream),
     }
 
 
-def _worst(stream: LetterStream) -> str | None:
+def _describe_largest_group(stream: LetterStream) -> str | None:
     """What most of them failed of. Not as it came: an error may quote what is nobody's business."""
-    for one in groups.of(stream, most=1):
+    for one in groups.list_groups(stream, most=1):
         said = ": ".join(part for part in (one.error_type, one.pattern) if part)
         return f"{one.count} × {said}" if said else None
     return None
 
 
-def _tell(
+def _announce(
     event: str, stream: LetterStream, since: datetime, facts: dict[str, Any], now: datetime
 ) -> None:
     outbox.announce(
         event=event,
         event_key=f"{event}:{stream.pk}:{timestamp(since)}",
-        subject=thread(stream),
+        subject=stream_thread(stream),
         facts=facts,
         now=now,
     )

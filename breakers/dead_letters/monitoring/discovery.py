@@ -10,7 +10,7 @@ import structlog
 
 from breakers.dead_letters import configured
 from breakers.dead_letters.redis_servers import servers
-from breakers.dead_letters.redis_servers.servers import Server
+from breakers.dead_letters.redis_servers.servers import RedisServer
 
 from . import streams
 
@@ -21,37 +21,37 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True)
-class Found:
+class DiscoveredStreams:
     """Names of streams that patterns match, and where the next look goes on."""
 
     names: frozenset[str]
     cursor: str
 
 
-def look(server: Server, cursor: str) -> Found:
+def discover_streams(server: RedisServer, cursor: str) -> DiscoveredStreams:
     """Go on from `cursor` (empty: from the start) through some thousand keys, or all there are.
 
     Names that are not UTF-8, or that PostgreSQL can't take, are passed over and logged.
-    Raises :class:`servers.ServerAway` and :class:`servers.ServerRefused`.
+    Raises :class:`servers.ServerUnavailable` and :class:`servers.ServerRefused`.
     """
     try:
-        return _cluster(server, cursor) if server.is_cluster else _single(server, cursor)
+        return _scan_cluster(server, cursor) if server.is_cluster else _scan_single(server, cursor)
     except redis.RedisError as error:
-        raise servers.told(server.name, error) from error
+        raise servers.translate_error(server.name, error) from error
 
 
-def _single(server: Server, cursor: str) -> Found:
+def _scan_single(server: RedisServer, cursor: str) -> DiscoveredStreams:
     names: set[str] = set()
     at = cursor if cursor.isascii() and cursor.isdigit() else START
     for _ in range(MAX_CALLS):
         at, keys = _scan(server, at)
-        names.update(_ours(server.name, keys))
+        names.update(_filter_names(server.name, keys))
         if at == START:
             break
-    return Found(frozenset(names), "" if at == START else at)
+    return DiscoveredStreams(frozenset(names), "" if at == START else at)
 
 
-def _cluster(server: Server, cursor: str) -> Found:
+def _scan_cluster(server: RedisServer, cursor: str) -> DiscoveredStreams:
     """One node after the other, by name; the cursor says which, and where in it."""
     names: set[str] = set()
     began, _, at = cursor.rpartition(" ")
@@ -62,16 +62,16 @@ def _cluster(server: Server, cursor: str) -> Found:
         at = at if str(node.name) == began and at.isdigit() else START
         while True:
             if calls == MAX_CALLS:
-                return Found(frozenset(names), f"{node.name} {at}")
+                return DiscoveredStreams(frozenset(names), f"{node.name} {at}")
             at, keys = _scan(server, at, target_nodes=node)
             calls += 1
-            names.update(_ours(server.name, keys))
+            names.update(_filter_names(server.name, keys))
             if at == START:
                 break
-    return Found(frozenset(names), "")
+    return DiscoveredStreams(frozenset(names), "")
 
 
-def _scan(server: Server, cursor: str, **where: Any) -> tuple[str, list[bytes]]:
+def _scan(server: RedisServer, cursor: str, **where: Any) -> tuple[str, list[bytes]]:
     patterns = configured.sources().patterns
     glob = patterns[0].glob if len(patterns) == 1 else None
     given = server.client.scan(int(cursor), match=glob, count=KEYS_AT_ONCE, _type="stream", **where)
@@ -81,18 +81,18 @@ def _scan(server: Server, cursor: str, **where: Any) -> tuple[str, list[bytes]]:
     return str(int(following)), list(keys)
 
 
-def _ours(server: str, keys: list[bytes]) -> Iterator[str]:
+def _filter_names(server: str, keys: list[bytes]) -> Iterator[str]:
     sources = configured.sources()
     for key in keys:
         name = key.decode("utf-8", "backslashreplace")
         if sources.origin_of(name) is None:
             continue
-        if name.encode() == key and streams.is_name(name):
+        if name.encode() == key and streams.is_valid_name(name):
             yield name
         else:
-            _say_passed_over(server, name)
+            _log_skipped_name(server, name)
 
 
 @functools.lru_cache(maxsize=1000)  # Once, not at every look.
-def _say_passed_over(server: str, name: str) -> None:
+def _log_skipped_name(server: str, name: str) -> None:
     log.warning("dead_letters.name_passed_over", server=server, name=name[:200])

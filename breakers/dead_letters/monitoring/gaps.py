@@ -18,8 +18,8 @@ from django.db.models import Count, Max, Min
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.models import Departure, Gap, Letter, LetterStream
 from breakers.dead_letters.redis_servers import samples, servers
-from breakers.dead_letters.redis_servers.samples import Sample
-from breakers.dead_letters.redis_servers.servers import Call
+from breakers.dead_letters.redis_servers.samples import StreamSample
+from breakers.dead_letters.redis_servers.servers import ScriptCall
 from controlplane.core.live import notes as live
 
 from . import stream_state
@@ -27,7 +27,7 @@ from . import stream_state
 AT_ONCE = 5000
 BUDGET = 32 * 1024 * 1024  # bytes of payload that one look goes through
 SETTLED_WITHIN = timedelta(minutes=1)
-TOGETHER = timedelta(minutes=10)
+MERGE_WITHIN = timedelta(minutes=10)
 """What is gone without anything left in between, and was noticed within this time, is one gap."""
 
 log = structlog.get_logger(__name__)
@@ -45,9 +45,9 @@ _FORGET = """
 """
 
 
-def doubtful(
-    read: Sequence[tuple[LetterStream, Sample]],
-) -> list[tuple[LetterStream, Sample]]:
+def find_inconsistent(
+    read: Sequence[tuple[LetterStream, StreamSample]],
+) -> list[tuple[LetterStream, StreamSample]]:
     """Those of streams that were read to their end of which the index does not say what the sample
     does: something vanished, or came back, or is about to leave."""
     whole = [(one, sample) for one, sample in read if sample.last <= one.indexed_to]
@@ -61,14 +61,14 @@ def doubtful(
     ]
 
 
-def look(stream: LetterStream, now: datetime, *, seconds: float) -> bool:
+def find_gaps(stream: LetterStream, now: datetime, *, seconds: float) -> bool:
     """Find and write down what vanished of what the index knows; returns whether it looked at all
     of it in time.
 
-    Raises :class:`servers.ServerAway` and :class:`servers.ServerRefused`.
+    Raises :class:`servers.ServerUnavailable` and :class:`servers.ServerRefused`.
     """
     before = stream.vanished_total
-    is_whole = _look(stream, now, time.monotonic() + seconds)
+    is_whole = _compare(stream, now, time.monotonic() + seconds)
     stream.refresh_from_db()
     if stream.vanished_total > before:
         vanished = stream.vanished_total - before
@@ -76,22 +76,22 @@ def look(stream: LetterStream, now: datetime, *, seconds: float) -> bool:
     return is_whole
 
 
-def _look(stream: LetterStream, now: datetime, deadline: float) -> bool:
+def _compare(stream: LetterStream, now: datetime, deadline: float) -> bool:
     known = Letter.objects.filter(stream=stream).aggregate(count=Count("pk"), upto=Max("position"))
     # An index that is made anew has rows behind where it has come to.
     upto = max(known["upto"] or "", stream.indexed_to)
-    about_to = _settling(stream, now)
-    sample = samples.one(stream.server, stream.name)
-    trimmed, is_whole = _trimmed(stream, sample, upto, now, deadline)
+    about_to = _count_leaving(stream, now)
+    sample = samples.sample_stream(stream.server, stream.name)
+    trimmed, is_whole = _delete_trimmed(stream, sample, upto, now, deadline)
     if not is_whole or sample.last > stream.indexed_to:
         return is_whole
     missing = known["count"] - trimmed - sample.depth
     if missing < 0:
-        return _read_again(stream)
-    return missing <= about_to or _walk(stream, upto, now, deadline)
+        return _restart_index(stream)
+    return missing <= about_to or _compare_all(stream, upto, now, deadline)
 
 
-def _settling(stream: LetterStream, now: datetime) -> int:
+def _count_leaving(stream: LetterStream, now: datetime) -> int:
     """How many leave through us at the moment: Redis and the index need not agree on these yet."""
     leaving = Departure.objects.filter(stream=stream)
     intended = leaving.filter(state__in=["intended", "restoring"]).count()
@@ -103,8 +103,8 @@ def _settling(stream: LetterStream, now: datetime) -> int:
     )
 
 
-def _trimmed(
-    stream: LetterStream, sample: Sample, upto: str, now: datetime, deadline: float
+def _delete_trimmed(
+    stream: LetterStream, sample: StreamSample, upto: str, now: datetime, deadline: float
 ) -> tuple[int, bool]:
     """What lay before the first entry there is: how many rows that was, and whether that is all."""
     below = Letter.objects.filter(stream=stream, position__lte=upto).order_by("position")
@@ -116,12 +116,12 @@ def _trimmed(
         if not chunk:
             return done, True
         after = chunk[-1]
-        done += _forget(stream, chunk, now)
+        done += _delete_missing(stream, chunk, now)
         if time.monotonic() > deadline:
             return done, False
 
 
-def _walk(stream: LetterStream, upto: str, now: datetime, deadline: float) -> bool:
+def _compare_all(stream: LetterStream, upto: str, now: datetime, deadline: float) -> bool:
     """Compare every id with the index, a few thousand at a time."""
     rows = Letter.objects.filter(stream=stream, position__lte=upto).order_by("position")
     after = ""
@@ -129,29 +129,29 @@ def _walk(stream: LetterStream, upto: str, now: datetime, deadline: float) -> bo
         chunk = list(rows.filter(position__gt=after).values_list("position", flat=True)[:AT_ONCE])
         if not chunk:
             return True
-        there = set(_positions(stream, after, chunk[-1]))
+        there = set(_iterate_positions(stream, after, chunk[-1]))
         gone = [position for position in chunk if position not in there]
         if gone:
-            _forget(stream, gone, now)
+            _delete_missing(stream, gone, now)
         after = chunk[-1]
         if time.monotonic() > deadline:
             return False
 
 
-def _positions(stream: LetterStream, after: str, last: str) -> Iterator[str]:
+def _iterate_positions(stream: LetterStream, after: str, last: str) -> Iterator[str]:
     """Of the entries behind `after` up to `last` that are there."""
-    begin, end = (ids.entry_id(after) if after else ""), ids.entry_id(last)
+    begin, end = (ids.to_entry_id(after) if after else ""), ids.to_entry_id(last)
     while True:
-        call = Call([stream.name], [begin, end, AT_ONCE, BUDGET])
-        given, more = servers.of(stream.server).run("walk", call)
-        yield from (ids.position(one.decode()) for one in given)
+        call = ScriptCall([stream.name], [begin, end, AT_ONCE, BUDGET])
+        given, more = servers.get_server(stream.server).run("walk", call)
+        yield from (ids.to_position(one.decode()) for one in given)
         if not more or not given:
             return
         begin = given[-1].decode()
 
 
 @transaction.atomic
-def _forget(stream: LetterStream, positions: Sequence[str], now: datetime) -> int:
+def _delete_missing(stream: LetterStream, positions: Sequence[str], now: datetime) -> int:
     """Delete rows of entries that are gone; returns how many those were."""
     locked = LetterStream.objects.select_for_update().get(pk=stream.pk)
     values: dict[str, Any] = {"stream": stream.pk, "positions": list(positions)}
@@ -160,18 +160,18 @@ def _forget(stream: LetterStream, positions: Sequence[str], now: datetime) -> in
         deleted = cursor.fetchall()
     vanished = sorted(position for position, left_through_us in deleted if not left_through_us)
     if vanished:
-        _tell(locked, vanished, now)
+        _record_gap(locked, vanished, now)
     return len(deleted)
 
 
-def _tell(stream: LetterStream, vanished: Sequence[str], now: datetime) -> None:
+def _record_gap(stream: LetterStream, vanished: Sequence[str], now: datetime) -> None:
     stream.vanished_total += len(vanished)
     stream.save(update_fields=["vanished_total"])
     first, last, count = vanished[0], vanished[-1], len(vanished)
     latest = (
-        Gap.objects.filter(stream=stream, noticed_at__gt=now - TOGETHER).order_by("-pk").first()
+        Gap.objects.filter(stream=stream, noticed_at__gt=now - MERGE_WITHIN).order_by("-pk").first()
     )
-    if latest is not None and not _between(stream, latest, first, last):
+    if latest is not None and not _has_letters_between(stream, latest, first, last):
         latest.first, latest.last = min(latest.first, first), max(latest.last, last)
         latest.count += count
         latest.save(update_fields=["first", "last", "count"])
@@ -180,7 +180,7 @@ def _tell(stream: LetterStream, vanished: Sequence[str], now: datetime) -> None:
     live.changed(stream_state.TOPIC, stream_state.topic_id(stream))
 
 
-def _between(stream: LetterStream, gap: Gap, first: str, last: str) -> bool:
+def _has_letters_between(stream: LetterStream, gap: Gap, first: str, last: str) -> bool:
     """Whether anything is left between a gap and what was found gone now."""
     return Letter.objects.filter(
         stream=stream, position__gt=min(gap.first, first), position__lt=max(gap.last, last)
@@ -188,7 +188,7 @@ def _between(stream: LetterStream, gap: Gap, first: str, last: str) -> bool:
 
 
 @transaction.atomic
-def _read_again(stream: LetterStream) -> bool:
+def _restart_index(stream: LetterStream) -> bool:
     """Entries lie there that the index has no rows for, as what had left is back after a failover:
     it is made anew from the first of them."""
     LetterStream.objects.filter(pk=stream.pk, indexed_to=stream.indexed_to).update(indexed_to="")

@@ -25,7 +25,7 @@ _GROUPS = """
 
 
 @dataclass(frozen=True)
-class Group:
+class ErrorGroup:
     """`count` letters that lie in the stream and failed alike, the first and the last of them by
     when they failed. `oldest` and `newest` are positions. `pattern` is the error with what varies
     taken out, `sample` one as it came."""
@@ -41,11 +41,11 @@ class Group:
     newest: str
 
 
-def of(
+def list_groups(
     stream: LetterStream, *, since: datetime | None = None, most: int = MAX_GROUPS
-) -> list[Group]:
+) -> list[ErrorGroup]:
     """The largest groups first; only what failed `since` is counted, if that is given."""
     values = {"stream": stream.pk, "since": since, "most": most}
     with connection.cursor() as cursor:
         cursor.execute(_GROUPS, values)
-        return [Group(*row) for row in cursor.fetchall()]
+        return [ErrorGroup(*row) for row in cursor.fetchall()]

@@ -15,23 +15,23 @@ import orjson
 from django.db import connection, transaction
 
 from breakers.dead_letters.letters import entries, fingerprints, ids, redaction
-from breakers.dead_letters.letters.entries import Entry
+from breakers.dead_letters.letters.entries import LetterEntry
 from breakers.dead_letters.letters.redaction import Redaction
 from breakers.dead_letters.models import LetterStream
 from breakers.dead_letters.redis_servers import samples, servers
-from breakers.dead_letters.redis_servers.samples import Sample
-from breakers.dead_letters.redis_servers.servers import Call
+from breakers.dead_letters.redis_servers.samples import StreamSample
+from breakers.dead_letters.redis_servers.servers import ScriptCall
 
 from . import gaps, stream_state
 
 AT_ONCE = 1000
 BUDGET = 8 * 1024 * 1024  # bytes of payload that one look goes through
-VALUE_BYTES = 2048
+MAX_VALUE_BYTES = 2048
 FIELDS = sorted({*entries.METADATA, entries.RETRY_COUNT})
-LOOKS_FOR = 0.2  # seconds, for what vanished, at least
+MIN_GAP_SECONDS = 0.2  # seconds, for what vanished, at least
 EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 """What an entry says of when it failed is believed in between."""
-LATELY = timedelta(seconds=10)
+SETTLED_WITHIN = timedelta(seconds=10)
 """Who settles what left says of it the moment when they began."""
 
 _GROUPS = """
@@ -74,7 +74,7 @@ _DAYS = """
 
 
 @dataclass(frozen=True)
-class Seen:
+class IndexedEntry:
     """What the index keeps of one entry."""
 
     position: str
@@ -94,35 +94,39 @@ def catch_up(stream: LetterStream, now: datetime, *, seconds: float = 1.0) -> bo
     """Bring what is known of a stream up to date, its depth and what vanished too, and `stream`
     with it; returns whether all of it is known now. It ends after about `seconds`.
 
-    Raises :class:`servers.ServerAway` and :class:`servers.ServerRefused`.
+    Raises :class:`servers.ServerUnavailable` and :class:`servers.ServerRefused`.
     """
     if stream.source == LetterStream.Source.OUTBOX:
         return True
-    sample = samples.one(stream.server, stream.name)
-    is_news = stream_state.is_news(stream, sample)
+    sample = samples.sample_stream(stream.server, stream.name)
+    is_news = stream_state.has_changed(stream, sample)
     if is_news:
-        stream_state.note(stream, sample, now)
+        stream_state.record_sample(stream, sample, now)
     elif sample.last <= stream.indexed_to:
         return True
-    return go_on(stream, sample, now, seconds=seconds)
+    return index_and_check(stream, sample, now, seconds=seconds)
 
 
-def go_on(stream: LetterStream, sample: Sample, now: datetime, *, seconds: float) -> bool:
+def index_and_check(
+    stream: LetterStream, sample: StreamSample, now: datetime, *, seconds: float
+) -> bool:
     """Read on from where the index ends, then look for what vanished; returns whether it is all
     known. `stream` is as `sample` found it."""
     deadline = time.monotonic() + seconds
-    if not read_on(stream, sample, now, seconds=seconds):
+    if not read_new_entries(stream, sample, now, seconds=seconds):
         return False
-    if not gaps.doubtful([(stream, sample)]):
+    if not gaps.find_inconsistent([(stream, sample)]):
         return True
-    return gaps.look(stream, now, seconds=max(LOOKS_FOR, deadline - time.monotonic()))
+    return gaps.find_gaps(stream, now, seconds=max(MIN_GAP_SECONDS, deadline - time.monotonic()))
 
 
-def read_on(stream: LetterStream, sample: Sample, now: datetime, *, seconds: float) -> bool:
+def read_new_entries(
+    stream: LetterStream, sample: StreamSample, now: datetime, *, seconds: float
+) -> bool:
     """Read on from where the index ends; returns whether it has come as far as `sample` has."""
     deadline = time.monotonic() + seconds
-    for batch in _batches(stream, now):
-        _store(stream, batch, now)
+    for batch in _read_batches(stream, now):
+        _store_batch(stream, batch, now)
         if time.monotonic() > deadline:
             break
     stream.refresh_from_db()
@@ -132,35 +136,35 @@ def read_on(stream: LetterStream, sample: Sample, now: datetime, *, seconds: flo
 @dataclass(frozen=True)
 class _Batch:
     after: str
-    seen: Sequence[Seen]
+    seen: Sequence[IndexedEntry]
 
 
-def _batches(stream: LetterStream, now: datetime) -> Iterator[_Batch]:
+def _read_batches(stream: LetterStream, now: datetime) -> Iterator[_Batch]:
     """Batches from where the index ends by then, until the stream does."""
     while True:
         stream.refresh_from_db(fields=["indexed_to"])
         after = stream.indexed_to
-        begin = ids.entry_id(after) if after else ""
-        call = Call([stream.name], [begin, VALUE_BYTES, AT_ONCE, BUDGET, *FIELDS])
-        given, more = servers.of(stream.server).run("index", call)
+        begin = ids.to_entry_id(after) if after else ""
+        call = ScriptCall([stream.name], [begin, MAX_VALUE_BYTES, AT_ONCE, BUDGET, *FIELDS])
+        given, more = servers.get_server(stream.server).run("index", call)
         if given:
             hiding = redaction.configured_redaction()
-            yield _Batch(after, [_seen(one, hiding, now) for one in given])
+            yield _Batch(after, [_index_entry(one, hiding, now) for one in given])
         if not more:
             return
 
 
-def _seen(given: Any, hiding: Redaction, now: datetime) -> Seen:
+def _index_entry(given: Any, hiding: Redaction, now: datetime) -> IndexedEntry:
     """What is hidden is not kept here either, nor told by what is."""
     entry_id, size_bytes, flat = given
-    entry = Entry(entry_id.decode(), tuple(zip(flat[::2], flat[1::2], strict=True)))
+    entry = LetterEntry(entry_id.decode(), tuple(zip(flat[::2], flat[1::2], strict=True)))
     found = hiding.fingerprint(entry)
     position = entry.position
     added_at = ids.added_at(position)
     failed_at = entry.failed_at
     if failed_at is None or not EARLIEST <= failed_at <= LATEST:
         failed_at = added_at or now
-    return Seen(
+    return IndexedEntry(
         position=position,
         fingerprint=found.digest,
         error_type=hiding.error_type(entry)[: fingerprints.MAX_TYPE_LENGTH],
@@ -176,24 +180,24 @@ def _seen(given: Any, hiding: Redaction, now: datetime) -> Seen:
 
 
 @transaction.atomic
-def _store(stream: LetterStream, batch: _Batch, now: datetime) -> None:
+def _store_batch(stream: LetterStream, batch: _Batch, now: datetime) -> None:
     locked = LetterStream.objects.select_for_update().get(pk=stream.pk)
     if locked.indexed_to != batch.after:
         return
-    groups = _keep_groups(locked, batch.seen)
-    new = _keep_letters(locked, batch.seen, groups, now)
-    came = _without_restored(locked, new)
-    _count(came, groups, now)
+    groups = _upsert_groups(locked, batch.seen)
+    new = _insert_letters(locked, batch.seen, groups, now)
+    came = _exclude_restored(locked, new)
+    _count_by_day(came, groups, now)
     locked.indexed_to = batch.seen[-1].position
     locked.arrived_total += len(came)
     locked.save(update_fields=["indexed_to", "arrived_total"])
-    stream_state.arrived(locked, [one.added_at for one in came], now)
+    stream_state.record_arrivals(locked, [one.added_at for one in came], now)
 
 
-def _keep_groups(stream: LetterStream, seen: Sequence[Seen]) -> dict[str, int]:
+def _upsert_groups(stream: LetterStream, seen: Sequence[IndexedEntry]) -> dict[str, int]:
     """Primary keys by fingerprint. In order, so that no two writers wait for each other."""
     times: dict[str, tuple[datetime, datetime]] = {}
-    alike: dict[str, Seen] = {}
+    alike: dict[str, IndexedEntry] = {}
     for one in seen:
         alike.setdefault(one.fingerprint, one)
         first, last = times.get(one.fingerprint, (one.failed_at, one.failed_at))
@@ -208,12 +212,12 @@ def _keep_groups(stream: LetterStream, seen: Sequence[Seen]) -> dict[str, int]:
         "first": [times[one.fingerprint][0] for one in rows],
         "last": [times[one.fingerprint][1] for one in rows],
     }
-    return dict(_rows(_GROUPS, values))
+    return dict(_execute(_GROUPS, values))
 
 
-def _keep_letters(
-    stream: LetterStream, seen: Sequence[Seen], groups: dict[str, int], now: datetime
-) -> list[Seen]:
+def _insert_letters(
+    stream: LetterStream, seen: Sequence[IndexedEntry], groups: dict[str, int], now: datetime
+) -> list[IndexedEntry]:
     """Those of them that were not known yet."""
     rows = [
         {
@@ -229,17 +233,21 @@ def _keep_letters(
         for one in seen
     ]
     # As one text: a thousand values each in arrays take several times as long to write out.
-    values = {"stream": stream.pk, "settled": now - LATELY, "rows": orjson.dumps(rows).decode()}
-    new = {position for (position,) in _rows(_LETTERS, values)}
+    values = {
+        "stream": stream.pk,
+        "settled": now - SETTLED_WITHIN,
+        "rows": orjson.dumps(rows).decode(),
+    }
+    new = {position for (position,) in _execute(_LETTERS, values)}
     return [one for one in seen if one.position in new]
 
 
-def _without_restored(stream: LetterStream, new: Sequence[Seen]) -> list[Seen]:
+def _exclude_restored(stream: LetterStream, new: Sequence[IndexedEntry]) -> list[IndexedEntry]:
     """Those that nobody put back from the archive: these had arrived before."""
     if not new:
         return []
-    ids_of = {one.position: ids.entry_id(one.position) for one in new}
-    rows = _rows(_RESTORED, {"stream": stream.pk, "ids": list(ids_of.values())})
+    ids_of = {one.position: ids.to_entry_id(one.position) for one in new}
+    rows = _execute(_RESTORED, {"stream": stream.pk, "ids": list(ids_of.values())})
     if not rows:
         return list(new)
     known = {new_id for state, new_id, *_ in rows if state == "restored"}
@@ -255,7 +263,7 @@ def _without_restored(stream: LetterStream, new: Sequence[Seen]) -> list[Seen]:
     return came
 
 
-def _count(new: Sequence[Seen], groups: dict[str, int], now: datetime) -> None:
+def _count_by_day(new: Sequence[IndexedEntry], groups: dict[str, int], now: datetime) -> None:
     """How many of each group arrived on which day."""
     days: dict[tuple[int, Any], int] = {}
     for one in new:
@@ -273,7 +281,7 @@ def _count(new: Sequence[Seen], groups: dict[str, int], now: datetime) -> None:
             cursor.execute(_DAYS, values)
 
 
-def _rows(statement: str, values: dict[str, Any]) -> list[tuple[Any, ...]]:
+def _execute(statement: str, values: dict[str, Any]) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
         return list(cursor.fetchall())

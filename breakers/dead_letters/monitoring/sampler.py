@@ -19,8 +19,8 @@ from django.db.models import Count, Max, Min
 from breakers.dead_letters import configured
 from breakers.dead_letters.models import LetterServer, LetterStream
 from breakers.dead_letters.redis_servers import samples, servers
-from breakers.dead_letters.redis_servers.samples import Sample
-from breakers.dead_letters.redis_servers.servers import ServerAway, ServerRefused
+from breakers.dead_letters.redis_servers.samples import StreamSample
+from breakers.dead_letters.redis_servers.servers import ServerRefused, ServerUnavailable
 from controlplane.core.errors import DomainError
 from controlplane.core.live import notes as live
 from controlplane.core.outbox.models import OutboxMessage
@@ -36,61 +36,61 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _ServerSample:
     """What a server said: names of streams that were come across, where to go on, and how streams
     stand; or why it said nothing."""
 
     names: frozenset[str] = frozenset()
     cursor: str = ""
-    samples: Mapping[str, Sample] | None = None
+    samples: Mapping[str, StreamSample] | None = None
     error: str = ""
 
 
-def turn(now: datetime) -> int:
+def sample_servers(now: datetime) -> int:
     """Look at every server, then read on in streams that have news, as far as there is time;
     returns how many had."""
-    known = streams.served()
+    known = streams.list_served()
     names: dict[str, list[str]] = {server: [] for server in configured.sources().servers}
     for one in known:
         if one.source == LetterStream.Source.STREAM and not _is_forgotten(one, now):
             names[one.server].append(one.name)
-    seen = _ask(names)
-    is_more = [_note_server(server, said, now) for server, said in seen.items()]
+    seen = _query_servers(names)
+    is_more = [_record_server(server, said, now) for server, said in seen.items()]
     if any(is_more):
         before = {one.pk for one in known}
-        known += [one for one in streams.served() if one.pk not in before]
+        known += [one for one in streams.list_served() if one.pk not in before]
     _sample_outbox(now)
-    news = _note_streams(known, seen, now)
-    _read_on(news, now)
-    alarms.look(now)
+    news = _record_streams(known, seen, now)
+    _index_changed(news, now)
+    alarms.update_alarms(now)
     return len(news)
 
 
 def _is_forgotten(stream: LetterStream, now: datetime) -> bool:
-    return stream.gone_at is not None and stream.gone_at < now - streams.GONE_SHOWN
+    return stream.gone_at is not None and stream.gone_at < now - streams.GONE_SHOWN_FOR
 
 
-def _ask(names: Mapping[str, Sequence[str]]) -> dict[str, _Seen]:
+def _query_servers(names: Mapping[str, Sequence[str]]) -> dict[str, _ServerSample]:
     cursors = dict(LetterServer.objects.values_list("name", "cursor"))
     with ThreadPoolExecutor(min(THREADS, len(names))) as threads:
         asked = {
-            server: threads.submit(_ask_one, server, known, cursors.get(server, ""))
+            server: threads.submit(_query_server, server, known, cursors.get(server, ""))
             for server, known in names.items()
         }
         return {server: said.result() for server, said in asked.items()}
 
 
-def _ask_one(server: str, known: Sequence[str], cursor: str) -> _Seen:
+def _query_server(server: str, known: Sequence[str], cursor: str) -> _ServerSample:
     """No database here: this is another thread, without a connection."""
     try:
-        found = discovery.look(servers.of(server), cursor)
-        stand = samples.of(server, sorted({*known, *found.names}))
+        found = discovery.discover_streams(servers.get_server(server), cursor)
+        stand = samples.sample_streams(server, sorted({*known, *found.names}))
     except DomainError as error:
-        return _Seen(cursor=cursor, error=error.detail)
-    return _Seen(found.names, found.cursor, stand)
+        return _ServerSample(cursor=cursor, error=error.detail)
+    return _ServerSample(found.names, found.cursor, stand)
 
 
-def _note_server(server: str, said: _Seen, now: datetime) -> bool:
+def _record_server(server: str, said: _ServerSample, now: datetime) -> bool:
     """Whether streams were found there that nobody knew."""
     is_away = bool(said.error)
     with transaction.atomic():
@@ -104,49 +104,49 @@ def _note_server(server: str, said: _Seen, now: datetime) -> bool:
             row.asked_at, row.cursor = now, said.cursor
         row.error = said.error[:500]
         row.save()
-    return bool(said.names) and streams.discovered(server, said.names, now) > 0
+    return bool(said.names) and streams.register_streams(server, said.names, now) > 0
 
 
-def _note_streams(
-    known: Sequence[LetterStream], seen: Mapping[str, _Seen], now: datetime
-) -> list[tuple[LetterStream, Sample]]:
+def _record_streams(
+    known: Sequence[LetterStream], seen: Mapping[str, _ServerSample], now: datetime
+) -> list[tuple[LetterStream, StreamSample]]:
     """Write down how streams stand; those that have something to read or to look for."""
-    changed: list[tuple[LetterStream, Sample]] = []
-    same: list[tuple[LetterStream, Sample]] = []
+    changed: list[tuple[LetterStream, StreamSample]] = []
+    same: list[tuple[LetterStream, StreamSample]] = []
     for one in known:
         stand = seen[one.server].samples if one.server in seen else None
         sample = (stand or {}).get(one.name)
         if sample is not None:
-            (changed if stream_state.is_news(one, sample) else same).append((one, sample))
-    noted = stream_state.note_all(changed, now)
+            (changed if stream_state.has_changed(one, sample) else same).append((one, sample))
+    noted = stream_state.record_samples(changed, now)
     due = {one.pk for one, _ in same if stream_state.is_due(one, now)}
     if due:
-        stream_state.keep_unchanged([one for one, _ in same if one.pk in due], now)
+        stream_state.record_unchanged([one for one, _ in same if one.pk in due], now)
     left = [one for one in same if one[1].last > one[0].indexed_to or one[0].pk in due]
     return [*noted, *left]
 
 
-def _read_on(news: Sequence[tuple[LetterStream, Sample]], now: datetime) -> None:
+def _index_changed(news: Sequence[tuple[LetterStream, StreamSample]], now: datetime) -> None:
     """As many as there is time for, for a second at most each; which they are is left to chance, so
     that each has its turn however many there are. Then look for what vanished."""
     deadline = time.monotonic() + READING_SECONDS
     mixed = random.sample(news, len(news))
     for stream, sample in mixed:
         if sample.last > stream.indexed_to:
-            _in_time(deadline, stream, partial(indexer.read_on, stream, sample, now))
+            _run_within(deadline, stream, partial(indexer.read_new_entries, stream, sample, now))
     deadline += LOOKING_SECONDS
-    for stream, _ in gaps.doubtful(mixed):
-        _in_time(deadline, stream, partial(gaps.look, stream, now))
+    for stream, _ in gaps.find_inconsistent(mixed):
+        _run_within(deadline, stream, partial(gaps.find_gaps, stream, now))
 
 
-def _in_time(deadline: float, stream: LetterStream, go_on: Callable[..., bool]) -> None:
+def _run_within(deadline: float, stream: LetterStream, go_on: Callable[..., bool]) -> None:
     """Go on with a stream, unless the time is over."""
     left = deadline - time.monotonic()
     if left <= 0:
         return
     try:
         go_on(seconds=min(EACH_SECONDS, left))
-    except (ServerAway, ServerRefused) as error:
+    except (ServerUnavailable, ServerRefused) as error:
         log.info("dead_letters.not_read", stream=str(stream), error=error.detail)
 
 
@@ -155,4 +155,4 @@ def _sample_outbox(now: datetime) -> None:
     found = failed.aggregate(
         count=Count("pk"), oldest=Min("finished_at"), newest=Max("finished_at")
     )
-    stream_state.note_outbox(found["count"], found["oldest"], found["newest"], now=now)
+    stream_state.record_outbox(found["count"], found["oldest"], found["newest"], now=now)

@@ -9,12 +9,12 @@ from django.db import connection, transaction
 from breakers.dead_letters import configured
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.models import MAX_NAME_LENGTH, LetterStream
-from breakers.dead_letters.redis_servers.samples import Sample
+from breakers.dead_letters.redis_servers.samples import StreamSample
 from controlplane.core.live import notes as live
 
 from . import streams
 
-LIMIT = 100
+ALARM_DEPTH = 100
 """Letters; a stream that is deeper for long is alarmed about."""
 MINUTE = timedelta(minutes=1)
 TOPIC = "dlq"
@@ -59,7 +59,7 @@ def topic_id(stream: LetterStream) -> str:
     return f"{stream.server}/{stream.name}"
 
 
-def is_news(stream: LetterStream, sample: Sample) -> bool:
+def has_changed(stream: LetterStream, sample: StreamSample) -> bool:
     """Whether the stream stands otherwise than when it was written down last."""
     known = (stream.gone_at is None, stream.depth, stream.first, stream.last)
     return stream.sampled_at is None or known != (
@@ -70,29 +70,29 @@ def is_news(stream: LetterStream, sample: Sample) -> bool:
     )
 
 
-def note(stream: LetterStream, sample: Sample, now: datetime) -> None:
-    """As :func:`note_all`, for one; it waits for whoever works on it, and `stream` is as it stands
+def record_sample(stream: LetterStream, sample: StreamSample, now: datetime) -> None:
+    """As :func:`record_samples`, for one; it waits for whoever works on it, and `stream` is as it stands
     in the database then."""
-    _write([(stream, sample)], now, waits=True)
+    _write_samples([(stream, sample)], now, waits=True)
     stream.refresh_from_db()
 
 
-def note_all(
-    seen: Sequence[tuple[LetterStream, Sample]], now: datetime
-) -> list[tuple[LetterStream, Sample]]:
+def record_samples(
+    seen: Sequence[tuple[LetterStream, StreamSample]], now: datetime
+) -> list[tuple[LetterStream, StreamSample]]:
     """Write down how streams stand, unless somebody did so who looked later. Each was read from the
     database before its sample was taken. Those that another works on are left for the next look;
     returns the others, as they stand in the database then."""
-    fresh = LetterStream.objects.in_bulk(_write(seen, now, waits=False)) if seen else {}
+    fresh = LetterStream.objects.in_bulk(_write_samples(seen, now, waits=False)) if seen else {}
     return [(fresh[one.pk], sample) for one, sample in seen if one.pk in fresh]
 
 
 @transaction.atomic
-def note_outbox(
+def record_outbox(
     failed: int, oldest_at: datetime | None, newest_at: datetime | None, *, now: datetime
 ) -> LetterStream:
     """Write down how many messages of the outbox failed."""
-    row = streams.outbox(now)
+    row = streams.get_outbox_stream(now)
     locked = LetterStream.objects.select_for_update().get(pk=row.pk)
     seen = (failed, oldest_at, newest_at)
     is_same = (locked.depth, locked.oldest_at, locked.newest_at) == seen
@@ -100,10 +100,10 @@ def note_outbox(
         return locked
     locked.arrived_total += max(0, failed - locked.depth)
     locked.depth, locked.oldest_at, locked.newest_at = seen
-    locked.over_since = (locked.over_since or now) if failed > LIMIT else None
+    locked.over_since = (locked.over_since or now) if failed > ALARM_DEPTH else None
     locked.sampled_at = now
     locked.save()
-    keep_minute([locked.pk], now)
+    record_minute([locked.pk], now)
     if not is_same:
         live.changed(TOPIC, topic_id(locked))
     return locked
@@ -118,25 +118,25 @@ def is_due(stream: LetterStream, now: datetime) -> bool:
 
 
 @transaction.atomic
-def keep_unchanged(unchanged: Sequence[LetterStream], now: datetime) -> None:
+def record_unchanged(unchanged: Sequence[LetterStream], now: datetime) -> None:
     """A new minute began, and these stand as before; pages that show them grow or shrink still are
     told that they do so less by now."""
     pks = sorted(one.pk for one in unchanged)
     rows = LetterStream.objects.select_for_update(skip_locked=True).filter(pk__in=pks)
     mine = sorted(rows.order_by("pk").values_list("pk", flat=True))
     LetterStream.objects.filter(pk__in=mine).update(sampled_at=now)
-    keep_minute(mine, now)
-    moving = {pk for pk, by in streams.growth(unchanged, now - MINUTE).items() if by}
+    record_minute(mine, now)
+    moving = {pk for pk, by in streams.growth_per_minute(unchanged, now - MINUTE).items() if by}
     live.changed(TOPIC, *(topic_id(one) for one in unchanged if one.pk in moving))
 
 
-def keep_minute(pks: Sequence[int], now: datetime) -> None:
+def record_minute(pks: Sequence[int], now: datetime) -> None:
     """How deep these are in this minute."""
     with connection.cursor() as cursor:
         cursor.execute(_MINUTES, {"ids": list(pks), "now": now})
 
 
-def arrived(stream: LetterStream, added: Sequence[datetime | None], now: datetime) -> None:
+def record_arrivals(stream: LetterStream, added: Sequence[datetime | None], now: datetime) -> None:
     """Count what was read in this minute; what lay there before the stream was known did not arrive
     now."""
     new = sum(at is None or at >= stream.found_at for at in added)
@@ -152,25 +152,27 @@ def arrived(stream: LetterStream, added: Sequence[datetime | None], now: datetim
 
 
 @transaction.atomic
-def _write(seen: Sequence[tuple[LetterStream, Sample]], now: datetime, *, waits: bool) -> list[int]:
+def _write_samples(
+    seen: Sequence[tuple[LetterStream, StreamSample]], now: datetime, *, waits: bool
+) -> list[int]:
     """In one statement however many there are; returns the primary keys of those it was done for,
     or had been by somebody later."""
     rows = LetterStream.objects.select_for_update(skip_locked=not waits)
     wanted = rows.filter(pk__in=[one.pk for one, _ in seen]).order_by("pk")
     mine = set(wanted.values_list("pk", flat=True))
-    lines = [_line(one, sample) for one, sample in seen if one.pk in mine]
+    lines = [_sample_row(one, sample) for one, sample in seen if one.pk in mine]
     columns = dict(zip(_COLUMNS, map(list, zip(*lines, strict=True)), strict=True)) if lines else {}
     if not columns:
         return []
     with connection.cursor() as cursor:
-        cursor.execute(_STAND, {**columns, "now": now, "limit": LIMIT})
+        cursor.execute(_STAND, {**columns, "now": now, "limit": ALARM_DEPTH})
         written = {pk for (pk,) in cursor.fetchall()}
-    keep_minute(sorted(written), now)
+    record_minute(sorted(written), now)
     live.changed(TOPIC, *(topic_id(one) for one, _ in seen if one.pk in written))
     return sorted(mine)
 
 
-def _line(stream: LetterStream, sample: Sample) -> tuple[Any, ...]:
+def _sample_row(stream: LetterStream, sample: StreamSample) -> tuple[Any, ...]:
     """What `_STAND` takes of a stream, in the order of its columns."""
     origin = configured.sources().origin_of(stream.name) or stream.origin
     # It was made anew if it has never given out what was read of it before.

@@ -9,10 +9,10 @@ from django.db import connection
 from breakers.dead_letters import configured
 from breakers.dead_letters.models import MAX_NAME_LENGTH, LetterStream
 from breakers.dead_letters.redis_servers import samples
-from breakers.dead_letters.sources import DEFAULT, OUTBOX
+from breakers.dead_letters.sources import DEFAULT_SERVER, OUTBOX_NAME
 from controlplane.core.errors import NotFound
 
-GONE_SHOWN = timedelta(days=30)
+GONE_SHOWN_FOR = timedelta(days=30)
 """For so long a stream that is gone is listed, as what left it through us may be restored."""
 GROWTH_OVER = timedelta(minutes=5)
 
@@ -29,7 +29,7 @@ _GROWTH = """
 """
 
 
-def find(server: str, name: str, now: datetime) -> LetterStream:
+def find_stream(server: str, name: str, now: datetime) -> LetterStream:
     """The stream of this name on this server, also one that nobody came across yet, and one that
     is gone by now.
 
@@ -37,39 +37,39 @@ def find(server: str, name: str, now: datetime) -> LetterStream:
     :class:`servers.ServerAway`.
     """
     sources = configured.sources()
-    if (server, name) == (DEFAULT, OUTBOX):
-        return outbox(now)
-    origin = sources.origin_of(name) if is_name(name) else None
+    if (server, name) == (DEFAULT_SERVER, OUTBOX_NAME):
+        return get_outbox_stream(now)
+    origin = sources.origin_of(name) if is_valid_name(name) else None
     if server not in sources.servers or origin is None:
         raise _not_found(server, name)
     known = LetterStream.objects.filter(server=server, name=name).first()
     if known is not None:
         return known
-    if not samples.one(server, name).there:
+    if not samples.sample_stream(server, name).there:
         raise _not_found(server, name)
-    discovered(server, [name], now)
+    register_streams(server, [name], now)
     return LetterStream.objects.get(server=server, name=name)
 
 
-def outbox(now: datetime) -> LetterStream:
+def get_outbox_stream(now: datetime) -> LetterStream:
     """The failed messages of our own outbox, among the dead letters."""
     found, _ = LetterStream.objects.get_or_create(
-        server=DEFAULT,
-        name=OUTBOX,
+        server=DEFAULT_SERVER,
+        name=OUTBOX_NAME,
         defaults={"source": LetterStream.Source.OUTBOX, "found_at": now},
     )
     return found
 
 
-def is_name(name: str) -> bool:
+def is_valid_name(name: str) -> bool:
     """Whether it can be the name of a stream that we know: text that fits."""
     return 0 < len(name) <= MAX_NAME_LENGTH and "\0" not in name and _is_text(name)
 
 
-def discovered(server: str, names: Collection[str], now: datetime) -> int:
+def register_streams(server: str, names: Collection[str], now: datetime) -> int:
     """Know the streams of these names, which exist, from now on; returns how many are new."""
     sources = configured.sources()
-    origins = {name: sources.origin_of(name) for name in names if is_name(name)}
+    origins = {name: sources.origin_of(name) for name in names if is_valid_name(name)}
     rows = [
         LetterStream(server=server, name=name, origin=origin[:MAX_NAME_LENGTH], found_at=now)
         for name, origin in sorted(origins.items())
@@ -80,20 +80,24 @@ def discovered(server: str, names: Collection[str], now: datetime) -> int:
     return len(rows) - before
 
 
-def served() -> list[LetterStream]:
+def list_served() -> list[LetterStream]:
     """Every stream that the environment still speaks of, the outbox among them, by name."""
     sources = configured.sources()
     rows = LetterStream.objects.filter(server__in=sources.servers).order_by("server", "name")
-    return [one for one in rows if one.name == OUTBOX or sources.origin_of(one.name) is not None]
+    return [
+        one for one in rows if one.name == OUTBOX_NAME or sources.origin_of(one.name) is not None
+    ]
 
 
-def listed(now: datetime) -> list[LetterStream]:
+def list_shown(now: datetime) -> list[LetterStream]:
     """The streams of the inbox: those with an alarm first, then the deepest."""
-    rows = [one for one in served() if one.gone_at is None or one.gone_at > now - GONE_SHOWN]
+    rows = [
+        one for one in list_served() if one.gone_at is None or one.gone_at > now - GONE_SHOWN_FOR
+    ]
     return sorted(rows, key=lambda one: (one.alarmed_at is None, -one.depth, one.server, one.name))
 
 
-def growth(streams: Sequence[LetterStream], now: datetime) -> dict[int, float]:
+def growth_per_minute(streams: Sequence[LetterStream], now: datetime) -> dict[int, float]:
     """By how many letters a minute each stream grew (shrank, if negative) over the last five
     minutes, or as long as it is known; by the stream's primary key."""
     this = now.replace(second=0, microsecond=0)

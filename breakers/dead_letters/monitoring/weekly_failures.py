@@ -11,7 +11,7 @@ from breakers.dead_letters.models import GroupDay, LetterGroup
 
 
 @dataclass(frozen=True)
-class Failed:
+class GroupFailures:
     """A group of one stream: how many of its letters arrived, in all and by day (UTC)."""
 
     server: str
@@ -23,7 +23,7 @@ class Failed:
     days: Mapping[date, int]
 
 
-def most_failed(start: datetime, end: datetime, most: int) -> list[Failed]:
+def list_most_failed(start: datetime, end: datetime, most: int) -> list[GroupFailures]:
     """Up to `most` groups of which the most letters arrived on the days from `start` up to the one
     before `end` (that of `end` too, unless it is midnight there), the largest first."""
     days = GroupDay.objects.filter(day__gte=_day(start), day__lte=_last_day(end))
@@ -36,11 +36,15 @@ def most_failed(start: datetime, end: datetime, most: int) -> list[Failed]:
     for row in shown.order_by("day"):
         groups[row.group_id] = row.group
         by_day[row.group_id][row.day] = row.arrived
-    return [_failed(groups[pk], total, by_day[pk]) for pk, total in totals.items() if pk in groups]
+    return [
+        _group_failures(groups[pk], total, by_day[pk])
+        for pk, total in totals.items()
+        if pk in groups
+    ]
 
 
-def _failed(group: LetterGroup, arrived: int, days: Mapping[date, int]) -> Failed:
-    return Failed(
+def _group_failures(group: LetterGroup, arrived: int, days: Mapping[date, int]) -> GroupFailures:
+    return GroupFailures(
         server=group.stream.server,
         stream=group.stream.name,
         fingerprint=group.fingerprint,

@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from breakers.dead_letters.letters import ids
-from breakers.dead_letters.letters.entries import Entry
+from breakers.dead_letters.letters.entries import LetterEntry
 
 from . import servers
-from .servers import Call
+from .servers import ScriptCall
 
 MAX_STREAM_ID = f"{ids.MAX_PART}-{ids.MAX_PART}"
-WHOLE = 64 * 1024 * 1024 + 1024  # bytes; what is larger never leaves, and no page shows it
+NO_LIMIT_BYTES = 64 * 1024 * 1024 + 1024  # bytes; what is larger never leaves, and no page shows it
 MAX_FIELDS = 100_000
 AT_ONCE = 500
 BUDGET = 4 * 1024 * 1024  # bytes of payload that one look goes through
@@ -21,31 +21,31 @@ SHOWN_IN_ALL = 1024 * 1024  # bytes of an entry in a list
 
 
 @dataclass(frozen=True)
-class Limits:
+class ReadLimits:
     """How much of an entry is read: bytes of one value, fields, and entries at a time; and
     `total_bytes` of names and values, behind which all is empty and only sizes tell of it."""
 
-    value_bytes: int = WHOLE
+    value_bytes: int = NO_LIMIT_BYTES
     fields: int = MAX_FIELDS
     entries: int = AT_ONCE
-    total_bytes: int = WHOLE
+    total_bytes: int = NO_LIMIT_BYTES
 
 
-BRIEF = Limits(value_bytes=SHOWN_BYTES, fields=SHOWN_FIELDS, total_bytes=SHOWN_IN_ALL)
+LIST_LIMITS = ReadLimits(value_bytes=SHOWN_BYTES, fields=SHOWN_FIELDS, total_bytes=SHOWN_IN_ALL)
 """For lists."""
-WHOLLY = Limits()
+NO_LIMITS = ReadLimits()
 """For all there is of what may leave."""
 
 
 @dataclass(frozen=True)
-class Page:
+class EntryPage:
     """Entries in the order asked for, and whether there may be more behind them."""
 
-    entries: list[Entry]
+    entries: list[LetterEntry]
     more: bool
 
 
-def page(
+def read_page(
     server: str,
     stream: str,
     *,
@@ -53,79 +53,81 @@ def page(
     first: str = "-",
     last: str = "+",
     newest_first: bool = False,
-    limits: Limits = BRIEF,
-) -> Page:
+    limits: ReadLimits = LIST_LIMITS,
+) -> EntryPage:
     """Up to `limits.entries` between two ids, both included; `after` goes on behind that entry
     (before it, with the newest first). It may give fewer and say that there are more: a look goes
     through a few megabytes at most, and through one entry at least.
 
-    Raises :class:`servers.ServerAway` and :class:`servers.ServerRefused`.
+    Raises :class:`servers.ServerUnavailable` and :class:`servers.ServerRefused`.
     """
     if after == MAX_STREAM_ID and not newest_first:  # Redis refuses to be asked for what is behind.
-        return Page([], False)
+        return EntryPage([], False)
     if after:
         first, last = (first, f"({after}") if newest_first else (f"({after}", last)
     order = "newest" if newest_first else "oldest"
-    return _read(server, stream, (first, last, order), limits)
+    return _run_read(server, stream, (first, last, order), limits)
 
 
-def every(
+def iterate_entries(
     server: str,
     stream: str,
     *,
     after: str = "",
     last: str = "+",
-    limits: Limits = WHOLLY,
-) -> Iterator[Entry]:
+    limits: ReadLimits = NO_LIMITS,
+) -> Iterator[LetterEntry]:
     """Every entry behind `after` up to `last`, the oldest first, read page by page."""
     while True:
-        found = page(server, stream, after=after, last=last, limits=limits)
+        found = read_page(server, stream, after=after, last=last, limits=limits)
         yield from found.entries
         if not found.more or not found.entries:
             return
         after = found.entries[-1].id
 
 
-def one(server: str, stream: str, entry_id: str, *, limits: Limits = WHOLLY) -> Entry | None:
+def read_entry(
+    server: str, stream: str, entry_id: str, *, limits: ReadLimits = NO_LIMITS
+) -> LetterEntry | None:
     """The entry of this id; None if it is not there (any more)."""
-    found = page(server, stream, first=entry_id, last=entry_id, limits=limits)
+    found = read_page(server, stream, first=entry_id, last=entry_id, limits=limits)
     return found.entries[0] if found.entries else None
 
 
-def some(
-    server: str, stream: str, entry_ids: Sequence[str], limits: Limits = WHOLLY
-) -> list[Entry]:
+def read_entries(
+    server: str, stream: str, entry_ids: Sequence[str], limits: ReadLimits = NO_LIMITS
+) -> list[LetterEntry]:
     """The entries of these ids that are still there, in the order of the ids: read together,
     however many `limits` allows at a time, in as many looks as a few megabytes each take. Whoever
     asks holds all of them.
 
-    Raises :class:`servers.ServerAway` and :class:`servers.ServerRefused`.
+    Raises :class:`servers.ServerUnavailable` and :class:`servers.ServerRefused`.
     """
-    found: list[Entry] = []
+    found: list[LetterEntry] = []
     waiting, limits = list(dict.fromkeys(entry_ids)), replace(limits, entries=AT_ONCE)
     while waiting:
         asked = waiting[:AT_ONCE]
-        given = _read(server, stream, ("-", "+", "these"), limits, asked)
+        given = _run_read(server, stream, ("-", "+", "these"), limits, asked)
         found += given.entries
         looked_at = asked.index(given.entries[-1].id) + 1 if given.more else len(asked)
         waiting = waiting[looked_at:]
     return found
 
 
-def _read(
+def _run_read(
     server: str,
     stream: str,
     which: tuple[str, str, str],
-    limits: Limits,
+    limits: ReadLimits,
     entry_ids: Sequence[str] = (),
-) -> Page:
+) -> EntryPage:
     bounds = (limits.entries, limits.value_bytes, limits.fields, limits.total_bytes, BUDGET)
-    call = Call([stream], [*which, *bounds, *entry_ids])
-    given, more = servers.of(server).run("read", call)
-    return Page([_entry(one) for one in given], bool(more))
+    call = ScriptCall([stream], [*which, *bounds, *entry_ids])
+    given, more = servers.get_server(server).run("read", call)
+    return EntryPage([_parse_entry(one) for one in given], bool(more))
 
 
-def _entry(given: Any) -> Entry:
+def _parse_entry(given: Any) -> LetterEntry:
     entry_id, flat, sizes, fields_total = given
     pairs = tuple(zip(flat[::2], flat[1::2], strict=True))
-    return Entry(entry_id.decode(), pairs, tuple(sizes), fields_total)
+    return LetterEntry(entry_id.decode(), pairs, tuple(sizes), fields_total)

@@ -21,16 +21,16 @@ from redis.retry import Retry
 from breakers.dead_letters import configured
 from controlplane.core.errors import Conflict, NotFound, Unavailable
 
-ANSWERS_WITHIN = 2.0  # seconds
-CONNECTS_WITHIN = 1.0
-LARGE = 1024 * 1024  # bytes that a call carries
-TAKES_LARGE_WITHIN = 10.0  # seconds
-LEFT_ALONE_FOR = 5.0  # seconds, once no node of a cluster has answered
-CLUSTER = "redis+cluster://"
+TIMEOUT_SECONDS = 2.0  # seconds
+CONNECT_TIMEOUT_SECONDS = 1.0
+LARGE_CALL_BYTES = 1024 * 1024  # bytes that a call carries
+LARGE_CALL_TIMEOUT_SECONDS = 10.0  # seconds
+CLUSTER_RETRY_SECONDS = 5.0  # seconds, once no node of a cluster has answered
+CLUSTER_SCHEME = "redis+cluster://"
 _SCRIPTS = Path(__file__).parent / "lua"
 
 
-class ServerAway(Unavailable):
+class ServerUnavailable(Unavailable):
     """The server does not answer, or not as it should: nothing is known of what lies there."""
 
 
@@ -38,7 +38,7 @@ class ServerRefused(Conflict):
     """The server answered that it will not do this now, and why: it has no memory left, perhaps."""
 
 
-class _Nodes(redis.cluster.RedisCluster):
+class _ClusterClient(redis.cluster.RedisCluster):
     """The library's client of a cluster, which would ask ten times over. Here a node that lets us
     wait is away, and only a connection that was lost is tried once more: the slot may be another
     node's by now."""
@@ -51,7 +51,7 @@ class _Nodes(redis.cluster.RedisCluster):
             return ask()
 
 
-class _Cluster:
+class _LazyCluster:
     """The methods of a client of a cluster, connected when it is first needed: connecting asks for
     its slots. What the library raises when there is no cluster is made one of its usual errors.
 
@@ -73,16 +73,16 @@ class _Cluster:
         except redis.exceptions.SlotNotCoveredError as error:
             raise redis.ConnectionError(str(error)) from error
         except redis.exceptions.RedisClusterException as error:
-            self._again_at = time.monotonic() + LEFT_ALONE_FOR
+            self._again_at = time.monotonic() + CLUSTER_RETRY_SECONDS
             raise redis.ConnectionError(str(error)) from error
 
     @functools.cached_property
     def _client(self) -> redis.cluster.RedisCluster:
-        return _Nodes.from_url(self._url, retry=Retry(NoBackoff(), 0), **self._options)
+        return _ClusterClient.from_url(self._url, retry=Retry(NoBackoff(), 0), **self._options)
 
 
 @dataclass(frozen=True)
-class Call:
+class ScriptCall:
     """A script to be run: its keys, which share a slot, and its arguments."""
 
     keys: Sequence[str]
@@ -95,7 +95,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Server:
+class RedisServer:
     """One server, or one cluster of them, by its name. What carries a lot goes by `patient`, since
     the time for an answer is also all there is for sending."""
 
@@ -105,36 +105,38 @@ class Server:
 
     @property
     def is_cluster(self) -> bool:
-        return isinstance(self.client, _Cluster)
+        return isinstance(self.client, _LazyCluster)
 
-    def run(self, script: str, call: Call) -> Any:
-        """What the script `lua/<script>.lua` gives. Raises :class:`ServerAway` and
+    def run(self, script: str, call: ScriptCall) -> Any:
+        """What the script `lua/<script>.lua` gives. Raises :class:`ServerUnavailable` and
         :class:`ServerRefused`."""
-        text = source(script)
+        text = script_source(script)
         try:
             return self._client([call]).eval(text, len(call.keys), *call.keys, *call.arguments)
         except redis.RedisError as error:
-            raise told(self.name, error) from error
+            raise translate_error(self.name, error) from error
 
-    def run_many(self, script: str, calls: Sequence[Call]) -> list[Any]:
+    def run_many(self, script: str, calls: Sequence[ScriptCall]) -> list[Any]:
         """What it gives for each of the calls, sent together; one that was refused has its
-        :class:`ServerRefused` there. Raises :class:`ServerAway`: any of them may have run."""
+        :class:`ServerRefused` there. Raises :class:`ServerUnavailable`: any of them may have run."""
         if self.is_cluster:
             return [self._one(script, call) for call in calls]
-        text = source(script)
+        text = script_source(script)
         try:
             with self._client(calls).pipeline(transaction=False) as pipeline:
                 for call in calls:
                     pipeline.eval(text, len(call.keys), *call.keys, *call.arguments)
                 given = pipeline.execute(raise_on_error=False)
         except redis.RedisError as error:
-            raise told(self.name, error) from error
+            raise translate_error(self.name, error) from error
         return [self._judged(one) for one in given]
 
-    def _client(self, calls: Sequence[Call]) -> Any:
-        return self.patient if sum(one.size_bytes for one in calls) > LARGE else self.client
+    def _client(self, calls: Sequence[ScriptCall]) -> Any:
+        return (
+            self.patient if sum(one.size_bytes for one in calls) > LARGE_CALL_BYTES else self.client
+        )
 
-    def _one(self, script: str, call: Call) -> Any:
+    def _one(self, script: str, call: ScriptCall) -> Any:
         try:
             return self.run(script, call)
         except ServerRefused as error:
@@ -143,21 +145,21 @@ class Server:
     def _judged(self, given: Any) -> Any:
         if not isinstance(given, redis.RedisError):
             return given
-        error = told(self.name, given)
-        if isinstance(error, ServerAway):
+        error = translate_error(self.name, given)
+        if isinstance(error, ServerUnavailable):
             raise error from given
         return error
 
 
-def of(name: str) -> Server:
+def get_server(name: str) -> RedisServer:
     """The server of this name. Raises :class:`NotFound`."""
     url = configured.sources().servers.get(name)
     if url is None:
         raise NotFound(f"No Redis server is named {name!r} here.")
-    return _connected(name, url)
+    return _connect(name, url)
 
 
-def told(name: str, error: redis.RedisError) -> ServerAway | ServerRefused:
+def translate_error(name: str, error: redis.RedisError) -> ServerUnavailable | ServerRefused:
     """What went wrong, in our words: whether it may be better in a moment, or was refused."""
     refused = isinstance(error, redis.ResponseError) and not isinstance(
         error,
@@ -165,27 +167,29 @@ def told(name: str, error: redis.RedisError) -> ServerAway | ServerRefused:
     )
     if refused:
         return ServerRefused(f"The Redis server {name} refused: {error}", server=name)
-    return ServerAway(f"The Redis server {name} does not answer. Try again in a moment.")
+    return ServerUnavailable(f"The Redis server {name} does not answer. Try again in a moment.")
 
 
 @functools.cache
-def source(script: str) -> str:
+def script_source(script: str) -> str:
     """The text of a script."""
     return (_SCRIPTS / f"{script}.lua").read_text()
 
 
 @functools.lru_cache(maxsize=100)
-def _connected(name: str, url: str) -> Server:
-    return Server(name, _client(url, ANSWERS_WITHIN), _client(url, TAKES_LARGE_WITHIN))
+def _connect(name: str, url: str) -> RedisServer:
+    return RedisServer(
+        name, _make_client(url, TIMEOUT_SECONDS), _make_client(url, LARGE_CALL_TIMEOUT_SECONDS)
+    )
 
 
-def _client(url: str, seconds: float) -> Any:
+def _make_client(url: str, seconds: float) -> Any:
     options: dict[str, Any] = {
         "socket_timeout": seconds,
-        "socket_connect_timeout": CONNECTS_WITHIN,
+        "socket_connect_timeout": CONNECT_TIMEOUT_SECONDS,
         "client_name": "switchgear-dead-letters",
     }
-    if url.startswith(CLUSTER):
-        return _Cluster(f"redis://{url.removeprefix(CLUSTER)}", options)
+    if url.startswith(CLUSTER_SCHEME):
+        return _LazyCluster(f"redis://{url.removeprefix(CLUSTER_SCHEME)}", options)
     again = Retry(NoBackoff(), 1, supported_errors=(redis.ConnectionError,))
     return redis.Redis.from_url(url, retry=again, **options)

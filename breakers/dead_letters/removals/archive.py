@@ -14,13 +14,13 @@ from controlplane.core.actors import system
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import NotFound
 
-KEPT = timedelta(days=30)
+ARCHIVED_FOR = timedelta(days=30)
 """The screens that lead here promise it."""
 retention.rule(
     retention.Rule(
         name="letter-archive",
         model="breakers.Departure",
-        kept=KEPT,
+        kept=ARCHIVED_FOR,
         where="state IN ('done', 'gone', 'restored')"
         " AND done_at <= %(before)s AND intended_at <= %(before)s",
         since="intended_at",
@@ -34,7 +34,7 @@ RETENTION = system("dlq-retention")
 ENDED = (Departure.State.DONE, Departure.State.GONE, Departure.State.RESTORED)
 
 
-def find(departure_id: int) -> Departure:
+def find_departure(departure_id: int) -> Departure:
     """One departure with its stream and all that it kept. Raises :class:`NotFound`."""
     found = Departure.objects.select_related("stream").filter(pk=departure_id).first()
     if found is None:
@@ -42,7 +42,7 @@ def find(departure_id: int) -> Departure:
     return found
 
 
-def locked(departure_id: int) -> Departure:
+def lock_departure(departure_id: int) -> Departure:
     """One departure, its stream's row locked and then its own, until the caller's transaction ends.
     Raises :class:`NotFound`."""
     stream_id = Departure.objects.filter(pk=departure_id).values_list("stream", flat=True).first()
@@ -56,17 +56,17 @@ def locked(departure_id: int) -> Departure:
     return found
 
 
-def is_outdated(departure: Departure, now: datetime) -> bool:
+def is_expired(departure: Departure, now: datetime) -> bool:
     """Whether it has been kept for as long as it is."""
-    return departure.done_at is not None and departure.done_at <= now - KEPT
+    return departure.done_at is not None and departure.done_at <= now - ARCHIVED_FOR
 
 
 @transaction.atomic
-def forget_some(now: datetime) -> int:
+def purge_batch(now: datetime) -> int:
     """Forget some of what is outdated, the oldest first; returns how many."""
     # None was done before it was intended, and of that there is an index.
     outdated = Departure.objects.filter(
-        state__in=ENDED, done_at__lte=now - KEPT, intended_at__lte=now - KEPT
+        state__in=ENDED, done_at__lte=now - ARCHIVED_FOR, intended_at__lte=now - ARCHIVED_FOR
     )
     rows = outdated.select_for_update(skip_locked=True).order_by("intended_at")
     ids = list(rows.values_list("pk", flat=True)[:AT_ONCE])
@@ -80,7 +80,7 @@ def forget_some(now: datetime) -> int:
         actor=RETENTION,
         action="dead_letter.archived",
         target="dlq",
-        reason=f"What left more than {KEPT.days} days ago is kept no longer.",
+        reason=f"What left more than {ARCHIVED_FOR.days} days ago is kept no longer.",
         after={"forgotten": len(ids), "streams": streams},
         now=now,
     )

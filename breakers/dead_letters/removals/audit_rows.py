@@ -23,7 +23,7 @@ SETTLE = system("dlq-settle")
 _TYPES = frozenset({"user", "token", "system", "slack"})
 
 
-def actor_of(label: str) -> Actor:
+def actor_from_label(label: str) -> Actor:
     """Whom a label names, as far as the archive knows."""
     type_, _, name = label.partition(":")
     if type_ not in _TYPES:
@@ -37,7 +37,9 @@ def without_role(actor: Actor) -> Actor:
     return replace(actor, role=None)
 
 
-def of_singles(done: Sequence[Departure], now: datetime, *, actor: Actor | None = None) -> None:
+def record_removals(
+    done: Sequence[Departure], now: datetime, *, actor: Actor | None = None
+) -> None:
     """Audit letters that left one by one, in the caller's transaction and last of all. Each was
     asked for by `actor`, or else by whom the archive names."""
     pks = [one.pk for one in done]
@@ -48,18 +50,20 @@ def of_singles(done: Sequence[Departure], now: datetime, *, actor: Actor | None 
         is_theirs = actor is not None and actor.label == one.by
         rows.append(
             {
-                "actor": without_role(actor) if actor and is_theirs else actor_of(one.by),
+                "actor": without_role(actor) if actor and is_theirs else actor_from_label(one.by),
                 "action": ACTIONS[one.action],
                 "target": targets.of(one.stream),
                 "reason": one.reason,
-                "after": _after(one, edited=one.pk in edited_pks),
+                "after": _describe_removal(one, edited=one.pk in edited_pks),
                 "now": now,
             }
         )
     audit.record_many(rows)
 
 
-def of_many(stream: LetterStream, actor: Actor, counts: Mapping[str, int], now: datetime) -> None:
+def record_retention(
+    stream: LetterStream, actor: Actor, counts: Mapping[str, int], now: datetime
+) -> None:
     """Audit what retention archived of a stream, as one row, by action."""
     audit.record(
         actor=actor,
@@ -71,9 +75,9 @@ def of_many(stream: LetterStream, actor: Actor, counts: Mapping[str, int], now: 
     )
 
 
-def _after(departure: Departure, *, edited: bool) -> dict[str, object]:
+def _describe_removal(departure: Departure, *, edited: bool) -> dict[str, object]:
     after: dict[str, object] = {
-        "id": ids.entry_id(departure.position),
+        "id": ids.to_entry_id(departure.position),
         "archive": departure.pk,
     }
     if departure.new_id:

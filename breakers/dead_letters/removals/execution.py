@@ -14,18 +14,18 @@ from typing import Any, Literal
 from redis.crc import key_slot
 
 from breakers.dead_letters.letters import ids, packing
-from breakers.dead_letters.letters.entries import METADATA, RETRY_COUNT, RETRY_OF, Entry
+from breakers.dead_letters.letters.entries import METADATA, RETRY_COUNT, RETRY_OF, LetterEntry
 from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.redis_servers import reader, samples, servers
-from breakers.dead_letters.redis_servers.servers import Call, Server, ServerRefused
+from breakers.dead_letters.redis_servers.servers import RedisServer, ScriptCall, ServerRefused
 from controlplane.core.errors import NotFound
 
 NOTED_FOR = timedelta(days=7)
 """What was begun before, nobody can tell the end of: it is not repeated blindly."""
-DROPPED_AT_ONCE = 500
-LOOK = reader.Limits(value_bytes=1, fields=1, entries=1)
+MAX_DROPPED = 500
+PEEK_LIMITS = reader.ReadLimits(value_bytes=1, fields=1, entries=1)
 
-PASSING = (
+TRANSIENT_ERRORS = (
     "maxmemory",
     "misconf",
     "noreplicas",
@@ -43,7 +43,7 @@ Delivery = Literal["exactly once", "at least once"]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RemovalOutcome:
     """What became of an intent in Redis. `again`: it had been carried out before; `gone`: somebody
     else had taken the entry away; `refused`: nothing was done, and `why`. `new_id` is the entry's
     id in the origin, after a retry."""
@@ -55,57 +55,65 @@ class Outcome:
     @property
     def is_passing(self) -> bool:
         """Whether it was refused as the server is now, not as the letter is."""
-        return any(words in self.why.lower() for words in PASSING)
+        return any(words in self.why.lower() for words in TRANSIENT_ERRORS)
 
 
-def carry_out(stream: LetterStream, departures: Sequence[Departure]) -> dict[int, Outcome]:
+def execute_intents(
+    stream: LetterStream, departures: Sequence[Departure]
+) -> dict[int, RemovalOutcome]:
     """Do in Redis what these intents of one stream say; what came of each, by its key.
 
-    It touches no table, and is harmless to repeat for a week. Raises :class:`servers.ServerAway`,
+    It touches no table, and is harmless to repeat for a week. Raises :class:`servers.ServerUnavailable`,
     after which any of them may have been carried out: ask again.
     """
-    server = servers.of(stream.server)
+    server = servers.get_server(stream.server)
     retries = [one for one in departures if one.action == Departure.Action.RETRY]
     drops = [one for one in departures if one.action != Departure.Action.RETRY]
-    return {**_retry(server, stream, retries), **_drop(server, stream, drops)}
+    return {**_execute_retries(server, stream, retries), **_execute_drops(server, stream, drops)}
 
 
-def put_back(departure: Departure) -> Outcome:
-    """Add an archived letter to its stream again, with all that it had. As :func:`carry_out`."""
+def execute_restore(departure: Departure) -> RemovalOutcome:
+    """Add an archived letter to its stream again, with all that it had. As :func:`execute_intents`."""
     stream = departure.stream
     day = departure.restored_at or departure.intended_at
     pairs = packing.unpack(departure.fields)
     keys = [stream.name, notes_key(stream, day)]
-    arguments: list[bytes | str | int] = [f"restore:{departure.pk}", _seconds(), *_flat(pairs)]
+    arguments: list[bytes | str | int] = [
+        f"restore:{departure.pk}",
+        _notes_ttl_seconds(),
+        *_flatten(pairs),
+    ]
     try:
-        return _outcome(servers.of(stream.server).run("restore", Call(keys, arguments)))
+        return _parse_outcome(
+            servers.get_server(stream.server).run("restore", ScriptCall(keys, arguments))
+        )
     except ServerRefused as error:
-        return _outcome(error)
+        return _parse_outcome(error)
 
 
-def answers(stream: LetterStream) -> bool:
+def is_responding(stream: LetterStream) -> bool:
     """Whether the stream's server answers a small question now."""
     try:
-        samples.one(stream.server, stream.name)
-    except (servers.ServerAway, NotFound):
+        samples.sample_stream(stream.server, stream.name)
+    except (servers.ServerUnavailable, NotFound):
         return False
     except ServerRefused:
         return True
     return True
 
 
-def delivery_of(stream: LetterStream) -> Delivery:
+def delivery_guarantee(stream: LetterStream) -> Delivery:
     """What a retry promises. In a cluster that keeps the origin on another node than the dead
     letters, one that failed in between may be delivered twice, a week later or more."""
-    if not servers.of(stream.server).is_cluster:
+    if not servers.get_server(stream.server).is_cluster:
         return "exactly once"
-    together = _slot(stream.name) == _slot(stream.origin)
+    together = _key_slot(stream.name) == _key_slot(stream.origin)
     return "exactly once" if together else "at least once"
 
 
-def message(departure: Departure) -> tuple[tuple[bytes, bytes], ...]:
+def replayed_message(departure: Departure) -> tuple[tuple[bytes, bytes], ...]:
     """What goes to the origin: the message as it was or was edited, and what a retry adds."""
-    entry = Entry(ids.entry_id(departure.position), packing.unpack(departure.fields))
+    entry = LetterEntry(ids.to_entry_id(departure.position), packing.unpack(departure.fields))
     kept = entry.original if departure.edited is None else packing.unpack(departure.edited)
     ours = METADATA | {RETRY_OF, RETRY_COUNT}
     return (
@@ -118,59 +126,71 @@ def message(departure: Departure) -> tuple[tuple[bytes, bytes], ...]:
 def notes_key(stream: LetterStream, at: datetime, *, beside: str = "") -> str:
     """The hash of notes of a day, in the slot of `beside` (the dead letters, if it is not said)."""
     beside = beside or stream.name
-    return f"{{{_tag(beside)}}}:switchgear:retried:{stream.name}:{at.astimezone(UTC):%Y%m%d}"
+    return f"{{{_hash_tag(beside)}}}:switchgear:retried:{stream.name}:{at.astimezone(UTC):%Y%m%d}"
 
 
-def _retry(
-    server: Server, stream: LetterStream, departures: Sequence[Departure]
-) -> dict[int, Outcome]:
+def _execute_retries(
+    server: RedisServer, stream: LetterStream, departures: Sequence[Departure]
+) -> dict[int, RemovalOutcome]:
     if not departures:
         return {}
-    if delivery_of(stream) == "at least once":
-        return {one.pk: _retry_apart(server, stream, one) for one in departures}
+    if delivery_guarantee(stream) == "at least once":
+        return {one.pk: _retry_across_slots(server, stream, one) for one in departures}
     given = server.run_many("retry", [_retry_call(stream, one) for one in departures])
-    return {one.pk: _outcome(what) for one, what in zip(departures, given, strict=True)}
+    return {one.pk: _parse_outcome(what) for one, what in zip(departures, given, strict=True)}
 
 
-def _retry_call(stream: LetterStream, departure: Departure) -> Call:
+def _retry_call(stream: LetterStream, departure: Departure) -> ScriptCall:
     keys = [stream.name, stream.origin, notes_key(stream, departure.intended_at)]
-    entry_id = ids.entry_id(departure.position)
-    return Call(keys, [entry_id, _seconds(), *_flat(message(departure))])
+    entry_id = ids.to_entry_id(departure.position)
+    return ScriptCall(
+        keys, [entry_id, _notes_ttl_seconds(), *_flatten(replayed_message(departure))]
+    )
 
 
-def _retry_apart(server: Server, stream: LetterStream, departure: Departure) -> Outcome:
+def _retry_across_slots(
+    server: RedisServer, stream: LetterStream, departure: Departure
+) -> RemovalOutcome:
     """Add, note, and only then take away: whoever dies in between is found out by the note."""
-    entry_id = ids.entry_id(departure.position)
+    entry_id = ids.to_entry_id(departure.position)
     keys = [stream.origin, notes_key(stream, departure.intended_at, beside=stream.origin)]
     try:
-        there = reader.one(stream.server, stream.name, entry_id, limits=LOOK) is not None
-        fields = _flat(message(departure)) if there else ()
+        there = (
+            reader.read_entry(stream.server, stream.name, entry_id, limits=PEEK_LIMITS) is not None
+        )
+        fields = _flatten(replayed_message(departure)) if there else ()
         what = "add" if there else "look"
-        given = server.run("add_once", Call(keys, [entry_id, _seconds(), what, *fields]))
+        given = server.run(
+            "add_once", ScriptCall(keys, [entry_id, _notes_ttl_seconds(), what, *fields])
+        )
         if there:
             dropped_notes = notes_key(stream, departure.intended_at)
-            server.run("drop", Call([stream.name, dropped_notes], [_seconds(), entry_id]))
+            server.run(
+                "drop", ScriptCall([stream.name, dropped_notes], [_notes_ttl_seconds(), entry_id])
+            )
     except ServerRefused as error:
-        return _outcome(error)
-    return _outcome(given)
+        return _parse_outcome(error)
+    return _parse_outcome(given)
 
 
-def _drop(
-    server: Server, stream: LetterStream, departures: Sequence[Departure]
-) -> dict[int, Outcome]:
-    found: dict[int, Outcome] = {}
-    for notes, some in _by_notes(stream, departures):
-        wanted = [ids.entry_id(one.position) for one in some]
+def _execute_drops(
+    server: RedisServer, stream: LetterStream, departures: Sequence[Departure]
+) -> dict[int, RemovalOutcome]:
+    found: dict[int, RemovalOutcome] = {}
+    for notes, some in _group_by_notes(stream, departures):
+        wanted = [ids.to_entry_id(one.position) for one in some]
         try:
-            given = server.run("drop", Call([stream.name, notes], [_seconds(), *wanted]))
+            given = server.run(
+                "drop", ScriptCall([stream.name, notes], [_notes_ttl_seconds(), *wanted])
+            )
         except ServerRefused as error:
             given = [error] * len(some)
         answers = zip(some, given, strict=True)
-        found |= {one.pk: _outcome(what) for one, what in answers}
+        found |= {one.pk: _parse_outcome(what) for one, what in answers}
     return found
 
 
-def _by_notes(
+def _group_by_notes(
     stream: LetterStream, departures: Sequence[Departure]
 ) -> Iterator[tuple[str, Sequence[Departure]]]:
     """Those whose notes share a hash, a bounded number at a time: a script stops all others."""
@@ -180,32 +200,32 @@ def _by_notes(
 
     grouped = itertools.groupby(sorted(departures, key=notes_of), key=notes_of)
     for notes, together in grouped:
-        while some := list(itertools.islice(together, DROPPED_AT_ONCE)):
+        while some := list(itertools.islice(together, MAX_DROPPED)):
             yield notes, some
 
 
-def _outcome(given: Any) -> Outcome:
+def _parse_outcome(given: Any) -> RemovalOutcome:
     """The outcome that a script's answer, or the refusal of one, stands for."""
     if isinstance(given, ServerRefused):
-        return Outcome("refused", why=given.detail)
+        return RemovalOutcome("refused", why=given.detail)
     kind, *rest = given if isinstance(given, list) else [given]
-    return Outcome(kind.decode(), rest[0].decode() if rest else "")
+    return RemovalOutcome(kind.decode(), rest[0].decode() if rest else "")
 
 
-def _flat(pairs: Sequence[tuple[bytes, bytes]]) -> list[bytes]:
+def _flatten(pairs: Sequence[tuple[bytes, bytes]]) -> list[bytes]:
     return [part for pair in pairs for part in pair]
 
 
-def _seconds() -> int:
+def _notes_ttl_seconds() -> int:
     return int(NOTED_FOR.total_seconds())
 
 
-def _slot(name: str) -> int:
+def _key_slot(name: str) -> int:
     return int(key_slot(name.encode()))
 
 
 @functools.lru_cache(maxsize=10_000)
-def _tag(name: str) -> str:
+def _hash_tag(name: str) -> str:
     """A hash tag of the same slot as a key of this name: its own, all of it, or, for names whose
     braces allow neither, a number that happens to be there."""
     _, opened, rest = name.partition("{")
@@ -214,4 +234,4 @@ def _tag(name: str) -> str:
         return own
     if "}" not in name:
         return name
-    return next(str(n) for n in itertools.count() if _slot(str(n)) == _slot(name))
+    return next(str(n) for n in itertools.count() if _key_slot(str(n)) == _key_slot(name))

@@ -7,7 +7,7 @@ from django.db import connection, models, transaction
 from django.db.models import Q
 
 from breakers.dead_letters.letters import packing
-from breakers.dead_letters.letters.entries import Entry, Pairs
+from breakers.dead_letters.letters.entries import LetterEntry, Pairs
 from breakers.dead_letters.letters.redaction import configured_redaction
 from breakers.dead_letters.models import MAX_ERROR_LENGTH, POSITION, Departure, LetterStream
 from controlplane.core import authority, deadline
@@ -40,10 +40,10 @@ _DECLARED = """
 """
 
 
-def declare(
+def declare_intents(
     *,
     stream: LetterStream,
-    entries: Sequence[Entry],
+    entries: Sequence[LetterEntry],
     action: str,
     actor: Actor,
     reason: str,
@@ -74,7 +74,7 @@ def declare(
             reason=reason.strip(),
             by=actor.label[:MAX_ACTOR_LENGTH],
             intended_at=now,
-            **_of(entry, known.get(entry.id)),
+            **_departure_fields(entry, known.get(entry.id)),
         )
         for entry in entries
     ]
@@ -83,16 +83,16 @@ def declare(
     with transaction.atomic(durable=True):
         if check is not None:
             check()
-        ours = _declared(rows)
+        ours = _insert_intents(rows)
         others = [row.position for row in rows if row.pk is None]
-        earlier = _open_for(stream, others, action, actor, job) if others else ()
+        earlier = _own_open_intents(stream, others, action, actor, job) if others else ()
         declared = sorted([*ours, *earlier], key=lambda row: row.position)
         deadline.check()
         authority.require_still([actor])
         return declared
 
 
-def _of(entry: Entry, edited: Pairs | None) -> dict[str, object]:
+def _departure_fields(entry: LetterEntry, edited: Pairs | None) -> dict[str, object]:
     """What a departure keeps of an entry; of what went wrong, only what anybody may see."""
     hiding = configured_redaction()
     return {
@@ -103,11 +103,11 @@ def _of(entry: Entry, edited: Pairs | None) -> dict[str, object]:
         "error_type": hiding.error_type(entry)[:MAX_TYPE_LENGTH],
         "error": hiding.error(entry)[:MAX_ERROR_LENGTH],
         "fingerprint": hiding.fingerprint(entry).digest,
-        "retry_of": _position_or_none(entry.retry_of),
+        "retry_of": _position_or_empty(entry.retry_of),
     }
 
 
-def _declared(rows: Sequence[Departure]) -> list[Departure]:
+def _insert_intents(rows: Sequence[Departure]) -> list[Departure]:
     """Those of the rows that there was no open intent of. In one statement, which gives back keys
     and no payloads."""
     if not rows:
@@ -131,7 +131,7 @@ def _declared(rows: Sequence[Departure]) -> list[Departure]:
     return [row for row in rows if row.pk is not None]
 
 
-def _open_for(
+def _own_open_intents(
     stream: LetterStream, positions: Sequence[str], action: str, actor: Actor, job: Job | None
 ) -> models.QuerySet[Departure]:
     """The open intents to do this with these letters that are the job's, or the actor's own."""
@@ -141,6 +141,6 @@ def _open_for(
     ).order_by("position")
 
 
-def _position_or_none(entry_id: str) -> str:
+def _position_or_empty(entry_id: str) -> str:
     """The id as it was said, if it is as long as one."""
     return entry_id if len(entry_id) <= POSITION else ""

@@ -21,15 +21,15 @@ _LEAVING = {
 }
 
 
-def error(stream: LetterStream, entry_id: str) -> DomainError:
+def missing_letter_error(stream: LetterStream, entry_id: str) -> DomainError:
     """:class:`Conflict` if it left or may have been there, else :class:`NotFound`.
 
     Raises :class:`NotFound` for what is no id, and :class:`servers.ServerAway`.
     """
-    position = ids.position(entry_id)
-    departure = last_departure(stream, position)
+    position = ids.to_position(entry_id)
+    departure = find_last_departure(stream, position)
     if departure is not None:
-        return departed(departure)
+        return departed_error(departure)
     gone = Conflict(
         f"The dead letter {entry_id} is gone: it was taken away, and not through here.",
         gone=True,
@@ -40,19 +40,19 @@ def error(stream: LetterStream, entry_id: str) -> DomainError:
         return gone
     # An id of the clock's that the stream may have given out before anybody looked.
     if ids.added_at(position) is not None:
-        known = samples.one(stream.server, stream.name).last_given or stream.last
+        known = samples.sample_stream(stream.server, stream.name).last_given or stream.last
         if position <= known:
             return gone
     return NotFound(f"There is no dead letter {entry_id} in {stream.name}.")
 
 
-def last_departure(stream: LetterStream, position: str) -> Departure | None:
+def find_last_departure(stream: LetterStream, position: str) -> Departure | None:
     """How the letter of this position left, or is about to; the latest, should there be several."""
     found = Departure.objects.filter(stream=stream, position=position).order_by("-id")
     return found.without_payload().first()
 
 
-def who_did(departure: Departure, new_id: str) -> Departure | None:
+def find_other_removal(departure: Departure, new_id: str) -> Departure | None:
     """Whose intent it was that let this letter leave in the same way, if it was another's."""
     others = Departure.objects.filter(
         stream=departure.stream_id, position=departure.position, action=departure.action
@@ -61,9 +61,9 @@ def who_did(departure: Departure, new_id: str) -> Departure | None:
     return done.defer("fields").order_by("-id").first()
 
 
-def departed(departure: Departure) -> Conflict:
+def departed_error(departure: Departure) -> Conflict:
     """That a letter left, or is leaving, and by whom."""
-    entry_id = ids.entry_id(departure.position)
+    entry_id = ids.to_entry_id(departure.position)
     known = {"gone": True, "departure": departure.pk, "action": departure.action}
     if departure.state == Departure.State.INTENDED:
         said = f"{_LEAVING[departure.action]} by {departure.by}."

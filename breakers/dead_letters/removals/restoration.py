@@ -15,7 +15,7 @@ from django.db.models import F
 from breakers.dead_letters import targets
 from breakers.dead_letters.letters import ids, packing
 from breakers.dead_letters.models import POSITION, Departure
-from breakers.dead_letters.redis_servers.servers import ServerAway, ServerRefused
+from breakers.dead_letters.redis_servers.servers import ServerRefused, ServerUnavailable
 from controlplane.core import authority, deadline
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
@@ -23,7 +23,7 @@ from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.live import notes
 
 from . import archive, audit_rows, execution, settlement
-from .execution import Outcome
+from .execution import RemovalOutcome
 
 MAX_RESTORED = 500
 BUDGET_SECONDS = 2.0
@@ -34,37 +34,37 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedRestore:
     """What was put back and is yet to be written down; in a dry run nothing was (no outcome)."""
 
     departure: Departure
     actor: Actor
-    outcome: Outcome | None = None
+    outcome: RemovalOutcome | None = None
 
 
 def restore(*, departure_id: int, reason: str, actor: Actor, now: datetime) -> dict[str, Any]:
     """Both parts, for callers without a transaction."""
-    prepared = restore_first(departure_id=departure_id, reason=reason, actor=actor, now=now)
+    prepared = prepare_restore(departure_id=departure_id, reason=reason, actor=actor, now=now)
     with transaction.atomic():
-        return restored(prepared, now=now)
+        return record_restore(prepared, now=now)
 
 
-def restore_first(
+def prepare_restore(
     *, departure_id: int, reason: str, actor: Actor, now: datetime, dry_run: bool = False
-) -> Prepared:
+) -> PreparedRestore:
     """Add an archived letter to its stream again, as it was, under a new id.
 
     It has to have been dropped, or to have been gone when it was to leave. Safe to repeat. Raises
     :class:`Forbidden`, :class:`InvalidInput`, :class:`NotFound`, :class:`Conflict`, and
-    :class:`servers.ServerAway`, before which it may have been noted, to be carried out later.
+    :class:`servers.ServerUnavailable`, before which it may have been noted, to be carried out later.
     """
     actor.require(settlement.SCOPE)
-    said = settlement.checked_reason(reason)
+    said = settlement.require_reason(reason)
     with transaction.atomic(durable=True):
-        departure = archive.locked(departure_id)
-        _check(departure, now)
+        departure = archive.lock_departure(departure_id)
+        _require_restorable(departure, now)
         if dry_run:
-            return Prepared(departure, actor)
+            return PreparedRestore(departure, actor)
         before = departure.state
         if departure.state != State.RESTORING:
             departure.state = State.RESTORING
@@ -74,28 +74,28 @@ def restore_first(
         deadline.check()
         authority.require_still([actor])
     try:
-        outcome = execution.put_back(departure)
-    except ServerAway as error:
-        raise ServerAway(
+        outcome = execution.execute_restore(departure)
+    except ServerUnavailable as error:
+        raise ServerUnavailable(
             f"The Redis server {departure.stream.server} does not answer. The restoring is noted,"
             " and is carried out once it answers; asking again does no harm."
         ) from error
     if outcome.kind == "refused":
-        _take_back(departure, before)
+        _revert(departure, before)
         raise ServerRefused(outcome.why, server=departure.stream.server)
-    return Prepared(departure, actor, outcome)
+    return PreparedRestore(departure, actor, outcome)
 
 
-def restored(prepared: Prepared, *, now: datetime) -> dict[str, Any]:
+def record_restore(prepared: PreparedRestore, *, now: datetime) -> dict[str, Any]:
     """Write it down in the caller's transaction, audit row last; what to answer."""
     outcome = prepared.outcome
     if outcome is not None:
-        _settle(prepared.departure, outcome, now, actor=prepared.actor)
+        _record(prepared.departure, outcome, now, actor=prepared.actor)
     new_id = outcome.new_id if outcome is not None else None
     return {"restored": True, "new_id": new_id, "departure": prepared.departure.pk}
 
 
-def settle_overdue(before: datetime, now: datetime) -> int:
+def settle_overdue_restores(before: datetime, now: datetime) -> int:
     """End what was begun before that moment and left; returns how many that was."""
     overdue = Departure.objects.filter(state=State.RESTORING, restored_at__lt=before)
     deadline = time.monotonic() + BUDGET_SECONDS
@@ -108,31 +108,31 @@ def settle_overdue(before: datetime, now: datetime) -> int:
         if server in away:
             continue
         try:
-            done += _end(pk, now)
-        except (ServerAway, NotFound) as error:
+            done += _finish(pk, now)
+        except (ServerUnavailable, NotFound) as error:
             log.warning("dead_letters.settle_postponed", server=server, error=str(error))
             away.add(server)
     return done
 
 
-def _end(pk: int, now: datetime) -> bool:
+def _finish(pk: int, now: datetime) -> bool:
     """Whether it came to an end; what is refused for the time being does not. Raises
-    :class:`ServerAway`, and :class:`NotFound` if no such server is configured any more."""
+    :class:`ServerUnavailable`, and :class:`NotFound` if no such server is configured any more."""
     departure = Departure.objects.select_related("stream").filter(pk=pk).first()
     if departure is None:
         return False
     if departure.restored_at is None or departure.restored_at <= now - execution.NOTED_FOR:
         return _withdraw(departure, "Whether it was put back is not known any more.", now)
-    outcome = execution.put_back(departure)
+    outcome = execution.execute_restore(departure)
     if outcome.kind == "refused":
         return not outcome.is_passing and _withdraw(departure, outcome.why, now)
     with transaction.atomic():
-        return _settle(departure, outcome, now)
+        return _record(departure, outcome, now)
 
 
-def _check(departure: Departure, now: datetime) -> None:
+def _require_restorable(departure: Departure, now: datetime) -> None:
     """Raise :class:`Conflict` if it is not to be restored, or can't be."""
-    entry_id = ids.entry_id(departure.position)
+    entry_id = ids.to_entry_id(departure.position)
     if departure.state == State.RESTORED:
         raise Conflict(f"The dead letter {entry_id} was restored already: as {departure.new_id}.")
     if departure.state == State.INTENDED:
@@ -143,9 +143,9 @@ def _check(departure: Departure, now: datetime) -> None:
             f" {departure.stream.origin} as {departure.new_id}, and restoring would double it."
         )
     if departure.state == State.GONE and departure.action == Departure.Action.RETRY:
-        _check_was_gone(departure)
-    if archive.is_outdated(departure, now):
-        raise Conflict(f"Only what left within {archive.KEPT.days} days can be restored.")
+        _require_not_retried(departure)
+    if archive.is_expired(departure, now):
+        raise Conflict(f"Only what left within {archive.ARCHIVED_FOR.days} days can be restored.")
     fields = len(packing.unpack(departure.fields))
     if fields > settlement.MAX_FIELDS:
         raise Conflict(
@@ -155,23 +155,23 @@ def _check(departure: Departure, now: datetime) -> None:
         )
 
 
-def _check_was_gone(departure: Departure) -> None:
+def _require_not_retried(departure: Departure) -> None:
     """One that was missing when somebody looked long after the intent may have been retried."""
     if departure.done_at is not None:
         if departure.done_at - departure.intended_at < execution.NOTED_FOR:
             return
         raise Conflict(
-            f"Whether the dead letter {ids.entry_id(departure.position)} was retried nobody knows"
+            f"Whether the dead letter {ids.to_entry_id(departure.position)} was retried nobody knows"
             " any more: its server was away for too long. Look for it in"
             f" {departure.stream.origin}, and copy it from the archive if it is not there."
         )
 
 
-def _settle(
-    departure: Departure, outcome: Outcome, now: datetime, *, actor: Actor | None = None
+def _record(
+    departure: Departure, outcome: RemovalOutcome, now: datetime, *, actor: Actor | None = None
 ) -> bool:
     """Whether it was still to be written down."""
-    locked = archive.locked(departure.pk)
+    locked = archive.lock_departure(departure.pk)
     if locked.state != State.RESTORING:
         return False
     locked.state, locked.new_id = State.RESTORED, outcome.new_id[:POSITION]
@@ -183,11 +183,11 @@ def _settle(
     audit.record(
         actor=audit_rows.without_role(actor)
         if actor and is_theirs
-        else audit_rows.actor_of(locked.restored_by),
+        else audit_rows.actor_from_label(locked.restored_by),
         action=RESTORED,
         target=targets.of(stream),
         reason=locked.restore_reason,
-        before={"id": ids.entry_id(locked.position), "archive": locked.pk},
+        before={"id": ids.to_entry_id(locked.position), "archive": locked.pk},
         after={"id": locked.new_id},
         now=now,
     )
@@ -197,7 +197,7 @@ def _settle(
 def _withdraw(departure: Departure, why: str, now: datetime) -> bool:
     """As nobody waits for the answer, the trail has it."""
     with transaction.atomic():
-        if not _take_back(departure, State.RESTORING):
+        if not _revert(departure, State.RESTORING):
             return False
         audit.record(
             actor=audit_rows.SETTLE,
@@ -210,7 +210,7 @@ def _withdraw(departure: Departure, why: str, now: datetime) -> bool:
     return True
 
 
-def _take_back(departure: Departure, before: str) -> bool:
+def _revert(departure: Departure, before: str) -> bool:
     """Nothing was put back: it is as it was `before`, whether it was still to be written down. Of
     what was begun by another, a letter that was to be retried had gone, and another counts as
     dropped."""

@@ -14,12 +14,12 @@ from django.db.models import Q
 
 from breakers.dead_letters import configured
 from breakers.dead_letters.letters import ids
-from breakers.dead_letters.letters.entries import Entry
+from breakers.dead_letters.letters.entries import LetterEntry
 from breakers.dead_letters.models import Departure, Letter, LetterStream, Replay
 from breakers.dead_letters.monitoring import indexer
 from breakers.dead_letters.redis_servers import reader, samples
-from breakers.dead_letters.redis_servers.reader import Limits
-from breakers.dead_letters.redis_servers.servers import ServerAway, ServerRefused
+from breakers.dead_letters.redis_servers.reader import ReadLimits
+from breakers.dead_letters.redis_servers.servers import ServerRefused, ServerUnavailable
 from controlplane.core.errors import Conflict
 from controlplane.core.jobs.models import Job
 
@@ -28,7 +28,7 @@ from .archive import RETENTION
 
 BUDGET_SECONDS = 10.0
 MIN_SECONDS = 0.5
-FORGETTING_SECONDS = 2.0
+PURGE_SECONDS = 2.0
 AT_ONCE = 200
 MAX_UNEXPECTED = 1000
 FIRST_OF_CLOCK = "1000000000000-0"
@@ -41,26 +41,26 @@ REASONS = {
 log = structlog.get_logger(__name__)
 
 
-def turn(now: datetime) -> int:
+def archive_overdue(now: datetime) -> int:
     """Archive what is to go, for some seconds at most; returns how many letters and rows that was.
 
     Each stream has its share of the time, and of what others leave of theirs. One that a job is at
     is left to it, and one that can't be read to a later turn.
     """
-    done = _forget(now)
+    done = _purge_archive(now)
     deadline = time.monotonic() + BUDGET_SECONDS
     away: set[str] = set()
-    waiting = _due(now)
+    waiting = _streams_to_check(now)
     while waiting and time.monotonic() < deadline:
         stream = waiting.pop(0)
         if stream.server in away:
             continue
         share = (deadline - time.monotonic()) / (len(waiting) + 1)
         try:
-            left = of_stream(stream, now, seconds=max(MIN_SECONDS, share))
-        except (ServerAway, ServerRefused) as error:
+            left = archive_stream(stream, now, seconds=max(MIN_SECONDS, share))
+        except (ServerUnavailable, ServerRefused) as error:
             log.warning("dead_letters.retention_postponed", stream=str(stream), error=str(error))
-            if isinstance(error, ServerAway):
+            if isinstance(error, ServerUnavailable):
                 away.add(stream.server)
             continue
         done += left
@@ -69,10 +69,10 @@ def turn(now: datetime) -> int:
     return done
 
 
-def of_stream(stream: LetterStream, now: datetime, *, seconds: float) -> int:
+def archive_stream(stream: LetterStream, now: datetime, *, seconds: float) -> int:
     """Archive what of one stream is too old, then what is too much; returns how many letters left.
 
-    Raises :class:`ServerAway` and :class:`ServerRefused`, with what left by then told of.
+    Raises :class:`ServerUnavailable` and :class:`ServerRefused`, with what left by then told of.
     """
     deadline = time.monotonic() + seconds
     # What leaves before it was ever indexed would not count as having arrived.
@@ -80,27 +80,27 @@ def of_stream(stream: LetterStream, now: datetime, *, seconds: float) -> int:
     counts: Counter[str] = Counter()
     try:
         for action, entries in (
-            (Departure.Action.AGE, _too_old(stream, now)),
-            (Departure.Action.LENGTH, _too_many(stream)),
+            (Departure.Action.AGE, _batches_too_old(stream, now)),
+            (Departure.Action.LENGTH, _batches_too_many(stream)),
         ):
             for some in entries:
-                counts[action] += _archive(stream, some, action, now)
+                counts[action] += _archive_batch(stream, some, action, now)
                 if time.monotonic() > deadline:
                     break
     finally:
         if counts.total():
             with transaction.atomic():
-                audit_rows.of_many(stream, RETENTION, counts, now)
+                audit_rows.record_retention(stream, RETENTION, counts, now)
     return counts.total()
 
 
-def _due(now: datetime) -> list[LetterStream]:
+def _streams_to_check(now: datetime) -> list[LetterStream]:
     """Streams that may have too many or too old letters, in no order: there may be more of them
     than one turn comes to."""
     sources = configured.sources()
     before = now - timedelta(days=sources.kept_days)
     may_be = Q(depth__gt=sources.most_kept) | Q(oldest_at__lt=before)
-    may_be |= Q(sampled_at=None) | Q(first__lt=ids.position(FIRST_OF_CLOCK), depth__gt=0)
+    may_be |= Q(sampled_at=None) | Q(first__lt=ids.to_position(FIRST_OF_CLOCK), depth__gt=0)
     busy = Replay.objects.filter(job__state__in=Job.LIVE).values("stream")
     rows = LetterStream.objects.filter(
         source=LetterStream.Source.STREAM, server__in=sources.servers, gone_at=None
@@ -109,39 +109,43 @@ def _due(now: datetime) -> list[LetterStream]:
     return [one for one in served if sources.origin_of(one.name) is not None]
 
 
-def _too_old(stream: LetterStream, now: datetime) -> Iterator[Sequence[Entry]]:
+def _batches_too_old(stream: LetterStream, now: datetime) -> Iterator[Sequence[LetterEntry]]:
     """Batches of entries that are older than they are kept, the oldest first."""
     before = now - timedelta(days=configured.sources().kept_days)
-    yield from _odd(stream, before)
+    yield from _batches_without_clock(stream, before)
     last = f"{int(before.timestamp() * 1000)}-0"
-    yield from _walk(stream, first=FIRST_OF_CLOCK, last=last)
+    yield from _iterate_batches(stream, first=FIRST_OF_CLOCK, last=last)
 
 
-def _odd(stream: LetterStream, before: datetime) -> Iterator[Sequence[Entry]]:
+def _batches_without_clock(
+    stream: LetterStream, before: datetime
+) -> Iterator[Sequence[LetterEntry]]:
     """The same of those whose ids tell no time, by what the index knows."""
     letters = Letter.objects.filter(stream=stream, failed_at__lt=before)
-    odd = letters.filter(position__lt=ids.position(FIRST_OF_CLOCK)).order_by("position")
+    odd = letters.filter(position__lt=ids.to_position(FIRST_OF_CLOCK)).order_by("position")
     for position in list(odd.values_list("position", flat=True)[:MAX_UNEXPECTED]):
-        entry = reader.one(stream.server, stream.name, ids.entry_id(position))
+        entry = reader.read_entry(stream.server, stream.name, ids.to_entry_id(position))
         if entry is not None:
             yield [entry]
 
 
-def _too_many(stream: LetterStream) -> Iterator[Sequence[Entry]]:
+def _batches_too_many(stream: LetterStream) -> Iterator[Sequence[LetterEntry]]:
     """Batches of the oldest entries, as many as there are too many."""
-    left = samples.one(stream.server, stream.name).depth - configured.sources().most_kept
-    for entries in _walk(stream, first="-", last="+"):
+    left = samples.sample_stream(stream.server, stream.name).depth - configured.sources().most_kept
+    for entries in _iterate_batches(stream, first="-", last="+"):
         if left <= 0:
             return
         yield entries[:left]
         left -= len(entries)
 
 
-def _walk(stream: LetterStream, *, first: str, last: str) -> Iterator[Sequence[Entry]]:
+def _iterate_batches(
+    stream: LetterStream, *, first: str, last: str
+) -> Iterator[Sequence[LetterEntry]]:
     after = ""
-    limits = Limits(entries=AT_ONCE)
+    limits = ReadLimits(entries=AT_ONCE)
     while True:
-        found = reader.page(
+        found = reader.read_page(
             stream.server, stream.name, first=first, last=last, after=after, limits=limits
         )
         if found.entries:
@@ -151,13 +155,15 @@ def _walk(stream: LetterStream, *, first: str, last: str) -> Iterator[Sequence[E
             return
 
 
-def _archive(stream: LetterStream, entries: Sequence[Entry], action: str, now: datetime) -> int:
+def _archive_batch(
+    stream: LetterStream, entries: Sequence[LetterEntry], action: str, now: datetime
+) -> int:
     """How many of these entries left. What is too large to be archived, and what somebody else is
     at, stays."""
-    leaves = [entry for entry in entries if _fits(entry, action)]
+    leaves = [entry for entry in entries if _is_archivable(entry, action)]
     if not leaves:
         return 0
-    declared = settlement.declare(
+    declared = settlement.declare_intents(
         stream=stream,
         entries=leaves,
         action=action,
@@ -165,24 +171,24 @@ def _archive(stream: LetterStream, entries: Sequence[Entry], action: str, now: d
         reason=REASONS[Departure.Action(action)],
         now=now,
     )
-    outcomes = settlement.carry_out(stream, declared)
+    outcomes = settlement.execute_intents(stream, declared)
     with transaction.atomic():
-        counts = settlement.settle(stream, declared, outcomes, now)
+        counts = settlement.settle_and_count(stream, declared, outcomes, now)
     return counts.get("done", 0)
 
 
-def _fits(entry: Entry, action: str) -> bool:
+def _is_archivable(entry: LetterEntry, action: str) -> bool:
     try:
-        actions.check_leaves(entry, None, action)
+        actions.require_removable(entry, None, action)
     except Conflict:
         return False
     return True
 
 
-def _forget(now: datetime) -> int:
+def _purge_archive(now: datetime) -> int:
     """Forget what was archived for too long."""
-    deadline = time.monotonic() + FORGETTING_SECONDS
+    deadline = time.monotonic() + PURGE_SECONDS
     done = 0
-    while time.monotonic() < deadline and (some := archive.forget_some(now)):
+    while time.monotonic() < deadline and (some := archive.purge_batch(now)):
         done += some
     return done

@@ -6,7 +6,7 @@ from django.db import transaction
 
 from breakers.dead_letters import targets
 from breakers.dead_letters.letters import ids, packing
-from breakers.dead_letters.letters.entries import Entry, Pairs
+from breakers.dead_letters.letters.entries import LetterEntry, Pairs
 from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.redis_servers import reader
 from controlplane.core.actors import Actor
@@ -28,38 +28,38 @@ def may_reveal(actor: Actor) -> bool:
 
 def reveal(
     *, stream: LetterStream, entry_id: str, actor: Actor, now: datetime, reason: str
-) -> Entry:
+) -> LetterEntry:
     """The whole letter, unredacted, once it is on record who saw it and why.
 
     Raises :class:`Forbidden`, :class:`InvalidInput`, :class:`NotFound`, :class:`Conflict` if it is
     gone, and :class:`servers.ServerAway`.
     """
-    _require(actor)
-    said = settlement.checked_reason(reason)
+    _require_permission(actor)
+    said = settlement.require_reason(reason)
     if stream.source == LetterStream.Source.OUTBOX:
         raise NotFound("A message of the outbox is no entry of a stream.")
-    ids.position(entry_id)
-    entry = reader.one(stream.server, stream.name, entry_id)
+    ids.to_position(entry_id)
+    entry = reader.read_entry(stream.server, stream.name, entry_id)
     if entry is None:
-        raise missing_letters.error(stream, entry_id)
-    _note(stream, {"id": entry.id}, actor, said, now)
+        raise missing_letters.missing_letter_error(stream, entry_id)
+    _record_audit(stream, {"id": entry.id}, actor, said, now)
     return entry
 
 
 def reveal_archived(
     *, departure_id: int, actor: Actor, now: datetime, reason: str
-) -> tuple[Departure, Entry, Pairs | None]:
+) -> tuple[Departure, LetterEntry, Pairs | None]:
     """The same of a letter in the archive: the departure, the entry, and what it was edited to."""
-    _require(actor)
-    said = settlement.checked_reason(reason)
-    departure = archive.find(departure_id)
-    entry = Entry(ids.entry_id(departure.position), packing.unpack(departure.fields))
+    _require_permission(actor)
+    said = settlement.require_reason(reason)
+    departure = archive.find_departure(departure_id)
+    entry = LetterEntry(ids.to_entry_id(departure.position), packing.unpack(departure.fields))
     edited = None if departure.edited is None else packing.unpack(departure.edited)
-    _note(departure.stream, {"id": entry.id, "archive": departure.pk}, actor, said, now)
+    _record_audit(departure.stream, {"id": entry.id, "archive": departure.pk}, actor, said, now)
     return departure, entry, edited
 
 
-def _require(actor: Actor) -> None:
+def _require_permission(actor: Actor) -> None:
     if may_reveal(actor):
         return
     actor.require_power(Power.ADMINISTER) if actor.is_person else actor.require(settlement.SCOPE)
@@ -70,7 +70,7 @@ def _require(actor: Actor) -> None:
 
 
 @transaction.atomic
-def _note(
+def _record_audit(
     stream: LetterStream, what: dict[str, object], actor: Actor, reason: str, now: datetime
 ) -> None:
     audit.record(

@@ -1,7 +1,7 @@
 """Letters that leave through us: declared, carried out, settled, and whole in the archive before.
 
-:func:`declare` commits the intents with all that the letters are; :func:`carry_out` does in Redis
-what they say, and may be repeated; :func:`settle` writes down what came of it. Whoever dies in
+:func:`declare_intents` commits the intents with all that the letters are; :func:`execute_intents` does in Redis
+what they say, and may be repeated; :func:`settle_and_count` writes down what came of it. Whoever dies in
 between leaves intents that `breakers.dead_letters.intent_sweeper` settles.
 """
 
@@ -19,10 +19,16 @@ from controlplane.core import reasons
 from controlplane.core.errors import InvalidInput
 from controlplane.core.live import notes
 
-from .execution import Outcome, carry_out, delivery_of
-from .intents import declare
+from .execution import RemovalOutcome, delivery_guarantee, execute_intents
+from .intents import declare_intents
 
-__all__ = ["Outcome", "carry_out", "declare", "delivery_of", "settle"]
+__all__ = [
+    "RemovalOutcome",
+    "declare_intents",
+    "delivery_guarantee",
+    "execute_intents",
+    "settle_and_count",
+]
 
 SCOPE = "dlq:write"
 MAX_FIELDS = 3500
@@ -45,10 +51,10 @@ _CAME = """
 """
 
 
-def settle(
+def settle_and_count(
     stream: LetterStream,
     departures: Sequence[Departure],
-    outcomes: Mapping[int, Outcome],
+    outcomes: Mapping[int, RemovalOutcome],
     now: datetime,
 ) -> dict[str, int]:
     """Write down, in the caller's transaction, what came of intents; those without an outcome stay.
@@ -57,30 +63,30 @@ def settle(
     nothing was done) and `repeated` (the letter had left by another intent; taken back as well).
     One that is settled already counts as nothing, so settling twice is harmless.
     """
-    found = settled(stream, departures, outcomes, now)
+    found = settle_intents(stream, departures, outcomes, now)
     return {kind: len(rows) for kind, rows in found.items() if rows}
 
 
-def settled(
+def settle_intents(
     stream: LetterStream,
     departures: Sequence[Departure],
-    outcomes: Mapping[int, Outcome],
+    outcomes: Mapping[int, RemovalOutcome],
     now: datetime,
 ) -> dict[str, list[Departure]]:
-    """As :func:`settle`, with the intents themselves, without payloads."""
+    """As :func:`settle_and_count`, with the intents themselves, without payloads."""
     locked = LetterStream.objects.select_for_update().get(pk=stream.pk)
     wanted = [one.pk for one in departures if one.pk in outcomes]
     mine = Departure.objects.filter(pk__in=wanted, state=State.INTENDED).order_by("position")
     rows = list(mine.without_payload().select_for_update())
-    late = _carried_out_late(locked, departures, outcomes)
+    late = _recreate_executed(locked, departures, outcomes)
     rows += late
-    earlier = _left_before(locked, rows)
+    earlier = _earlier_removals(locked, rows)
     Departure.objects.bulk_create(late)
     found: dict[str, list[Departure]] = {kind: [] for kind in KINDS}
     for row in rows:
         row.stream = locked
         outcome = outcomes[row.pk]
-        found[_kind(outcome, earlier.get(row.position))].append(row)
+        found[_classify(outcome, earlier.get(row.position))].append(row)
         row.new_id, row.done_at = outcome.new_id[:POSITION], now
     for row in found["done"]:
         row.state = State.DONE
@@ -88,25 +94,25 @@ def settled(
         row.state = State.GONE
     taken_back = [row.pk for row in (*found["refused"], *found["repeated"])]
     Departure.objects.filter(pk__in=taken_back).delete()
-    _write([*found["done"], *found["gone"]], now)
-    _forget(locked, found["done"], found["gone"], now)
-    transaction.on_commit(lambda: _tell_of_retries(locked, found["done"]))
+    _update_rows([*found["done"], *found["gone"]], now)
+    _remove_from_index(locked, found["done"], found["gone"], now)
+    transaction.on_commit(lambda: _log_retries(locked, found["done"]))
     return found
 
 
-def _tell_of_retries(stream: LetterStream, done: Sequence[Departure]) -> None:
+def _log_retries(stream: LetterStream, done: Sequence[Departure]) -> None:
     for row in done:
         if row.action == Departure.Action.RETRY:
             log.info(
                 "dlq_message_reprocessed",
                 stream=str(stream),
                 origin=stream.origin,
-                letter=ids.entry_id(row.position),
+                letter=ids.to_entry_id(row.position),
                 new_id=row.new_id,
             )
 
 
-def checked_reason(reason: str) -> str:
+def require_reason(reason: str) -> str:
     """The reason without white space around it. Raises :class:`InvalidInput` if it says nothing."""
     problems = reasons.unreadable(reason, called="reason", advice=_ADVICE)
     if problems:
@@ -114,8 +120,8 @@ def checked_reason(reason: str) -> str:
     return reason.strip()
 
 
-def _carried_out_late(
-    stream: LetterStream, departures: Sequence[Departure], outcomes: Mapping[int, Outcome]
+def _recreate_executed(
+    stream: LetterStream, departures: Sequence[Departure], outcomes: Mapping[int, RemovalOutcome]
 ) -> list[Departure]:
     """Those that were taken back while their maker slept, and then carried out all the same: they
     are written again, as what has left is in the archive. The stream is locked.
@@ -132,18 +138,18 @@ def _carried_out_late(
         stream=stream, position__in=[one.position for one in lost], state=State.INTENDED
     )
     others = set(about_to.values_list("position", flat=True))
-    earlier = _left_before(stream, lost)
+    earlier = _earlier_removals(stream, lost)
     late = []
     for one in lost:
         outcome = outcomes[one.pk]
         is_theirs = outcome.kind == "again" and one.position in others
-        if not is_theirs and _kind(outcome, earlier.get(one.position)) == "done":
+        if not is_theirs and _classify(outcome, earlier.get(one.position)) == "done":
             one.state = State.DONE
             late.append(one)
     return late
 
 
-def _left_before(stream: LetterStream, rows: Sequence[Departure]) -> dict[str, set[str]]:
+def _earlier_removals(stream: LetterStream, rows: Sequence[Departure]) -> dict[str, set[str]]:
     """By position: the new ids of what left there by an intent that is settled."""
     found: dict[str, set[str]] = {}
     positions = [row.position for row in rows]
@@ -154,7 +160,7 @@ def _left_before(stream: LetterStream, rows: Sequence[Departure]) -> dict[str, s
     return found
 
 
-def _kind(outcome: Outcome, earlier: set[str] | None) -> str:
+def _classify(outcome: RemovalOutcome, earlier: set[str] | None) -> str:
     """What to write of an outcome. Somebody who read the letter just before it left has an intent
     that found nothing, or the other's note."""
     if outcome.kind == "refused":
@@ -166,14 +172,14 @@ def _kind(outcome: Outcome, earlier: set[str] | None) -> str:
     return "gone" if earlier is None else "repeated"
 
 
-def _write(rows: Sequence[Departure], now: datetime) -> None:
+def _update_rows(rows: Sequence[Departure], now: datetime) -> None:
     """What came of them, in one statement however many there are."""
     columns = ([row.pk for row in rows], [row.state for row in rows], [row.new_id for row in rows])
     with connection.cursor() as cursor:
         cursor.execute(_CAME, [now, *columns])
 
 
-def _forget(
+def _remove_from_index(
     stream: LetterStream, done: Sequence[Departure], gone: Sequence[Departure], now: datetime
 ) -> None:
     """Take what left out of the index and the figures. One that somebody else took away is a gap,

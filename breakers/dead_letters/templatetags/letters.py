@@ -70,7 +70,7 @@ def alarmed_streams() -> int:
 @register.simple_tag
 def letter_stream_state(stream: LetterStream, growth: float | None = None) -> SafeString:
     """How it stands as icon, word and colour."""
-    return told(STREAM_STATES[state_of(stream, growth)])
+    return render_state(STREAM_STATES[state_of(stream, growth)])
 
 
 @register.filter
@@ -93,22 +93,24 @@ def depth_tone(stream: LetterStream) -> str:
 @register.simple_tag
 def departure_state(action: str, state: str) -> SafeString:
     """What became of a letter as icon, word and colour."""
-    return told(DEPARTURE_STATES.get(state) or ACTIONS.get(action, ("info", action, "quiet")))
+    return render_state(
+        DEPARTURE_STATES.get(state) or ACTIONS.get(action, ("info", action, "quiet"))
+    )
 
 
 @register.filter
 def stream_url(stream: LetterStream) -> str:
-    return links.of_stream(stream)
+    return links.stream_url(stream)
 
 
 @register.simple_tag
 def letter_url(stream: LetterStream, entry_id: str, what: str = "letter_page") -> str:
-    return links.of_letter(stream, entry_id, what)
+    return links.letter_url(stream, entry_id, what)
 
 
 @register.filter
 def entry_id(position: str) -> str:
-    return ids.entry_id(position) if position else ""
+    return ids.to_entry_id(position) if position else ""
 
 
 @register.filter
@@ -159,7 +161,7 @@ def action_does(action: str) -> str:
 def said_safely(said: str) -> str:
     """What an error says, without secrets and without characters that can't be seen."""
     hidden = redaction.configured_redaction().within((said or "").encode())
-    return payload.plain(hidden.decode(errors="replace"))
+    return payload.escape_unseen(hidden.decode(errors="replace"))
 
 
 @register.simple_tag
@@ -200,7 +202,7 @@ def state_of(stream: LetterStream, growth: float | None) -> str:
     return "growing" if growth is not None and growth >= 1 else "waiting"
 
 
-def told(look: tuple[str, str, str] | Any) -> SafeString:
+def render_state(look: tuple[str, str, str] | Any) -> SafeString:
     shown, word, tone = look
     return format_html(
         '<span class="state state--{}">{}<span>{}</span></span>', tone, icon(shown), word

@@ -14,7 +14,7 @@ from controlplane.core.errors import Conflict  # noqa: E402
 
 
 def main(name: str, *entry_ids: str) -> None:
-    stream = streams.find("default", name, db_now())
+    stream = streams.find_stream("default", name, db_now())
     print("begins", flush=True)
     for place, entry_id in enumerate(entry_ids):
         act = actions.discard if place % 3 == 0 else actions.retry

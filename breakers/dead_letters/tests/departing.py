@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from breakers.dead_letters.letters.entries import Entry
+from breakers.dead_letters.letters.entries import LetterEntry
 from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.redis_servers import reader
 from breakers.dead_letters.removals import settlement
@@ -27,11 +27,13 @@ def declare(heap: Heap, *ids: str, action: str = "retry", by: Actor = KIM, **mor
     stream = heap.stream()
     given = {"reason": REASON, "now": NOW, **more}
     entries = [entry(stream, one) for one in ids]
-    return settlement.declare(stream=stream, entries=entries, action=action, actor=by, **given)
+    return settlement.declare_intents(
+        stream=stream, entries=entries, action=action, actor=by, **given
+    )
 
 
-def entry(stream: LetterStream, entry_id: str) -> Entry:
-    found = reader.one(stream.server, stream.name, entry_id)
+def entry(stream: LetterStream, entry_id: str) -> LetterEntry:
+    found = reader.read_entry(stream.server, stream.name, entry_id)
     assert found is not None
     return found
 

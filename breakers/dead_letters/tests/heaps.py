@@ -19,7 +19,7 @@ class Heap:
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
-        self.redis = servers.of("default").client
+        self.redis = servers.get_server("default").client
 
     def name(self, of: str = "events") -> str:
         return f"{self.prefix}:dlq:{of}"
@@ -41,7 +41,7 @@ class Heap:
             return [one.decode() for one in pipeline.execute()]
 
     def stream(self, of: str = "events") -> LetterStream:
-        return streams.find("default", self.name(of), NOW)
+        return streams.find_stream("default", self.name(of), NOW)
 
 
 @contextmanager

@@ -69,7 +69,7 @@ def test_a_retry_that_is_asked_for_again_answers_the_same_once_more(letters):
 def test_a_retry_whose_maker_died_after_redis_is_finished_by_who_asks_again(letters):
     letter = letters.add()
     stream = letters.stream()
-    actions.retry_first(stream=stream, entry_id=letter, reason=REASON, actor=KIM, now=NOW)
+    actions.prepare_retry(stream=stream, entry_id=letter, reason=REASON, actor=KIM, now=NOW)
 
     answer = retry(letters, letter, by=LEE)
 
@@ -151,7 +151,7 @@ def test_a_letter_that_leaves_while_another_retries_it_is_told_of(letters, edite
     first = retry(letters, letter)
     edits = {letter: ((b"order", b"18"),)} if edited else None
     asked = {"stream": stream, "entries": [whole], "action": "retry", "reason": REASON, "now": NOW}
-    settlement.declare(actor=LEE, edits=edits, **asked)
+    settlement.declare_intents(actor=LEE, edits=edits, **asked)
 
     answer = outcome_of(lambda: retry(letters, letter, by=LEE, edited_fields=edited))
 
@@ -169,7 +169,7 @@ def test_a_discard_of_what_another_discarded_meanwhile_names_what_is_in_the_arch
     whole = entry(stream, letter)
     first = discard(letters, letter)
     asked = {"stream": stream, "entries": [whole], "action": "discard", "reason": REASON}
-    settlement.declare(actor=LEE, now=NOW, **asked)
+    settlement.declare_intents(actor=LEE, now=NOW, **asked)
 
     answer = discard(letters, letter, by=LEE)
 
@@ -291,8 +291,8 @@ def test_a_dry_run_checks_and_does_nothing(letters):
     asked = {"stream": letters.stream(), "reason": REASON, "actor": KIM, "now": NOW}
 
     for first, then in (
-        (actions.retry_first, actions.retried),
-        (actions.discard_first, actions.discarded),
+        (actions.prepare_retry, actions.record_retry),
+        (actions.prepare_discard, actions.record_discard),
     ):
         prepared = first(entry_id=letter, dry_run=True, **asked)
         with transaction.atomic():

@@ -30,7 +30,7 @@ def stream(letters):
 def test_a_stream_too_deep_for_ten_minutes_is_told_of_once(letters):
     letters.fill(101)
     for minutes in range(13):
-        sampler.turn(NOW + minutes * MINUTE)
+        sampler.sample_servers(NOW + minutes * MINUTE)
 
     (message,) = told("dlq.backlog")
 
@@ -42,13 +42,13 @@ def test_a_stream_too_deep_for_ten_minutes_is_told_of_once(letters):
 
 def test_a_stream_that_is_too_deep_for_a_while_only_is_not_told_of(letters):
     letters.fill(101)
-    sampler.turn(NOW)
+    sampler.sample_servers(NOW)
     letters.redis.xdel(letters.name(), "1-0")
-    sampler.turn(NOW + MINUTE)
+    sampler.sample_servers(NOW + MINUTE)
     letters.fill(5, start=200)
-    sampler.turn(NOW + 2 * MINUTE)
+    sampler.sample_servers(NOW + 2 * MINUTE)
 
-    sampler.turn(LATER)
+    sampler.sample_servers(LATER)
 
     assert told("dlq.backlog") == []
     assert stream(letters).over_since == NOW + 2 * MINUTE
@@ -56,31 +56,31 @@ def test_a_stream_that_is_too_deep_for_a_while_only_is_not_told_of(letters):
 
 def test_a_hundred_are_not_too_many(letters):
     letters.fill(100)
-    sampler.turn(NOW)
+    sampler.sample_servers(NOW)
 
-    sampler.turn(LATER)
+    sampler.sample_servers(LATER)
 
     assert told("dlq.backlog") == []
 
 
 def test_once_few_are_left_that_is_told_and_it_may_begin_again(letters):
     letters.fill(101)
-    sampler.turn(NOW)
-    sampler.turn(LATER)
+    sampler.sample_servers(NOW)
+    sampler.sample_servers(LATER)
     letters.redis.xtrim(letters.name(), maxlen=100, approximate=False)
-    sampler.turn(LATER + MINUTE)
+    sampler.sample_servers(LATER + MINUTE)
     letters.fill(1, start=200)
-    sampler.turn(LATER + 2 * MINUTE)
+    sampler.sample_servers(LATER + 2 * MINUTE)
 
-    sampler.turn(LATER + 12 * MINUTE)
+    sampler.sample_servers(LATER + 12 * MINUTE)
 
     assert [len(told(event)) for event in ("dlq.backlog", "dlq.recovered")] == [2, 1]
 
 
 def test_the_message_says_how_many_since_when_and_what_they_failed_of(letters):
     letters.fill(101)
-    sampler.turn(NOW)
-    sampler.turn(LATER)
+    sampler.sample_servers(NOW)
+    sampler.sample_servers(LATER)
     (message,) = told("dlq.backlog")
 
     notice = rendering.render(message.event, message.payload)
@@ -94,24 +94,27 @@ def test_the_message_says_how_many_since_when_and_what_they_failed_of(letters):
 
 def test_nobody_is_told_of_a_stream_whose_server_has_been_away_since(letters):
     letters.fill(101)
-    sampler.turn(NOW)
+    sampler.sample_servers(NOW)
     LetterStream.objects.update(server="away")
 
-    sampler.turn(NOW + 25 * MINUTE)
+    sampler.sample_servers(NOW + 25 * MINUTE)
 
     assert told("dlq.backlog") == []
 
 
 def test_an_alarm_ends_when_the_stream_is_not_watched_any_more(letters, settings):
     letters.fill(101)
-    sampler.turn(NOW)
-    sampler.turn(LATER)
+    sampler.sample_servers(NOW)
+    sampler.sample_servers(LATER)
     settings.DEAD_LETTERS = replace(
         settings.DEAD_LETTERS, patterns=(("other:{stream}", "{stream}"),)
     )
 
-    sampler.turn(LATER + MINUTE)
+    sampler.sample_servers(LATER + MINUTE)
 
     (message,) = told("dlq.recovered")
-    assert dict(rendering.render(message.event, message.payload).lines)["Why"] == alarms.UNWATCHED
+    assert (
+        dict(rendering.render(message.event, message.payload).lines)["Why"]
+        == alarms.UNWATCHED_REASON
+    )
     assert stream(letters).alarmed_at is None

@@ -192,7 +192,7 @@ def test_letters_that_take_long_to_redact_are_given_some_at_a_time(viewer, lette
     keys = ",".join(f'"{at}":1' for at in range(300))
     for _ in range(20):
         letters.add(payload="{" + keys + "}", **{f"f{at}": keys for at in range(10)})
-    monkeypatch.setattr(letter_list, "SECONDS", 0.0)
+    monkeypatch.setattr(letter_list, "PAGE_SECONDS", 0.0)
 
     page = listed(viewer, letters)
 

@@ -104,7 +104,7 @@ def test_what_was_gone_before_it_could_be_retried_is_restored(letters):
     letter = letters.add()
     declare(letters, letter)
     letters.redis.xdel(letters.name(), letter)
-    intent_sweeper.turn(NOW + MINUTE)
+    intent_sweeper.sweep_intents(NOW + MINUTE)
 
     restore(Departure.objects.get().pk)
 
@@ -157,7 +157,7 @@ def test_a_letter_that_was_gone_is_so_again_after_a_refused_restoring(letters):
     letter = letters.add()
     declare(letters, letter, action="discard")
     letters.redis.xdel(letters.name(), letter)
-    intent_sweeper.turn(NOW + MINUTE)
+    intent_sweeper.sweep_intents(NOW + MINUTE)
     letters.redis.delete(letters.name())
     letters.redis.set(letters.name(), "no stream")
 
@@ -173,7 +173,10 @@ def test_a_restoring_that_is_refused_for_good_ends_on_record(letters):
     letters.redis.delete(letters.name())
     letters.redis.set(letters.name(), "no stream")
 
-    settled = [intent_sweeper.turn(NOW + MINUTE), intent_sweeper.turn(NOW + 2 * MINUTE)]
+    settled = [
+        intent_sweeper.sweep_intents(NOW + MINUTE),
+        intent_sweeper.sweep_intents(NOW + 2 * MINUTE),
+    ]
 
     assert settled == [1, 0]
     assert departures() == [("discard", "done")]
@@ -185,7 +188,7 @@ def test_a_restoring_whose_note_is_forgotten_is_not_repeated(letters):
     (pk,) = discarded(letters, letters.add())
     begun(pk)
 
-    intent_sweeper.turn(NOW + 8 * DAY)
+    intent_sweeper.sweep_intents(NOW + 8 * DAY)
 
     assert dead(letters) == []
     assert departures() == [("discard", "done")]
@@ -196,7 +199,7 @@ def test_what_may_have_been_retried_long_ago_is_not_restored(letters):
     letter = letters.add()
     declare(letters, letter)
     letters.redis.xdel(letters.name(), letter)
-    intent_sweeper.turn(NOW + 8 * DAY)
+    intent_sweeper.sweep_intents(NOW + 8 * DAY)
 
     with pytest.raises(Conflict, match="nobody knows"):
         restore(Departure.objects.get().pk, now=NOW + 8 * DAY)
@@ -305,8 +308,8 @@ def test_what_left_thirty_days_ago_is_forgotten_on_record(letters):
     discarded(letters, letters.add(), letters.add())
     declare(letters, letters.add())
 
-    early = archive.forget_some(NOW + 30 * DAY - MINUTE)
-    due = archive.forget_some(NOW + 30 * DAY)
+    early = archive.purge_batch(NOW + 30 * DAY - MINUTE)
+    due = archive.purge_batch(NOW + 30 * DAY)
 
     assert (early, due) == (0, 2)
     assert departures() == [("retry", "intended")]

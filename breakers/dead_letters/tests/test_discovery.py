@@ -18,7 +18,7 @@ def letters(settings):
 def found():
     names, cursor = set(), ""
     while True:
-        looked = discovery.look(servers.of("default"), cursor)
+        looked = discovery.discover_streams(servers.get_server("default"), cursor)
         names |= looked.names
         cursor = looked.cursor
         if not cursor:

@@ -3,11 +3,11 @@
 import pytest
 
 from breakers.dead_letters.letters import edits
-from breakers.dead_letters.letters.entries import Entry
+from breakers.dead_letters.letters.entries import LetterEntry
 from controlplane.core.errors import InvalidInput
 
 BINARY = b"\xff\x00\xfe"
-ENTRY = Entry(
+ENTRY = LetterEntry(
     "1-1",
     (
         (b"order", b"17"),
@@ -22,7 +22,7 @@ ENTRY = Entry(
 
 
 def edited(**fields):
-    return edits.apply(ENTRY, fields)
+    return edits.apply_edits(ENTRY, fields)
 
 
 def test_other_fields_stay_as_they_were_in_order_and_bytes():
@@ -71,9 +71,9 @@ def test_null_takes_out_a_name_that_is_there_twice():
 
 
 def test_a_name_that_is_no_text_is_edited_under_what_it_is_shown_as():
-    entry = Entry("1-1", ((b"\xff", b"a"), (b"b", b"c")))
+    entry = LetterEntry("1-1", ((b"\xff", b"a"), (b"b", b"c")))
 
-    assert edits.apply(entry, {"\\xff": "new"}) == ((b"\xff", b"new"), (b"b", b"c"))
+    assert edits.apply_edits(entry, {"\\xff": "new"}) == ((b"\xff", b"new"), (b"b", b"c"))
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_name_that_is_no_text_is_edited_under_what_it_is_shown_as():
 )
 def test_what_can_not_be_a_value_is_refused_by_name(fields, said):
     with pytest.raises(InvalidInput) as refused:
-        edits.apply(ENTRY, fields)
+        edits.apply_edits(ENTRY, fields)
 
     ((name, problems),) = refused.value.errors.items()
     assert name.startswith("edited_fields.")
@@ -104,4 +104,4 @@ def test_what_can_not_be_a_value_is_refused_by_name(fields, said):
 
 def test_nothing_left_is_refused():
     with pytest.raises(InvalidInput, match="without any field"):
-        edits.apply(Entry("1-1", ((b"a", b"b"), (b"dlq_error", b"x"))), {"a": None})
+        edits.apply_edits(LetterEntry("1-1", ((b"a", b"b"), (b"dlq_error", b"x"))), {"a": None})

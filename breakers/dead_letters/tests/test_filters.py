@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from breakers.dead_letters.letters import fingerprints
-from breakers.dead_letters.letters.entries import Entry
-from breakers.dead_letters.letters.filters import Chosen
+from breakers.dead_letters.letters.entries import LetterEntry
+from breakers.dead_letters.letters.filters import LetterFilter
 from controlplane.core.errors import InvalidInput
 
 AT = datetime(2026, 11, 21, 2, 11, tzinfo=UTC)
@@ -18,7 +18,7 @@ NESTED = b'{"body": "{\\"user\\": {\\"name\\": \\"Ada\\"}}"}'
 
 def entry(*pairs, id="1790000000000-0"):
     metadata = ((b"dlq_error", b"order 17 is locked"), (b"dlq_error_type", b"Locked"))
-    return Entry(id, (*pairs, *metadata))
+    return LetterEntry(id, (*pairs, *metadata))
 
 
 LETTER = entry(
@@ -39,7 +39,7 @@ LETTER = entry(
         {"error": "IS LOCKED"},
         {"error": "lock"},
         {"error": "LOCKED"},
-        {"error": fingerprints.of("Locked", "order 5 is locked").digest},
+        {"error": fingerprints.compute_fingerprint("Locked", "order 5 is locked").digest},
         {"error_type": "Locked"},
         {"q": "a-1"},
         {"q": "결제"},
@@ -60,7 +60,7 @@ LETTER = entry(
     ],
 )
 def test_what_is_asked_for_is_meant(asked):
-    assert Chosen.of(asked).matches(LETTER)
+    assert LetterFilter.of(asked).matches(LETTER)
 
 
 @pytest.mark.parametrize(
@@ -83,25 +83,25 @@ def test_what_is_asked_for_is_meant(asked):
     ],
 )
 def test_what_is_not_asked_for_is_not(asked):
-    assert not Chosen.of(asked).matches(LETTER)
+    assert not LetterFilter.of(asked).matches(LETTER)
 
 
 def test_without_a_time_that_can_be_believed_it_is_when_it_was_added():
     letter = entry((b"dlq_failed_at", b"9999-01-01T00:00:00Z"), id="1700000000000-0")
 
-    assert Chosen.of({"before": "2023-11-15T00:00:00Z"}).matches(letter)
-    assert not Chosen.of({"after": "2023-11-15T00:00:00Z"}).matches(letter)
+    assert LetterFilter.of({"before": "2023-11-15T00:00:00Z"}).matches(letter)
+    assert not LetterFilter.of({"after": "2023-11-15T00:00:00Z"}).matches(letter)
 
 
 def test_without_any_time_no_time_is_meant():
-    assert not Chosen.of({"before": "2099-01-01T00:00:00Z"}).matches(entry(id="5-0"))
+    assert not LetterFilter.of({"before": "2099-01-01T00:00:00Z"}).matches(entry(id="5-0"))
 
 
 def test_what_is_empty_is_not_asked_for():
     asked = dict.fromkeys(("fingerprint", "error", "error_type", "q", "field", "value"), "")
 
-    assert Chosen.of({**asked, "before": None}) == Chosen()
-    assert Chosen().is_everything
+    assert LetterFilter.of({**asked, "before": None}) == LetterFilter()
+    assert LetterFilter().is_everything
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_what_is_empty_is_not_asked_for():
     ],
 )
 def test_it_is_known_what_has_to_be_read(asked, needs_payload, uses_index):
-    chosen = Chosen.of(asked)
+    chosen = LetterFilter.of(asked)
 
     assert (chosen.needs_payload, chosen.uses_index) == (needs_payload, uses_index)
 
@@ -139,7 +139,7 @@ def test_it_is_known_what_has_to_be_read(asked, needs_payload, uses_index):
 )
 def test_what_makes_no_sense_is_refused(asked, named):
     with pytest.raises(InvalidInput) as refused:
-        Chosen.of(asked)
+        LetterFilter.of(asked)
 
     assert set(refused.value.errors) == {named}
 
@@ -158,9 +158,9 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"
     )
 )
 def test_it_comes_back_from_json_as_it_was(asked):
-    chosen = Chosen.of(asked)
+    chosen = LetterFilter.of(asked)
 
-    assert Chosen.of(chosen.as_dict()) == chosen
+    assert LetterFilter.of(chosen.as_dict()) == chosen
 
 
 @given(
@@ -168,13 +168,13 @@ def test_it_comes_back_from_json_as_it_was(asked):
     TEXTS.filter(bool),
 )
 def test_any_bytes_are_looked_through_and_nothing_is_found_that_is_not_there(pairs, wanted):
-    letter = Entry("1-1", tuple(pairs))
+    letter = LetterEntry("1-1", tuple(pairs))
     absent = "𝄞" + wanted  # No 30 bytes that hypothesis finds say so by accident.
 
-    assert Chosen(q=wanted).matches(letter) in (True, False)
-    assert Chosen(q=absent).matches(letter) is False
-    assert Chosen(field=absent, value=absent).matches(letter) is False
-    assert Chosen(error=absent).matches(letter) is False
+    assert LetterFilter(q=wanted).matches(letter) in (True, False)
+    assert LetterFilter(q=absent).matches(letter) is False
+    assert LetterFilter(field=absent, value=absent).matches(letter) is False
+    assert LetterFilter(error=absent).matches(letter) is False
 
 
 HIDING = entry(
@@ -198,17 +198,17 @@ HIDING = entry(
     ],
 )
 def test_what_is_hidden_is_not_found_by_asking_for_it(asked):
-    assert not Chosen.of(asked).matches(HIDING)
+    assert not LetterFilter.of(asked).matches(HIDING)
 
 
 def test_what_is_hidden_in_an_error_is_not_found_by_asking_for_it():
-    refused = Entry("1-0", ((b"dlq_error", b"refused: password=hunter4"),))
+    refused = LetterEntry("1-0", ((b"dlq_error", b"refused: password=hunter4"),))
 
-    assert Chosen.of({"error": "refused"}).matches(refused)
-    assert not Chosen.of({"error": "hunter4"}).matches(refused)
+    assert LetterFilter.of({"error": "refused"}).matches(refused)
+    assert not LetterFilter.of({"error": "hunter4"}).matches(refused)
 
 
 def test_beside_what_is_hidden_all_is_found():
-    assert Chosen.of({"q": "ada"}).matches(HIDING)
-    assert Chosen.of({"field": "payload.password"}).matches(HIDING)
-    assert Chosen.of({"field": "payload.user", "value": "ada"}).matches(HIDING)
+    assert LetterFilter.of({"q": "ada"}).matches(HIDING)
+    assert LetterFilter.of({"field": "payload.password"}).matches(HIDING)
+    assert LetterFilter.of({"field": "payload.user", "value": "ada"}).matches(HIDING)

@@ -24,28 +24,33 @@ from breakers.dead_letters.letters import fingerprints
     ],
 )
 def test_what_varies_is_taken_out(error, pattern):
-    assert fingerprints.of("Broken", error).pattern == pattern
+    assert fingerprints.compute_fingerprint("Broken", error).pattern == pattern
 
 
 def test_errors_that_differ_in_numbers_are_alike():
-    one = fingerprints.of("Timeout", "order 17 took 30.5 s")
-    other = fingerprints.of("Timeout", "order 18 took 3 s")
+    one = fingerprints.compute_fingerprint("Timeout", "order 17 took 30.5 s")
+    other = fingerprints.compute_fingerprint("Timeout", "order 18 took 3 s")
 
     assert one == other
 
 
 def test_errors_of_different_types_are_not_alike():
-    assert fingerprints.of("Timeout", "gone").digest != fingerprints.of("Missing", "gone").digest
+    assert (
+        fingerprints.compute_fingerprint("Timeout", "gone").digest
+        != fingerprints.compute_fingerprint("Missing", "gone").digest
+    )
 
 
 @given(st.text(min_size=fingerprints.MAX_ERROR_LENGTH + 1), st.text())
 def test_what_comes_behind_the_beginning_of_an_error_changes_nothing(error, more):
-    assert fingerprints.of("Broken", error) == fingerprints.of("Broken", error + more)
+    assert fingerprints.compute_fingerprint("Broken", error) == fingerprints.compute_fingerprint(
+        "Broken", error + more
+    )
 
 
 @given(st.text(), st.text())
 def test_any_text_has_a_fingerprint_that_fits(error_type, error):
-    found = fingerprints.of(error_type, error)
+    found = fingerprints.compute_fingerprint(error_type, error)
 
     assert len(found.digest) == 16
     assert len(found.pattern) <= fingerprints.MAX_ERROR_LENGTH
@@ -54,4 +59,4 @@ def test_any_text_has_a_fingerprint_that_fits(error_type, error):
 def test_a_quotation_that_is_cut_is_a_quotation():
     short, long = (f'refused: "{"payload " * times}"' for times in (80, 90))
 
-    assert fingerprints.of("", short) == fingerprints.of("", long)
+    assert fingerprints.compute_fingerprint("", short) == fingerprints.compute_fingerprint("", long)

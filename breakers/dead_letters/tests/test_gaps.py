@@ -30,7 +30,7 @@ def stream(letters):
 
 def gaps():
     rows = Gap.objects.order_by("pk")
-    return [(ids.entry_id(one.first), ids.entry_id(one.last), one.count) for one in rows]
+    return [(ids.to_entry_id(one.first), ids.to_entry_id(one.last), one.count) for one in rows]
 
 
 def known():
@@ -42,7 +42,7 @@ def departs(stream, entry_id, state):
     done_at = None if state == "intended" else NOW
     Departure.objects.create(
         stream=stream,
-        position=ids.position(entry_id),
+        position=ids.to_position(entry_id),
         action="retry",
         state=state,
         fields=b"[]",
@@ -132,10 +132,12 @@ def test_letters_that_left_through_us_and_are_back_under_their_ids_are_known_aga
 
 def test_the_last_one_that_left_through_us_and_is_back_is_known_again(letters, stream):
     departs(stream, "10-0", "done")
-    Letter.objects.filter(position=ids.position("10-0")).delete()
+    Letter.objects.filter(position=ids.to_position("10-0")).delete()
 
     indexer.catch_up(stream, NOW + MINUTE)
-    indexer.go_on(stream, samples.one("default", stream.name), NOW + MINUTE, seconds=1)
+    indexer.index_and_check(
+        stream, samples.sample_stream("default", stream.name), NOW + MINUTE, seconds=1
+    )
     indexer.catch_up(stream, NOW + MINUTE + SECOND)
 
     assert known() == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]

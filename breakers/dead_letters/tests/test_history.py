@@ -6,14 +6,14 @@ from django.test.utils import CaptureQueriesContext
 
 from breakers.dead_letters import history
 from breakers.dead_letters.letters import ids, packing
-from breakers.dead_letters.letters.entries import Entry
+from breakers.dead_letters.letters.entries import LetterEntry
 from breakers.dead_letters.letters.redaction import Redaction
 from breakers.dead_letters.models import Departure, LetterStream
-from breakers.dead_letters.sources import hiding
+from breakers.dead_letters.sources import build_key_matcher
 from breakers.tests.fleet import NOW
 
 pytestmark = pytest.mark.django_db
-HIDING = Redaction(hiding(("*password*",)))
+HIDING = Redaction(build_key_matcher(("*password*",)))
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def stream():
 def left(stream, entry_id, *, fields=(), size_bytes=100, **given):
     known = {"action": "retry", "state": "done", "by": "user:kim", "reason": "fixed", **given}
     return Departure.objects.create(
-        stream=stream, position=ids.position(entry_id), fields=packing.pack(fields),
+        stream=stream, position=ids.to_position(entry_id), fields=packing.pack(fields),
         size_bytes=size_bytes, intended_at=NOW, done_at=NOW, **known,
     )  # fmt: skip
 
@@ -35,13 +35,15 @@ def test_way_back_leads_through_a_large_letter_that_is_not_unpacked(stream):
     left(stream, "1-0", fields=[(b"dlq_error", b"first")])
     left(
         stream, "2-0", fields=[(b"payload", b"x")], size_bytes=2**30, edited=packing.pack([]),
-        error="second", error_type="Late", retry_of=ids.position("1-0"),
+        error="second", error_type="Late", retry_of=ids.to_position("1-0"),
     )  # fmt: skip
 
     with CaptureQueriesContext(
         connection,
     ) as asked:
-        events = history.of(stream, Entry("3-0", ((b"dlq_retry_of", b"2-0"),)), redaction=HIDING)
+        events = history.list_events(
+            stream, LetterEntry("3-0", ((b"dlq_retry_of", b"2-0"),)), redaction=HIDING
+        )
 
     told = [(one.kind, one.id, one.error, one.error_type, one.edited) for one in events]
     assert told == [
@@ -60,7 +62,9 @@ def test_edits_of_a_small_letter_are_told_and_its_errors_are_redacted(stream):
     left(stream, "1-0", fields=before, edited=packing.pack(after))
     error = b"no password=hunter2 " + "\uac00".encode() * 5000
 
-    failed, retried = history.of(stream, Entry("1-0", ((b"dlq_error", error),)), redaction=HIDING)
+    failed, retried = history.list_events(
+        stream, LetterEntry("1-0", ((b"dlq_error", error),)), redaction=HIDING
+    )
 
     assert failed.error.startswith("no password=[redacted] \uac00")
     assert len(failed.error) == 2048

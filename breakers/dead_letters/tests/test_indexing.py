@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from breakers.dead_letters.letters import fingerprints
+from breakers.dead_letters.letters import fingerprints, ids
 from breakers.dead_letters.models import Departure, GroupDay, Letter
 from breakers.dead_letters.monitoring import groups, indexer, weekly_failures
 from breakers.tests.fleet import HOUR, MINUTE, NOW, SECOND
@@ -25,7 +25,7 @@ def letters(settings):
 def departed(stream, entry_id, *, state="done", done_at=NOW - MINUTE, **more):
     Departure.objects.create(
         stream=stream,
-        position=indexer.ids.position(entry_id),
+        position=ids.to_position(entry_id),
         action="discard" if state.startswith("rest") else "retry",
         state=state,
         fields=b"[]",
@@ -39,7 +39,7 @@ def departed(stream, entry_id, *, state="done", done_at=NOW - MINUTE, **more):
 def alike(letters, stream, entry_id):
     """What a departure knows of a letter like this one."""
     found = entry(stream, entry_id)
-    digest = fingerprints.of(found.error_type, found.error).digest
+    digest = fingerprints.compute_fingerprint(found.error_type, found.error).digest
     return {"fingerprint": digest, "size_bytes": found.size_bytes}
 
 
@@ -132,7 +132,7 @@ def test_ids_are_in_the_order_of_the_stream(letters):
     indexer.catch_up(letters.stream(), NOW)
 
     found = Letter.objects.order_by("position").values_list("position", flat=True)
-    assert [indexer.ids.entry_id(one) for one in found] == given
+    assert [ids.to_entry_id(one) for one in found] == given
 
 
 def test_what_left_through_us_while_it_was_read_is_not_in_the_index(letters):
@@ -142,7 +142,7 @@ def test_what_left_through_us_while_it_was_read_is_not_in_the_index(letters):
 
     indexer.catch_up(stream, NOW)
 
-    assert Letter.objects.get().position == indexer.ids.position("2-0")
+    assert Letter.objects.get().position == ids.to_position("2-0")
 
 
 def test_what_left_through_us_before_it_was_read_is_in_the_index_if_it_is_there(letters):
@@ -187,14 +187,17 @@ def test_groups_are_told_by_what_failed_alike_the_largest_first(letters):
     stream = letters.stream()
     indexer.catch_up(stream, NOW)
 
-    every, lately = groups.of(stream), groups.of(stream, since=NOW - HOUR)
+    every, lately = groups.list_groups(stream), groups.list_groups(stream, since=NOW - HOUR)
 
     assert [(one.pattern, one.count, one.sample) for one in every] == [
         ("after <n> s", 2, "after 2 s"),
         ("refused", 1, "refused"),
     ]
     assert [one.pattern for one in lately] == ["after <n> s"]
-    assert [len(groups.of(stream, most=1)), len(groups.of(letters.stream("events")))] == [1, 2]
+    assert [
+        len(groups.list_groups(stream, most=1)),
+        len(groups.list_groups(letters.stream("events"))),
+    ] == [1, 2]
 
 
 def test_what_failed_most_is_counted_by_the_day_it_came_also_when_it_left(letters):
@@ -205,7 +208,7 @@ def test_what_failed_most_is_counted_by_the_day_it_came_also_when_it_left(letter
     indexer.catch_up(stream, NOW)
     Letter.objects.all().delete()
 
-    found = weekly_failures.most_failed(NOW - 24 * HOUR, NOW, 1)
+    found = weekly_failures.list_most_failed(NOW - 24 * HOUR, NOW, 1)
 
     assert [(one.stream, one.pattern, one.arrived) for one in found] == [
         (stream.name, "refused", 3)

@@ -23,7 +23,7 @@ def test_each_letter_is_counted_once_whoever_reads_it(settings):
 
         def read(_):
             try:
-                stream = streams.find("default", name, NOW)
+                stream = streams.find_stream("default", name, NOW)
                 while not indexer.catch_up(stream, NOW, seconds=0.05):
                     pass
             finally:
@@ -42,7 +42,7 @@ def test_a_stream_that_another_works_on_keeps_no_other_waiting(settings):
     with heap(settings) as letters, ThreadPoolExecutor(1) as thread:
         for of in ("events", "busy"):
             letters.fill(1, to=of)
-        sampler.turn(NOW)
+        sampler.sample_servers(NOW)
         for of in ("events", "busy"):
             letters.fill(1, to=of, start=2)
         held, enough = Event(), Event()
@@ -57,11 +57,11 @@ def test_a_stream_that_another_works_on_keeps_no_other_waiting(settings):
         holding = thread.submit(hold)
         held.wait(10)
 
-        sampler.turn(NOW + SECOND)
+        sampler.sample_servers(NOW + SECOND)
         depths = [letters.stream(of).depth for of in ("events", "busy")]
         enough.set()
         holding.result()
-        sampler.turn(NOW + 2 * SECOND)
+        sampler.sample_servers(NOW + 2 * SECOND)
 
         assert depths == [2, 1]
         assert letters.stream("busy").depth == 2

@@ -69,12 +69,12 @@ def test_operators_that_are_killed_leave_each_letter_once_or_where_it_was(settin
                 process.communicate()
 
         open_intents = Departure.objects.filter(state="intended").count()
-        settled = intent_sweeper.turn(db_now() + timedelta(minutes=1))
+        settled = intent_sweeper.sweep_intents(db_now() + timedelta(minutes=1))
 
         sent = Counter(fields[b"dlq_retry_of"].decode() for _, fields in origin(letters))
         archived = list(Departure.objects.values_list("position", "action", "state"))
         by_action = {
-            action: {ids.entry_id(position) for position, what, _ in archived if what == action}
+            action: {ids.to_entry_id(position) for position, what, _ in archived if what == action}
             for action in ("retry", "discard")
         }
         still = set(dead(letters))
@@ -86,6 +86,6 @@ def test_operators_that_are_killed_leave_each_letter_once_or_where_it_was(settin
         assert still | by_action["retry"] | by_action["discard"] == set(added)
         assert not still & (by_action["retry"] | by_action["discard"])
         assert len(archived) == len(audited())
-        left = {ids.position(one) for one in by_action["retry"] | by_action["discard"]}
+        left = {ids.to_position(one) for one in by_action["retry"] | by_action["discard"]}
         assert not Letter.objects.filter(position__in=left).exists()
         assert len(archived) > LIVES

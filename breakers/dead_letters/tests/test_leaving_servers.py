@@ -17,7 +17,9 @@ from .own_redis import own_redis, way_to
 
 pytestmark = pytest.mark.django_db
 NAME, ORIGIN = "axiom:dlq:events", "axiom:events"
-RETRY, DROP, RESTORE = (servers.source(one)[:60].encode() for one in ("retry", "drop", "restore"))
+RETRY, DROP, RESTORE = (
+    servers.script_source(one)[:60].encode() for one in ("retry", "drop", "restore")
+)
 
 
 class Far:
@@ -75,7 +77,7 @@ def test_a_server_that_breaks_off_later_is_asked_again_and_nothing_is_lost_or_tw
         act(far, letter, action)
     intent = departures()
     far.way.breaks_at = b""
-    settled = intent_sweeper.turn(NOW + MINUTE)
+    settled = intent_sweeper.sweep_intents(NOW + MINUTE)
 
     assert far.way.broke > 0
     assert [state for _, state in intent] == ["intended"]
@@ -106,7 +108,7 @@ def test_while_a_server_is_away_intents_wait(far):
     with pytest.raises(Unavailable):
         act(far, letter)
 
-    settled = intent_sweeper.turn(NOW + MINUTE)
+    settled = intent_sweeper.sweep_intents(NOW + MINUTE)
 
     assert settled == 0
     assert departures() == [("retry", "intended")]
@@ -121,7 +123,7 @@ def test_a_restoring_that_broke_off_is_finished_once(far):
     with pytest.raises(Unavailable, match="is noted"):
         restoration.restore(departure_id=archived, reason=REASON, actor=KIM, now=NOW)
     far.way.breaks_at = b""
-    settled = intent_sweeper.turn(NOW + MINUTE)
+    settled = intent_sweeper.sweep_intents(NOW + MINUTE)
 
     assert settled == 1
     assert far.lengths() == (1, 0)
@@ -139,7 +141,7 @@ def test_a_server_that_is_not_configured_any_more_keeps_no_others_waiting(far, s
         act(far, letter, actions.discard)
     far.way.breaks_at = b""
 
-    settled = intent_sweeper.turn(NOW + MINUTE)
+    settled = intent_sweeper.sweep_intents(NOW + MINUTE)
 
     assert settled == 1
     assert departures() == [("discard", "intended"), ("discard", "done")]
@@ -167,9 +169,9 @@ def test_an_intent_waits_until_a_server_has_memory_again(far):
     far.way.breaks_at = b""
     far.redis.config_set("maxmemory", 1)
 
-    refused = intent_sweeper.turn(NOW + MINUTE)
+    refused = intent_sweeper.sweep_intents(NOW + MINUTE)
     far.redis.config_set("maxmemory", 0)
-    settled = intent_sweeper.turn(NOW + MINUTE)
+    settled = intent_sweeper.sweep_intents(NOW + MINUTE)
 
     assert (refused, settled) == (0, 1)
     assert far.lengths() == (0, 1)

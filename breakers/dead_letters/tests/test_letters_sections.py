@@ -42,7 +42,7 @@ def test_stream_with_an_alarm_waits_until_it_is_over():
     stream("axiom:dlq:fine", depth=300)
     stream(depth=300, over_since=NOW - 12 * MINUTE, alarmed_at=NOW - 2 * MINUTE)
 
-    (one,) = attention.backlogs(NOW)
+    (one,) = attention.list_backlogs(NOW)
 
     assert (one.severity, one.title) == ("warning", f"300 dead letters in {NAME}")
     assert (one.since, one.path) == (
@@ -54,7 +54,7 @@ def test_server_that_is_away_waits_if_it_is_still_one_of_ours():
     LetterServer.objects.create(name="default", is_away=True, since=NOW - MINUTE, error="refused")
     LetterServer.objects.create(name="removed", is_away=True, since=NOW)
 
-    (one,) = attention.away(NOW)
+    (one,) = attention.list_away_servers(NOW)
 
     assert "default" in one.title
     assert "refused" in one.detail
@@ -65,7 +65,7 @@ def test_stream_with_more_than_is_kept_is_told_of_before_it_is_archived(settings
     stream(depth=130)
     stream("axiom:dlq:full", depth=100)
 
-    (one,) = attention.overfull(NOW)
+    (one,) = attention.list_overfull(NOW)
 
     assert one.title.startswith(f"30 dead letters of {NAME}")
 
@@ -73,11 +73,11 @@ def test_stream_with_more_than_is_kept_is_told_of_before_it_is_archived(settings
 def test_intent_that_stays_open_waits_after_five_minutes():
     of = stream()
     departure(of, 1, state="intended", intended_at=NOW - 4 * MINUTE)
-    assert attention.stalled(NOW) == []
+    assert attention.list_stalled(NOW) == []
 
     departure(of, 2, state="intended", intended_at=NOW - 6 * MINUTE)
 
-    (one,) = attention.stalled(NOW)
+    (one,) = attention.list_stalled(NOW)
     assert (one.kind, one.since) == ("dlq_unsettled", NOW - 6 * MINUTE)
 
 
@@ -92,7 +92,7 @@ def test_replay_that_is_held_waits_after_ten_minutes(minutes, count):
         job=job, stream=stream(), action="retry", until="1", rate_per_second=1, most_retries=3
     )
 
-    found = attention.stalled(NOW)
+    found = attention.list_stalled(NOW)
 
     assert [one.kind for one in found] == ["dlq_replay_held"] * count
     assert all("core->oracle" in one.detail for one in found)
@@ -158,5 +158,10 @@ def test_report_of_a_week_without_dead_letters_says_so():
 
 def test_sections_are_registered():
     assert report.dead_letters in REPORT_SECTIONS.functions()
-    waiting = (attention.backlogs, attention.away, attention.stalled, attention.overfull)
+    waiting = (
+        attention.list_backlogs,
+        attention.list_away_servers,
+        attention.list_stalled,
+        attention.list_overfull,
+    )
     assert set(waiting) <= {source.function for source in ATTENTION_SOURCES.values()}

@@ -18,7 +18,7 @@ def test_streams_are_told_by_name_with_their_server_unless_it_is_the_default(set
     url = given.servers["default"]
     with heap(settings, servers={"default": url, "billing": url}) as letters:
         letters.fill(3)
-        sampler.turn(NOW)
+        sampler.sample_servers(NOW)
         LetterStream.objects.filter(server="billing").update(retried_total=7, alarmed_at=NOW)
 
         found = said(metrics.dead_letters)

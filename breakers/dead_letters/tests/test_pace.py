@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from breakers.dead_letters.bulk.rate_limiter import MADE_UP_SECONDS, Pace
+from breakers.dead_letters.bulk.rate_limiter import MAX_CATCH_UP_SECONDS, ReplayRateLimiter
 
 AT_ONCE = 50
 
@@ -16,7 +16,7 @@ AT_ONCE = 50
     st.lists(st.tuples(st.floats(0, 5), st.integers(1, AT_ONCE)), min_size=1, max_size=60),
 )
 def test_never_more_leave_than_the_rate_allows_and_a_second_made_up_for(rate, steps):
-    pace, at, left, looks = Pace(rate, due=0.0), 0.0, 0, []
+    pace, at, left, looks = ReplayRateLimiter(rate, due=0.0), 0.0, 0, []
 
     for pause, count in steps:
         at += pause
@@ -26,11 +26,11 @@ def test_never_more_leave_than_the_rate_allows_and_a_second_made_up_for(rate, st
         left += count
 
     for (began, before), (ended, after) in combinations(looks, 2):
-        assert after - before <= rate * (ended - began + MADE_UP_SECONDS) * 1.000001
+        assert after - before <= rate * (ended - began + MAX_CATCH_UP_SECONDS) * 1.000001
 
 
 def test_each_puts_the_next_off_by_its_share():
-    pace = Pace(10.0, due=100.0)
+    pace = ReplayRateLimiter(10.0, due=100.0)
 
     pace.left(5, 100.0)
 
@@ -39,13 +39,13 @@ def test_each_puts_the_next_off_by_its_share():
 
 
 def test_a_clock_that_was_set_back_is_not_waited_for():
-    pace = Pace(10.0, due=100_000.0)
+    pace = ReplayRateLimiter(10.0, due=100_000.0)
 
     assert pace.wait(100.0, AT_ONCE) == 0
 
 
 def test_a_moment_is_made_up_for_and_a_long_pause_is_not():
-    moment, pause = Pace(10.0, due=100.0), Pace(10.0, due=100.0)
+    moment, pause = ReplayRateLimiter(10.0, due=100.0), ReplayRateLimiter(10.0, due=100.0)
 
     moment.wait(103.0, AT_ONCE)
     moment.left(25, 103.0)
@@ -58,4 +58,4 @@ def test_a_moment_is_made_up_for_and_a_long_pause_is_not():
 
 @pytest.mark.parametrize(("rate", "together"), [(0.1, 1), (4, 1), (50, 12), (200, 50), (1000, 50)])
 def test_what_leaves_together_is_a_quarter_of_a_second(rate, together):
-    assert Pace(rate, 0).at_once(AT_ONCE) == together
+    assert ReplayRateLimiter(rate, 0).at_once(AT_ONCE) == together

@@ -5,12 +5,12 @@ import time
 
 import pytest
 
-from breakers.dead_letters.letters.entries import Entry
+from breakers.dead_letters.letters.entries import LetterEntry
 from breakers.dead_letters.letters.redaction import REDACTED, Redaction
-from breakers.dead_letters.sources import hiding
+from breakers.dead_letters.sources import build_key_matcher
 
 GLOBS = ("*password*", "*secret*", "*token*", "*authorization*", "pin")
-REDACTION = Redaction(hiding(GLOBS))
+REDACTION = Redaction(build_key_matcher(GLOBS))
 
 
 def within(text):
@@ -83,7 +83,7 @@ def test_json_with_bytes_that_are_no_text_is_hidden():
 
 
 def test_field_with_a_hidden_name_is_hidden_also_behind_dots():
-    entry = Entry("1-0", ((b"user.password", b"x"), (b"Api_Token", b"y"), (b"name", b"z")))
+    entry = LetterEntry("1-0", ((b"user.password", b"x"), (b"Api_Token", b"y"), (b"name", b"z")))
 
     shown = REDACTION.entry(entry)
 
@@ -91,7 +91,7 @@ def test_field_with_a_hidden_name_is_hidden_also_behind_dots():
 
 
 def test_value_that_was_read_in_part_still_says_that_it_is_longer():
-    entry = Entry("1-0", ((b"payload", b'{"a":1'), (b"pin", b"123")), sizes=(9000, 9000))
+    entry = LetterEntry("1-0", ((b"payload", b'{"a":1'), (b"pin", b"123")), sizes=(9000, 9000))
 
     assert REDACTION.entry(entry).sizes == (9000, len(REDACTED))
 
@@ -114,13 +114,13 @@ def test_key_is_known_however_long_it_and_the_space_behind_it_are(before, space)
     ],
 )
 def test_globs_mean_what_they_mean_elsewhere(keys, hidden, shown):
-    hides = hiding(keys)
+    hides = build_key_matcher(keys)
 
     assert [key for key in [*hidden, *shown] if hides(key)] == hidden
 
 
 def test_own_fields_are_hidden_by_name_and_within():
-    entry = Entry(
+    entry = LetterEntry(
         "1-0",
         (
             (b"dlq_error", b"login with password=x"),
@@ -128,13 +128,13 @@ def test_own_fields_are_hidden_by_name_and_within():
             (b"dlq_group", b"g pin=1"),
         ),
     )
-    by_name = Redaction(hiding(("dlq_*",)))
+    by_name = Redaction(build_key_matcher(("dlq_*",)))
 
     assert REDACTION.error(entry) == "login with password=[redacted]"
     assert REDACTION.error_type(entry) == "Wrong token=[redacted]"
     assert REDACTION.group(entry) == "g pin=[redacted]"
     assert {by_name.error(entry), by_name.error_type(entry), by_name.group(entry)} == {REDACTED}
-    assert by_name.error(Entry("1-0", ())) == ""
+    assert by_name.error(LetterEntry("1-0", ())) == ""
 
 
 @pytest.mark.parametrize(

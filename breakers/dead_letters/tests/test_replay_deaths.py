@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from breakers.dead_letters.bulk import replays
-from breakers.dead_letters.letters.filters import Chosen
+from breakers.dead_letters.letters.filters import LetterFilter
 from breakers.dead_letters.models import Departure, Letter, Replay
 from breakers.tests.fleet import NOW, SECOND
 from breakers.tests.registered import OPERATOR
@@ -31,10 +31,10 @@ def letters(settings):
 
 def begin(letters, of):
     letters.fill(LETTERS, to=of)
-    return replays.ask(
+    return replays.request_replay(
         stream=letters.stream(of),
         action="retry",
-        chosen=Chosen(),
+        chosen=LetterFilter(),
         rate_per_second=10.0,  # Two leave together.
         reason="broker is back",
         actor=OPERATOR,
@@ -94,10 +94,10 @@ def test_wherever_a_worker_dies_each_letter_leaves_once_and_all_counts_agree(let
 def test_a_worker_that_dies_more_often_than_a_step_may_goes_on_as_long_as_it_gets_further(letters):
     letters.fill(60)
     stream = letters.stream()
-    job = replays.ask(
+    job = replays.request_replay(
         stream=stream,
         action="retry",
-        chosen=Chosen(),
+        chosen=LetterFilter(),
         rate_per_second=10.0,
         reason="broker is back",
         actor=OPERATOR,

@@ -4,7 +4,7 @@ import pytest
 
 from breakers import gates as answering
 from breakers.dead_letters.bulk import eligibility, replays, worker
-from breakers.dead_letters.letters.filters import Chosen
+from breakers.dead_letters.letters.filters import LetterFilter
 from breakers.dead_letters.models import Departure, LetterStream, Replay
 from breakers.dead_letters.monitoring import indexer
 from breakers.models import Channel
@@ -22,7 +22,7 @@ from .heaps import heap
 
 pytestmark = pytest.mark.django_db
 REASON = "broker is back, 0 errors since 02:10"
-EVERYTHING = Chosen()
+EVERYTHING = LetterFilter()
 LEASE_OVER = 20 * SECOND
 
 
@@ -39,7 +39,7 @@ def short_slices(monkeypatch):
 
 def ask(stream, *, action="retry", chosen=EVERYTHING, actor=OPERATOR, **more):
     given = {"rate_per_second": 1000.0, "reason": REASON, "now": NOW, **more}
-    return replays.ask(stream=stream, action=action, chosen=chosen, actor=actor, **given)
+    return replays.request_replay(stream=stream, action=action, chosen=chosen, actor=actor, **given)
 
 
 def work(at=NOW, probe=kinds.no_probe):
@@ -93,7 +93,7 @@ def test_only_what_is_chosen_leaves(letters):
         stream.letters.filter(error__contains="locked").values_list("group__fingerprint", flat=True)
     )
 
-    job = ask(stream, chosen=Chosen(fingerprint=fingerprint))
+    job = ask(stream, chosen=LetterFilter(fingerprint=fingerprint))
     until_over(job)
 
     assert len(origin(letters)) == 2
@@ -106,7 +106,7 @@ def test_what_is_in_the_payload_is_looked_for_in_each_letter(letters):
         letters.add(payload=f'{{"order": {{"id": {number % 3}}}}}')
     stream = letters.stream()
 
-    job = ask(stream, action="discard", chosen=Chosen(field="payload.order.id", value="2"))
+    job = ask(stream, action="discard", chosen=LetterFilter(field="payload.order.id", value="2"))
     until_over(job)
 
     assert origin(letters) == []
@@ -128,7 +128,7 @@ def test_what_comes_later_is_not_touched(letters):
     assert letters.redis.xlen(stream.name) == 2
 
 
-@pytest.mark.parametrize("chosen", [EVERYTHING, Chosen(error_type="TimeoutError")])
+@pytest.mark.parametrize("chosen", [EVERYTHING, LetterFilter(error_type="TimeoutError")])
 def test_the_last_letter_gone_before_it_was_read_holds_nothing_up(letters, chosen):
     letters.add()
     last = letters.add()
@@ -146,7 +146,7 @@ def test_a_stream_that_is_deleted_meanwhile_ends_the_job(letters):
         letters.add()
     stream = letters.stream()
     indexer.catch_up(stream, NOW)
-    job = ask(stream, chosen=Chosen(error_type="TimeoutError"), rate_per_second=1.0)
+    job = ask(stream, chosen=LetterFilter(error_type="TimeoutError"), rate_per_second=1.0)
     letters.redis.delete(stream.name)
     indexer.catch_up(stream, NOW + SECOND)
 
@@ -161,7 +161,7 @@ def test_what_can_not_leave_stays_and_is_counted_by_why(letters):
     letters.add(dlq_retry_count="2")
     stream = letters.stream()
 
-    dry = eligibility.count(stream, EVERYTHING, "retry", 3, NOW)
+    dry = eligibility.count_eligible(stream, EVERYTHING, "retry", 3, NOW)
     job = ask(stream)
     until_over(job)
 
@@ -176,10 +176,10 @@ def test_a_dry_run_looks_into_payloads_and_says_how_far_it_came(letters):
     for number in range(60):
         letters.add(payload=f'{{"id": {number % 3}}}', dlq_retry_count=str(number % 2 * 3))
     stream = letters.stream()
-    chosen = Chosen(field="payload.id", value="2")
+    chosen = LetterFilter(field="payload.id", value="2")
 
-    whole = eligibility.count(stream, chosen, "retry", 3, NOW, seconds=20)
-    cut = eligibility.count(stream, chosen, "retry", 3, NOW, seconds=0)
+    whole = eligibility.count_eligible(stream, chosen, "retry", 3, NOW, seconds=20)
+    cut = eligibility.count_eligible(stream, chosen, "retry", 3, NOW, seconds=0)
 
     assert (whole.eligible, dict(whole.why)) == (10, {"retried_too_often": 10})
     assert (whole.looked_at, whole.complete) == (60, True)
@@ -188,7 +188,12 @@ def test_a_dry_run_looks_into_payloads_and_says_how_far_it_came(letters):
 
 
 @pytest.mark.parametrize(
-    "chosen", [Chosen(), Chosen(error="timeout"), Chosen(error_type="TimeoutError", q="17")]
+    "chosen",
+    [
+        LetterFilter(),
+        LetterFilter(error="timeout"),
+        LetterFilter(error_type="TimeoutError", q="17"),
+    ],
 )
 def test_a_dry_run_counts_what_the_job_then_does(letters, chosen):
     letters.add(dlq_retry_count="9")
@@ -196,7 +201,7 @@ def test_a_dry_run_counts_what_the_job_then_does(letters, chosen):
     letters.add(error="TIMEOUT after 31 s")
     stream = letters.stream()
 
-    dry = eligibility.count(stream, chosen, "retry", 3, NOW)
+    dry = eligibility.count_eligible(stream, chosen, "retry", 3, NOW)
     job = ask(stream, chosen=chosen)
     until_over(job)
 
@@ -218,10 +223,10 @@ def test_a_very_long_name_is_filed_under_one_that_fits(letters):
 
 def test_it_is_shown_with_what_it_does_and_how_far_it_is(letters):
     letters.fill(2)
-    job = ask(letters.stream(), chosen=Chosen(error="failed"))
+    job = ask(letters.stream(), chosen=LetterFilter(error="failed"))
     until_over(job)
 
-    shown = replays.resource(Job.objects.get(pk=job.pk), NOW)
+    shown = replays.replay_resource(Job.objects.get(pk=job.pk), NOW)
 
     assert (shown["stream"], shown["server"]) == (letters.name(), "default")
     assert (shown["action"], shown["filter"]) == ("retry", {"error": "failed"})
@@ -242,7 +247,7 @@ def test_what_somebody_else_is_about_to_take_is_left_to_them(letters):
         intended_at=NOW,
     )
 
-    dry = eligibility.count(stream, EVERYTHING, "retry", 3, NOW)
+    dry = eligibility.count_eligible(stream, EVERYTHING, "retry", 3, NOW)
     job = ask(stream)
     until_over(job)
 
@@ -257,7 +262,7 @@ def test_garbage_breaks_no_job(letters):
     stream = letters.stream()
     before = [fields for _, fields in letters.redis.xrange(stream.name)]
 
-    job = ask(stream, chosen=Chosen(before=NOW.replace(year=2090)))
+    job = ask(stream, chosen=LetterFilter(before=NOW.replace(year=2090)))
     until_over(job)
 
     assert counts(job)["done"] == 3
@@ -420,7 +425,7 @@ def test_who_approves_a_purge_reads_how_many_it_is(letters):
 
 def test_who_approves_a_purge_reads_that_it_may_be_more(letters, monkeypatch):
     letters.fill(1001)
-    monkeypatch.setattr(replays, "COUNTED_WITHIN", 0.0)
+    monkeypatch.setattr(replays, "COUNTING_SECONDS", 0.0)
 
     approval = ask(letters.stream(), action="purge")
 

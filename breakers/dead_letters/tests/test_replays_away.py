@@ -8,7 +8,7 @@ import redis
 
 from breakers.dead_letters import intent_sweeper
 from breakers.dead_letters.bulk import replays, turns
-from breakers.dead_letters.letters.filters import Chosen
+from breakers.dead_letters.letters.filters import LetterFilter
 from breakers.dead_letters.models import Departure, LetterStream, Replay
 from breakers.dead_letters.redis_servers import servers
 from breakers.tests.fleet import MINUTE, NOW, SECOND
@@ -35,8 +35,10 @@ def servers_with(settings, **more):
 
 
 def ask(stream, **more):
-    given = {"action": "retry", "chosen": Chosen(), "rate_per_second": 1000.0, **more}
-    return replays.ask(stream=stream, reason="broker is back", actor=OPERATOR, now=NOW, **given)
+    given = {"action": "retry", "chosen": LetterFilter(), "rate_per_second": 1000.0, **more}
+    return replays.request_replay(
+        stream=stream, reason="broker is back", actor=OPERATOR, now=NOW, **given
+    )
 
 
 def begun(stream):
@@ -54,7 +56,7 @@ def begun(stream):
         until=settled or "9",
         rate_per_second=1000,
         most_retries=3,
-        counts=replays.NOTHING,
+        counts=replays.NO_COUNTS,
     )
     return job
 
@@ -62,7 +64,7 @@ def begun(stream):
 def test_jobs_of_a_server_that_hangs_are_held_and_only_one_asks_it(
     letters, settings, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(servers, "ANSWERS_WITHIN", 0.5)
+    monkeypatch.setattr(servers, "TIMEOUT_SECONDS", 0.5)
     with stopped_redis(tmp_path) as url:
         servers_with(settings, hung=url)
         jobs = []
@@ -82,7 +84,7 @@ def test_jobs_of_a_server_that_hangs_are_held_and_only_one_asks_it(
     held = Job.objects.filter(pk__in=[job.pk for job in jobs])
     assert set(held.values_list("state", flat=True)) == {"holding"}
     assert healthy.done == 20
-    assert took < 4 * servers.ANSWERS_WITHIN  # All four of them would take longer.
+    assert took < 4 * servers.TIMEOUT_SECONDS  # All four of them would take longer.
 
 
 def test_a_server_that_answers_again_is_asked_again(letters, settings, tmp_path):
@@ -108,7 +110,7 @@ def test_a_server_that_answers_again_is_asked_again(letters, settings, tmp_path)
         assert store.xlen(row.origin) == 1
 
 
-@pytest.mark.parametrize("chosen", [Chosen(), Chosen(error_type="TimeoutError")])
+@pytest.mark.parametrize("chosen", [LetterFilter(), LetterFilter(error_type="TimeoutError")])
 def test_a_heavy_letter_that_never_gets_through_is_passed_over(letters, settings, tmp_path, chosen):
     with own_redis(tmp_path) as given, way_to(given.port) as way:
         url = given.url.replace(f":{given.port}/", f":{way.port}/")
@@ -128,7 +130,7 @@ def test_a_heavy_letter_that_never_gets_through_is_passed_over(letters, settings
         job.refresh_from_db()
         sent = store.xlen(row.origin)
         way.breaks_at = b""
-        intent_sweeper.turn(at + MINUTE)
+        intent_sweeper.sweep_intents(at + MINUTE)
 
         assert (job.state, sent) == ("completed", 3)
         counts = Replay.objects.get(pk=job.pk).counts

@@ -38,7 +38,7 @@ def test_what_is_too_old_is_archived_and_the_rest_stays(letters):
         letters.add(id=at)
     stream = letters.stream()
 
-    done = retention.turn(NOW)
+    done = retention.archive_overdue(NOW)
 
     assert done == 2
     assert dead(letters) == [days_ago(29.9), days_ago(1)]
@@ -56,7 +56,7 @@ def test_the_oldest_of_too_many_are_archived(letters):
         letters.add(id=days_ago(2, number))
     letters.stream()
 
-    retention.turn(NOW)
+    retention.archive_overdue(NOW)
 
     assert dead(letters) == [days_ago(2, number) for number in range(3, 8)]
     assert departures() == [("length", "done")] * 3
@@ -67,7 +67,7 @@ def test_what_is_neither_is_left_alone_and_nothing_is_said(letters):
     letters.add(id=days_ago(2))
     letters.stream()
 
-    done = retention.turn(NOW)
+    done = retention.archive_overdue(NOW)
 
     assert (done, departures(), audited()) == (0, [], [])
 
@@ -79,7 +79,7 @@ def test_a_letter_whose_id_tells_no_time_is_as_old_as_it_says(letters):
     letters.add(id="1-3")
     indexer.catch_up(letters.stream(), NOW)
 
-    retention.turn(NOW)
+    retention.archive_overdue(NOW)
 
     assert dead(letters) == ["1-2", "1-3"]
     assert departures() == [("age", "done")]
@@ -95,9 +95,9 @@ def test_a_stream_that_a_job_is_at_is_left_to_it(letters):
         job=job, stream=stream, action="retry", until="9", rate_per_second=1, most_retries=3
     )
 
-    during = retention.turn(NOW)
+    during = retention.archive_overdue(NOW)
     Job.objects.update(state="cancelled", finished_at=NOW)
-    after = retention.turn(NOW)
+    after = retention.archive_overdue(NOW)
 
     assert (during, after) == (0, 1)
 
@@ -106,7 +106,7 @@ def test_what_somebody_is_about_to_retry_stays(letters):
     letter = letters.add(id=days_ago(31))
     declare(letters, letter)
 
-    done = retention.turn(NOW)
+    done = retention.archive_overdue(NOW)
 
     assert done == 0
     assert dead(letters) == [letter]
@@ -120,13 +120,13 @@ def test_a_server_that_is_away_keeps_no_other_from_its_turn(letters, settings):
     letters.add(id=days_ago(31))
     letters.stream()
 
-    done = retention.turn(NOW)
+    done = retention.archive_overdue(NOW)
 
     assert done == 1
 
 
 def test_a_server_that_hangs_is_asked_once_a_turn(letters, settings, tmp_path, monkeypatch):
-    monkeypatch.setattr(servers, "ANSWERS_WITHIN", 0.5)
+    monkeypatch.setattr(servers, "TIMEOUT_SECONDS", 0.5)
     letters.add(id=days_ago(31))
     letters.stream()
     with stopped_redis(tmp_path) as url:
@@ -137,11 +137,11 @@ def test_a_server_that_hangs_is_asked_once_a_turn(letters, settings, tmp_path, m
             LetterStream.objects.create(server="hung", name=name, origin="o", found_at=NOW)
 
         began = time.monotonic()
-        done = retention.turn(NOW)
+        done = retention.archive_overdue(NOW)
         took = time.monotonic() - began
 
     assert done == 1
-    assert took < 2 * servers.ANSWERS_WITHIN + 1
+    assert took < 2 * servers.TIMEOUT_SECONDS + 1
 
 
 def test_many_too_many_leave_in_batches_within_the_time(letters):
@@ -149,8 +149,8 @@ def test_many_too_many_leave_in_batches_within_the_time(letters):
     stream = letters.stream()
     indexer.catch_up(stream, NOW, seconds=10)
 
-    some = retention.of_stream(stream, NOW, seconds=0)
-    rest = retention.of_stream(stream, NOW, seconds=60)
+    some = retention.archive_stream(stream, NOW, seconds=0)
+    rest = retention.archive_stream(stream, NOW, seconds=60)
 
     assert 0 < some < 695
     assert some + rest == 695
@@ -163,6 +163,6 @@ def test_what_was_archived_too_long_ago_is_forgotten_in_the_same_turn(letters):
     asked = {"stream": letters.stream(), "reason": REASON, "actor": KIM}
     actions.discard(entry_id=letter, now=NOW - 31 * DAY, **asked)
 
-    retention.turn(NOW)
+    retention.archive_overdue(NOW)
 
     assert departures() == []

@@ -6,14 +6,14 @@ import pytest
 
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.redis_servers import samples, servers
-from breakers.dead_letters.redis_servers.samples import NOT_LOOKED_AT, NOTHING
+from breakers.dead_letters.redis_servers.samples import EMPTY_SAMPLE, NOT_LOOKED_AT
 
 MAX_ID = "18446744073709551615-18446744073709551615"
 
 
 @pytest.fixture
 def client():
-    return servers.of("default").client
+    return servers.get_server("default").client
 
 
 @pytest.fixture
@@ -26,11 +26,11 @@ def name(client):
 
 
 def sampled(name):
-    return samples.of("default", [name])[name]
+    return samples.sample_streams("default", [name])[name]
 
 
 def places(sample):
-    return tuple(ids.entry_id(one) for one in (sample.first, sample.last, sample.last_given))
+    return tuple(ids.to_entry_id(one) for one in (sample.first, sample.last, sample.last_given))
 
 
 def test_a_stream_that_stands_as_before_is_not_described_again(name):
@@ -77,10 +77,10 @@ def test_a_stream_that_is_gone_is_not_there(name, client):
     sampled(name)
     client.delete(name)
 
-    assert sampled(name) == NOTHING
+    assert sampled(name) == EMPTY_SAMPLE
 
 
 def test_one_stream_is_always_looked_at(name):
     sampled(name)
 
-    assert places(samples.one("default", name))[2] == "6-0"
+    assert places(samples.sample_stream("default", name))[2] == "6-0"

@@ -50,9 +50,9 @@ def test_streams_that_a_pattern_matches_are_found_and_nothing_else(letters):
     letters.redis.xadd(letters.name("\N{LATIN SMALL LETTER A}").encode() + b"\xff", {"a": "b"})
     letters.redis.set(letters.name("text"), "no stream")
 
-    sampler.turn(NOW)
+    sampler.sample_servers(NOW)
 
-    found = {one.name: one.origin for one in streams.listed(NOW) if one.source == "stream"}
+    found = {one.name: one.origin for one in streams.list_shown(NOW) if one.source == "stream"}
     assert found == {
         letters.name(): f"{letters.prefix}:events",
         letters.name("a/b %2F{x} 🙂"): f"{letters.prefix}:a/b %2F{{x}} 🙂",
@@ -64,7 +64,7 @@ def test_a_turn_says_how_a_stream_stands_and_reads_it(letters):
     letters.add(id=f"{moment}-0")
     letters.add(id=f"{moment + 5000}-0")
 
-    sampler.turn(NOW)
+    sampler.sample_servers(NOW)
 
     found = standing(letters)
     assert (found.depth, found.arrived_total, found.sampled_at) == (2, 2, NOW)
@@ -75,13 +75,13 @@ def test_a_turn_says_how_a_stream_stands_and_reads_it(letters):
 def test_what_changes_is_told_and_what_does_not_is_not(letters, django_capture_on_commit_callbacks):
     letters.fill(1)
     with django_capture_on_commit_callbacks() as first:
-        sampler.turn(NOW)
+        sampler.sample_servers(NOW)
     with django_capture_on_commit_callbacks() as unchanged:
-        sampler.turn(NOW + SECOND)
+        sampler.sample_servers(NOW + SECOND)
     letters.fill(1, start=2)
 
     with django_capture_on_commit_callbacks() as changed:
-        sampler.turn(NOW + 2 * SECOND)
+        sampler.sample_servers(NOW + 2 * SECOND)
 
     assert (bool(first), bool(unchanged), bool(changed)) == (True, False, True)
 
@@ -89,12 +89,12 @@ def test_what_changes_is_told_and_what_does_not_is_not(letters, django_capture_o
 def test_depth_is_kept_by_the_minute_and_growth_is_of_the_last_five(letters):
     letters.fill(10)
     for minutes in range(7):
-        sampler.turn(NOW + minutes * MINUTE)
+        sampler.sample_servers(NOW + minutes * MINUTE)
         letters.fill(6, start=100 + 10 * minutes)
-    sampler.turn(NOW + 6 * MINUTE + 5 * SECOND)
+    sampler.sample_servers(NOW + 6 * MINUTE + 5 * SECOND)
     stream = standing(letters)
 
-    grew = streams.growth([stream], NOW + 6 * MINUTE + 5 * SECOND)
+    grew = streams.growth_per_minute([stream], NOW + 6 * MINUTE + 5 * SECOND)
 
     depths = DepthMinute.objects.filter(stream=stream).order_by("minute")
     assert list(depths.values_list("depth", flat=True)) == [10, 16, 22, 28, 34, 40, 52]
@@ -103,25 +103,25 @@ def test_depth_is_kept_by_the_minute_and_growth_is_of_the_last_five(letters):
 
 def test_a_stream_that_is_new_or_stands_still_does_not_grow(letters):
     letters.fill(3)
-    sampler.turn(NOW)
-    new = streams.growth([standing(letters)], NOW)
+    sampler.sample_servers(NOW)
+    new = streams.growth_per_minute([standing(letters)], NOW)
     for minutes in range(1, 4):
-        sampler.turn(NOW + minutes * MINUTE)
+        sampler.sample_servers(NOW + minutes * MINUTE)
 
-    still = streams.growth([standing(letters)], NOW + 3 * MINUTE)
+    still = streams.growth_per_minute([standing(letters)], NOW + 3 * MINUTE)
 
     assert [*new.values(), *still.values()] == [0.0, 0.0]
 
 
 def test_a_stream_that_went_and_came_back_is_there_again(letters):
     letters.fill(2)
-    sampler.turn(NOW)
+    sampler.sample_servers(NOW)
     letters.redis.delete(letters.name())
-    sampler.turn(NOW + 5 * SECOND)
+    sampler.sample_servers(NOW + 5 * SECOND)
     gone_at = standing(letters).gone_at
     letters.fill(1, start=3)
 
-    sampler.turn(NOW + 10 * SECOND)
+    sampler.sample_servers(NOW + 10 * SECOND)
 
     found = standing(letters)
     assert (gone_at, found.gone_at) == (NOW + 5 * SECOND, None)
@@ -134,24 +134,24 @@ def test_a_server_that_is_away_is_said_to_be_and_the_others_are_looked_at(letter
     with heap(settings, servers={**given.servers, "billing": NOBODY}) as more:
         more.fill(2)
 
-        sampler.turn(NOW)
+        sampler.sample_servers(NOW)
 
         away = LetterServer.objects.get(name="billing")
         assert (away.is_away, away.since, bool(away.error)) == (True, NOW, True)
         assert not LetterServer.objects.get(name="default").is_away
         assert standing(more).depth == 2
-        with pytest.raises(servers.ServerAway):
-            streams.find("billing", more.name("unknown"), NOW)
+        with pytest.raises(servers.ServerUnavailable):
+            streams.find_stream("billing", more.name("unknown"), NOW)
 
 
 def test_a_server_that_answers_again_is_there_since_then(letters, settings):
     given = settings.DEAD_LETTERS
     settings.DEAD_LETTERS = replace(given, servers={"default": NOBODY})
-    sampler.turn(NOW)
+    sampler.sample_servers(NOW)
     was_away = LetterServer.objects.get(name="default").is_away
     settings.DEAD_LETTERS = given
 
-    sampler.turn(NOW + MINUTE)
+    sampler.sample_servers(NOW + MINUTE)
 
     found = LetterServer.objects.get(name="default")
     assert was_away
@@ -161,12 +161,12 @@ def test_a_server_that_answers_again_is_there_since_then(letters, settings):
 def test_failed_messages_of_the_outbox_are_a_stream_too(letters):
     failed_messages(3)
 
-    sampler.turn(NOW)
+    sampler.sample_servers(NOW)
 
-    outbox = streams.find("default", "outbox", NOW)
+    outbox = streams.find_stream("default", "outbox", NOW)
     assert (outbox.source, outbox.depth) == ("outbox", 3)
     assert (outbox.oldest_at, outbox.newest_at) == (NOW - 2 * SECOND, NOW)
-    assert outbox in streams.listed(NOW)
+    assert outbox in streams.list_shown(NOW)
 
 
 @pytest.mark.parametrize(
@@ -177,23 +177,23 @@ def test_what_is_no_stream_of_dead_letters_is_not_found(letters, server, of):
     letters.fill(1)
 
     with pytest.raises(NotFound):
-        streams.find(server, letters.name(of), NOW)
+        streams.find_stream(server, letters.name(of), NOW)
 
 
 def test_a_name_that_no_pattern_matches_is_not_found_though_it_is_a_stream(letters):
     letters.redis.xadd(f"{letters.prefix}:events", {"a": "b"})
 
     with pytest.raises(NotFound):
-        streams.find("default", f"{letters.prefix}:events", NOW)
+        streams.find_stream("default", f"{letters.prefix}:events", NOW)
 
 
 def test_the_deepest_is_listed_first_after_those_with_an_alarm(letters):
     for of, count in (("few", 1), ("many", 3), ("alarmed", 2)):
         letters.fill(count, to=of)
-    sampler.turn(NOW)
+    sampler.sample_servers(NOW)
     LetterStream.objects.filter(name=letters.name("alarmed")).update(alarmed_at=NOW)
 
-    listed = [one.name for one in streams.listed(NOW) if one.source == "stream"]
+    listed = [one.name for one in streams.list_shown(NOW) if one.source == "stream"]
 
     assert listed == [letters.name(of) for of in ("alarmed", "many", "few")]
 
@@ -201,11 +201,11 @@ def test_the_deepest_is_listed_first_after_those_with_an_alarm(letters):
 def test_many_streams_are_written_down_together(letters, django_assert_max_num_queries):
     for number in range(30):
         letters.fill(1, to=f"events-{number}")
-    sampler.turn(NOW)
-    sampler.turn(NOW + SECOND)
+    sampler.sample_servers(NOW)
+    sampler.sample_servers(NOW + SECOND)
 
     with django_assert_max_num_queries(40):
-        sampler.turn(NOW + MINUTE)
+        sampler.sample_servers(NOW + MINUTE)
 
     assert DepthMinute.objects.filter(minute__gt=NOW).count() == 31
 
@@ -213,12 +213,12 @@ def test_many_streams_are_written_down_together(letters, django_assert_max_num_q
 def test_what_was_deleted_from_many_streams_is_found(letters):
     for number in range(3):
         letters.fill(3, to=f"events-{number}")
-    sampler.turn(NOW)
+    sampler.sample_servers(NOW)
     letters.redis.xdel(letters.name("events-1"), "2-0")
 
-    sampler.turn(NOW + SECOND)
+    sampler.sample_servers(NOW + SECOND)
 
-    vanished = {one.name: one.vanished_total for one in streams.listed(NOW) if one.depth}
+    vanished = {one.name: one.vanished_total for one in streams.list_shown(NOW) if one.depth}
     assert vanished == {
         letters.name("events-0"): 0,
         letters.name("events-1"): 1,

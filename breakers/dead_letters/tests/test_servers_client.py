@@ -23,7 +23,7 @@ def letters(settings):
 
 def consumer_of(letters, handler):
     return Consumer(
-        redis=servers.of("default").client,
+        redis=servers.get_server("default").client,
         handler=handler,
         stream=f"{letters.prefix}:events",
         group="synapse",
@@ -37,7 +37,7 @@ def failing(message):
 
 
 def only_letter(letters):
-    [entry] = reader.page("default", letters.name(), limits=reader.WHOLLY).entries
+    [entry] = reader.read_page("default", letters.name(), limits=reader.NO_LIMITS).entries
     return entry
 
 

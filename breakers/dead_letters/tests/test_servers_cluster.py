@@ -14,7 +14,7 @@ from redis.crc import key_slot
 from breakers.dead_letters.models import Departure, LetterServer
 from breakers.dead_letters.monitoring import groups, sampler, streams
 from breakers.dead_letters.redis_servers import reader, samples, servers
-from breakers.dead_letters.redis_servers.servers import ServerAway
+from breakers.dead_letters.redis_servers.servers import ServerUnavailable
 from breakers.dead_letters.removals import (
     actions,
     restoration,
@@ -70,7 +70,7 @@ class Cluster:
         self.name, self.redis = name, client
 
     def stream(self, tag: str) -> Any:
-        return streams.find(self.name, f"axiom:dlq:{tag}", NOW)
+        return streams.find_stream(self.name, f"axiom:dlq:{tag}", NOW)
 
     def add(self, tag: str, count: int = 1) -> list[str]:
         fields = {"order": "17", "dlq_error": "timeout after 30 s", "dlq_attempts": "3"}
@@ -111,14 +111,14 @@ def test_a_retry_reaches_the_origin_once(cluster, tag, promise):
 def test_intents_carried_out_twice_reach_the_origin_once(cluster, tag, _promise):
     cluster.add(tag, 20)
     stream = cluster.stream(tag)
-    entries = reader.page(cluster.name, stream.name, limits=reader.WHOLLY).entries
-    declared = settlement.declare(
+    entries = reader.read_page(cluster.name, stream.name, limits=reader.NO_LIMITS).entries
+    declared = settlement.declare_intents(
         stream=stream, entries=entries, action="retry", actor=ADA, reason=WHY, now=NOW
     )
 
-    settlement.carry_out(stream, declared)
-    outcomes = settlement.carry_out(stream, declared)
-    counts = settlement.settle(stream, declared, outcomes, NOW)
+    settlement.execute_intents(stream, declared)
+    outcomes = settlement.execute_intents(stream, declared)
+    counts = settlement.settle_and_count(stream, declared, outcomes, NOW)
 
     assert counts == {"done": 20}
     retried = [message[b"dlq_retry_of"].decode() for message in cluster.origin(tag)]
@@ -130,15 +130,15 @@ def test_intents_carried_out_twice_reach_the_origin_once(cluster, tag, _promise)
 def test_what_was_added_to_the_origin_and_not_taken_away_is_not_added_again(cluster, tag):
     [entry_id] = cluster.add(tag)
     stream = cluster.stream(tag)
-    entry = reader.one(cluster.name, stream.name, entry_id)
-    declared = settlement.declare(
+    entry = reader.read_entry(cluster.name, stream.name, entry_id)
+    declared = settlement.declare_intents(
         stream=stream, entries=[entry], action="retry", actor=ADA, reason=WHY, now=NOW
     )
-    settlement.carry_out(stream, declared)
+    settlement.execute_intents(stream, declared)
     cluster.redis.delete(stream.name)
     cluster.redis.xadd(stream.name, dict(entry.pairs), id=entry_id)  # As if we had died before.
 
-    outcomes = settlement.carry_out(stream, declared)
+    outcomes = settlement.execute_intents(stream, declared)
 
     assert [one.kind for one in outcomes.values()] == ["again"]
     assert len(cluster.origin(tag)) == 1
@@ -149,14 +149,14 @@ def test_what_was_added_to_the_origin_and_not_taken_away_is_not_added_again(clus
 def test_what_is_discarded_there_can_be_restored(cluster, tag, _promise):
     [entry_id] = cluster.add(tag)
     stream = cluster.stream(tag)
-    before = reader.one(cluster.name, stream.name, entry_id)
+    before = reader.read_entry(cluster.name, stream.name, entry_id)
 
     actions.discard(stream=stream, entry_id=entry_id, reason=WHY, actor=ADA, now=NOW)
     assert cluster.redis.xlen(stream.name) == 0
     departure = Departure.objects.get(stream=stream)
     done = restoration.restore(departure_id=departure.pk, reason=WHY, actor=ADA, now=NOW + SECOND)
 
-    restored = reader.one(cluster.name, stream.name, done["new_id"])
+    restored = reader.read_entry(cluster.name, stream.name, done["new_id"])
     assert restored is not None
     assert restored.pairs == before.pairs
     assert cluster.origin(tag) == []
@@ -166,33 +166,33 @@ def test_streams_of_a_cluster_are_found_sampled_and_grouped(cluster):
     cluster.add("{events}", 3)
     cluster.add("orders", 2)
 
-    sampler.turn(NOW)
+    sampler.sample_servers(NOW)
 
-    found = {one.name: one.depth for one in streams.listed(NOW) if one.server == cluster.name}
+    found = {one.name: one.depth for one in streams.list_shown(NOW) if one.server == cluster.name}
     assert found == {"axiom:dlq:{events}": 3, "axiom:dlq:orders": 2}
-    [group] = groups.of(cluster.stream("orders"))
+    [group] = groups.list_groups(cluster.stream("orders"))
     assert group.count == 2
     assert LetterServer.objects.get(name=cluster.name).is_away is False
 
 
 def test_a_node_that_hangs_is_found_away_soon_and_the_other_goes_on(cluster, monkeypatch):
-    monkeypatch.setattr(servers, "ANSWERS_WITHIN", 0.5)
+    monkeypatch.setattr(servers, "TIMEOUT_SECONDS", 0.5)
     cluster.add("bills")
     cluster.add("jobs")
     names = ["axiom:dlq:bills", "axiom:dlq:jobs"]
     slots = [key_slot(name.encode()) < SLOTS // 2 for name in names]
     assert slots in ([True, False], [False, True]), "they are to be on different nodes"
     hung, other = names
-    assert reader.page(cluster.name, hung).entries, "it is connected"
+    assert reader.read_page(cluster.name, hung).entries, "it is connected"
     node = cluster.redis.get_node_from_key(hung)
     cluster.redis.get_redis_connection(node).client_pause(1500)
     began = time.monotonic()
 
-    with pytest.raises(ServerAway):
-        reader.page(cluster.name, hung)
+    with pytest.raises(ServerUnavailable):
+        reader.read_page(cluster.name, hung)
 
     assert time.monotonic() - began < 1.2
-    assert len(reader.page(cluster.name, other).entries) == 1
+    assert len(reader.read_page(cluster.name, other).entries) == 1
     wait_until(lambda: time.monotonic() - began > 1.5)
 
 
@@ -200,7 +200,7 @@ def test_a_cluster_that_is_not_there_is_away(settings):
     given = {**settings.DEAD_LETTERS.servers, "nowhere": "redis+cluster://127.0.0.1:1"}
     settings.DEAD_LETTERS = replace(settings.DEAD_LETTERS, servers=given)
 
-    with pytest.raises(ServerAway):
-        reader.page("nowhere", "axiom:dlq:bills")
-    with pytest.raises(ServerAway):
-        samples.of("nowhere", ["axiom:dlq:bills"])
+    with pytest.raises(ServerUnavailable):
+        reader.read_page("nowhere", "axiom:dlq:bills")
+    with pytest.raises(ServerUnavailable):
+        samples.sample_streams("nowhere", ["axiom:dlq:bills"])

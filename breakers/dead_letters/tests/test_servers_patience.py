@@ -6,7 +6,11 @@ from uuid import uuid4
 import pytest
 
 from breakers.dead_letters.redis_servers import servers
-from breakers.dead_letters.redis_servers.servers import LARGE, Call, ServerAway
+from breakers.dead_letters.redis_servers.servers import (
+    LARGE_CALL_BYTES,
+    ScriptCall,
+    ServerUnavailable,
+)
 
 from .own_redis import own_redis
 
@@ -14,18 +18,20 @@ from .own_redis import own_redis
 @pytest.fixture
 def slow(tmp_path, settings, monkeypatch):
     """A server of its own, by its name, that pauses for a second, twice the time it has."""
-    monkeypatch.setattr(servers, "ANSWERS_WITHIN", 0.5)
+    monkeypatch.setattr(servers, "TIMEOUT_SECONDS", 0.5)
     with own_redis(tmp_path) as own:
         name = f"slow-{uuid4().hex[:8]}"
         given = {**settings.DEAD_LETTERS.servers, name: own.url}
         settings.DEAD_LETTERS = replace(settings.DEAD_LETTERS, servers=given)
-        servers.of(name).client.client_pause(1000)
+        servers.get_server(name).client.client_pause(1000)
         yield name
 
 
 def test_a_call_that_carries_a_lot_gets_more_time_than_others(slow):
-    with pytest.raises(ServerAway):
-        servers.of(slow).run("sample", Call(["axiom:dlq:events"]))
-    found = servers.of(slow).run("sample", Call(["axiom:dlq:events"], [b"x" * (LARGE + 1)]))
+    with pytest.raises(ServerUnavailable):
+        servers.get_server(slow).run("sample", ScriptCall(["axiom:dlq:events"]))
+    found = servers.get_server(slow).run(
+        "sample", ScriptCall(["axiom:dlq:events"], [b"x" * (LARGE_CALL_BYTES + 1)])
+    )
 
     assert found[0] == 0

@@ -5,13 +5,13 @@ import base64
 import orjson
 
 from breakers.dead_letters.letters import presentation
-from breakers.dead_letters.letters.entries import Entry
-from breakers.dead_letters.letters.presentation import Measure
+from breakers.dead_letters.letters.entries import LetterEntry
+from breakers.dead_letters.letters.presentation import DisplayLimits
 
 
 def letter(*pairs, **options):
-    entry = Entry("1700000000000-0", tuple(pairs), **options)
-    return presentation.letter(entry, redaction=None, fingerprint="f")
+    entry = LetterEntry("1700000000000-0", tuple(pairs), **options)
+    return presentation.letter_resource(entry, redaction=None, fingerprint="f")
 
 
 def test_letter_without_metadata_says_null_and_when_it_was_added():
@@ -64,8 +64,8 @@ def test_any_bytes_at_all_can_be_written_as_json():
 
 
 def test_measure_bounds_the_value():
-    fields, whole = presentation.fields(
-        [(b"a", b"12345")], measure=Measure(value_bytes=3, fields=9, total_bytes=99)
+    fields, whole = presentation.display_fields(
+        [(b"a", b"12345")], measure=DisplayLimits(value_bytes=3, fields=9, total_bytes=99)
     )
 
     assert fields == {"a": {"text": "123", "bytes": 5, "truncated": True}}

@@ -18,10 +18,12 @@ pytestmark = pytest.mark.django_db
 def test_streams_and_servers_are_told_as_they_stand_and_others_are_left_out(settings):
     with heap(settings) as letters:
         letters.fill(3)
-        sampler.turn(NOW)
+        sampler.sample_servers(NOW)
         one = f"default/{letters.name()}"
 
-        found = topics.read([one, "server:default", "job:17", "job:x", "default/no", "x", ""], NOW)
+        found = topics.read_topics(
+            [one, "server:default", "job:17", "job:x", "default/no", "x", ""], NOW
+        )
 
     assert found.keys() == {one, "server:default"}
     assert (found[one]["depth"], found[one]["name"]) == (3, letters.name())
@@ -31,10 +33,10 @@ def test_streams_and_servers_are_told_as_they_stand_and_others_are_left_out(sett
 def test_a_stream_that_no_pattern_matches_any_more_is_not_told(settings):
     with heap(settings) as letters:
         letters.fill(3)
-        sampler.turn(NOW)
+        sampler.sample_servers(NOW)
         settings.DEAD_LETTERS = replace(settings.DEAD_LETTERS, patterns=())
 
-        found = topics.read([f"default/{letters.name()}"], NOW)
+        found = topics.read_topics([f"default/{letters.name()}"], NOW)
 
     assert found == {}
 
@@ -42,7 +44,7 @@ def test_a_stream_that_no_pattern_matches_any_more_is_not_told(settings):
 def test_a_server_that_is_away_is_told_since_when():
     LetterServer.objects.create(name="billing", is_away=True, since=NOW)
 
-    found = topics.read(["server:billing"], NOW)
+    found = topics.read_topics(["server:billing"], NOW)
 
     assert found["server:billing"]["since"] == "2026-11-21T02:11:30.000000Z"
 

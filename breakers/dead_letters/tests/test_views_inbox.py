@@ -240,7 +240,7 @@ def test_the_runbook_says_how_it_is_now(letters):
 
     html = shown("viewer", "/runbooks/dead-letters/")
 
-    assert f'href="{alarms.path(stream)}"' in html
+    assert f'href="{alarms.stream_path(stream)}"' in html
     assert "2 in " in text(html)
 
 

@@ -12,9 +12,9 @@ from django.views.decorators.http import require_http_methods
 
 from breakers.dead_letters.bulk import breaker_gates, eligibility, replays
 from breakers.dead_letters.letters import fingerprints
-from breakers.dead_letters.letters.filters import Chosen
+from breakers.dead_letters.letters.filters import LetterFilter
 from breakers.dead_letters.models import LetterGroup, LetterStream
-from breakers.dead_letters.redis_servers.servers import ServerAway, ServerRefused
+from breakers.dead_letters.redis_servers.servers import ServerRefused, ServerUnavailable
 from breakers.dead_letters.removals import settlement
 from controlplane.core.approvals.models import Approval
 from controlplane.core.browser import PersonRequest, show, signed_in
@@ -24,9 +24,9 @@ from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
 
 from . import links, messages
-from .changes import moved_on, refused, troubled
+from .changes import find_unhealthy_consumers, redirect_with_message, render_refusal
 from .forms import BulkForm
-from .stream import find
+from .stream import find_stream_or_404
 
 COUNTING_SECONDS = 3.0
 COUNT = "count"
@@ -45,14 +45,14 @@ WORDS = {
 
 @signed_in
 @require_http_methods(["GET", "POST"])
-def bulk(request: PersonRequest, server: str, name: str) -> HttpResponse:
+def bulk_job_page(request: PersonRequest, server: str, name: str) -> HttpResponse:
     now = db_now()
-    stream, actor = find(server, name, now), actor_of(request)
+    stream, actor = find_stream_or_404(server, name, now), actor_of(request)
     actor.require(settlement.SCOPE)
     try:
-        action, chosen = _asked(request.POST if request.method == "POST" else request.GET)
+        action, chosen = _parse_request(request.POST if request.method == "POST" else request.GET)
     except InvalidInput as error:
-        return refused(request, stream, "", Conflict(error.detail))
+        return render_refusal(request, stream, "", Conflict(error.detail))
     form = BulkForm(posted(request))
     if request.POST.get("do") == COUNT:
         form.is_valid()
@@ -61,12 +61,12 @@ def bulk(request: PersonRequest, server: str, name: str) -> HttpResponse:
 
     def act() -> HttpResponse:
         asked = form.asked()
-        begun = replays.ask(
+        begun = replays.request_replay(
             stream=stream, action=action, chosen=chosen, actor=actor, now=now, **asked
         )
-        return _begun(request, begun)
+        return _redirect_started(request, begun)
 
-    answer = attempted(form, act, lambda error: refused(request, stream, "", error))
+    answer = attempted(form, act, lambda error: render_refusal(request, stream, "", error))
     if answer is not None:
         return answer
     status = 422 if form.is_bound else 200
@@ -74,7 +74,7 @@ def bulk(request: PersonRequest, server: str, name: str) -> HttpResponse:
     return show(request, "breakers/dead_letters/bulk.html", told, status=status)
 
 
-def _asked(given: Mapping[str, str]) -> tuple[str, Chosen]:
+def _parse_request(given: Mapping[str, str]) -> tuple[str, LetterFilter]:
     """What to do, and with which letters. Raises :class:`InvalidInput`, also for what is empty: who
     names a group that is none hardly means all there are."""
     action = given.get("action", replays.RETRY)
@@ -84,27 +84,29 @@ def _asked(given: Mapping[str, str]) -> tuple[str, Chosen]:
     empty = [name for name, said in named.items() if not said and name != "value"]
     if empty or ("value" in named and "field" not in named):
         raise InvalidInput({name: ["Nothing is said."] for name in empty or ["field"]})
-    return action, Chosen.of(named)
+    return action, LetterFilter.of(named)
 
 
-def _begun(request: PersonRequest, begun: Any) -> HttpResponse:
+def _redirect_started(request: PersonRequest, begun: Any) -> HttpResponse:
     if isinstance(begun, Approval):
         said = "Somebody else has to approve it; nothing leaves before."
-        return moved_on(request, said, reverse("approvals_page"))
-    return moved_on(request, f"Job {begun.pk} begins.", reverse("replay_page", args=[begun.pk]))
+        return redirect_with_message(request, said, reverse("approvals_page"))
+    return redirect_with_message(
+        request, f"Job {begun.pk} begins.", reverse("replay_page", args=[begun.pk])
+    )
 
 
 def _context(
-    stream: LetterStream, action: str, chosen: Chosen, form: BulkForm, now: datetime
+    stream: LetterStream, action: str, chosen: LetterFilter, form: BulkForm, now: datetime
 ) -> dict[str, Any]:
     counts, trouble = None, ""
     limits = form.limits()
     rate, most_retries = limits["rate_per_second"], limits["most_retries"]
     try:
-        counts = eligibility.count(
+        counts = eligibility.count_eligible(
             stream, chosen, action, most_retries, now, seconds=COUNTING_SECONDS
         )
-    except (ServerAway, ServerRefused) as error:
+    except (ServerUnavailable, ServerRefused) as error:
         trouble = error.detail
     query = {"action": action, **chosen.as_dict()}
     return {
@@ -114,22 +116,26 @@ def _context(
         "chosen": chosen,
         "narrowed_by": [(WORDS.get(name, name), said) for name, said in chosen.as_dict().items()],
         "hidden": query.items(),
-        "group": _group(stream, chosen),
+        "group": _find_group(stream, chosen),
         "counts": counts,
         "lasts_seconds": counts.eligible / rate if counts else None,
         "trouble": trouble,
-        "waits_for": breaker_gates.by_registry(stream) if action == replays.RETRY else [],
-        "troubled": troubled(stream, now) if action == replays.RETRY else [],
-        "delivery": settlement.delivery_of(stream),
+        "waits_for": breaker_gates.find_consumer_dependencies(stream)
+        if action == replays.RETRY
+        else [],
+        "troubled": find_unhealthy_consumers(stream, now) if action == replays.RETRY else [],
+        "delivery": settlement.delivery_guarantee(stream),
         "rate": rate,
         "most_retries": most_retries,
         "usual": {"rate": replays.RATE_PER_SECOND, "most_retries": replays.MAX_RETRIES},
         "url": reverse("letters_bulk", args=[stream.server, stream.name]),
-        "back": links.of_stream(stream),
+        "back": links.stream_url(stream),
     }
 
 
-def _group(stream: LetterStream, chosen: Chosen) -> LetterGroup | fingerprints.Fingerprint | None:
+def _find_group(
+    stream: LetterStream, chosen: LetterFilter
+) -> LetterGroup | fingerprints.Fingerprint | None:
     if not chosen.fingerprint:
         return None
     return LetterGroup.objects.filter(stream=stream, fingerprint=chosen.fingerprint).first()

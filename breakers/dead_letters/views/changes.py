@@ -36,10 +36,10 @@ from controlplane.core.problem import headers
 from controlplane.core.roles import Power
 
 from . import letter, links, payload
-from .forms import WhyForm
-from .stream import find
+from .forms import LetterReasonForm
+from .stream import find_stream_or_404
 
-OFTEN = 3
+MANY_RETRIES = 3
 """Retries after which another one is probably as good."""
 
 CarryOut = Callable[[str, Actor, datetime], tuple[str, str]]
@@ -50,13 +50,16 @@ CarryOut = Callable[[str, Actor, datetime], tuple[str, str]]
 @require_http_methods(["GET", "POST"])
 def retry(request: PersonRequest, server: str, entry_id: str, name: str) -> HttpResponse:
     now = db_now()
-    stream = find(server, name, now)
+    stream = find_stream_or_404(server, name, now)
 
     def carry_out(reason: str, actor: Actor, now: datetime) -> tuple[str, str]:
         done = actions.retry(stream=stream, entry_id=entry_id, reason=reason, actor=actor, now=now)
-        return f"Back in {stream.origin} as {done['new_id']}.", page_of(stream, entry_id)
+        return f"Back in {stream.origin} as {done['new_id']}.", letter_page_url(stream, entry_id)
 
-    about = {"troubled": troubled(stream, now), "delivery": settlement.delivery_of(stream)}
+    about = {
+        "troubled": find_unhealthy_consumers(stream, now),
+        "delivery": settlement.delivery_guarantee(stream),
+    }
     return _change(request, stream, entry_id, "retry", carry_out, about, now)
 
 
@@ -64,11 +67,11 @@ def retry(request: PersonRequest, server: str, entry_id: str, name: str) -> Http
 @require_http_methods(["GET", "POST"])
 def discard(request: PersonRequest, server: str, entry_id: str, name: str) -> HttpResponse:
     now = db_now()
-    stream = find(server, name, now)
+    stream = find_stream_or_404(server, name, now)
 
     def carry_out(reason: str, actor: Actor, now: datetime) -> tuple[str, str]:
         actions.discard(stream=stream, entry_id=entry_id, reason=reason, actor=actor, now=now)
-        return f"Discarded {entry_id}; it can be put back.", page_of(stream, entry_id)
+        return f"Discarded {entry_id}; it can be put back.", letter_page_url(stream, entry_id)
 
     return _change(request, stream, entry_id, "discard", carry_out, {}, now)
 
@@ -88,7 +91,7 @@ def restore(request: PersonRequest, departure_id: int) -> HttpResponse:
         back = Departure.objects.without_payload().get(pk=departure_id)
         return f"It lies in {stream.name} again, as {back.new_id}.", _page_after(stream, back)
 
-    entry_id = ids.entry_id(departure.position)
+    entry_id = ids.to_entry_id(departure.position)
     about = {"left": departure, "back": reverse("archived_letter_page", args=[departure_id])}
     return _change(request, stream, entry_id, "restore", carry_out, about, now)
 
@@ -99,20 +102,22 @@ def reveal(request: PersonRequest, server: str, entry_id: str, name: str) -> Htt
     """The letter's page with what is hidden, once: it has no address, so that nobody comes back to
     it without saying why again."""
     now = db_now()
-    stream, actor = find(server, name, now), actor_of(request)
+    stream, actor = find_stream_or_404(server, name, now), actor_of(request)
     actor.require_power(Power.ADMINISTER)
-    form = WhyForm(posted(request))
+    form = LetterReasonForm(posted(request))
 
     def act() -> HttpResponse:
         reason = form.given("reason")
         entry = revealing.reveal(
             stream=stream, entry_id=entry_id, actor=actor, now=now, reason=reason
         )
-        told = letter.seen(request, stream, letter.within_limits(entry), now, revealed=True)
+        told = letter.letter_context(
+            request, stream, letter.truncate_for_page(entry), now, revealed=True
+        )
         told["reveal_reason"] = reason
         return render(request, "breakers/dead_letters/letter.html", told)
 
-    return _attempt(request, form, act, stream, _about(stream, entry_id, "reveal"))
+    return _attempt(request, form, act, stream, _base_context(stream, entry_id, "reveal"))
 
 
 @signed_in
@@ -121,19 +126,19 @@ def reveal_archived(request: PersonRequest, departure_id: int) -> HttpResponse:
     """The same of one that has left."""
     now, actor = db_now(), actor_of(request)
     actor.require_power(Power.ADMINISTER)
-    departure = letter.departure(departure_id)
-    stream, entry_id = departure.stream, ids.entry_id(departure.position)
-    form = WhyForm(posted(request))
+    departure = letter.find_departure(departure_id)
+    stream, entry_id = departure.stream, ids.to_entry_id(departure.position)
+    form = LetterReasonForm(posted(request))
 
     def act() -> HttpResponse:
         reason = form.given("reason")
         revealing.reveal_archived(departure_id=departure_id, actor=actor, now=now, reason=reason)
-        told = letter.archived(request, departure, now, revealed=True)
+        told = letter.archived_context(request, departure, now, revealed=True)
         return render(request, "breakers/dead_letters/archived.html", told)
 
     back = reverse("archived_letter_page", args=[departure_id])
     return _attempt(
-        request, form, act, stream, {**_about(stream, entry_id, "reveal"), "back": back}
+        request, form, act, stream, {**_base_context(stream, entry_id, "reveal"), "back": back}
     )
 
 
@@ -148,26 +153,28 @@ def _change(
 ) -> HttpResponse:
     actor = actor_of(request)
     actor.require(settlement.SCOPE)
-    form = WhyForm(posted(request))
+    form = LetterReasonForm(posted(request))
 
     def act() -> HttpResponse:
-        return moved_on(request, *carry_out(form.given("reason"), actor, now))
+        return redirect_with_message(request, *carry_out(form.given("reason"), actor, now))
 
-    about = {**_about(stream, entry_id, verb), **about}
+    about = {**_base_context(stream, entry_id, verb), **about}
     if not form.is_bound and verb == "retry":
-        about.update(_warned(stream, entry_id))
+        about.update(_retry_warning(stream, entry_id))
     return _attempt(request, form, act, stream, about)
 
 
 def _attempt(
     request: PersonRequest,
-    form: WhyForm,
+    form: LetterReasonForm,
     act: Callable[[], HttpResponse],
     stream: LetterStream,
     about: dict[str, Any],
 ) -> HttpResponse:
     """Show the form, or do what it asks; a complaint keeps everything that was typed."""
-    answer = attempted(form, act, lambda error: refused(request, stream, about["entry_id"], error))
+    answer = attempted(
+        form, act, lambda error: render_refusal(request, stream, about["entry_id"], error)
+    )
     if answer is not None:
         return answer
     status = 422 if form.is_bound else 200
@@ -175,20 +182,20 @@ def _attempt(
     return show(request, "breakers/dead_letters/letter_do.html", told, status=status)
 
 
-def moved_on(request: PersonRequest, message: str, url: str) -> HttpResponse:
+def redirect_with_message(request: PersonRequest, message: str, url: str) -> HttpResponse:
     """Say what was done, and go where it can be seen now, from the dialog too."""
     messages.success(request, message)
     return HttpResponseClientRedirect(url) if request.htmx else redirect(url)
 
 
-def refused(
+def render_refusal(
     request: PersonRequest, stream: LetterStream, entry_id: str, error: DomainError
 ) -> HttpResponse:
     """What stood in the way."""
     context = {
         "heading": "Not done" if isinstance(error, Unavailable) else "Nothing was changed",
         "detail": error.detail,
-        "url": page_of(stream, entry_id) if entry_id else links.of_stream(stream),
+        "url": letter_page_url(stream, entry_id) if entry_id else links.stream_url(stream),
     }
     # A dialog takes in what conflicts; anything worse would be a toast that doesn't say why.
     status = 409 if in_dialog(request) else error.status
@@ -198,13 +205,13 @@ def refused(
     return response
 
 
-def page_of(stream: LetterStream, entry_id: str) -> str:
-    return links.of_letter(stream, entry_id)
+def letter_page_url(stream: LetterStream, entry_id: str) -> str:
+    return links.letter_url(stream, entry_id)
 
 
-def troubled(stream: LetterStream, now: datetime) -> list[Standing]:
+def find_unhealthy_consumers(stream: LetterStream, now: datetime) -> list[Standing]:
     """The dependencies that would get the letters again and whose breakers are not closed."""
-    pairs = [one.split("->", 1) for one in breaker_gates.by_registry(stream)]
+    pairs = [one.split("->", 1) for one in breaker_gates.find_consumer_dependencies(stream)]
     known = [Dependency.objects.named(caller, callee).first() for caller, callee in pairs]
     found = dependency_status.of([one for one in known if one is not None], now)
     return [
@@ -212,25 +219,25 @@ def troubled(stream: LetterStream, now: datetime) -> list[Standing]:
     ]
 
 
-def _warned(stream: LetterStream, entry_id: str) -> dict[str, Any]:
+def _retry_warning(stream: LetterStream, entry_id: str) -> dict[str, Any]:
     """How often it was retried before, if it can be read now."""
     try:
-        entry = letter.read(stream, entry_id, payload.SHOWN)
+        entry = letter.read_letter(stream, entry_id, payload.PAGE_LIMITS)
     except DomainError:
         return {}
-    return {"retries": entry.retries if entry else 0, "often": OFTEN}
+    return {"retries": entry.retries if entry else 0, "often": MANY_RETRIES}
 
 
-def _about(stream: LetterStream, entry_id: str, verb: str) -> dict[str, Any]:
+def _base_context(stream: LetterStream, entry_id: str, verb: str) -> dict[str, Any]:
     return {
         "stream": stream,
         "entry_id": entry_id,
         "verb": verb,
-        "back": page_of(stream, entry_id),
+        "back": letter_page_url(stream, entry_id),
     }
 
 
 def _page_after(stream: LetterStream, departure: Departure) -> str:
     if departure.state == Departure.State.RESTORED and departure.new_id:
-        return page_of(stream, departure.new_id)
+        return letter_page_url(stream, departure.new_id)
     return reverse("archived_letter_page", args=[departure.pk])

@@ -15,9 +15,9 @@ from django.shortcuts import render
 from django.views.decorators.http import require_http_methods
 
 from breakers.dead_letters.letters import presentation, redaction
-from breakers.dead_letters.letters.entries import Entry, text
+from breakers.dead_letters.letters.entries import LetterEntry, to_text
 from breakers.dead_letters.models import LetterStream
-from breakers.dead_letters.redis_servers.reader import Limits
+from breakers.dead_letters.redis_servers.reader import ReadLimits
 from breakers.dead_letters.removals import (
     actions,
     reveal,
@@ -31,18 +31,23 @@ from controlplane.core.http.permissions import actor_of
 from controlplane.core.roles import Power
 
 from . import letter, payload
-from .changes import moved_on, page_of, refused, troubled
-from .redacted_edits import put_back
-from .stream import find
+from .changes import (
+    find_unhealthy_consumers,
+    letter_page_url,
+    redirect_with_message,
+    render_refusal,
+)
+from .redacted_edits import restore_hidden
+from .stream import find_stream_or_404
 
 MAX_BYTES = 40 * 1024
 """Of a message that a form can bring back in one request."""
 MAX_FIELDS = 200
-WHOLE = Limits(value_bytes=MAX_BYTES + 1, fields=MAX_FIELDS + 20)
+EDIT_LIMITS = ReadLimits(value_bytes=MAX_BYTES + 1, fields=MAX_FIELDS + 20)
 
 
 @dataclass(frozen=True)
-class Field:
+class EditField:
     """A field as the form has it; where there is a `why_not`, it can't be edited there, and `typed`
     is what a page may show of it. `is_hidden` values are there for those only who said why; of one
     that `is_written_out`, characters that can't be seen stand as `\\u202e`."""
@@ -60,7 +65,7 @@ class Field:
 
     @property
     def label(self) -> str:
-        return payload.plain(self.name)
+        return payload.escape_unseen(self.name)
 
     @property
     def rows(self) -> int:
@@ -69,12 +74,12 @@ class Field:
 
 @signed_in
 @require_http_methods(["GET", "POST"])
-def edit(request: PersonRequest, server: str, entry_id: str, name: str) -> HttpResponse:
+def edit_letter(request: PersonRequest, server: str, entry_id: str, name: str) -> HttpResponse:
     now = db_now()
-    stream, actor = find(server, name, now), actor_of(request)
+    stream, actor = find_stream_or_404(server, name, now), actor_of(request)
     actor.require(settlement.SCOPE)
     try:
-        entry = letter.read(stream, entry_id, WHOLE)
+        entry = letter.read_letter(stream, entry_id, EDIT_LIMITS)
         if entry is None:
             raise Conflict(f"The letter {entry_id} is not there any more.")
         if not entry.is_whole or entry.size_bytes > MAX_BYTES:
@@ -83,14 +88,14 @@ def edit(request: PersonRequest, server: str, entry_id: str, name: str) -> HttpR
                 " POST …/retry with edited_fields."
             )
         sees_all = _sees_all(request, stream, entry_id, actor, now)
-        fields = _fields(entry, sees_all=sees_all)
+        fields = _build_fields(entry, sees_all=sees_all)
         if request.method == "POST" and request.POST.get("do") != "open":
             return _save(request, stream, entry, fields, actor, now)
     except InvalidInput as error:
-        return refused(request, stream, entry_id, Conflict(error.detail))
+        return render_refusal(request, stream, entry_id, Conflict(error.detail))
     except (Conflict, NotFound, Unavailable) as error:
-        return refused(request, stream, entry_id, error)
-    return _show(request, stream, entry, fields, {}, now)
+        return render_refusal(request, stream, entry_id, error)
+    return _render(request, stream, entry, fields, {}, now)
 
 
 def _sees_all(
@@ -109,12 +114,12 @@ def _sees_all(
 def _save(
     request: PersonRequest,
     stream: LetterStream,
-    entry: Entry,
-    fields: list[Field],
+    entry: LetterEntry,
+    fields: list[EditField],
     actor: Actor,
     now: datetime,
 ) -> HttpResponse:
-    taken, edited = _taken(fields, request.POST)
+    taken, edited = _read_posted(fields, request.POST)
     errors: dict[str, Any] = {}
     if any(one.errors for one in taken):
         errors["form"] = ["Some fields need another look."]
@@ -134,19 +139,19 @@ def _save(
             errors = dict(error.errors)
             others = {name: said for name, said in errors.items() if name != "reason"}
             errors["form"] = [
-                payload.plain(f"{name}: {' '.join(said)}") for name, said in others.items()
+                payload.escape_unseen(f"{name}: {' '.join(said)}") for name, said in others.items()
             ]
         else:
             message = f"Edited, and back in {stream.origin} as {done['new_id']}."
-            return moved_on(request, message, page_of(stream, entry.id))
-    return _show(request, stream, entry, taken, errors, now)
+            return redirect_with_message(request, message, letter_page_url(stream, entry.id))
+    return _render(request, stream, entry, taken, errors, now)
 
 
-def _show(
+def _render(
     request: PersonRequest,
     stream: LetterStream,
-    entry: Entry,
-    fields: list[Field],
+    entry: LetterEntry,
+    fields: list[EditField],
     errors: Mapping[str, Any],
     now: datetime,
 ) -> HttpResponse:
@@ -159,7 +164,7 @@ def _show(
         "fields": fields,
         "errors": errors,
         "sees_all": is_open,
-        "troubled": troubled(stream, now),
+        "troubled": find_unhealthy_consumers(stream, now),
         "new_name": posted.get("new-name", ""),
         "new_value": posted.get("new-value", ""),
         "reason": {"value": posted.get("reason", ""), "errors": errors.get("reason", [])},
@@ -168,24 +173,26 @@ def _show(
     return render(request, "breakers/dead_letters/edit.html", context, status=status)
 
 
-def _fields(entry: Entry, *, sees_all: bool) -> list[Field]:
+def _build_fields(entry: LetterEntry, *, sees_all: bool) -> list[EditField]:
     hiding = redaction.configured_redaction()
     names = [name for name, _ in entry.original]
-    own = [pair for pair in entry.original if pair[0] not in payload.OURS]
+    own = [pair for pair in entry.original if pair[0] not in payload.RESERVED_NAMES]
     found = []
     for index, (name, value) in enumerate(own):
         hidden = hiding.value(name, value)
         seen = value if sees_all else hidden
-        laid_out = payload.laid_out(seen)
-        why_not = _why_not(name, value, names.count(name))
+        laid_out = payload.format_json(seen)
+        why_not = _uneditable_reason(name, value, names.count(name))
         if not why_not and seen != value and laid_out is None:
             why_not = "hidden"
-        offered = text(hidden[:2000]) if why_not else laid_out or _lines(text(seen))
+        offered = (
+            to_text(hidden[:2000]) if why_not else laid_out or _normalize_newlines(to_text(seen))
+        )
         found.append(
-            Field(
+            EditField(
                 index=index,
-                name=text(name),
-                typed=payload.plain(offered),
+                name=to_text(name),
+                typed=payload.escape_unseen(offered),
                 is_json=laid_out is not None,
                 why_not=why_not,
                 is_hidden=hidden != value,
@@ -196,43 +203,45 @@ def _fields(entry: Entry, *, sees_all: bool) -> list[Field]:
     return found
 
 
-def _why_not(name: bytes, value: bytes, times: int) -> str:
+def _uneditable_reason(name: bytes, value: bytes, times: int) -> str:
     if times > 1:
         return "several"
     if not presentation.is_text(value) or not presentation.is_text(name):
         return "bytes"
-    said = _lines(text(value))
+    said = _normalize_newlines(to_text(value))
     carried = not any(ord(one) < 32 and one not in "\n\t" for one in said)
-    return "" if carried and _comes_back(said) else "bytes"
+    return "" if carried and _survives_form(said) else "bytes"
 
 
-def _comes_back(said: str) -> bool:
+def _survives_form(said: str) -> bool:
     """Whether it can be told apart from what is written out of it."""
-    is_json = payload.laid_out(said) is not None
-    return is_json or not payload.has_unseen(said) or payload.unplain(said) == said
+    is_json = payload.format_json(said) is not None
+    return is_json or not payload.has_unseen(said) or payload.unescape_unseen(said) == said
 
 
-def _lines(said: str) -> str:
+def _normalize_newlines(said: str) -> str:
     """As a form sends it back, with one way to end a line."""
     return said.replace("\r\n", "\n")
 
 
-def _taken(fields: list[Field], posted: Mapping[str, str]) -> tuple[list[Field], dict[str, Any]]:
+def _read_posted(
+    fields: list[EditField], posted: Mapping[str, str]
+) -> tuple[list[EditField], dict[str, Any]]:
     """The fields as they were typed, with complaints, and what differs from the message."""
     edited: dict[str, Any] = {}
     taken = []
     for field in fields:
-        one, is_new, value = _read(field, posted)
+        one, is_new, value = _read_field(field, posted)
         taken.append(one)
         if is_new:
             edited[field.name] = value
     name = posted.get("new-name", "").strip()
     if name:
-        edited[name] = _lines(posted.get("new-value", ""))
+        edited[name] = _normalize_newlines(posted.get("new-value", ""))
     return taken, edited
 
 
-def _read(field: Field, posted: Mapping[str, str]) -> tuple[Field, bool, str | None]:
+def _read_field(field: EditField, posted: Mapping[str, str]) -> tuple[EditField, bool, str | None]:
     """One field as it was typed, whether it differs, and its new value; None takes it away."""
     if field.why_not:
         return field, False, None
@@ -240,7 +249,7 @@ def _read(field: Field, posted: Mapping[str, str]) -> tuple[Field, bool, str | N
         # What was not in the form is not shown by sending it, either.
         unseen = replace(field, typed=redaction.REDACTED, why_not="hidden")
         return unseen if field.is_hidden else field, False, None
-    typed = _lines(posted[f"field-{field.index}"]).replace("\x00", "")
+    typed = _normalize_newlines(posted[f"field-{field.index}"]).replace("\x00", "")
     if posted.get(f"remove-{field.index}"):
         return replace(field, typed=typed, removed=True), True, None
     before = field.typed
@@ -249,14 +258,18 @@ def _read(field: Field, posted: Mapping[str, str]) -> tuple[Field, bool, str | N
         return field, False, None
     if not field.is_json:
         only_crlf = b"\r\n" in field.original and b"\n" not in field.original.replace(b"\r\n", b"")
-        said = payload.unplain(typed) if field.is_written_out else typed
+        said = payload.unescape_unseen(typed) if field.is_written_out else typed
         return now, True, said.replace("\n", "\r\n") if only_crlf else said
     try:
-        if payload.compact(typed) == payload.compact(before):
+        if payload.compact_json(typed) == payload.compact_json(before):
             return now, False, None
         hidden = before.encode()
         is_partly = redaction.REDACTED in before and field.is_hidden
-        value = put_back(typed, field.original, hidden) if is_partly else payload.compact(typed)
+        value = (
+            restore_hidden(typed, field.original, hidden)
+            if is_partly
+            else payload.compact_json(typed)
+        )
     except RecursionError:
         return replace(now, errors=("This is nested too deeply.",)), False, None
     except json.JSONDecodeError as error:

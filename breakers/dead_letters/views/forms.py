@@ -12,7 +12,7 @@ FASTEST, SLOWEST = 1000.0, 0.1
 MAX_RETRIES = 1000
 
 
-class WhyForm(RuleForm):
+class LetterReasonForm(RuleForm):
     """A reason, which the service judges."""
 
     reason = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)

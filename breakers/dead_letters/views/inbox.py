@@ -13,7 +13,7 @@ from breakers.dead_letters import configured
 from breakers.dead_letters.bulk.replays import KIND
 from breakers.dead_letters.models import LetterServer, LetterStream, Replay
 from breakers.dead_letters.monitoring import streams, weekly_failures
-from breakers.dead_letters.monitoring.weekly_failures import Failed
+from breakers.dead_letters.monitoring.weekly_failures import GroupFailures
 from breakers.views import live
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
@@ -25,7 +25,7 @@ REPLAYS_SHOWN = 5
 
 
 @dataclass(frozen=True)
-class Line:
+class StreamLine:
     """A stream as a row; `growth` is letters a minute, None before it is known."""
 
     stream: LetterStream
@@ -33,10 +33,10 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Failing:
+class FailingGroup:
     """A group that failed alike, and how many arrived on each of the days shown."""
 
-    group: Failed
+    group: GroupFailures
     days: list[int]
     url: str
 
@@ -45,24 +45,24 @@ class Failing:
 @require_GET
 def inbox_page(request: PersonRequest) -> HttpResponse:
     now = db_now()
-    found = streams.listed(now)
-    growth = streams.growth(found, now)
+    found = streams.list_shown(now)
+    growth = streams.growth_per_minute(found, now)
     present = [one for one in found if one.gone_at is None]
     context = {
         "now": now,
-        "lines": [Line(one, growth.get(one.pk) if one.sampled_at else None) for one in found],
+        "lines": [StreamLine(one, growth.get(one.pk) if one.sampled_at else None) for one in found],
         "deepest": max((one.depth for one in present), default=0),
         "total": sum(one.depth for one in present),
         "filled": sum(1 for one in present if one.depth),
         "alarmed": sum(1 for one in present if one.alarmed_at),
         "week": _most_failed(now),
-        **_replays(),
-        **watched(),
+        **_replays_context(),
+        **server_context(),
     }
     return live.page(request, "dead_letters/inbox", context)
 
 
-def watched() -> dict[str, Any]:
+def server_context() -> dict[str, Any]:
     """Which servers and patterns are looked at, and how that goes."""
     sources = configured.sources()
     rows = {one.name: one for one in LetterServer.objects.filter(name__in=sources.servers)}
@@ -84,20 +84,20 @@ def _most_failed(now: datetime) -> dict[str, Any]:
     since = today - timedelta(days=DAYS - 1)
     days = [(since + timedelta(days=place)).date() for place in range(DAYS)]
     failing = [
-        Failing(one, [one.days.get(day, 0) for day in days], _address(one))
-        for one in weekly_failures.most_failed(since, today + timedelta(days=1), MAX_FAILED)
+        FailingGroup(one, [one.days.get(day, 0) for day in days], _group_url(one))
+        for one in weekly_failures.list_most_failed(since, today + timedelta(days=1), MAX_FAILED)
         if one.arrived
     ]
     most = max((one.group.arrived for one in failing), default=0)
     return {"failing": failing, "days": days, "most": most}
 
 
-def _address(failed: Failed) -> str:
+def _group_url(failed: GroupFailures) -> str:
     path = reverse("letter_stream_page", args=[failed.server, failed.stream])
     return f"{path}?tab=messages&fingerprint={failed.fingerprint}"
 
 
-def _replays() -> dict[str, Any]:
+def _replays_context() -> dict[str, Any]:
     """The bulk jobs that are not over."""
     rows = Replay.objects.filter(job__kind=KIND, job__state__in=Job.LIVE)
     found = rows.select_related("job", "stream").order_by("-job_id")[: REPLAYS_SHOWN + 1]

@@ -41,7 +41,7 @@ def replay_page(request: PersonRequest, job_id: int) -> HttpResponse:
 
 def _context(request: PersonRequest, replay: Replay, now: datetime) -> dict[str, Any]:
     job = replay.job
-    counts = {**replays.NOTHING, **replay.counts}
+    counts = {**replays.NO_COUNTS, **replay.counts}
     departures = Departure.objects.without_payload().filter(job=job).order_by("-id")
     may_write = actor_of(request).may(settlement.SCOPE)
     return {
@@ -51,8 +51,8 @@ def _context(request: PersonRequest, replay: Replay, now: datetime) -> dict[str,
         "stream": replay.stream,
         "counts": counts,
         "why": [(name, number) for name, number in counts["why"].items() if number],
-        "rate": _rate(job, now),
-        "left": _left(job, now),
+        "rate": _measure_rate(job, now),
+        "left": _estimate_remaining(job, now),
         "is_stuck": watch.is_stuck(job, now),
         "verbs": VERBS.get(Job.State(job.state), ()) if may_write else (),
         "narrowed_by": [(WORDS.get(name, name), said) for name, said in replay.chosen.items()],
@@ -61,7 +61,7 @@ def _context(request: PersonRequest, replay: Replay, now: datetime) -> dict[str,
     }
 
 
-def _rate(job: Job, now: datetime) -> float | None:
+def _measure_rate(job: Job, now: datetime) -> float | None:
     """Letters a second since it began; what it stood still is in it."""
     if job.started_at is None or not job.done:
         return None
@@ -69,9 +69,9 @@ def _rate(job: Job, now: datetime) -> float | None:
     return job.done / seconds if seconds > 0 else None
 
 
-def _left(job: Job, now: datetime) -> timedelta | None:
+def _estimate_remaining(job: Job, now: datetime) -> timedelta | None:
     """How long it may still take, going on as it did."""
-    rate = _rate(job, now)
+    rate = _measure_rate(job, now)
     if job.state != Job.State.RUNNING or not rate or job.total <= job.done:
         return None
     return timedelta(seconds=(job.total - job.done) / rate)

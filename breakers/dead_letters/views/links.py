@@ -6,11 +6,11 @@ from django.urls import reverse
 from breakers.dead_letters.models import LetterStream
 
 
-def of_stream(stream: LetterStream) -> str:
+def stream_url(stream: LetterStream) -> str:
     if stream.source == LetterStream.Source.OUTBOX:
         return f"{reverse('deliveries_page')}?state=failed"
     return reverse("letter_stream_page", args=[stream.server, stream.name])
 
 
-def of_letter(stream: LetterStream, entry_id: str, what: str = "letter_page") -> str:
+def letter_url(stream: LetterStream, entry_id: str, what: str = "letter_page") -> str:
     return reverse(what, args=[stream.server, entry_id, stream.name])

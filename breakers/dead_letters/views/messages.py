@@ -10,11 +10,11 @@ from django.utils import timezone
 
 from breakers.dead_letters import letter_list
 from breakers.dead_letters.letters import redaction
-from breakers.dead_letters.letters.entries import Entry
-from breakers.dead_letters.letters.filters import MOMENTS, TEXTS, Chosen
+from breakers.dead_letters.letters.entries import LetterEntry
+from breakers.dead_letters.letters.filters import MOMENTS, TEXTS, LetterFilter
 from breakers.dead_letters.models import LetterGroup, LetterStream
 from breakers.dead_letters.monitoring import indexer
-from breakers.dead_letters.redis_servers.servers import ServerAway, ServerRefused
+from breakers.dead_letters.redis_servers.servers import ServerRefused, ServerUnavailable
 from controlplane.core.browser import PersonRequest
 from controlplane.core.errors import InvalidInput
 
@@ -27,7 +27,7 @@ BEHIND_MORE = ("field", "value", "error_type", "error", "after", "before")
 
 
 @dataclass(frozen=True)
-class Line:
+class LetterLine:
     """A letter as a row: nothing in it is long, hidden, or can't be seen."""
 
     id: str
@@ -40,19 +40,21 @@ class Line:
     size_bytes: int
 
 
-def context(request: PersonRequest, stream: LetterStream, now: datetime) -> dict[str, Any]:
-    given = typed(request.GET)
+def messages_context(request: PersonRequest, stream: LetterStream, now: datetime) -> dict[str, Any]:
+    given = typed_filter(request.GET)
     errors: dict[str, list[str]] = {}
-    chosen, found, trouble = Chosen(), letter_list.Page(), ""
+    chosen, found, trouble = LetterFilter(), letter_list.LetterPage(), ""
     try:
-        chosen = chosen_of(given)
+        chosen = parse_filter(given)
         if chosen.uses_index:
             indexer.catch_up(stream, now, seconds=0.2)
         cursor = given["cursor"]
-        found = letter_list.page(stream, chosen, cursor=cursor, limit=PAGE_SIZE, seconds=SECONDS)
+        found = letter_list.read_page(
+            stream, chosen, cursor=cursor, limit=PAGE_SIZE, seconds=SECONDS
+        )
     except InvalidInput as error:
         errors = dict(error.errors)
-    except (ServerAway, ServerRefused) as error:
+    except (ServerUnavailable, ServerRefused) as error:
         trouble = error.detail
     return {
         "given": given,
@@ -61,20 +63,20 @@ def context(request: PersonRequest, stream: LetterStream, now: datetime) -> dict
         "narrowed": not chosen.is_everything or bool(errors),
         "more_narrowed": any(given[name] for name in BEHIND_MORE),
         "chosen_query": urlencode(chosen.as_dict()),
-        "letters": [_line(stream, entry) for entry in found.entries],
+        "letters": [_letter_line(stream, entry) for entry in found.entries],
         "next": found.next,
         "looked_at": found.looked_at if chosen.needs_payload else 0,
         "is_walked": chosen.needs_payload,
-        "group": _group(stream, chosen.fingerprint),
+        "group": _find_group(stream, chosen.fingerprint),
     }
 
 
-def typed(query: Mapping[str, str]) -> dict[str, str]:
+def typed_filter(query: Mapping[str, str]) -> dict[str, str]:
     """The filter's fields as they were typed."""
     return {name: query.get(name, "").replace("\x00", "") for name in (*NAMES, "cursor")}
 
 
-def chosen_of(given: Mapping[str, str]) -> Chosen:
+def parse_filter(given: Mapping[str, str]) -> LetterFilter:
     """Which letters are meant; times without a zone are in the person's own. Raises
     :class:`InvalidInput`."""
     asked: dict[str, Any] = {name: given.get(name, "") for name in NAMES}
@@ -88,25 +90,25 @@ def chosen_of(given: Mapping[str, str]) -> Chosen:
         asked["value"] = ""
     elif not asked["value"]:
         del asked["value"]
-    return Chosen.of(asked)
+    return LetterFilter.of(asked)
 
 
-def _line(stream: LetterStream, entry: Entry) -> Line:
+def _letter_line(stream: LetterStream, entry: LetterEntry) -> LetterLine:
     hiding = redaction.configured_redaction()
     seen = hiding.entry(entry)
-    return Line(
+    return LetterLine(
         id=entry.id,
-        url=links.of_letter(stream, entry.id),
-        error=payload.plain(seen.error[:300]),
-        error_type=payload.plain(seen.error_type[:120]),
+        url=links.letter_url(stream, entry.id),
+        error=payload.escape_unseen(seen.error[:300]),
+        error_type=payload.escape_unseen(seen.error_type[:120]),
         failed_at=entry.failed_at,
-        brief=payload.brief(seen),
+        brief=payload.summarize_fields(seen),
         retries=entry.retries,
         size_bytes=entry.size_bytes,
     )
 
 
-def _group(stream: LetterStream, fingerprint: str) -> LetterGroup | None:
+def _find_group(stream: LetterStream, fingerprint: str) -> LetterGroup | None:
     if not fingerprint:
         return None
     return LetterGroup.objects.filter(stream=stream, fingerprint=fingerprint).first()

@@ -10,44 +10,46 @@ from . import payload
 MOVED = "What is hidden has to stay where it was, and so has what lies beside it in a list."
 
 
-def put_back(typed: str, original: bytes, shown: bytes) -> str:
+def restore_hidden(typed: str, original: bytes, shown: bytes) -> str:
     """What was typed over `shown`, with what `original` has instead of it; compact JSON.
 
     Raises `ValueError` for what is no JSON, and where something hidden was moved or copied: it
     would end up in another place than the person meant.
     """
-    trees = (payload.parsed(one) for one in (typed, original, shown))
-    return payload.written(_merged(*trees))
+    trees = (payload.parse_json(one) for one in (typed, original, shown))
+    return payload.to_json(_merge(*trees))
 
 
-def _merged(typed: Any, original: Any, shown: Any) -> Any:
-    said = payload.written(typed)
+def _merge(typed: Any, original: Any, shown: Any) -> Any:
+    said = payload.to_json(typed)
     if REDACTED not in said:
         return typed
-    if said == payload.written(shown):
+    if said == payload.to_json(shown):
         return original
     if payload.is_object(typed) and payload.is_object(shown):
         before, after = _by_name(original), _by_name(shown)
-        return type(typed)((name, _member(name, member, before, after)) for name, member in typed)
+        return type(typed)(
+            (name, _merge_member(name, member, before, after)) for name, member in typed
+        )
     if _same_length(typed, shown) and _same_length(original, shown):
-        return [_element(*three) for three in zip(typed, original, shown, strict=True)]
+        return [_merge_element(*three) for three in zip(typed, original, shown, strict=True)]
     raise ValueError(MOVED)
 
 
-def _member(name: str, typed: Any, original: dict[str, Any], shown: dict[str, Any]) -> Any:
-    if REDACTED not in payload.written(typed):
+def _merge_member(name: str, typed: Any, original: dict[str, Any], shown: dict[str, Any]) -> Any:
+    if REDACTED not in payload.to_json(typed):
         return typed
     if name not in shown or name not in original:
         raise ValueError(MOVED)
-    return _merged(typed, original[name], shown[name])
+    return _merge(typed, original[name], shown[name])
 
 
-def _element(typed: Any, original: Any, shown: Any) -> Any:
+def _merge_element(typed: Any, original: Any, shown: Any) -> Any:
     """One of a list is told from its neighbours by all that it says: it may have changed places."""
-    said = payload.written(typed)
+    said = payload.to_json(typed)
     if REDACTED not in said:
         return typed
-    if said != payload.written(shown):
+    if said != payload.to_json(shown):
         raise ValueError(MOVED)
     return original
 

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_GET
 
 from breakers.dead_letters.models import Departure, Gap, LetterStream, Replay
 from breakers.dead_letters.monitoring import groups, indexer, streams
-from breakers.dead_letters.redis_servers.servers import ServerAway, ServerRefused
+from breakers.dead_letters.redis_servers.servers import ServerRefused, ServerUnavailable
 from breakers.dead_letters.removals import archive
 from breakers.views import live
 from controlplane.core.browser import PersonRequest, signed_in
@@ -20,7 +20,7 @@ from controlplane.core.http.permissions import actor_of
 from controlplane.core.jobs.models import Job
 
 from . import links, messages
-from .inbox import watched
+from .inbox import server_context
 
 TABS = ("groups", "messages", "archive", "gaps")
 GROUPS_SHOWN = 50
@@ -30,7 +30,7 @@ INDEXING_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
-class Archived:
+class ArchivedRow:
     """A letter that left through us; `may_restore` if it can still be put back."""
 
     departure: Departure
@@ -42,30 +42,32 @@ class Archived:
 @require_GET
 def stream_page(request: PersonRequest, server: str, name: str) -> HttpResponse:
     now = db_now()
-    stream = find(server, name, now)
+    stream = find_stream_or_404(server, name, now)
     if stream.source == LetterStream.Source.OUTBOX:
-        return HttpResponseRedirect(links.of_stream(stream))
+        return HttpResponseRedirect(links.stream_url(stream))
     asked = request.GET.get("tab", "")
     tab = asked if asked in TABS else TABS[0]
     context = {
         "now": now,
         "stream": stream,
         "tab": tab,
-        "growth": streams.growth([stream], now).get(stream.pk) if stream.sampled_at else None,
+        "growth": streams.growth_per_minute([stream], now).get(stream.pk)
+        if stream.sampled_at
+        else None,
         "may_write": actor_of(request).may("dlq:write"),
         "gaps_total": stream.vanished_total,
         **_replays(stream),
-        **watched(),
+        **server_context(),
         **_TABS[tab](request, stream, now),
     }
     return live.page(request, "dead_letters/stream", context)
 
 
-def find(server: str, name: str, now: datetime) -> LetterStream:
+def find_stream_or_404(server: str, name: str, now: datetime) -> LetterStream:
     """The stream; a server that is away hides only what nobody has seen yet."""
     try:
-        return streams.find(server, name, now)
-    except (NotFound, ServerAway, ServerRefused) as error:
+        return streams.find_stream(server, name, now)
+    except (NotFound, ServerUnavailable, ServerRefused) as error:
         raise Http404 from error
 
 
@@ -73,9 +75,9 @@ def _groups(request: PersonRequest, stream: LetterStream, now: datetime) -> dict
     complete, trouble = True, ""
     try:
         complete = indexer.catch_up(stream, now, seconds=INDEXING_SECONDS)
-    except (ServerAway, ServerRefused) as error:
+    except (ServerUnavailable, ServerRefused) as error:
         trouble = error.detail
-    found = groups.of(stream)
+    found = groups.list_groups(stream)
     return {
         "groups": found[:GROUPS_SHOWN],
         "groups_total": len(found),
@@ -86,7 +88,7 @@ def _groups(request: PersonRequest, stream: LetterStream, now: datetime) -> dict
 
 
 def _messages(request: PersonRequest, stream: LetterStream, now: datetime) -> dict[str, Any]:
-    return messages.context(request, stream, now)
+    return messages.messages_context(request, stream, now)
 
 
 def _archive(request: PersonRequest, stream: LetterStream, now: datetime) -> dict[str, Any]:
@@ -104,7 +106,7 @@ def _archive(request: PersonRequest, stream: LetterStream, now: datetime) -> dic
     found = list(rows[: PAGE_SIZE + 1])
     return {
         "archived": [
-            Archived(one, getattr(one, "is_edited", False), may_restore(one, now))
+            ArchivedRow(one, getattr(one, "is_edited", False), may_restore(one, now))
             for one in found[:PAGE_SIZE]
         ],
         "older": found[PAGE_SIZE - 1].pk if len(found) > PAGE_SIZE else None,
@@ -119,7 +121,7 @@ def may_restore(departure: Departure, now: datetime) -> bool:
     is_gone = departure.state == Departure.State.GONE
     was_retry = departure.action == Departure.Action.RETRY
     dropped = departure.state == Departure.State.DONE and not was_retry
-    return (is_gone or dropped) and not archive.is_outdated(departure, now)
+    return (is_gone or dropped) and not archive.is_expired(departure, now)
 
 
 def _gaps(request: PersonRequest, stream: LetterStream, now: datetime) -> dict[str, Any]:

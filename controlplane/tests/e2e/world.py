@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 from breakers.dead_letters.bulk import replays
-from breakers.dead_letters.letters.filters import Chosen
+from breakers.dead_letters.letters.filters import LetterFilter
 from breakers.dead_letters.monitoring import indexer
 from breakers.dead_letters.removals import actions as acting
 from breakers.dead_letters.tests.heaps import Heap
@@ -138,10 +138,10 @@ def _letters(heap: Heap, actor: Actor) -> None:
     indexer.catch_up(stream, now)
     acting.discard(stream=stream, entry_id=first, reason=WHY, actor=actor, now=now)
     acting.retry(stream=stream, entry_id=second, reason=WHY, actor=actor, now=now)
-    replays.ask(
+    replays.request_replay(
         stream=stream,
         action="retry",
-        chosen=Chosen(),
+        chosen=LetterFilter(),
         rate_per_second=1.0,
         reason=WHY,
         actor=actor,

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from breakers.dead_letters.bulk import replays
-from breakers.dead_letters.letters.filters import Chosen
+from breakers.dead_letters.letters.filters import LetterFilter
 from breakers.dead_letters.models import Departure
 from breakers.dead_letters.removals import actions
 from breakers.dead_letters.tests.heaps import Heap
@@ -84,8 +84,12 @@ def _letters_left(letters: Heap, actor: Actor, now: datetime) -> None:
     actions.discard(stream=letters.stream("gone"), entry_id=gone, **told)
     for name in ("under-way", "paused"):
         letters.add(to=name)
-        job = replays.ask(
-            stream=letters.stream(name), action="discard", chosen=Chosen(), waits_for=[], **told
+        job = replays.request_replay(
+            stream=letters.stream(name),
+            action="discard",
+            chosen=LetterFilter(),
+            waits_for=[],
+            **told,
         )
     control.intervene(job_id=job.pk, verb="pause", **told)
 
