@@ -8,14 +8,14 @@ from django.db.models import Q, QuerySet
 from breakers.models import Alarm, BreakerState, Override, Probe
 from breakers.models.registry import Criticality
 from breakers.probes.services import GRAVE_LEVEL
-from breakers.services.overrides import Acknowledged
+from breakers.services.overrides import Acknowledgement
 from controlplane.core.durations import readable
 from controlplane.core.page_registry import AttentionItem, attention_source
 
 from . import message_facts, names
 from .services import override_endings, overrides
 from .states import unhealthy
-from .states.unhealthy import Troubled
+from .states.unhealthy import UnhealthyDependency
 
 MAX_ITEMS = 100
 LONG = timedelta(hours=1)
@@ -43,7 +43,7 @@ def open_alarms(_now: datetime) -> QuerySet[Alarm]:
 
 
 @attention_source(8, only_if=open_states)
-def open_breakers(now: datetime) -> Sequence[AttentionItem]:
+def list_open_breakers(now: datetime) -> Sequence[AttentionItem]:
     """Open breakers of critical dependencies, critical; of others whose loss is felt, a warning."""
     return [
         AttentionItem(
@@ -52,34 +52,38 @@ def open_breakers(now: datetime) -> Sequence[AttentionItem]:
             title=f"The breaker of {one.name} is open",
             detail=f"In {one.open:,} of {one.instances:,} instances; "
             f"the dependency is {one.criticality}.",
-            path=message_facts.path(one.caller, one.callee),
+            path=message_facts.dependency_path(one.caller, one.callee),
             since=min(one.since or now, now),
         )
-        for one in sorted(_open(now), key=lambda one: (not _is_critical(one), one.since or now))
+        for one in sorted(
+            _open_weighty(now), key=lambda one: (not _is_critical(one), one.since or now)
+        )
     ][:MAX_ITEMS]
 
 
 @attention_source(36, only_if=live_overrides)
-def forced(now: datetime) -> Sequence[AttentionItem]:
+def list_overrides(now: datetime) -> Sequence[AttentionItem]:
     """Overrides that last long, end soon, or are not gone by everywhere. One that ends soon may
     be there for a good reason still: whoever set it should say so in time."""
     live = live_overrides(now).select_related("dependency")
     found = list(live.order_by("set_at", "pk")[:MAX_ITEMS])
-    heard = overrides.acknowledgements([(one.dependency.caller, one.version) for one in found], now)
+    heard = overrides.list_acknowledgements(
+        [(one.dependency.caller, one.version) for one in found], now
+    )
     return [
-        _override(one, said, by, now)
+        _override_item(one, said, by, now)
         for one, by in zip(found, heard, strict=True)
-        if (said := _noteworthy(one, by, now))
+        if (said := _override_remarks(one, by, now))
     ]
 
 
-def weighty(now: datetime) -> Collection[str]:
+def open_weighty_names(now: datetime) -> Collection[str]:
     """The dependencies (`core->oracle`) whose open breakers wait."""
-    return {one.name for one in _open(now)}
+    return {one.name for one in _open_weighty(now)}
 
 
 @attention_source(50, only_if=open_alarms)
-def outages(now: datetime) -> Sequence[AttentionItem]:
+def list_outages(now: datetime) -> Sequence[AttentionItem]:
     """Outages that last, of dependencies with a policy for them."""
     rows = open_alarms(now).order_by("since", "pk")
     return [
@@ -88,7 +92,7 @@ def outages(now: datetime) -> Sequence[AttentionItem]:
             severity=one.severity,
             title=one.evidence.get("said") or f"{one.rule} of {one.subject}",
             detail=_advice(one),
-            path=message_facts.path(*names.parts(one.subject) or ("", "")),
+            path=message_facts.dependency_path(*names.split_name(one.subject) or ("", "")),
             since=min(one.since, now),
         )
         for one in rows[:MAX_ITEMS]
@@ -96,13 +100,13 @@ def outages(now: datetime) -> Sequence[AttentionItem]:
 
 
 @attention_source(9, only_if=silent_probes)
-def away(now: datetime) -> Sequence[AttentionItem]:
+def list_away_probes(now: datetime) -> Sequence[AttentionItem]:
     """Services and stores that do not answer their probes, and those that may not be asked."""
     rows = silent_probes(now)
     return [
         AttentionItem(
             kind="probe_away",
-            severity=_gravity(one),
+            severity=_probe_severity(one),
             title=f"{one.service.name} {'does not answer' if one.is_away else 'is not asked'}",
             detail=f"{one.service.probe_url}: {one.error}",
             path="/breakers/infrastructure/",
@@ -114,21 +118,21 @@ def away(now: datetime) -> Sequence[AttentionItem]:
     ]
 
 
-def _open(now: datetime) -> list[Troubled]:
-    return [one for one in unhealthy.look(now).values() if one.open and one.is_weighty]
+def _open_weighty(now: datetime) -> list[UnhealthyDependency]:
+    return [one for one in unhealthy.find_unhealthy(now).values() if one.open and one.is_weighty]
 
 
-def _is_critical(one: Troubled) -> bool:
+def _is_critical(one: UnhealthyDependency) -> bool:
     return one.criticality == Criticality.CRITICAL
 
 
-def _gravity(probe: Probe) -> str:
+def _probe_severity(probe: Probe) -> str:
     if not probe.is_away:
         return "info"
     return "critical" if probe.service.level >= GRAVE_LEVEL else "warning"
 
 
-def _noteworthy(one: Override, by: Acknowledged, now: datetime) -> list[str]:
+def _override_remarks(one: Override, by: Acknowledgement, now: datetime) -> list[str]:
     said = []
     late = now - one.set_at >= HEARD_BY_THEN
     if late and not by.instances:
@@ -145,14 +149,16 @@ def _noteworthy(one: Override, by: Acknowledged, now: datetime) -> list[str]:
     return said
 
 
-def _override(one: Override, said: Sequence[str], by: Acknowledged, now: datetime) -> AttentionItem:
+def _override_item(
+    one: Override, said: Sequence[str], by: Acknowledgement, now: datetime
+) -> AttentionItem:
     heard = by.by_all or now - one.set_at < HEARD_BY_THEN
     return AttentionItem(
         kind="override",
         severity="info" if heard and now - one.set_at <= LONG else "warning",
         title=f"{one.dependency.name} is overridden: {one.mode}",
-        detail=f"{' '.join(said)} Set by {override_endings.set_by(one)}: {one.reason}",
-        path=message_facts.page(one.dependency),
+        detail=f"{' '.join(said)} Set by {override_endings.set_by_label(one)}: {one.reason}",
+        path=message_facts.page_path(one.dependency),
         since=min(one.set_at, now),
         due_at=one.expires_at,
     )

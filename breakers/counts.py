@@ -11,7 +11,7 @@ COUNTERS = ("success", "failure", "timeout", "slow", "rejected", "fallback", "re
 
 
 @dataclass(frozen=True)
-class Counts:
+class CallCounts:
     """Counters over some time."""
 
     success: int = 0

@@ -20,14 +20,14 @@ from controlplane.core.degradation_levels import Cause
 from . import turns
 from .models import BreakerState, Probe, Service
 from .states import unhealthy
-from .states.unhealthy import Troubled
+from .states.unhealthy import UnhealthyDependency
 
 MAX_CAUSES = 50
-HALF = 0.5
+GRAVE_SHARE = 0.5
 
 
 @dataclass(frozen=True)
-class Known:
+class ServiceInfo:
     """What the registry says of a service: its name, the level of its loss, and what that does."""
 
     name: str
@@ -46,26 +46,28 @@ def pending() -> list[QuerySet[Any]]:
 
 
 @transaction.atomic
-def look(now: datetime) -> bool:
+def report_causes(now: datetime) -> bool:
     """Report the causes that there are now; whether that changed anything. One looks at a time:
     what another read before must not be reported after."""
     if not turns.alone("conditions"):
         return False
-    found, away = unhealthy.look(now).values(), _away()
+    found, away = unhealthy.find_unhealthy(now).values(), _away_services()
     slugs = {one.callee for one in found} | set(away)
     before = {one.what for one in services.known()}
-    return services.report(causes(found, away, _registered(slugs), before), now)
+    return services.report(find_causes(found, away, _service_infos(slugs), before), now)
 
 
-def causes(
-    found: Iterable[Troubled],
+def find_causes(
+    found: Iterable[UnhealthyDependency],
     away: Collection[str],
-    registered: Mapping[str, Known],
+    registered: Mapping[str, ServiceInfo],
     before: Collection[str],
 ) -> list[Cause]:
     """The worst causes, 50 at most. `before` are those that stood last, by what they are of."""
-    stand = [_of_service(slug, registered.get(slug) or Known(slug)) for slug in away] + [
-        _of_breaker(one, registered.get(one.callee) or Known(one.callee), one.callee in away)
+    stand = [_service_cause(slug, registered.get(slug) or ServiceInfo(slug)) for slug in away] + [
+        _breaker_cause(
+            one, registered.get(one.callee) or ServiceInfo(one.callee), one.callee in away
+        )
         for one in found
         if one.is_weighty and _is_cause(one, before)
     ]
@@ -77,37 +79,40 @@ def causes(
     return stand
 
 
-def _is_cause(one: Troubled, before: Collection[str]) -> bool:
+def _is_cause(one: UnhealthyDependency, before: Collection[str]) -> bool:
     """An open one is. One that was open and tries again still is, and so is one of which nobody has
     said anything else since: whoever is silent has not recovered."""
     return one.open > 0 or (one.name in before and (one.half_open > 0 or one.is_unheard))
 
 
-def _of_service(slug: str, known: Known) -> Cause:
+def _service_cause(slug: str, known: ServiceInfo) -> Cause:
     """Named apart from our own stores: a customer's `redis` is not ours."""
     text = f"{known.name} does not answer when it is asked."
     return Cause(known.level, f"service:{slug}", text, fails=known.loses, works=known.keeps)
 
 
-def _of_breaker(one: Troubled, known: Known, is_away: bool) -> Cause:
-    grave = is_away or one.share >= HALF
+def _breaker_cause(one: UnhealthyDependency, known: ServiceInfo, is_away: bool) -> Cause:
+    grave = is_away or one.share >= GRAVE_SHARE
     level = known.level if grave else min(known.level, levels.DEGRADED)
-    return Cause(level, one.name, _text(one), fails=known.loses, works=known.keeps)
+    return Cause(level, one.name, _breaker_text(one), fails=known.loses, works=known.keeps)
 
 
-def _text(one: Troubled) -> str:
+def _breaker_text(one: UnhealthyDependency) -> str:
     """The same for one that tries again: what flips every few seconds is not told each time."""
     if one.is_unheard:
         return f"The breaker of {one.name} was open when its instances were last heard of."
-    where = "" if one.share >= HALF else " in some instances"
+    where = "" if one.share >= GRAVE_SHARE else " in some instances"
     return f"The breaker of {one.name} is not closed{where}: calls are refused or fall back."
 
 
-def _away() -> list[str]:
+def _away_services() -> list[str]:
     asked = Probe.objects.filter(is_away=True).exclude(service__probe_url="")
     return list(asked.order_by("pk").values_list("pk", flat=True))
 
 
-def _registered(slugs: Collection[str]) -> dict[str, Known]:
+def _service_infos(slugs: Collection[str]) -> dict[str, ServiceInfo]:
     found = Service.objects.filter(pk__in=slugs) if slugs else ()
-    return {one.pk: Known(one.name, one.level, tuple(one.loses), tuple(one.keeps)) for one in found}
+    return {
+        one.pk: ServiceInfo(one.name, one.level, tuple(one.loses), tuple(one.keeps))
+        for one in found
+    }

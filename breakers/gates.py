@@ -15,7 +15,7 @@ from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, Answer
 from controlplane.core.instances.queries import HEARD_WITHIN
 
 TYPE = "breaker"
-SAID_AGAIN_AFTER = timedelta(seconds=15)
+REFRESH_AFTER = timedelta(seconds=15)
 """An answer that stays the same is written anew this often: whoever asked takes it for a minute."""
 MAX_NAMED = 5
 
@@ -37,7 +37,7 @@ _SEEN = """
 
 
 @dataclass(frozen=True)
-class Seen:
+class FreshBreakers:
     """The breakers of a dependency in instances that are fresh: how many there are, in which state,
     and how many are `blinded` by a mode that an operator has forced. `oldest` is the earliest of
     their last reports."""
@@ -55,14 +55,14 @@ def answer_open(now: datetime) -> int:
     questions = gates.open_questions(TYPE)
     if not questions:
         return 0
-    seen = look({_dependency(one) for one in questions}, now)
-    return sum(_answered(one, seen.get(_dependency(one)), now) for one in questions)
+    seen = read_fresh_breakers({_gate_dependency(one) for one in questions}, now)
+    return sum(_answer(one, seen.get(_gate_dependency(one)), now) for one in questions)
 
 
-def look(wanted: Collection[str], now: datetime) -> dict[str, Seen]:
+def read_fresh_breakers(wanted: Collection[str], now: datetime) -> dict[str, FreshBreakers]:
     """The fresh breakers of these dependencies, by name (`core->oracle`), in one query. One that
     nobody has reported lately is not among them."""
-    pairs = sorted({pair for name in wanted if (pair := names.parts(name))})
+    pairs = sorted({pair for name in wanted if (pair := names.split_name(name))})
     if not pairs:
         return {}
     given: dict[str, Any] = {
@@ -74,10 +74,10 @@ def look(wanted: Collection[str], now: datetime) -> dict[str, Seen]:
     with connection.cursor() as cursor:
         cursor.execute(_SEEN, given)
         rows = cursor.fetchall()
-    return {name: _seen(*figures) for name, *figures in rows}
+    return {name: _parse_row(*figures) for name, *figures in rows}
 
 
-def judge(name: str, seen: Seen | None, since: datetime) -> Answer:
+def judge_gate(name: str, seen: FreshBreakers | None, since: datetime) -> Answer:
     """Fails while a fresh breaker is open; passes once all of them are closed in normal mode, by
     reports since the question was asked. Anything else is no data, and says why."""
     if seen is None:
@@ -85,25 +85,25 @@ def judge(name: str, seen: Seen | None, since: datetime) -> Answer:
         return Answer(NO_DATA, {"dependency": name, "instances": 0, "why": why})
     evidence = _evidence(name, seen)
     if seen.open:
-        why = f"it is open in {seen.open:,} of {_instances(seen.instances)}"
+        why = f"it is open in {seen.open:,} of {_count_instances(seen.instances)}"
         return Answer(FAIL, {**evidence, "open_in": [*seen.open_in], "why": why})
     if seen.blinded:
-        why = f"an override blinds {seen.blinded:,} of {_instances(seen.instances)}"
+        why = f"an override blinds {seen.blinded:,} of {_count_instances(seen.instances)}"
     elif seen.half_open:
-        why = f"it is half-open in {seen.half_open:,} of {_instances(seen.instances)}"
+        why = f"it is half-open in {seen.half_open:,} of {_count_instances(seen.instances)}"
     elif seen.oldest < since:
-        why = f"not all of {_instances(seen.instances)} have reported since the step began"
+        why = f"not all of {_count_instances(seen.instances)} have reported since the step began"
     else:
         return Answer(PASS, evidence)
     return Answer(NO_DATA, {**evidence, "why": why})
 
 
-def _seen(*columns: Any) -> Seen:
+def _parse_row(*columns: Any) -> FreshBreakers:
     instances, is_open, half_open, blinded, oldest, open_in = columns
-    return Seen(instances, is_open, half_open, blinded, oldest, tuple(open_in or ()))
+    return FreshBreakers(instances, is_open, half_open, blinded, oldest, tuple(open_in or ()))
 
 
-def _evidence(name: str, seen: Seen) -> dict[str, Any]:
+def _evidence(name: str, seen: FreshBreakers) -> dict[str, Any]:
     return {
         "dependency": name,
         "instances": seen.instances,
@@ -114,9 +114,9 @@ def _evidence(name: str, seen: Seen) -> dict[str, Any]:
     }
 
 
-def _answered(gate: Gate, seen: Seen | None, now: datetime) -> bool:
-    given = judge(_dependency(gate), seen, gate.since)
-    if _stands(gate, given, now):
+def _answer(gate: Gate, seen: FreshBreakers | None, now: datetime) -> bool:
+    given = judge_gate(_gate_dependency(gate), seen, gate.since)
+    if _is_unchanged(gate, given, now):
         return False
     evidence: Mapping[str, Any] = {**given.evidence, "looked_at": timestamp(now)}
     return gates.answer(
@@ -124,17 +124,17 @@ def _answered(gate: Gate, seen: Seen | None, now: datetime) -> bool:
     )
 
 
-def _stands(gate: Gate, given: Answer, now: datetime) -> bool:
+def _is_unchanged(gate: Gate, given: Answer, now: datetime) -> bool:
     """Whether the same was said a moment ago: thousands of ramps may ask, each second."""
     said = {name: value for name, value in gate.evidence.items() if name != "looked_at"}
     if gate.observed_at is None or (gate.verdict, said) != (given.verdict, dict(given.evidence)):
         return False
-    return gate.since <= gate.observed_at and now - SAID_AGAIN_AFTER < gate.observed_at <= now
+    return gate.since <= gate.observed_at and now - REFRESH_AFTER < gate.observed_at <= now
 
 
-def _dependency(gate: Gate) -> str:
+def _gate_dependency(gate: Gate) -> str:
     return str(gate.spec.get("dependency", ""))[:200]
 
 
-def _instances(count: int) -> str:
+def _count_instances(count: int) -> str:
     return f"{count:,} instance{'' if count == 1 else 's'}"

@@ -8,15 +8,15 @@ from controlplane.core import runbooks
 from .models import Dependency
 
 MAX_THREAD_LENGTH = 120
-BOARD = "/breakers/"
+BOARD_PATH = "/breakers/"
 
 
-def thread(kind: str, name: str) -> str:
+def build_thread(kind: str, name: str) -> str:
     """The subject that all messages about one thing share: `dependency:core->oracle`."""
-    return cut(f"{kind}:{name}", MAX_THREAD_LENGTH)
+    return shorten_with_digest(f"{kind}:{name}", MAX_THREAD_LENGTH)
 
 
-def cut(text: str, longest: int) -> str:
+def shorten_with_digest(text: str, longest: int) -> str:
     """The text if it is short enough, else its beginning and a digest that tells it from others."""
     if len(text) <= longest:
         return text
@@ -24,31 +24,31 @@ def cut(text: str, longest: int) -> str:
     return f"{text[: longest - len(digest) - 1]}~{digest}"
 
 
-def of(dependency: Dependency) -> str:
+def dependency_thread(dependency: Dependency) -> str:
     """The thread of a dependency."""
-    return thread("dependency", dependency.name)
+    return build_thread("dependency", dependency.name)
 
 
-def path(caller: str, callee: str) -> str:
+def dependency_path(caller: str, callee: str) -> str:
     """The dependency's page."""
-    return f"{BOARD}{caller}/{callee}/"
+    return f"{BOARD_PATH}{caller}/{callee}/"
 
 
-def page(dependency: Dependency) -> str:
-    return path(dependency.caller, dependency.callee)
+def page_path(dependency: Dependency) -> str:
+    return dependency_path(dependency.caller, dependency.callee)
 
 
-def facts(dependency: Dependency) -> dict[str, Any]:
+def dependency_facts(dependency: Dependency) -> dict[str, Any]:
     """What a message says of whom to ask about it."""
     return {
         "dependency": dependency.name,
         "owner": dependency.owner or None,
-        "runbook": dependency.runbook_url or _runbook(dependency) or None,
-        "path": page(dependency),
+        "runbook": dependency.runbook_url or _find_runbook(dependency) or None,
+        "path": page_path(dependency),
     }
 
 
-def _runbook(dependency: Dependency) -> str:
+def _find_runbook(dependency: Dependency) -> str:
     """That of this installation which fits it."""
     slug = runbooks.about(kind="breaker", service=dependency.caller, subject=dependency.name)
     return runbooks.address(slug)

@@ -16,12 +16,12 @@ def is_slug(text: str) -> bool:
     return _SLUG.fullmatch(text) is not None
 
 
-def dependency(caller: str, callee: str) -> str:
+def dependency_name(caller: str, callee: str) -> str:
     """The dependency's name, `core->oracle`."""
     return f"{caller}{ARROW}{callee}"
 
 
-def parts(name: str) -> tuple[str, str] | None:
+def split_name(name: str) -> tuple[str, str] | None:
     """Caller and callee of a dependency's name; None if it is none."""
     found = _DEPENDENCY.fullmatch(name)
     return None if found is None else (found[1], found[2])

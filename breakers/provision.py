@@ -11,5 +11,5 @@ from .services import configuration_loader
 @provision.at_first
 def load_once(now: datetime) -> None:
     """Load the shipped folder if nothing was ever registered here."""
-    if configuration_loader.nothing_yet():
+    if configuration_loader.is_registry_empty():
         configuration.load_shipped("breakers", actor=provision.ACTOR, now=now)

@@ -15,7 +15,7 @@ from . import message_facts
 from .models import Override
 from .services import override_endings
 from .states import board
-from .states.board import Tally
+from .states.board import BoardTally
 
 MAX_ROWS = 50
 CLOCKS_DIFFER = timedelta(hours=1)
@@ -59,7 +59,7 @@ _TRIPS = f"""
 
 
 @REPORT_SECTIONS.add(66)
-def breakers(start: datetime, end: datetime, now: datetime) -> ReportSection:
+def breakers_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
     """Which breakers opened in the week, how often, and for how long at most. What is not reported
     while this is written may have opened as well."""
     given: dict[str, Any] = {
@@ -72,7 +72,7 @@ def breakers(start: datetime, end: datetime, now: datetime) -> ReportSection:
         cursor.execute(_TRIPS, given)
         rows = cursor.fetchall()
     trips, total, *longest, is_grave = rows[0][7:] if rows else (0, 0, False)
-    tally = board.tally(now)
+    tally = board.load_tally(now)
     unsure = tally.in_the_dark or (not tally.reported and tally.known)
     return ReportSection(
         slug="breakers",
@@ -93,7 +93,7 @@ def breakers(start: datetime, end: datetime, now: datetime) -> ReportSection:
 
 
 @REPORT_SECTIONS.add(67)
-def overrides(start: datetime, end: datetime, now: datetime) -> ReportSection:
+def overrides_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
     """What was forced upon breakers in the week, and what of it still stands: longest first."""
     until = min(end, now)
     stood = Q(set_at__lt=end) & (Q(ended_at__isnull=True) | Q(ended_at__gte=start))
@@ -130,7 +130,7 @@ def _trip_row(
         "longest_open_seconds": round(max(longest, timedelta()).total_seconds()),
         "last_at": timestamp(last_at),
     }
-    return ReportRow(cells, message_facts.path(caller, callee))
+    return ReportRow(cells, message_facts.dependency_path(caller, callee))
 
 
 def _trips_in_words(
@@ -146,7 +146,7 @@ def _trips_in_words(
     )
 
 
-def _silent_in_words(tally: Tally) -> str:
+def _silent_in_words(tally: BoardTally) -> str:
     if not tally.silent:
         return ""
     were = "was" if tally.silent == 1 else "were"
@@ -160,13 +160,13 @@ def _override_row(one: Override, lasted: timedelta) -> ReportRow:
     cells = {
         "dependency": one.dependency.name,
         "mode": one.mode,
-        "set_by": override_endings.set_by(one),
+        "set_by": override_endings.set_by_label(one),
         "set_at": timestamp(one.set_at),
         "stood_seconds": round(max(lasted, timedelta()).total_seconds()),
         "ended": one.ended_why or "stands",
         "reason": f"{reason[: MAX_REASON_LENGTH - 1].rstrip()}…" if cut else reason,
     }
-    return ReportRow(cells, message_facts.page(one.dependency))
+    return ReportRow(cells, message_facts.page_path(one.dependency))
 
 
 def _overrides_in_words(total: int, live: int, long: int) -> str:

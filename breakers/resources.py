@@ -12,29 +12,29 @@ from django.db.models.functions import Cast
 from breakers import names
 from breakers.counts import COUNTERS
 from breakers.models import Channel, Dependency, Minute, Override, Service, Transition
-from breakers.policies.policy import checked
-from breakers.services.overrides import Acknowledged, acknowledgements
+from breakers.policies.policy import validate_policy
+from breakers.services.overrides import Acknowledgement, list_acknowledgements
 from breakers.states.history import WORST
 from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
 from controlplane.core.http.rendering import moment
 
 from .services import override_endings
-from .states.dependency_status import Standing
+from .states.dependency_status import DependencyStatus
 
 if TYPE_CHECKING:
     from breakers.models.registry import DependencyQuerySet
 
-UNREGISTERED = {**checked({}), "managed_by": ""}
+UNREGISTERED = {**validate_policy({}), "managed_by": ""}
 """What is shown of a dependency that nobody has registered."""
 
 
-def dependencies(rows: Sequence[Dependency], now: datetime) -> list[dict[str, Any]]:
+def dependency_resources(rows: Sequence[Dependency], now: datetime) -> list[dict[str, Any]]:
     """These dependencies with what is forced upon them; two queries whatever their number."""
     live = Override.objects.filter(dependency__in=[row.pk for row in rows], ended_at__isnull=True)
     by_dependency = {one.dependency_id: one for one in live}
-    forced = _forced([(row, by_dependency.get(row.pk)) for row in rows], now)
-    return [dependency(row, said) for row, said in zip(rows, forced, strict=True)]
+    forced = _override_resources([(row, by_dependency.get(row.pk)) for row in rows], now)
+    return [dependency_resource(row, said) for row, said in zip(rows, forced, strict=True)]
 
 
 COLUMNS = (
@@ -52,14 +52,14 @@ def with_override() -> "DependencyQuerySet":
 
 
 def serialize_rows(rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
-    """Return resources as :func:`dependencies` does, given rows of `COLUMNS`.
+    """Return resources as :func:`dependency_resources` does, given rows of `COLUMNS`.
 
     Queries the database only if a breaker is forced.
     """
     ids = [row[-1] for row in rows if row[-1] is not None]
     live = list(Override.objects.filter(pk__in=ids).select_related("dependency")) if ids else []
     pairs = [(one.dependency, one) for one in live]
-    said = _forced(pairs, db_now()) if pairs else []
+    said = _override_resources(pairs, db_now()) if pairs else []
     forced = {one.pk: shown for one, shown in zip(live, said, strict=True)}
     return [_serialize_row(row, forced.get(row[-1])) for row in rows]
 
@@ -70,10 +70,10 @@ def _serialize_row(row: tuple[Any, ...], forced: dict[str, Any] | None) -> dict[
         _forced_id,
     ) = row  # fmt: skip
     return {
-        "name": names.dependency(caller, callee),
+        "name": names.dependency_name(caller, callee),
         "caller": caller,
         "callee": callee,
-        **_policy(document),
+        **_parse_policy(document),
         "on_outage": None if on_outage == "{}" else orjson.Fragment(on_outage),
         "version": version,
         "registered": removed_at is None and document != "{}",
@@ -85,13 +85,13 @@ def _serialize_row(row: tuple[Any, ...], forced: dict[str, Any] | None) -> dict[
 
 
 @functools.lru_cache(maxsize=1024)
-def _policy(document: str) -> dict[str, Any]:
+def _parse_policy(document: str) -> dict[str, Any]:
     """Parse a policy document into the fields of a resource. Cached: most policies are alike."""
     fields = {**UNREGISTERED, **orjson.loads(document)}
     return {name: orjson.Fragment(orjson.dumps(value)) for name, value in fields.items()}
 
 
-def dependency(row: Dependency, forced: dict[str, Any] | None) -> dict[str, Any]:
+def dependency_resource(row: Dependency, forced: dict[str, Any] | None) -> dict[str, Any]:
     """One as `/dependencies/` shows it; `forced` is its override."""
     return {
         "name": row.name,
@@ -104,18 +104,18 @@ def dependency(row: Dependency, forced: dict[str, Any] | None) -> dict[str, Any]
         "registered": row.removed_at is None and bool(row.document),
         "registered_at": timestamp(row.registered_at),
         "changed_at": timestamp(row.changed_at),
-        "removed_at": _when(row.removed_at),
+        "removed_at": _timestamp(row.removed_at),
         "override": forced,
     }
 
 
-def breakers(standings: Sequence[Standing], now: datetime) -> list[dict[str, Any]]:
+def breaker_resources(standings: Sequence[DependencyStatus], now: datetime) -> list[dict[str, Any]]:
     """How these stand; one query for how far their overrides have got."""
-    forced = _forced([(one.dependency, one.override) for one in standings], now)
-    return [breaker(one, said) for one, said in zip(standings, forced, strict=True)]
+    forced = _override_resources([(one.dependency, one.override) for one in standings], now)
+    return [breaker_resource(one, said) for one, said in zip(standings, forced, strict=True)]
 
 
-def breaker(standing: Standing, forced: dict[str, Any] | None) -> dict[str, Any]:
+def breaker_resource(standing: DependencyStatus, forced: dict[str, Any] | None) -> dict[str, Any]:
     """A row of the board, as `/breakers/` and live messages show it."""
     rate = standing.failure_rate
     return {
@@ -130,24 +130,24 @@ def breaker(standing: Standing, forced: dict[str, Any] | None) -> dict[str, Any]
         "override": forced,
         "criticality": standing.dependency.criticality,
         "registered": bool(standing.dependency.document),
-        "last_transition_at": _when(standing.last_transition_at),
+        "last_transition_at": _timestamp(standing.last_transition_at),
     }
 
 
-def override(row: Override, said: Acknowledged | None) -> dict[str, Any]:
+def override_resource(row: Override, said: Acknowledgement | None) -> dict[str, Any]:
     """What is forced, by whom and until when; `said` is how far it has got."""
     shown = {
         "mode": row.mode,
         "reason": row.reason,
-        "set_by": override_endings.set_by(row),
+        "set_by": override_endings.set_by_label(row),
         "set_at": timestamp(row.set_at),
         "expires_at": timestamp(row.expires_at),
         "version": row.version,
     }
-    return shown if said is None else {**shown, "acknowledged": acknowledged(said)}
+    return shown if said is None else {**shown, "acknowledged": acknowledgement_resource(said)}
 
 
-def acknowledged(said: Acknowledged) -> dict[str, Any]:
+def acknowledgement_resource(said: Acknowledgement) -> dict[str, Any]:
     return {
         "applied": said.applied,
         "instances": said.instances,
@@ -155,26 +155,26 @@ def acknowledged(said: Acknowledged) -> dict[str, Any]:
     }
 
 
-def overridden(
+def override_result(
     row: Dependency, one: Override, now: datetime, *, version: int | None = None
 ) -> dict[str, Any]:
     """An override that was just set or taken away, as the answer to that; `version` is the one
     that tells of its end."""
     told = one.version if version is None else version
-    (said,) = acknowledgements([(row.caller, told)], now)
+    (said,) = list_acknowledgements([(row.caller, told)], now)
     return {
         "name": row.name,
         "caller": row.caller,
         "callee": row.callee,
-        **override(one, said),
+        **override_resource(one, said),
         "version": told,
-        "ended_at": _when(one.ended_at),
+        "ended_at": _timestamp(one.ended_at),
         "ended_by": one.ended_by or None,
         "ended_why": one.ended_why or None,
     }
 
 
-def transition(row: Transition) -> dict[str, Any]:
+def transition_resource(row: Transition) -> dict[str, Any]:
     return {
         "id": row.pk,
         "instance": row.instance,
@@ -188,7 +188,7 @@ def transition(row: Transition) -> dict[str, Any]:
     }
 
 
-def minute(row: Minute) -> dict[str, Any]:
+def minute_resource(row: Minute) -> dict[str, Any]:
     return {
         "minute": timestamp(row.minute),
         "worst": WORST[row.worst],
@@ -199,7 +199,7 @@ def minute(row: Minute) -> dict[str, Any]:
     }
 
 
-def service(row: Service) -> dict[str, Any]:
+def service_resource(row: Service) -> dict[str, Any]:
     plain = (
         "slug", "name", "kind", "owner", "runbook_url", "notes", "level", "loses", "keeps",
         "used_by", "failure_mode", "fallback", "impact", "retry", "probe_url",
@@ -207,7 +207,7 @@ def service(row: Service) -> dict[str, Any]:
     return {**{name: getattr(row, name) for name in plain}, "changed_at": timestamp(row.changed_at)}
 
 
-def channel(row: Channel) -> dict[str, Any]:
+def channel_resource(row: Channel) -> dict[str, Any]:
     plain = (
         "name", "kind", "stream", "producer", "consumer", "group", "protocol", "purpose", "reach",
         "failure_mode", "fallback", "impact",
@@ -215,13 +215,13 @@ def channel(row: Channel) -> dict[str, Any]:
     return {**{name: getattr(row, name) for name in plain}, "changed_at": timestamp(row.changed_at)}
 
 
-def _forced(
+def _override_resources(
     pairs: Sequence[tuple[Dependency, Override | None]], now: datetime
 ) -> list[dict[str, Any] | None]:
     live = [(row.caller, one.version) for row, one in pairs if one is not None]
-    said = iter(acknowledgements(live, now))
-    return [None if one is None else override(one, next(said)) for _, one in pairs]
+    said = iter(list_acknowledgements(live, now))
+    return [None if one is None else override_resource(one, next(said)) for _, one in pairs]
 
 
-def _when(moment: datetime | None) -> str | None:
+def _timestamp(moment: datetime | None) -> str | None:
     return None if moment is None else timestamp(moment)

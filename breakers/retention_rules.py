@@ -12,7 +12,7 @@ DISCOVERED = rule(
     Rule(
         name="unregistered-dependencies",
         model="breakers.Dependency",
-        kept=discovered.KEPT_SILENT,
+        kept=discovered.PURGE_SILENT_AFTER,
         where="document = '{}' AND version = 0 AND removed_at IS NULL"
         " AND registered_at < %(before)s"
         " AND NOT EXISTS (SELECT FROM breakers_override o WHERE o.dependency_id = it.id)"

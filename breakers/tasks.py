@@ -29,7 +29,7 @@ def answer_gates(now: datetime) -> int:
     pending=lambda now: [overrides.past_expiry(now)],
 )
 def expire_overrides(now: datetime) -> int:
-    return overrides.expire_due(now)
+    return overrides.expire_due_overrides(now)
 
 
 @ticks.tick("breakers.rediscover", seconds=30, queue="housekeeping")
@@ -44,14 +44,14 @@ def rediscover(now: datetime) -> int:
     queue="breakers",
     pending=lambda _now: degradation_causes.pending(),
 )
-def look_at_conditions(now: datetime) -> int:
+def report_degradation(now: datetime) -> int:
     """How far the installation has degraded, by open breakers and by probes."""
-    return int(degradation_causes.look(now))
+    return int(degradation_causes.report_causes(now))
 
 
 @ticks.tick("breakers.outages", seconds=2, queue="breakers", pending=lambda _now: outages.pending())
-def look_for_outages(now: datetime) -> int:
-    return outages.look(now)
+def watch_outages(now: datetime) -> int:
+    return outages.watch_outages(now)
 
 
 @ticks.tick(
@@ -60,19 +60,19 @@ def look_for_outages(now: datetime) -> int:
     queue="breakers",
     pending=lambda now: [stale_instances.pending(now)],
 )
-def tell_of_the_silent(now: datetime) -> int:
-    return stale_instances.tell(now)
+def notify_stale_instances(now: datetime) -> int:
+    return stale_instances.notify_stale(now)
 
 
 @ticks.tick("breakers.sample", seconds=10, queue="housekeeping")
 def sample_breakers(now: datetime) -> int:
-    return minutes.sample(now)
+    return minutes.sample_states(now)
 
 
 @ticks.tick("breakers.probe", seconds=10, queue="housekeeping")
 def probe_services(now: datetime) -> int:
     """It takes some seconds if many hang: no place in a queue that others are waiting in."""
-    return probes.turn(now)
+    return probes.probe_due_services(now)
 
 
 @ticks.tick("breakers.purge", seconds=3600, queue="housekeeping")

@@ -50,9 +50,9 @@ measures.register(
         unit=COUNT,
         statistics=("count",),
         about="The instances in which the breaker of a dependency is open, or opened for a moment.",
-        read=openings.opened,
+        read=openings.read_open_breakers,
         comparisons=(ABOVE, AT_LEAST),
-        waiting=attention.weighty,
+        waiting=attention.open_weighty_names,
     )
 )
 measures.register(
@@ -62,6 +62,6 @@ measures.register(
         unit=RATIO,
         statistics=("now",),
         about="Calls in flight in a bulkhead, over all instances, for each that is allowed.",
-        read=bulkheads.concurrency,
+        read=bulkheads.read_concurrency,
     )
 )

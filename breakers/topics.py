@@ -10,10 +10,10 @@ from controlplane.core.live import topics
 from .states import dependency_status
 
 
-def read(ids: Sequence[str], now: datetime) -> dict[str, dict[str, Any]]:
+def read_breakers(ids: Sequence[str], now: datetime) -> dict[str, dict[str, Any]]:
     """The dependencies of these names (`core->oracle`), as `GET /breakers/` shows them."""
-    found = dependency_status.of(dependency_status.by_name(ids), now)
-    return {shown["name"]: shown for shown in resources.breakers(found, now)}
+    found = dependency_status.load_statuses(dependency_status.find_by_names(ids), now)
+    return {shown["name"]: shown for shown in resources.breaker_resources(found, now)}
 
 
-topics.register("breakers", scope="breakers:read", event="breaker.changed", read=read)
+topics.register("breakers", scope="breakers:read", event="breaker.changed", read=read_breakers)

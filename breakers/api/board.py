@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from breakers import resources
 from breakers.api.bodies import BreakerFilters, HistoryFilters
-from breakers.api.registry import READ, narrowed
+from breakers.api.registry import READ, filter_dependencies
 from breakers.api.shapes import ONE_DEPENDENCY, BreakerRowShape, TransitionShape
 from breakers.models import Dependency, Minute, Transition
 from breakers.services import registry
@@ -26,7 +26,7 @@ class BreakerListShape(serializers.ListSerializer[Any]):
 
     def to_representation(self, data: Any) -> Any:
         now = db_now()
-        return resources.breakers(dependency_status.of(list(data), now), now)
+        return resources.breaker_resources(dependency_status.load_statuses(list(data), now), now)
 
 
 class ListedBreakerShape(BreakerRowShape):
@@ -45,9 +45,9 @@ class BreakerList(ListView[Dependency]):
     http_method_names = ["get", "head"]
 
     def chosen(self, rows: QuerySet[Dependency], filters: dict[str, Any]) -> QuerySet[Dependency]:
-        rows = narrowed(rows, filters)
+        rows = filter_dependencies(rows, filters)
         if "state" in filters:
-            rows = state_filter.in_state(rows, filters["state"], db_now())
+            rows = state_filter.filter_by_state(rows, filters["state"], db_now())
         return rows
 
 
@@ -63,7 +63,7 @@ class HistoryView(ListView[Transition]):
     http_method_names = ["get", "head"]
 
     def chosen(self, rows: QuerySet[Transition], filters: dict[str, Any]) -> QuerySet[Transition]:
-        self._dependency = registry.find(self.kwargs["caller"], self.kwargs["callee"])
+        self._dependency = registry.find_dependency(self.kwargs["caller"], self.kwargs["callee"])
         self._minutes = filters.get("minutes", USUAL_MINUTES)
         return rows.filter(dependency=self._dependency)
 
@@ -71,5 +71,7 @@ class HistoryView(ListView[Transition]):
         response = super().list(request, *args, **kwargs)
         first = db_now() - timedelta(minutes=self._minutes)
         rows = Minute.objects.filter(dependency=self._dependency, minute__gte=first)
-        response.data["minutes"] = [resources.minute(row) for row in rows.order_by("minute")]
+        response.data["minutes"] = [
+            resources.minute_resource(row) for row in rows.order_by("minute")
+        ]
         return response

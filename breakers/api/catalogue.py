@@ -22,12 +22,12 @@ from controlplane.core.http.views import ApiView, Done, ListView, mutation
 
 class ListedServiceShape(ServiceShape):
     def to_representation(self, row: Service) -> dict[str, Any]:
-        return resources.service(row)
+        return resources.service_resource(row)
 
 
 class ListedChannelShape(ChannelShape):
     def to_representation(self, row: Channel) -> dict[str, Any]:
-        return resources.channel(row)
+        return resources.channel_resource(row)
 
 
 class ServiceList(ListView[Service]):
@@ -58,7 +58,7 @@ class ServiceList(ListView[Service]):
         require_admin(actor)
         catalogue.require_new(slug)
         row = catalogue.put_service(slug=slug, fields=body, actor=actor, now=now)
-        return Done(resources.service(row), status=201)
+        return Done(resources.service_resource(row), status=201)
 
 
 class ServiceDetail(ApiView):
@@ -72,7 +72,7 @@ class ServiceDetail(ApiView):
         row = Service.objects.filter(pk=slug.replace("\x00", "")).first()
         if row is None:
             raise NotFound("There is no such service; it may be registered with PUT.")
-        return Response(resources.service(row))
+        return Response(resources.service_resource(row))
 
     @extend_schema(request=ServiceBody, responses={200: ServiceShape, 201: ServiceShape})
     @mutation(ServiceBody)
@@ -80,7 +80,7 @@ class ServiceDetail(ApiView):
         """Register it, or have it say exactly this."""
         is_new = not catalogue.is_known(slug)
         row = catalogue.put_service(slug=slug, fields=body, actor=actor, now=now)
-        return Done(resources.service(row), status=201 if is_new else 200)
+        return Done(resources.service_resource(row), status=201 if is_new else 200)
 
 
 class ChannelList(ListView[Channel]):

@@ -41,7 +41,7 @@ class DependencyList(ListView[Dependency]):
     write_scope = WRITE
 
     def chosen(self, rows: QuerySet[Dependency], filters: dict[str, Any]) -> QuerySet[Dependency]:
-        return narrowed(rows, filters)
+        return filter_dependencies(rows, filters)
 
     def present(self, rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
         return resources.serialize_rows(rows)
@@ -54,7 +54,7 @@ class DependencyList(ListView[Dependency]):
         require_admin(actor)
         registry.require_names(caller, callee)
         registry.require_new(caller, callee)
-        return _put(caller, callee, body, actor, now)
+        return _put_dependency(caller, callee, body, actor, now)
 
 
 class DependencyDetail(ApiView):
@@ -65,7 +65,7 @@ class DependencyDetail(ApiView):
     @extend_schema(responses=DependencyShape)
     def get(self, request: Request, caller: str, callee: str) -> Response:
         """One dependency, its policy and what is forced upon it."""
-        return Response(_shown(registry.find(caller, callee), db_now()))
+        return Response(_dependency_resource(registry.find_dependency(caller, callee), db_now()))
 
     @extend_schema(request=PutDependencyBody, responses={200: PutShape, 201: PutShape})
     @mutation(PutDependencyBody)
@@ -76,7 +76,7 @@ class DependencyDetail(ApiView):
         for name, addressed in (("caller", caller), ("callee", callee)):
             if body.pop(name, addressed) != addressed:
                 raise InvalidInput({name: [f"The address says {addressed}."]})
-        return _put(caller, callee, body, actor, now)
+        return _put_dependency(caller, callee, body, actor, now)
 
     @extend_schema(request=RemovalBody, responses={200: PutShape})
     @mutation(RemovalBody)
@@ -84,10 +84,10 @@ class DependencyDetail(ApiView):
         self, *, body: dict[str, Any], actor: Actor, now: datetime, caller: str, callee: str
     ) -> Done:
         """Take it out; what is forced upon it ends. Services go by their defaults again."""
-        removed = registry.remove(
+        removed = registry.remove_dependency(
             caller=caller, callee=callee, reason=body.get("reason", ""), actor=actor, now=now
         )
-        return Done(_shown(removed, now))
+        return Done(_dependency_resource(removed, now))
 
 
 class OverrideView(ApiView):
@@ -104,8 +104,10 @@ class OverrideView(ApiView):
         `applied` of `acknowledged` grows as instances report that they go by it; ask again.
         """
         fields = {"expires_in": None, **body}
-        override = overrides.put(caller=caller, callee=callee, actor=actor, now=now, **fields)
-        return Done(resources.overridden(override.dependency, override, now))
+        override = overrides.set_override(
+            caller=caller, callee=callee, actor=actor, now=now, **fields
+        )
+        return Done(resources.override_result(override.dependency, override, now))
 
     @extend_schema(request=RemovalBody, responses={200: OverriddenShape})
     @mutation(RemovalBody)
@@ -113,14 +115,16 @@ class OverrideView(ApiView):
         self, *, body: dict[str, Any], actor: Actor, now: datetime, caller: str, callee: str
     ) -> Done:
         """Let the breakers be: each begins anew, closed, with an empty window."""
-        ended = overrides.remove(
+        ended = overrides.remove_override(
             caller=caller, callee=callee, reason=body.get("reason", ""), actor=actor, now=now
         )
-        dependency = registry.find(caller, callee)
-        return Done(resources.overridden(dependency, ended, now, version=dependency.version))
+        dependency = registry.find_dependency(caller, callee)
+        return Done(resources.override_result(dependency, ended, now, version=dependency.version))
 
 
-def narrowed(rows: QuerySet[Dependency], filters: dict[str, Any]) -> QuerySet[Dependency]:
+def filter_dependencies(
+    rows: QuerySet[Dependency], filters: dict[str, Any]
+) -> QuerySet[Dependency]:
     """The dependencies that pass the filters that registry and board have in common."""
     for column in ("caller", "callee", "criticality"):
         if column in filters:
@@ -133,15 +137,17 @@ def narrowed(rows: QuerySet[Dependency], filters: dict[str, Any]) -> QuerySet[De
     return rows
 
 
-def _put(caller: str, callee: str, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
+def _put_dependency(
+    caller: str, callee: str, body: dict[str, Any], actor: Actor, now: datetime
+) -> Done:
     reason = body.pop("reason", "")
-    dependency = registry.put(
+    dependency = registry.put_dependency(
         caller=caller, callee=callee, fields=body, reason=reason, actor=actor, now=now
     )
     status = 201 if dependency.registered_at == now else 200
-    return Done(_shown(dependency, now), status=status)
+    return Done(_dependency_resource(dependency, now), status=status)
 
 
-def _shown(dependency: Dependency, now: datetime) -> dict[str, Any]:
-    (found,) = resources.dependencies([dependency], now)
+def _dependency_resource(dependency: Dependency, now: datetime) -> dict[str, Any]:
+    (found,) = resources.dependency_resources([dependency], now)
     return found

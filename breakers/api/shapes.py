@@ -46,7 +46,7 @@ def schema_of(one: Parameter) -> dict[str, Any]:
 
 def _section(name: str) -> dict[str, Any]:
     """One section as JSON Schema, made of the table of parameters."""
-    properties = {one.name: schema_of(one) for one in parameters.of(name)}
+    properties = {one.name: schema_of(one) for one in parameters.section_parameters(name)}
     if name == "breaker":
         properties |= {
             "failure_threshold": {"type": "integer", "description": "Means failure_count."},
@@ -206,7 +206,7 @@ class TransitionShape(serializers.Serializer[Transition]):
         }
 
     def to_representation(self, row: Transition) -> dict[str, Any]:
-        return resources.transition(row)
+        return resources.transition_resource(row)
 
 
 class ServiceShape(serializers.Serializer[Service]):

@@ -33,7 +33,7 @@ def deepest(now: datetime) -> Sequence[StatusLine]:
 @runbook_status("dead-letters")
 def breakers(now: datetime) -> Sequence[StatusLine]:
     """Breakers that are not closed: letters may come from the calls that they stop."""
-    tally = board.tally(now)
+    tally = board.load_tally(now)
     if not tally.open and not tally.half_open:
         return []
     said = f"{tally.open:,} breakers open, {tally.half_open:,} half-open"

@@ -13,7 +13,7 @@ MAX_CHECKS = 10_000
 
 
 @dataclass(frozen=True)
-class Chain:
+class RetryChain:
     """Services in the order of calls, and how many tries the last one may get for one wish: or at
     least so many, if not every way was looked at."""
 
@@ -26,15 +26,15 @@ class Chain:
         return len(self.services) - 1
 
 
-def worst(
+def find_worst_chain(
     attempts: Mapping[Edge, int], caller: str, callee: str, *, most: int = MAX_CHECKS
-) -> Chain:
+) -> RetryChain:
     """The chain that ends with `caller` → `callee` and multiplies most; the longer one of two
     alike. `attempts` are the tries (1 is no retry) of each hop above. No service is in it twice."""
     search = _Search(attempts, (caller, callee), most)
     tries, services = search.look(caller, frozenset({caller, callee}))
     last = max(attempts.get((caller, callee), 1), 1)
-    return Chain((*services, callee), tries * last, is_whole=search.left > 0)
+    return RetryChain((*services, callee), tries * last, is_whole=search.left > 0)
 
 
 class _Search:

@@ -16,7 +16,7 @@ HEARD_LATELY = timedelta(minutes=5)
 
 
 @dataclass(frozen=True)
-class Gap:
+class CoverageGap:
     """Something that a dependency lacks; `word` on its row, `title` in the filter."""
 
     name: str
@@ -24,13 +24,13 @@ class Gap:
     title: str
 
 
-GAPS: Sequence[Gap] = (
-    Gap("breaker", "no breaker", "No breaker"),
-    Gap("fallback", "no fallback", "No fallback"),
-    Gap("timeout", "no timeout", "No timeout"),
-    Gap("runbook", "no runbook", "No runbook"),
+GAPS: Sequence[CoverageGap] = (
+    CoverageGap("breaker", "no breaker", "No breaker"),
+    CoverageGap("fallback", "no fallback", "No fallback"),
+    CoverageGap("timeout", "no timeout", "No timeout"),
+    CoverageGap("runbook", "no runbook", "No runbook"),
 )
-BY_NAME: Mapping[str, Gap] = {gap.name: gap for gap in GAPS}
+BY_NAME: Mapping[str, CoverageGap] = {gap.name: gap for gap in GAPS}
 
 # A gap is a column that is true. What nobody has registered has no policy at all; a breaker is
 # there if the policy names one and does not say that there is none, or if an instance reports one.
@@ -68,7 +68,7 @@ _JUDGED = """
 
 
 @dataclass(frozen=True)
-class Wanted:
+class CoverageFilter:
     """What the matrix is narrowed to: those with a gap, by name, or `any`; empty means all."""
 
     gap: str = ""
@@ -82,11 +82,11 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Row:
+class CoverageRow:
     """A dependency, what of it is missing, and its callee where that is registered."""
 
     dependency: Dependency
-    gaps: Sequence[Gap]
+    gaps: Sequence[CoverageGap]
     callee: Service | None
 
     @property
@@ -100,10 +100,10 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Matrix:
+class CoverageMatrix:
     """A page of rows; `counts` are how many lack what, by the gap's name, and `any`."""
 
-    rows: Sequence[Row]
+    rows: Sequence[CoverageRow]
     more: bool
     counts: Mapping[str, int]
     known: int
@@ -113,11 +113,11 @@ class Matrix:
         return self.known - self.counts["any"]
 
 
-def wanted(given: Any) -> Wanted:
+def parse_filter(given: Any) -> CoverageFilter:
     """Read the filters of a URL; what makes no sense there narrows nothing."""
     gap, criticality = given.get("gap", ""), given.get("criticality", "")
     page = given.get("page", "")
-    return Wanted(
+    return CoverageFilter(
         gap=gap if gap in BY_NAME or gap == "any" else "",
         criticality=criticality if criticality in Criticality.values else "",
         q=given.get("q", "").replace("\x00", "").strip().lower().replace("→", "->")[:200],
@@ -125,17 +125,19 @@ def wanted(given: Any) -> Wanted:
     )
 
 
-def matrix(asked: Wanted, now: datetime) -> Matrix:
+def load_matrix(asked: CoverageFilter, now: datetime) -> CoverageMatrix:
     """One page, the gravest gaps first; three queries whatever the number."""
-    *counts, found = _look(asked, now)
-    shown = [_read(text) for text in found[:PAGE_SIZE]]
+    *counts, found = _query(asked, now)
+    shown = [_parse_row(text) for text in found[:PAGE_SIZE]]
     known = Dependency.objects.in_bulk([pk for pk, _ in shown])
     callees = Service.objects.in_bulk([one.callee for one in known.values()])
     rows = [
-        Row(known[pk], gaps, callees.get(known[pk].callee)) for pk, gaps in shown if pk in known
+        CoverageRow(known[pk], gaps, callees.get(known[pk].callee))
+        for pk, gaps in shown
+        if pk in known
     ]
     names = [*BY_NAME, "any"]
-    return Matrix(
+    return CoverageMatrix(
         rows=rows,
         more=len(found) > PAGE_SIZE,
         counts=dict(zip(names, counts, strict=False)),
@@ -143,7 +145,7 @@ def matrix(asked: Wanted, now: datetime) -> Matrix:
     )
 
 
-def _look(asked: Wanted, now: datetime) -> Any:
+def _query(asked: CoverageFilter, now: datetime) -> Any:
     clauses = []
     if asked.gap == "any":
         clauses.append("AND (breaker OR fallback OR timeout OR runbook)")
@@ -165,6 +167,6 @@ def _look(asked: Wanted, now: datetime) -> Any:
         return cursor.fetchone()
 
 
-def _read(text: str) -> tuple[int, list[Gap]]:
+def _parse_row(text: str) -> tuple[int, list[CoverageGap]]:
     pk, *lacks = orjson.loads(text)
     return pk, [gap for gap, missing in zip(GAPS, lacks, strict=True) if missing]

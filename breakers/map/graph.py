@@ -4,11 +4,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from breakers.map.layout import BOX_HEIGHT, BOX_WIDTH, Box, Edge, Layout, Route, arrange
+from breakers.map.layout import (
+    BOX_HEIGHT,
+    BOX_WIDTH,
+    Edge,
+    MapBox,
+    MapLayout,
+    MapRoute,
+    arrange_graph,
+)
 from breakers.models import Dependency, Probe, Service
 from breakers.models.registry import Criticality
 from breakers.states import dependency_status
-from breakers.states.dependency_status import Standing
+from breakers.states.dependency_status import DependencyStatus
 
 MAX_DRAWN = 120
 MAX_LINES = 240
@@ -28,26 +36,26 @@ MAX_LINE_LENGTH = 15
 """Characters of a name beside its icon."""
 
 
-Beside = Mapping[str, Sequence[str]]
+Neighbors = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True)
-class Graph:
+class DependencyGraph:
     """Every dependency there is: `down` leads from callers to callees, `up` back."""
 
     criticality: Mapping[Edge, str]
     services: set[str]
-    down: Beside
-    up: Beside
+    down: Neighbors
+    up: Neighbors
 
 
 @dataclass(frozen=True)
-class Line:
+class MapLine:
     """A dependency as a line. `relation` to the service in focus is `up` (towards who is hit when
     that fails), `down` (towards what that needs) or empty."""
 
-    standing: Standing
-    route: Route
+    standing: DependencyStatus
+    route: MapRoute
     relation: str
 
     @property
@@ -64,14 +72,14 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Node:
+class MapNode:
     """A service as a box. `state` is the worst of the breakers that guard it, or `away`."""
 
     slug: str
     name: str
     kind: str
     state: str
-    box: Box
+    box: MapBox
     relation: str
     calls: int
     called_by: int
@@ -87,12 +95,12 @@ class Node:
             return self.name, ""
         head, _, tail = self.name[: MAX_LINE_LENGTH + 1].rpartition(" ")
         if not head:
-            return _cut(self.name), ""
-        return head, _cut(tail + self.name[MAX_LINE_LENGTH + 1 :])
+            return _truncate(self.name), ""
+        return head, _truncate(tail + self.name[MAX_LINE_LENGTH + 1 :])
 
 
 @dataclass(frozen=True)
-class Blast:
+class BlastRadius:
     """What is reached from the service in focus: `hit` depends on it, nearest first, `gravely` by
     critical or high dependencies all the way; `needs` is what it depends on itself."""
 
@@ -102,45 +110,45 @@ class Blast:
 
 
 @dataclass(frozen=True)
-class Picture:
+class MapPicture:
     """What the page shows. `drawn` is False where there are too many services to draw at once and
     none is in focus."""
 
     services: Sequence[str]
     drawn: bool
     focus: str = ""
-    blast: Blast | None = None
-    nodes: Sequence[Node] = ()
-    lines: Sequence[Line] = ()
+    blast: BlastRadius | None = None
+    nodes: Sequence[MapNode] = ()
+    lines: Sequence[MapLine] = ()
     width: float = 0
     height: float = 0
     left_out: int = 0
 
 
-def picture(focus: str, now: datetime) -> Picture:
+def draw_map(focus: str, now: datetime) -> MapPicture:
     """The map, around `focus` if it is a service that depends on something or is depended on."""
-    graph = _graph()
+    graph = _load_graph()
     names = graph.services
     chosen = focus if focus in names else ""
     is_small = len(names) <= MAX_DRAWN and len(graph.criticality) <= MAX_LINES
     if not is_small and not chosen:
-        return Picture(services=sorted(names), drawn=False)
-    blast = _blast(graph, chosen) if chosen else None
-    shown = names if is_small else _around(graph, chosen)
+        return MapPicture(services=sorted(names), drawn=False)
+    blast = _blast_radius(graph, chosen) if chosen else None
+    shown = names if is_small else _neighborhood(graph, chosen)
     edges = [edge for edge in graph.criticality if shown.issuperset(edge)]
-    layout = arrange(shown, edges)
-    stand = _standing(shown, now)
+    layout = arrange_graph(shown, edges)
+    stand = _load_statuses(shown, now)
     lines = [
-        Line(stand[edge], route, _side(blast, chosen, edge))
+        MapLine(stand[edge], route, _line_relation(blast, chosen, edge))
         for edge, route in sorted(layout.routes.items())
         if edge in stand
     ]
-    return Picture(
+    return MapPicture(
         services=sorted(names),
         drawn=True,
         focus=chosen,
         blast=blast,
-        nodes=_nodes(layout, lines, blast, chosen),
+        nodes=_build_nodes(layout, lines, blast, chosen),
         # What is worst is drawn last, on top of the others.
         lines=sorted(lines, key=worst_first, reverse=True),
         width=layout.width,
@@ -149,11 +157,11 @@ def picture(focus: str, now: datetime) -> Picture:
     )
 
 
-def _cut(text: str) -> str:
+def _truncate(text: str) -> str:
     return text if len(text) <= MAX_LINE_LENGTH else f"{text[: MAX_LINE_LENGTH - 1]}…"
 
 
-def worst_first(line: Line) -> tuple[int, int, str]:
+def worst_first(line: MapLine) -> tuple[int, int, str]:
     # As on the board: what is not reported is no better than what is closed.
     return (
         min(HEAT[line.standing.state], TROUBLED),
@@ -162,7 +170,7 @@ def worst_first(line: Line) -> tuple[int, int, str]:
     )
 
 
-def beside(edges: Iterable[Edge]) -> Beside:
+def group_targets(edges: Iterable[Edge]) -> Neighbors:
     """Where the edges lead from each service."""
     found: dict[str, list[str]] = {}
     for source, target in edges:
@@ -170,7 +178,7 @@ def beside(edges: Iterable[Edge]) -> Beside:
     return found
 
 
-def reached(after: Beside, start: str, *, hops: int | None = None) -> dict[str, int]:
+def find_reachable(after: Neighbors, start: str, *, hops: int | None = None) -> dict[str, int]:
     """What can be reached from there, with the number of hops, nearest first."""
     found = {start: 0}
     rim, distance = [start], 0
@@ -182,33 +190,36 @@ def reached(after: Beside, start: str, *, hops: int | None = None) -> dict[str, 
     return found
 
 
-def _graph() -> Graph:
+def _load_graph() -> DependencyGraph:
     rows = Dependency.objects.registered().values_list("caller", "callee", "criticality")
     criticality = {(caller, callee): how for caller, callee, how in rows}
-    return Graph(
+    return DependencyGraph(
         criticality=criticality,
         services={name for edge in criticality for name in edge},
-        down=beside(criticality),
-        up=beside((callee, caller) for caller, callee in criticality),
+        down=group_targets(criticality),
+        up=group_targets((callee, caller) for caller, callee in criticality),
     )
 
 
-def _blast(graph: Graph, focus: str) -> Blast:
+def _blast_radius(graph: DependencyGraph, focus: str) -> BlastRadius:
     grave = {Criticality.CRITICAL.value, Criticality.HIGH.value}
     gravely = (
         (callee, caller) for (caller, callee), how in graph.criticality.items() if how in grave
     )
-    return Blast(
-        hit=[*reached(graph.up, focus)],
-        gravely=[*reached(beside(gravely), focus)],
-        needs=[*reached(graph.down, focus)],
+    return BlastRadius(
+        hit=[*find_reachable(graph.up, focus)],
+        gravely=[*find_reachable(group_targets(gravely), focus)],
+        needs=[*find_reachable(graph.down, focus)],
     )
 
 
-def _around(graph: Graph, focus: str) -> set[str]:
+def _neighborhood(graph: DependencyGraph, focus: str) -> set[str]:
     """The service and what is two hops away either way, nearest first, as much of it as can be
     drawn and read."""
-    near = {**reached(graph.down, focus, hops=HOPS), **reached(graph.up, focus, hops=HOPS)}
+    near = {
+        **find_reachable(graph.down, focus, hops=HOPS),
+        **find_reachable(graph.up, focus, hops=HOPS),
+    }
     shown, lines = {focus}, 0
     for name in sorted(near, key=lambda name: (near[name], name))[: MAX_DRAWN - 1]:
         lines += sum(one in shown for one in graph.down.get(name, ()))
@@ -219,7 +230,7 @@ def _around(graph: Graph, focus: str) -> set[str]:
     return shown
 
 
-def _standing(shown: Iterable[str], now: datetime) -> dict[Edge, Standing]:
+def _load_statuses(shown: Iterable[str], now: datetime) -> dict[Edge, DependencyStatus]:
     names = [*shown]
     rows = (
         Dependency.objects.registered()
@@ -228,11 +239,11 @@ def _standing(shown: Iterable[str], now: datetime) -> dict[Edge, Standing]:
     )
     return {
         (one.dependency.caller, one.dependency.callee): one
-        for one in dependency_status.of(list(rows), now)
+        for one in dependency_status.load_statuses(list(rows), now)
     }
 
 
-def _side(blast: Blast | None, focus: str, edge: Edge) -> str:
+def _line_relation(blast: BlastRadius | None, focus: str, edge: Edge) -> str:
     if blast is None:
         return ""
     caller, callee = edge
@@ -241,7 +252,9 @@ def _side(blast: Blast | None, focus: str, edge: Edge) -> str:
     return "down" if callee in blast.needs and (caller == focus or caller in blast.needs) else ""
 
 
-def _nodes(layout: Layout, lines: Sequence[Line], blast: Blast | None, focus: str) -> list[Node]:
+def _build_nodes(
+    layout: MapLayout, lines: Sequence[MapLine], blast: BlastRadius | None, focus: str
+) -> list[MapNode]:
     known = Service.objects.in_bulk([*layout.boxes])
     away = set(
         Probe.objects.filter(is_away=True, service__in=known).values_list("service", flat=True)
@@ -258,13 +271,13 @@ def _nodes(layout: Layout, lines: Sequence[Line], blast: Blast | None, focus: st
         state = min(states, key=lambda state: HEAT[state], default="")
         service = known.get(slug)
         nodes.append(
-            Node(
+            MapNode(
                 slug=slug,
                 name=service.name if service else slug,
                 kind=service.kind if service else "",
                 state=AWAY if slug in away else state,
                 box=box,
-                relation=_place(blast, focus, slug),
+                relation=_node_relation(blast, focus, slug),
                 calls=calls.get(slug, 0),
                 called_by=len(states),
             )
@@ -272,7 +285,7 @@ def _nodes(layout: Layout, lines: Sequence[Line], blast: Blast | None, focus: st
     return nodes
 
 
-def _place(blast: Blast | None, focus: str, slug: str) -> str:
+def _node_relation(blast: BlastRadius | None, focus: str, slug: str) -> str:
     if blast is None:
         return ""
     if slug == focus:

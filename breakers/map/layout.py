@@ -28,7 +28,7 @@ LOOP_WIDTH = 44
 
 
 @dataclass(frozen=True)
-class Box:
+class MapBox:
     """A service's place: upper left corner, layer and row counted from 0."""
 
     x: float
@@ -42,7 +42,7 @@ class Box:
 
 
 @dataclass(frozen=True)
-class Route:
+class MapRoute:
     """A line's path in SVG's words, and the point where its mark belongs."""
 
     path: str
@@ -50,39 +50,39 @@ class Route:
 
 
 @dataclass(frozen=True)
-class Layout:
+class MapLayout:
     width: float
     height: float
-    boxes: Mapping[str, Box]
-    routes: Mapping[Edge, Route]
+    boxes: Mapping[str, MapBox]
+    routes: Mapping[Edge, MapRoute]
 
 
-def arrange(services: Iterable[str], edges: Iterable[Edge]) -> Layout:
+def arrange_graph(services: Iterable[str], edges: Iterable[Edge]) -> MapLayout:
     """Lay out a graph; the same one always alike."""
     import networkx as nx  # Large: loaded by the first page that needs it.
 
     graph = nx.DiGraph()
     graph.add_nodes_from(sorted(set(services)))
     graph.add_edges_from(sorted(set(edges)))
-    layers = _layers(graph)
-    rows, links = _spots(graph, layers)
-    rows = _untangled(rows, links)
-    middles = _placed(rows, links)
+    layers = _assign_layers(graph)
+    rows, links = _place_spots(graph, layers)
+    rows = _reduce_crossings(rows, links)
+    middles = _place_rows(rows, links)
     boxes = {
-        spot: Box(_left(layer), middles[spot] - BOX_HEIGHT / 2, layer, row)
+        spot: MapBox(_layer_x(layer), middles[spot] - BOX_HEIGHT / 2, layer, row)
         for layer, spots in enumerate(rows)
         for row, spot in enumerate(one for one in spots if isinstance(one, str))
         if isinstance(spot, str)
     }
     height = max((box.y + BOX_HEIGHT for box in boxes.values()), default=0) + MARGIN
     has_loop = any(layers[a] == layers[b] == len(rows) - 1 for a, b in graph.edges)
-    width = _left(len(rows)) - LAYER_GAP + MARGIN + (LOOP_WIDTH if has_loop else 0)
-    routes = _routes(graph, layers, boxes, middles)
+    width = _layer_x(len(rows)) - LAYER_GAP + MARGIN + (LOOP_WIDTH if has_loop else 0)
+    routes = _build_routes(graph, layers, boxes, middles)
     lowest = max((middle for middle in middles.values()), default=0) + MARGIN
-    return Layout(max(width, 2 * MARGIN), max(height, lowest), boxes, routes)
+    return MapLayout(max(width, 2 * MARGIN), max(height, lowest), boxes, routes)
 
 
-def _layers(graph: "nx.DiGraph[str]") -> dict[str, int]:
+def _assign_layers(graph: "nx.DiGraph[str]") -> dict[str, int]:
     """The layer of each service. Who is called by nobody stands right before what it calls."""
     import networkx as nx
 
@@ -98,7 +98,7 @@ def _layers(graph: "nx.DiGraph[str]") -> dict[str, int]:
     return {name: found[whole.graph["mapping"][name]] for name in graph}
 
 
-def _spots(
+def _place_spots(
     graph: "nx.DiGraph[str]", layers: Mapping[str, int]
 ) -> tuple[list[list[Spot]], list[tuple[Spot, Spot]]]:
     """What lies in each layer, and the links from one layer to the next."""
@@ -107,7 +107,7 @@ def _spots(
         rows[layers[name]].append(name)
     links: list[tuple[Spot, Spot]] = []
     for caller, callee in graph.edges:
-        chain = _chain(caller, callee, layers)
+        chain = _spot_chain(caller, callee, layers)
         for layer, spot in enumerate(chain[1:-1], start=layers[caller] + 1):
             rows[layer].append(spot)
         if layers[caller] < layers[callee]:
@@ -115,14 +115,16 @@ def _spots(
     return rows, links
 
 
-def _chain(caller: str, callee: str, layers: Mapping[str, int]) -> list[Spot]:
+def _spot_chain(caller: str, callee: str, layers: Mapping[str, int]) -> list[Spot]:
     between = range(layers[caller] + 1, layers[callee])
     return [caller, *((caller, callee, layer) for layer in between), callee]
 
 
-def _untangled(rows: list[list[Spot]], links: Sequence[tuple[Spot, Spot]]) -> list[list[Spot]]:
-    before, after = _neighbours(links)
-    best, fewest = rows, _crossings(rows, after)
+def _reduce_crossings(
+    rows: list[list[Spot]], links: Sequence[tuple[Spot, Spot]]
+) -> list[list[Spot]]:
+    before, after = _neighbors(links)
+    best, fewest = rows, _count_crossings(rows, after)
     present = rows
     for sweep in range(SWEEPS):
         forward = sweep % 2 == 0
@@ -132,14 +134,14 @@ def _untangled(rows: list[list[Spot]], links: Sequence[tuple[Spot, Spot]]) -> li
             beside = present[layer - 1 if forward else layer + 1]
             place = {spot: at for at, spot in enumerate(beside)}
             near = before if forward else after
-            present[layer] = _by_mean(present[layer], near, place)
-        crossings = _crossings(present, after)
+            present[layer] = _sort_by_mean(present[layer], near, place)
+        crossings = _count_crossings(present, after)
         if crossings < fewest:
             best, fewest = present, crossings
     return best
 
 
-def _by_mean(
+def _sort_by_mean(
     row: list[Spot], near: Mapping[Spot, list[Spot]], place: Mapping[Spot, int]
 ) -> list[Spot]:
     def mean(at: int) -> float:
@@ -149,7 +151,7 @@ def _by_mean(
     return [row[at] for at in sorted(range(len(row)), key=lambda at: (mean(at), at))]
 
 
-def _crossings(rows: Sequence[Sequence[Spot]], after: Mapping[Spot, list[Spot]]) -> int:
+def _count_crossings(rows: Sequence[Sequence[Spot]], after: Mapping[Spot, list[Spot]]) -> int:
     """How many pairs of links cross between neighbouring layers."""
     count = 0
     for row, beside in pairwise(rows):
@@ -163,15 +165,15 @@ def _crossings(rows: Sequence[Sequence[Spot]], after: Mapping[Spot, list[Spot]])
     return count
 
 
-def _placed(
+def _place_rows(
     rows: Sequence[Sequence[Spot]], links: Sequence[tuple[Spot, Spot]]
 ) -> dict[Spot, float]:
     """The middle of each spot from above: near its neighbours' mean, apart from the next."""
-    before, after = _neighbours(links)
+    before, after = _neighbors(links)
     middles: dict[Spot, float] = {}
     for row in rows:
-        total = sum(_size(spot) for spot in row)
-        middles |= _apart(row, dict.fromkeys(row, 0.0), -total / 2)
+        total = sum(_spot_height(spot) for spot in row)
+        middles |= _spread_row(row, dict.fromkeys(row, 0.0), -total / 2)
     for sweep in range(SWEEPS):
         for row in rows if sweep % 2 == 0 else reversed(rows):
             wished = {}
@@ -179,12 +181,12 @@ def _placed(
                 near = [*before.get(spot, ()), *after.get(spot, ())]
                 places = [middles[one] for one in near]
                 wished[spot] = sum(places) / len(places) if places else middles[spot]
-            middles |= _apart(row, wished, None)
-    top = min((middle - _size(spot) / 2 for spot, middle in middles.items()), default=0)
+            middles |= _spread_row(row, wished, None)
+    top = min((middle - _spot_height(spot) / 2 for spot, middle in middles.items()), default=0)
     return {spot: round(middle - top + MARGIN, 1) for spot, middle in middles.items()}
 
 
-def _apart(
+def _spread_row(
     row: Sequence[Spot], wished: Mapping[Spot, float], start: float | None
 ) -> dict[Spot, float]:
     """The wished places in the row's order, pushed down where they would overlap, then moved back
@@ -192,7 +194,7 @@ def _apart(
     found: dict[Spot, float] = {}
     least = start
     for spot in row:
-        half = _size(spot) / 2
+        half = _spot_height(spot) / 2
         place = wished[spot] if start is None else least + half  # type: ignore[operator]
         if least is not None:
             place = max(place, least + half)
@@ -204,11 +206,11 @@ def _apart(
     return {spot: place - pushed for spot, place in found.items()}
 
 
-def _size(spot: Spot) -> float:
+def _spot_height(spot: Spot) -> float:
     return (BOX_HEIGHT if isinstance(spot, str) else PASS_HEIGHT) + ROW_GAP
 
 
-def _neighbours(
+def _neighbors(
     links: Sequence[tuple[Spot, Spot]],
 ) -> tuple[dict[Spot, list[Spot]], dict[Spot, list[Spot]]]:
     before: dict[Spot, list[Spot]] = {}
@@ -219,39 +221,39 @@ def _neighbours(
     return before, after
 
 
-def _left(layer: int) -> float:
+def _layer_x(layer: int) -> float:
     return MARGIN + layer * (BOX_WIDTH + LAYER_GAP)
 
 
-def _routes(
+def _build_routes(
     graph: "nx.DiGraph[str]",
     layers: Mapping[str, int],
-    boxes: Mapping[str, Box],
+    boxes: Mapping[str, MapBox],
     middles: Mapping[Spot, float],
-) -> dict[Edge, Route]:
+) -> dict[Edge, MapRoute]:
     chains: dict[Edge, list[Spot]] = {
-        (caller, callee): _chain(caller, callee, layers) for caller, callee in graph.edges
+        (caller, callee): _spot_chain(caller, callee, layers) for caller, callee in graph.edges
     }
-    begins = _ports(chains, boxes, middles, end=0)
-    ends = _ports(chains, boxes, middles, end=-1)
+    begins = _assign_ports(chains, boxes, middles, end=0)
+    ends = _assign_ports(chains, boxes, middles, end=-1)
     routes = {}
     for edge, chain in chains.items():
         caller, callee = edge
         if layers[caller] >= layers[callee]:
-            routes[edge] = _loop(boxes[caller], begins[edge], ends[edge])
+            routes[edge] = _draw_loop(boxes[caller], begins[edge], ends[edge])
             continue
         points: list[Point] = [(boxes[caller].x + BOX_WIDTH, begins[edge])]
         for layer, spot in enumerate(chain[1:-1], start=layers[caller] + 1):
-            left = _left(layer)
+            left = _layer_x(layer)
             points += [(left, middles[spot]), (left + BOX_WIDTH, middles[spot])]
         points.append((boxes[callee].x, ends[edge]))
-        routes[edge] = _line(points)
+        routes[edge] = _draw_line(points)
     return routes
 
 
-def _ports(
+def _assign_ports(
     chains: Mapping[Edge, Sequence[Spot]],
-    boxes: Mapping[str, Box],
+    boxes: Mapping[str, MapBox],
     middles: Mapping[Spot, float],
     *,
     end: int,
@@ -269,7 +271,7 @@ def _ports(
     return found
 
 
-def _line(points: Sequence[Point]) -> Route:
+def _draw_line(points: Sequence[Point]) -> MapRoute:
     """Curves from layer to layer, straight through the layers between."""
     (x, y), *rest = points
     parts = [f"M{x:g} {y:g}"]
@@ -282,12 +284,12 @@ def _line(points: Sequence[Point]) -> Route:
             parts.append(f"C{half:g} {y:g} {half:g} {to_y:g} {to_x:g} {to_y:g}")
             mark = (half, round((y + to_y) / 2, 1))
         x, y = to_x, to_y
-    return Route(" ".join(parts), mark)
+    return MapRoute(" ".join(parts), mark)
 
 
-def _loop(box: Box, begin: float, end: float) -> Route:
+def _draw_loop(box: MapBox, begin: float, end: float) -> MapRoute:
     """Within a layer, as in a cycle: out on the right and back."""
     right = box.x + BOX_WIDTH
     out = right + LOOP_WIDTH
     path = f"M{right:g} {begin:g} C{out:g} {begin:g} {out:g} {end:g} {right:g} {end:g}"
-    return Route(path, (right + 0.75 * LOOP_WIDTH, round((begin + end) / 2, 1)))
+    return MapRoute(path, (right + 0.75 * LOOP_WIDTH, round((begin + end) / 2, 1)))

@@ -18,7 +18,7 @@ WORST_FIRST = ("critical", "high", "medium", "low")
 
 
 @PREVIEW_FIELDS.add(10)
-def of_switch(switch_id: str, now: datetime) -> Mapping[str, Any]:
+def find_dependents(switch_id: str, now: datetime) -> Mapping[str, Any]:
     """`dependents`: each service that checked the switch within the last hour, with what calls it,
     the most critical first."""
     found, _ = callers(None if switch_id == everything_id() else switch_id, now, most=None)
@@ -27,10 +27,10 @@ def of_switch(switch_id: str, now: datetime) -> Mapping[str, Any]:
     calling: dict[str, list[Dependency]] = defaultdict(list)
     for one in Dependency.objects.registered().filter(callee__in=services).order_by("caller"):
         calling[one.callee].append(one)
-    return {"dependents": [_service(one, calling[one]) for one in services]}
+    return {"dependents": [_service_resource(one, calling[one]) for one in services]}
 
 
-def _service(slug: str, calling: list[Dependency]) -> dict[str, Any]:
+def _service_resource(slug: str, calling: list[Dependency]) -> dict[str, Any]:
     calling.sort(key=lambda one: (WORST_FIRST.index(one.criticality), one.caller))
     return {
         "service": slug,

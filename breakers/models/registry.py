@@ -146,7 +146,7 @@ class Dependency(models.Model):
 
     @property
     def name(self) -> str:
-        return names.dependency(self.caller, self.callee)
+        return names.dependency_name(self.caller, self.callee)
 
     @property
     def is_discovered(self) -> bool:

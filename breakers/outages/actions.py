@@ -19,31 +19,41 @@ from controlplane.core.errors import DomainError
 from controlplane.core.outbox import services as outbox
 from controlplane.core.trip_requests import services as trip_requests
 
-from .decision import TRIP, Move, Policy, Seen
+from .decision import TRIP, ObservedBreakers, OutageMove, OutagePolicy
 
 POLICY = system("outage-policy")
 SOURCE = "provider-outage"
 ACTED, OVER = "outage.acted", "outage.over"
-ENDED = {Move.RECOVER: "is over", Move.FORGET: "is forgotten", Move.DROP: "is watched no more"}
-WHY = {
-    Move.FORGET: "No instance has reported its breaker for five minutes.",
-    Move.DROP: "Its policy for outages was taken away; nobody knows whether it lasts.",
+END_WORDS = {
+    OutageMove.RECOVER: "is over",
+    OutageMove.FORGET: "is forgotten",
+    OutageMove.DROP: "is watched no more",
+}
+END_REASONS = {
+    OutageMove.FORGET: "No instance has reported its breaker for five minutes.",
+    OutageMove.DROP: "Its policy for outages was taken away; nobody knows whether it lasts.",
 }
 
 
-def act(dependency: Dependency, policy: Policy, seen: Seen, alarm: Alarm, now: datetime) -> None:
+def act_on_outage(
+    dependency: Dependency,
+    policy: OutagePolicy,
+    seen: ObservedBreakers,
+    alarm: Alarm,
+    now: datetime,
+) -> None:
     """Do what the policy says; `alarm.evidence` keeps what that was."""
-    said = _in_words(dependency, policy, seen)
+    said = _describe(dependency, policy, seen)
     alarm.evidence |= {"said": said.rstrip("."), "action": policy.action, "switch": policy.switch}
     if policy.action == TRIP:
-        done, why = _trip(dependency, policy, seen, alarm, said, now)
+        done, why = _request_trip(dependency, policy, seen, alarm, said, now)
     else:
-        done, why = _fall_back(dependency, policy, said, now)
+        done, why = _force_fallback(dependency, policy, said, now)
     alarm.evidence |= {"done": done, "why": why}
-    _tell(dependency, policy, alarm, said, now)
+    _announce(dependency, policy, alarm, said, now)
 
 
-def end(dependency: Dependency, alarm: Alarm, how: Move, now: datetime) -> None:
+def end_outage(dependency: Dependency, alarm: Alarm, how: OutageMove, now: datetime) -> None:
     """It is over, or watched no more: what it asked for may be asked for again. Nothing is released
     by itself."""
     if not alarm.evidence.get("acted"):
@@ -61,12 +71,12 @@ def end(dependency: Dependency, alarm: Alarm, how: Move, now: datetime) -> None:
     outbox.announce(
         event=OVER,
         event_key=f"{OVER}:{alarm.pk}",
-        subject=message_facts.of(dependency),
+        subject=message_facts.dependency_thread(dependency),
         facts={
-            **message_facts.facts(dependency),
+            **message_facts.dependency_facts(dependency),
             "since_at": timestamp(alarm.since),
-            "how": ENDED[how],
-            "why": WHY.get(how),
+            "how": END_WORDS[how],
+            "why": END_REASONS.get(how),
             "said": stands,
         },
         now=now,
@@ -75,14 +85,19 @@ def end(dependency: Dependency, alarm: Alarm, how: Move, now: datetime) -> None:
         actor=POLICY,
         action=OVER,
         target=f"dependency:{dependency.name}",
-        reason=WHY.get(how, ""),
+        reason=END_REASONS.get(how, ""),
         before={"since": timestamp(alarm.since), "action": action},
         now=now,
     )
 
 
-def _trip(
-    dependency: Dependency, policy: Policy, seen: Seen, alarm: Alarm, said: str, now: datetime
+def _request_trip(
+    dependency: Dependency,
+    policy: OutagePolicy,
+    seen: ObservedBreakers,
+    alarm: Alarm,
+    said: str,
+    now: datetime,
 ) -> tuple[str, str]:
     trip_requests.ask(
         key=_key(alarm),
@@ -103,15 +118,17 @@ def _trip(
     return f"asked to stop {policy.switch}", ""
 
 
-def _fall_back(dependency: Dependency, policy: Policy, said: str, now: datetime) -> tuple[str, str]:
+def _force_fallback(
+    dependency: Dependency, policy: OutagePolicy, said: str, now: datetime
+) -> tuple[str, str]:
     """An operator's override stands: whoever set it knows better than a policy."""
     live = Override.objects.filter(dependency=dependency, ended_at__isnull=True).first()
     if live is not None:
-        by = override_endings.set_by(live)
+        by = override_endings.set_by_label(live)
         return "nothing is forced", f"It is {live.mode} already, by {by}."
     try:
         with transaction.atomic():
-            overrides.put(
+            overrides.set_override(
                 caller=dependency.caller,
                 callee=dependency.callee,
                 mode=Override.Mode.FORCED_OPEN,
@@ -125,14 +142,16 @@ def _fall_back(dependency: Dependency, policy: Policy, said: str, now: datetime)
     return f"every instance falls back for {policy.expires_in}", ""
 
 
-def _tell(dependency: Dependency, policy: Policy, alarm: Alarm, said: str, now: datetime) -> None:
+def _announce(
+    dependency: Dependency, policy: OutagePolicy, alarm: Alarm, said: str, now: datetime
+) -> None:
     evidence: dict[str, Any] = alarm.evidence
     outbox.announce(
         event=ACTED,
         event_key=f"{ACTED}:{alarm.pk}",
-        subject=message_facts.of(dependency),
+        subject=message_facts.dependency_thread(dependency),
         facts={
-            **message_facts.facts(dependency),
+            **message_facts.dependency_facts(dependency),
             "done": evidence["done"],
             "why": evidence["why"],
             "said": said,
@@ -150,7 +169,7 @@ def _tell(dependency: Dependency, policy: Policy, alarm: Alarm, said: str, now: 
     )
 
 
-def _in_words(dependency: Dependency, policy: Policy, seen: Seen) -> str:
+def _describe(dependency: Dependency, policy: OutagePolicy, seen: ObservedBreakers) -> str:
     trying = f" and half-open in {seen.half_open:,}" if seen.half_open else ""
     return (
         f"The breaker of {dependency.name} is open in {seen.open:,}{trying} of {seen.fleet:,} "

@@ -13,23 +13,23 @@ from enum import Enum
 from typing import Any
 
 TRIP, FALLBACK = "trip", "fallback"
-USUAL_SHARE = 0.5
-USUAL_SECONDS = 30
-USUAL_EXPIRY = "1h"
-FORGOTTEN = timedelta(minutes=5)
+DEFAULT_OPEN_SHARE = 0.5
+DEFAULT_FOR_SECONDS = 30
+DEFAULT_EXPIRES_IN = "1h"
+FORGET_AFTER = timedelta(minutes=5)
 """For so long an outage is believed to last while nobody says anything of it."""
 
 
 @dataclass(frozen=True)
-class Policy:
+class OutagePolicy:
     """What is done once breakers have been open in `open_share` (0 to 1) of instances for
     `for_seconds`: `trip` stops `switch`, `fallback` forces every breaker open."""
 
     action: str
     switch: str
-    open_share: float = USUAL_SHARE
-    for_seconds: int = USUAL_SECONDS
-    expires_in: str = USUAL_EXPIRY
+    open_share: float = DEFAULT_OPEN_SHARE
+    for_seconds: int = DEFAULT_FOR_SECONDS
+    expires_in: str = DEFAULT_EXPIRES_IN
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> "OutagePolicy | None":
@@ -39,14 +39,14 @@ class Policy:
         return cls(
             action=document["action"],
             switch=str(document.get("switch", "")),
-            open_share=float(document.get("open_share", USUAL_SHARE)),
-            for_seconds=int(document.get("for_seconds", USUAL_SECONDS)),
-            expires_in=str(document.get("expires_in") or USUAL_EXPIRY),
+            open_share=float(document.get("open_share", DEFAULT_OPEN_SHARE)),
+            for_seconds=int(document.get("for_seconds", DEFAULT_FOR_SECONDS)),
+            expires_in=str(document.get("expires_in") or DEFAULT_EXPIRES_IN),
         )
 
 
 @dataclass(frozen=True)
-class Seen:
+class ObservedBreakers:
     """The breakers that go by themselves, in instances that are fresh; `blinded` are those upon
     which a mode is forced, beside them."""
 
@@ -65,7 +65,7 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Outage:
+class OngoingOutage:
     """One that lasts: since when, when it was last seen, and whether it was acted upon."""
 
     since: datetime
@@ -73,7 +73,7 @@ class Outage:
     acted: bool
 
 
-class Move(Enum):
+class OutageMove(Enum):
     """Three of them end it: calls go through again, nobody has told of it for long, or nobody
     wants it to be watched any more."""
 
@@ -86,20 +86,22 @@ class Move(Enum):
     DROP = "drop"
 
 
-ENDS = (Move.RECOVER, Move.FORGET, Move.DROP)
+ENDING_MOVES = (OutageMove.RECOVER, OutageMove.FORGET, OutageMove.DROP)
 
 
-def decide(policy: Policy | None, seen: Seen, outage: Outage | None, now: datetime) -> Move:
+def decide_move(
+    policy: OutagePolicy | None, seen: ObservedBreakers, outage: OngoingOutage | None, now: datetime
+) -> OutageMove:
     """What is to be done about a dependency now."""
     if policy is None:
-        return Move.NOTHING if outage is None else Move.DROP
+        return OutageMove.NOTHING if outage is None else OutageMove.DROP
     enough = policy.open_share * seen.fleet
     if outage is None:
-        return Move.BEGIN if seen.open > 0 and seen.open >= enough else Move.NOTHING
+        return OutageMove.BEGIN if seen.open > 0 and seen.open >= enough else OutageMove.NOTHING
     if seen.fleet == 0:
-        return Move.FORGET if now - outage.seen_at >= FORGOTTEN else Move.NOTHING
+        return OutageMove.FORGET if now - outage.seen_at >= FORGET_AFTER else OutageMove.NOTHING
     if seen.failing == 0 or seen.failing < enough:
-        return Move.SEE if seen.blinded else Move.RECOVER
+        return OutageMove.SEE if seen.blinded else OutageMove.RECOVER
     if not outage.acted and now - outage.since >= timedelta(seconds=policy.for_seconds):
-        return Move.ACT
-    return Move.SEE
+        return OutageMove.ACT
+    return OutageMove.SEE

@@ -16,10 +16,17 @@ from breakers.models import Alarm, BreakerState, Dependency
 from breakers.states import unhealthy
 
 from . import actions
-from .decision import ENDS, Move, Outage, Policy, Seen, decide
+from .decision import (
+    ENDING_MOVES,
+    ObservedBreakers,
+    OngoingOutage,
+    OutageMove,
+    OutagePolicy,
+    decide_move,
+)
 
 RULE = "outage"
-SEEN_EVERY = timedelta(seconds=30)
+REFRESH_EVERY = timedelta(seconds=30)
 """How often it is written that an outage still lasts."""
 
 log = structlog.get_logger(__name__)
@@ -33,18 +40,18 @@ def pending() -> list[QuerySet[Any]]:
     ]
 
 
-def look(now: datetime) -> int:
+def watch_outages(now: datetime) -> int:
     """Begin, act upon and end outages by what is reported now; returns how many that was.
 
     One that can't be dealt with is logged, and stands in nobody's way.
     """
     lasting = {one.subject: one for one in Alarm.objects.filter(rule=RULE, closed_at__isnull=True)}
-    watched = _watched(lasting)
-    seen = _seen([one.pk for one in watched], now)
+    watched = _watched_dependencies(lasting)
+    seen = _observe([one.pk for one in watched], now)
     done = 0
     for one in watched:
         try:
-            done += _move(one, seen.get(one.pk, Seen()), lasting.get(one.name), now)
+            done += _handle(one, seen.get(one.pk, ObservedBreakers()), lasting.get(one.name), now)
         except (OperationalError, InterfaceError):
             raise
         except Exception:
@@ -52,7 +59,7 @@ def look(now: datetime) -> int:
     return done
 
 
-def _watched(lasting: Mapping[str, Alarm]) -> list[Dependency]:
+def _watched_dependencies(lasting: Mapping[str, Alarm]) -> list[Dependency]:
     """Those with a policy that have an open breaker, and those of which an outage lasts."""
     is_open = BreakerState.objects.filter(state="open").values("dependency")
     wanted = Q(removed_at__isnull=True, pk__in=is_open) & ~Q(on_outage={})
@@ -62,51 +69,55 @@ def _watched(lasting: Mapping[str, Alarm]) -> list[Dependency]:
     return list(Dependency.objects.filter(wanted).order_by("pk"))
 
 
-def _seen(ids: Sequence[int], now: datetime) -> dict[int, Seen]:
+def _observe(ids: Sequence[int], now: datetime) -> dict[int, ObservedBreakers]:
     if not ids:
         return {}
-    found = unhealthy.look(now, also=ids)
+    found = unhealthy.find_unhealthy(now, also=ids)
     return {
-        pk: Seen(one.instances, one.open, one.half_open, one.blinded)
+        pk: ObservedBreakers(one.instances, one.open, one.half_open, one.blinded)
         for pk in ids
         if (one := found.get(pk))
     }
 
 
-def _move(dependency: Dependency, seen: Seen, alarm: Alarm | None, now: datetime) -> bool:
+def _handle(
+    dependency: Dependency, seen: ObservedBreakers, alarm: Alarm | None, now: datetime
+) -> bool:
     """Whether something was done. Most looks find nothing to do, and lock nothing."""
-    move = decide(_policy(dependency), seen, _outage(alarm), now)
-    if move == Move.NOTHING:
+    move = decide_move(_outage_policy(dependency), seen, _ongoing_outage(alarm), now)
+    if move == OutageMove.NOTHING:
         return False
-    if move == Move.SEE:
-        return _see(alarm, now)
+    if move == OutageMove.SEE:
+        return _refresh_alarm(alarm, now)
     with transaction.atomic():
-        return _moved(dependency.pk, now)
+        return _handle_locked(dependency.pk, now)
 
 
-def _moved(pk: int, now: datetime) -> bool:
+def _handle_locked(pk: int, now: datetime) -> bool:
     """Decide once more. With the registry's lock nobody else does meanwhile, and the policy and
     what is forced stay as they are."""
     publication.lock()
     dependency = Dependency.objects.get(pk=pk)
-    seen = _seen([pk], now).get(pk, Seen())
-    policy = _policy(dependency)
+    seen = _observe([pk], now).get(pk, ObservedBreakers())
+    policy = _outage_policy(dependency)
     alarm = Alarm.objects.filter(rule=RULE, subject=dependency.name, closed_at__isnull=True).first()
-    move = decide(policy, seen, _outage(alarm), now)
-    if move == Move.BEGIN and policy is not None:
-        _begin(dependency, policy, seen, now)
-    elif move == Move.ACT and policy is not None and alarm is not None:
-        _act(dependency, policy, seen, alarm, now)
-    elif move in ENDS and alarm is not None:
+    move = decide_move(policy, seen, _ongoing_outage(alarm), now)
+    if move == OutageMove.BEGIN and policy is not None:
+        _open_alarm(dependency, policy, seen, now)
+    elif move == OutageMove.ACT and policy is not None and alarm is not None:
+        _act_once(dependency, policy, seen, alarm, now)
+    elif move in ENDING_MOVES and alarm is not None:
         alarm.closed_at = now
         alarm.save(update_fields=["closed_at"])
-        actions.end(dependency, alarm, move, now)
+        actions.end_outage(dependency, alarm, move, now)
     else:
         return False
     return True
 
 
-def _begin(dependency: Dependency, policy: Policy, seen: Seen, now: datetime) -> None:
+def _open_alarm(
+    dependency: Dependency, policy: OutagePolicy, seen: ObservedBreakers, now: datetime
+) -> None:
     said = f"The breaker of {dependency.name} is open in {seen.open:,} of {seen.fleet:,} instances"
     Alarm.objects.create(
         rule=RULE,
@@ -120,28 +131,34 @@ def _begin(dependency: Dependency, policy: Policy, seen: Seen, now: datetime) ->
     )
 
 
-def _act(dependency: Dependency, policy: Policy, seen: Seen, alarm: Alarm, now: datetime) -> None:
+def _act_once(
+    dependency: Dependency,
+    policy: OutagePolicy,
+    seen: ObservedBreakers,
+    alarm: Alarm,
+    now: datetime,
+) -> None:
     """The row is written first, and so locked before the audit trail is; what was done is added."""
     alarm.evidence |= {"acted": True}
     alarm.seen_at = now
     alarm.save(update_fields=["evidence", "seen_at"])
-    actions.act(dependency, policy, seen, alarm, now)
+    actions.act_on_outage(dependency, policy, seen, alarm, now)
     alarm.save(update_fields=["evidence"])
 
 
-def _see(alarm: Alarm | None, now: datetime) -> bool:
-    if alarm is not None and now - alarm.seen_at >= SEEN_EVERY:
+def _refresh_alarm(alarm: Alarm | None, now: datetime) -> bool:
+    if alarm is not None and now - alarm.seen_at >= REFRESH_EVERY:
         Alarm.objects.filter(pk=alarm.pk, closed_at__isnull=True).update(seen_at=now)
     return False
 
 
-def _policy(dependency: Dependency) -> Policy | None:
+def _outage_policy(dependency: Dependency) -> OutagePolicy | None:
     if dependency.removed_at is not None:
         return None
-    return Policy.of(dependency.on_outage)
+    return OutagePolicy.of(dependency.on_outage)
 
 
-def _outage(alarm: Alarm | None) -> Outage | None:
+def _ongoing_outage(alarm: Alarm | None) -> OngoingOutage | None:
     if alarm is None:
         return None
-    return Outage(alarm.since, alarm.seen_at, bool(alarm.evidence.get("acted")))
+    return OngoingOutage(alarm.since, alarm.seen_at, bool(alarm.evidence.get("acted")))

@@ -5,14 +5,14 @@ import re
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
-WEB = frozenset({"http", "https"})
-USUAL_PORTS = {"tcp": None, "http": 80, "https": 443}
+WEB_SCHEMES = frozenset({"http", "https"})
+DEFAULT_PORTS = {"tcp": None, "http": 80, "https": 443}
 MAX_URL_LENGTH = 500
 _NAME = re.compile(r"(?=.{1,253}\Z)[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_-]{1,63})*\.?")
 
 
 @dataclass(frozen=True)
-class Target:
+class ProbeTarget:
     """What to ask: `path` has the query, and is empty for tcp."""
 
     scheme: str
@@ -21,31 +21,33 @@ class Target:
     path: str = ""
 
 
-def web_problem(url: str) -> str:
+def find_web_problem(url: str) -> str:
     """What is wrong with a page's address, or nothing. Many a runbook is at `https://wiki/…`,
     without a dot in the host."""
-    parts = _parts(url)
+    parts = _split_url(url)
     return (
-        "" if parts and parts.scheme in WEB else "Must be a URL starting with http:// or https://."
+        ""
+        if parts and parts.scheme in WEB_SCHEMES
+        else "Must be a URL starting with http:// or https://."
     )
 
 
-def probe_problem(url: str) -> str:
+def find_probe_problem(url: str) -> str:
     """What is wrong with an address to ask, or nothing."""
     try:
-        target(url)
+        parse_target(url)
     except ValueError as error:
         return str(error)
     return ""
 
 
-def target(url: str) -> Target:
+def parse_target(url: str) -> ProbeTarget:
     """What `tcp://redis:6379` or `https://api.example.com/health` asks. Raises ValueError, whose
     text is for whoever wrote it. What may be registered is what can be asked: the same reading."""
     if len(url) > MAX_URL_LENGTH or not url.isascii():
         raise ValueError(f"Up to {MAX_URL_LENGTH} plain characters; write a foreign name as xn--….")
-    parts = _parts(url)
-    if parts is None or parts.scheme not in USUAL_PORTS or not _is_host(parts.hostname or ""):
+    parts = _split_url(url)
+    if parts is None or parts.scheme not in DEFAULT_PORTS or not _is_host(parts.hostname or ""):
         raise ValueError("Must be tcp://host:port, http://… or https://….")
     if parts.username is not None or parts.password is not None:
         raise ValueError(
@@ -53,15 +55,15 @@ def target(url: str) -> Target:
         )
     if parts.fragment or url.endswith("#"):
         raise ValueError("Leave out what comes after #: nobody is sent it.")
-    port = parts.port or USUAL_PORTS[parts.scheme]
+    port = parts.port or DEFAULT_PORTS[parts.scheme]
     if port is None:
         raise ValueError("Say which port: tcp://redis:6379.")
     if parts.scheme == "tcp":
         if parts.path not in {"", "/"} or parts.query:
             raise ValueError("Must be tcp://host:port, and nothing more.")
-        return Target("tcp", parts.hostname or "", port)
+        return ProbeTarget("tcp", parts.hostname or "", port)
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return Target(parts.scheme, parts.hostname or "", port, path)
+    return ProbeTarget(parts.scheme, parts.hostname or "", port, path)
 
 
 def _is_host(host: str) -> bool:
@@ -73,7 +75,7 @@ def _is_host(host: str) -> bool:
     return True
 
 
-def _parts(url: str) -> SplitResult | None:
+def _split_url(url: str) -> SplitResult | None:
     if not url.isprintable() or " " in url:
         return None
     try:

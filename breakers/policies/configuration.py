@@ -30,7 +30,7 @@ PARTS = {
     FALLBACK: ("fallbacks", "outages", "chains"),
 }
 """What each file is made of. `stages` and `chains` only hold what is used elsewhere in the file."""
-SAYS = {
+FIELDS_BY_FILE = {
     TIMEOUT: (
         "protocol", "timeout_ms", "routes", "criticality", "mode", "runbook_url", "notes",
     ),
@@ -52,7 +52,7 @@ SECTIONS = (
 
 
 @dataclass(frozen=True)
-class Configuration:
+class ConfigurationFolder:
     """What the files say. `dependencies` are by name, each with the fields the files that are
     there speak of; `retries` are those of workers, by slug; `remarks` are for whoever loads."""
 
@@ -66,56 +66,56 @@ class Configuration:
     @property
     def silent_on(self) -> frozenset[str]:
         """Fields of dependencies that no file here is about."""
-        missing = SAYS.keys() - self.files
-        return frozenset(name for file in missing for name in SAYS[file])
+        missing = FIELDS_BY_FILE.keys() - self.files
+        return frozenset(name for file in missing for name in FIELDS_BY_FILE[file])
 
 
-def read(texts: Mapping[str, str]) -> Configuration:
+def read_files(texts: Mapping[str, str]) -> ConfigurationFolder:
     """Put the files together. Raises :class:`InvalidInput`, which names file and key."""
     errors: dict[str, list[str]] = {}
-    files = {name: _file(name, texts[name], errors) for name in FILES if name in texts}
+    files = {name: _parse_file(name, texts[name], errors) for name in FILES if name in texts}
     if not files:
         errors["folder"] = [f"None of {', '.join(FILES)} is there."]
-    dependencies = _dependencies(files, errors)
-    found = Configuration(
-        services=_entries(files, SERVICES, "services", errors),
-        channels=_entries(files, SERVICES, "channels", errors),
+    dependencies = _merge_dependencies(files, errors)
+    found = ConfigurationFolder(
+        services=_read_part(files, SERVICES, "services", errors),
+        channels=_read_part(files, SERVICES, "channels", errors),
         dependencies=dependencies,
-        retries=_entries(files, RETRY, "workers", errors),
+        retries=_read_part(files, RETRY, "workers", errors),
         files=frozenset(files),
-        remarks=tuple(_remarks(files)),
+        remarks=tuple(_list_remarks(files)),
     )
     if errors:
         raise InvalidInput(errors)
     return found
 
 
-def where(name: str, path: str) -> str:
+def locate_field(name: str, path: str) -> str:
     """File and key of a dependency's field, for people: `breaker.yaml: core->oracle:
     window_size`."""
     top, _, rest = path.partition(".")
-    file = next((file for file, fields in SAYS.items() if top in fields), TIMEOUT)
+    file = next((file for file, fields in FIELDS_BY_FILE.items() if top in fields), TIMEOUT)
     in_section = any(top == section for _, _, section in SECTIONS)
     return f"{file}: {name}: {rest or top if in_section else path}"
 
 
-def _dependencies(files: Mapping[str, Any], errors: dict[str, list[str]]) -> Entries:
+def _merge_dependencies(files: Mapping[str, Any], errors: dict[str, list[str]]) -> Entries:
     """Each dependency's fields out of all files; those it does not appear in say nothing of it."""
-    found = _entries(files, TIMEOUT, "dependencies", errors)
+    found = _read_part(files, TIMEOUT, "dependencies", errors)
     closed = TIMEOUT in files
-    allowed = {*SAYS[TIMEOUT]}
+    allowed = {*FIELDS_BY_FILE[TIMEOUT]}
     for name, entry in found.items():
-        if names.parts(name) is None:
+        if names.split_name(name) is None:
             _note(errors, f"{TIMEOUT}: {name}", "Must be caller->callee, two slugs.")
         for key in entry.keys() - allowed:
             _note(errors, f"{TIMEOUT}: {name}: {key}", "Unknown, or not of this file.")
-    tiers = _entries(files, BULKHEAD, "tiers", errors)
+    tiers = _read_part(files, BULKHEAD, "tiers", errors)
 
     def of(file: str, part: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-        for name, entry in _entries(files, file, part, errors).items():
+        for name, entry in _read_part(files, file, part, errors).items():
             for key in entry.keys() - OWNERSHIP if part == "ownership" else ():
                 _note(errors, f"{file}: {part}: {name}: {key}", "Unknown, or not of this part.")
-            if (closed and name not in found) or names.parts(name) is None:
+            if (closed and name not in found) or names.split_name(name) is None:
                 _note(errors, f"{file}: {part}: {name}", f"There is no such one in {TIMEOUT}.")
             else:
                 yield found.setdefault(name, {}), entry
@@ -124,13 +124,13 @@ def _dependencies(files: Mapping[str, Any], errors: dict[str, list[str]]) -> Ent
         for fields, entry in of(file, part):
             fields[section] = entry
             if section == "bulkhead" and str(entry.get("tier")) in tiers:
-                fields[section] = _of_tier(entry, tiers)
+                fields[section] = _apply_tier(entry, tiers)
     for fields, entry in of(BREAKER, "ownership"):
         fields.update(entry)
     return found
 
 
-def _of_tier(entry: dict[str, Any], tiers: Entries) -> dict[str, Any]:
+def _apply_tier(entry: dict[str, Any], tiers: Entries) -> dict[str, Any]:
     """The tier's numbers with the entry's own. Of a tier that only this folder knows, the numbers
     are all that services can be told."""
     tier = str(entry["tier"])
@@ -138,7 +138,7 @@ def _of_tier(entry: dict[str, Any], tiers: Entries) -> dict[str, Any]:
     return {**tiers[tier], **own}
 
 
-def _entries(
+def _read_part(
     files: Mapping[str, Any], file: str, part: str, errors: dict[str, list[str]]
 ) -> Entries:
     """A part of a file: names, each with an object."""
@@ -159,13 +159,13 @@ def _entries(
     return found
 
 
-def _remarks(files: Mapping[str, Any]) -> Iterator[str]:
+def _list_remarks(files: Mapping[str, Any]) -> Iterator[str]:
     tiers = files.get(BULKHEAD, {}).get("tiers")
     for tier in (one for one in tiers or () if one not in TIERS):
         yield f"{BULKHEAD}: only this folder knows the tier {tier}: its numbers are taken."
 
 
-def _file(name: str, text: str, errors: dict[str, list[str]]) -> dict[str, Any]:
+def _parse_file(name: str, text: str, errors: dict[str, list[str]]) -> dict[str, Any]:
     found = parse(name, text, errors)
     for key in found.keys() - {*PARTS[name]}:
         _note(errors, f"{name}: {key}", f"Unknown; there are {', '.join(PARTS[name])}.")

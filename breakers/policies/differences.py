@@ -6,12 +6,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from breakers.policies.parameters import ALIASES, PARAMETERS
-from breakers.policies.policy import editable, hop_text
+from breakers.policies.policy import hop_text, without_aliases
 from breakers.policies.values import number_text
 from controlplane.core.audit.differences import Change as Shown
 from controlplane.core.audit.differences import changes
 
-__all__ = ["Line", "Section", "Shown", "difference", "policy_rows", "told"]
+__all__ = [
+    "PolicyLine",
+    "PolicySection",
+    "Shown",
+    "compare_audit_values",
+    "compare_policies",
+    "policy_sections",
+]
 
 HELP = {one.path: one for one in PARAMETERS}
 SECTIONS = {
@@ -25,12 +32,12 @@ SECTIONS = {
 UNSHOWN = frozenset({"override", "routes"})
 """What the page shows apart."""
 FIRST_NAMES = {"provider": 0, "model": 1}
-SAID_BESIDE = frozenset({"by", "set_at", "reason", "version"})
+AUDIT_ONLY_FIELDS = frozenset({"by", "set_at", "reason", "version"})
 """What a row of the trail says of an override beside its figures."""
 
 
 @dataclass(frozen=True)
-class Line:
+class PolicyLine:
     """A parameter with its value as text; `is_default` where nobody has chosen it."""
 
     path: str
@@ -41,66 +48,66 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Section:
+class PolicySection:
     """A part of a policy. `is_set` is False where the policy says nothing of it."""
 
     name: str
     title: str
     is_set: bool
-    lines: Sequence[Line]
+    lines: Sequence[PolicyLine]
 
     @property
-    def chosen(self) -> Sequence[Line]:
+    def chosen(self) -> Sequence[PolicyLine]:
         return [line for line in self.lines if not line.is_default]
 
     @property
-    def defaults(self) -> Sequence[Line]:
+    def defaults(self) -> Sequence[PolicyLine]:
         return [line for line in self.lines if line.is_default]
 
 
-def policy_rows(document: Mapping[str, Any]) -> list[Section]:
+def policy_sections(document: Mapping[str, Any]) -> list[PolicySection]:
     """The whole policy by section, each parameter a line."""
     found = []
     for name, title in SECTIONS.items():
         part = document if not name else document.get(name)
         values = part if isinstance(part, Mapping) else {}
         lines = [
-            _line(f"{name}.{key}" if name else key, key, value)
+            _policy_line(f"{name}.{key}" if name else key, key, value)
             for key, value in values.items()
             if _is_line(name, key)
         ]
-        found.append(Section(name, title, bool(values), lines))
+        found.append(PolicySection(name, title, bool(values), lines))
     return found
 
 
-def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Shown]:
+def compare_policies(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Shown]:
     """What changes from one policy to the other, parameter by parameter; only what differs. Other
     words for the same parameter don't count."""
-    found = changes(json.dumps(_plain(before)), json.dumps(_plain(after)))
+    found = changes(json.dumps(_flatten_editable(before)), json.dumps(_flatten_editable(after)))
     return [change for change in found if change.changed]
 
 
-def told(before: str, after: str) -> list[Shown]:
+def compare_audit_values(before: str, after: str) -> list[Shown]:
     """The same of a row of the audit trail."""
     old, new = json.loads(before), json.loads(after)
     if not isinstance(old, dict | None) or not isinstance(new, dict | None):
         return changes(before, after)
-    found = changes(json.dumps(flat(old or {})), json.dumps(flat(new or {})))
-    found = [change for change in found if change.field.replace(" ", "_") not in SAID_BESIDE]
+    found = changes(json.dumps(flatten(old or {})), json.dumps(flatten(new or {})))
+    found = [change for change in found if change.field.replace(" ", "_") not in AUDIT_ONLY_FIELDS]
     return [change for change in found if change.changed and (change.before or change.after)]
 
 
-def _plain(document: Mapping[str, Any]) -> dict[str, Any]:
-    return flat(editable(document))
+def _flatten_editable(document: Mapping[str, Any]) -> dict[str, Any]:
+    return flatten(without_aliases(document))
 
 
-def flat(document: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def flatten(document: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Nested objects as one level: `breaker.window_size`; lists as text."""
     found: dict[str, Any] = {}
     for key, value in document.items():
         path = f"{prefix}{key}"
         if isinstance(value, Mapping):
-            found |= flat(value, f"{path}.") or {path: "{}"}
+            found |= flatten(value, f"{path}.") or {path: "{}"}
         elif isinstance(value, list):
             found[path] = as_text(value)
         else:
@@ -115,13 +122,13 @@ def as_text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
-        return ", ".join(_route(one) if _is_route(one) else hop(one) for one in value)
+        return ", ".join(_route_text(one) if _is_route(one) else hop_line(one) for one in value)
     if isinstance(value, float):
         return number_text(value)
-    return hop(value)
+    return hop_line(value)
 
 
-def hop(value: Any) -> str:
+def hop_line(value: Any) -> str:
     """One hop of a chain; the database keeps the order of an object's names no longer than it
     likes, so they get one here."""
     if not isinstance(value, Mapping):
@@ -136,14 +143,14 @@ def _is_line(section: str, key: str) -> bool:
     return key not in UNSHOWN and key not in SECTIONS
 
 
-def _line(path: str, key: str, value: Any) -> Line:
+def _policy_line(path: str, key: str, value: Any) -> PolicyLine:
     known = HELP.get(path)
     default = known.default if known else None
     if isinstance(default, tuple):
         default = list(default)
     text = as_text(value)
     unit = known.unsaid_unit if known and text != "–" else ""
-    return Line(
+    return PolicyLine(
         path=path,
         name=key.replace("_", " "),
         value=f"{text} {unit}".strip(),
@@ -156,5 +163,5 @@ def _is_route(value: Any) -> bool:
     return isinstance(value, Mapping) and "pattern" in value and "timeout_ms" in value
 
 
-def _route(value: Mapping[str, Any]) -> str:
+def _route_text(value: Mapping[str, Any]) -> str:
     return f"{value['pattern']} {value['timeout_ms']} ms"

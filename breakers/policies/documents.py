@@ -20,46 +20,46 @@ class Difference:
     after: Any
 
     def __str__(self) -> str:
-        return f"{self.path}: {shown(self.before)} → {shown(self.after)}"
+        return f"{self.path}: {render_value(self.before)} → {render_value(self.after)}"
 
 
-def flat(document: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+def iterate_values(document: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
     """Each value with its path. Lists stay whole, but for those of objects."""
     for name, value in document.items():
         below = f"{path}.{name}" if path else name
         if isinstance(value, Mapping) and value:
-            yield from flat(value, below)
+            yield from iterate_values(value, below)
         elif isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value):
-            yield from flat({str(place): one for place, one in enumerate(value)}, below)
+            yield from iterate_values({str(place): one for place, one in enumerate(value)}, below)
         else:
             yield below, value
 
 
-def differences(
+def list_differences(
     before: Mapping[str, Any] | None, after: Mapping[str, Any] | None
 ) -> list[Difference]:
     """What differs, in the order of `after`, then what only `before` has."""
-    was, becomes = dict(flat(before or {})), dict(flat(after or {}))
+    was, becomes = dict(iterate_values(before or {})), dict(iterate_values(after or {}))
     return [
         Difference(path, was.get(path), becomes.get(path))
         for path in dict.fromkeys([*becomes, *was])
-        if not _same(was.get(path), becomes.get(path))
+        if not _is_same(was.get(path), becomes.get(path))
     ]
 
 
-def shown(value: Any) -> str:
+def render_value(value: Any) -> str:
     """A value for people: what is not there is a dash."""
     if value is None or value == "" or value == [] or value == {}:
         return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
-        return ", ".join(map(shown, value))
+        return ", ".join(map(render_value, value))
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {shown(one)}" for name, one in value.items())
+        return ", ".join(f"{name} {render_value(one)}" for name, one in value.items())
     return str(value)
 
 
-def _same(one: Any, other: Any) -> bool:
+def _is_same(one: Any, other: Any) -> bool:
     """A text that is empty and one that is not there are the same."""
     return one == other or (one in (None, "", [], {}) and other in (None, "", [], {}))

@@ -219,6 +219,6 @@ ALIASES = {"failure_threshold": "failure_count", "window_seconds": "window_size"
 """Other words of `breaker`, kept as they were given: the size is that of a time window then."""
 
 
-def of(section: str) -> Iterator[Parameter]:
+def section_parameters(section: str) -> Iterator[Parameter]:
     """The parameters of one section, in their order."""
     return (one for one in PARAMETERS if one.section == section)

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from breakers.policies import values
-from breakers.policies.addresses import web_problem
+from breakers.policies.addresses import find_web_problem
 from breakers.policies.parameters import (
     ALIASES,
     COUNT,
@@ -15,14 +15,21 @@ from breakers.policies.parameters import (
     TIERS,
     TIME,
     WINDOW_SIZES,
-    of,
+    section_parameters,
 )
 from breakers.policies.values import Errors, put
 from controlplane.core import durations
 from controlplane.core.errors import InvalidInput
 from controlplane.core.scopes import is_trippable
 
-__all__ = ["PARAMETERS", "SECTIONS", "checked", "checked_outage", "editable", "hop_text"]
+__all__ = [
+    "PARAMETERS",
+    "SECTIONS",
+    "hop_text",
+    "validate_outage",
+    "validate_policy",
+    "without_aliases",
+]
 
 MAX_ROUTES = 200
 ROUTE_FIELDS = ("pattern", "timeout_ms", "reason")
@@ -32,15 +39,15 @@ MAX_FALLBACK_PERIOD = timedelta(days=30)
 OUTAGE_FIELDS = ("action", "switch", "open_share", "for_seconds", "expires_in")
 
 
-def checked(fields: Mapping[str, Any]) -> dict[str, Any]:
+def validate_policy(fields: Mapping[str, Any]) -> dict[str, Any]:
     """The whole document of these fields, with the defaults of what they leave out.
 
     A section that is left out or null says nothing and stays null. Raises :class:`InvalidInput`,
     which names each wrong field (`breaker.window_size`).
     """
     errors: Errors = {}
-    document: dict[str, Any] = _read("", fields, errors, also=("routes", *SECTIONS))
-    document["routes"] = _routes(fields.get("routes"), errors)
+    document: dict[str, Any] = _read_section("", fields, errors, also=("routes", *SECTIONS))
+    document["routes"] = _validate_routes(fields.get("routes"), errors)
     for section in SECTIONS:
         given = fields.get(section)
         if given is not None and not isinstance(given, Mapping):
@@ -53,7 +60,7 @@ def checked(fields: Mapping[str, Any]) -> dict[str, Any]:
     return document
 
 
-def editable(document: Mapping[str, Any]) -> dict[str, Any]:
+def without_aliases(document: Mapping[str, Any]) -> dict[str, Any]:
     """The document without the other words of its breaker: each parameter stands once, so that one
     can be changed."""
     breaker = document.get("breaker")
@@ -62,7 +69,7 @@ def editable(document: Mapping[str, Any]) -> dict[str, Any]:
     return {**document, "breaker": {k: v for k, v in breaker.items() if k not in ALIASES}}
 
 
-def checked_outage(value: Any) -> dict[str, Any]:
+def validate_outage(value: Any) -> dict[str, Any]:
     """What an outage of the callee does by itself; `{}` or null is nothing.
 
     `{"action": "trip", "switch": "segment:finance", "open_share": 0.5, "for_seconds": 30,
@@ -83,7 +90,7 @@ def checked_outage(value: Any) -> dict[str, Any]:
         "for_seconds": values.number(
             "on_outage.for_seconds", value.get("for_seconds", 30), 0, 3600, errors
         ),
-        "expires_in": _duration(
+        "expires_in": _validate_duration(
             value.get("expires_in", "1h"),
             MAX_FALLBACK_PERIOD if action == "fallback" else None,
             errors,
@@ -106,13 +113,15 @@ def hop_text(hop: Any) -> str:
     return str(hop)
 
 
-def _read(
+def _read_section(
     section: str, given: Mapping[str, Any], errors: Errors, *, also: tuple[str, ...] = ()
 ) -> dict[str, Any]:
     """The section's parameters by their table, defaults where it names none."""
-    table = {one.name: one for one in of(section)}
+    table = {one.name: one for one in section_parameters(section)}
     values.refuse_unknown(section, given, (*table, *also), errors)
-    return {name: values.read(one, given.get(name), errors) for name, one in table.items()}
+    return {
+        name: values.read_parameter(one, given.get(name), errors) for name, one in table.items()
+    }
 
 
 def _breaker(given: Mapping[str, Any], errors: Errors) -> dict[str, Any]:
@@ -120,14 +129,14 @@ def _breaker(given: Mapping[str, Any], errors: Errors) -> dict[str, Any]:
     plain = {name: value for name, value in given.items() if name not in ALIASES}
     kept = {name: given[name] for name in ALIASES if given.get(name) is not None}
     if "window_seconds" in kept:
-        _same("window_type", plain, TIME, errors)
+        _apply_alias("window_type", plain, TIME, errors)
     for alias, name in ALIASES.items():
         if alias in kept:
-            _same(name, plain, kept[alias], errors)
+            _apply_alias(name, plain, kept[alias], errors)
     kind = plain.get("window_type")
     if plain.get("window_size") is None:
         plain["window_size"] = WINDOW_SIZES[TIME if kind == TIME else COUNT]
-    found = {**_read("breaker", plain, errors), **kept}
+    found = {**_read_section("breaker", plain, errors), **kept}
     open_seconds, longest = found["open_seconds"], found["open_max_seconds"]
     if values.are_numbers(open_seconds, longest) and open_seconds > longest:
         if given.get("open_max_seconds") is not None:
@@ -137,11 +146,11 @@ def _breaker(given: Mapping[str, Any], errors: Errors) -> dict[str, Any]:
                 f"Must be at least open_seconds, {open_seconds}.",
             )
         found["open_max_seconds"] = open_seconds
-    _refuse_idle(found, errors)
+    _refuse_ineffective(found, errors)
     return found
 
 
-def _refuse_idle(found: Mapping[str, Any], errors: Errors) -> None:
+def _refuse_ineffective(found: Mapping[str, Any], errors: Errors) -> None:
     """A breaker that could never open, or never get all its probes at once, is a mistake."""
     pairs = [
         ("failure_count", "window_size", "Only {} calls are counted: it never opens."),
@@ -154,7 +163,7 @@ def _refuse_idle(found: Mapping[str, Any], errors: Errors) -> None:
             put(errors, f"breaker.{name}", said.format(most))
 
 
-def _same(name: str, plain: dict[str, Any], value: Any, errors: Errors) -> None:
+def _apply_alias(name: str, plain: dict[str, Any], value: Any, errors: Errors) -> None:
     """The parameter that another word stands for is that word's value, and nothing else."""
     if plain.get(name) not in (None, value):
         put(errors, f"breaker.{name}", f"Says {plain[name]!r}, and its other word {value!r}.")
@@ -162,7 +171,7 @@ def _same(name: str, plain: dict[str, Any], value: Any, errors: Errors) -> None:
 
 
 def _retry(given: Mapping[str, Any], errors: Errors) -> dict[str, Any]:
-    found = _read("retry", given, errors)
+    found = _read_section("retry", given, errors)
     base, cap = found["base_seconds"], found["cap_seconds"]
     if values.are_numbers(base, cap) and base > cap:
         if given.get("cap_seconds") is not None:
@@ -177,7 +186,7 @@ def _bulkhead(given: Mapping[str, Any], errors: Errors) -> dict[str, Any]:
     tier = given.get("tier")
     preset = TIERS.get(tier, {}) if isinstance(tier, str) else {}
     said = {name: value for name, value in given.items() if value is not None}
-    found = _read("bulkhead", {**preset, **said}, errors)
+    found = _read_section("bulkhead", {**preset, **said}, errors)
     if found["queue_seconds"] is None:
         found["queue_seconds"] = QUEUE_SECONDS if found["queue"] else 0
     if found["limit"] is None and "bulkhead.limit" not in errors and "bulkhead.tier" not in errors:
@@ -191,11 +200,11 @@ def _bulkhead(given: Mapping[str, Any], errors: Errors) -> dict[str, Any]:
 
 
 def _fallback(given: Mapping[str, Any], errors: Errors) -> dict[str, Any]:
-    return _read("fallback", given, errors)
+    return _read_section("fallback", given, errors)
 
 
 def _budget(given: Mapping[str, Any], errors: Errors) -> dict[str, Any]:
-    found = _read("budget", given, errors)
+    found = _read_section("budget", given, errors)
     has_limit = any(given.get(name) is not None for name in ("tokens", "per_key_tokens"))
     if not has_limit:
         put(errors, "budget.tokens", "Set tokens or per_key_tokens.")
@@ -211,7 +220,7 @@ _SECTIONS = {
 }
 
 
-def _routes(given: Any, errors: Errors) -> list[dict[str, Any]]:
+def _validate_routes(given: Any, errors: Errors) -> list[dict[str, Any]]:
     """Timeouts that some of the callee's paths have instead: the first pattern that fits counts."""
     if given is None:
         return []
@@ -239,11 +248,11 @@ def _routes(given: Any, errors: Errors) -> list[dict[str, Any]]:
 
 
 def _check_address(url: str, errors: Errors) -> None:
-    if url and (said := web_problem(url)):
+    if url and (said := find_web_problem(url)):
         put(errors, "runbook_url", said)
 
 
-def _duration(given: Any, longest: timedelta | None, errors: Errors) -> str:
+def _validate_duration(given: Any, longest: timedelta | None, errors: Errors) -> str:
     try:
         lasts = durations.parse(given if isinstance(given, str) else "")
         if longest is not None and lasts > longest:

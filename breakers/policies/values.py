@@ -18,15 +18,25 @@ from controlplane.core.values import (
 )
 
 __all__ = [
-    "Errors", "are_numbers", "chain", "choice", "number", "number_text", "put", "read",
-    "refuse_unknown", "text", "whole", "words",
+    "Errors",
+    "are_numbers",
+    "choice",
+    "number",
+    "number_text",
+    "put",
+    "read_chain",
+    "read_parameter",
+    "read_words",
+    "refuse_unknown",
+    "text",
+    "whole",
 ]  # fmt: skip
 
 MAX_HOP_LENGTH = 300
 MAX_IN_HOP = 10
 
 
-def read(parameter: Parameter, value: Any, errors: Errors) -> Any:
+def read_parameter(parameter: Parameter, value: Any, errors: Errors) -> Any:
     """The value of a parameter, its default if it is null; what is wrong goes to `errors`."""
     path, least, most = parameter.path, parameter.least, parameter.most
     if value is None:
@@ -40,9 +50,9 @@ def read(parameter: Parameter, value: Any, errors: Errors) -> Any:
         case "choice":
             return choice(path, value, parameter.choices, errors)
         case "words":
-            return words(path, value, int(most or 0), errors)
+            return read_words(path, value, int(most or 0), errors)
         case "chain":
-            return chain(path, value, int(most or 0), errors)
+            return read_chain(path, value, int(most or 0), errors)
         case _:
             return text(path, value, int(most or 0), errors)
 
@@ -56,7 +66,7 @@ def are_numbers(*found: Any) -> bool:
     return all(isinstance(one, int | float) for one in found)
 
 
-def words(path: str, value: Any, most: int, errors: Errors) -> list[str | int]:
+def read_words(path: str, value: Any, most: int, errors: Errors) -> list[str | int]:
     """HTTP statuses and names of errors; 503 and "503" are the same."""
     if not isinstance(value, list) or len(value) > most:
         put(errors, path, f"Must be a list of at most {most}.")
@@ -73,7 +83,7 @@ def words(path: str, value: Any, most: int, errors: Errors) -> list[str | int]:
     return found
 
 
-def chain(path: str, value: Any, most: int, errors: Errors) -> list[Any]:
+def read_chain(path: str, value: Any, most: int, errors: Errors) -> list[Any]:
     """Hops in order: each a text, or an object of plain values (`provider`, `model`, …)."""
     if not isinstance(value, list) or len(value) > most:
         put(errors, path, f"Must be a list of at most {most}.")

@@ -7,24 +7,31 @@ goes to a checked one: a second look-up could be answered differently.
 import ipaddress
 
 from breakers.policies import addresses
-from breakers.policies.addresses import USUAL_PORTS as SCHEMES
-from breakers.policies.addresses import Target
+from breakers.policies.addresses import DEFAULT_PORTS as SCHEMES
+from breakers.policies.addresses import ProbeTarget
 from controlplane.core.outside import allowance, names
 from controlplane.core.outside.allowance import PROBES, Address
 from controlplane.core.outside.failures import Refused
 
-__all__ = ["SCHEMES", "Refused", "Target", "literal", "looked_up", "parsed"]
+__all__ = [
+    "SCHEMES",
+    "ProbeTarget",
+    "Refused",
+    "literal_address",
+    "parse_target",
+    "resolve_address",
+]
 
 
-def parsed(url: str) -> Target:
+def parse_target(url: str) -> ProbeTarget:
     """`tcp://redis:6379`, `https://api.example.com/health`; raises :class:`Refused`."""
     try:
-        return addresses.target(url)
+        return addresses.parse_target(url)
     except ValueError as error:
         raise Refused(str(error)) from error
 
 
-def literal(target: Target) -> Address | None:
+def literal_address(target: ProbeTarget) -> Address | None:
     """The target's address if it names one itself: nobody has to be asked for it. Raises
     :class:`Refused` if it may not be asked."""
     found = allowance.literal(target.host)
@@ -33,8 +40,8 @@ def literal(target: Target) -> Address | None:
     return found
 
 
-def looked_up(
-    target: Target, *, seconds: float, resolver: names.Resolve = names.resolve
+def resolve_address(
+    target: ProbeTarget, *, seconds: float, resolver: names.Resolve = names.resolve
 ) -> Address:
     """An address of the target that may be asked. Raises :class:`Refused` if one of them may not,
     and `Unresolved` if nobody knows it in time."""

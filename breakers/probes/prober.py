@@ -17,21 +17,21 @@ from controlplane.core.outside.allowance import Address
 from controlplane.core.outside.failures import Unresolved
 
 from . import guard
-from .guard import Target
+from .guard import ProbeTarget
 
-SECONDS = 2.0
+TIMEOUT_SECONDS = 2.0
 LOOK_UP_SECONDS = 1.8
 """Less, so that a name that nobody knows is told as such."""
-AT_ONCE = 16
-BROKEN_FROM = 500
+MAX_CONCURRENT = 16
+MIN_FAULTY_STATUS = 500
 """HTTP statuses from here on say that it does not work; any other is an answer."""
 MAX_ERROR_LENGTH = 500
 
-LookUp = Callable[[Target], Awaitable[Address]]
+LookUp = Callable[[ProbeTarget], Awaitable[Address]]
 
 
 @dataclass(frozen=True)
-class Result:
+class ProbeResult:
     """Whether it answered, after how long, and what was wrong otherwise. `answered` is None if it
     may not be asked, which says nothing about it."""
 
@@ -40,53 +40,53 @@ class Result:
     error: str = ""
 
 
-def ask_all(
+def probe_all(
     urls: Mapping[str, str], *, resolver: names.Resolve = names.resolve
-) -> dict[str, Result]:
+) -> dict[str, ProbeResult]:
     """A result for each, by its name; it takes two seconds for each sixteen that hang."""
-    return asyncio.run(_ask_all(urls, resolver))
+    return asyncio.run(_probe_all(urls, resolver))
 
 
-async def _ask_all(urls: Mapping[str, str], resolver: names.Resolve) -> dict[str, Result]:
+async def _probe_all(urls: Mapping[str, str], resolver: names.Resolve) -> dict[str, ProbeResult]:
     """Each that is asked has a thread of its own for looking its name up: names that hang keep
     nobody else waiting."""
-    room = asyncio.Semaphore(AT_ONCE)
-    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="probe") as pool:
+    room = asyncio.Semaphore(MAX_CONCURRENT)
+    with ThreadPoolExecutor(MAX_CONCURRENT, thread_name_prefix="probe") as pool:
 
-        async def address(target: Target) -> Address:
+        async def address(target: ProbeTarget) -> Address:
             look_up = functools.partial(
-                guard.looked_up, target, seconds=LOOK_UP_SECONDS, resolver=resolver
+                guard.resolve_address, target, seconds=LOOK_UP_SECONDS, resolver=resolver
             )
             return await asyncio.get_running_loop().run_in_executor(pool, look_up)
 
-        async def one(url: str) -> Result:
+        async def one(url: str) -> ProbeResult:
             async with room:
-                return await _ask(url, address)
+                return await _probe(url, address)
 
         results = await asyncio.gather(*(one(url) for url in urls.values()))
     return dict(zip(urls, results, strict=True))
 
 
-async def _ask(url: str, look_up: LookUp) -> Result:
+async def _probe(url: str, look_up: LookUp) -> ProbeResult:
     began = time.monotonic()
     try:
-        async with asyncio.timeout(SECONDS):
-            error = await _asked(guard.parsed(url), look_up)
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            error = await _find_fault(guard.parse_target(url), look_up)
     except guard.Refused as refused:
-        return Result(None, 0.0, str(refused))
+        return ProbeResult(None, 0.0, str(refused))
     except Unresolved as failure:
         error = str(failure)
     except (TimeoutError, httpx.TimeoutException):
-        error = f"no answer within {SECONDS:g} s"
+        error = f"no answer within {TIMEOUT_SECONDS:g} s"
     except (OSError, httpx.HTTPError, httpx.InvalidURL) as problem:
         error = f"no connection: {problem or type(problem).__name__}"
     took_ms = round((time.monotonic() - began) * 1000, 1)
-    return Result(not error, took_ms, error[:MAX_ERROR_LENGTH])
+    return ProbeResult(not error, took_ms, error[:MAX_ERROR_LENGTH])
 
 
-async def _asked(target: Target, look_up: LookUp) -> str:
+async def _find_fault(target: ProbeTarget, look_up: LookUp) -> str:
     """What is wrong with the answer; empty if nothing is."""
-    address = guard.literal(target) or await look_up(target)
+    address = guard.literal_address(target) or await look_up(target)
     if target.scheme == "tcp":
         _, writer = await asyncio.open_connection(str(address), target.port)
         writer.close()
@@ -96,12 +96,12 @@ async def _asked(target: Target, look_up: LookUp) -> str:
     url = httpx.URL(
         scheme=target.scheme, host=str(address), port=target.port, raw_path=target.path.encode()
     )
-    return await _over_http(url, target)
+    return await _probe_http(url, target)
 
 
-async def _over_http(url: httpx.URL, target: Target) -> str:
+async def _probe_http(url: httpx.URL, target: ProbeTarget) -> str:
     """Redirects are not followed: they would lead past the guard. The body is not read."""
-    transport = httpx.AsyncHTTPTransport(verify=_trust(), trust_env=False)
+    transport = httpx.AsyncHTTPTransport(verify=_ssl_context(), trust_env=False)
     usual = guard.SCHEMES[target.scheme] == target.port
     host = f"[{target.host}]" if ":" in target.host else target.host
     headers = {
@@ -110,15 +110,15 @@ async def _over_http(url: httpx.URL, target: Target) -> str:
         "Connection": "close",
     }
     async with (
-        httpx.AsyncClient(transport=transport, timeout=SECONDS) as client,
+        httpx.AsyncClient(transport=transport, timeout=TIMEOUT_SECONDS) as client,
         client.stream(
             "GET", url, headers=headers, extensions={"sni_hostname": target.host}
         ) as response,
     ):
         status = response.status_code
-    return f"it answers {status}" if status >= BROKEN_FROM else ""
+    return f"it answers {status}" if status >= MIN_FAULTY_STATUS else ""
 
 
 @functools.cache
-def _trust() -> ssl.SSLContext:
+def _ssl_context() -> ssl.SSLContext:
     return httpx.create_ssl_context()

@@ -15,10 +15,10 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.outbox import services as outbox
 
 from . import prober, verdict
-from .prober import Result
+from .prober import ProbeResult
 
-EVERY = timedelta(seconds=10)
-EARLY = timedelta(seconds=2)
+PROBE_INTERVAL = timedelta(seconds=10)
+EARLY_TOLERANCE = timedelta(seconds=2)
 """A turn of the clockwork that comes a little early is on time."""
 LEASE = timedelta(seconds=30)
 MAX_AT_ONCE = 64
@@ -43,14 +43,14 @@ _CLAIM = """
 """
 
 
-def turn(now: datetime) -> int:
+def probe_due_services(now: datetime) -> int:
     """Ask what is due, sixteen at a time; returns how many services went away or came back."""
     _follow_registry()
     urls = _claim(now)
     if not urls:
         return 0
-    results = prober.ask_all(urls)
-    return sum(_note(slug, result, now) for slug, result in sorted(results.items()))
+    results = prober.probe_all(urls)
+    return sum(_record_result(slug, result, now) for slug, result in sorted(results.items()))
 
 
 def _follow_registry() -> None:
@@ -65,7 +65,7 @@ def _claim(now: datetime) -> dict[str, str]:
     given: dict[str, Any] = {
         "now": now,
         "until": now + LEASE,
-        "due": now - EVERY + EARLY,
+        "due": now - PROBE_INTERVAL + EARLY_TOLERANCE,
         "most": MAX_AT_ONCE,
     }
     with connection.cursor() as cursor:
@@ -74,15 +74,15 @@ def _claim(now: datetime) -> dict[str, str]:
 
 
 @transaction.atomic
-def _note(slug: str, result: Result, now: datetime) -> bool:
+def _record_result(slug: str, result: ProbeResult, now: datetime) -> bool:
     """Keep a result, if the lease that it was asked under still holds; whether it changed what is
     known of the service."""
     rows = Probe.objects.select_for_update(of=("self",)).select_related("service")
     probe = rows.filter(pk=slug, lease_until=now + LEASE).first()
     if probe is None:
         return False
-    before = verdict.Standing(probe.is_away, probe.failures, probe.since)
-    after = verdict.after(before, result.answered, now)
+    before = verdict.ProbeState(probe.is_away, probe.failures, probe.since)
+    after = verdict.next_state(before, result.answered, now)
     probe.is_away, probe.since = after.is_away, after.since
     probe.failures = min(after.failures, MAX_FAILURES)
     probe.checked_at, probe.lease_until = now, None
@@ -90,18 +90,18 @@ def _note(slug: str, result: Result, now: datetime) -> bool:
     probe.save()
     if after.is_away == before.is_away or result.answered is None:
         return False
-    _tell(probe, before, now)
+    _announce(probe, before, now)
     return True
 
 
-def _tell(probe: Probe, before: verdict.Standing, now: datetime) -> None:
+def _announce(probe: Probe, before: verdict.ProbeState, now: datetime) -> None:
     service, event = probe.service, AWAY if probe.is_away else BACK
     grave = probe.is_away and service.level >= GRAVE_LEVEL
     outbox.announce(
         event=event,
         event_key=f"{event}:{service.pk}:{timestamp(now)}",
         severity="critical" if grave else "",
-        subject=message_facts.thread("service", service.pk),
+        subject=message_facts.build_thread("service", service.pk),
         facts=_facts(probe, before),
         now=now,
     )
@@ -115,7 +115,7 @@ def _tell(probe: Probe, before: verdict.Standing, now: datetime) -> None:
     )
 
 
-def _facts(probe: Probe, before: verdict.Standing) -> Mapping[str, object]:
+def _facts(probe: Probe, before: verdict.ProbeState) -> Mapping[str, object]:
     service = probe.service
     return {
         "service": service.pk,
@@ -124,12 +124,12 @@ def _facts(probe: Probe, before: verdict.Standing) -> Mapping[str, object]:
         "fails": "; ".join(service.loses) or None,
         "works": "; ".join(service.keeps) or None,
         "owner": service.owner or None,
-        "runbook": service.runbook_url or _runbook(service) or None,
+        "runbook": service.runbook_url or _find_runbook(service) or None,
         "since_at": timestamp(before.since) if before.since else None,
         "path": "/breakers/infrastructure/",
     }
 
 
-def _runbook(service: Service) -> str:
+def _find_runbook(service: Service) -> str:
     """That of this installation which fits it."""
     return runbooks.address(runbooks.about(kind="away", service=service.pk, subject=service.pk))

@@ -3,12 +3,12 @@
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-FAILURES = 3
+FAILURES_UNTIL_AWAY = 3
 """So many in a row, and it is away; one answer, and it is back."""
 
 
 @dataclass(frozen=True)
-class Standing:
+class ProbeState:
     """Whether a service is away, how often in a row it did not answer, and since when it is so."""
 
     is_away: bool = False
@@ -16,14 +16,14 @@ class Standing:
     since: datetime | None = None
 
 
-def after(standing: Standing, answered: bool | None, now: datetime) -> Standing:
+def next_state(standing: ProbeState, answered: bool | None, now: datetime) -> ProbeState:
     """How it stands after it was asked once more; None: it may not be asked, so nobody knows."""
     if answered is None:
-        return Standing()
+        return ProbeState()
     if answered:
         came_back = standing.is_away or standing.since is None
-        return Standing(False, 0, now if came_back else standing.since)
+        return ProbeState(False, 0, now if came_back else standing.since)
     failures = standing.failures + 1
-    if standing.is_away or failures < FAILURES:
+    if standing.is_away or failures < FAILURES_UNTIL_AWAY:
         return replace(standing, failures=failures)
-    return Standing(True, failures, now)
+    return ProbeState(True, failures, now)

@@ -7,7 +7,7 @@ from breakers import message_facts
 from controlplane.core.instances.queries import HEARD_WITHIN
 from controlplane.core.threshold_metrics import Asked, Reading, count, percent
 
-from .sql import rows
+from .sql import fetch_all
 
 MAX_SUBJECT_LENGTH = 250
 TO_DO = "See what takes so long, or raise its limit."
@@ -21,10 +21,12 @@ _BULKHEADS = """
 """
 
 
-def concurrency(asked: Asked, now: datetime) -> Iterator[Reading]:
+def read_concurrency(asked: Asked, now: datetime) -> Iterator[Reading]:
     """Calls in flight for each that is allowed."""
-    for service, name, in_flight, limit, instances in rows(_BULKHEADS, fresh=now - HEARD_WITHIN):
-        subject = message_facts.cut(name, MAX_SUBJECT_LENGTH)
+    for service, name, in_flight, limit, instances in fetch_all(
+        _BULKHEADS, fresh=now - HEARD_WITHIN
+    ):
+        subject = message_facts.shorten_with_digest(name, MAX_SUBJECT_LENGTH)
         yield Reading(
             subject=subject,
             value=in_flight / limit,
@@ -32,9 +34,9 @@ def concurrency(asked: Asked, now: datetime) -> Iterator[Reading]:
             samples=instances,
             said=f"The bulkhead {subject} is {percent(in_flight / limit)} full "
             f"({asked.allowed(percent)}; {count(instances)} instances)",
-            path=message_facts.BOARD,
+            path=message_facts.BOARD_PATH,
             service=service,
             evidence={"in_flight": in_flight, "limit": limit, "instances": instances},
-            thread=message_facts.thread("bulkhead", subject),
+            thread=message_facts.build_thread("bulkhead", subject),
             facts={"to_do": TO_DO},
         )

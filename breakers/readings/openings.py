@@ -7,17 +7,17 @@ from datetime import datetime, timedelta
 from breakers import message_facts, names
 from breakers.models import Dependency
 from breakers.states import unhealthy
-from breakers.states.dependency_status import by_name
-from breakers.states.unhealthy import Troubled
+from breakers.states.dependency_status import find_by_names
+from breakers.states.unhealthy import UnhealthyDependency
 from controlplane.core.instances.openings import TRIPPED
 from controlplane.core.threshold_metrics import Asked, Reading, count
 
-from .sql import rows
+from .sql import fetch_all
 
-LATELY = timedelta(minutes=1)
+MIN_WINDOW = timedelta(minutes=1)
 OVERLAP = timedelta(seconds=15)
 """A turn is noted when it ends, so what came while it ran is looked at again."""
-FURTHEST = timedelta(minutes=5)
+MAX_WINDOW = timedelta(minutes=5)
 """What opened longer ago says nothing of now, however late it is told."""
 TO_DO = "See whether its callee is there, and what its callers fall back on."
 
@@ -34,18 +34,18 @@ _OPENED = f"""
 """  # noqa: S608
 
 
-def opened(asked: Asked, now: datetime) -> Iterator[Reading]:
+def read_open_breakers(asked: Asked, now: datetime) -> Iterator[Reading]:
     """In how many of the instances that report the breaker of a dependency is open."""
-    found = list(_readings(asked, now))
-    about = _about([one.subject for one in found])
+    found = list(_iterate_readings(asked, now))
+    about = _load_dependencies([one.subject for one in found])
     for one in found:
-        yield _told(one, about.get(one.subject))
+        yield _add_facts(one, about.get(one.subject))
 
 
-def _readings(asked: Asked, now: datetime) -> Iterator[Reading]:
-    said = rows(_OPENED, since=_since(asked, now), recent=now - FURTHEST)
+def _iterate_readings(asked: Asked, now: datetime) -> Iterator[Reading]:
+    said = fetch_all(_OPENED, since=_window_start(asked, now), recent=now - MAX_WINDOW)
     tripped = {pk: (name, instances) for pk, name, instances in said}
-    stand = unhealthy.look(now, also=tripped)
+    stand = unhealthy.find_unhealthy(now, also=tripped)
     for pk, (name, instances) in tripped.items():
         one = stand.get(pk)
         if one is None or not one.open:
@@ -57,15 +57,15 @@ def _readings(asked: Asked, now: datetime) -> Iterator[Reading]:
         if one.open:
             yield _reading(asked, one.name, text, one.open, one.instances, "open")
         elif one.is_unheard and one.id not in tripped:
-            yield _unheard(asked, one, text)
+            yield _unheard_reading(asked, one, text)
 
 
-def _since(asked: Asked, now: datetime) -> datetime:
+def _window_start(asked: Asked, now: datetime) -> datetime:
     """A turn that was missed misses none of them, as far as it is looked back."""
-    wanted = now - LATELY
+    wanted = now - MIN_WINDOW
     if asked.since is not None:
         wanted = min(asked.since - OVERLAP, wanted)
-    return max(wanted, now - FURTHEST)
+    return max(wanted, now - MAX_WINDOW)
 
 
 def _reading(asked: Asked, name: str, text: str, some: int, instances: int, what: str) -> Reading:
@@ -80,23 +80,23 @@ def _reading(asked: Asked, name: str, text: str, some: int, instances: int, what
     )
 
 
-def _unheard(asked: Asked, one: Troubled, text: str) -> Reading:
+def _unheard_reading(asked: Asked, one: UnhealthyDependency, text: str) -> Reading:
     """Its last word was open. Nobody has said anything else since."""
     heard = _reading(asked, one.name, text, one.silent_open, one.silent, "open")
     return replace(heard, evidence={**heard.evidence, "heard": False}, is_fresh=False)
 
 
-def _about(wanted: Sequence[str]) -> Mapping[str, Dependency]:
-    return {one.name: one for one in by_name(wanted)} if wanted else {}
+def _load_dependencies(wanted: Sequence[str]) -> Mapping[str, Dependency]:
+    return {one.name: one for one in find_by_names(wanted)} if wanted else {}
 
 
-def _told(one: Reading, about: Dependency | None) -> Reading:
-    caller, callee = names.parts(one.subject) or ("", "")
-    known = message_facts.facts(about) if about else {"dependency": one.subject}
+def _add_facts(one: Reading, about: Dependency | None) -> Reading:
+    caller, callee = names.split_name(one.subject) or ("", "")
+    known = message_facts.dependency_facts(about) if about else {"dependency": one.subject}
     return replace(
         one,
-        path=message_facts.path(caller, callee),
+        path=message_facts.dependency_path(caller, callee),
         service=caller,
-        thread=message_facts.thread("dependency", one.subject),
+        thread=message_facts.build_thread("dependency", one.subject),
         facts={**known, "to_do": TO_DO},
     )

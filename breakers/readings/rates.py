@@ -9,7 +9,7 @@ from breakers import message_facts, names
 from controlplane.core.durations import readable
 from controlplane.core.threshold_metrics import COMPARISONS, Asked, Reading, count, percent
 
-from .sql import rows
+from .sql import fetch_all
 
 # Calls, wishes and shares as `breakers.counts` says. Only what is beyond the limit is named, and
 # what had been: of ten thousand dependencies that is next to none.
@@ -35,7 +35,7 @@ _RATES = """
 
 
 @dataclass(frozen=True)
-class Rate:
+class RateMeasure:
     """`some` of `whole`, both in SQL over the sums of counters; `did` words what those calls did,
     and `to_do` what to look at."""
 
@@ -55,7 +55,7 @@ class Rate:
             "arrow": names.ARROW,
             "standing": [*asked.standing],
         }
-        for caller, callee, owner, runbook, *sums in rows(statement, **given):
+        for caller, callee, owner, runbook, *sums in fetch_all(statement, **given):
             yield self._reading(asked, (caller, callee), (owner, runbook), *map(int, sums))
 
     def _reading(
@@ -68,7 +68,7 @@ class Rate:
         calls: int,
         rejected: int,
     ) -> Reading:
-        name = names.dependency(*pair)
+        name = names.dependency_name(*pair)
         owner, runbook = about
         return Reading(
             subject=name,
@@ -77,7 +77,7 @@ class Rate:
             samples=whole,
             said=f"{percent(some / whole)} of the calls of {name} {self.did} in "
             f"{readable(asked.window)} ({asked.allowed(percent)}; {count(whole)} calls)",
-            path=message_facts.path(*pair),
+            path=message_facts.dependency_path(*pair),
             service=pair[0],
             evidence={
                 "calls": calls,
@@ -85,7 +85,7 @@ class Rate:
                 "window_seconds": asked.window.seconds + asked.window.days * 86_400,
                 "of_them": some,
             },
-            thread=message_facts.thread("dependency", name),
+            thread=message_facts.build_thread("dependency", name),
             facts={
                 "dependency": name,
                 "owner": owner or None,
@@ -97,19 +97,19 @@ class Rate:
 
 Read = Callable[[Asked, datetime], Iterator[Reading]]
 
-timeouts: Read = Rate(
+timeouts: Read = RateMeasure(
     some="timeout",
     whole="calls",
     did="timed out",
     to_do="See whether its callee is slow, or the timeout too short.",
 ).read
-retries: Read = Rate(
+retries: Read = RateMeasure(
     some="retry",
     whole="calls",
     did="were repeats",
     to_do="See what fails at first: retries hide it, and multiply the load.",
 ).read
-fallbacks: Read = Rate(
+fallbacks: Read = RateMeasure(
     some="fallback",
     whole="greatest(greatest(calls - retry, 0) + rejected, fallback)",
     did="fell back",

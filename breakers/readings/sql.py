@@ -5,7 +5,7 @@ from typing import Any
 from django.db import connection
 
 
-def rows(statement: str, **given: Any) -> list[tuple[Any, ...]]:
+def fetch_all(statement: str, **given: Any) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(statement, given)
         return list(cursor.fetchall())

@@ -10,7 +10,7 @@ from django.db import transaction
 from breakers import names, publication
 from breakers.models import Channel, Service
 from breakers.policies import values
-from breakers.policies.addresses import probe_problem, web_problem
+from breakers.policies.addresses import find_probe_problem, find_web_problem
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput
@@ -105,7 +105,7 @@ def put_service(*, slug: str, fields: Mapping[str, Any], actor: Actor, now: date
     Raises :class:`Forbidden` or :class:`InvalidInput`. What is the same already changes nothing.
     """
     require_admin(actor)
-    return SERVICES.put(slug, checked_service(slug, fields), actor=actor, now=now)
+    return SERVICES.put(slug, validate_service(slug, fields), actor=actor, now=now)
 
 
 def require_new(slug: str) -> None:
@@ -119,7 +119,7 @@ def is_known(slug: str) -> bool:
     return names.is_slug(slug) and Service.objects.filter(pk=slug).exists()
 
 
-def checked_service(slug: str, fields: Mapping[str, Any]) -> Said:
+def validate_service(slug: str, fields: Mapping[str, Any]) -> Said:
     """All that a service says, with the defaults of what the fields leave out. Raises
     :class:`InvalidInput`."""
     if not names.is_slug(slug):
@@ -127,30 +127,30 @@ def checked_service(slug: str, fields: Mapping[str, Any]) -> Said:
         raise InvalidInput({"slug": [said]})
     errors: values.Errors = {}
     values.refuse_unknown("", fields, SERVICE_FIELDS, errors)
-    found = _texts(fields, SERVICE_TEXTS, errors)
+    found = _read_texts(fields, SERVICE_TEXTS, errors)
     found["name"] = found["name"] or slug
     for field in SERVICE_LISTS:
-        found[field] = _list(field, fields.get(field), errors)
+        found[field] = _read_list(field, fields.get(field), errors)
     if wrong := [one for one in found["used_by"] if not names.is_slug(one)]:
         values.put(errors, "used_by", f"{wrong[0][:80]!r} is no service's slug.")
     kind = fields.get("kind") or Service.Kind.SERVICE.value
     found["kind"] = values.choice("kind", kind, tuple(Service.Kind.values), errors)
     found["level"] = values.whole("level", fields.get("level", 1), 1, 3, errors)
-    found["retry"] = _retry(fields.get("retry"), errors)
-    _check(errors, "runbook_url", found["runbook_url"], web_problem)
-    _check(errors, "probe_url", found["probe_url"], probe_problem)
+    found["retry"] = _read_retry(fields.get("retry"), errors)
+    _check_address(errors, "runbook_url", found["runbook_url"], find_web_problem)
+    _check_address(errors, "probe_url", found["probe_url"], find_probe_problem)
     if errors:
         raise InvalidInput(errors)
     return found
 
 
-def checked_channel(name: str, fields: Mapping[str, Any]) -> Said:
+def validate_channel(name: str, fields: Mapping[str, Any]) -> Said:
     """The same of a channel."""
     errors: values.Errors = {}
     values.refuse_unknown("", fields, CHANNEL_FIELDS, errors)
     if not values.text("name", name, 200, errors):
         values.put(errors, "name", "Give it a name.")
-    found = _texts(fields, CHANNEL_TEXTS, errors)
+    found = _read_texts(fields, CHANNEL_TEXTS, errors)
     kind = fields.get("kind")
     found["kind"] = values.choice("kind", kind, tuple(Channel.Kind.values), errors)
     if errors:
@@ -158,7 +158,7 @@ def checked_channel(name: str, fields: Mapping[str, Any]) -> Said:
     return found
 
 
-def _texts(
+def _read_texts(
     fields: Mapping[str, Any], wanted: tuple[str, ...], errors: values.Errors
 ) -> dict[str, Any]:
     return {
@@ -166,7 +166,7 @@ def _texts(
     }
 
 
-def _list(field: str, given: Any, errors: values.Errors) -> list[str]:
+def _read_list(field: str, given: Any, errors: values.Errors) -> list[str]:
     """Texts, each once."""
     if given is None:
         return []
@@ -177,7 +177,7 @@ def _list(field: str, given: Any, errors: values.Errors) -> list[str]:
     return [one for one in dict.fromkeys(found) if one]
 
 
-def _retry(given: Any, errors: values.Errors) -> dict[str, Any]:
+def _read_retry(given: Any, errors: values.Errors) -> dict[str, Any]:
     """How a worker tries again; `delays_seconds` are its waits, `then` where it goes at last."""
     if not given:
         return {}
@@ -198,12 +198,14 @@ def _retry(given: Any, errors: values.Errors) -> dict[str, Any]:
             for place, one in enumerate(delays)
         ]
     for field in ("retry_on", "never"):
-        found[field] = _list(f"retry.{field}", given.get(field), errors)
+        found[field] = _read_list(f"retry.{field}", given.get(field), errors)
     for field, longest in RETRY_TEXTS.items():
         found[field] = values.text(f"retry.{field}", given.get(field), longest, errors)
     return found
 
 
-def _check(errors: values.Errors, field: str, address: str, problem: Callable[[str], str]) -> None:
+def _check_address(
+    errors: values.Errors, field: str, address: str, problem: Callable[[str], str]
+) -> None:
     if address and (said := problem(address)):
         values.put(errors, field, said)

@@ -15,7 +15,7 @@ from controlplane.core.configuration.plans import REASON, Loaded
 from controlplane.core.live.notes import changed
 
 from . import catalogue, registry
-from .load_plan import Plan, Write, plan
+from .load_plan import LoadPlan, PlannedWrite, build_plan
 from .permissions import require_admin
 
 WRITTEN_AT_ONCE = 500
@@ -25,7 +25,7 @@ POLICY = (
 """What loading writes of a dependency; what is counted of it stays."""
 
 
-def load(
+def load_files(
     texts: dict[str, str], *, keep_edited: bool, dry_run: bool, actor: Actor, now: datetime
 ) -> Loaded:
     """Have everything the files name be as they say. What they don't name is left alone.
@@ -35,30 +35,30 @@ def load(
     if there is no room; then nothing has changed.
     """
     require_admin(actor)
-    wanted = configuration.read(texts)
-    found = plan(wanted, keep_edited=keep_edited)
+    wanted = configuration.read_files(texts)
+    found = build_plan(wanted, keep_edited=keep_edited)
     if dry_run or not found.writes:
-        return _loaded(found)
+        return _build_result(found)
     with transaction.atomic():
         head = publication.lock()
         # Once more: what it was compared with may have changed before the lock.
-        found = plan(wanted, keep_edited=keep_edited)
+        found = build_plan(wanted, keep_edited=keep_edited)
         told = _write_catalogue(found, now)
         told += _write_dependencies(found.of("dependency"), head, now)
-    return _loaded(found, told)
+    return _build_result(found, told)
 
 
-def nothing_yet() -> bool:
+def is_registry_empty() -> bool:
     """Whether nobody has ever registered anything here."""
     return not (Registry.objects.filter(version__gt=0).exists() or Service.objects.exists())
 
 
-def _loaded(found: Plan, told: Sequence[dict[str, Any]] = ()) -> Loaded:
+def _build_result(found: LoadPlan, told: Sequence[dict[str, Any]] = ()) -> Loaded:
     elsewhere = tuple(f"dependency {name}" for name in found.elsewhere)
     return Loaded(found.changes, found.remarks, elsewhere, told)
 
 
-def _write_catalogue(found: Plan, now: datetime) -> list[dict[str, Any]]:
+def _write_catalogue(found: LoadPlan, now: datetime) -> list[dict[str, Any]]:
     """Write services and channels; returns what the audit trail is told."""
     told = []
     for shelf in (catalogue.SERVICES, catalogue.CHANNELS):
@@ -68,18 +68,20 @@ def _write_catalogue(found: Plan, now: datetime) -> list[dict[str, Any]]:
     return told
 
 
-def _write_dependencies(writes: list[Write], head: Registry, now: datetime) -> list[dict[str, Any]]:
+def _write_dependencies(
+    writes: list[PlannedWrite], head: Registry, now: datetime
+) -> list[dict[str, Any]]:
     """Write policies, with one version for all; returns what the audit trail is told."""
     if not writes:
         return []
-    registry.require_room(sum(one.before is None for one in writes))
-    present = registry.lock_many([one.name for one in writes])
+    registry.require_capacity(sum(one.before is None for one in writes))
+    present = registry.lock_dependencies([one.name for one in writes])
     version = publication.advance(head, now)
     rows = []
     for one in writes:
-        caller, callee = names.parts(one.name) or ("", "")
+        caller, callee = names.split_name(one.name) or ("", "")
         row = present.get(one.name) or Dependency(caller=caller, callee=callee)
-        registry.say(row, one.after, now)
+        registry.apply_policy(row, one.after, now)
         row.version = version
         rows.append(row)
     # A report may make one of them meanwhile: then it is that row.
@@ -92,7 +94,7 @@ def _write_dependencies(writes: list[Write], head: Registry, now: datetime) -> l
     )
     changed("breakers", *(row.name for row in rows))
     return [
-        {**registry.told(row, one.before, one.after), "reason": REASON}
+        {**registry.audit_change(row, one.before, one.after), "reason": REASON}
         for row, one in zip(rows, writes, strict=True)
     ]
 

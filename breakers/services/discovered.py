@@ -17,8 +17,8 @@ ACTOR = system("reports")
 MAX_AT_ONCE = 500
 AFTER_REMOVAL = timedelta(minutes=1)
 """So long an instance may need to hear that the policy is gone, and to stop."""
-KEPT_UNSEEN = timedelta(hours=1)
-KEPT_SILENT = timedelta(days=1)
+PURGE_UNSEEN_AFTER = timedelta(hours=1)
+PURGE_SILENT_AFTER = timedelta(days=1)
 
 _COME_BACK = """
     SELECT d.id FROM breakers_dependency d
@@ -49,16 +49,16 @@ _UNSEEN = """
 def rediscover(now: datetime) -> int:
     """Show removed dependencies again that instances still report, as those that nobody has
     registered; returns how many. A report counts from a minute after the removal on."""
-    if not _come_back(now):
+    if not _reported_again(now):
         return 0
     with transaction.atomic():
         registry = publication.lock()
         locked = Dependency.objects.select_for_update(no_key=True)
-        rows = list(locked.filter(pk__in=_come_back(now)).order_by("pk"))
+        rows = list(locked.filter(pk__in=_reported_again(now)).order_by("pk"))
         if not rows:  # Somebody registered them meanwhile.
             return 0
         for row in rows:
-            _forget_what_was_said(row, now)
+            _reset_to_reported(row, now)
         Dependency.objects.bulk_update(
             rows, [*COLUMNS, "document", "on_outage", "registered_at", "changed_at", "removed_at"]
         )
@@ -83,7 +83,11 @@ def _purge_some(now: datetime) -> int:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(
             _UNSEEN,
-            {"unseen": now - KEPT_UNSEEN, "silent": now - KEPT_SILENT, "most": MAX_AT_ONCE},
+            {
+                "unseen": now - PURGE_UNSEEN_AFTER,
+                "silent": now - PURGE_SILENT_AFTER,
+                "most": MAX_AT_ONCE,
+            },
         )
         gone = Dependency.objects.filter(pk__in=[pk for (pk,) in cursor.fetchall()])
         named = [row.name for row in gone]
@@ -93,7 +97,7 @@ def _purge_some(now: datetime) -> int:
         return len(named)
 
 
-def _come_back(now: datetime) -> list[int]:
+def _reported_again(now: datetime) -> list[int]:
     with connection.cursor() as cursor:
         cursor.execute(
             _COME_BACK,
@@ -106,7 +110,7 @@ def _come_back(now: datetime) -> list[int]:
         return [pk for (pk,) in cursor.fetchall()]
 
 
-def _forget_what_was_said(row: Dependency, now: datetime) -> None:
+def _reset_to_reported(row: Dependency, now: datetime) -> None:
     as_reported = Dependency()
     for column in COLUMNS:
         setattr(row, column, getattr(as_reported, column))

@@ -6,8 +6,8 @@ from typing import Any
 
 from breakers.models import Dependency
 from breakers.policies import configuration
-from breakers.policies.configuration import Configuration, where
-from breakers.policies.documents import differences
+from breakers.policies.configuration import ConfigurationFolder, locate_field
+from breakers.policies.documents import list_differences
 from controlplane.core.configuration.plans import CHANGED, KEPT, NEW, SAME, Change, edited_by_hand
 from controlplane.core.errors import InvalidInput
 
@@ -23,7 +23,7 @@ Said = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Write:
+class PlannedWrite:
     """An entry that is to say something else; `before` is None if it is not registered."""
 
     kind: str
@@ -33,29 +33,29 @@ class Write:
 
 
 @dataclass(frozen=True)
-class Plan:
+class LoadPlan:
     changes: tuple[Change, ...]
-    writes: tuple[Write, ...]
+    writes: tuple[PlannedWrite, ...]
     remarks: tuple[str, ...]
     elsewhere: tuple[str, ...]
     """Dependencies that are registered and stand in no file; they are left alone."""
 
-    def of(self, kind: str) -> list[Write]:
+    def of(self, kind: str) -> list[PlannedWrite]:
         return [one for one in self.writes if one.kind == kind]
 
 
-def plan(wanted: Configuration, *, keep_edited: bool = False) -> Plan:
+def build_plan(wanted: ConfigurationFolder, *, keep_edited: bool = False) -> LoadPlan:
     """Compare the files with what is registered. Raises :class:`InvalidInput`, which names file and
     key of everything that is wrong."""
-    run = _Run(wanted, keep_edited, edited_by_hand(ACTIONS))
-    known = {row.name: registry.said(row) for row in Dependency.objects.registered()}
-    _services(run)
-    _channels(run)
-    _dependencies(run, known)
+    run = _Comparison(wanted, keep_edited, edited_by_hand(ACTIONS))
+    known = {row.name: registry.registered_state(row) for row in Dependency.objects.registered()}
+    _compare_services(run)
+    _compare_channels(run)
+    _compare_dependencies(run, known)
     if run.errors:
         raise InvalidInput(run.errors)
     registered = {name for name, said in known.items() if said is not None}
-    return Plan(
+    return LoadPlan(
         tuple(run.changes),
         tuple(run.writes),
         wanted.remarks,
@@ -64,13 +64,13 @@ def plan(wanted: Configuration, *, keep_edited: bool = False) -> Plan:
 
 
 @dataclass
-class _Run:
-    wanted: Configuration
+class _Comparison:
+    wanted: ConfigurationFolder
     keep_edited: bool
     edited: Mapping[str, str]
     errors: dict[str, list[str]] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
-    writes: list[Write] = field(default_factory=list)
+    writes: list[PlannedWrite] = field(default_factory=list)
 
     def compare(
         self,
@@ -90,15 +90,15 @@ class _Run:
         except InvalidInput as error:
             self.errors.update({place(path): said for path, said in error.errors.items()})
             return
-        found = differences(before, after)
+        found = list_differences(before, after)
         outcome = NEW if before is None else CHANGED if found else SAME
         by_hand = by_hand if outcome != SAME else ""
         self.changes.append(Change(kind, name, outcome, tuple(map(str, found)), by_hand))
         if before != after:
-            self.writes.append(Write(kind, name, before, after))
+            self.writes.append(PlannedWrite(kind, name, before, after))
 
 
-def _services(run: _Run) -> None:
+def _compare_services(run: _Comparison) -> None:
     wanted, known = run.wanted, catalogue.SERVICES.known()
     speaks_of_services = configuration.SERVICES in wanted.files
     for slug in {**wanted.services, **wanted.retries}:
@@ -113,22 +113,22 @@ def _services(run: _Run) -> None:
             fields.setdefault("retry", before["retry"])
 
         def check(slug: str = slug, fields: Said = fields) -> Said:
-            return catalogue.checked_service(slug, fields)
+            return catalogue.validate_service(slug, fields)
 
-        run.compare("service", slug, before, check, _place("services", slug))
+        run.compare("service", slug, before, check, _file_location("services", slug))
 
 
-def _channels(run: _Run) -> None:
+def _compare_channels(run: _Comparison) -> None:
     known = catalogue.CHANNELS.known()
     for name, fields in run.wanted.channels.items():
 
         def check(name: str = name, fields: Said = fields) -> Said:
-            return catalogue.checked_channel(name, fields)
+            return catalogue.validate_channel(name, fields)
 
-        run.compare("channel", name, known.get(name), check, _place("channels", name))
+        run.compare("channel", name, known.get(name), check, _file_location("channels", name))
 
 
-def _dependencies(run: _Run, known: Mapping[str, Said | None]) -> None:
+def _compare_dependencies(run: _Comparison, known: Mapping[str, Said | None]) -> None:
     for name, fields in run.wanted.dependencies.items():
         before = known.get(name)
         if before is None and configuration.TIMEOUT not in run.wanted.files:
@@ -139,13 +139,13 @@ def _dependencies(run: _Run, known: Mapping[str, Said | None]) -> None:
         whole = {**kept, **fields}
 
         def check(whole: Said = whole) -> Said:
-            return registry.checked(whole)
+            return registry.validate_fields(whole)
 
         def place(path: str, name: str = name) -> str:
-            return where(name, path)
+            return locate_field(name, path)
 
         run.compare("dependency", name, before, check, place)
 
 
-def _place(part: str, name: str) -> Callable[[str], str]:
+def _file_location(part: str, name: str) -> Callable[[str], str]:
     return lambda path: f"{configuration.SERVICES}: {part}: {name}: {path}"

@@ -12,13 +12,13 @@ from controlplane.core.outbox import services as outbox
 EXPIRED, REMOVED, REPLACED = "expired", "removed", "replaced"
 
 
-def live_locked(dependency: Dependency) -> Override | None:
+def lock_live_override(dependency: Dependency) -> Override | None:
     """Its override, locked; the registry row has to be locked already."""
     rows = Override.objects.select_for_update()
     return rows.filter(dependency=dependency, ended_at__isnull=True).first()
 
 
-def end(override: Override, why: str, *, actor: Actor, now: datetime) -> None:
+def end_override(override: Override, why: str, *, actor: Actor, now: datetime) -> None:
     """Close the row. What services are told of it is numbered by the caller."""
     # A clock that was set back must not make it end before it began.
     override.ended_at = max(now, override.set_at)
@@ -26,7 +26,7 @@ def end(override: Override, why: str, *, actor: Actor, now: datetime) -> None:
     override.save(update_fields=["ended_at", "ended_by", "ended_why"])
 
 
-def tell(
+def record_end(
     override: Override,
     dependency: Dependency,
     *,
@@ -40,7 +40,7 @@ def tell(
         action=f"override.{override.ended_why}",
         target=f"dependency:{dependency.name}",
         reason=reason,
-        before=picture(override),
+        before=audit_state(override),
         now=now,
     )
     outbox.announce(
@@ -49,7 +49,7 @@ def tell(
         severity="info",
         subject=f"dependency:{dependency.name}",
         facts={
-            **facts(override, dependency),
+            **override_facts(override, dependency),
             "why": override.ended_why,
             "ended_by": actor.label,
             "ended_at": timestamp(override.ended_at or now),
@@ -59,15 +59,15 @@ def tell(
     )
 
 
-def with_its_dependency(dependency: Dependency, *, actor: Actor, now: datetime) -> None:
+def end_with_dependency(dependency: Dependency, *, actor: Actor, now: datetime) -> None:
     """End the override of a dependency that is taken out, if there is one."""
-    override = live_locked(dependency)
+    override = lock_live_override(dependency)
     if override is not None:
-        end(override, REMOVED, actor=actor, now=now)
-        tell(override, dependency, reason="The dependency was removed.", actor=actor, now=now)
+        end_override(override, REMOVED, actor=actor, now=now)
+        record_end(override, dependency, reason="The dependency was removed.", actor=actor, now=now)
 
 
-def facts(override: Override, dependency: Dependency) -> dict[str, Any]:
+def override_facts(override: Override, dependency: Dependency) -> dict[str, Any]:
     """What every message about an override knows."""
     return {
         "dependency": dependency.name,
@@ -75,7 +75,7 @@ def facts(override: Override, dependency: Dependency) -> dict[str, Any]:
         "callee": dependency.callee,
         "criticality": dependency.criticality,
         "mode": override.mode,
-        "by": set_by(override),
+        "by": set_by_label(override),
         "reason": override.reason,
         "set_at": timestamp(override.set_at),
         "expires_at": timestamp(override.expires_at),
@@ -83,17 +83,17 @@ def facts(override: Override, dependency: Dependency) -> dict[str, Any]:
     }
 
 
-def picture(override: Override) -> dict[str, Any]:
+def audit_state(override: Override) -> dict[str, Any]:
     """What the audit trail keeps of it."""
     return {
         "mode": override.mode,
         "reason": override.reason,
-        "by": set_by(override),
+        "by": set_by_label(override),
         "set_at": timestamp(override.set_at),
         "expires_at": timestamp(override.expires_at),
         "version": override.version,
     }
 
 
-def set_by(override: Override) -> str:
+def set_by_label(override: Override) -> str:
     return label_of(override.set_by_type, override.set_by_name)

@@ -24,12 +24,12 @@ from . import override_endings, registry
 from .permissions import SCOPE
 
 MIN_DURATION, MAX_DURATION = timedelta(seconds=1), timedelta(days=30)
-RESET_LASTS = "5m"
+RESET_DURATION = "5m"
 """A reset happens once, and then stands as long as late instances may need to hear of it."""
 EXPIRY = system("overrides")
 STRAGGLERS_SHOWN = 20
 MAX_AT_ONCE = 200
-LOUD = (Override.Mode.FORCED_OPEN, Override.Mode.FORCED_CLOSED)
+WARNING_MODES = (Override.Mode.FORCED_OPEN, Override.Mode.FORCED_CLOSED)
 APPLIED = """
     SELECT wanted.place,
            count(i.id) FILTER (WHERE i.config_version BETWEEN wanted.version AND r.version),
@@ -47,7 +47,7 @@ APPLIED = """
 
 
 @dataclass(frozen=True)
-class Acknowledged:
+class Acknowledgement:
     """How many of the caller's instances that report say that they go by it; the first others."""
 
     applied: int
@@ -61,7 +61,7 @@ class Acknowledged:
 
 
 @retry_if_ended
-def put(
+def set_override(
     *,
     caller: str,
     callee: str,
@@ -77,13 +77,13 @@ def put(
     :class:`NotFound` or :class:`InvalidInput`.
     """
     actor.require(SCOPE)
-    lasts = _checked(mode, reason, expires_in)
+    lasts = _validate(mode, reason, expires_in)
     with transaction.atomic():
         head = publication.lock()
-        dependency = registry.find_locked(caller, callee)
-        replaced = override_endings.live_locked(dependency)
+        dependency = registry.lock_dependency(caller, callee)
+        replaced = override_endings.lock_live_override(dependency)
         if replaced is not None:
-            override_endings.end(replaced, override_endings.REPLACED, actor=actor, now=now)
+            override_endings.end_override(replaced, override_endings.REPLACED, actor=actor, now=now)
         override = Override.objects.create(
             dependency=dependency,
             mode=mode,
@@ -95,12 +95,14 @@ def put(
             version=publication.advance(head, now, dependency),
         )
         changed("breakers", dependency.name)
-        _tell_of_it(override, replaced, actor, now)
+        _record_set(override, replaced, actor, now)
         return override
 
 
 @retry_if_ended
-def remove(*, caller: str, callee: str, reason: str = "", actor: Actor, now: datetime) -> Override:
+def remove_override(
+    *, caller: str, callee: str, reason: str = "", actor: Actor, now: datetime
+) -> Override:
     """Let the breakers be: each begins anew, closed, with an empty window.
 
     Raises :class:`Forbidden`, or :class:`NotFound` if nothing is forced.
@@ -110,18 +112,20 @@ def remove(*, caller: str, callee: str, reason: str = "", actor: Actor, now: dat
         raise InvalidInput({"reason": problems})
     with transaction.atomic():
         head = publication.lock()
-        dependency = registry.find_locked(caller, callee)
-        override = override_endings.live_locked(dependency)
+        dependency = registry.lock_dependency(caller, callee)
+        override = override_endings.lock_live_override(dependency)
         if override is None:
             raise NotFound(f"Nothing is forced upon {dependency.name}.")
-        override_endings.end(override, override_endings.REMOVED, actor=actor, now=now)
+        override_endings.end_override(override, override_endings.REMOVED, actor=actor, now=now)
         publication.advance(head, now, dependency)
         changed("breakers", dependency.name)
-        override_endings.tell(override, dependency, reason=reason.strip(), actor=actor, now=now)
+        override_endings.record_end(
+            override, dependency, reason=reason.strip(), actor=actor, now=now
+        )
         return override
 
 
-def expire_due(now: datetime) -> int:
+def expire_due_overrides(now: datetime) -> int:
     """End those whose time has come, each in a transaction of its own; returns how many."""
     due = past_expiry(now).order_by("expires_at").values_list("pk", flat=True)
     return sum(_expire(pk, now) for pk in due[:MAX_AT_ONCE])
@@ -132,13 +136,13 @@ def past_expiry(now: datetime | Combinable) -> QuerySet[Override]:
     return Override.objects.filter(ended_at__isnull=True, expires_at__lte=now)
 
 
-def acknowledged(override: Override, now: datetime) -> Acknowledged:
+def get_acknowledgement(override: Override, now: datetime) -> Acknowledgement:
     """How far the override has got, by what instances say that they apply."""
-    (found,) = acknowledgements([(override.dependency.caller, override.version)], now)
+    (found,) = list_acknowledgements([(override.dependency.caller, override.version)], now)
     return found
 
 
-def acknowledgements(told: Iterable[tuple[str, int]], now: datetime) -> list[Acknowledged]:
+def list_acknowledgements(told: Iterable[tuple[str, int]], now: datetime) -> list[Acknowledgement]:
     """The same of many callers and versions, in their order, by one query."""
     pairs = list(told)
     if not pairs:
@@ -154,12 +158,12 @@ def acknowledgements(told: Iterable[tuple[str, int]], now: datetime) -> list[Ack
             },
         )
         return [
-            Acknowledged(applied, instances, tuple(behind or ()))
+            Acknowledgement(applied, instances, tuple(behind or ()))
             for _, applied, instances, behind in cursor.fetchall()
         ]
 
 
-def _checked(mode: str, reason: str, expires_in: str | None) -> timedelta:
+def _validate(mode: str, reason: str, expires_in: str | None) -> timedelta:
     errors: dict[str, list[str]] = {}
     lasts = MIN_DURATION
     if mode not in Override.Mode.values:
@@ -167,7 +171,7 @@ def _checked(mode: str, reason: str, expires_in: str | None) -> timedelta:
     if problems := problems_with(reason):
         errors["reason"] = problems
     if not expires_in and mode == Override.Mode.RESET:
-        expires_in = RESET_LASTS
+        expires_in = RESET_DURATION
     try:
         lasts = durations.parse(expires_in or "")
         if not MIN_DURATION <= lasts <= MAX_DURATION:
@@ -191,31 +195,31 @@ def _expire(pk: int, now: datetime) -> bool:
         if override is None:  # Somebody was faster.
             return False
         dependency = override.dependency
-        override_endings.end(override, override_endings.EXPIRED, actor=EXPIRY, now=now)
+        override_endings.end_override(override, override_endings.EXPIRED, actor=EXPIRY, now=now)
         publication.advance(head, now, dependency)
         changed("breakers", dependency.name)
-        override_endings.tell(override, dependency, actor=EXPIRY, now=now)
+        override_endings.record_end(override, dependency, actor=EXPIRY, now=now)
         return True
 
 
-def _tell_of_it(override: Override, replaced: Override | None, actor: Actor, now: datetime) -> None:
+def _record_set(override: Override, replaced: Override | None, actor: Actor, now: datetime) -> None:
     dependency = override.dependency
     entry = audit.record(
         actor=actor,
         action="override.replaced" if replaced else "override.set",
-        target=registry.target(dependency),
+        target=registry.audit_target(dependency),
         reason=override.reason,
-        before=override_endings.picture(replaced) if replaced else None,
-        after=override_endings.picture(override),
+        before=override_endings.audit_state(replaced) if replaced else None,
+        after=override_endings.audit_state(override),
         now=now,
     )
     outbox.announce(
         event="override.set",
         event_key=f"audit:{entry.pk}",
-        severity="warning" if override.mode in LOUD else "info",
-        subject=registry.target(dependency),
+        severity="warning" if override.mode in WARNING_MODES else "info",
+        subject=registry.audit_target(dependency),
         facts={
-            **override_endings.facts(override, dependency),
+            **override_endings.override_facts(override, dependency),
             "lasts": durations.readable(override.expires_at - override.set_at),
             "replaces": replaced.mode if replaced else "",
         },

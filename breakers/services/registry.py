@@ -19,10 +19,10 @@ from . import override_endings
 from .discovered import purge_discovered, rediscover
 from .permissions import require_admin
 
-__all__ = ["purge_discovered", "put", "rediscover", "remove"]
+__all__ = ["purge_discovered", "put_dependency", "rediscover", "remove_dependency"]
 
 
-def put(
+def put_dependency(
     *,
     caller: str,
     callee: str,
@@ -33,34 +33,34 @@ def put(
 ) -> Dependency:
     """Register the dependency, or have its policy say exactly this from now on.
 
-    `fields` are those of :func:`policy.checked`, and `on_outage`. Whoever depends on it is told at
+    `fields` are those of :func:`policy.validate_fields`, and `on_outage`. Whoever depends on it is told at
     once; a policy that is the same already changes nothing. Raises :class:`Forbidden` or
     :class:`InvalidInput`. One that is registered just now has `registered_at == now`.
     """
     require_admin(actor)
     require_names(caller, callee)
-    wanted = checked(fields)
+    wanted = validate_fields(fields)
     present = Dependency.objects.named(caller, callee).first()
-    if present is not None and said(present) == wanted:
+    if present is not None and registered_state(present) == wanted:
         return present
     with transaction.atomic():
         registry = publication.lock()
-        dependency = _made(caller, callee, now)
-        before = said(dependency)
+        dependency = _get_or_create(caller, callee, now)
+        before = registered_state(dependency)
         if before == wanted:
             return dependency
-        say(dependency, wanted, now)
+        apply_policy(dependency, wanted, now)
         dependency.save()
         publication.advance(registry, now, dependency)
         changed("breakers", dependency.name)
         audit.record(
-            **told(dependency, before, wanted), reason=reason.strip(), actor=actor, now=now
+            **audit_change(dependency, before, wanted), reason=reason.strip(), actor=actor, now=now
         )
         return dependency
 
 
-def say(dependency: Dependency, wanted: Mapping[str, Any], now: datetime) -> None:
-    """Have the row say this policy, which :func:`checked` has made; nothing is written yet."""
+def apply_policy(dependency: Dependency, wanted: Mapping[str, Any], now: datetime) -> None:
+    """Have the row say this policy, which :func:`validate_fields` has made; nothing is written yet."""
     if not is_registered(dependency):
         dependency.registered_at = now
     document = {name: value for name, value in wanted.items() if name != "on_outage"}
@@ -70,19 +70,19 @@ def say(dependency: Dependency, wanted: Mapping[str, Any], now: datetime) -> Non
     dependency.changed_at, dependency.removed_at = now, None
 
 
-def told(
+def audit_change(
     dependency: Dependency, before: Mapping[str, Any] | None, after: Mapping[str, Any]
 ) -> dict[str, Any]:
     """What the audit trail is told of a policy that says something else now."""
     return {
         "action": "dependency.registered" if before is None else "dependency.changed",
-        "target": target(dependency),
+        "target": audit_target(dependency),
         "before": before,
         "after": after,
     }
 
 
-def remove(
+def remove_dependency(
     *, caller: str, callee: str, reason: str = "", actor: Actor, now: datetime
 ) -> Dependency:
     """Take a dependency out; an override of it ends. Services learn that its policy is gone.
@@ -92,18 +92,18 @@ def remove(
     require_admin(actor)
     with transaction.atomic():
         registry = publication.lock()
-        dependency = find_locked(caller, callee)
-        before = picture(dependency)
+        dependency = lock_dependency(caller, callee)
+        before = audit_state(dependency)
         dependency.document, dependency.on_outage = {}, {}
         dependency.changed_at = dependency.removed_at = now
         dependency.save(update_fields=["document", "on_outage", "changed_at", "removed_at"])
         publication.advance(registry, now, dependency)
         changed("breakers", dependency.name)
-        override_endings.with_its_dependency(dependency, actor=actor, now=now)
+        override_endings.end_with_dependency(dependency, actor=actor, now=now)
         audit.record(
             actor=actor,
             action="dependency.removed",
-            target=target(dependency),
+            target=audit_target(dependency),
             reason=reason.strip(),
             before=before,
             now=now,
@@ -111,7 +111,7 @@ def remove(
         return dependency
 
 
-def find(caller: str, callee: str) -> Dependency:
+def find_dependency(caller: str, callee: str) -> Dependency:
     """The dependency, registered or only reported; raises :class:`NotFound`."""
     found = None
     if names.is_slug(caller) and names.is_slug(callee):
@@ -121,11 +121,11 @@ def find(caller: str, callee: str) -> Dependency:
     return found
 
 
-def find_locked(caller: str, callee: str) -> Dependency:
+def lock_dependency(caller: str, callee: str) -> Dependency:
     """The same, locked; the registry row has to be locked already."""
     found = None
     if names.is_slug(caller) and names.is_slug(callee):
-        found = _locked(caller, callee)
+        found = _lock_row(caller, callee)
     if found is None or found.removed_at is not None:
         raise _not_found()
     return found
@@ -145,17 +145,17 @@ def is_registered(dependency: Dependency) -> bool:
     return dependency.removed_at is None and bool(dependency.document)
 
 
-def picture(dependency: Dependency) -> dict[str, Any]:
+def audit_state(dependency: Dependency) -> dict[str, Any]:
     """What the audit trail keeps of it: all that somebody said."""
     return {**dependency.document, "on_outage": dependency.on_outage}
 
 
-def said(dependency: Dependency) -> dict[str, Any] | None:
+def registered_state(dependency: Dependency) -> dict[str, Any] | None:
     """What somebody said of it; None of one that is not registered."""
-    return picture(dependency) if is_registered(dependency) else None
+    return audit_state(dependency) if is_registered(dependency) else None
 
 
-def target(dependency: Dependency) -> str:
+def audit_target(dependency: Dependency) -> str:
     """What audit rows about it, and its messages' thread, are about."""
     return f"dependency:{dependency.name}"
 
@@ -171,18 +171,18 @@ def require_names(caller: str, callee: str) -> None:
         raise InvalidInput(wrong)
 
 
-def checked(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The whole policy as :func:`picture` shows it. Raises :class:`InvalidInput`, which tells what
+def validate_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The whole policy as :func:`audit_state` shows it. Raises :class:`InvalidInput`, which tells what
     is wrong with the document and with `on_outage` at once."""
     errors: dict[str, list[str]] = {}
     document: dict[str, Any] = {}
     on_outage: dict[str, Any] = {}
     try:
-        document = policy.checked({k: v for k, v in fields.items() if k != "on_outage"})
+        document = policy.validate_policy({k: v for k, v in fields.items() if k != "on_outage"})
     except InvalidInput as error:
         errors.update(error.errors)
     try:
-        on_outage = policy.checked_outage(fields.get("on_outage"))
+        on_outage = policy.validate_outage(fields.get("on_outage"))
     except InvalidInput as error:
         errors.update(error.errors)
     if errors:
@@ -190,7 +190,7 @@ def checked(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {**document, "on_outage": on_outage}
 
 
-def require_room(more: int) -> None:
+def require_capacity(more: int) -> None:
     """Raise :class:`Conflict` unless so many more may be registered. What is only reported does not
     count: whoever may report must not keep others from registering."""
     registered = Dependency.objects.registered().exclude(document={}).count()
@@ -200,9 +200,9 @@ def require_room(more: int) -> None:
         )
 
 
-def lock_many(wanted: Collection[str]) -> dict[str, Dependency]:
+def lock_dependencies(wanted: Collection[str]) -> dict[str, Dependency]:
     """Those of these names that there are, locked in the order in which everybody locks many."""
-    pairs = [pair for name in wanted if (pair := names.parts(name))]
+    pairs = [pair for name in wanted if (pair := names.split_name(name))]
     found = Dependency.objects.filter(
         caller__in={caller for caller, _ in pairs}, callee__in={callee for _, callee in pairs}
     )
@@ -211,21 +211,21 @@ def lock_many(wanted: Collection[str]) -> dict[str, Dependency]:
     return {row.name: row for row in rows.order_by("pk")}
 
 
-def _made(caller: str, callee: str, now: datetime) -> Dependency:
+def _get_or_create(caller: str, callee: str, now: datetime) -> Dependency:
     """The row, locked, and made if there is none. A report that names it may make it meanwhile."""
-    found = _locked(caller, callee)
+    found = _lock_row(caller, callee)
     if found is None or not is_registered(found):
-        require_room(1)
+        require_capacity(1)
     if found is None:
         new = Dependency(caller=caller, callee=callee, registered_at=now, changed_at=now)
         Dependency.objects.bulk_create([new], ignore_conflicts=True)
-        found = _locked(caller, callee)
+        found = _lock_row(caller, callee)
     if found is None:  # A purge took it between the two.
-        raise Conflict(f"{names.dependency(caller, callee)} changed just now; try again.")
+        raise Conflict(f"{names.dependency_name(caller, callee)} changed just now; try again.")
     return found
 
 
-def _locked(caller: str, callee: str) -> Dependency | None:
+def _lock_row(caller: str, callee: str) -> Dependency | None:
     """Locked against other changes, not against reports: those only refer to the row."""
     rows = Dependency.objects.select_for_update(no_key=True)
     return rows.named(caller, callee).first()

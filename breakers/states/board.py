@@ -9,11 +9,11 @@ from django.db import connection
 
 from breakers.models import Dependency, Minute
 from breakers.models.registry import Criticality
-from breakers.states.history import Spark, spark, sums
+from breakers.states.history import FailureSpark, build_spark, sum_counts
 from controlplane.core.instances.queries import GONE_AFTER, HEARD_WITHIN
 
 from . import dependency_status
-from .dependency_status import Standing
+from .dependency_status import DependencyStatus
 
 PAGE_SIZE = 50
 OVERRIDDEN = "overridden"
@@ -96,7 +96,7 @@ _NARROWED: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class Wanted:
+class BoardFilter:
     """What the board is narrowed to; empty means all. `state` may also be `overridden`."""
 
     state: str = ""
@@ -111,7 +111,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Tally:
+class BoardTally:
     """How many dependencies stand how; `grave` are open ones that are critical or high. Of
     `reported` an instance was heard lately; `in_the_dark` are critical ones of which none was."""
 
@@ -134,27 +134,27 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Row:
+class BoardRow:
     """A dependency as the board shows it, with its last hour: how many of all calls failed, from 0
     to 1, or None without a call; and how that went."""
 
-    standing: Standing
-    spark: Spark
+    standing: DependencyStatus
+    spark: FailureSpark
     failure_share: float | None
 
 
 @dataclass(frozen=True)
-class Found:
-    rows: Sequence[Row] = field(default_factory=list)
+class BoardPage:
+    rows: Sequence[BoardRow] = field(default_factory=list)
     more: bool = False
-    tally: Tally = field(default_factory=lambda: Tally(0, 0, 0, 0, 0, 0, 0))
+    tally: BoardTally = field(default_factory=lambda: BoardTally(0, 0, 0, 0, 0, 0, 0))
 
 
-def wanted(given: Any) -> Wanted:
+def parse_filter(given: Any) -> BoardFilter:
     """Read the filters of a URL; what makes no sense there narrows nothing."""
     state, criticality = given.get("state", ""), given.get("criticality", "")
     page = given.get("page", "")
-    return Wanted(
+    return BoardFilter(
         state=state if state in STATES else "",
         criticality=criticality if criticality in Criticality.values else "",
         caller=given.get("caller", "").replace("\x00", "").strip()[:60],
@@ -163,22 +163,24 @@ def wanted(given: Any) -> Wanted:
     )
 
 
-def find(asked: Wanted, now: datetime) -> Found:
+def load_page(asked: BoardFilter, now: datetime) -> BoardPage:
     """One page of the board, and how many stand how in all; five queries whatever the number."""
-    counts, ids = _look(asked, now)
+    counts, ids = _query(asked, now)
     known = Dependency.objects.in_bulk(ids[:PAGE_SIZE])
-    stand = dependency_status.of([known[pk] for pk in ids[:PAGE_SIZE] if pk in known], now)
-    hours = _hours([one.dependency.pk for one in stand], now)
-    rows = [Row(one, *hours[one.dependency.pk]) for one in stand]
-    return Found(rows, len(ids) > PAGE_SIZE, counts)
+    stand = dependency_status.load_statuses(
+        [known[pk] for pk in ids[:PAGE_SIZE] if pk in known], now
+    )
+    hours = _last_hours([one.dependency.pk for one in stand], now)
+    rows = [BoardRow(one, *hours[one.dependency.pk]) for one in stand]
+    return BoardPage(rows, len(ids) > PAGE_SIZE, counts)
 
 
-def tally(now: datetime) -> Tally:
+def load_tally(now: datetime) -> BoardTally:
     """How many stand how in all, by one query."""
-    return _look(Wanted(), now)[0]
+    return _query(BoardFilter(), now)[0]
 
 
-def callers() -> list[str]:
+def list_callers() -> list[str]:
     """Who there is to narrow the board to; one more than `MAX_CALLERS` if they are too many for a
     list to choose from."""
     return list(
@@ -189,7 +191,7 @@ def callers() -> list[str]:
     )
 
 
-def _look(asked: Wanted, now: datetime) -> tuple[Tally, list[int]]:
+def _query(asked: BoardFilter, now: datetime) -> tuple[BoardTally, list[int]]:
     clauses = [_NARROWED[name] for name in ("criticality", "caller", "q") if getattr(asked, name)]
     if asked.state:
         clauses.append(_NARROWED[asked.state])
@@ -206,15 +208,15 @@ def _look(asked: Wanted, now: datetime) -> tuple[Tally, list[int]]:
         statement = _HOT.format(reporting=_REPORTING, narrowed=" ".join(clauses))
         cursor.execute(statement, values)
         *counts, ids = cursor.fetchone()
-    return Tally(*counts), ids
+    return BoardTally(*counts), ids
 
 
-def _hours(ids: Sequence[int], now: datetime) -> dict[int, tuple[Spark, float | None]]:
+def _last_hours(ids: Sequence[int], now: datetime) -> dict[int, tuple[FailureSpark, float | None]]:
     first = now.replace(second=0, microsecond=0) - timedelta(minutes=SPARK_MINUTES - 1)
     found: dict[int, list[Minute]] = {pk: [] for pk in ids}
     for minute in Minute.objects.filter(dependency__in=ids, minute__gte=first).order_by("minute"):
         found[minute.dependency_id].append(minute)
     return {
-        pk: (spark(minutes, first, SPARK_MINUTES), sums(minutes).failure_share)
+        pk: (build_spark(minutes, first, SPARK_MINUTES), sum_counts(minutes).failure_share)
         for pk, minutes in found.items()
     }

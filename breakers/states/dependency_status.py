@@ -65,7 +65,7 @@ _INSTANCES = f"""
 
 
 @dataclass(frozen=True)
-class Standing:
+class DependencyStatus:
     """A dependency and its breakers. `counts` are of instances that are fresh, by state;
     `instances` are all that are not gone, `stale` among them; `blinded` are fresh ones whose mode
     is not normal.
@@ -107,30 +107,30 @@ class InstanceBreaker:
     counters: dict[str, int]
 
 
-def of(dependencies: Sequence[Dependency], now: datetime) -> list[Standing]:
+def load_statuses(dependencies: Sequence[Dependency], now: datetime) -> list[DependencyStatus]:
     """How each of them stands, in their order; three queries whatever their number."""
     ids = [one.pk for one in dependencies]
     if not ids:
         return []
-    counted = {row[0]: row[1:] for row in _read(_COUNTS, now, ids=ids)}
-    last = dict(_read(_LAST, now, ids=ids))
+    counted = {row[0]: row[1:] for row in _query(_COUNTS, now, ids=ids)}
+    last = dict(_query(_LAST, now, ids=ids))
     live = Override.objects.filter(dependency__in=ids, ended_at__isnull=True)
     overrides = {one.dependency_id: one for one in live}
     return [
-        _standing(one, counted.get(one.pk), overrides.get(one.pk), last.get(one.pk))
+        _build_status(one, counted.get(one.pk), overrides.get(one.pk), last.get(one.pk))
         for one in dependencies
     ]
 
 
-def instances(
+def list_instances(
     dependency: Dependency, now: datetime, *, most: int = MAX_INSTANCES
 ) -> list[InstanceBreaker]:
     """Its breakers by instance, the worst first, at most `most` of them."""
-    rows = _read(_INSTANCES, now, id=dependency.pk, name=dependency.name, most=most)
-    return [_instance(*row) for row in rows]
+    rows = _query(_INSTANCES, now, id=dependency.pk, name=dependency.name, most=most)
+    return [_parse_instance(*row) for row in rows]
 
 
-def by_name(wanted: Collection[str]) -> list[Dependency]:
+def find_by_names(wanted: Collection[str]) -> list[Dependency]:
     """The dependencies of these names (`core->oracle`) that there are, by name."""
     pairs = [name.partition("->")[::2] for name in wanted]
     found = Dependency.objects.filter(
@@ -141,18 +141,18 @@ def by_name(wanted: Collection[str]) -> list[Dependency]:
     return sorted((one for one in found if one.name in wanted), key=lambda one: one.name)
 
 
-def _standing(
+def _build_status(
     dependency: Dependency,
     row: tuple[Any, ...] | None,
     override: Override | None,
     last_transition_at: datetime | None,
-) -> Standing:
+) -> DependencyStatus:
     closed, is_open, half_open, *stale, blinded, weighted, plain = row or (0,) * 7 + (None, None)
     counts = {CLOSED: closed, OPEN: is_open, HALF_OPEN: half_open}
     old = dict(zip((CLOSED, OPEN, HALF_OPEN), stale, strict=True))
     fresh = sum(counts.values())
     seen = counts if fresh else old
-    return Standing(
+    return DependencyStatus(
         dependency=dependency,
         state=next((state for state in WORST_FIRST if seen[state]), UNKNOWN),
         counts=counts,
@@ -165,13 +165,13 @@ def _standing(
     )
 
 
-def _instance(*columns: Any) -> InstanceBreaker:
+def _parse_instance(*columns: Any) -> InstanceBreaker:
     *plain, document = columns
     said = orjson.loads(document) if document else {}
     return InstanceBreaker(*(*plain, said.get("counters", {})))
 
 
-def _read(statement: str, now: datetime, **values: Any) -> list[tuple[Any, ...]]:
+def _query(statement: str, now: datetime, **values: Any) -> list[tuple[Any, ...]]:
     since = {"fresh": now - HEARD_WITHIN, "gone": now - GONE_AFTER}
     with connection.cursor() as cursor:
         cursor.execute(statement, {**since, **values})

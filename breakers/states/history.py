@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from breakers.counts import COUNTERS, Counts
+from breakers.counts import COUNTERS, CallCounts
 
 WORST = ("unknown", "closed", "half_open", "open")
 """What a minute's `worst` stands for, by its number."""
 MINUTE = timedelta(minutes=1)
 
 
-class Counted(Protocol):
+class MinuteCounts(Protocol):
     minute: datetime
     worst: int
     success: int
@@ -41,7 +41,7 @@ class Band:
 
 
 @dataclass(frozen=True)
-class Spark:
+class FailureSpark:
     """An hour at a glance: the share of failures minute by minute, in pieces without gaps.
 
     `pieces` are the points (minute, share 0 to 1) of minutes in a row that had calls; `troubled`
@@ -59,13 +59,13 @@ class Spark:
         return not self.pieces and not self.troubled
 
 
-def spark(minutes: Iterable[Counted], first: datetime, length: int) -> Spark:
+def build_spark(minutes: Iterable[MinuteCounts], first: datetime, length: int) -> FailureSpark:
     """The last `length` minutes from `first` on; minutes outside of it are left out."""
     pieces: list[list[tuple[int, float]]] = []
-    found = {_place(one, first): one for one in minutes}
+    found = {_minute_index(one, first): one for one in minutes}
     for place in range(length):
         one = found.get(place)
-        share = None if one is None else sums([one]).failure_share
+        share = None if one is None else sum_counts([one]).failure_share
         if share is None:
             continue
         if pieces and pieces[-1][-1][0] == place - 1:
@@ -74,15 +74,17 @@ def spark(minutes: Iterable[Counted], first: datetime, length: int) -> Spark:
             pieces.append([(place, share)])
     shares = [share for piece in pieces for _, share in piece]
     troubled = [
-        band for band in bands(found.values(), first, length) if band.state in {"open", "half_open"}
+        band
+        for band in build_bands(found.values(), first, length)
+        if band.state in {"open", "half_open"}
     ]
-    return Spark(length, pieces, troubled, max(shares, default=None))
+    return FailureSpark(length, pieces, troubled, max(shares, default=None))
 
 
-def bands(minutes: Iterable[Counted], first: datetime, length: int) -> list[Band]:
+def build_bands(minutes: Iterable[MinuteCounts], first: datetime, length: int) -> list[Band]:
     """The worst state of each minute, joined where it stayed the same, without a gap: what nobody
     reported is `unknown`."""
-    worst = {_place(one, first): one.worst for one in minutes}
+    worst = {_minute_index(one, first): one.worst for one in minutes}
     found: list[Band] = []
     for place in range(length):
         number = worst.get(place, 0)
@@ -94,7 +96,7 @@ def bands(minutes: Iterable[Counted], first: datetime, length: int) -> list[Band
     return found
 
 
-def coarser(found: Sequence[Band], step: int) -> list[Band]:
+def coarsen(found: Sequence[Band], step: int) -> list[Band]:
     """The same in pieces of `step` minutes, each as bad as its worst minute: a day that flaps is
     not a thousand bands."""
     pieces: list[Band] = []
@@ -113,10 +115,10 @@ def coarser(found: Sequence[Band], step: int) -> list[Band]:
     return joined
 
 
-def sums(minutes: Iterable[Counted]) -> Counts:
+def sum_counts(minutes: Iterable[MinuteCounts]) -> CallCounts:
     rows = list(minutes)
-    return Counts(**{name: sum(getattr(one, name) for one in rows) for name in COUNTERS})
+    return CallCounts(**{name: sum(getattr(one, name) for one in rows) for name in COUNTERS})
 
 
-def _place(one: Counted, first: datetime) -> int:
+def _minute_index(one: MinuteCounts, first: datetime) -> int:
     return (one.minute - first) // MINUTE

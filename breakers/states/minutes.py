@@ -85,7 +85,7 @@ RULES = (
 )
 
 
-def sample(now: datetime) -> int:
+def sample_states(now: datetime) -> int:
     """Note how the breakers of instances that are fresh stand in this minute: the worst, and the
     most at once; returns for how many dependencies that was news. One statement."""
     with connection.cursor() as cursor:

@@ -12,7 +12,7 @@ from controlplane.core.live import notes
 from controlplane.core.models import Tick
 
 TICK = "breakers.watch"
-LOOKS_BACK = timedelta(minutes=1)
+MAX_LOOKBACK = timedelta(minutes=1)
 """At most; after a longer pause open pages read everything anew."""
 OVERLAP = timedelta(seconds=15)
 """A turn is noted when it ends, also one that failed: what passed meanwhile is looked at again."""
@@ -31,8 +31,8 @@ def pending(now: Combinable) -> QuerySet[Instance]:
     """Return instances that became stale or gone lately; `now` is a query expression."""
     stale, gone = now - Value(HEARD_WITHIN), now - Value(GONE_AFTER)
     since_stale, since_gone = (
-        now - Value(HEARD_WITHIN + LOOKS_BACK),
-        now - Value(GONE_AFTER + LOOKS_BACK),
+        now - Value(HEARD_WITHIN + MAX_LOOKBACK),
+        now - Value(GONE_AFTER + MAX_LOOKBACK),
     )
     return Instance.objects.filter(
         Q(reported_at__gte=since_stale, reported_at__lt=stale)
@@ -40,11 +40,11 @@ def pending(now: Combinable) -> QuerySet[Instance]:
     )
 
 
-def tell(now: datetime) -> int:
+def notify_stale(now: datetime) -> int:
     """Tell of dependencies with an instance that has turned stale, or is gone, since the last
     turn; returns how many. Telling twice costs a look."""
     last = Tick.objects.filter(name=TICK).values_list("ran_at", flat=True).first()
-    if last is None or now - last > LOOKS_BACK:
+    if last is None or now - last > MAX_LOOKBACK:
         notes.missed()
         return 0
     passed = max(now - last, timedelta()) + OVERLAP

@@ -25,7 +25,7 @@ _WORST = " HAVING coalesce(max(rank) FILTER (WHERE fresh), max(rank)) = %s"
 RANKS = {"open": 3, "half_open": 2, "closed": 1}
 
 
-def in_state(rows: QuerySet[Dependency], state: str, now: datetime) -> QuerySet[Dependency]:
+def filter_by_state(rows: QuerySet[Dependency], state: str, now: datetime) -> QuerySet[Dependency]:
     """Those of `rows` whose state is this one; `unknown` is that of which nobody has reported."""
     heard = [now - HEARD_WITHIN, now - GONE_AFTER]
     if state == UNKNOWN:

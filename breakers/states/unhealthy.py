@@ -41,11 +41,11 @@ _LOOK = """
     WHERE d.removed_at IS NULL
     GROUP BY d.id, callee.kind ORDER BY d.caller, d.callee
 """
-WEIGHTY = ("critical", "high")
+WEIGHTY_CRITICALITIES = ("critical", "high")
 
 
 @dataclass(frozen=True)
-class Troubled:
+class UnhealthyDependency:
     """How the breakers of a dependency stand. `instances`, of which `open` and `half_open`, are
     fresh and go by themselves; `blinded` are fresh, with a mode forced upon them. `silent` have
     not reported lately, `silent_open` of them were open then. `since` is when the first of the
@@ -66,12 +66,12 @@ class Troubled:
 
     @property
     def name(self) -> str:
-        return names.dependency(self.caller, self.callee)
+        return names.dependency_name(self.caller, self.callee)
 
     @property
     def is_weighty(self) -> bool:
         """Whether its loss is felt: it is critical or high, or leads to a service of ours."""
-        return self.criticality in WEIGHTY or self.kind == Service.Kind.SERVICE
+        return self.criticality in WEIGHTY_CRITICALITIES or self.kind == Service.Kind.SERVICE
 
     @property
     def is_unheard(self) -> bool:
@@ -87,7 +87,7 @@ class Troubled:
         return (self.open + self.half_open) / fleet if fleet else 0.0
 
 
-def look(now: datetime, also: Collection[int] = ()) -> Mapping[int, Troubled]:
+def find_unhealthy(now: datetime, also: Collection[int] = ()) -> Mapping[int, UnhealthyDependency]:
     """Those that have a breaker which is not closed, and those of the ids `also` that anybody has
     reported, by id and in the order of their names. One query."""
     given: dict[str, Any] = {
@@ -97,4 +97,4 @@ def look(now: datetime, also: Collection[int] = ()) -> Mapping[int, Troubled]:
     }
     with connection.cursor() as cursor:
         cursor.execute(_LOOK, given)
-        return {row[0]: Troubled(*row) for row in cursor.fetchall()}
+        return {row[0]: UnhealthyDependency(*row) for row in cursor.fetchall()}

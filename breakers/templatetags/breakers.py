@@ -10,7 +10,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from breakers.policies import differences
-from breakers.states.dependency_status import Standing
+from breakers.states.dependency_status import DependencyStatus
 from controlplane.core import durations
 from controlplane.core.templatetags.screen import icon
 
@@ -115,7 +115,7 @@ def dependency_name(caller: str, callee: str, link: bool = True) -> SafeString:
 
 
 @register.filter
-def instances_words(standing: Standing) -> str:
+def instances_words(standing: DependencyStatus) -> str:
     """`2 open, 6 closed, 1 stale`."""
     words = {"open": "open", "half_open": "half-open", "closed": "closed"}
     said = [f"{standing.counts[state]:,} {word}" for state, word in words.items()]
@@ -178,7 +178,7 @@ def fallback_word(mode: str) -> str:
 @register.filter
 def hop_words(hop: Any) -> str:
     """A hop of a chain, or any small object, in a line."""
-    return differences.hop(hop)
+    return differences.hop_line(hop)
 
 
 @register.filter

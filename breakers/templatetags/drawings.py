@@ -10,8 +10,8 @@ from django import template
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from breakers.states.dependency_status import Standing
-from breakers.states.history import Band, Spark
+from breakers.states.dependency_status import DependencyStatus
+from breakers.states.history import Band, FailureSpark
 from breakers.templatetags.breakers import STATES, ratio
 from controlplane.core import durations
 
@@ -43,7 +43,7 @@ def criticality(name: str) -> SafeString:
 
 
 @register.simple_tag
-def instances_bar(standing: Standing) -> SafeString:
+def instances_bar(standing: DependencyStatus) -> SafeString:
     """Its instances by state, the worst first; those that are stale last."""
     parts = [
         *((state, standing.counts[state]) for state in ("open", "half_open", "closed")),
@@ -53,7 +53,7 @@ def instances_bar(standing: Standing) -> SafeString:
 
 
 @register.simple_tag
-def sparkline(spark: Spark) -> SafeString:
+def sparkline(spark: FailureSpark) -> SafeString:
     """The last hour: failures as a line, on red where a breaker was open, amber where half-open."""
     if spark.is_empty:
         return format_html('<span class="small quiet">{}</span>', "no calls")

@@ -29,7 +29,7 @@ def boot_of(instance: str) -> UUID:
 
 
 def dependency(name: str = ORACLE, **fields: Any) -> Dependency:
-    caller, callee = names.parts(name)
+    caller, callee = names.split_name(name)
     given = {"criticality": "critical", "version": 1, "registered_at": NOW, "changed_at": NOW}
     return Dependency.objects.create(caller=caller, callee=callee, **{**given, **fields})
 
@@ -53,7 +53,7 @@ def reports(
     Instance.objects.update_or_create(
         pk=instance, defaults={"service": instance.partition("/")[0], **heard}
     )
-    caller, callee = names.parts(of)
+    caller, callee = names.split_name(of)
     about = Dependency.objects.get(caller=caller, callee=callee)
     said = {"boot": boot, "state": state, "changed_at": at, "mode": "normal", **fields}
     row, _ = BreakerState.objects.update_or_create(

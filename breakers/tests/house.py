@@ -15,15 +15,17 @@ SHELL = system("shell:root")
 
 def dependency(name: str, now: datetime, **fields: Any) -> Dependency:
     """Register `core->oracle` with a policy."""
-    parts = names.parts(name)
+    parts = names.split_name(name)
     assert parts is not None
     caller, callee = parts
-    return registry.put(caller=caller, callee=callee, fields=fields, actor=SHELL, now=now)
+    return registry.put_dependency(
+        caller=caller, callee=callee, fields=fields, actor=SHELL, now=now
+    )
 
 
 def discovered(name: str, now: datetime) -> Dependency:
     """One that is known by a report alone."""
-    parts = names.parts(name)
+    parts = names.split_name(name)
     assert parts is not None
     caller, callee = parts
     return Dependency.objects.create(

@@ -21,7 +21,7 @@ def dependency(now: datetime, name: str = "core->oracle", **fields: Any) -> Depe
     """One that is registered, with a breaker and a timeout unless `fields` say otherwise."""
     caller, _, callee = name.partition("->")
     said = {"timeout_ms": 60_000, "criticality": "high", "breaker": BREAKER, **fields}
-    return registry.put(caller=caller, callee=callee, fields=said, actor=ADMIN, now=now)
+    return registry.put_dependency(caller=caller, callee=callee, fields=said, actor=ADMIN, now=now)
 
 
 def discovered(now: datetime, name: str = "core->oracle") -> Dependency:

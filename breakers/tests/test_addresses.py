@@ -4,23 +4,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from breakers.policies.addresses import Target, probe_problem, target
+from breakers.policies.addresses import ProbeTarget, find_probe_problem, parse_target
 from breakers.probes import guard
 
 
 @pytest.mark.parametrize(
     ("url", "asked"),
     [
-        ("tcp://redis:6379", Target("tcp", "redis", 6379)),
-        ("tcp://[::1]:5432/", Target("tcp", "::1", 5432)),
-        ("http://10.0.0.7/up", Target("http", "10.0.0.7", 80, "/up")),
-        ("https://API.example.com:8443?x=1", Target("https", "api.example.com", 8443, "/?x=1")),
-        ("https://xn--bcher-kva.example/", Target("https", "xn--bcher-kva.example", 443, "/")),
+        ("tcp://redis:6379", ProbeTarget("tcp", "redis", 6379)),
+        ("tcp://[::1]:5432/", ProbeTarget("tcp", "::1", 5432)),
+        ("http://10.0.0.7/up", ProbeTarget("http", "10.0.0.7", 80, "/up")),
+        (
+            "https://API.example.com:8443?x=1",
+            ProbeTarget("https", "api.example.com", 8443, "/?x=1"),
+        ),
+        ("https://xn--bcher-kva.example/", ProbeTarget("https", "xn--bcher-kva.example", 443, "/")),
     ],
 )
 def test_address_is_taken_apart(url, asked):
-    assert probe_problem(url) == ""
-    assert target(url) == asked
+    assert find_probe_problem(url) == ""
+    assert parse_target(url) == asked
 
 
 @pytest.mark.parametrize(
@@ -44,7 +47,7 @@ def test_address_is_taken_apart(url, asked):
     ],
 )
 def test_what_can_not_be_asked_is_not_registered(url, said):
-    assert said in probe_problem(url)
+    assert said in find_probe_problem(url)
 
 
 @given(
@@ -60,8 +63,8 @@ def test_what_can_not_be_asked_is_not_registered(url, said):
 )
 def test_registry_and_probes_agree_on_every_address(url):
     try:
-        guard.parsed(url)
+        guard.parse_target(url)
     except guard.Refused as refused:
-        assert probe_problem(url) == str(refused)
+        assert find_probe_problem(url) == str(refused)
     else:
-        assert probe_problem(url) == ""
+        assert find_probe_problem(url) == ""

@@ -5,11 +5,11 @@ from itertools import pairwise, permutations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from breakers.map.amplification import worst
+from breakers.map.amplification import find_worst_chain
 
 
 def test_hop_alone_is_its_own_chain():
-    found = worst({("core", "oracle"): 3}, "core", "oracle")
+    found = find_worst_chain({("core", "oracle"): 3}, "core", "oracle")
 
     assert (list(found.services), found.tries, found.hops) == (["core", "oracle"], 3, 1)
 
@@ -22,7 +22,7 @@ def test_tries_multiply_along_the_worst_way():
         ("oracle", "openai"): 3,
     }
 
-    found = worst(attempts, "oracle", "openai")
+    found = find_worst_chain(attempts, "oracle", "openai")
 
     assert list(found.services) == ["batch", "core", "oracle", "openai"]
     assert found.tries == 4 * 3 * 3
@@ -31,19 +31,19 @@ def test_tries_multiply_along_the_worst_way():
 def test_of_two_ways_alike_the_longer_is_shown():
     attempts = {("a", "b"): 1, ("b", "c"): 1, ("a", "c"): 1, ("c", "d"): 2}
 
-    assert list(worst(attempts, "c", "d").services) == ["a", "b", "c", "d"]
+    assert list(find_worst_chain(attempts, "c", "d").services) == ["a", "b", "c", "d"]
 
 
 def test_cycle_counts_once():
     attempts = {("a", "b"): 2, ("b", "a"): 2, ("b", "c"): 2}
 
-    found = worst(attempts, "b", "c")
+    found = find_worst_chain(attempts, "b", "c")
 
     assert (list(found.services), found.tries) == (["a", "b", "c"], 4)
 
 
 def test_service_that_calls_itself_ends_the_chain():
-    assert worst({("a", "a"): 3}, "a", "a").tries == 3
+    assert find_worst_chain({("a", "a"): 3}, "a", "a").tries == 3
 
 
 @given(
@@ -56,7 +56,7 @@ def test_service_that_calls_itself_ends_the_chain():
 def test_chain_is_a_way_there_is_and_its_product(attempts):
     attempts = {**attempts, ("y", "z"): 2, **{(one, "y"): 2 for one in "ab"}}
 
-    found = worst(attempts, "y", "z")
+    found = find_worst_chain(attempts, "y", "z")
 
     product = 1
     for hop in pairwise(found.services):
@@ -71,7 +71,7 @@ def test_way_through_a_cycle_does_not_hide_a_better_one():
         ("a", "b"): 3, ("b", "c"): 2, ("c", "b"): 1, ("b", "d"): 1, ("c", "d"): 3, ("d", "e"): 1,
     }  # fmt: skip
 
-    found = worst(attempts, "d", "e")
+    found = find_worst_chain(attempts, "d", "e")
 
     assert (list(found.services), found.tries) == (["a", "b", "c", "d", "e"], 18)
 
@@ -100,15 +100,15 @@ def brute_force(attempts, caller, callee):
     )
 )
 def test_worst_chain_is_the_worst_there_is(attempts):
-    assert worst(attempts, "d", "e").tries == brute_force(attempts, "d", "e")
+    assert find_worst_chain(attempts, "d", "e").tries == brute_force(attempts, "d", "e")
 
 
 def test_too_many_ways_are_not_all_looked_at():
     everybody = [f"s{number}" for number in range(12)]
     attempts = {(one, other): 2 for one in everybody for other in everybody if one != other}
 
-    found = worst(attempts, "s0", "s1", most=500)
+    found = find_worst_chain(attempts, "s0", "s1", most=500)
 
     assert not found.is_whole
     assert found.tries > 1
-    assert worst({("s2", "s0"): 2}, "s0", "s1").is_whole
+    assert find_worst_chain({("s2", "s0"): 2}, "s0", "s1").is_whole

@@ -54,7 +54,7 @@ def test_row_has_the_worst_state_and_instances_by_state(viewer):
 def test_row_shows_what_is_forced_and_who_obeys(viewer):
     now = db_now()
     one = dependency(now)
-    forced = overrides.put(
+    forced = overrides.set_override(
         caller="core", callee="oracle", mode="forced_closed", reason=REASON, expires_in="1h",
         actor=OPERATOR, now=now,
     )  # fmt: skip

@@ -55,11 +55,11 @@ def test_every_change_is_told(heard, callee):
 
     dependency(db_now(), f"core->{callee}")
     registered = heard()
-    overrides.put(mode="disabled", reason=REASON, expires_in="90s", now=db_now(), **one)
+    overrides.set_override(mode="disabled", reason=REASON, expires_in="90s", now=db_now(), **one)
     forced = heard()
-    overrides.remove(now=db_now(), **one)
+    overrides.remove_override(now=db_now(), **one)
     let_go = heard()
-    registry.remove(now=db_now(), **one)
+    registry.remove_dependency(now=db_now(), **one)
     removed = heard()
 
     assert (registered, forced, let_go, removed) == (1, 1, 1, 1)

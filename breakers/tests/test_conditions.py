@@ -3,9 +3,9 @@
 import pytest
 
 from breakers import degradation_causes, turns
-from breakers.degradation_causes import Known
+from breakers.degradation_causes import ServiceInfo
 from breakers.models import Probe
-from breakers.states.unhealthy import Troubled
+from breakers.states.unhealthy import UnhealthyDependency
 from breakers.tests.fleet import (
     NOW,
     ORACLE,
@@ -36,7 +36,7 @@ def test_an_open_breaker_of_a_critical_dependency_degrades_by_what_its_callee_is
     service("oracle", level=1, loses=["NL2SQL"], keeps=["Cases", "Docs"])
     reports("core/a1", "open")
 
-    assert degradation_causes.look(NOW)
+    assert degradation_causes.report_causes(NOW)
 
     found = services.current(redis_reachable=True)
     assert (found.level, found.name, found.since) == (1, "degraded", NOW)
@@ -54,7 +54,7 @@ def test_what_nobody_depends_on_badly_degrades_nothing(fields):
     dependency(**fields)
     reports("core/a1", "open")
 
-    assert not degradation_causes.look(NOW)
+    assert not degradation_causes.report_causes(NOW)
     assert level() == 0
 
 
@@ -62,7 +62,7 @@ def test_a_service_that_nobody_registered_is_level_one():
     dependency(criticality="high")
     reports("core/a1", "open")
 
-    degradation_causes.look(NOW)
+    degradation_causes.report_causes(NOW)
 
     assert level() == 1
 
@@ -71,7 +71,7 @@ def test_a_store_that_does_not_answer_degrades_by_its_level():
     service("redis", name="Redis", level=2, probe_url="tcp://redis:6379", loses=["Events at once"])
     Probe.objects.create(service_id="redis", is_away=True, failures=3, since=NOW)
 
-    degradation_causes.look(NOW)
+    degradation_causes.report_causes(NOW)
 
     assert level() == 2
     assert services.picture()["causes"] == ["Redis does not answer when it is asked."]
@@ -84,10 +84,10 @@ def test_a_few_open_instances_are_the_lowest_level_and_half_of_them_the_callees(
     reports("core/a2")
     reports("core/a3")
 
-    degradation_causes.look(NOW)
+    degradation_causes.report_causes(NOW)
     few = level()
     reports("core/a4", "open")
-    degradation_causes.look(NOW + SECOND)
+    degradation_causes.report_causes(NOW + SECOND)
 
     assert (few, level()) == (1, 3)
 
@@ -100,7 +100,7 @@ def test_a_few_open_instances_of_what_does_not_answer_are_as_grave_as_its_loss()
     for number in range(2, 6):
         reports(f"core/a{number}")
 
-    degradation_causes.look(NOW)
+    degradation_causes.report_causes(NOW)
 
     assert {one.what: one.level for one in services.known()} == {ORACLE: 3, "service:oracle": 3}
 
@@ -111,7 +111,7 @@ def test_a_service_of_ours_counts_whatever_its_criticality(kind, expected):
     service("oracle", kind=kind)
     reports("core/a1", "open")
 
-    degradation_causes.look(NOW)
+    degradation_causes.report_causes(NOW)
 
     assert level() == expected
 
@@ -121,20 +121,20 @@ def test_what_is_forced_is_no_cause(mode):
     dependency()
     reports("core/a1", "open", mode=mode)
 
-    assert not degradation_causes.look(NOW)
+    assert not degradation_causes.report_causes(NOW)
 
 
 def test_silence_ends_no_cause_until_it_has_lasted_five_minutes():
     dependency()
     reports("core/a1", "open")
-    degradation_causes.look(NOW)
+    degradation_causes.report_causes(NOW)
 
     for seconds in (31, 120, 300):
-        degradation_causes.look(NOW + seconds * SECOND)
+        degradation_causes.report_causes(NOW + seconds * SECOND)
         assert level() == 1
 
-    degradation_causes.look(NOW + 301 * SECOND)
-    degradation_causes.look(NOW + 361 * SECOND)
+    degradation_causes.report_causes(NOW + 301 * SECOND)
+    degradation_causes.report_causes(NOW + 361 * SECOND)
     assert level() == 0
 
 
@@ -142,16 +142,16 @@ def test_silence_begins_no_cause():
     dependency()
     reports("core/a1", "open", at=NOW - 31 * SECOND)
 
-    assert not degradation_causes.look(NOW)
+    assert not degradation_causes.report_causes(NOW)
 
 
 def test_a_fresh_instance_that_says_closed_ends_it_after_a_minute():
     dependency()
     reports("core/a1", "open")
-    degradation_causes.look(NOW)
+    degradation_causes.report_causes(NOW)
     for seconds in (40, 100):
         reports("core/a2", at=NOW + seconds * SECOND)
-        degradation_causes.look(NOW + seconds * SECOND)
+        degradation_causes.report_causes(NOW + seconds * SECOND)
 
     assert level() == 0
 
@@ -163,7 +163,7 @@ def test_a_breaker_that_flaps_is_told_of_once(settings):
     for seconds in range(0, 150, 2):
         at = NOW + seconds * SECOND
         reports("core/a1", "open" if seconds % 4 else "closed", at=at)
-        degradation_causes.look(at)
+        degradation_causes.report_causes(at)
 
     assert len(told("degradation.changed")) == 1
 
@@ -173,21 +173,21 @@ def test_a_breaker_that_tries_again_stays_a_cause_and_begins_none():
     dependency("core->vision")
     reports("core/a1", "open")
     reports("core/a1", "half_open", of="core->vision")
-    degradation_causes.look(NOW)
+    degradation_causes.report_causes(NOW)
 
     reports("core/a1", "half_open")
 
-    assert not degradation_causes.look(NOW + SECOND)
+    assert not degradation_causes.report_causes(NOW + SECOND)
     assert [one.what for one in services.known()] == [ORACLE]
 
 
 def test_the_same_causes_change_nothing():
     dependency()
     reports("core/a1", "open")
-    degradation_causes.look(NOW)
+    degradation_causes.report_causes(NOW)
     before = Degradation.objects.values().get()
 
-    assert not degradation_causes.look(NOW + 20 * SECOND)
+    assert not degradation_causes.report_causes(NOW + 20 * SECOND)
     assert Degradation.objects.values().get() == before
 
 
@@ -196,9 +196,9 @@ def test_a_change_of_the_level_is_told_once_and_audited(settings):
     dependency()
     service("oracle", loses=["NL2SQL"], keeps=["Cases"])
     reports("core/a1", "open")
-    degradation_causes.look(NOW)
+    degradation_causes.report_causes(NOW)
     reports("core/a2", "open")
-    degradation_causes.look(NOW + SECOND)
+    degradation_causes.report_causes(NOW + SECOND)
 
     (message,) = told("degradation.changed")
     notice = rendering.render(message.event, message.payload)
@@ -211,17 +211,21 @@ def test_a_change_of_the_level_is_told_once_and_audited(settings):
 
 def test_causes_beyond_fifty_are_summed_up():
     found = [
-        Troubled(n, "core", f"callee-{n:03}", "high", "", instances=1, open=1) for n in range(60)
+        UnhealthyDependency(n, "core", f"callee-{n:03}", "high", "", instances=1, open=1)
+        for n in range(60)
     ]
-    registered = {"callee-059": Known("Last", level=3)}
+    registered = {"callee-059": ServiceInfo("Last", level=3)}
 
-    stand = degradation_causes.causes(found, [], registered, [])
+    stand = degradation_causes.find_causes(found, [], registered, [])
 
     assert len(stand) == 50
     assert stand[0].what == "core->callee-059"
     assert stand[-1].what == "more"
-    assert len(degradation_causes.causes(found[:50], [], registered, [])) == 50
-    assert degradation_causes.causes(found[:50], [], registered, [])[-1].what == "core->callee-049"
+    assert len(degradation_causes.find_causes(found[:50], [], registered, [])) == 50
+    assert (
+        degradation_causes.find_causes(found[:50], [], registered, [])[-1].what
+        == "core->callee-049"
+    )
 
 
 @pytest.mark.django_db(transaction=True)
@@ -229,10 +233,10 @@ def test_who_comes_while_another_looks_reports_nothing_that_is_old():
     dependency()
     reports("core/a1", "open")
     with doing(lambda: turns.alone("conditions")):
-        meanwhile = degradation_causes.look(NOW)
+        meanwhile = degradation_causes.report_causes(NOW)
 
     assert not meanwhile
-    assert degradation_causes.look(NOW)
+    assert degradation_causes.report_causes(NOW)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -241,7 +245,7 @@ def test_two_that_look_at_once_change_it_once(settings):
     dependency()
     reports("core/a1", "open")
 
-    changed = at_once(*[lambda: degradation_causes.look(NOW)] * 4)
+    changed = at_once(*[lambda: degradation_causes.report_causes(NOW)] * 4)
 
     assert sorted(changed) == [False, False, False, True]
     assert Degradation.objects.get().revision == 1

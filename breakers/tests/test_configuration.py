@@ -12,12 +12,12 @@ SHIPPED = Path(__file__).parents[2] / "config"
 
 
 def shipped():
-    return configuration.read({name: (SHIPPED / name).read_text() for name in FILES})
+    return configuration.read_files({name: (SHIPPED / name).read_text() for name in FILES})
 
 
 def wrong(**texts):
     with pytest.raises(InvalidInput) as caught:
-        configuration.read({f"{name}.yaml": text for name, text in texts.items()})
+        configuration.read_files({f"{name}.yaml": text for name, text in texts.items()})
     return caught.value.errors
 
 
@@ -76,7 +76,7 @@ def test_shipped_policies_are_all_valid():
     written = shipped().dependencies
 
     checked = {
-        name: policy.checked({k: v for k, v in fields.items() if k != "on_outage"})
+        name: policy.validate_policy({k: v for k, v in fields.items() if k != "on_outage"})
         for name, fields in written.items()
     }
 
@@ -179,7 +179,7 @@ def test_key_that_stands_twice_is_refused():
 def test_anchor_may_be_merged_and_overruled():
     text = "stages: {x: &x {impact: late}}\nchannels: {c: {<<: *x, impact: lost}}"
 
-    found = configuration.read({"services.yaml": text})
+    found = configuration.read_files({"services.yaml": text})
 
     assert found.channels == {"c": {"impact": "lost"}}
 
@@ -207,16 +207,22 @@ def test_what_is_wrong_is_told_with_file_and_key(texts, place):
 
 
 def test_file_that_is_not_there_is_silent_on_its_fields():
-    found = configuration.read({"breaker.yaml": "breakers: {a->b: {open_seconds: 5}}"})
+    found = configuration.read_files({"breaker.yaml": "breakers: {a->b: {open_seconds: 5}}"})
 
     assert {"timeout_ms", "retry", "bulkhead", "fallback", "on_outage"} <= found.silent_on
     assert "breaker" not in found.silent_on
 
 
 def test_place_of_a_field_is_the_file_that_says_it():
-    assert configuration.where("a->b", "breaker.open_seconds") == "breaker.yaml: a->b: open_seconds"
-    assert configuration.where("a->b", "routes.0.pattern") == "timeout.yaml: a->b: routes.0.pattern"
-    assert configuration.where("a->b", "on_outage.switch") == "fallback.yaml: a->b: switch"
+    assert (
+        configuration.locate_field("a->b", "breaker.open_seconds")
+        == "breaker.yaml: a->b: open_seconds"
+    )
+    assert (
+        configuration.locate_field("a->b", "routes.0.pattern")
+        == "timeout.yaml: a->b: routes.0.pattern"
+    )
+    assert configuration.locate_field("a->b", "on_outage.switch") == "fallback.yaml: a->b: switch"
 
 
 def test_ends_of_shipped_flows_that_go_to_workers_are_registered():
@@ -259,9 +265,9 @@ def test_ownership_says_who_owns_and_nothing_else():
 def test_budgets_of_tokens_stand_beside_the_bulkheads():
     text = "budgets: {a->b: {tokens: 1000, window_seconds: 60, per_key_tokens: 100}}"
 
-    found = configuration.read({"bulkhead.yaml": text})
+    found = configuration.read_files({"bulkhead.yaml": text})
 
-    assert policy.checked(found.dependencies["a->b"])["budget"] == {
+    assert policy.validate_policy(found.dependencies["a->b"])["budget"] == {
         "tokens": 1000,
         "window_seconds": 60,
         "per_key_tokens": 100,
@@ -271,10 +277,10 @@ def test_budgets_of_tokens_stand_beside_the_bulkheads():
 def test_tier_of_this_folder_alone_gives_its_numbers_and_is_told():
     text = "tiers: {vip: {limit: 9, queue: 1}}\nbulkheads: {a->b: {tier: vip, queue: 2}}"
 
-    found = configuration.read({"bulkhead.yaml": text})
+    found = configuration.read_files({"bulkhead.yaml": text})
 
     assert found.dependencies["a->b"]["bulkhead"] == {"limit": 9, "queue": 2}
     assert found.remarks == (
         "bulkhead.yaml: only this folder knows the tier vip: its numbers are taken.",
     )
-    assert policy.checked(found.dependencies["a->b"])["bulkhead"]["limit"] == 9
+    assert policy.validate_policy(found.dependencies["a->b"])["bulkhead"]["limit"] == 9

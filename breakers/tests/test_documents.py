@@ -1,10 +1,10 @@
 """What is different between two policies."""
 
-from breakers.policies.documents import differences, shown
+from breakers.policies.documents import list_differences, render_value
 
 
 def said(before, after):
-    return [str(one) for one in differences(before, after)]
+    return [str(one) for one in list_differences(before, after)]
 
 
 def test_each_value_that_differs_is_told_by_its_path():
@@ -35,7 +35,7 @@ def test_nothing_and_an_empty_text_are_the_same():
 
 
 def test_values_are_shown_for_people():
-    assert shown([503, "timeout"]) == "503, timeout"
-    assert shown({"provider": "anthropic"}) == "provider anthropic"
-    assert shown(False) == "no"
-    assert shown(0) == "0"
+    assert render_value([503, "timeout"]) == "503, timeout"
+    assert render_value({"provider": "anthropic"}) == "provider anthropic"
+    assert render_value(False) == "no"
+    assert render_value(0) == "0"

@@ -44,7 +44,7 @@ def test_breaker_opens_operator_forces_it_closed_and_that_expires(desks):
     expect(page.locator("#forced")).to_contain_text(REASON)
 
     page.wait_for_timeout(8000)
-    overrides.expire_due(db_now())
+    overrides.expire_due_overrides(db_now())
 
     expect(page.locator("#forced")).to_have_count(0)
     expect(page.locator("#live")).to_contain_text("override.expired")

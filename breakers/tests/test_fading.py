@@ -25,7 +25,7 @@ def test_whoever_turned_stale_or_is_gone_since_the_last_turn_is_told(silent_for,
     dependency()
     reports("core/a1", at=NOW - silent_for * SECOND)
 
-    assert stale_instances.tell(NOW) == told
+    assert stale_instances.notify_stale(NOW) == told
 
 
 def test_whoever_turned_stale_while_the_last_turn_was_under_way_is_told():
@@ -34,7 +34,7 @@ def test_whoever_turned_stale_while_the_last_turn_was_under_way_is_told():
     dependency()
     reports("core/a1", at=NOW - 33 * SECOND)
 
-    assert stale_instances.tell(NOW) == 1
+    assert stale_instances.notify_stale(NOW) == 1
 
 
 def test_it_is_told_as_a_note_to_open_pages(django_capture_on_commit_callbacks):
@@ -43,7 +43,7 @@ def test_it_is_told_as_a_note_to_open_pages(django_capture_on_commit_callbacks):
     reports("core/a1", at=NOW - 32 * SECOND)
 
     with django_capture_on_commit_callbacks() as notes, transaction.atomic():
-        stale_instances.tell(NOW)
+        stale_instances.notify_stale(NOW)
 
     assert len(notes) == 1
 
@@ -59,6 +59,6 @@ def test_after_a_long_pause_everything_is_to_be_read_anew_whoever_fell_silent(
         turned(ago)
 
     with django_capture_on_commit_callbacks() as notes, transaction.atomic():
-        stale_instances.tell(NOW)
+        stale_instances.notify_stale(NOW)
 
     assert len(notes) == told

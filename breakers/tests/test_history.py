@@ -2,9 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 
-from breakers.counts import Counts
+from breakers.counts import CallCounts
 from breakers.models import Minute
-from breakers.states.history import Band, bands, coarser, spark, sums
+from breakers.states.history import Band, build_bands, build_spark, coarsen, sum_counts
 
 FIRST = datetime(2026, 11, 22, 2, 0, tzinfo=UTC)
 
@@ -16,7 +16,7 @@ def minute(place: int, worst: int = 1, **counters: int) -> Minute:
 def test_minutes_alike_are_one_band_and_gaps_are_unknown():
     rows = [minute(0), minute(1), minute(2, worst=3), minute(5, worst=2)]
 
-    found = bands(rows, FIRST, 7)
+    found = build_bands(rows, FIRST, 7)
 
     assert found == [
         Band(0, 2, "closed"),
@@ -28,13 +28,15 @@ def test_minutes_alike_are_one_band_and_gaps_are_unknown():
 
 
 def test_minutes_outside_are_left_out():
-    assert bands([minute(-1, worst=3), minute(3, worst=3)], FIRST, 3) == [Band(0, 3, "unknown")]
+    assert build_bands([minute(-1, worst=3), minute(3, worst=3)], FIRST, 3) == [
+        Band(0, 3, "unknown")
+    ]
 
 
 def test_minute_without_calls_breaks_the_line_of_the_spark():
     rows = [minute(0, success=9, failure=1), minute(1), minute(2, success=1, failure=1)]
 
-    found = spark(rows, FIRST, 60)
+    found = build_spark(rows, FIRST, 60)
 
     assert found.pieces == [[(0, 0.1)], [(2, 0.5)]]
     assert found.worst_share == 0.5
@@ -43,11 +45,11 @@ def test_minute_without_calls_breaks_the_line_of_the_spark():
 def test_only_minutes_in_which_it_was_not_closed_are_troubled():
     rows = [minute(0), minute(1, worst=3), minute(2, worst=2)]
 
-    assert spark(rows, FIRST, 60).troubled == [Band(1, 1, "open"), Band(2, 1, "half_open")]
+    assert build_spark(rows, FIRST, 60).troubled == [Band(1, 1, "open"), Band(2, 1, "half_open")]
 
 
 def test_timeouts_are_failures_and_what_was_turned_away_is_no_call():
-    found = sums([minute(0, success=6, failure=1, timeout=1), minute(1, rejected=8)])
+    found = sum_counts([minute(0, success=6, failure=1, timeout=1), minute(1, rejected=8)])
 
     assert found.calls == 8
     assert found.failure_share == 0.25
@@ -55,11 +57,11 @@ def test_timeouts_are_failures_and_what_was_turned_away_is_no_call():
 
 
 def test_amplification_is_tries_for_each_call():
-    assert Counts(success=100, failure=50, retry=50).amplification == 1.5
+    assert CallCounts(success=100, failure=50, retry=50).amplification == 1.5
 
 
 def test_nothing_counted_has_no_shares():
-    nothing = Counts()
+    nothing = CallCounts()
 
     assert nothing.failure_share is None
     assert nothing.amplification is None
@@ -69,7 +71,7 @@ def test_nothing_counted_has_no_shares():
 def test_coarser_strip_is_as_bad_as_the_worst_minute_of_each_piece():
     rows = [minute(place) for place in range(10)] + [minute(12, worst=3), minute(13, worst=2)]
 
-    found = coarser(bands(rows, FIRST, 15), 5)
+    found = coarsen(build_bands(rows, FIRST, 15), 5)
 
     assert found == [Band(0, 10, "closed"), Band(10, 5, "open")]
 
@@ -77,4 +79,4 @@ def test_coarser_strip_is_as_bad_as_the_worst_minute_of_each_piece():
 def test_day_that_flaps_each_minute_stays_a_few_bands():
     rows = [minute(place, worst=1 + place % 3) for place in range(1440)]
 
-    assert len(coarser(bands(rows, FIRST, 1440), 5)) == 1
+    assert len(coarsen(build_bands(rows, FIRST, 1440), 5)) == 1

@@ -80,7 +80,7 @@ def test_change_of_a_file_is_shown_and_made(folder):
         "    breaker.window_size: 60 → 30",
         "    breaker.window_seconds: 60 → 30",
     ]
-    assert registry.find("core", "oracle").document["breaker"]["window_size"] == 30
+    assert registry.find_dependency("core", "oracle").document["breaker"]["window_size"] == 30
 
 
 def test_dry_run_says_the_same_and_does_nothing(folder):
@@ -122,7 +122,7 @@ def test_what_was_edited_in_the_console_is_overwritten_and_told(folder):
 
     assert "~ dependency core->oracle (changed by user:ada on " in said
     assert "    timeout_ms: 5000 → 60000" in said
-    assert registry.find("core", "oracle").document["timeout_ms"] == 60_000
+    assert registry.find_dependency("core", "oracle").document["timeout_ms"] == 60_000
 
 
 def test_what_was_edited_in_the_console_can_be_kept(folder):
@@ -133,12 +133,12 @@ def test_what_was_edited_in_the_console_can_be_kept(folder):
 
     assert "= dependency core->oracle (changed by user:ada on " in said
     assert "1 kept as edited" in said
-    assert registry.find("core", "oracle").document["timeout_ms"] == 5000
+    assert registry.find_dependency("core", "oracle").document["timeout_ms"] == 5000
 
 
 def test_what_was_removed_in_the_console_stays_so_if_kept(folder):
     load(folder)
-    registry.remove(caller="core", callee="oracle", actor=ADMIN, now=db_now())
+    registry.remove_dependency(caller="core", callee="oracle", actor=ADMIN, now=db_now())
 
     load(folder, "--keep-edited")
 
@@ -162,7 +162,7 @@ def test_what_stands_in_no_file_is_left_alone(folder):
     _, said, _ = load(folder)
 
     assert "dependency core->legacy stands in no file; left alone" in said
-    assert registry.find("core", "legacy").document["timeout_ms"] == 60_000
+    assert registry.find_dependency("core", "legacy").document["timeout_ms"] == 60_000
 
 
 def test_single_file_changes_only_what_it_is_about(folder, tmp_path):
@@ -173,7 +173,7 @@ def test_single_file_changes_only_what_it_is_about(folder, tmp_path):
 
     load(alone)
 
-    document = registry.find("core", "oracle").document
+    document = registry.find_dependency("core", "oracle").document
     assert (document["timeout_ms"], document["criticality"]) == (60_000, "high")
     assert document["breaker"]["open_seconds"] == 7
 
@@ -184,13 +184,13 @@ def test_dependency_that_a_file_no_longer_names_loses_that_section(folder):
 
     load(folder)
 
-    assert registry.find("core", "oracle").document["breaker"] is None
+    assert registry.find_dependency("core", "oracle").document["breaker"] is None
 
 
 def test_new_installation_begins_with_the_shipped_folder_once():
     load_once(db_now())
     version = Registry.objects.get().version
-    registry.remove(caller="core", callee="weaver", actor=ADMIN, now=db_now())
+    registry.remove_dependency(caller="core", callee="weaver", actor=ADMIN, now=db_now())
 
     load_once(db_now())
 
@@ -258,7 +258,7 @@ def test_audit_rows_come_last_and_in_order(folder):
 
     actions = AuditEntry.objects.order_by("id").values_list("action", flat=True)
     assert list(actions) == ["service.registered", "service.registered", "dependency.registered"]
-    assert configuration_loader.nothing_yet() is False
+    assert configuration_loader.is_registry_empty() is False
 
 
 def test_whole_folder_is_one_version_and_told_once(folder, django_capture_on_commit_callbacks):
@@ -299,7 +299,7 @@ def test_loading_keeps_what_was_counted(folder):
 
     load(folder)
 
-    found = registry.find("core", "oracle")
+    found = registry.find_dependency("core", "oracle")
     assert (found.trips_total, found.document["timeout_ms"]) == (7, 70_000)
 
 

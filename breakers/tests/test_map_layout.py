@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from breakers.map.layout import BOX_HEIGHT, BOX_WIDTH, arrange
+from breakers.map.layout import BOX_HEIGHT, BOX_WIDTH, arrange_graph
 
 SERVICES = st.sampled_from([f"s{number}" for number in range(14)])
 EDGES = st.lists(st.tuples(SERVICES, SERVICES), max_size=40)
@@ -22,13 +22,13 @@ A_HOUSE = [
 
 
 def test_nothing_to_draw_makes_an_empty_picture():
-    layout = arrange([], [])
+    layout = arrange_graph([], [])
 
     assert (layout.boxes, layout.routes) == ({}, {})
 
 
 def test_chain_stands_from_left_to_right():
-    layout = arrange(["a", "b", "c"], [("a", "b"), ("b", "c")])
+    layout = arrange_graph(["a", "b", "c"], [("a", "b"), ("b", "c")])
 
     assert [layout.boxes[name].layer for name in "abc"] == [0, 1, 2]
     assert layout.boxes["a"].x + BOX_WIDTH < layout.boxes["b"].x
@@ -36,20 +36,20 @@ def test_chain_stands_from_left_to_right():
 
 
 def test_caller_of_one_deep_service_stands_right_before_it():
-    layout = arrange({name for edge in A_HOUSE for name in edge}, A_HOUSE)
+    layout = arrange_graph({name for edge in A_HOUSE for name in edge}, A_HOUSE)
 
     assert layout.boxes["worker"].layer == layout.boxes["vision"].layer - 1 == 1
 
 
 def test_cycle_shares_a_layer_and_has_both_lines():
-    layout = arrange("abc", [("a", "b"), ("b", "a"), ("b", "c")])
+    layout = arrange_graph("abc", [("a", "b"), ("b", "a"), ("b", "c")])
 
     assert layout.boxes["a"].layer == layout.boxes["b"].layer
     assert set(layout.routes) == {("a", "b"), ("b", "a"), ("b", "c")}
 
 
 def test_two_rows_that_need_not_cross_are_untangled():
-    layout = arrange("abcd", [("a", "d"), ("b", "c")])
+    layout = arrange_graph("abcd", [("a", "d"), ("b", "c")])
 
     left = layout.boxes["a"].y < layout.boxes["b"].y
     right = layout.boxes["d"].y < layout.boxes["c"].y
@@ -57,7 +57,7 @@ def test_two_rows_that_need_not_cross_are_untangled():
 
 
 def test_line_that_skips_a_layer_crosses_no_box_there():
-    layout = arrange({name for edge in A_HOUSE for name in edge}, A_HOUSE)
+    layout = arrange_graph({name for edge in A_HOUSE for name in edge}, A_HOUSE)
 
     path = layout.routes["core", "postgresql"].path
     y = float(path.split(" H")[0].split()[-1])
@@ -70,7 +70,7 @@ def test_line_that_skips_a_layer_crosses_no_box_there():
 def test_order_of_what_is_given_changes_nothing(order):
     names = sorted({name for edge in A_HOUSE for name in edge})
 
-    assert arrange(names[::order], A_HOUSE[::order]) == arrange(names, A_HOUSE)
+    assert arrange_graph(names[::order], A_HOUSE[::order]) == arrange_graph(names, A_HOUSE)
 
 
 @settings(max_examples=60)
@@ -78,7 +78,7 @@ def test_order_of_what_is_given_changes_nothing(order):
 def test_any_graph_is_drawn_whole_within_its_frame(edges):
     names = {name for edge in edges for name in edge}
 
-    layout = arrange(names, edges)
+    layout = arrange_graph(names, edges)
 
     assert set(layout.boxes) == names
     assert set(layout.routes) == set(edges)
@@ -92,7 +92,7 @@ def test_any_graph_is_drawn_whole_within_its_frame(edges):
 @settings(max_examples=60)
 @given(EDGES)
 def test_boxes_of_a_layer_never_overlap(edges):
-    layout = arrange({name for edge in edges for name in edge}, edges)
+    layout = arrange_graph({name for edge in edges for name in edge}, edges)
 
     layers = {box.layer for box in layout.boxes.values()}
     for layer in layers:

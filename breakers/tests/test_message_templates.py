@@ -2,7 +2,7 @@
 
 import pytest
 
-from breakers.outages.services import look
+from breakers.outages.services import watch_outages
 from breakers.services import overrides
 from breakers.tests.fleet import NOW, SECOND, dependency, reachable, reports, told
 from controlplane.core.actors import system
@@ -25,7 +25,7 @@ def read(event):
 
 def force():
     dependency()
-    return overrides.put(
+    return overrides.set_override(
         caller="core",
         callee="oracle",
         mode="forced_open",
@@ -51,7 +51,7 @@ def test_an_override_says_who_why_and_for_how_long():
 
 def test_its_end_says_how_it_ended_and_what_it_was_for():
     force()
-    overrides.remove(
+    overrides.remove_override(
         caller="core", callee="oracle", reason="the provider is sound again", actor=KIM, now=NOW
     )
 
@@ -70,7 +70,7 @@ def test_an_outage_says_what_was_seen_and_what_is_done():
     )
     for seconds in (0, 2):
         reports("core/a1", "open", at=NOW + seconds * SECOND)
-        look(NOW + seconds * SECOND)
+        watch_outages(NOW + seconds * SECOND)
 
     _, title, lines, _ = read("outage.acted")
 

@@ -3,7 +3,7 @@
 import pytest
 
 from breakers import metrics
-from breakers.degradation_causes import look as look_at_conditions
+from breakers.degradation_causes import report_causes as look_at_conditions
 from breakers.models import Dependency, Probe
 from breakers.outages import services as outages
 from breakers.services import overrides
@@ -75,7 +75,7 @@ def test_totals_only_grow_and_outlive_what_they_count():
 
 def test_overrides_are_told_by_mode_and_go_back_to_zero():
     dependency()
-    overrides.put(
+    overrides.set_override(
         caller="core",
         callee="oracle",
         mode="disabled",
@@ -85,7 +85,7 @@ def test_overrides_are_told_by_mode_and_go_back_to_zero():
         now=NOW,
     )
     during = said(metrics.forced)
-    overrides.expire_due(NOW + 120 * SECOND)
+    overrides.expire_due_overrides(NOW + 120 * SECOND)
 
     after = said(metrics.forced)
 
@@ -100,7 +100,7 @@ def test_outages_probes_and_the_level_are_told():
     reports("core/a1", "open")
     service("redis", probe_url="tcp://redis:6379")
     Probe.objects.create(service_id="redis", is_away=True, since=NOW)
-    outages.look(NOW)
+    outages.watch_outages(NOW)
     look_at_conditions(NOW)
 
     assert said(metrics.alarms)["switchgear_breaker_alarms", "outage"] == 1

@@ -18,10 +18,10 @@ def test_a_minute_keeps_the_worst_and_the_most_at_once():
     reports("core/a2", "half_open")
     reports("core/a3")
     reports("core/a4", "open", at=NOW - 31 * SECOND)
-    minutes.sample(NOW)
+    minutes.sample_states(NOW)
     reports("core/a1", "closed", at=NOW + 10 * SECOND)
     reports("core/a2", "closed", at=NOW + 10 * SECOND)
-    minutes.sample(NOW + 10 * SECOND)
+    minutes.sample_states(NOW + 10 * SECOND)
 
     kept = Minute.objects.get(dependency=about)
 
@@ -34,7 +34,7 @@ def test_counts_of_the_minute_are_left_alone():
     minute(about, success=7)
     reports("core/a1")
 
-    minutes.sample(NOW)
+    minutes.sample_states(NOW)
 
     kept = Minute.objects.get()
     assert (kept.success, kept.worst, kept.instances) == (7, 1, 1)
@@ -44,9 +44,9 @@ def test_what_is_known_already_is_not_written_again():
     dependency()
     reports("core/a1")
 
-    assert minutes.sample(NOW) == 1
-    assert minutes.sample(NOW + SECOND) == 0
-    assert minutes.sample(NOW + MINUTE - 29 * SECOND) == 0  # Nobody is fresh any more.
+    assert minutes.sample_states(NOW) == 1
+    assert minutes.sample_states(NOW + SECOND) == 0
+    assert minutes.sample_states(NOW + MINUTE - 29 * SECOND) == 0  # Nobody is fresh any more.
 
 
 def test_old_history_is_deleted_and_the_rest_stays():

@@ -8,8 +8,14 @@ from django.db import connection, transaction
 
 from breakers import publication
 from breakers.models import Alarm, Dependency, Override
-from breakers.outages.decision import Move, Outage, Policy, Seen, decide
-from breakers.outages.services import look
+from breakers.outages.decision import (
+    ObservedBreakers,
+    OngoingOutage,
+    OutageMove,
+    OutagePolicy,
+    decide_move,
+)
+from breakers.outages.services import watch_outages
 from breakers.services import overrides
 from breakers.tests.fleet import MINUTE, NOW, ORACLE, SECOND, dependency, reachable, reports, told
 from controlplane.core.actors import system
@@ -20,51 +26,51 @@ from controlplane.core.trip_requests.models import TripRequest
 
 TRIP = {"action": "trip", "switch": "segment:nl2sql", "open_share": 0.5, "for_seconds": 30}
 FALLBACK = {"action": "fallback", "expires_in": "30m"}
-POLICY = Policy.of(TRIP)
+POLICY = OutagePolicy.of(TRIP)
 
 
 def outage(seconds=0, acted=False):
-    return Outage(NOW - seconds * SECOND, NOW, acted)
+    return OngoingOutage(NOW - seconds * SECOND, NOW, acted)
 
 
 @pytest.mark.parametrize(
     ("seen", "before", "move"),
     [
-        (Seen(4, open=1), None, Move.NOTHING),
-        (Seen(4, open=2), None, Move.BEGIN),
-        (Seen(4, half_open=4), None, Move.NOTHING),
-        (Seen(0, blinded=4), None, Move.NOTHING),
-        (Seen(), None, Move.NOTHING),
-        (Seen(4, open=2), outage(29), Move.SEE),
-        (Seen(4, open=2), outage(30), Move.ACT),
-        (Seen(4, open=2), outage(30, acted=True), Move.SEE),
-        (Seen(4, open=1, half_open=1), outage(30), Move.ACT),
-        (Seen(4, open=1), outage(30), Move.RECOVER),
-        (Seen(4), outage(30, acted=True), Move.RECOVER),
-        (Seen(0, blinded=4), outage(600, acted=True), Move.SEE),
-        (Seen(1, open=1, blinded=9), None, Move.NOTHING),
-        (Seen(5, open=5, blinded=5), None, Move.BEGIN),
-        (Seen(1, blinded=3), outage(60, acted=True), Move.SEE),
-        (Seen(2, open=1, blinded=8), outage(60, acted=True), Move.SEE),
-        (Seen(2, open=1, blinded=8), outage(60), Move.SEE),
-        (Seen(), outage(600, acted=True), Move.NOTHING),
+        (ObservedBreakers(4, open=1), None, OutageMove.NOTHING),
+        (ObservedBreakers(4, open=2), None, OutageMove.BEGIN),
+        (ObservedBreakers(4, half_open=4), None, OutageMove.NOTHING),
+        (ObservedBreakers(0, blinded=4), None, OutageMove.NOTHING),
+        (ObservedBreakers(), None, OutageMove.NOTHING),
+        (ObservedBreakers(4, open=2), outage(29), OutageMove.SEE),
+        (ObservedBreakers(4, open=2), outage(30), OutageMove.ACT),
+        (ObservedBreakers(4, open=2), outage(30, acted=True), OutageMove.SEE),
+        (ObservedBreakers(4, open=1, half_open=1), outage(30), OutageMove.ACT),
+        (ObservedBreakers(4, open=1), outage(30), OutageMove.RECOVER),
+        (ObservedBreakers(4), outage(30, acted=True), OutageMove.RECOVER),
+        (ObservedBreakers(0, blinded=4), outage(600, acted=True), OutageMove.SEE),
+        (ObservedBreakers(1, open=1, blinded=9), None, OutageMove.NOTHING),
+        (ObservedBreakers(5, open=5, blinded=5), None, OutageMove.BEGIN),
+        (ObservedBreakers(1, blinded=3), outage(60, acted=True), OutageMove.SEE),
+        (ObservedBreakers(2, open=1, blinded=8), outage(60, acted=True), OutageMove.SEE),
+        (ObservedBreakers(2, open=1, blinded=8), outage(60), OutageMove.SEE),
+        (ObservedBreakers(), outage(600, acted=True), OutageMove.NOTHING),
     ],
 )
 def test_what_is_done_about_what_is_seen(seen, before, move):
-    assert decide(POLICY, seen, before, NOW) == move
+    assert decide_move(POLICY, seen, before, NOW) == move
 
 
 def test_an_outage_that_nobody_tells_of_for_five_minutes_is_over():
-    assert decide(POLICY, Seen(), outage(), NOW + 5 * MINUTE) == Move.FORGET
+    assert decide_move(POLICY, ObservedBreakers(), outage(), NOW + 5 * MINUTE) == OutageMove.FORGET
 
 
 def test_a_policy_that_is_taken_away_ends_the_outage():
-    assert decide(None, Seen(4, open=4), outage(), NOW) == Move.DROP
+    assert decide_move(None, ObservedBreakers(4, open=4), outage(), NOW) == OutageMove.DROP
 
 
 @pytest.mark.parametrize("document", [{}, {"action": "panic"}])
 def test_what_asks_for_nothing_known_is_no_policy(document):
-    assert Policy.of(document) is None
+    assert OutagePolicy.of(document) is None
 
 
 def fail(at, state="open", instances=2):
@@ -82,11 +88,11 @@ def _somewhere(settings):
 def test_a_lasting_outage_asks_once_that_its_segment_be_stopped():
     dependency(on_outage=TRIP)
     fail(NOW)
-    looks = [look(NOW)]
+    looks = [watch_outages(NOW)]
 
     for seconds in (2, 29, 30, 32, 60):
         fail(NOW + seconds * SECOND)
-        looks.append(look(NOW + seconds * SECOND))
+        looks.append(watch_outages(NOW + seconds * SECOND))
 
     assert looks == [1, 0, 0, 1, 0, 0]
     request = TripRequest.objects.get()
@@ -105,11 +111,11 @@ def test_a_lasting_outage_asks_once_that_its_segment_be_stopped():
 def test_a_short_one_asks_for_nothing():
     dependency(on_outage=TRIP)
     fail(NOW)
-    look(NOW)
+    watch_outages(NOW)
     fail(NOW + 20 * SECOND, "closed")
-    look(NOW + 20 * SECOND)
+    watch_outages(NOW + 20 * SECOND)
     fail(NOW + 40 * SECOND)
-    look(NOW + 40 * SECOND)
+    watch_outages(NOW + 40 * SECOND)
 
     assert not TripRequest.objects.exists()
     assert Alarm.objects.filter(rule="outage").count() == 2
@@ -123,7 +129,7 @@ def test_its_end_is_told_to_who_was_asked_and_the_next_one_asks_again():
         for seconds, state in ((0, "open"), (30, "open"), (60, "closed")):
             at = begins + seconds * SECOND
             fail(at, state)
-            look(at)
+            watch_outages(at)
 
     keys = list(TripRequest.objects.order_by("pk").values_list("key", flat=True))
     assert [key.endswith(":over") for key in keys] == [False, True, False, True]
@@ -135,11 +141,11 @@ def test_its_end_is_told_to_who_was_asked_and_the_next_one_asks_again():
 def test_a_fallback_forces_every_breaker_open_for_the_time_of_the_policy():
     dependency(on_outage=FALLBACK)
     fail(NOW)
-    look(NOW)
+    watch_outages(NOW)
     acts_at = NOW + 30 * SECOND
     fail(acts_at)
 
-    look(acts_at)
+    watch_outages(acts_at)
 
     override = Override.objects.get()
     assert (override.mode, override.set_by_name) == ("forced_open", "outage-policy")
@@ -150,8 +156,8 @@ def test_a_fallback_forces_every_breaker_open_for_the_time_of_the_policy():
 def test_an_operators_override_stands_and_the_policy_says_so():
     dependency(on_outage=FALLBACK)
     fail(NOW)
-    look(NOW)
-    overrides.put(
+    watch_outages(NOW)
+    overrides.set_override(
         caller="core",
         callee="oracle",
         mode="metrics_only",
@@ -162,7 +168,7 @@ def test_an_operators_override_stands_and_the_policy_says_so():
     )
     fail(NOW + 30 * SECOND)
 
-    look(NOW + 30 * SECOND)
+    watch_outages(NOW + 30 * SECOND)
 
     assert Override.objects.get().mode == "metrics_only"
     assert "metrics_only already" in Alarm.objects.get(rule="outage").evidence["why"]
@@ -172,14 +178,14 @@ def test_an_operators_override_stands_and_the_policy_says_so():
 def test_while_its_own_override_blinds_everybody_it_goes_on_and_acts_no_more():
     dependency(on_outage=FALLBACK)
     fail(NOW)
-    look(NOW)
+    watch_outages(NOW)
     fail(NOW + 30 * SECOND)
-    look(NOW + 30 * SECOND)
+    watch_outages(NOW + 30 * SECOND)
     for seconds in (40, 400, 1200):
         for number in range(2):
             at = NOW + seconds * SECOND
             reports(f"core/a{number}", "open", at=at, mode="forced_open")
-        assert look(at) == 0
+        assert watch_outages(at) == 0
 
     assert Override.objects.count() == 1
     assert Alarm.objects.get(rule="outage").closed_at is None
@@ -190,7 +196,7 @@ def test_an_outage_of_a_dependency_without_a_policy_does_nothing():
     dependency()
     fail(NOW)
 
-    assert look(NOW) == 0
+    assert watch_outages(NOW) == 0
     assert not Alarm.objects.filter(subject=ORACLE).exists()
 
 
@@ -200,11 +206,11 @@ def test_a_policy_that_is_taken_away_says_so_and_not_that_it_is_over():
     about = dependency(on_outage=TRIP)
     for seconds in (0, 30):
         fail(NOW + seconds * SECOND)
-        look(NOW + seconds * SECOND)
+        watch_outages(NOW + seconds * SECOND)
     about.on_outage = {}
     about.save()
 
-    look(NOW + 32 * SECOND)
+    watch_outages(NOW + 32 * SECOND)
 
     (message,) = told("outage.over")
     notice = rendering.render(message.event, message.payload)
@@ -218,11 +224,11 @@ def test_a_policy_that_is_taken_away_says_so_and_not_that_it_is_over():
 def test_what_is_told_names_half_open_breakers_apart():
     dependency(on_outage=TRIP)
     fail(NOW)
-    look(NOW)
+    watch_outages(NOW)
     fail(NOW + 30 * SECOND)
     reports("core/a0", "half_open", at=NOW + 30 * SECOND)
 
-    look(NOW + 30 * SECOND)
+    watch_outages(NOW + 30 * SECOND)
 
     (message,) = told("outage.acted")
     assert "is open in 1 and half-open in 1 of 2 instances" in message.payload["said"]
@@ -233,13 +239,13 @@ def test_what_is_told_names_half_open_breakers_apart():
 def test_a_policy_that_is_taken_away_meanwhile_is_not_acted_upon(policy):
     about = dependency(on_outage=policy)
     fail(NOW)
-    look(NOW)
+    watch_outages(NOW)
     fail(NOW + 30 * SECOND)
     at_it, looked = threading.Event(), []
 
     def other():
         at_it.wait(10)
-        looked.append(look(NOW + 30 * SECOND))
+        looked.append(watch_outages(NOW + 30 * SECOND))
         connection.close()
 
     thread = threading.Thread(target=other)
@@ -265,7 +271,7 @@ def test_one_that_cannot_be_dealt_with_stands_in_nobodys_way():
     reports("a/1", "open", of="a->broken")
     fail(NOW)
 
-    assert look(NOW) == 1
+    assert watch_outages(NOW) == 1
 
     assert Alarm.objects.get(rule="outage").subject == ORACLE
 
@@ -283,7 +289,7 @@ def test_policies_of_dependencies_that_are_closed_cost_nothing(django_assert_max
     reports("zebra/1", "open", of="zebra->last")
 
     with django_assert_max_num_queries(12):
-        assert look(NOW) == 1
+        assert watch_outages(NOW) == 1
 
 
 def waits_for_the_registry():
@@ -302,10 +308,10 @@ def waits_for_the_registry():
 def test_several_that_look_at_once_act_once(policy):
     dependency(on_outage=policy)
     fail(NOW)
-    at_once(*[lambda: look(NOW)] * 4)
+    at_once(*[lambda: watch_outages(NOW)] * 4)
     fail(NOW + 30 * SECOND)
 
-    at_once(*[lambda: look(NOW + 30 * SECOND)] * 4)
+    at_once(*[lambda: watch_outages(NOW + 30 * SECOND)] * 4)
 
     assert Alarm.objects.filter(rule="outage").count() == 1
     assert TripRequest.objects.count() + Override.objects.count() == 1

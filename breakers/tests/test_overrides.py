@@ -30,14 +30,16 @@ def now():
 
 
 def force(now, mode="forced_open", expires_in="1h", reason=REASON, actor=OPERATOR):
-    return overrides.put(
+    return overrides.set_override(
         caller="core", callee="oracle", mode=mode, reason=reason, expires_in=expires_in,
         actor=actor, now=now,
     )  # fmt: skip
 
 
 def let_go(now, actor=OPERATOR, reason=""):
-    return overrides.remove(caller="core", callee="oracle", reason=reason, actor=actor, now=now)
+    return overrides.remove_override(
+        caller="core", callee="oracle", reason=reason, actor=actor, now=now
+    )
 
 
 def actions():
@@ -110,9 +112,9 @@ def test_it_ends_at_its_time_and_not_before(now):
     row = dependency(now)
     forced = force(now, expires_in="90s")
 
-    early = overrides.expire_due(now + timedelta(seconds=89))
-    late = overrides.expire_due(now + timedelta(seconds=90))
-    again = overrides.expire_due(now + timedelta(seconds=91))
+    early = overrides.expire_due_overrides(now + timedelta(seconds=89))
+    late = overrides.expire_due_overrides(now + timedelta(seconds=90))
+    again = overrides.expire_due_overrides(now + timedelta(seconds=91))
 
     assert (early, late, again) == (0, 1, 0)
     forced.refresh_from_db()
@@ -127,7 +129,7 @@ def test_one_that_was_removed_does_not_expire(now):
     force(now, expires_in="90s")
     let_go(now)
 
-    assert overrides.expire_due(now + timedelta(hours=1)) == 0
+    assert overrides.expire_due_overrides(now + timedelta(hours=1)) == 0
 
 
 @pytest.mark.parametrize("mode", Override.Mode.values)
@@ -193,7 +195,7 @@ def test_instances_that_apply_its_version_acknowledge_it(now):
     instance(now, "core/stale", config_version=forced.version - 1, ago=31)
     instance(now, "oracle/other", config_version=0)
 
-    said = overrides.acknowledged(forced, now)
+    said = overrides.get_acknowledgement(forced, now)
 
     assert (said.applied, said.instances) == (1, 3)
     assert said.stragglers == ("core/behind", "core/mute")
@@ -206,7 +208,7 @@ def test_later_version_acknowledges_as_well(now):
     dependency(db_now(), timeout_ms=1)
     instance(now, config_version=forced.version + 1)
 
-    assert overrides.acknowledged(forced, now).by_all
+    assert overrides.get_acknowledgement(forced, now).by_all
 
 
 def test_version_that_was_never_given_acknowledges_nothing(now):
@@ -214,7 +216,7 @@ def test_version_that_was_never_given_acknowledges_nothing(now):
     forced = force(now)
     instance(now, "core/restored", config_version=forced.version + 1000)
 
-    said = overrides.acknowledged(forced, now)
+    said = overrides.get_acknowledgement(forced, now)
 
     assert (said.applied, said.stragglers) == (0, ("core/restored",))
 
@@ -222,7 +224,7 @@ def test_version_that_was_never_given_acknowledges_nothing(now):
 def test_nobody_there_is_acknowledged_by_nobody(now):
     dependency(now)
 
-    said = overrides.acknowledged(force(now), now)
+    said = overrides.get_acknowledgement(force(now), now)
 
     assert (said.applied, said.instances, said.stragglers) == (0, 0, ())
     assert not said.by_all
@@ -234,7 +236,7 @@ def test_many_are_looked_at_in_their_order(now):
     instance(now, "core/a", config_version=first.version)
     instance(now, "oracle/a", config_version=0)
 
-    found = overrides.acknowledgements(
+    found = overrides.list_acknowledgements(
         [("oracle", first.version), ("core", first.version), ("gone", 1)], now
     )
 
@@ -267,7 +269,7 @@ def test_each_end_is_told_once_with_why(now, settings):
     reachable(settings)
     dependency(now)
     force(now, expires_in="90s")
-    overrides.expire_due(now + timedelta(seconds=90))
+    overrides.expire_due_overrides(now + timedelta(seconds=90))
     force(now)
     let_go(now, reason="oracle answers again")
 
@@ -287,7 +289,7 @@ def test_one_of_many_that_expire_it_at_once_does_so():
     force(now, expires_in="1s")
     late = now + timedelta(seconds=2)
 
-    done = at_once(*[lambda: overrides.expire_due(late)] * 4)
+    done = at_once(*[lambda: overrides.expire_due_overrides(late)] * 4)
 
     assert sorted(done) == [0, 0, 0, 1]
     assert actions() == ["override.set", "override.expired"]

@@ -7,19 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from breakers.policies import policy
-from breakers.policies.parameters import PARAMETERS, of
+from breakers.policies.parameters import PARAMETERS, section_parameters
 from controlplane.core.errors import InvalidInput
 from controlplane.core.scopes import SCOPES
 
 
 def wrong(fields):
     with pytest.raises(InvalidInput) as caught:
-        policy.checked(fields)
+        policy.validate_policy(fields)
     return caught.value.errors
 
 
 def test_nothing_said_leaves_every_section_null():
-    document = policy.checked({})
+    document = policy.validate_policy({})
 
     assert document["criticality"] == "medium"
     assert document["timeout_ms"] is None
@@ -28,9 +28,9 @@ def test_nothing_said_leaves_every_section_null():
 
 @pytest.mark.parametrize("section", ["breaker", "retry", "fallback"])
 def test_empty_section_has_every_default(section):
-    found = policy.checked({section: {}})[section]
+    found = policy.validate_policy({section: {}})[section]
 
-    expected = {one.name: one.default for one in of(section)}
+    expected = {one.name: one.default for one in section_parameters(section)}
     assert {k: tuple(v) if isinstance(v, list) else v for k, v in found.items()} == {
         **expected,
         **({"window_size": 100} if section == "breaker" else {}),
@@ -38,7 +38,7 @@ def test_empty_section_has_every_default(section):
 
 
 def test_defaults_are_those_of_the_contract():
-    breaker = policy.checked({"breaker": {}})["breaker"]
+    breaker = policy.validate_policy({"breaker": {}})["breaker"]
 
     assert breaker == {
         "window_type": "count",
@@ -60,7 +60,9 @@ def test_defaults_are_those_of_the_contract():
 
 
 def test_other_words_are_kept_beside_what_they_mean():
-    found = policy.checked({"breaker": {"failure_threshold": 3, "window_seconds": 30}})["breaker"]
+    found = policy.validate_policy({"breaker": {"failure_threshold": 3, "window_seconds": 30}})[
+        "breaker"
+    ]
 
     assert found["failure_threshold"] == found["failure_count"] == 3
     assert found["window_seconds"] == found["window_size"] == 30
@@ -88,15 +90,17 @@ def test_complete_document_is_taken_again_unchanged():
         "routes": [{"pattern": "/event-logs/**", "timeout_ms": 300_000}],
     }
 
-    once = policy.checked(given_)
+    once = policy.validate_policy(given_)
 
-    assert policy.checked(once) == once
+    assert policy.validate_policy(once) == once
 
 
 def test_editable_document_can_be_changed_by_one_parameter():
-    document = policy.editable(policy.checked({"breaker": {"failure_threshold": 5}}))
+    document = policy.without_aliases(policy.validate_policy({"breaker": {"failure_threshold": 5}}))
 
-    changed = policy.checked({**document, "breaker": {**document["breaker"], "failure_count": 7}})
+    changed = policy.validate_policy(
+        {**document, "breaker": {**document["breaker"], "failure_count": 7}}
+    )
 
     assert changed["breaker"]["failure_count"] == 7
     assert "failure_threshold" not in changed["breaker"]
@@ -154,11 +158,14 @@ def test_all_that_is_wrong_is_told_at_once():
 
 
 def test_long_open_time_lifts_the_default_longest():
-    assert policy.checked({"breaker": {"open_seconds": 600}})["breaker"]["open_max_seconds"] == 600
+    assert (
+        policy.validate_policy({"breaker": {"open_seconds": 600}})["breaker"]["open_max_seconds"]
+        == 600
+    )
 
 
 def test_tier_stands_for_its_numbers_where_none_are_given():
-    found = policy.checked({"bulkhead": {"tier": "standard", "limit": 9}})["bulkhead"]
+    found = policy.validate_policy({"bulkhead": {"tier": "standard", "limit": 9}})["bulkhead"]
 
     assert (found["limit"], found["queue"], found["queue_seconds"]) == (9, 5, 120)
 
@@ -174,7 +181,7 @@ def test_tier_stands_for_its_numbers_where_none_are_given():
     ],
 )
 def test_queue_without_seconds_waits(given, seconds):
-    found = policy.checked({"bulkhead": {"limit": 20, **given}})["bulkhead"]
+    found = policy.validate_policy({"bulkhead": {"limit": 20, **given}})["bulkhead"]
 
     assert found["queue_seconds"] == seconds
 
@@ -182,33 +189,33 @@ def test_queue_without_seconds_waits(given, seconds):
 def test_bulkhead_may_be_adaptive():
     given = {"limit": 20, "mode": "adaptive", "min_limit": 5, "max_limit": 50}
 
-    found = policy.checked({"bulkhead": given})["bulkhead"]
+    found = policy.validate_policy({"bulkhead": given})["bulkhead"]
 
     assert {name: found[name] for name in given} == given
 
 
 def test_bulkhead_is_fixed_where_nobody_says_otherwise():
-    found = policy.checked({"bulkhead": {"limit": 20}})["bulkhead"]
+    found = policy.validate_policy({"bulkhead": {"limit": 20}})["bulkhead"]
 
     assert (found["mode"], found["min_limit"], found["max_limit"]) == (None, None, None)
 
 
 @pytest.mark.parametrize("tier", ["critical", "standard", "optional"])
 def test_tiers_are_those_of_the_contract(tier):
-    found = policy.checked({"bulkhead": {"tier": tier}})["bulkhead"]
+    found = policy.validate_policy({"bulkhead": {"tier": tier}})["bulkhead"]
 
     numbers = {"critical": (5, 10, 300), "standard": (3, 5, 120), "optional": (2, 3, 60)}
     assert (found["limit"], found["queue"], found["queue_seconds"]) == numbers[tier]
 
 
 def test_budget_is_made_complete():
-    found = policy.checked({"budget": {"per_key_tokens": 500}})["budget"]
+    found = policy.validate_policy({"budget": {"per_key_tokens": 500}})["budget"]
 
     assert found == {"tokens": None, "window_seconds": 60, "per_key_tokens": 500}
 
 
 def test_outage_policy_is_made_complete():
-    found = policy.checked_outage({"action": "trip", "switch": "segment:finance"})
+    found = policy.validate_outage({"action": "trip", "switch": "segment:finance"})
 
     assert found == {
         "action": "trip",
@@ -237,7 +244,7 @@ def test_outage_policy_is_made_complete():
 )
 def test_wrong_outage_policy_is_refused(value, path):
     with pytest.raises(InvalidInput) as caught:
-        policy.checked_outage(value)
+        policy.validate_outage(value)
 
     assert list(caught.value.errors) == [path]
 
@@ -246,11 +253,11 @@ def test_wrong_outage_policy_is_refused(value, path):
 def test_any_switch_but_the_global_one_may_be_stopped_by_an_outage(scope):
     switch = f"{scope}:Finance_1.x-y"
 
-    assert policy.checked_outage({"action": "trip", "switch": switch})["switch"] == switch
+    assert policy.validate_outage({"action": "trip", "switch": switch})["switch"] == switch
 
 
 def test_fallback_may_last_as_long_as_an_override():
-    found = policy.checked_outage({"action": "fallback", "expires_in": "30d"})
+    found = policy.validate_outage({"action": "fallback", "expires_in": "30d"})
 
     assert found["expires_in"] == "30d"
 
@@ -276,7 +283,7 @@ def test_breaker_that_could_not_do_what_it_says_is_refused(breaker, path):
     ],
 )
 def test_breaker_at_its_bounds_is_taken(breaker):
-    assert policy.checked({"breaker": breaker})["breaker"]["open_seconds"] == 30
+    assert policy.validate_policy({"breaker": breaker})["breaker"]["open_seconds"] == 30
 
 
 def test_many_unknown_fields_are_told_in_part_and_at_once():
@@ -310,7 +317,7 @@ def test_number_within_its_bounds_is_kept_and_beyond_them_refused(data):
         return
 
     try:
-        found = policy.checked({one.section: {**base, one.name: value}})[one.section]
+        found = policy.validate_policy({one.section: {**base, one.name: value}})[one.section]
     except InvalidInput as error:
         assert list(error.errors) == [one.path]
         assert not one.least <= value <= one.most

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from breakers import attention
 from breakers.models import Probe, Service
 from breakers.probes import guard, prober, services, verdict
-from breakers.probes.services import turn
+from breakers.probes.services import probe_due_services
 from breakers.tests.fleet import NOW, SECOND, reachable, service, told
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.http.tests.callers import at_once
@@ -62,7 +62,7 @@ def closed_port():
 
 def ask(url, resolver=None):
     more = {"resolver": resolver} if resolver else {}
-    return prober.ask_all({"it": url}, **more)["it"]
+    return prober.probe_all({"it": url}, **more)["it"]
 
 
 @pytest.mark.parametrize(
@@ -81,12 +81,12 @@ def ask(url, resolver=None):
 )
 def test_what_is_no_address_of_a_probe_is_refused(url):
     with pytest.raises(guard.Refused):
-        guard.parsed(url)
+        guard.parse_target(url)
 
 
 def test_a_url_is_taken_apart():
-    assert guard.parsed("tcp://redis:6379") == guard.Target("tcp", "redis", 6379)
-    assert guard.parsed("https://api.example.com/up?deep=1") == guard.Target(
+    assert guard.parse_target("tcp://redis:6379") == guard.ProbeTarget("tcp", "redis", 6379)
+    assert guard.parse_target("https://api.example.com/up?deep=1") == guard.ProbeTarget(
         "https", "api.example.com", 443, "/up?deep=1"
     )
 
@@ -97,17 +97,20 @@ def test_a_url_is_taken_apart():
 def test_the_inside_of_the_house_is_not_asked_unless_it_was_allowed(settings, address):
     settings.PROBE_ALLOW = ()
     settings.WEBHOOK_ALLOW = ("0.0.0.0/0", "::/0")
-    target = guard.Target("tcp", "inside.example", 80)
+    target = guard.ProbeTarget("tcp", "inside.example", 80)
 
     with pytest.raises(guard.Refused, match="PROBE_ALLOW"):
-        guard.looked_up(target, seconds=1, resolver=lambda *_: ["93.184.215.14", address])
+        guard.resolve_address(target, seconds=1, resolver=lambda *_: ["93.184.215.14", address])
 
 
 def test_an_allowed_network_is_asked(settings):
     settings.PROBE_ALLOW = ("10.0.0.0/8",)
-    target = guard.Target("tcp", "redis", 6379)
+    target = guard.ProbeTarget("tcp", "redis", 6379)
 
-    assert str(guard.looked_up(target, seconds=1, resolver=lambda *_: ["10.0.0.7"])) == "10.0.0.7"
+    assert (
+        str(guard.resolve_address(target, seconds=1, resolver=lambda *_: ["10.0.0.7"]))
+        == "10.0.0.7"
+    )
 
 
 def test_a_port_that_takes_connections_answers(settings):
@@ -144,7 +147,7 @@ def test_a_redirect_is_not_followed(settings):
 
 
 def test_each_has_two_seconds():
-    assert prober.LOOK_UP_SECONDS < prober.SECONDS == 2.0
+    assert prober.LOOK_UP_SECONDS < prober.TIMEOUT_SECONDS == 2.0
 
 
 def test_what_hangs_is_given_up_in_time_beside_the_others(settings, monkeypatch):
@@ -152,7 +155,7 @@ def test_what_hangs_is_given_up_in_time_beside_the_others(settings, monkeypatch)
     monkeypatch.setattr(prober, "TIMEOUT_SECONDS", 0.5)
     with listening() as hangs, listening() as there:
         urls = {f"hangs-{n}": hangs.replace("tcp", "http") for n in range(12)}
-        results = prober.ask_all({**urls, "there": there})
+        results = prober.probe_all({**urls, "there": there})
 
     assert results.pop("there").answered
     assert {one.error for one in results.values()} == {"no answer within 0.5 s"}
@@ -172,7 +175,7 @@ def test_names_that_hang_keep_nobody_else_waiting(settings, monkeypatch):
     with web() as (port, _), listening() as literal:
         urls = {f"hangs-{n}": f"http://hangs-{n}.test:{port}/" for n in range(12)}
         there = {"named": f"http://there.test:{port}/", "literal": literal}
-        results = prober.ask_all({**urls, **there}, resolver=resolver)
+        results = prober.probe_all({**urls, **there}, resolver=resolver)
     done.set()
 
     assert results.pop("named").answered
@@ -193,9 +196,9 @@ def test_an_address_that_is_written_out_is_never_looked_up(settings):
 
 @given(st.lists(st.booleans(), max_size=40))
 def test_away_is_three_failures_in_a_row_and_back_is_one_answer(answers):
-    standing = verdict.Standing()
+    standing = verdict.ProbeState()
     for place, answered in enumerate(answers):
-        before, standing = standing, verdict.after(standing, answered, NOW + place * SECOND)
+        before, standing = standing, verdict.next_state(standing, answered, NOW + place * SECOND)
 
         last = answers[max(0, place - 2) : place + 1]
         if answered:
@@ -215,9 +218,9 @@ def test_a_service_that_falls_silent_is_told_once_and_when_it_is_back(settings):
     port = closed_port()
     service("redis", name="Redis", level=2, probe_url=f"tcp://127.0.0.1:{port}", loses=["Events"])
 
-    changes = [turn(NOW + n * TURN) for n in range(5)]
+    changes = [probe_due_services(NOW + n * TURN) for n in range(5)]
     with socket.create_server(("127.0.0.1", port)):
-        changes.append(turn(NOW + 5 * TURN))
+        changes.append(probe_due_services(NOW + 5 * TURN))
 
     assert changes == [0, 0, 1, 0, 0, 1]
     (away,) = told("probe.away")
@@ -235,12 +238,12 @@ def test_a_probe_is_asked_every_ten_seconds_and_by_one_at_a_time(settings):
     settings.PROBE_ALLOW = LOCAL
     with web() as (port, seen):
         service("oracle", probe_url=f"http://127.0.0.1:{port}/")
-        turn(NOW)
-        turn(NOW + SECOND)
-        turn(NOW + TURN)
+        probe_due_services(NOW)
+        probe_due_services(NOW + SECOND)
+        probe_due_services(NOW + TURN)
         Probe.objects.update(lease_until=NOW + 60 * SECOND)
-        turn(NOW + 2 * TURN)
-        turn(NOW + 6 * TURN)
+        probe_due_services(NOW + 2 * TURN)
+        probe_due_services(NOW + 6 * TURN)
 
     assert len(seen) == 3
 
@@ -251,14 +254,14 @@ def test_no_more_are_taken_at_once_than_may_be(settings, monkeypatch, believed_e
     monkeypatch.setattr(services, "MAX_AT_ONCE", 2)
     with listening() as url:
         service("gone", probe_url=url)
-        turn(NOW)
+        probe_due_services(NOW)
         believed_empty(Probe)
         believed_empty(Service)
         for slug in ("mail", "pay", "search"):
             service(slug, probe_url=url)
         counted = []
         for _ in range(3):
-            turn(NOW)
+            probe_due_services(NOW)
             counted.append(Probe.objects.filter(checked_at=NOW).count())
 
     assert counted == [2, 3, 3]
@@ -270,13 +273,13 @@ def test_what_may_not_be_asked_is_not_away_and_says_why(settings):
     reachable(settings)
     service("redis", level=2, probe_url="tcp://10.0.0.7:6379")
 
-    changes = [turn(NOW + n * TURN) for n in range(5)]
+    changes = [probe_due_services(NOW + n * TURN) for n in range(5)]
 
     probe = Probe.objects.get()
     assert changes == [0] * 5
     assert (probe.is_away, probe.since) == (False, None)
     assert "PROBE_ALLOW" in probe.error
-    (waits,) = attention.away(NOW)
+    (waits,) = attention.list_away_probes(NOW)
     assert (waits.severity, waits.title) == ("info", "redis is not asked")
 
 
@@ -285,10 +288,10 @@ def test_a_service_that_is_not_to_be_asked_any_more_has_no_probe(settings):
     settings.PROBE_ALLOW = LOCAL
     service("redis", probe_url="tcp://127.0.0.1:1")
     for number in range(3):
-        turn(NOW + number * TURN)
+        probe_due_services(NOW + number * TURN)
     Service.objects.update(probe_url="")
 
-    turn(NOW + timedelta(minutes=1))
+    probe_due_services(NOW + timedelta(minutes=1))
 
     assert not Probe.objects.exists()
 
@@ -298,7 +301,7 @@ def test_several_turns_at_once_ask_once(settings):
     settings.PROBE_ALLOW = LOCAL
     with web() as (port, seen):
         service("oracle", probe_url=f"http://127.0.0.1:{port}/")
-        at_once(*[lambda: turn(NOW)] * 4)
+        at_once(*[lambda: probe_due_services(NOW)] * 4)
 
     assert len(seen) == 1
     assert Probe.objects.get().checked_at == NOW

@@ -90,23 +90,23 @@ def test_reported_dependency_becomes_a_registered_one(now):
 def test_removed_dependency_is_news_and_hides(now):
     dependency(now)
 
-    gone = registry.remove(caller="core", callee="oracle", actor=ADMIN, now=db_now())
+    gone = registry.remove_dependency(caller="core", callee="oracle", actor=ADMIN, now=db_now())
 
     assert gone.version == Registry.objects.get().version == 2
     assert gone.document == {}
     assert last_row().action == "dependency.removed"
     with pytest.raises(NotFound):
-        registry.find("core", "oracle")
+        registry.find_dependency("core", "oracle")
 
 
 def test_removal_ends_what_is_forced(now):
     dependency(now)
-    forced = overrides.put(
+    forced = overrides.set_override(
         caller="core", callee="oracle", mode="forced_open", reason=REASON, expires_in="1h",
         actor=ADMIN, now=now,
     )  # fmt: skip
 
-    registry.remove(caller="core", callee="oracle", actor=ADMIN, now=db_now())
+    registry.remove_dependency(caller="core", callee="oracle", actor=ADMIN, now=db_now())
 
     forced.refresh_from_db()
     assert forced.ended_why == "removed"
@@ -115,7 +115,7 @@ def test_removal_ends_what_is_forced(now):
 
 def test_removed_dependency_may_be_registered_again(now):
     first = dependency(now)
-    registry.remove(caller="core", callee="oracle", actor=ADMIN, now=db_now())
+    registry.remove_dependency(caller="core", callee="oracle", actor=ADMIN, now=db_now())
     later = db_now()
 
     again = dependency(later)
@@ -127,14 +127,14 @@ def test_removed_dependency_may_be_registered_again(now):
 @pytest.mark.parametrize("caller", ["Core", "a b", "", "a" * 61, "core\n"])
 def test_name_that_is_no_slug_is_refused(now, caller):
     with pytest.raises(InvalidInput) as caught:
-        registry.put(caller=caller, callee="oracle", fields={}, actor=ADMIN, now=now)
+        registry.put_dependency(caller=caller, callee="oracle", fields={}, actor=ADMIN, now=now)
 
     assert list(caught.value.errors) == ["caller"]
 
 
 def test_viewer_may_not_register(now):
     with pytest.raises(Forbidden):
-        registry.put(caller="core", callee="oracle", fields={}, actor=VIEWER, now=now)
+        registry.put_dependency(caller="core", callee="oracle", fields={}, actor=VIEWER, now=now)
 
 
 TOKEN = replace(OPERATOR, type="token", name="ci", token_id=1)
@@ -145,18 +145,18 @@ def test_policies_are_the_admins(now, actor):
     dependency(now, timeout_ms=1)
 
     with pytest.raises(Forbidden, match="admin may"):
-        registry.put(caller="core", callee="oracle", fields={}, actor=actor, now=now)
+        registry.put_dependency(caller="core", callee="oracle", fields={}, actor=actor, now=now)
     with pytest.raises(Forbidden, match="admin may"):
-        registry.remove(caller="core", callee="oracle", actor=actor, now=now)
+        registry.remove_dependency(caller="core", callee="oracle", actor=actor, now=now)
     with pytest.raises(Forbidden, match="admin may"):
         catalogue.put_service(slug="oracle", fields={}, actor=actor, now=now)
 
-    assert registry.find("core", "oracle").version == 1
+    assert registry.find_dependency("core", "oracle").version == 1
 
 
 @pytest.mark.parametrize("actor", [replace(TOKEN, role=Role.ADMIN), system("shell:root")])
 def test_token_of_an_admin_and_the_house_may_register(now, actor):
-    put = registry.put(caller="core", callee="oracle", fields={}, actor=actor, now=now)
+    put = registry.put_dependency(caller="core", callee="oracle", fields={}, actor=actor, now=now)
 
     assert put.version == 1
 
@@ -264,11 +264,11 @@ def test_reports_do_not_wait_for_whoever_changes_a_policy(change):
 
     with transaction.atomic():
         if change == "put":
-            registry.put(**one, fields={"timeout_ms": 5})
+            registry.put_dependency(**one, fields={"timeout_ms": 5})
         elif change == "remove":
-            registry.remove(**one)
+            registry.remove_dependency(**one)
         else:
-            overrides.put(**one, mode="forced_open", reason=REASON, expires_in="1h")
+            overrides.set_override(**one, mode="forced_open", reason=REASON, expires_in="1h")
         found = at_once(lambda: _impatiently(INTO_STATES))
 
     assert found == ["did not wait"]

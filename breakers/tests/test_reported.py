@@ -35,7 +35,7 @@ def now():
 def removed(now, ago=2 * MINUTE):
     """Removed so long before `now`, with an owner and a criticality of its own."""
     one = dependency(now - ago, owner="Core", criticality="critical")
-    registry.remove(caller=one.caller, callee=one.callee, actor=ADMIN, now=now - ago)
+    registry.remove_dependency(caller=one.caller, callee=one.callee, actor=ADMIN, now=now - ago)
     return one
 
 
@@ -45,7 +45,7 @@ def test_removed_dependency_that_is_still_reported_is_a_discovered_one_again(now
 
     assert registry.rediscover(now) == 1
 
-    found = registry.find("core", "oracle")
+    found = registry.find_dependency("core", "oracle")
     assert found.is_discovered
     assert (found.removed_at, found.owner, found.criticality) == (None, "", "medium")
     assert found.version == Registry.objects.get().version == 3
@@ -63,7 +63,7 @@ def test_it_can_be_forced_again(now):
     breaker(removed(now), instance(now))
     registry.rediscover(now)
 
-    forced = overrides.put(
+    forced = overrides.set_override(
         caller="core", callee="oracle", mode="forced_open", reason=REASON, expires_in="1h",
         actor=OPERATOR, now=now,
     )  # fmt: skip
@@ -129,7 +129,7 @@ def test_registered_removed_and_forced_ones_stay(now):
     dependency(long_ago, "core->vision")
     removed(now, ago=3 * DAY)
     discovered(long_ago, "core->weaver")
-    overrides.put(
+    overrides.set_override(
         caller="core", callee="weaver", mode="forced_open", reason=REASON, expires_in="1h",
         actor=OPERATOR, now=long_ago,
     )  # fmt: skip

@@ -15,18 +15,18 @@ def test_message_about_a_dependency(settings, own, said):
     settings.PUBLIC_URL = ""
     dependency = Dependency(caller="oracle", callee="openai", runbook_url=own)
 
-    assert message_facts.facts(dependency)["runbook"] == said
+    assert message_facts.dependency_facts(dependency)["runbook"] == said
 
 
 def test_message_about_a_dependency_that_nobody_wrote_of():
     dependency = Dependency(caller="payroll", callee="bank")
 
-    assert message_facts.facts(dependency)["runbook"] is None
+    assert message_facts.dependency_facts(dependency)["runbook"] is None
 
 
 def test_message_about_a_store_that_is_away(settings):
     settings.PUBLIC_URL = "https://ops.example.org"
 
-    said = probes._runbook(Service(slug="redis"))
+    said = probes._find_runbook(Service(slug="redis"))
 
     assert said == "https://ops.example.org/runbooks/redis-down/"

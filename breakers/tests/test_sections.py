@@ -30,7 +30,7 @@ END = START + timedelta(days=7)
 
 
 def force(mode="forced_closed", expires_in="6h", at=NOW, callee="oracle"):
-    return overrides.put(
+    return overrides.set_override(
         caller="core",
         callee=callee,
         mode=mode,
@@ -53,7 +53,7 @@ def test_open_breakers_wait_by_how_critical_they_are():
         reports("core/a1", "open", of=f"core->{callee}", since=NOW - MINUTE)
         reports("core/a2", of=f"core->{callee}")
 
-    found = attention.open_breakers(NOW)
+    found = attention.list_open_breakers(NOW)
 
     assert [(one.severity, one.path) for one in found] == [
         ("critical", "/breakers/core/synapse/"),
@@ -69,10 +69,10 @@ def test_an_override_that_everybody_goes_by_waits_for_nobody_for_an_hour():
     version = force().version
     hears("core/a1", version, NOW + HOUR)
 
-    assert attention.forced(NOW + HOUR) == []
+    assert attention.list_overrides(NOW + HOUR) == []
 
     hears("core/a1", version, NOW + HOUR + SECOND)
-    (found,) = attention.forced(NOW + HOUR + SECOND)
+    (found,) = attention.list_overrides(NOW + HOUR + SECOND)
     assert (found.kind, found.severity) == ("override", "warning")
     assert found.detail.startswith("It has stood for 1 h")
 
@@ -83,8 +83,8 @@ def test_an_override_that_ends_within_ten_minutes_is_told():
     override = force(expires_in="30m")
     hears("core/a1", override.version, NOW + 20 * MINUTE)
 
-    assert attention.forced(NOW + 20 * MINUTE - SECOND) == []
-    (found,) = attention.forced(NOW + 20 * MINUTE)
+    assert attention.list_overrides(NOW + 20 * MINUTE - SECOND) == []
+    (found,) = attention.list_overrides(NOW + 20 * MINUTE)
 
     assert (found.severity, found.due_at) == ("info", override.expires_at)
 
@@ -93,14 +93,14 @@ def test_a_short_override_is_not_told_as_ending_from_its_beginning():
     dependency()
     force(expires_in="5m")
 
-    assert attention.forced(NOW + SECOND) == []
+    assert attention.list_overrides(NOW + SECOND) == []
 
 
 def test_an_override_that_nobody_is_there_to_go_by_says_so():
     dependency()
     force()
 
-    (found,) = attention.forced(NOW + MINUTE)
+    (found,) = attention.list_overrides(NOW + MINUTE)
 
     assert found.severity == "warning"
     assert found.detail.startswith("No instance of core reports, so nobody goes by it.")
@@ -113,7 +113,7 @@ def test_open_breakers_of_services_wait_and_forced_ones_do_not():
     reports("core/a1", "open")
     reports("core/a1", "open", of="core->synapse", mode="forced_open")
 
-    (found,) = attention.open_breakers(NOW)
+    (found,) = attention.list_open_breakers(NOW)
 
     assert (found.severity, found.path) == ("warning", "/breakers/core/oracle/")
 
@@ -126,8 +126,8 @@ def test_whoever_does_not_go_by_an_override_is_named_after_a_minute():
     hears("core/a1", version, NOW + MINUTE)
     hears("core/a2", version - 1, NOW + MINUTE)
 
-    assert attention.forced(NOW + MINUTE - SECOND) == []
-    (found,) = attention.forced(NOW + MINUTE)
+    assert attention.list_overrides(NOW + MINUTE - SECOND) == []
+    (found,) = attention.list_overrides(NOW + MINUTE)
 
     assert found.severity == "warning"
     assert found.detail.startswith("1 of 2 instances go by it, not core/a2.")
@@ -138,7 +138,7 @@ def test_a_store_that_is_away_waits_and_a_grave_one_is_critical():
         service(slug, name=slug.title(), level=level, probe_url="tcp://redis:6379")
         Probe.objects.create(service_id=slug, is_away=True, since=NOW, error="no connection")
 
-    found = attention.away(NOW)
+    found = attention.list_away_probes(NOW)
 
     assert [(one.title, one.severity) for one in found] == [
         ("Redis does not answer", "critical"),
@@ -150,13 +150,13 @@ def test_every_source_is_asked_by_the_page():
     asked = {source.function for source in ATTENTION_SOURCES.values()}
 
     assert asked >= {
-        attention.open_breakers,
-        attention.forced,
-        attention.outages,
-        attention.away,
+        attention.list_open_breakers,
+        attention.list_overrides,
+        attention.list_outages,
+        attention.list_away_probes,
     }
-    assert {report.breakers, report.overrides} <= set(REPORT_SECTIONS.functions())
-    assert dependents.of_switch in PREVIEW_FIELDS.functions()
+    assert {report.breakers_section, report.overrides_section} <= set(REPORT_SECTIONS.functions())
+    assert dependents.find_dependents in PREVIEW_FIELDS.functions()
 
 
 def test_the_report_counts_trips_and_how_long_the_longest_was_open():
@@ -170,7 +170,7 @@ def test_the_report_counts_trips_and_how_long_the_longest_was_open():
     forced = "override forced_open"
     transition(about, 2, "closed>open", START + HOUR, instance="core/a2", cause=forced)
 
-    section = report.breakers(START, END, NOW)
+    section = report.breakers_section(START, END, NOW)
 
     assert section.summary == (
         "Breakers of 1 dependency opened 3 times; the longest, of core->oracle, for 4 min."
@@ -189,7 +189,7 @@ def test_one_that_never_told_of_closing_was_open_until_its_last_word():
     reports("core/a1", "open", at=NOW - 10 * MINUTE)
     transition(about, 1, "closed>open", NOW - HOUR, instance="core/gone")
 
-    (row,) = report.breakers(START, END, NOW).rows
+    (row,) = report.breakers_section(START, END, NOW).rows
 
     assert row.cells["longest_open_seconds"] == 50 * 60
 
@@ -213,7 +213,7 @@ def test_the_longest_and_the_gravest_count_beyond_the_rows_that_are_shown():
     transition(rare, 1, "closed>open", START)
     transition(rare, 2, "open>closed", START + HOUR)
 
-    section = report.breakers(START, END, NOW)
+    section = report.breakers_section(START, END, NOW)
 
     assert (len(section.rows), section.total, section.tone) == (50, 51, "warn")
     assert section.summary == (
@@ -227,7 +227,7 @@ def test_a_week_in_which_nobody_reports_a_critical_one_is_not_called_fine():
     dependency("core->oracle")
     reports()
 
-    section = report.breakers(START, END, NOW)
+    section = report.breakers_section(START, END, NOW)
 
     assert section.tone == "unknown"
     assert section.summary == (
@@ -236,8 +236,10 @@ def test_a_week_in_which_nobody_reports_a_critical_one_is_not_called_fine():
 
 
 def test_a_quiet_week_says_so():
-    assert report.breakers(START, END, NOW).summary == "No breaker opened."
-    assert report.overrides(START, END, NOW).summary == "Nothing was forced upon any breaker."
+    assert report.breakers_section(START, END, NOW).summary == "No breaker opened."
+    assert (
+        report.overrides_section(START, END, NOW).summary == "Nothing was forced upon any breaker."
+    )
 
 
 def test_the_report_lists_overrides_by_how_long_they_stood():
@@ -245,9 +247,9 @@ def test_the_report_lists_overrides_by_how_long_they_stood():
     dependency("core->vision")
     force(at=START - HOUR, expires_in="30d")
     force("disabled", at=START + HOUR, expires_in="2h", callee="vision")
-    overrides.expire_due(START + 3 * HOUR)
+    overrides.expire_due_overrides(START + 3 * HOUR)
 
-    section = report.overrides(START, END, NOW)
+    section = report.overrides_section(START, END, NOW)
 
     shown = [(row.cells["dependency"], row.cells["ended"]) for row in section.rows]
     assert shown == [("core->oracle", "stands"), ("core->vision", "expired")]
@@ -267,7 +269,7 @@ def test_the_preview_names_who_calls_the_services_that_check_a_switch():
     Instance.objects.create(pk="core/a1", service="core", checks={"segment:finance": entry})
     Instance.objects.create(pk="token:x", service="x", checks={"segment:finance": entry})
 
-    found = dependents.of_switch("segment:finance", NOW)
+    found = dependents.find_dependents("segment:finance", NOW)
 
     assert found == {
         "dependents": [
@@ -281,4 +283,4 @@ def test_the_preview_names_who_calls_the_services_that_check_a_switch():
             }
         ]
     }
-    assert dependents.of_switch("segment:nobody", NOW) == {"dependents": []}
+    assert dependents.find_dependents("segment:nobody", NOW) == {"dependents": []}

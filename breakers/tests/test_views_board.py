@@ -28,7 +28,7 @@ def test_rows_come_the_worst_first_and_critical_before_low():
     reports(dependency("core->probing", now), now, "half_open")
     forced = dependency("core->forced", now)
     reports(forced, now)
-    overrides.put(
+    overrides.set_override(
         caller="core",
         callee="forced",
         mode="forced_closed",
@@ -93,7 +93,7 @@ def test_filter_narrows_to_what_it_names(query, shown):
     reports(dependency("core->oracle", now, criticality="high"), now, "open")
     reports(dependency("core->vision", now, owner="Team-OLAP"), now)
     discovered("worker->synapse", now)
-    overrides.put(
+    overrides.set_override(
         caller="core",
         callee="vision",
         mode="disabled",

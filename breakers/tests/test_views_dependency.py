@@ -18,7 +18,7 @@ REASON = "Vendor confirms recovery, one bad pod flaps, INC-4411"
 
 
 def forced(mode="forced_closed", expires_in="1h"):
-    return overrides.put(
+    return overrides.set_override(
         caller="core",
         callee="oracle",
         mode=mode,

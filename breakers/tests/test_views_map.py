@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from breakers.map import graph as map_graph
-from breakers.map.graph import beside, reached
+from breakers.map.graph import find_reachable, group_targets
 from breakers.models import Channel, Probe, Service
 from breakers.tests.house import dependency, discovered, reports
 from controlplane.core.clock import db_now
@@ -64,7 +64,7 @@ def test_focus_tells_who_is_hit_and_what_it_needs():
 def test_only_unbroken_ways_of_grave_dependencies_hit_gravely():
     a_house()
 
-    blast = map_graph.picture("mindsdb", db_now()).blast
+    blast = map_graph.draw_map("mindsdb", db_now()).blast
 
     assert blast is not None
     assert list(blast.hit) == ["weaver", "core", "canvas"]
@@ -92,8 +92,8 @@ def test_too_many_services_ask_for_one_and_draw_two_hops():
     for number in range(map_graph.MAX_DRAWN):
         discovered(f"s{number:03}->s{number + 1:03}", now)
 
-    whole = map_graph.picture("", now)
-    part = map_graph.picture("s050", now)
+    whole = map_graph.draw_map("", now)
+    part = map_graph.draw_map("s050", now)
 
     assert not whole.drawn
     assert sorted(one.slug for one in part.nodes) == ["s048", "s049", "s050", "s051", "s052"]
@@ -101,10 +101,10 @@ def test_too_many_services_ask_for_one_and_draw_two_hops():
 
 
 def test_what_is_reached_is_told_nearest_first_and_once_in_a_cycle():
-    after = beside([("a", "b"), ("b", "c"), ("c", "a"), ("a", "d")])
+    after = group_targets([("a", "b"), ("b", "c"), ("c", "a"), ("a", "d")])
 
-    assert reached(after, "a") == {"b": 1, "d": 1, "c": 2}
-    assert reached(after, "a", hops=1) == {"b": 1, "d": 1}
+    assert find_reachable(after, "a") == {"b": 1, "d": 1, "c": 2}
+    assert find_reachable(after, "a", hops=1) == {"b": 1, "d": 1}
 
 
 def test_gaps_come_first_the_missing_breaker_before_all():

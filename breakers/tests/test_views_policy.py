@@ -3,10 +3,10 @@
 import pytest
 
 from breakers.models import Dependency, Registry
-from breakers.policies.differences import policy_rows
-from breakers.policies.policy import checked, checked_outage, editable
+from breakers.policies.differences import policy_sections
+from breakers.policies.policy import validate_outage, validate_policy, without_aliases
 from breakers.tests.house import dependency, discovered
-from breakers.views.forms import asked, texts_of
+from breakers.views.forms import parse_fields, untouched_texts
 from controlplane.core.clock import db_now
 from switches.tests.screens import Tags, browser_as, page, text
 
@@ -34,7 +34,7 @@ RICH = {
 
 def form_of(one: Dependency) -> dict[str, str]:
     """What the browser sends when nothing was touched."""
-    texts = texts_of(editable(one.document), one.on_outage)
+    texts = untouched_texts(without_aliases(one.document), one.on_outage)
     return {name: value for name, value in texts.items() if value}
 
 
@@ -57,45 +57,45 @@ def seen(browser) -> str:
 def test_form_that_nobody_touched_means_the_same_policy(fields):
     one = dependency("core->oracle", db_now(), **fields)
 
-    found, errors = asked(texts_of(editable(one.document), one.on_outage))
+    found, errors = parse_fields(untouched_texts(without_aliases(one.document), one.on_outage))
 
     on_outage = found.pop("on_outage")
     assert errors == {}
-    assert checked(found) == editable(one.document)
-    assert checked_outage(on_outage) == one.on_outage
+    assert validate_policy(found) == without_aliases(one.document)
+    assert validate_outage(on_outage) == one.on_outage
 
 
 @pytest.mark.parametrize(("window_type", "size"), [("count", 100), ("time", 60)])
 def test_breaker_switched_on_with_nothing_typed_has_its_defaults(window_type, size):
     one = dependency("core->oracle", db_now())
 
-    texts = texts_of(editable(one.document), one.on_outage)
-    found, errors = asked({**texts, "has.breaker": "on", "breaker.window_type": window_type})
+    texts = untouched_texts(without_aliases(one.document), one.on_outage)
+    found, errors = parse_fields({**texts, "has.breaker": "on", "breaker.window_type": window_type})
 
     found.pop("on_outage")
     assert errors == {}
-    assert checked(found)["breaker"]["window_size"] == size
+    assert validate_policy(found)["breaker"]["window_size"] == size
 
 
 def test_tier_chosen_with_nothing_typed_has_its_queue():
     one = dependency("core->oracle", db_now())
 
-    texts = texts_of(editable(one.document), one.on_outage)
-    found, errors = asked({**texts, "has.bulkhead": "on", "bulkhead.tier": "critical"})
+    texts = untouched_texts(without_aliases(one.document), one.on_outage)
+    found, errors = parse_fields({**texts, "has.bulkhead": "on", "bulkhead.tier": "critical"})
 
     found.pop("on_outage")
     assert errors == {}
-    bulkhead = checked(found)["bulkhead"]
+    bulkhead = validate_policy(found)["bulkhead"]
     assert (bulkhead["limit"], bulkhead["queue"], bulkhead["queue_seconds"]) == (5, 10, 300)
 
 
 def test_long_number_is_shown_with_all_its_digits():
     one = dependency("core->oracle", db_now(), breaker={"slow_call_seconds": 12_345.678})
 
-    assert texts_of(one.document, {})["breaker.slow_call_seconds"] == "12345.678"
+    assert untouched_texts(one.document, {})["breaker.slow_call_seconds"] == "12345.678"
     [line] = [
         line
-        for section in policy_rows(one.document)
+        for section in policy_sections(one.document)
         for line in section.lines
         if line.path == "breaker.slow_call_seconds"
     ]

@@ -21,7 +21,7 @@ def test_alerts_wait_but_not_twice_with_an_open_breaker():
 
     assert found.title[:12] == "50 % of the "
     assert found.detail == "See whether its callee is slow, or the timeout too short."
-    assert len(attention.open_breakers(NOW)) == 1
+    assert len(attention.list_open_breakers(NOW)) == 1
 
 
 def test_an_alert_of_an_open_breaker_that_waits_nowhere_else_waits():
@@ -37,9 +37,9 @@ def test_an_alert_of_an_open_breaker_that_waits_nowhere_else_waits():
 def test_an_outage_that_lasts_waits():
     dependency(on_outage={"action": "trip", "switch": "segment:oracle", "for_seconds": 30})
     reports("core/a1", "open")
-    outages.look(NOW)
+    outages.watch_outages(NOW)
 
-    (found,) = attention.outages(NOW)
+    (found,) = attention.list_outages(NOW)
 
     assert found.detail == "Its policy acts if that lasts."
     assert found.path == "/breakers/core/oracle/"

@@ -17,9 +17,9 @@ FILTERS = ("state", "criticality", "caller", "q")
 @require_GET
 def breakers_page(request: PersonRequest) -> HttpResponse:
     now = db_now()
-    asked = board.wanted(request.GET)
-    found = board.find(asked, now)
-    callers = board.callers()
+    asked = board.parse_filter(request.GET)
+    found = board.load_page(asked, now)
+    callers = board.list_callers()
     context = {
         "now": now,
         "asked": asked,
@@ -28,7 +28,7 @@ def breakers_page(request: PersonRequest) -> HttpResponse:
         "callers": callers if len(callers) <= board.MAX_CALLERS else [],
         "criticalities": Criticality.values,
     }
-    response = live.page(request, "board", context)
+    response = live.render_page(request, "board", context)
     if request.htmx and request.htmx.trigger == "search":
         kept = request.GET.copy()
         for name in [*kept]:

@@ -12,7 +12,7 @@ from breakers.models import Dependency, Override
 from breakers.services import overrides, registry
 from breakers.services.permissions import SCOPE, require_admin
 from breakers.templatetags.breakers import MODES
-from breakers.views.forms import HOW_LONG, OTHER, OverrideForm, WhyForm
+from breakers.views.forms import HOW_LONG, OTHER, BreakerReasonForm, OverrideForm
 from controlplane.core import durations
 from controlplane.core.actors import Actor
 from controlplane.core.browser import PersonRequest, show, signed_in
@@ -20,7 +20,7 @@ from controlplane.core.changes import CarryOut, RuleForm, change, posted
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.reasons import MIN_COLUMNS
 
-from .dependency import find, forced
+from .dependency import find_or_404, override_context
 
 
 @signed_in
@@ -30,7 +30,7 @@ def override(request: PersonRequest, caller: str, callee: str) -> HttpResponse:
 
     def carry_out(actor: Actor, now: datetime) -> str:
         asked = form.asked()
-        made = overrides.put(caller=caller, callee=callee, **asked, actor=actor, now=now)
+        made = overrides.set_override(caller=caller, callee=callee, **asked, actor=actor, now=now)
         word = MODES[made.mode][0].lower()
         lasts = durations.readable(made.expires_at - now)
         return f"{caller} → {callee} is {word} for {lasts}; services are told now."
@@ -41,11 +41,11 @@ def override(request: PersonRequest, caller: str, callee: str) -> HttpResponse:
 @signed_in
 @require_http_methods(["GET", "POST"])
 def remove_override(request: PersonRequest, caller: str, callee: str) -> HttpResponse:
-    form = WhyForm(posted(request))
+    form = BreakerReasonForm(posted(request))
 
     def carry_out(actor: Actor, now: datetime) -> str:
         reason = form.given("reason")
-        overrides.remove(caller=caller, callee=callee, reason=reason, actor=actor, now=now)
+        overrides.remove_override(caller=caller, callee=callee, reason=reason, actor=actor, now=now)
         return f"Nothing is forced upon {caller} → {callee} any more; its breakers begin closed."
 
     return _change(request, caller, callee, form, "breakers/override_remove.html", carry_out)
@@ -55,11 +55,13 @@ def remove_override(request: PersonRequest, caller: str, callee: str) -> HttpRes
 @require_http_methods(["GET", "POST"])
 def remove(request: PersonRequest, caller: str, callee: str) -> HttpResponse:
     require_admin(actor_of(request))
-    form = WhyForm(posted(request))
+    form = BreakerReasonForm(posted(request))
 
     def carry_out(actor: Actor, now: datetime) -> str:
         reason = form.given("reason")
-        registry.remove(caller=caller, callee=callee, reason=reason, actor=actor, now=now)
+        registry.remove_dependency(
+            caller=caller, callee=callee, reason=reason, actor=actor, now=now
+        )
         return f"{caller} → {callee} is no longer registered."
 
     return _change(request, caller, callee, form, "breakers/remove.html", carry_out)
@@ -73,7 +75,7 @@ def _change(
     template: str,
     carry_out: CarryOut,
 ) -> HttpResponse:
-    dependency = find(caller, callee)
+    dependency = find_or_404(caller, callee)
     return change(
         request,
         form,
@@ -82,7 +84,7 @@ def _change(
         template=template,
         context=lambda now: _context(dependency, now),
         back=reverse("dependency_page", args=[caller, callee]),
-        refused=lambda error: refused(request, dependency, error.detail),
+        refused=lambda error: render_refusal(request, dependency, error.detail),
     )
 
 
@@ -95,10 +97,10 @@ def _context(dependency: Dependency, now: datetime) -> dict[str, Any]:
         "other": OTHER,
         "min_columns": MIN_COLUMNS,
         "latest": now + timedelta(days=30),
-        **forced(present, now),
+        **override_context(present, now),
     }
 
 
-def refused(request: PersonRequest, dependency: Dependency, detail: str) -> HttpResponse:
+def render_refusal(request: PersonRequest, dependency: Dependency, detail: str) -> HttpResponse:
     context = {"heading": "Nothing was changed", "detail": detail, "dependency": dependency}
     return show(request, "breakers/notice.html", context, status=409)

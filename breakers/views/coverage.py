@@ -14,8 +14,8 @@ from controlplane.core.clock import db_now
 @require_GET
 def fallbacks_page(request: PersonRequest) -> HttpResponse:
     now = db_now()
-    asked = fallback_coverage.wanted(request.GET)
-    matrix = fallback_coverage.matrix(asked, now)
+    asked = fallback_coverage.parse_filter(request.GET)
+    matrix = fallback_coverage.load_matrix(asked, now)
     context = {
         "now": now,
         "asked": asked,
@@ -23,4 +23,4 @@ def fallbacks_page(request: PersonRequest) -> HttpResponse:
         "gaps": [(gap, matrix.counts[gap.name]) for gap in fallback_coverage.GAPS],
         "criticalities": Criticality.values,
     }
-    return live.page(request, "fallbacks", context)
+    return live.render_page(request, "fallbacks", context)

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_GET
 from breakers.counts import COUNTERS
 from breakers.map import amplification
 from breakers.models import Dependency, Minute, Override, Service, Transition
-from breakers.policies.differences import Shown, policy_rows, told
+from breakers.policies.differences import Shown, compare_audit_values, policy_sections
 from breakers.services import overrides
 from breakers.states import dependency_status, history
 from controlplane.core.audit.models import AuditEntry
@@ -35,11 +35,11 @@ TICKS = 4  # marks below the strip, six hours apart
 @require_GET
 def dependency_page(request: PersonRequest, caller: str, callee: str) -> HttpResponse:
     now = db_now()
-    dependency = find(caller, callee)
-    return live.page(request, "dependency", _context(request, dependency, now))
+    dependency = find_or_404(caller, callee)
+    return live.render_page(request, "dependency", _context(request, dependency, now))
 
 
-def find(caller: str, callee: str) -> Dependency:
+def find_or_404(caller: str, callee: str) -> Dependency:
     """A removed one still has a page: what happened to it stays."""
     found = Dependency.objects.named(caller, callee).first()
     if found is None:
@@ -48,7 +48,7 @@ def find(caller: str, callee: str) -> Dependency:
 
 
 def _context(request: PersonRequest, dependency: Dependency, now: datetime) -> dict[str, Any]:
-    (stand,) = dependency_status.of([dependency], now)
+    (stand,) = dependency_status.load_statuses([dependency], now)
     callee = Service.objects.filter(pk=dependency.callee).first()
     return {
         "now": now,
@@ -56,20 +56,20 @@ def _context(request: PersonRequest, dependency: Dependency, now: datetime) -> d
         "one": stand,
         "callee": callee,
         "runbook_url": dependency.runbook_url or (callee.runbook_url if callee else ""),
-        "instances": dependency_status.instances(dependency, now, most=INSTANCES_SHOWN),
-        "policy": policy_rows(dependency.document),
-        **forced(stand.override, now),
-        **_past(dependency, now),
-        **_transitions(request, dependency),
-        **_trail(request, dependency),
+        "instances": dependency_status.list_instances(dependency, now, most=INSTANCES_SHOWN),
+        "policy": policy_sections(dependency.document),
+        **override_context(stand.override, now),
+        **_history_context(dependency, now),
+        **_transitions_context(request, dependency),
+        **_audit_context(request, dependency),
     }
 
 
-def forced(override: Override | None, now: datetime) -> dict[str, Any]:
+def override_context(override: Override | None, now: datetime) -> dict[str, Any]:
     """The override and how far it has got; `cells` has one for each instance, or 40 in all."""
     if override is None:
         return {"override": None}
-    got = overrides.acknowledged(override, now)
+    got = overrides.get_acknowledgement(override, now)
     count = min(got.instances, MAX_CELLS)
     full = got.applied * count // got.instances if got.instances else 0
     return {
@@ -79,58 +79,61 @@ def forced(override: Override | None, now: datetime) -> dict[str, Any]:
     }
 
 
-def _past(dependency: Dependency, now: datetime) -> dict[str, Any]:
+def _history_context(dependency: Dependency, now: datetime) -> dict[str, Any]:
     this_minute = now.replace(second=0, microsecond=0)
     first = this_minute - timedelta(minutes=DAY_MINUTES - 1)
     rows = Minute.objects.filter(dependency=dependency, minute__gte=first)
     minutes = list(rows.values_list("minute", "worst", *COUNTERS, named=True))
     last_hour = [one for one in minutes if one.minute > this_minute - timedelta(minutes=60)]
-    bands = history.bands(minutes, first, DAY_MINUTES)
-    hour = history.sums(last_hour)
+    bands = history.build_bands(minutes, first, DAY_MINUTES)
+    hour = history.sum_counts(last_hour)
     lasting = {
         state: sum(band.length for band in bands if band.state == state) for state in history.WORST
     }
     return {
-        "bands": history.coarser(bands, STRIP_MINUTES),
+        "bands": history.coarsen(bands, STRIP_MINUTES),
         "lasting": lasting,
         "ticks": [now - timedelta(hours=24 * place / TICKS) for place in range(TICKS, 0, -1)],
         "hour": hour,
         "counters": [(name, getattr(hour, name), hour.share(name)) for name in COUNTERS],
-        "spark": history.spark(last_hour, this_minute - timedelta(minutes=59), 60),
-        "own_tries": tries(dependency.document),
-        "chain": _chain(dependency),
+        "spark": history.build_spark(last_hour, this_minute - timedelta(minutes=59), 60),
+        "own_tries": count_attempts(dependency.document),
+        "chain": _worst_chain(dependency),
     }
 
 
-def _chain(dependency: Dependency) -> amplification.Chain:
+def _worst_chain(dependency: Dependency) -> amplification.RetryChain:
     """How retries multiply up to here by policy: at worst, and where nobody has said, one try."""
-    attempts = {(dependency.caller, dependency.callee): tries(dependency.document)}
+    attempts = {(dependency.caller, dependency.callee): count_attempts(dependency.document)}
     rim = {dependency.caller}
     seen = {dependency.callee}
     for _ in range(HOPS_ABOVE):
         rows = Dependency.objects.registered().filter(callee__in=rim)
         found = rows.order_by("pk").values_list("caller", "callee", "document__retry__attempts")
-        edges = {(caller, callee): _whole(number) for caller, callee, number in found[:MAX_ABOVE]}
+        edges = {
+            (caller, callee): _positive_or_one(number)
+            for caller, callee, number in found[:MAX_ABOVE]
+        }
         attempts |= edges
         seen |= rim
         rim = {caller for caller, _ in edges} - seen
         if not rim or len(attempts) >= MAX_ABOVE:
             break
-    worst = amplification.worst(attempts, dependency.caller, dependency.callee)
+    worst = amplification.find_worst_chain(attempts, dependency.caller, dependency.callee)
     return replace(worst, is_whole=worst.is_whole and not rim)
 
 
-def tries(document: Mapping[str, Any]) -> int:
-    return _whole((document.get("retry") or {}).get("attempts"))
+def count_attempts(document: Mapping[str, Any]) -> int:
+    return _positive_or_one((document.get("retry") or {}).get("attempts"))
 
 
-def _whole(number: Any) -> int:
+def _positive_or_one(number: Any) -> int:
     return number if isinstance(number, int) and number > 0 else 1
 
 
-def _transitions(request: PersonRequest, dependency: Dependency) -> dict[str, Any]:
+def _transitions_context(request: PersonRequest, dependency: Dependency) -> dict[str, Any]:
     rows = Transition.objects.filter(dependency=dependency).order_by("-at", "-pk")
-    page = _number(request.GET.get("transitions", "")) or 1
+    page = _parse_number(request.GET.get("transitions", "")) or 1
     start = (page - 1) * TRANSITIONS_SHOWN
     found = list(rows[start : start + TRANSITIONS_SHOWN + 1])
     return {
@@ -140,17 +143,17 @@ def _transitions(request: PersonRequest, dependency: Dependency) -> dict[str, An
     }
 
 
-def _trail(request: PersonRequest, dependency: Dependency) -> dict[str, Any]:
+def _audit_context(request: PersonRequest, dependency: Dependency) -> dict[str, Any]:
     rows = AuditEntry.objects.filter(target=f"dependency:{dependency.name}").order_by("-id")
-    if before := _number(request.GET.get("audit_before", "")):
+    if before := _parse_number(request.GET.get("audit_before", "")):
         rows = rows.filter(pk__lt=before)
     found = list(rows[: ENTRIES_SHOWN + 1])
     entries: list[tuple[AuditEntry, list[Shown]]] = [
-        (entry, told(entry.before, entry.after)) for entry in found[:ENTRIES_SHOWN]
+        (entry, compare_audit_values(entry.before, entry.after)) for entry in found[:ENTRIES_SHOWN]
     ]
     older = found[ENTRIES_SHOWN - 1].pk if len(found) > ENTRIES_SHOWN else None
     return {"entries": entries, "older_entries": older}
 
 
-def _number(text: str) -> int | None:
+def _parse_number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 8 and int(text) else None

@@ -45,12 +45,12 @@ class OverrideForm(RuleForm):
         }
 
 
-class WhyForm(RuleForm):
+class BreakerReasonForm(RuleForm):
     reason = forms.CharField(max_length=MAX_CHARACTERS, required=False)
 
 
 @dataclass(frozen=True)
-class Field:
+class PolicyField:
     """A parameter as the form shows it; `text` is its value as typed or as it stands."""
 
     parameter: Parameter
@@ -68,20 +68,20 @@ class Field:
 
     @property
     def default_text(self) -> str:
-        return typed(self.parameter, self.parameter.default)
+        return typed_text(self.parameter, self.parameter.default)
 
 
 @dataclass(frozen=True)
-class Part:
+class PolicyFormSection:
     """A section of the form; `is_on` where the policy says something of it."""
 
     name: str
     is_on: bool
-    fields: Sequence[Field]
+    fields: Sequence[PolicyField]
     errors: Sequence[str]
 
 
-def texts_of(document: Mapping[str, Any], on_outage: Mapping[str, Any]) -> dict[str, str]:
+def untouched_texts(document: Mapping[str, Any], on_outage: Mapping[str, Any]) -> dict[str, str]:
     """Return the texts of an untouched form: the policy's values, as one would type them.
 
     Fields of a section that the policy lacks are empty, but for choices: a default that is posted
@@ -91,11 +91,11 @@ def texts_of(document: Mapping[str, Any], on_outage: Mapping[str, Any]) -> dict[
         part = document.get(parameter.section) if parameter.section else document
         value = part.get(parameter.name) if isinstance(part, Mapping) else None
         if isinstance(part, Mapping) and parameter.name in part:
-            found[parameter.path] = typed(parameter, value)
+            found[parameter.path] = typed_text(parameter, value)
         elif part is None and parameter.kind != "choice":
             found[parameter.path] = ""
         else:
-            found[parameter.path] = typed(parameter, parameter.default)
+            found[parameter.path] = typed_text(parameter, parameter.default)
     for section in SECTIONS:
         found[f"has.{section}"] = "on" if document.get(section) else ""
     found["routes"] = "\n".join(
@@ -107,7 +107,7 @@ def texts_of(document: Mapping[str, Any], on_outage: Mapping[str, Any]) -> dict[
     return found
 
 
-def texts_posted(data: Mapping[str, Any]) -> dict[str, str]:
+def read_posted(data: Mapping[str, Any]) -> dict[str, str]:
     names = [one.path for one in PARAMETERS]
     names += [f"has.{section}" for section in SECTIONS]
     names += ["routes", *(f"on_outage.{name}" for name in OUTAGE_FIELDS)]
@@ -117,7 +117,7 @@ def texts_posted(data: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def asked(texts: Mapping[str, str]) -> tuple[dict[str, Any], Errors]:
+def parse_fields(texts: Mapping[str, str]) -> tuple[dict[str, Any], Errors]:
     """The fields that :func:`breakers.services.registry.put` takes, and what can't be read."""
     errors: Errors = {}
     fields: dict[str, Any] = {}
@@ -126,26 +126,30 @@ def asked(texts: Mapping[str, str]) -> tuple[dict[str, Any], Errors]:
         if section and not texts.get(f"has.{section}"):
             continue
         place = fields.setdefault(section, {}) if section else fields
-        place[parameter.name] = _read(parameter, texts.get(parameter.path, "").strip(), errors)
-    fields["routes"] = [*_routes(texts.get("routes", ""), errors)]
-    fields["on_outage"] = _outage(texts, errors)
+        place[parameter.name] = _parse_value(
+            parameter, texts.get(parameter.path, "").strip(), errors
+        )
+    fields["routes"] = [*_parse_routes(texts.get("routes", ""), errors)]
+    fields["on_outage"] = _parse_outage(texts, errors)
     return fields, errors
 
 
-def parts(texts: Mapping[str, str], errors: Errors) -> list[Part]:
+def build_sections(texts: Mapping[str, str], errors: Errors) -> list[PolicyFormSection]:
     found = []
     for section in ("", *SECTIONS):
         fields = [
-            Field(one, texts.get(one.path, ""), about(one.path, errors))
+            PolicyField(one, texts.get(one.path, ""), errors_about(one.path, errors))
             for one in PARAMETERS
             if one.section == section
         ]
         is_on = not section or bool(texts.get(f"has.{section}"))
-        found.append(Part(section, is_on, fields, errors.get(section, []) if section else []))
+        found.append(
+            PolicyFormSection(section, is_on, fields, errors.get(section, []) if section else [])
+        )
     return found
 
 
-def unplaced(errors: Errors) -> list[str]:
+def unplaced_errors(errors: Errors) -> list[str]:
     """Complaints that stand beside no field."""
     known = {one.path for one in PARAMETERS}
     return [
@@ -158,7 +162,7 @@ def unplaced(errors: Errors) -> list[str]:
     ]
 
 
-def typed(parameter: Parameter, value: Any) -> str:
+def typed_text(parameter: Parameter, value: Any) -> str:
     """Return a value as one would type it; nothing for a default that another field decides."""
     if value is None or isinstance(value, dict):
         return ""
@@ -171,7 +175,7 @@ def typed(parameter: Parameter, value: Any) -> str:
     return number_text(value) if isinstance(value, float) else str(value)
 
 
-def _read(parameter: Parameter, text: str, errors: Errors) -> Any:
+def _parse_value(parameter: Parameter, text: str, errors: Errors) -> Any:
     """The value of a field; nothing typed is the default. Raises nothing: complaints are noted."""
     if not text:
         return None
@@ -201,7 +205,7 @@ def _read(parameter: Parameter, text: str, errors: Errors) -> Any:
         return None
 
 
-def _routes(text: str, errors: Errors) -> Iterator[dict[str, Any]]:
+def _parse_routes(text: str, errors: Errors) -> Iterator[dict[str, Any]]:
     """A line each: pattern, milliseconds, and why if one likes."""
     for number, line in enumerate(filter(None, (line.strip() for line in text.split("\n"))), 1):
         pattern, _, rest = line.partition(" ")
@@ -213,7 +217,7 @@ def _routes(text: str, errors: Errors) -> Iterator[dict[str, Any]]:
         yield {**route, "reason": reason.strip()} if reason.strip() else route
 
 
-def _outage(texts: Mapping[str, str], errors: Errors) -> dict[str, Any]:
+def _parse_outage(texts: Mapping[str, str], errors: Errors) -> dict[str, Any]:
     given = {name: texts.get(f"on_outage.{name}", "").strip() for name in OUTAGE_FIELDS}
     if given["action"] not in OUTAGE_ACTIONS:
         return {}
@@ -231,7 +235,7 @@ def _outage(texts: Mapping[str, str], errors: Errors) -> dict[str, Any]:
     return found
 
 
-def about(path: str, errors: Errors) -> list[str]:
+def errors_about(path: str, errors: Errors) -> list[str]:
     """Complaints of the field and of its entries (`retry.never.3`)."""
     return [
         text

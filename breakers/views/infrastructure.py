@@ -23,7 +23,7 @@ GROUPS = (
 
 @signed_in
 @require_GET
-def page(request: PersonRequest) -> HttpResponse:
+def infrastructure_page(request: PersonRequest) -> HttpResponse:
     now = db_now()
     groups = []
     for title, kinds in GROUPS:
@@ -40,4 +40,4 @@ def page(request: PersonRequest) -> HttpResponse:
         "streams": [one for one in channels if one.kind == Channel.Kind.STREAM],
         "sockets": [one for one in channels if one.kind == Channel.Kind.REALTIME],
     }
-    return live.page(request, "infrastructure", context)
+    return live.render_page(request, "infrastructure", context)

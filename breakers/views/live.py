@@ -16,14 +16,14 @@ PART = "live"
 
 @signed_in
 @require_GET
-def degradation(request: PersonRequest) -> HttpResponse:
+def degradation_bar(request: PersonRequest) -> HttpResponse:
     """The bar above every page that says how far the installation has degraded."""
     response = render(request, "_degradation.html")
     response["Switchgear-Now"] = timestamp(db_now())
     return response
 
 
-def page(
+def render_page(
     request: PersonRequest, name: str, context: dict[str, Any], *, target: str = PART
 ) -> HttpResponse:
     """`breakers/<name>.html`, or its live part `breakers/_<name>.html` when the page asks for it,

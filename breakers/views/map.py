@@ -15,7 +15,7 @@ def map_page(request: PersonRequest) -> HttpResponse:
     """`?service=core` puts a service in focus: who is hit when it fails, and what it needs."""
     now = db_now()
     asked = request.GET.get("service", "").strip()[:60]
-    picture = map_graph.picture(asked, now)
+    picture = map_graph.draw_map(asked, now)
     context = {
         "now": now,
         "asked": asked,
@@ -24,4 +24,4 @@ def map_page(request: PersonRequest) -> HttpResponse:
         "arrows": ("calm", "half", "open"),
         "most_drawn": map_graph.MAX_DRAWN,
     }
-    return live.page(request, "map", context)
+    return live.render_page(request, "map", context)

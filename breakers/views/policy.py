@@ -16,12 +16,12 @@ from django_htmx.http import HttpResponseClientRedirect
 from breakers import names, publication
 from breakers.models import Dependency, Service
 from breakers.policies import policy
-from breakers.policies.differences import difference
+from breakers.policies.differences import compare_policies
 from breakers.policies.values import Errors
 from breakers.services import registry
 from breakers.services.permissions import require_admin
 from breakers.views import forms
-from breakers.views.changes import refused
+from breakers.views.changes import render_refusal
 from controlplane.core import canonical
 from controlplane.core.browser import PersonRequest, show, signed_in
 from controlplane.core.clock import db_now
@@ -36,7 +36,7 @@ MAX_SUGGESTED = 200
 
 @signed_in
 @require_GET
-def new(request: PersonRequest) -> HttpResponse:
+def new_dependency(request: PersonRequest) -> HttpResponse:
     """Asks who calls whom; the empty form of their policy is next. Nothing is written before that
     is saved."""
     require_admin(actor_of(request))
@@ -60,23 +60,23 @@ def new(request: PersonRequest) -> HttpResponse:
 
 @signed_in
 @require_http_methods(["GET", "POST"])
-def edit(request: PersonRequest, caller: str, callee: str) -> HttpResponse:
+def edit_policy(request: PersonRequest, caller: str, callee: str) -> HttpResponse:
     """`do=save` saves; anything else only shows what would change. From the form itself htmx asks
     for that part alone."""
     require_admin(actor_of(request))
-    dependency = _of(caller, callee)
+    dependency = _find_or_new(caller, callee)
     if request.method == "GET":
-        document = policy.editable(dependency.document)
-        texts = forms.texts_of(document, dependency.on_outage)
+        document = policy.without_aliases(dependency.document)
+        texts = forms.untouched_texts(document, dependency.on_outage)
         return render(request, "breakers/edit.html", _context(dependency, texts, {}))
-    texts = forms.texts_posted(request.POST)
-    context = _judged(dependency, texts)
+    texts = forms.read_posted(request.POST)
+    context = _validated_context(dependency, texts)
     wants_part = bool(request.htmx) and request.htmx.target == PREVIEW
     if wants_part:
         return render(request, "breakers/_preview.html", context)
     if request.POST.get("do") != SAVE or context["errors"]:
         status = 422 if context["errors"] else 200
-        return render(request, "breakers/edit.html", _more(request, context), status=status)
+        return render(request, "breakers/edit.html", _with_posted(request, context), status=status)
     return _save(request, dependency, context, db_now())
 
 
@@ -92,10 +92,10 @@ def _save(
     try:
         with transaction.atomic():
             publication.lock()
-            present = _of(caller, callee)
-            if request.POST.get("seen") != _seen(present):
+            present = _find_or_new(caller, callee)
+            if request.POST.get("seen") != _policy_digest(present):
                 raise Conflict("Somebody else changed this policy meanwhile. Open it anew.")
-            registry.put(
+            registry.put_dependency(
                 caller=caller,
                 callee=callee,
                 fields=context["fields"],
@@ -105,9 +105,9 @@ def _save(
             )
     except InvalidInput as error:
         context = _context(dependency, context["texts"], error.errors)
-        return render(request, "breakers/edit.html", _more(request, context), status=422)
+        return render(request, "breakers/edit.html", _with_posted(request, context), status=422)
     except Conflict as conflict:
-        return refused(request, dependency, conflict.detail)
+        return render_refusal(request, dependency, conflict.detail)
     changes = f"{count} change{'' if count == 1 else 's'} saved: {caller} → {callee}"
     if not registry.is_registered(dependency):
         changes = f"Registered: {caller} → {callee}"
@@ -115,7 +115,7 @@ def _save(
     return redirect("dependency_page", caller=caller, callee=callee)
 
 
-def _of(caller: str, callee: str) -> Dependency:
+def _find_or_new(caller: str, callee: str) -> Dependency:
     """The one there is, registered or not, or one that could be."""
     if not (names.is_slug(caller) and names.is_slug(callee)):
         raise Http404
@@ -123,52 +123,54 @@ def _of(caller: str, callee: str) -> Dependency:
     return found or Dependency(caller=caller, callee=callee)
 
 
-def _judged(dependency: Dependency, texts: dict[str, str]) -> dict[str, Any]:
+def _validated_context(dependency: Dependency, texts: dict[str, str]) -> dict[str, Any]:
     """What the texts would make of the policy, and every complaint about them."""
-    fields, errors = forms.asked(texts)
+    fields, errors = forms.parse_fields(texts)
     after: dict[str, Any] = {}
-    for check in (_document, _outage):
+    for check in (_validate_document, _validate_outage):
         try:
             after |= check(fields)
         except InvalidInput as error:
             for path, said in error.errors.items():
                 errors.setdefault(path, []).extend(said)
     context = _context(dependency, texts, errors)
-    changes = [] if errors else difference(_before(dependency), after)
+    changes = [] if errors else compare_policies(_present_policy(dependency), after)
     return {**context, "fields": fields, "changes": changes, "judged": True}
 
 
-def _before(dependency: Dependency) -> dict[str, Any]:
+def _present_policy(dependency: Dependency) -> dict[str, Any]:
     """What its policy says, or that of whoever says nothing."""
     if registry.is_registered(dependency):
-        return registry.picture(dependency)
-    return _document({}) | _outage({"on_outage": {}})
+        return registry.audit_state(dependency)
+    return _validate_document({}) | _validate_outage({"on_outage": {}})
 
 
-def _document(fields: dict[str, Any]) -> dict[str, Any]:
-    return policy.checked({name: value for name, value in fields.items() if name != "on_outage"})
+def _validate_document(fields: dict[str, Any]) -> dict[str, Any]:
+    return policy.validate_policy(
+        {name: value for name, value in fields.items() if name != "on_outage"}
+    )
 
 
-def _outage(fields: dict[str, Any]) -> dict[str, Any]:
-    return {"on_outage": policy.checked_outage(fields["on_outage"])}
+def _validate_outage(fields: dict[str, Any]) -> dict[str, Any]:
+    return {"on_outage": policy.validate_outage(fields["on_outage"])}
 
 
 def _context(dependency: Dependency, texts: dict[str, str], errors: Errors) -> dict[str, Any]:
     return {
         "dependency": dependency,
         "texts": texts,
-        "parts": forms.parts(texts, errors),
+        "parts": forms.build_sections(texts, errors),
         "errors": errors,
-        "unplaced": forms.unplaced(errors),
-        "route_errors": forms.about("routes", errors),
-        "outage_errors": forms.about("on_outage", errors),
+        "unplaced": forms.unplaced_errors(errors),
+        "route_errors": forms.errors_about("routes", errors),
+        "outage_errors": forms.errors_about("on_outage", errors),
         "outage": {name: texts.get(f"on_outage.{name}", "") for name in policy.OUTAGE_FIELDS},
         "outage_actions": policy.OUTAGE_ACTIONS,
-        "seen": _seen(dependency),
+        "seen": _policy_digest(dependency),
     }
 
 
-def _more(request: PersonRequest, context: dict[str, Any]) -> dict[str, Any]:
+def _with_posted(request: PersonRequest, context: dict[str, Any]) -> dict[str, Any]:
     """What was opened counts, not what is there by now."""
     return {
         **context,
@@ -177,6 +179,6 @@ def _more(request: PersonRequest, context: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _seen(dependency: Dependency) -> str:
-    text = canonical.dumps(registry.picture(dependency))
+def _policy_digest(dependency: Dependency) -> str:
+    text = canonical.dumps(registry.audit_state(dependency))
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -27,7 +27,7 @@ def find_consumer_dependencies(stream: LetterStream) -> list[str]:
     groups = set(failed.values_list("consumer_group", flat=True).distinct())
     found = Channel.objects.filter(kind=Channel.Kind.STREAM, stream=stream.origin)
     wanted = {
-        names.dependency(one.producer, one.consumer)
+        names.dependency_name(one.producer, one.consumer)
         for one in found
         if one.consumer and (not one.group or not groups or one.group in groups)
     }
@@ -92,8 +92,10 @@ def _is_known(answer: Answer, since: datetime, now: datetime) -> bool:
 
 
 def _filter_registered(wanted: Sequence[str] | set[str]) -> set[str]:
-    pairs = [pair for one in wanted if (pair := names.parts(one))]
+    pairs = [pair for one in wanted if (pair := names.split_name(one))]
     found = Dependency.objects.registered().filter(
         caller__in=[caller for caller, _ in pairs], callee__in=[callee for _, callee in pairs]
     )
-    return {names.dependency(*pair) for pair in found.values_list("caller", "callee")} & set(wanted)
+    return {names.dependency_name(*pair) for pair in found.values_list("caller", "callee")} & set(
+        wanted
+    )

@@ -47,7 +47,7 @@ def stream_path(stream: LetterStream) -> str:
 
 def stream_thread(stream: LetterStream) -> str:
     """The subject that all messages about a stream share."""
-    return message_facts.thread("dlq", stream_state.topic_id(stream))
+    return message_facts.build_thread("dlq", stream_state.topic_id(stream))
 
 
 @transaction.atomic

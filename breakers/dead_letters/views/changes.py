@@ -25,7 +25,7 @@ from breakers.dead_letters.removals import (
 )
 from breakers.models import Dependency
 from breakers.states import dependency_status
-from breakers.states.dependency_status import Standing
+from breakers.states.dependency_status import DependencyStatus
 from controlplane.core.actors import Actor
 from controlplane.core.browser import PersonRequest, in_dialog, show, signed_in
 from controlplane.core.changes import attempted, posted
@@ -209,11 +209,11 @@ def letter_page_url(stream: LetterStream, entry_id: str) -> str:
     return links.letter_url(stream, entry_id)
 
 
-def find_unhealthy_consumers(stream: LetterStream, now: datetime) -> list[Standing]:
+def find_unhealthy_consumers(stream: LetterStream, now: datetime) -> list[DependencyStatus]:
     """The dependencies that would get the letters again and whose breakers are not closed."""
     pairs = [one.split("->", 1) for one in breaker_gates.find_consumer_dependencies(stream)]
     known = [Dependency.objects.named(caller, callee).first() for caller, callee in pairs]
-    found = dependency_status.of([one for one in known if one is not None], now)
+    found = dependency_status.load_statuses([one for one in known if one is not None], now)
     return [
         one for one in found if one.state in (dependency_status.OPEN, dependency_status.HALF_OPEN)
     ]

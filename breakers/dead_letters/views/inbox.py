@@ -59,7 +59,7 @@ def inbox_page(request: PersonRequest) -> HttpResponse:
         **_replays_context(),
         **server_context(),
     }
-    return live.page(request, "dead_letters/inbox", context)
+    return live.render_page(request, "dead_letters/inbox", context)
 
 
 def server_context() -> dict[str, Any]:

@@ -36,7 +36,7 @@ def replay_page(request: PersonRequest, job_id: int) -> HttpResponse:
     replay = rows.filter(pk=job_id).first() if job_id < 2**63 else None
     if replay is None:
         raise Http404
-    return live.page(request, "dead_letters/replay", _context(request, replay, now))
+    return live.render_page(request, "dead_letters/replay", _context(request, replay, now))
 
 
 def _context(request: PersonRequest, replay: Replay, now: datetime) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def _context(request: PersonRequest, replay: Replay, now: datetime) -> dict[str,
         "is_stuck": watch.is_stuck(job, now),
         "verbs": VERBS.get(Job.State(job.state), ()) if may_write else (),
         "narrowed_by": [(WORDS.get(name, name), said) for name, said in replay.chosen.items()],
-        "waits_for": [(one, names.parts(one)) for one in replay.waits_for],
+        "waits_for": [(one, names.split_name(one)) for one in replay.waits_for],
         "latest": list(departures[:LATEST]),
     }
 

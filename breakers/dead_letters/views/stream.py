@@ -60,7 +60,7 @@ def stream_page(request: PersonRequest, server: str, name: str) -> HttpResponse:
         **server_context(),
         **_TABS[tab](request, stream, now),
     }
-    return live.page(request, "dead_letters/stream", context)
+    return live.render_page(request, "dead_letters/stream", context)
 
 
 def find_stream_or_404(server: str, name: str, now: datetime) -> LetterStream:

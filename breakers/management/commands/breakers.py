@@ -40,7 +40,7 @@ def _rows() -> list[dict[str, Any]]:
     found, last = [], 0
     known = Dependency.objects.registered().order_by("id")
     while page := list(known.filter(pk__gt=last)[:AT_ONCE]):
-        found += resources.breakers(dependency_status.of(page, now), now)
+        found += resources.breaker_resources(dependency_status.load_statuses(page, now), now)
         last = page[-1].pk
     return found
 

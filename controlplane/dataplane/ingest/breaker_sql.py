@@ -11,7 +11,7 @@ from uuid import UUID
 import orjson
 from psycopg import errors
 
-from breakers.names import parts
+from breakers.names import split_name
 from controlplane.core.instances.openings import TRIPPED
 from controlplane.dataplane.postgres.database import Connection
 
@@ -202,5 +202,5 @@ def _rows(told: Iterable[State] | Iterable[Transition], ids: Ids) -> list[dict[s
 
 
 def _columns(names: Sequence[str]) -> tuple[list[str], list[str]]:
-    pairs = sorted(pair for name in names if (pair := parts(name)) is not None)
+    pairs = sorted(pair for name in names if (pair := split_name(name)) is not None)
     return [caller for caller, _ in pairs], [callee for _, callee in pairs]

@@ -214,7 +214,7 @@ def _name(value: Any) -> str:
 
 
 def _dependency(value: Any) -> str:
-    if not isinstance(value, str) or names.parts(value) is None:
+    if not isinstance(value, str) or names.split_name(value) is None:
         raise ValueError(
             "Must be caller->callee, each of 1 to 60 lower-case letters, digits and hyphens."
         )

@@ -117,7 +117,9 @@ def test_override_is_removed(keys):
     reports(one, db_now(), "open", instance="a1", failure_rate=0.63)
     kim = person("operator", "kim")
     asked = {"mode": "forced_closed", "reason": REASON, "expires_in": "1h"}
-    overrides.put(caller="core", callee="oracle", **asked, actor=kim.as_actor(), now=db_now())
+    overrides.set_override(
+        caller="core", callee="oracle", **asked, actor=kim.as_actor(), now=db_now()
+    )
     hands = keys(kim, "/breakers/core/oracle/")
     page = hands.page
 

@@ -122,7 +122,7 @@ def _breakers(actor: Actor) -> None:
     for ago in range(30):
         minute(oracle, now, ago, success=100, timeout=3 * ago)
     asked: dict[str, Any] = {"mode": "forced_closed", "reason": REASON, "expires_in": "1h"}
-    overrides.put(caller="core", callee="vision", **asked, actor=actor, now=now)
+    overrides.set_override(caller="core", callee="vision", **asked, actor=actor, now=now)
 
 
 def _letters(heap: Heap, actor: Actor) -> None:

@@ -43,7 +43,7 @@ REHEARSED = "rehearsed"
 def more(ada: User, letters: Heap) -> None:
     """What :func:`markup.build` leaves out."""
     now, actor = db_now(), ada.as_actor()
-    overrides.put(
+    overrides.set_override(
         caller="core",
         callee="oracle",
         mode="forced_open",
