@@ -10,20 +10,21 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import QuerySet
 
 from controlplane.core import degradation_levels as levels
 from controlplane.core.degradation import services
 from controlplane.core.degradation_levels import Cause
 
-from . import turns
 from .models import BreakerState, Probe, Service
 from .states import unhealthy
 from .states.unhealthy import UnhealthyDependency
 
 MAX_CAUSES = 50
 GRAVE_SHARE = 0.5
+ADVISORY_LOCK = (0x5317, 2)
+"""Two-number advisory lock; the first half is this app's."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ def pending() -> list[QuerySet[Any]]:
 def report_causes(now: datetime) -> bool:
     """Report the causes that there are now; whether that changed anything. One looks at a time:
     what another read before must not be reported after."""
-    if not turns.alone("conditions"):
+    if not try_lock():
         return False
     found, away = unhealthy.find_unhealthy(now).values(), _away_services()
     slugs = {one.callee for one in found} | set(away)
@@ -77,6 +78,14 @@ def find_causes(
         summed = Cause(more[0].level, "more", "More breakers are open than these.")
         stand[MAX_CAUSES - 1 :] = [summed]
     return stand
+
+
+def try_lock() -> bool:
+    """Try to take the advisory lock of these runs until the end of the caller's transaction."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s, %s)", ADVISORY_LOCK)
+        (is_taken,) = cursor.fetchone()
+    return bool(is_taken)
 
 
 def _is_cause(one: UnhealthyDependency, before: Collection[str]) -> bool:

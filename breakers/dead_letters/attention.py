@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 
 from django.db.models import Min, Q, QuerySet
 
-from breakers.dead_letters import configured
 from breakers.dead_letters.bulk import replays
+from breakers.dead_letters.sources import configured_sources
 from controlplane.core.durations import readable
 from controlplane.core.jobs.models import Job
 from controlplane.core.page_registry import AttentionItem, attention_source
@@ -25,11 +25,11 @@ def alarmed_streams(_now: datetime) -> QuerySet[LetterStream]:
 
 
 def overfull_streams(_now: datetime) -> QuerySet[LetterStream]:
-    return LetterStream.objects.filter(depth__gt=configured.sources().most_kept)
+    return LetterStream.objects.filter(depth__gt=configured_sources().most_kept)
 
 
 def silent_servers(_now: datetime) -> QuerySet[LetterServer]:
-    return LetterServer.objects.filter(is_away=True, name__in=configured.sources().servers)
+    return LetterServer.objects.filter(is_away=True, name__in=configured_sources().servers)
 
 
 def stalled_work(now: datetime) -> tuple[QuerySet[Departure], QuerySet[Job]]:
@@ -79,7 +79,7 @@ def list_stalled(now: datetime) -> Sequence[AttentionItem]:
 @attention_source(62, only_if=overfull_streams)
 def list_overfull(now: datetime) -> Sequence[AttentionItem]:
     """Streams with more than is kept: what is beyond it goes to the archive within minutes."""
-    most = configured.sources().most_kept
+    most = configured_sources().most_kept
     rows = [one for one in streams.list_shown(now) if one.depth > most and one.gone_at is None]
     return [
         AttentionItem(

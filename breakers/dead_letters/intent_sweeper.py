@@ -12,10 +12,10 @@ from datetime import datetime, timedelta
 import structlog
 from django.db import transaction
 
+from breakers.dead_letters.subjects import audit_target
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import NotFound
 
-from . import targets
 from .bulk import tally
 from .letters import ids
 from .models import Departure, LetterStream
@@ -119,7 +119,7 @@ def _record_audit(
             audit.record(
                 actor=audit_rows.SETTLE,
                 action=audit_rows.WITHDRAWN,
-                target=targets.of(stream),
+                target=audit_target(stream),
                 reason="The server refused it; the letter is where it was.",
                 after=after,
                 now=now,

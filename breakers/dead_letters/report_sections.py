@@ -22,7 +22,7 @@ ARCHIVED = Q(action__in=["age", "length"])
 
 
 @dataclass(frozen=True)
-class Week:
+class StreamWeek:
     """A stream's week: how many letters came and went how, and how many lay there at most."""
 
     stream: LetterStream
@@ -40,7 +40,7 @@ class Week:
 
 
 @REPORT_SECTIONS.add(68)
-def dead_letters(start: datetime, end: datetime, now: datetime) -> ReportSection:
+def dead_letters_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
     """The streams of which the most letters arrived in the week, and the groups."""
     weeks = [one for one in _weeks(start, min(end, now), now) if not one.is_empty]
     weeks.sort(key=lambda one: (-one.arrived, -one.deepest, str(one.stream)))
@@ -57,7 +57,7 @@ def dead_letters(start: datetime, end: datetime, now: datetime) -> ReportSection
     )
 
 
-def _weeks(start: datetime, end: datetime, now: datetime) -> list[Week]:
+def _weeks(start: datetime, end: datetime, now: datetime) -> list[StreamWeek]:
     known = [one for one in streams.list_shown(now) if one.source == LetterStream.Source.STREAM]
     if not known:
         return []
@@ -67,11 +67,11 @@ def _weeks(start: datetime, end: datetime, now: datetime) -> list[Week]:
         row["stream"]: (int(row["arrived"] or 0), int(row["deepest"] or 0))
         for row in minutes.order_by().annotate(arrived=Sum("arrived"), deepest=Max("most"))
     }
-    left = _left(start, end)
+    left = _count_removals(start, end)
     gaps = Gap.objects.filter(noticed_at__gte=start, noticed_at__lt=end).values("stream")
     vanished = {row["stream"]: row["gone"] for row in gaps.order_by().annotate(gone=Sum("count"))}
     return [
-        Week(
+        StreamWeek(
             one,
             arrived=depths.get(one.pk, (0, 0))[0],
             vanished=int(vanished.get(one.pk, 0)),
@@ -82,7 +82,7 @@ def _weeks(start: datetime, end: datetime, now: datetime) -> list[Week]:
     ]
 
 
-def _left(start: datetime, end: datetime) -> dict[int, Mapping[str, int]]:
+def _count_removals(start: datetime, end: datetime) -> dict[int, Mapping[str, int]]:
     """By stream, what left in the week; what was restored since had left as well. Intents are
     written when letters leave, so that the index by that time finds them."""
     gone = Departure.objects.filter(intended_at__gte=start, intended_at__lt=end)
@@ -102,7 +102,7 @@ def _left(start: datetime, end: datetime) -> dict[int, Mapping[str, int]]:
     }
 
 
-def _row(one: Week) -> ReportRow:
+def _row(one: StreamWeek) -> ReportRow:
     cells = {
         "stream": str(one.stream),
         "arrived": one.arrived,
@@ -116,7 +116,7 @@ def _row(one: Week) -> ReportRow:
     return ReportRow(cells, alarms.stream_path(one.stream))
 
 
-def _in_words(weeks: list[Week]) -> str:
+def _in_words(weeks: list[StreamWeek]) -> str:
     arrived = sum(one.arrived for one in weeks)
     lying = sum(one.stream.depth for one in weeks)
     if not arrived and not lying:
@@ -133,7 +133,7 @@ def _in_words(weeks: list[Week]) -> str:
     return f"{said}. {_letters(vanished)} vanished, not through us." if vanished else f"{said}."
 
 
-def _tone(weeks: list[Week]) -> str:
+def _tone(weeks: list[StreamWeek]) -> str:
     """Good only if nobody has anything to read: what lies there waits for somebody."""
     waits = (one.stream.alarmed_at is not None or one.stream.depth for one in weeks)
     return "warn" if any(waits) or any(one.vanished for one in weeks) else "good"

@@ -1,4 +1,4 @@
-"""Which streams are streams of dead letters: on which Redis servers, by which patterns. Pure.
+"""Which streams are streams of dead letters: on which Redis servers, by which patterns.
 
 The environment says it (`DLQ_SERVERS`, `DLQ_PATTERNS`). A name that no pattern matches is not ours
 to read, whatever is stored under it.
@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+
+from django.conf import settings
 
 STREAM_PLACEHOLDER = "{stream}"
 DEFAULT_SERVER = "default"
@@ -75,3 +77,15 @@ def build_key_matcher(hidden_keys: Sequence[str]) -> Callable[[str], bool]:
         return bool(anywhere.search(lowered) or whole.match(lowered))
 
     return hides
+
+
+def configured_sources() -> DeadLetterSources:
+    """Return the sources that this process was started with (`settings.DEAD_LETTERS`)."""
+    given = settings.DEAD_LETTERS
+    return DeadLetterSources(
+        servers=given.servers,
+        patterns=tuple(StreamPattern(dead, origin) for dead, origin in given.patterns),
+        kept_days=given.kept_days,
+        most_kept=given.most_kept,
+        hidden_keys=given.hidden_keys,
+    )

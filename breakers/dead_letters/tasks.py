@@ -1,11 +1,14 @@
 """The ticks of dead letters."""
 
-from datetime import datetime
+import time
+from datetime import datetime, timedelta
 
-from breakers.dead_letters.bulk import turns
-from breakers.dead_letters.bulk.replays import TICK
+from django.db.models import Q
+
+from breakers.dead_letters.bulk.replays import KIND, TICK
 from controlplane.core import ticks
 from controlplane.core.jobs import engine
+from controlplane.core.jobs.models import Job
 
 from . import intent_sweeper
 from .monitoring import retention_rules, sampler
@@ -13,6 +16,8 @@ from .removals import retention
 
 AT_ONCE = 5000
 MAX_PURGED = 1_000_000
+JOBS_SECONDS = 2.0
+"""Time after which a run of bulk jobs begins with no other job."""
 
 
 @ticks.tick("dlq.sample", seconds=5, queue="housekeeping")
@@ -36,9 +41,24 @@ def archive_overdue_letters(now: datetime) -> int:
     "dlq.jobs", seconds=1, queue="dead-letters", pending=lambda now: [engine.due(TICK, now)]
 )
 def run_replays(now: datetime) -> int:
-    return turns.turn(now)
+    """Work on bulk jobs, one after the other, while any is due; return how many moved.
+
+    Any number of these may run at once: each claims one job at a time.
+    """
+    began, moved = time.monotonic(), 0
+    while (passed := time.monotonic() - began) < JOBS_SECONDS:
+        at = now + timedelta(seconds=passed)
+        if not _is_any_due(at):
+            break
+        moved += engine.turn(TICK, at)
+    return moved
 
 
 @ticks.tick("dlq.purge", seconds=3600, queue="housekeeping")
 def purge_history(now: datetime) -> int:
     return retention_rules.purge(now, at_once=AT_ONCE, most=MAX_PURGED)
+
+
+def _is_any_due(now: datetime) -> bool:
+    is_free = Q(lease_until=None) | Q(lease_until__lte=now)
+    return Job.objects.filter(is_free, kind=KIND, next_at__lte=now).exists()

@@ -6,8 +6,9 @@ from typing import Any
 
 from django.db.models import Q
 
-from breakers.dead_letters import configured, resources
+from breakers.dead_letters import resources
 from breakers.dead_letters.bulk import replays
+from breakers.dead_letters.sources import configured_sources
 from controlplane.core.canonical import timestamp
 from controlplane.core.jobs.models import Job
 from controlplane.core.live import topics
@@ -36,7 +37,7 @@ def _streams(ids: Sequence[str], now: datetime) -> dict[str, dict[str, Any]]:
     for one in ids:
         server, _, name = one.partition("/")
         wanted |= Q(server=server, name=name)
-    sources = configured.sources()
+    sources = configured_sources()
     rows = [
         row
         for row in LetterStream.objects.filter(wanted)

@@ -33,8 +33,8 @@ def put_dependency(
 ) -> Dependency:
     """Register the dependency, or have its policy say exactly this from now on.
 
-    `fields` are those of :func:`policy.validate_fields`, and `on_outage`. Whoever depends on it is told at
-    once; a policy that is the same already changes nothing. Raises :class:`Forbidden` or
+    `fields` are those of :func:`policy.validate_fields`, and `on_outage`. Whoever depends on it is
+    told at once; a policy that is the same already changes nothing. Raises :class:`Forbidden` or
     :class:`InvalidInput`. One that is registered just now has `registered_at == now`.
     """
     require_admin(actor)
@@ -172,8 +172,9 @@ def require_names(caller: str, callee: str) -> None:
 
 
 def validate_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The whole policy as :func:`audit_state` shows it. Raises :class:`InvalidInput`, which tells what
-    is wrong with the document and with `on_outage` at once."""
+    """The whole policy as :func:`audit_state` shows it. Raises :class:`InvalidInput`, which tells
+    what is wrong with the document and with `on_outage` at once.
+    """
     errors: dict[str, list[str]] = {}
     document: dict[str, Any] = {}
     on_outage: dict[str, Any] = {}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from breakers import degradation_causes, turns
+from breakers import degradation_causes
 from breakers.degradation_causes import ServiceInfo
 from breakers.models import Probe
 from breakers.states.unhealthy import UnhealthyDependency
@@ -232,7 +232,7 @@ def test_causes_beyond_fifty_are_summed_up():
 def test_who_comes_while_another_looks_reports_nothing_that_is_old():
     dependency()
     reports("core/a1", "open")
-    with doing(lambda: turns.alone("conditions")):
+    with doing(lambda: degradation_causes.try_lock()):
         meanwhile = degradation_causes.report_causes(NOW)
 
     assert not meanwhile

@@ -93,7 +93,7 @@ def _save(
         with transaction.atomic():
             publication.lock()
             present = _find_or_new(caller, callee)
-            if request.POST.get("seen") != _policy_digest(present):
+            if request.POST.get("seen") != _policy_version(present):
                 raise Conflict("Somebody else changed this policy meanwhile. Open it anew.")
             registry.put_dependency(
                 caller=caller,
@@ -166,7 +166,7 @@ def _context(dependency: Dependency, texts: dict[str, str], errors: Errors) -> d
         "outage_errors": forms.errors_about("on_outage", errors),
         "outage": {name: texts.get(f"on_outage.{name}", "") for name in policy.OUTAGE_FIELDS},
         "outage_actions": policy.OUTAGE_ACTIONS,
-        "seen": _policy_digest(dependency),
+        "seen": _policy_version(dependency),
     }
 
 
@@ -179,6 +179,6 @@ def _with_posted(request: PersonRequest, context: dict[str, Any]) -> dict[str, A
     }
 
 
-def _policy_digest(dependency: Dependency) -> str:
+def _policy_version(dependency: Dependency) -> str:
     text = canonical.dumps(registry.audit_state(dependency))
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -9,7 +9,6 @@ from typing import Any
 
 from django.db import transaction
 
-from breakers.dead_letters import targets
 from breakers.dead_letters.bulk.replays import KIND, PURGE, RETRY, SCOPE, TICK
 from breakers.dead_letters.models import Replay
 from breakers.dead_letters.redis_servers import servers
@@ -19,6 +18,7 @@ from breakers.dead_letters.redis_servers.servers import (
     ServerUnavailable,
 )
 from breakers.dead_letters.removals import execution
+from breakers.dead_letters.subjects import message_thread
 from controlplane.core.actors import Actor, system
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit import services as audit
@@ -31,7 +31,7 @@ from controlplane.core.jobs.stepwise import Again, Passed, StepKind
 from controlplane.core.live import notes
 from controlplane.core.outbox import services as outbox
 
-from . import breaker_gates, obstacles, tally, worker
+from . import breaker_gates, tally, worker
 from .open_intents import ReplayHeld, settle_open_intents
 from .selection import AT_ONCE
 from .worker import ReplaySlice
@@ -75,7 +75,7 @@ def _handle_unanswered(work: ReplaySlice, error: ServerUnavailable) -> Again:
     stream = work.replay.stream
     try:
         if execution.is_responding(stream):
-            obstacles.count_failed_try(work)
+            worker.count_failed_try(work)
             return _hold(work, LOOK_AGAIN, str(error))
     except (ServerUnavailable, ServerRefused):
         pass
@@ -218,7 +218,7 @@ def _announce(replay: Replay, job: Job, now: datetime) -> None:
     outbox.announce(
         event="dlq.purged" if replay.action == PURGE else "dlq.replayed",
         event_key=f"job:{job.pk}:recorded",
-        subject=targets.of(replay.stream, targets.MAX_SUBJECT_LENGTH),
+        subject=message_thread(replay.stream),
         facts=facts,
         now=now,
     )

@@ -7,7 +7,6 @@ from typing import Any
 
 from django.db import transaction
 
-from breakers.dead_letters import targets
 from breakers.dead_letters.bulk.tally import ReplayTally
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.letters.filters import LetterFilter
@@ -15,6 +14,7 @@ from breakers.dead_letters.models import LetterStream, Replay
 from breakers.dead_letters.monitoring import indexer
 from breakers.dead_letters.redis_servers import samples
 from breakers.dead_letters.removals import settlement
+from breakers.dead_letters.subjects import audit_target
 from controlplane.core import reasons
 from controlplane.core.actors import Actor
 from controlplane.core.approvals import services as approvals
@@ -142,7 +142,7 @@ def _start_job(
     _refuse_duplicate(wish)
     job = control.begin(
         kind=KIND,
-        subject=targets.of(stream),
+        subject=audit_target(stream),
         steps=STEPS,
         reason=reason,
         actor=actor,
@@ -200,7 +200,7 @@ def _request_purge_approval(
     summary = f"Purge {stream}: {some} dead letters, kept in the archive for 30 days"
     return approvals.request(
         kind=Approval.Kind.PURGE,
-        target=targets.of(stream),
+        target=audit_target(stream),
         summary=summary[:MAX_SUMMARY_LENGTH],
         diff={
             "server": stream.server,

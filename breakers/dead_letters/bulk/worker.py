@@ -256,6 +256,28 @@ def save_checkpoint(work: ReplaySlice, total: int | None = None) -> None:
         raise
 
 
+def count_failed_try(work: ReplaySlice) -> None:
+    """Count one more failed try of the next letter; after too many, skip it if it is large.
+
+    Without this a job would stay forever before a letter that its server, though it answers
+    otherwise, does not take or give in time. Its open intent is left to the sweeper.
+
+    Raises :class:`LeaseLost`, :class:`ServerUnavailable` and :class:`ServerRefused`.
+    """
+    work.tries += 1
+    replay = work.replay
+    if work.tries > MAX_TRIES:
+        found = selection.peek_next(
+            replay.stream, work.chosen, after=replay.position, until=replay.until
+        )
+        if found is not None and found[1] > LARGE_BYTES:
+            counts = ReplayTally.of(replay.counts)
+            counts.why[eligibility.TOO_SLOW] += 1
+            replay.counts, replay.position = counts.as_dict(), found[0]
+            work.tries = 0
+    save_checkpoint(work)
+
+
 def _notify_progress(work: ReplaySlice) -> None:
     if time.monotonic() - work.told_at >= NOTIFY_EVERY_SECONDS:
         work.told_at = time.monotonic()

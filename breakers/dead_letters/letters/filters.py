@@ -1,7 +1,7 @@
 """Which letters are meant: by how they failed, when, and what they say. Pure.
 
-Lists, dry runs and bulk jobs all ask the same :class:`LetterFilter`. What the index knows narrows the
-choice down; whether a letter is meant is decided here, by the letter itself.
+Lists, dry runs and bulk jobs all ask the same :class:`LetterFilter`. What the index knows narrows
+the choice down; whether a letter is meant is decided here, by the letter itself.
 """
 
 import dataclasses

@@ -10,11 +10,10 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from breakers.dead_letters import configured
 from breakers.dead_letters.letters import fingerprints, secrets
 from breakers.dead_letters.letters.entries import ERROR, ERROR_TYPE, GROUP, LetterEntry, to_text
 from breakers.dead_letters.letters.fingerprints import Fingerprint
-from breakers.dead_letters.sources import build_key_matcher
+from breakers.dead_letters.sources import build_key_matcher, configured_sources
 
 REDACTED = secrets.REDACTED.decode()
 _SEPARATORS = re.compile(r"[.:/\[\]\s]+")
@@ -95,7 +94,7 @@ class Redaction:
 
 def configured_redaction() -> Redaction:
     """As this installation hides."""
-    return _cached_redaction(tuple(configured.sources().hidden_keys))
+    return _cached_redaction(tuple(configured_sources().hidden_keys))
 
 
 @functools.lru_cache(maxsize=4)

@@ -6,8 +6,8 @@ from urllib.parse import quote
 
 from django.db import transaction
 
-from breakers import message_facts
 from breakers.dead_letters.models import LetterStream
+from breakers.dead_letters.subjects import message_thread
 from controlplane.core.canonical import timestamp
 from controlplane.core.live import notes as live
 from controlplane.core.outbox import services as outbox
@@ -45,11 +45,6 @@ def stream_path(stream: LetterStream) -> str:
     return f"{PAGES_PATH}{stream.server}/{quote(stream.name)}/"
 
 
-def stream_thread(stream: LetterStream) -> str:
-    """The subject that all messages about a stream share."""
-    return message_facts.build_thread("dlq", stream_state.topic_id(stream))
-
-
 @transaction.atomic
 def _open_alarm(pk: int, now: datetime) -> bool:
     stream = LetterStream.objects.select_for_update().get(pk=pk)
@@ -85,7 +80,7 @@ def _close_alarm(pk: int, now: datetime, *, is_watched: bool) -> bool:
 
 def _message_facts(stream: LetterStream, since: datetime) -> dict[str, Any]:
     return {
-        "stream": stream_state.topic_id(stream),
+        "stream": str(stream),
         "depth": stream.depth,
         "limit": stream_state.ALARM_DEPTH,
         "since_at": timestamp(since),
@@ -107,8 +102,8 @@ def _announce(
     outbox.announce(
         event=event,
         event_key=f"{event}:{stream.pk}:{timestamp(since)}",
-        subject=stream_thread(stream),
+        subject=message_thread(stream),
         facts=facts,
         now=now,
     )
-    live.changed(stream_state.TOPIC, stream_state.topic_id(stream))
+    live.changed(stream_state.TOPIC, str(stream))

@@ -8,9 +8,9 @@ from typing import Any
 import redis
 import structlog
 
-from breakers.dead_letters import configured
 from breakers.dead_letters.redis_servers import servers
 from breakers.dead_letters.redis_servers.servers import RedisServer
+from breakers.dead_letters.sources import configured_sources
 
 from . import streams
 
@@ -72,7 +72,7 @@ def _scan_cluster(server: RedisServer, cursor: str) -> DiscoveredStreams:
 
 
 def _scan(server: RedisServer, cursor: str, **where: Any) -> tuple[str, list[bytes]]:
-    patterns = configured.sources().patterns
+    patterns = configured_sources().patterns
     glob = patterns[0].glob if len(patterns) == 1 else None
     given = server.client.scan(int(cursor), match=glob, count=KEYS_AT_ONCE, _type="stream", **where)
     following, keys = given
@@ -82,7 +82,7 @@ def _scan(server: RedisServer, cursor: str, **where: Any) -> tuple[str, list[byt
 
 
 def _filter_names(server: str, keys: list[bytes]) -> Iterator[str]:
-    sources = configured.sources()
+    sources = configured_sources()
     for key in keys:
         name = key.decode("utf-8", "backslashreplace")
         if sources.origin_of(name) is None:

@@ -177,7 +177,7 @@ def _record_gap(stream: LetterStream, vanished: Sequence[str], now: datetime) ->
         latest.save(update_fields=["first", "last", "count"])
     else:
         Gap.objects.create(stream=stream, first=first, last=last, count=count, noticed_at=now)
-    live.changed(stream_state.TOPIC, stream_state.topic_id(stream))
+    live.changed(stream_state.TOPIC, str(stream))
 
 
 def _has_letters_between(stream: LetterStream, gap: Gap, first: str, last: str) -> bool:

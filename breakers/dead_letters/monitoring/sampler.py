@@ -16,11 +16,11 @@ import structlog
 from django.db import transaction
 from django.db.models import Count, Max, Min
 
-from breakers.dead_letters import configured
 from breakers.dead_letters.models import LetterServer, LetterStream
 from breakers.dead_letters.redis_servers import samples, servers
 from breakers.dead_letters.redis_servers.samples import StreamSample
 from breakers.dead_letters.redis_servers.servers import ServerRefused, ServerUnavailable
+from breakers.dead_letters.sources import configured_sources
 from controlplane.core.errors import DomainError
 from controlplane.core.live import notes as live
 from controlplane.core.outbox.models import OutboxMessage
@@ -50,7 +50,7 @@ def sample_servers(now: datetime) -> int:
     """Look at every server, then read on in streams that have news, as far as there is time;
     returns how many had."""
     known = streams.list_served()
-    names: dict[str, list[str]] = {server: [] for server in configured.sources().servers}
+    names: dict[str, list[str]] = {server: [] for server in configured_sources().servers}
     for one in known:
         if one.source == LetterStream.Source.STREAM and not _is_forgotten(one, now):
             names[one.server].append(one.name)

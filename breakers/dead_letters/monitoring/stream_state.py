@@ -6,10 +6,10 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from breakers.dead_letters import configured
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.models import MAX_NAME_LENGTH, LetterStream
 from breakers.dead_letters.redis_servers.samples import StreamSample
+from breakers.dead_letters.sources import configured_sources
 from controlplane.core.live import notes as live
 
 from . import streams
@@ -54,11 +54,6 @@ _ARRIVED = """
 """
 
 
-def topic_id(stream: LetterStream) -> str:
-    """What open pages know the stream by: `default/axiom:dlq:events`."""
-    return f"{stream.server}/{stream.name}"
-
-
 def has_changed(stream: LetterStream, sample: StreamSample) -> bool:
     """Whether the stream stands otherwise than when it was written down last."""
     known = (stream.gone_at is None, stream.depth, stream.first, stream.last)
@@ -71,8 +66,9 @@ def has_changed(stream: LetterStream, sample: StreamSample) -> bool:
 
 
 def record_sample(stream: LetterStream, sample: StreamSample, now: datetime) -> None:
-    """As :func:`record_samples`, for one; it waits for whoever works on it, and `stream` is as it stands
-    in the database then."""
+    """As :func:`record_samples`, for one; it waits for whoever works on it, and `stream` is as it
+    stands in the database then.
+    """
     _write_samples([(stream, sample)], now, waits=True)
     stream.refresh_from_db()
 
@@ -105,7 +101,7 @@ def record_outbox(
     locked.save()
     record_minute([locked.pk], now)
     if not is_same:
-        live.changed(TOPIC, topic_id(locked))
+        live.changed(TOPIC, str(locked))
     return locked
 
 
@@ -127,7 +123,7 @@ def record_unchanged(unchanged: Sequence[LetterStream], now: datetime) -> None:
     LetterStream.objects.filter(pk__in=mine).update(sampled_at=now)
     record_minute(mine, now)
     moving = {pk for pk, by in streams.growth_per_minute(unchanged, now - MINUTE).items() if by}
-    live.changed(TOPIC, *(topic_id(one) for one in unchanged if one.pk in moving))
+    live.changed(TOPIC, *(str(one) for one in unchanged if one.pk in moving))
 
 
 def record_minute(pks: Sequence[int], now: datetime) -> None:
@@ -168,13 +164,13 @@ def _write_samples(
         cursor.execute(_STAND, {**columns, "now": now, "limit": ALARM_DEPTH})
         written = {pk for (pk,) in cursor.fetchall()}
     record_minute(sorted(written), now)
-    live.changed(TOPIC, *(topic_id(one) for one, _ in seen if one.pk in written))
+    live.changed(TOPIC, *(str(one) for one, _ in seen if one.pk in written))
     return sorted(mine)
 
 
 def _sample_row(stream: LetterStream, sample: StreamSample) -> tuple[Any, ...]:
     """What `_STAND` takes of a stream, in the order of its columns."""
-    origin = configured.sources().origin_of(stream.name) or stream.origin
+    origin = configured_sources().origin_of(stream.name) or stream.origin
     # It was made anew if it has never given out what was read of it before.
     was_read_to = stream.indexed_to if sample.last_given < stream.indexed_to else None
     return (

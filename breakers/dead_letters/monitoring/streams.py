@@ -6,10 +6,9 @@ from typing import Any
 
 from django.db import connection
 
-from breakers.dead_letters import configured
 from breakers.dead_letters.models import MAX_NAME_LENGTH, LetterStream
 from breakers.dead_letters.redis_servers import samples
-from breakers.dead_letters.sources import DEFAULT_SERVER, OUTBOX_NAME
+from breakers.dead_letters.sources import DEFAULT_SERVER, OUTBOX_NAME, configured_sources
 from controlplane.core.errors import NotFound
 
 GONE_SHOWN_FOR = timedelta(days=30)
@@ -36,7 +35,7 @@ def find_stream(server: str, name: str, now: datetime) -> LetterStream:
     Raises :class:`NotFound` for whatever is no stream of dead letters, and, if it has to look,
     :class:`servers.ServerAway`.
     """
-    sources = configured.sources()
+    sources = configured_sources()
     if (server, name) == (DEFAULT_SERVER, OUTBOX_NAME):
         return get_outbox_stream(now)
     origin = sources.origin_of(name) if is_valid_name(name) else None
@@ -68,7 +67,7 @@ def is_valid_name(name: str) -> bool:
 
 def register_streams(server: str, names: Collection[str], now: datetime) -> int:
     """Know the streams of these names, which exist, from now on; returns how many are new."""
-    sources = configured.sources()
+    sources = configured_sources()
     origins = {name: sources.origin_of(name) for name in names if is_valid_name(name)}
     rows = [
         LetterStream(server=server, name=name, origin=origin[:MAX_NAME_LENGTH], found_at=now)
@@ -82,7 +81,7 @@ def register_streams(server: str, names: Collection[str], now: datetime) -> int:
 
 def list_served() -> list[LetterStream]:
     """Every stream that the environment still speaks of, the outbox among them, by name."""
-    sources = configured.sources()
+    sources = configured_sources()
     rows = LetterStream.objects.filter(server__in=sources.servers).order_by("server", "name")
     return [
         one for one in rows if one.name == OUTBOX_NAME or sources.origin_of(one.name) is not None

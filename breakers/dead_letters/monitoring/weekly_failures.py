@@ -6,8 +6,8 @@ from datetime import UTC, date, datetime
 
 from django.db.models import Sum
 
-from breakers.dead_letters import configured
 from breakers.dead_letters.models import GroupDay, LetterGroup
+from breakers.dead_letters.sources import configured_sources
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ def list_most_failed(start: datetime, end: datetime, most: int) -> list[GroupFai
     """Up to `most` groups of which the most letters arrived on the days from `start` up to the one
     before `end` (that of `end` too, unless it is midnight there), the largest first."""
     days = GroupDay.objects.filter(day__gte=_day(start), day__lte=_last_day(end))
-    served = days.filter(group__stream__server__in=configured.sources().servers)
+    served = days.filter(group__stream__server__in=configured_sources().servers)
     summed = served.values("group").annotate(total=Sum("arrived")).order_by("-total", "group")
     totals = {one["group"]: int(one["total"]) for one in summed[:most]}
     groups: dict[int, LetterGroup] = {}

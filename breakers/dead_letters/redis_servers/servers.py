@@ -18,7 +18,7 @@ import redis.exceptions
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from breakers.dead_letters import configured
+from breakers.dead_letters.sources import configured_sources
 from controlplane.core.errors import Conflict, NotFound, Unavailable
 
 TIMEOUT_SECONDS = 2.0  # seconds
@@ -118,7 +118,8 @@ class RedisServer:
 
     def run_many(self, script: str, calls: Sequence[ScriptCall]) -> list[Any]:
         """What it gives for each of the calls, sent together; one that was refused has its
-        :class:`ServerRefused` there. Raises :class:`ServerUnavailable`: any of them may have run."""
+        :class:`ServerRefused` there. Raises :class:`ServerUnavailable`: any of them may have run.
+        """
         if self.is_cluster:
             return [self._one(script, call) for call in calls]
         text = script_source(script)
@@ -153,7 +154,7 @@ class RedisServer:
 
 def get_server(name: str) -> RedisServer:
     """The server of this name. Raises :class:`NotFound`."""
-    url = configured.sources().servers.get(name)
+    url = configured_sources().servers.get(name)
     if url is None:
         raise NotFound(f"No Redis server is named {name!r} here.")
     return _connect(name, url)

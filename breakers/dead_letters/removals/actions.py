@@ -55,8 +55,8 @@ def prepare_retry(
     """Put a letter's message, or what it was edited to, back into the origin.
 
     Raises :class:`Forbidden`, :class:`InvalidInput`, :class:`NotFound`, :class:`Conflict` if the
-    letter is gone or another is at it, and :class:`servers.ServerUnavailable`, before which the retry may
-    have been noted: it is carried out then, and asking again gives the same retry.
+    letter is gone or another is at it, and :class:`servers.ServerUnavailable`, before which the
+    retry may have been noted: it is carried out then, and asking again gives the same retry.
     """
     given = _RemovalRequest(stream, entry_id, RETRY, reason, actor, now, dry_run)
     return _prepare(given, edited_fields or {})

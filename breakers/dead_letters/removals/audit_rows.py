@@ -5,9 +5,9 @@ from dataclasses import replace
 from datetime import datetime
 from typing import cast
 
-from breakers.dead_letters import targets
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.models import Departure, LetterStream
+from breakers.dead_letters.subjects import audit_target
 from controlplane.core.actors import Actor, ActorType, system
 from controlplane.core.audit import services as audit
 
@@ -52,7 +52,7 @@ def record_removals(
             {
                 "actor": without_role(actor) if actor and is_theirs else actor_from_label(one.by),
                 "action": ACTIONS[one.action],
-                "target": targets.of(one.stream),
+                "target": audit_target(one.stream),
                 "reason": one.reason,
                 "after": _describe_removal(one, edited=one.pk in edited_pks),
                 "now": now,
@@ -68,7 +68,7 @@ def record_retention(
     audit.record(
         actor=actor,
         action="dead_letter.archived",
-        target=targets.of(stream),
+        target=audit_target(stream),
         reason="What is too old, or too much, is archived before it goes.",
         after={action: count for action, count in sorted(counts.items()) if count},
         now=now,

@@ -63,8 +63,9 @@ def execute_intents(
 ) -> dict[int, RemovalOutcome]:
     """Do in Redis what these intents of one stream say; what came of each, by its key.
 
-    It touches no table, and is harmless to repeat for a week. Raises :class:`servers.ServerUnavailable`,
-    after which any of them may have been carried out: ask again.
+    It touches no table, and is harmless to repeat for a week. Raises
+    :class:`servers.ServerUnavailable`, after which any of them may have been carried out: ask
+    again.
     """
     server = servers.get_server(stream.server)
     retries = [one for one in departures if one.action == Departure.Action.RETRY]

@@ -12,10 +12,10 @@ import structlog
 from django.db import transaction
 from django.db.models import F
 
-from breakers.dead_letters import targets
 from breakers.dead_letters.letters import ids, packing
 from breakers.dead_letters.models import POSITION, Departure
 from breakers.dead_letters.redis_servers.servers import ServerRefused, ServerUnavailable
+from breakers.dead_letters.subjects import audit_target
 from controlplane.core import authority, deadline
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
@@ -56,7 +56,8 @@ def prepare_restore(
 
     It has to have been dropped, or to have been gone when it was to leave. Safe to repeat. Raises
     :class:`Forbidden`, :class:`InvalidInput`, :class:`NotFound`, :class:`Conflict`, and
-    :class:`servers.ServerUnavailable`, before which it may have been noted, to be carried out later.
+    :class:`servers.ServerUnavailable`, before which it may have been noted, to be carried out
+    later.
     """
     actor.require(settlement.SCOPE)
     said = settlement.require_reason(reason)
@@ -161,8 +162,8 @@ def _require_not_retried(departure: Departure) -> None:
         if departure.done_at - departure.intended_at < execution.NOTED_FOR:
             return
         raise Conflict(
-            f"Whether the dead letter {ids.to_entry_id(departure.position)} was retried nobody knows"
-            " any more: its server was away for too long. Look for it in"
+            f"Whether the dead letter {ids.to_entry_id(departure.position)} was retried nobody"
+            " knows any more: its server was away for too long. Look for it in"
             f" {departure.stream.origin}, and copy it from the archive if it is not there."
         )
 
@@ -185,7 +186,7 @@ def _record(
         if actor and is_theirs
         else audit_rows.actor_from_label(locked.restored_by),
         action=RESTORED,
-        target=targets.of(stream),
+        target=audit_target(stream),
         reason=locked.restore_reason,
         before={"id": ids.to_entry_id(locked.position), "archive": locked.pk},
         after={"id": locked.new_id},
@@ -202,7 +203,7 @@ def _withdraw(departure: Departure, why: str, now: datetime) -> bool:
         audit.record(
             actor=audit_rows.SETTLE,
             action=audit_rows.WITHDRAWN,
-            target=targets.of(departure.stream),
+            target=audit_target(departure.stream),
             reason="The letter could not be put back; it is in the archive still.",
             after={"archive": departure.pk, "action": "restore", "why": why},
             now=now,

@@ -12,7 +12,6 @@ import structlog
 from django.db import transaction
 from django.db.models import Q
 
-from breakers.dead_letters import configured
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.letters.entries import LetterEntry
 from breakers.dead_letters.models import Departure, Letter, LetterStream, Replay
@@ -20,6 +19,7 @@ from breakers.dead_letters.monitoring import indexer
 from breakers.dead_letters.redis_servers import reader, samples
 from breakers.dead_letters.redis_servers.reader import ReadLimits
 from breakers.dead_letters.redis_servers.servers import ServerRefused, ServerUnavailable
+from breakers.dead_letters.sources import configured_sources
 from controlplane.core.errors import Conflict
 from controlplane.core.jobs.models import Job
 
@@ -97,7 +97,7 @@ def archive_stream(stream: LetterStream, now: datetime, *, seconds: float) -> in
 def _streams_to_check(now: datetime) -> list[LetterStream]:
     """Streams that may have too many or too old letters, in no order: there may be more of them
     than one turn comes to."""
-    sources = configured.sources()
+    sources = configured_sources()
     before = now - timedelta(days=sources.kept_days)
     may_be = Q(depth__gt=sources.most_kept) | Q(oldest_at__lt=before)
     may_be |= Q(sampled_at=None) | Q(first__lt=ids.to_position(FIRST_OF_CLOCK), depth__gt=0)
@@ -111,7 +111,7 @@ def _streams_to_check(now: datetime) -> list[LetterStream]:
 
 def _batches_too_old(stream: LetterStream, now: datetime) -> Iterator[Sequence[LetterEntry]]:
     """Batches of entries that are older than they are kept, the oldest first."""
-    before = now - timedelta(days=configured.sources().kept_days)
+    before = now - timedelta(days=configured_sources().kept_days)
     yield from _batches_without_clock(stream, before)
     last = f"{int(before.timestamp() * 1000)}-0"
     yield from _iterate_batches(stream, first=FIRST_OF_CLOCK, last=last)
@@ -131,7 +131,7 @@ def _batches_without_clock(
 
 def _batches_too_many(stream: LetterStream) -> Iterator[Sequence[LetterEntry]]:
     """Batches of the oldest entries, as many as there are too many."""
-    left = samples.sample_stream(stream.server, stream.name).depth - configured.sources().most_kept
+    left = samples.sample_stream(stream.server, stream.name).depth - configured_sources().most_kept
     for entries in _iterate_batches(stream, first="-", last="+"):
         if left <= 0:
             return

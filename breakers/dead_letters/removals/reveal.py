@@ -4,11 +4,11 @@ from datetime import datetime
 
 from django.db import transaction
 
-from breakers.dead_letters import targets
 from breakers.dead_letters.letters import ids, packing
 from breakers.dead_letters.letters.entries import LetterEntry, Pairs
 from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.redis_servers import reader
+from breakers.dead_letters.subjects import audit_target
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Forbidden, NotFound
@@ -76,7 +76,7 @@ def _record_audit(
     audit.record(
         actor=actor,
         action=REVEALED,
-        target=targets.of(stream),
+        target=audit_target(stream),
         reason=reason,
         after=what,
         now=now,

@@ -1,8 +1,8 @@
 """Letters that leave through us: declared, carried out, settled, and whole in the archive before.
 
-:func:`declare_intents` commits the intents with all that the letters are; :func:`execute_intents` does in Redis
-what they say, and may be repeated; :func:`settle_and_count` writes down what came of it. Whoever dies in
-between leaves intents that `breakers.dead_letters.intent_sweeper` settles.
+:func:`declare_intents` commits the intents with all that the letters are; :func:`execute_intents`
+does in Redis what they say, and may be repeated; :func:`settle_and_count` writes down what came of
+it. Whoever dies in between leaves intents that `breakers.dead_letters.intent_sweeper` settles.
 """
 
 from collections.abc import Mapping, Sequence

@@ -111,7 +111,7 @@ def test_report_counts_what_came_and_what_left_in_the_week():
     departure(of, 10, intended_at=NOW - timedelta(days=5))
     Gap.objects.create(stream=of, first="1", last="2", count=4, noticed_at=NOW)
 
-    said = report.dead_letters(*WEEK, NOW + timedelta(days=1))
+    said = report.dead_letters_section(*WEEK, NOW + timedelta(days=1))
 
     (row,) = said.rows
     assert row.cells == {
@@ -135,7 +135,7 @@ def test_report_draws_what_failed_most():
         )  # fmt: skip
         GroupDay.objects.create(group=group, day=NOW.date(), arrived=number + 1)
 
-    (chart,) = report.dead_letters(*WEEK, NOW).charts
+    (chart,) = report.dead_letters_section(*WEEK, NOW).charts
 
     assert len(chart.bars) == 8
     assert chart.bars[0] == ("TimeoutError: kind 9", 10.0)
@@ -145,19 +145,19 @@ def test_report_draws_what_failed_most():
 def test_letters_that_lie_there_are_to_be_looked_at_before_any_alarm():
     stream(depth=4)
 
-    assert report.dead_letters(*WEEK, NOW).tone == "warn"
+    assert report.dead_letters_section(*WEEK, NOW).tone == "warn"
 
 
 def test_report_of_a_week_without_dead_letters_says_so():
     stream()
 
-    said = report.dead_letters(*WEEK, NOW)
+    said = report.dead_letters_section(*WEEK, NOW)
 
     assert (said.summary, said.tone, said.rows, said.charts) == ("No message died.", "good", (), ())
 
 
 def test_sections_are_registered():
-    assert report.dead_letters in REPORT_SECTIONS.functions()
+    assert report.dead_letters_section in REPORT_SECTIONS.functions()
     waiting = (
         attention.list_backlogs,
         attention.list_away_servers,

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 import redis
 
-from breakers.dead_letters import intent_sweeper
-from breakers.dead_letters.bulk import replays, turns
+from breakers.dead_letters import intent_sweeper, tasks
+from breakers.dead_letters.bulk import replays
 from breakers.dead_letters.letters.filters import LetterFilter
 from breakers.dead_letters.models import Departure, LetterStream, Replay
 from breakers.dead_letters.redis_servers import servers
@@ -145,7 +145,7 @@ def test_one_turn_goes_on_with_every_job_that_is_due(letters):
         letters.fill(20, to=of)
         jobs.append(ask(letters.stream(of)))
 
-    turns.turn(NOW)
+    tasks.run_replays(NOW)
 
     done = Job.objects.filter(pk__in=[job.pk for job in jobs])
     assert set(done.values_list("state", flat=True)) == {"completed"}

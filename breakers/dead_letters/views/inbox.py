@@ -9,11 +9,11 @@ from django.http import HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
-from breakers.dead_letters import configured
 from breakers.dead_letters.bulk.replays import KIND
 from breakers.dead_letters.models import LetterServer, LetterStream, Replay
 from breakers.dead_letters.monitoring import streams, weekly_failures
 from breakers.dead_letters.monitoring.weekly_failures import GroupFailures
+from breakers.dead_letters.sources import configured_sources
 from breakers.views import live
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
@@ -64,7 +64,7 @@ def inbox_page(request: PersonRequest) -> HttpResponse:
 
 def server_context() -> dict[str, Any]:
     """Which servers and patterns are looked at, and how that goes."""
-    sources = configured.sources()
+    sources = configured_sources()
     rows = {one.name: one for one in LetterServer.objects.filter(name__in=sources.servers)}
     servers = [rows.get(name) or LetterServer(name=name) for name in sources.servers]
     return {

@@ -118,7 +118,9 @@ def letter_context(
 
 
 def read_letter(stream: LetterStream, entry_id: str, limits: ReadLimits) -> LetterEntry | None:
-    """The entry; None if it is not there. Raises :class:`ServerUnavailable`, :class:`ServerRefused`."""
+    """The entry; None if it is not there. Raises :class:`ServerUnavailable`,
+    :class:`ServerRefused`.
+    """
     try:
         ids.to_position(entry_id)
     except NotFound as error:

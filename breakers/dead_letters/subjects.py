@@ -1,0 +1,16 @@
+"""Subjects under which audit rows, jobs and messages about a stream are filed. Pure."""
+
+from breakers.dead_letters.models import LetterStream
+from breakers.message_facts import MAX_THREAD_LENGTH, shorten_with_digest
+
+MAX_TARGET_LENGTH = 200
+
+
+def audit_target(stream: LetterStream) -> str:
+    """Return `dlq:server/name`; a very long name ends in a digest."""
+    return shorten_with_digest(f"dlq:{stream}", MAX_TARGET_LENGTH)
+
+
+def message_thread(stream: LetterStream) -> str:
+    """Return the subject that all messages about a stream share."""
+    return shorten_with_digest(f"dlq:{stream}", MAX_THREAD_LENGTH)
