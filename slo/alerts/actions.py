@@ -1,6 +1,6 @@
-"""What an alert sets off: people are called, a switch is asked to be stopped, ramps are held.
+"""Actions of alerts: start escalations, request trips and hold ramps, and end them again.
 
-Whatever is done twice is done once: each has a key that names the alert.
+Each action has a key that names its alert, so that repeating it does nothing.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -24,18 +24,18 @@ from slo.models.objective import HOLD_RAMPS, TRIP
 from . import notifications
 
 LABELS = {"page": (PAGE,), "ticket": (TICKET,), "any": (PAGE, TICKET)}
+"""The rule severities that each value of an action's `on` matches."""
 ESCALATED_SEVERITIES = ("critical", "warning")
 SOURCE_PREFIX = "slo:"
 MAX_SOURCE_LENGTH = 120
 ALERT_PREFIX, UNKNOWN_PREFIX = "alert:", "unknown:"
-"""What keys begin with, by their cause."""
+"""Prefixes of keys, by what the action is for."""
 END_SUFFIX = ":over"
 
 
 @dataclass(frozen=True)
 class PlannedAction:
-    """An action that is to follow; `time` tells one occasion from the next, where `key` does
-    not."""
+    """An action to perform. `time` tells occasions apart where `key` is the same."""
 
     action: Mapping[str, Any]
     slo: Slo
@@ -47,12 +47,15 @@ class PlannedAction:
 
     @property
     def request(self) -> str:
+        """Return the key of the trip request."""
         return f"{self.key}{self.time}:{self.action['switch']}"
 
 
 def start_escalations(alerts: Sequence[Alert], now: datetime) -> None:
-    """Have people called for those that have opened, unless somebody knows, in the caller's
-    transaction. Thousands may have opened at once."""
+    """Open an escalation for each new alert that is not acknowledged, in the caller's transaction.
+
+    Batched, as thousands may open at once.
+    """
     for severity in ESCALATED_SEVERITIES:
         facts = {
             notifications.alert_subject(one): notifications.alert_facts(one)
@@ -65,12 +68,12 @@ def start_escalations(alerts: Sequence[Alert], now: datetime) -> None:
 
 
 def run_alert_actions(alerts: Sequence[Alert], now: datetime) -> None:
-    """What their SLOs say that follows alerts which have opened, in the caller's transaction."""
+    """Perform the actions of the SLOs of alerts that have opened, in the caller's transaction."""
     perform([deed for alert in alerts for deed in _plan_alert_actions(alert)], now)
 
 
 def end_actions(ids: Collection[int], now: datetime) -> None:
-    """What follows once these alerts have resolved, in the caller's transaction."""
+    """Close the escalations and end the actions of resolved alerts, in the caller's transaction."""
     subjects = [f"{ALERT_PREFIX}{pk}" for pk in ids]
     escalation.close_all(subjects, now=now)
     _end_for_keys(subjects, now)
@@ -86,7 +89,10 @@ def _plan_alert_actions(alert: Alert) -> Iterator[PlannedAction]:
 
 
 def perform(deeds: Sequence[PlannedAction], now: datetime) -> None:
-    """Do what was not done yet: an alert may wait for a minute until it is told of."""
+    """Perform the actions that were not performed yet.
+
+    An alert may wait a minute before it is notified, so it can come here more than once.
+    """
     _hold_ramps([one for one in deeds if one.action["do"] == HOLD_RAMPS], now)
     _request_trips([one for one in deeds if one.action["do"] == TRIP], now)
 
@@ -129,8 +135,7 @@ def _request_trips(deeds: Sequence[PlannedAction], now: datetime) -> None:
 
 
 def end_all_but(active: Sequence[PlannedAction], now: datetime) -> None:
-    """Nothing is held or asked for ever: what is done neither for these nor for an alert that is
-    open, by an action that is still there, is over."""
+    """End holds and trip requests that neither `active` actions nor open alerts still need."""
     held = Hold.objects.filter(Q(key__startswith=ALERT_PREFIX) | Q(key__startswith=UNKNOWN_PREFIX))
     keys = set(held.values_list("key", flat=True))
     asked = [
@@ -164,7 +169,7 @@ def _end_for_keys(keys: Collection[str], now: datetime) -> None:
 
 
 def _active_trip_requests() -> QuerySet[TripRequest]:
-    """What SLOs have asked for and have not said to be over."""
+    """Return the trip requests of SLOs that were not ended."""
     said = TripRequest.objects.filter(key=Concat(OuterRef("key"), Value(END_SUFFIX)))
     rows = TripRequest.objects.filter(source__startswith=SOURCE_PREFIX, is_over=False)
     return rows.exclude(Exists(said)).order_by("pk")

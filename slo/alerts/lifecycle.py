@@ -1,4 +1,4 @@
-"""Alerts: they open, go on and resolve as rules fire, and somebody says "I know"."""
+"""The life of alerts: they open, continue and resolve as rules fire, and are acknowledged."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -21,7 +21,7 @@ from . import actions, locks, notifications
 
 MINUTE = timedelta(minutes=1)
 MAX_OPENED = 2000
-"""At one look; the others follow at the next."""
+"""Most alerts to open in one evaluation; the others open at the next one."""
 NOT_FIRING = "Its rule has not fired for two minutes."
 MAX_OUTPUT_LENGTH = 500
 
@@ -47,11 +47,11 @@ def update_and_notify(
     before: datetime,
     now: datetime,
 ) -> int:
-    """Open and resolve the alerts of a kind (`burn`, `threshold`) by a look at all its rules;
-    returns how many opened or resolved.
+    """Open and resolve the alerts of a kind (`burn`, `threshold`) after evaluating all its rules.
 
-    Alerts of keys in `unknown` neither open nor resolve; those in `gone` resolve at once, for the
-    reason given there. `before` is when it was looked last. People are told, and actions follow.
+    Return how many opened or resolved. Alerts of `unknown` keys neither open nor resolve; those
+    of `gone` keys resolve at once, with the reason given there. `before` is the time of the
+    previous evaluation. Notifications and actions follow.
     """
     moved = update_alerts(
         kind=kind, firing=firing, unknown=unknown, gone=gone or {}, before=before, now=now
@@ -70,9 +70,11 @@ def update_alerts(
     missed: timedelta = timedelta(0),
     now: datetime,
 ) -> int:
-    """As :func:`update_and_notify`, but nobody is told yet and nothing is done: that is left to
-    :func:`notify_and_act`, in the caller's transaction. Nothing is known of so much time `missed`
-    before the last look."""
+    """Update alerts like :func:`update_and_notify`, without notifications and actions.
+
+    Call :func:`notify_and_act` afterwards, in the same transaction. Nothing is known of a
+    duration `missed` before the previous evaluation.
+    """
     locks.wait_for_lock(locks.ALERTS)
     rows = Alert.objects.filter(kind=kind, resolved_at__isnull=True)
     standing = [
@@ -96,8 +98,10 @@ def update_alerts(
 
 
 def notify_and_act(kind: str, now: datetime) -> None:
-    """Act upon what has opened of a kind and stands, and tell of what has opened and resolved
-    since. While SLOs are judged late, nobody is told of them: that is for the last minute."""
+    """Run actions of open alerts, and send notifications of what has opened and resolved.
+
+    While evaluation is late, burn alerts are not notified: that is left to the last minute.
+    """
     untold = Alert.objects.filter(kind=kind, told_at__isnull=True, resolved_at__isnull=True)
     opened = list(untold.select_related("slo", "threshold").order_by("pk"))
     actions.start_escalations(opened, now)
@@ -108,9 +112,11 @@ def notify_and_act(kind: str, now: datetime) -> None:
 
 @transaction.atomic
 def acknowledge(*, alert_id: int, actor: Actor, now: datetime, comment: str = "") -> Alert:
-    """Somebody knows of an open alert: nobody is told of it for 24 hours. Doing so once more
-    begins another quiet day. Raises :class:`Forbidden`, :class:`InvalidInput` for a comment that
-    can't be read, :class:`NotFound`, :class:`Conflict`."""
+    """Acknowledge an open alert: it is not notified for 24 hours, counted from the last time.
+
+    Raise :class:`Forbidden`, :class:`InvalidInput` for an unreadable comment, :class:`NotFound`
+    or :class:`Conflict`.
+    """
     actor.require("slo:write")
     require_readable(comment=comment)
     alert = Alert.objects.select_for_update().filter(pk=alert_id).first()
@@ -164,7 +170,7 @@ def _open_alerts(kind: str, new: Sequence[FiringRule], now: datetime) -> list[Al
 
 
 def _acknowledge_known(seen: Mapping[int, FiringRule], now: datetime) -> None:
-    """Somebody has said elsewhere meanwhile, as of a switch on its page, that they know."""
+    """Acknowledge alerts that were acknowledged elsewhere, such as on the page of a switch."""
     by = {pk: one.acknowledged_by for pk, one in seen.items() if one.acknowledged_by}
     if not by:
         return
@@ -175,8 +181,7 @@ def _acknowledge_known(seen: Mapping[int, FiringRule], now: datetime) -> None:
 
 
 def _resolve_alerts(ended: Mapping[int, str], now: datetime) -> None:
-    """Resolve these for the reasons given: nobody is called for them any more, and what they hold
-    goes on."""
+    """Resolve alerts for the given reasons, close their escalations and end their actions."""
     if not ended:
         return
     for why in sorted(set(ended.values())):

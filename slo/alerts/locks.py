@@ -1,13 +1,13 @@
-"""Turns that must not overlap."""
+"""Advisory locks of ticks that must not overlap."""
 
 from django.db import connection
 
 EVALUATION, ALERTS, THRESHOLDS = 1, 2, 3
-_SPACE = 0x510  # The first half of advisory locks of two numbers, which nobody else uses here.
+_SPACE = 0x510  # First key of our two-key advisory locks; used nowhere else.
 
 
 def try_lock(turn: int) -> bool:
-    """Whether the caller's transaction has this turn for itself; it keeps it until its end."""
+    """Take a lock until the end of the caller's transaction; return whether it was free."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s, %s)", [_SPACE, turn])
         (mine,) = cursor.fetchone()
@@ -15,6 +15,6 @@ def try_lock(turn: int) -> bool:
 
 
 def wait_for_lock(turn: int) -> None:
-    """Have this turn for the caller's transaction, once whoever has it is done."""
+    """Take a lock until the end of the caller's transaction, waiting for it."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [_SPACE, turn])

@@ -1,4 +1,4 @@
-"""Who is told of alerts: of a few one by one, of many together."""
+"""Notifications of alerts: single messages for a few, one summary for many."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -20,13 +20,13 @@ ALERT_SUMMARY_EVENT, RESOLVED_SUMMARY_EVENT, MISSED_SUMMARY_EVENT = (
     "slo.alerts_missed",
 )
 SUMMARY_THREAD = "alerts:many"
-"""The thread of all messages that tell of many."""
+"""The thread of all summaries."""
 ALERTS_PATH = "/alerts/"
 MAX_SINGLE = 3
 MAX_SINGLE_CRITICAL = 5
-"""Of critical ones, which nothing else stands in the way of."""
+"""Most single messages for critical alerts within `BURST`, whatever else is sent."""
 BURST = timedelta(minutes=1)
-"""What begins within this time began at once."""
+"""Alerts that open within this time count as simultaneous."""
 _INSTANT = timedelta(microseconds=1)
 MAX_NAMED = 10
 CRITICAL = "critical"
@@ -35,13 +35,15 @@ SEVERITIES = {PAGE: "critical", TICKET: "warning"}
 
 
 def send_notifications(now: datetime, *, except_kind: str = "") -> None:
-    """Tell of what has opened and resolved since, in the caller's transaction; of one kind, if it
-    is named, another time."""
+    """Notify of alerts that have opened and resolved since, in the caller's transaction.
+
+    Alerts of `except_kind` wait for another time.
+    """
     rows = Alert.objects.filter(over_told_at__isnull=True).exclude(kind=except_kind)
     rows = rows.filter(Q(told_at__isnull=True) | Q(resolved_at__isnull=False))
     waiting = list(rows.select_related("slo", "threshold").order_by("pk"))
     known = [one for one in waiting if one.acknowledged_at == one.opened_at]
-    # Whoever brought it about was told of as that was done, and knows how it ends.
+    # The person who caused these was notified of the cause, and knows how they end.
     _mark(known, told_at=now, over_told_at=now)
     waiting = [one for one in waiting if one.acknowledged_at != one.opened_at]
     untold = [one for one in waiting if one.told_at is None]
@@ -53,7 +55,7 @@ def send_notifications(now: datetime, *, except_kind: str = "") -> None:
 
 
 def alert_subject(alert: Alert) -> str:
-    """What names an alert in escalations, holds and the audit trail."""
+    """Return the name of an alert in escalations, holds and the audit trail."""
     return f"alert:{alert.pk}"
 
 
@@ -66,7 +68,7 @@ def slo_path(slo: Slo) -> str:
 
 
 def alert_facts(alert: Alert) -> dict[str, Any]:
-    """What a message says of one alert."""
+    """Return the facts of a message about one alert."""
     return {
         "alert": alert.pk,
         "rule": alert.rule,
@@ -82,8 +84,10 @@ def alert_facts(alert: Alert) -> dict[str, Any]:
 
 
 def _notify_opened(alerts: Sequence[Alert], now: datetime) -> None:
-    """A few by themselves, and first of all critical ones. More of them together, at most once a
-    minute: what opens meanwhile waits, and is summed up."""
+    """Send single messages for a few alerts, critical ones first, and a summary for the rest.
+
+    At most one summary a minute: alerts that open meanwhile wait for the next one.
+    """
     if not alerts:
         return
     lately = _count_recent(now)
@@ -104,8 +108,10 @@ def _notify_opened(alerts: Sequence[Alert], now: datetime) -> None:
 
 
 def _count_recent(now: datetime) -> dict[str, int]:
-    """How many of those that opened were told of just now. What nobody was told of by itself, as it
-    came and went or as somebody knew, has an end that was told as well."""
+    """Count recent notifications of opened alerts: single critical ones, others, and summaries.
+
+    Alerts without a notification of their own have `over_told_at` set, so they are not counted.
+    """
     rows = Alert.objects.filter(over_told_at__isnull=True, told_at__range=_recent_range(now))
     is_critical = Q(severity=CRITICAL)
     return rows.aggregate(
@@ -116,12 +122,12 @@ def _count_recent(now: datetime) -> dict[str, int]:
 
 
 def _recent_range(now: datetime) -> tuple[datetime, datetime]:
-    """What is further ahead is from before the clock was set back."""
+    """Return the range of recent notifications; later ones are from before the clock was set back."""
     return now - BURST + _INSTANT, now + BURST
 
 
 def _notify_resolved(alerts: Sequence[Alert], now: datetime) -> None:
-    """In their threads, if they were told of there and are few; else together, as above."""
+    """Send single messages, in their threads, for a few alerts that had one; else a summary."""
     alone = [one for one in alerts if one.told_alone]
     alone = alone if len(alone) <= MAX_SINGLE else []
     for one in alone:
@@ -138,7 +144,7 @@ def _notify_resolved(alerts: Sequence[Alert], now: datetime) -> None:
 
 
 def _notify_missed(alerts: Sequence[Alert], now: datetime) -> None:
-    """What came and went while nobody judged: said once, and nobody is called."""
+    """Send one summary of alerts that opened and resolved before anybody was notified."""
     if alerts:
         _announce_summary(alerts, MISSED_SUMMARY_EVENT, now)
         _mark(alerts, told_at=now, told_alone=False, over_told_at=now)

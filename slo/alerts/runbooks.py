@@ -1,4 +1,4 @@
-"""Where to read what to do about an alert."""
+"""Runbooks of alerts."""
 
 from controlplane.core import runbooks
 from controlplane.core.outbox.transports.identity import console_url
@@ -6,8 +6,10 @@ from slo.models import Alert
 
 
 def find_runbook(alert: Alert) -> str:
-    """The page or address of its runbook, empty if there is none: the one that its SLO, its
-    rule or what it is about names, else what fits best of ours."""
+    """Return the path or URL of an alert's runbook, empty if there is none.
+
+    The one that the alert's facts, its SLO or its rule names, else the best match of our own.
+    """
     if own := alert.facts.get("runbook"):
         return str(own)
     for wanted in (alert.slo, alert.threshold):
@@ -19,6 +21,6 @@ def find_runbook(alert: Alert) -> str:
 
 
 def runbook_url(alert: Alert) -> str:
-    """The same for messages: whole, if somebody said where the console is."""
+    """Return the runbook for messages, as an absolute URL if the console's address is known."""
     found = find_runbook(alert)
     return (console_url(found) or found) if found.startswith("/") else found

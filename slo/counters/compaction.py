@@ -1,4 +1,4 @@
-"""Minutes that are past for long become hours: the same figures in a sixtieth of the rows."""
+"""Compaction: old minutes become hours, the same figures in a sixtieth of the rows."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -14,9 +14,9 @@ from .hours import MINUTES_AN_HOUR
 
 COMPACTED_AFTER = timedelta(days=3)
 MAX_SLIS = 100
-"""Packed in a transaction, of each the rows of a day at most: others wait for these SLIs."""
+"""SLIs in a transaction, each with the rows of a day at most: writers of these SLIs wait."""
 MAX_HOURS = 24
-# The oldest row of each: those whose hour is over for long have something to pack.
+# The oldest row of each SLI tells whether it has something to pack.
 _DUE = """
     SELECT s.id, m.minute / 60 FROM slo_sli s
     CROSS JOIN LATERAL (
@@ -46,8 +46,7 @@ _DELETE = """
 
 
 def compact_minutes(now: datetime, *, most: int) -> int:
-    """Pack whole hours that ended 3 days ago, some of each SLI at a time, until about `most` rows
-    are packed; returns how many were."""
+    """Pack whole hours that ended 3 days ago, up to about `most` rows; return how many."""
     before = last_ended(now - COMPACTED_AFTER) // MINUTES_AN_HOUR * MINUTES_AN_HOUR
     done = after = 0
     while done < most:
@@ -55,7 +54,7 @@ def compact_minutes(now: datetime, *, most: int) -> int:
         if not due:
             if not after:
                 break
-            after = 0  # Once more from the beginning: of each only some hours were packed.
+            after = 0  # Start over: only some hours of each SLI were packed.
             continue
         until = {sli: min(before, (hour + MAX_HOURS) * 60) for sli, hour in due.items()}
         done += _compact(until)
@@ -64,7 +63,7 @@ def compact_minutes(now: datetime, *, most: int) -> int:
 
 
 def _due_slis(after: int, before: int) -> dict[int, int]:
-    """SLIs (ids above `after`) with minutes to be packed, and the hour of the first of these."""
+    """Return SLIs (ids above `after`) with minutes to pack, and the hour of their first one."""
     asked = {"after": after, "before": before, "most": MAX_SLIS}
     with connection.cursor() as cursor:
         cursor.execute(_DUE, asked)
@@ -73,7 +72,7 @@ def _due_slis(after: int, before: int) -> dict[int, int]:
 
 @transaction.atomic
 def _compact(until: Mapping[int, int]) -> int:
-    """Pack the minutes before these; held, so that nobody adds to them meanwhile."""
+    """Pack the minutes before these, by SLI; the lock keeps writers out."""
     writer.lock_slis(until.keys())
     asked = {
         "slis": postgres_arrays.number_array(until),
@@ -99,7 +98,7 @@ def _compact(until: Mapping[int, int]) -> int:
 def _hour_rows(
     sli: int, minutes: Mapping[int, Counters], before: Counters
 ) -> Sequence[dict[str, Any]]:
-    """One row for each hour in which there is one of a minute."""
+    """Return one row for each hour with a minute in it."""
     result = []
     for hour in sorted({minute // MINUTES_AN_HOUR for minute in minutes}):
         start = hour * MINUTES_AN_HOUR

@@ -1,4 +1,4 @@
-"""Hours that are past for long: what is added to them, once they are packed."""
+"""Packed hours of old minutes, and additions to them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ from .minute_increments import MinuteIncrements
 
 MINUTES_AN_HOUR = 60
 BATCH_SIZE = 500
-# The last hour before the first that is touched, and all from there on.
+# The last hour before the first one to change, and all later ones.
 _HOURS = """
     SELECT asked.sli, h.hour, h.good, h.total, h.covered
     FROM unnest(%(slis)s::bigint[], %(hours)s::int[]) AS asked (sli, hour)
@@ -34,8 +34,11 @@ _STORE = """
 
 
 class CarriedCounts(NamedTuple):
-    """What stands at the end of an SLI's last packed hour: what `was` there, and `by` how much that
-    and all after it grew. `hour` is null if nothing is packed."""
+    """The counters at the end of an SLI's last packed hour, and what was added before it.
+
+    `was` is the value there, `by` the increase of it and of all later rows. `hour` is None if
+    nothing is packed.
+    """
 
     hour: int | None
     was: Counters
@@ -46,13 +49,15 @@ NOTHING_CARRIED = CarriedCounts(None, ZERO, ZERO)
 
 
 def end_minute(carried: CarriedCounts) -> int:
-    """The first minute after what is packed."""
+    """Return the first minute after the packed hours."""
     return 0 if carried.hour is None else (carried.hour + 1) * MINUTES_AN_HOUR
 
 
 def add_to_hours(tallies: Mapping[int, MinuteIncrements]) -> dict[int, CarriedCounts]:
-    """Add to the packed hours of SLIs (by id), which are locked, what belongs there; returns what
-    follows for the minutes after them. What comes after the last hour is left alone."""
+    """Add to the packed hours of locked SLIs (by id); return what carries over to their minutes.
+
+    Increments after the last packed hour are left to the caller.
+    """
     first = {sli: tally.minutes()[0] // MINUTES_AN_HOUR for sli, tally in tallies.items()}
     found: dict[int, dict[int, list[list[Any]]]] = {}
     asked = {
@@ -111,7 +116,7 @@ def _add_one(
 def _shifted_rows(
     hour: int, rows: Sequence[Counters], before: Counters, by: Counters, tally: MinuteIncrements
 ) -> Iterator[Counters]:
-    """The rows of an hour after what is added to it, `by` having been added before it."""
+    """Yield the rows of an hour after an addition; `by` was added before the hour."""
     good, total, covered = by
     for minute, row in enumerate(rows, hour * MINUTES_AN_HOUR):
         more_good, more = tally.counts.get(minute, (0, 0))

@@ -1,4 +1,4 @@
-"""What is to be added to the counters of an SLI, put together before anything is written. Pure."""
+"""Increments of an SLI by minute, collected before they are written. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -8,16 +8,16 @@ from slo.arithmetic.increments import Increment, covered_minutes, split_by_minut
 
 @dataclass
 class MinuteIncrements:
-    """What to add to an SLI: counts by minute (`[good, total]`), and the minutes that are covered.
+    """What to add to an SLI: counts by minute (`[good, total]`), and the covered minutes.
 
-    A minute that is named gets a row, also where nothing is added.
+    Every minute in it gets a row, also one without events.
     """
 
     counts: dict[int, list[float]] = field(default_factory=dict)
     covered: set[int] = field(default_factory=set)
 
     def add(self, growths: Iterable[Increment], sign: int = 1) -> None:
-        """Add what came in these steps; with a `sign` of -1 take it away."""
+        """Add increments; with a `sign` of -1 subtract them."""
         for growth in growths:
             for minute, good, total in split_by_minute(growth):
                 self.put(minute, sign * good, sign * total)
@@ -35,5 +35,5 @@ class MinuteIncrements:
             self.covered.update(covered_minutes(began, ended))
 
     def minutes(self) -> list[int]:
-        """Those that it names, in order."""
+        """Return the minutes in it, in order."""
         return sorted(self.covered.union(self.counts))

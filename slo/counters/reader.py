@@ -1,7 +1,7 @@
-"""Counters as they stood at the end of minutes. Before an SLI's first row everything is zero.
+"""Reading counters as of the end of minutes. Before an SLI's first row everything is zero.
 
-The rows of an SLI's minutes are all later than its packed hours: so whatever minute is asked for,
-it is the last row of a minute at or before it, or else it is in the last hour at or before it.
+All minute rows of an SLI are later than its packed hours. So the counters at a minute are those of
+the last minute row at or before it, else of the last hour at or before it.
 """
 
 from bisect import bisect_right
@@ -17,8 +17,8 @@ from slo.models import Hour, Sli, Slo
 from . import postgres_arrays
 
 ORIGIN = -1
-"""The hour that stands for all that is forgotten: what was counted by its end."""
-# Each look-up is a step or two in an index: the history may be as long as it likes.
+"""The hour that stands for all deleted history: the counters at its end."""
+# Each look-up is an index step or two, however long the history.
 _COUNTS = """
     SELECT asked.sli, asked.minute, coalesce(m.good, h.good, 0), coalesce(m.total, h.total, 0),
            coalesce(m.covered, h.covered, 0)
@@ -36,7 +36,7 @@ _COUNTS = """
         ) packed WHERE m.good IS NULL
     ) h ON true
 """
-# One statement, so that nobody packs an hour, or puts something where it belongs, in between.
+# One statement, so that no hour is packed and no sample inserted in between.
 _HISTORY = """
     SELECT hour * 60, good, total, covered FROM slo_hour
     WHERE sli_id = %(sli)s AND hour <= %(last)s / 60 AND hour >= coalesce(
@@ -51,10 +51,10 @@ _HISTORY = """
 
 @dataclass(frozen=True)
 class CounterHistory:
-    """What is known of one SLI over a span of minutes, held in memory.
+    """The counters of one SLI over a span of minutes, in memory.
 
-    `minutes` ascend and belong to `counts` one by one; `first` is the minute of the SLI's first
-    row, null if it has none.
+    `minutes` ascend and correspond to `counts`; `first` is the minute of the SLI's first row,
+    None if it has none.
     """
 
     minutes: list[int]
@@ -62,13 +62,13 @@ class CounterHistory:
     first: int | None
 
     def at(self, minute: int) -> Counters:
-        """Counters up to the end of this minute, which must be within the span that was read."""
+        """Return the counters at the end of this minute, which must be within the loaded span."""
         place = bisect_right(self.minutes, minute)
         return self.counts[place - 1] if place else ZERO
 
 
 def load_counts(sli_minutes: Mapping[int, Collection[int]]) -> dict[tuple[int, int], Counters]:
-    """Counters of each SLI (by id) up to the end of each of its minutes, in one query."""
+    """Return the counters of each SLI (by id) at the end of each of its minutes, in one query."""
     pairs = [(sli, minute) for sli, minutes in sli_minutes.items() for minute in minutes]
     if not pairs:
         return {}
@@ -85,7 +85,7 @@ def load_counts(sli_minutes: Mapping[int, Collection[int]]) -> dict[tuple[int, i
 
 
 def load_history(sli_id: int, first_minute: int, last_minute: int) -> CounterHistory:
-    """Everything known of an SLI from the end of `first_minute` to the end of `last_minute`."""
+    """Return the counters of an SLI from the end of `first_minute` to the end of `last_minute`."""
     asked = {"sli": sli_id, "first": first_minute, "last": last_minute}
     minutes, known = [first_minute], [ZERO]
     with connection.cursor() as cursor:
@@ -101,13 +101,13 @@ def load_history(sli_id: int, first_minute: int, last_minute: int) -> CounterHis
 
 
 def load_first_minute(sli_id: int) -> int | None:
-    """The minute of the SLI's first row; null if it has none."""
+    """Return the minute of the SLI's first row, None if it has none."""
     found: Any = Sli.objects.filter(pk=sli_id).values_list("first", flat=True).first()
     return None if found is None else int(found)
 
 
 def retained_from(sli_id: int) -> int | None:
-    """The minute before which all of an SLI is forgotten; null if nothing is."""
+    """Return the minute before which the SLI's history was deleted, None if nothing was."""
     is_forgotten = Hour.objects.filter(sli=sli_id, hour=ORIGIN).exists()
     return load_first_minute(sli_id) if is_forgotten else None
 

@@ -1,5 +1,7 @@
-"""SLOs that were removed long ago, and edges of histograms that nobody sends any more: nothing of
-them is kept. An SLO stays whole while there are alerts of it, which have a rule of their own."""
+"""Deletion of SLOs removed long ago, and of histogram edges that nobody sends any more.
+
+An SLO is kept whole while it has alerts, which have a retention rule of their own.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -8,7 +10,7 @@ from django.db import connection, transaction
 
 KEPT_FOR = timedelta(days=35)
 BATCH_SIZE = 10
-"""In a transaction: each may have the minutes of a year."""
+"""SLIs or SLOs in a transaction: each may have the minutes of a year."""
 PURGEABLE = """
     removed_at < %(before)s AND NOT EXISTS (SELECT FROM slo_alert a WHERE a.slo_id = {slo}.id)
 """
@@ -40,8 +42,10 @@ _DELETE_SLOS = (
 
 
 def purge_removed(now: datetime, *, most: int) -> int:
-    """Forget them with all that was counted, judged and excluded, some at a time; returns how many
-    rows, about `most` at most."""
+    """Delete them with all their counters, statuses and exclusions; return how many rows.
+
+    Some at a time, until about `most` rows are deleted.
+    """
     done = 0
     for found, statements in ((_SLIS, _DELETE_SLIS), (_SLOS, _DELETE_SLOS)):
         while done < most and (deleted := _purge_some(found, statements, now - KEPT_FOR)):

@@ -1,4 +1,4 @@
-"""What is kept of counters for a while only."""
+"""Deletion of old counters: samples, series, batches, and history beyond every period."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -19,11 +19,11 @@ EXTRA_DAYS = 5
 SAMPLES_KEPT_FOR = timedelta(hours=25)
 SERIES_KEPT_FOR = timedelta(days=35)
 MAX_BOOTS_KEPT = 100
-"""Of each source, the newest; others are forgotten as soon as their samples are."""
+"""Boots kept of each source, the newest; others are deleted with their last samples."""
 BATCHES_KEPT_FOR = timedelta(days=8)
 MAX_SLIS = 100
-# An SLI's history goes by its own last row, what was imported of last year stays: but not by one
-# that is of the future.
+# The age of an SLI's history counts from its own last row, so that imported history of last year
+# stays; a row in the future does not count.
 _OLD = """
     SELECT s.id, old.hour FROM slo_sli s LEFT JOIN slo_slo o ON o.id = s.slo_id
     CROSS JOIN LATERAL (
@@ -47,8 +47,8 @@ _BEGIN = """
     UPDATE slo_sli s SET first = greatest(s.first, asked.hour * 60)
     FROM unnest(%(slis)s::bigint[], %(hours)s::int[]) AS asked (sli, hour) WHERE s.id = asked.sli
 """
-# The last minute before stays until a later one is as old: what comes late is put after it. Each
-# series is a look-up or two in an index, however many samples there are.
+# The last minute before the limit stays until a later one is as old: late samples are inserted
+# after it. Each series costs an index look-up or two, however many samples there are.
 _SAMPLES = """
     DELETE FROM slo_sample WHERE (series_id, minute) IN (
         SELECT s.id, old.minute FROM slo_series s
@@ -61,9 +61,9 @@ _SAMPLES = """
         ) old
         WHERE s.id = ANY(%(series)s::bigint[]) LIMIT %(most)s)
 """
-# A boot that comes back unknown, of a source that is known, would count all that it ever did: so
-# its newest ones stay for long, and all go at last. A source that is forgotten begins anew. Of an
-# SLI that is added to just now they wait for the next time.
+# A deleted boot that comes back while its source is known would count everything it ever counted:
+# so the newest boots are kept for long, and all are deleted together at last. A deleted source
+# starts over. Rows of an SLI that is being written now wait for the next purge.
 _SERIES = """
     DELETE FROM slo_series WHERE at < %(before)s AND id = ANY(ARRAY(
         SELECT old.id FROM slo_series old JOIN slo_sli i ON i.id = old.sli_id
@@ -84,8 +84,11 @@ _BATCHES = """
 
 
 def purge_samples(now: datetime, *, at_once: int, most: int) -> int:
-    """Forget samples that nothing can come before any more; returns how many rows. Those of a file
-    are kept as long as its history, so that the same file adds nothing."""
+    """Delete samples that nothing can be inserted before any more; return how many rows.
+
+    Those of an imported file are kept as long as its history, so that importing it again adds
+    nothing.
+    """
     done = after = 0
     rows = Series.objects.exclude(source=IMPORTED).order_by("pk").values_list("pk", flat=True)
     while done < most and (some := list(rows.filter(pk__gt=after)[:at_once])):
@@ -98,8 +101,7 @@ def purge_samples(now: datetime, *, at_once: int, most: int) -> int:
 
 
 def purge_old(now: datetime, *, at_once: int, most: int) -> int:
-    """Forget boots and sources that are gone, batches that are old, and history beyond every
-    period."""
+    """Delete boots and sources that are gone, old batches, and history beyond every period."""
     kept = [
         (_SERIES.format(_BOOTS.format(MAX_BOOTS_KEPT)), SAMPLES_KEPT_FOR),
         (_SERIES.format(""), SERIES_KEPT_FOR),
@@ -130,8 +132,11 @@ def _execute(statement: str, asked: dict[str, Any]) -> int:
 
 @transaction.atomic
 def _delete_hours(old: dict[int, int]) -> int:
-    """Forget what SLIs (by id) counted before an hour. What it came to stays, as their origin, so
-    that nothing seems to have been counted all at once after it."""
+    """Delete the hours of SLIs (by id) before an hour.
+
+    The counters at that point are kept as their origin, so that the difference does not seem to
+    have been counted all at once.
+    """
     writer.lock_slis(old.keys())
     before = {sli: [hour * MINUTES_AN_HOUR - 1] for sli, hour in old.items()}
     origins = [

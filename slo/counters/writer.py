@@ -1,7 +1,7 @@
-"""Adding to the counters of minutes, in the order of SLIs' ids so that nobody waits in a circle.
+"""Writing to the counters of minutes, always in the order of SLI ids, to avoid deadlocks.
 
-A row holds what was counted since ever, so whatever is added to a minute is added to all later rows
-as well: one statement moves them all.
+A row is cumulative, so an increment in one minute is added to all later rows too: one statement
+moves them all.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -52,8 +52,11 @@ BATCH_SIZE = 20_000
 
 
 class LockedSli(NamedTuple):
-    """An SLI that is held to the end of the transaction: the minutes of its first and last row, and
-    the name of its SLO if it is of one."""
+    """An SLI that is locked until the end of the transaction.
+
+    `first` and `last` are the minutes of its first and last row, `slo` the name of its SLO, if
+    any.
+    """
 
     id: int
     first: int | None
@@ -62,7 +65,7 @@ class LockedSli(NamedTuple):
 
 
 def lock_slis(slis: Collection[int]) -> dict[int, LockedSli]:
-    """Hold these SLIs (ids) to the end of the transaction; those that there are."""
+    """Lock the existing ones of these SLIs (ids) until the end of the transaction."""
     with connection.cursor() as cursor:
         cursor.execute(_LOCK, [postgres_arrays.number_array(sorted(slis))])
         return {row[0]: LockedSli(*row) for row in cursor.fetchall()}
@@ -71,7 +74,7 @@ def lock_slis(slis: Collection[int]) -> dict[int, LockedSli]:
 def add_increments(
     locked: Mapping[int, LockedSli], tallies: Mapping[int, MinuteIncrements]
 ) -> None:
-    """Add to SLIs (by id) that :func:`lock_slis` holds. What is covered already stays so, once."""
+    """Add to the minutes of SLIs that :func:`lock_slis` holds; a minute is covered at most once."""
     wanted = {sli: tally.minutes() for sli, tally in sorted(tallies.items())}
     around = _load_around(wanted)
     early = {
@@ -97,7 +100,7 @@ MinuteRow = tuple[int, Counters]
 
 
 def _load_around(wanted: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], list[MinuteRow]]:
-    """For each SLI and minute the last row at or before it, and the one before, if there are."""
+    """Return, for each SLI and minute, the last row at or before it and the one before that."""
     pairs = [(sli, minute) for sli, minutes in wanted.items() for minute in minutes]
     found: dict[tuple[int, int], list[MinuteRow]] = {}
     with connection.cursor() as cursor:
@@ -121,7 +124,7 @@ def _plan_rows(
     moves: list[dict[str, Any]],
     inserts: list[dict[str, Any]],
 ) -> None:
-    """Note which rows of one SLI move by how much, and which are new."""
+    """Plan the rows of one SLI that move, by how much, and the new ones."""
     good, total, covered = before.by
     since = hours.end_minute(before)
     for minute in (*(each for each in minutes if each >= since), LAST_MINUTE):

@@ -1,6 +1,6 @@
-"""Error budgets over spans of one's own choice: what a week spent, what an exclusion gives back.
+"""Error budgets over any span: what a week spent, what an exclusion gives back.
 
-Both are shares (of 1) of the budget of the SLO's whole period, up to the end of the span.
+Shares (of 1) are of the budget of the SLO's whole period, up to the end of the span.
 """
 
 from collections.abc import Sequence
@@ -22,8 +22,7 @@ from . import objective_loader
 
 @dataclass(frozen=True)
 class SpentBudget:
-    """What is left at the end, and what each of the parts has spent; null where nothing is known
-    of the whole period."""
+    """The budget left at the end, and spent by each part; None where the period is unknown."""
 
     remaining_ratio: float | None
     parts: tuple[float | None, ...]
@@ -36,7 +35,7 @@ class SpentBudget:
 
 @dataclass(frozen=True)
 class ExclusionEffect:
-    """What is left of a budget before and after a span does not count, and what it takes away."""
+    """The budget left before and after excluding a span, and the events it removes."""
 
     before: float | None
     after: float | None
@@ -45,8 +44,10 @@ class ExclusionEffect:
 
 
 def load_spent(slos: Sequence[Slo], edges: Sequence[int]) -> dict[int, SpentBudget]:
-    """By id, what was spent between each minute of `edges` (ascending) and the next one; two
-    queries whatever the number of SLOs."""
+    """Return the budget spent between each two consecutive minutes of `edges`, by SLO id.
+
+    Two queries whatever the number of SLOs.
+    """
     slis = _load_slis(slos)
     longest = timedelta(days=max((slo.window_days for slo in slos), default=1))
     excluded = objective_loader.load_exclusions([*slis], end_of(edges[0]) - longest) if slis else {}
@@ -65,7 +66,7 @@ def load_spent(slos: Sequence[Slo], edges: Sequence[int]) -> dict[int, SpentBudg
 
 
 def estimate_exclusion(slo: Slo, span: MinuteSpan, at: int) -> ExclusionEffect:
-    """What it would mean at the end of minute `at` if this span did not count."""
+    """Return the effect of excluding a span, at the end of minute `at`."""
     sli = _load_slis([slo]).get(slo.pk)
     if sli is None:
         return ExclusionEffect(None, None, 0, 0)
@@ -112,8 +113,10 @@ def _remaining(objective: Objective, at: int, counts: windows.CounterLookup) -> 
 
 
 def _needed_minutes(objective: Objective, edges: Sequence[int]) -> set[int]:
-    """Every minute that is looked up: the edges, the period's begin, and where what is excluded
-    begins and ends in between."""
+    """Return every minute to look up.
+
+    The edges, the begin of the period, and the ends of excluded spans in between.
+    """
     last = edges[-1]
     first = last - objective.period
     within = {edge for span in merge_spans(objective.excluded) for edge in span}
@@ -121,6 +124,6 @@ def _needed_minutes(objective: Objective, edges: Sequence[int]) -> set[int]:
 
 
 def _load_slis(slos: Sequence[Slo]) -> dict[int, Sli]:
-    """Of those of which anything was ever counted, by id of the SLO."""
+    """Return the SLIs with data, by SLO id."""
     rows = Sli.objects.filter(slo__in=[slo.pk for slo in slos], first__isnull=False)
     return {sli.slo_id: sli for sli in rows if sli.slo_id is not None}

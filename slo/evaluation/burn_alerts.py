@@ -1,4 +1,4 @@
-"""A rule of an SLO that fires, in words and figures."""
+"""Burn-rate rules that fire, as alerts."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ MAX_SERVICE_LENGTH = 60
 
 
 def build_firing_rule(seen: EvaluatedSlo, judged: RuleEvaluation) -> FiringRule:
-    """What is kept and told of it."""
+    """Return the alert content of a rule that fires."""
     slo, rule = seen.slo, judged.rule
     rates = seen.evaluation.burn_rates
     said = (
@@ -36,7 +36,7 @@ def build_firing_rule(seen: EvaluatedSlo, judged: RuleEvaluation) -> FiringRule:
 
 
 def _evidence(seen: EvaluatedSlo, judged: RuleEvaluation) -> dict[str, Any]:
-    """What was counted in both windows, and what is left of the budget."""
+    """Return the counts of both windows, and the budget that is left."""
     found, rule = seen.evaluation, judged.rule
     return {
         "burn_rate": json_number(rule.burn_rate),
@@ -70,5 +70,5 @@ def _times(rate: float | None) -> str:
 
 
 def _number(exact: Any) -> int | float:
-    """JSON has no fractions."""
+    """Return an exact number as JSON, which has no fractions."""
     return exact if isinstance(exact, int) else float(exact)

@@ -1,4 +1,4 @@
-"""Looking at SLOs: their counters are read in one query for all of them, and judged one by one."""
+"""Evaluation of many SLOs: one query for all counters, then each SLO by itself."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from . import objective_loader
 
 MAX_PERIOD = timedelta(days=366)
 UNREADABLE_OBJECTIVE = Objective(target=Decimal("0.5"), window_days=1, rules=())
-"""Stands for what is wanted where that can't be read: nothing is known of it."""
+"""Stands in for an objective that can't be read; nothing is known of it."""
 FAILED_EVENT = "slo.not_judged"
 
 log = structlog.get_logger(__name__)
@@ -29,7 +29,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class EvaluatedSlo:
-    """An SLO, and how it stands; `error` is why it can't be judged, if it can't."""
+    """An SLO and its evaluation; `error` is set if it could not be evaluated."""
 
     slo: Slo
     evaluation: Evaluation
@@ -46,8 +46,10 @@ class _Lookup:
 
 
 def evaluate_slos(slos: Sequence[Slo], at_minute: int) -> list[EvaluatedSlo]:
-    """How each of these stands at the end of a minute. One that can't be judged is unknown, is
-    logged, and is in no other's way."""
+    """Evaluate SLOs at the end of a minute.
+
+    An SLO whose evaluation fails is logged and unknown; the others are not affected.
+    """
     slis = _load_slis(slos)
     some = [slo.pk for slo in slos] if len(slos) == 1 else None
     excluded = objective_loader.load_exclusions(some, end_of(at_minute) - MAX_PERIOD)

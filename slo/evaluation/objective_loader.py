@@ -1,4 +1,4 @@
-"""What is wanted of SLOs, as their arithmetic reads it."""
+"""Objectives for the arithmetic, loaded from SLO rows."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -12,14 +12,17 @@ from slo.models import Exclusion, Slo
 
 
 def load_objective(slo: Slo, excluded: Sequence[MinuteSpan] = ()) -> Objective:
-    """Raises whatever reading a broken document raises: KeyError, ArithmeticError."""
+    """Return the objective of an SLO.
+
+    A broken document raises KeyError or ArithmeticError.
+    """
     return _objective(
         slo.target, slo.window_days, parse_rules(slo.rules), slo.min_events, tuple(excluded)
     )
 
 
 def parse_rules(documents: Sequence[Mapping[str, Any]]) -> tuple[BurnRateRule, ...]:
-    """The rules of an SLO, as kept. Burn rates are what is written, not the binary fraction."""
+    """Return stored rules; burn rates are the decimals as written, not binary fractions."""
     return tuple(
         _rule(one["long"], one["short"], str(one["burn_rate"]), one["severity"])
         for one in documents
@@ -29,13 +32,13 @@ def parse_rules(documents: Sequence[Mapping[str, Any]]) -> tuple[BurnRateRule, .
 def load_exclusions(
     slos: Collection[int] | None, since: datetime
 ) -> dict[int, tuple[MinuteSpan, ...]]:
-    """What does not count of these SLOs (None: of all), as far as it ends after `since`."""
+    """Return the excluded spans, by SLO, that end after `since`; of all SLOs if `slos` is None."""
     rows = Exclusion.objects.filter(removed_at__isnull=True, ends_at__gt=since)
     if slos is not None:
         rows = rows.filter(slo__in=slos)
     found: dict[int, tuple[MinuteSpan, ...]] = {}
     for slo, starts_at, ends_at in rows.values_list("slo_id", "starts_at", "ends_at"):
-        # Whole minutes; should one not be, the minute it cuts does not count either.
+        # Spans are whole minutes; if one is not, the minute it cuts is excluded too.
         found[slo] = (*found.get(slo, ()), (last_ended(starts_at), minute_of(ends_at)))
     return found
 
@@ -48,7 +51,7 @@ def _objective(
     min_events: int,
     excluded: tuple[MinuteSpan, ...],
 ) -> Objective:
-    """Many SLOs want the same, and every minute the same again."""
+    """Return a cached objective: many SLOs share one, and need it again every minute."""
     return Objective(target, window_days, rules, min_events, excluded)
 
 

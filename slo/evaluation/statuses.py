@@ -1,4 +1,4 @@
-"""How SLOs stood when they were judged last: one row each, replaced by every turn."""
+"""The stored statuses of SLOs: one row each, replaced at every tick."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -13,8 +13,8 @@ from slo.models import Standing
 
 from .evaluator import EvaluatedSlo
 
-# The row of an SLO that was removed for good meanwhile is left out.
-# One text for all rows: as arrays of texts they would take longer than judging does.
+# SLOs that were deleted meanwhile are left out. All rows are one JSON text: arrays of texts would
+# take longer than the evaluation.
 _UPSERT = """
     INSERT INTO slo_standing AS old (slo_id, minute, state, since, burn_rates, coverage, rules,
                                      remaining_ratio, exhausts_at)
@@ -33,16 +33,16 @@ _UPSERT = """
 """
 
 RuleSince = Mapping[int, Mapping[str, datetime]]
-"""By SLO and by the key of its rule: since when the rule's state has been what it is."""
+"""Since when each rule has been in its state, by SLO and rule key."""
 
 
 def load_states() -> dict[int, str]:
-    """The state of each SLO as it was kept last, by id."""
+    """Return the stored state of each SLO, by id."""
     return dict(Standing.objects.filter(slo__removed_at=None).values_list("pk", "state"))
 
 
 def load_rule_since(seen: Sequence[EvaluatedSlo], at: datetime) -> RuleSince:
-    """What is to be kept of these beside their states."""
+    """Return since when the rules of these SLOs have been in their present states."""
     before = Standing.objects.in_bulk([one.slo.pk for one in seen]) if seen else {}
     return {
         one.slo.pk: {
@@ -64,7 +64,7 @@ def _state_since(judged: RuleEvaluation, before: Standing | None, at: datetime) 
 def save_statuses(
     seen: Sequence[EvaluatedSlo], since: RuleSince, minute: int, at: datetime
 ) -> None:
-    """Write down how these stand at the end of a minute, `at`; with `since`, for those in it."""
+    """Store the statuses at the end of a minute (`at`), with `since` for the SLOs in it."""
     rows = [_status_row(one, since.get(one.slo.pk)) for one in seen]
     with connection.cursor() as cursor:
         cursor.execute(_UPSERT, {"minute": minute, "at": at, "rows": orjson.dumps(rows).decode()})

@@ -1,4 +1,4 @@
-"""The turn of the clock that judges SLOs: every minute once, however often it is called."""
+"""The evaluation tick: every minute is evaluated once, however often the tick runs."""
 
 import time
 from collections.abc import Sequence
@@ -27,12 +27,14 @@ from . import burn_alerts, evaluator, statuses, unknown_actions
 from .evaluator import EvaluatedSlo
 
 MAX_MISSED_MINUTES = 60
-"""Minutes that nobody judged are judged late, as far back as this."""
+"""Missed minutes are evaluated late, at most this many."""
 PURGE_EVERY_MINUTES = 60
 KEPT_MINUTES = 35 * MINUTES_A_DAY
 CLOCK_TOLERANCE_MINUTES = 5
-"""The last turn is so many minutes ahead only if the clock was set back: judging begins anew. A few
-may be, as whoever is called late brings an old time along."""
+"""How far the last evaluated minute may be ahead; beyond that, the clock was set back.
+
+Evaluation then restarts. A caller that was delayed may bring an old time along.
+"""
 SLO_REMOVED = "Its SLO was removed."
 RULE_REMOVED = "Its rule was taken out of the SLO."
 
@@ -40,9 +42,9 @@ log = structlog.get_logger(__name__)
 
 
 def pending_slos(now: Combinable) -> QuerySet[Slo]:
-    """Return the SLOs unless the minute that is due was judged; `now` is a query expression.
+    """Return the SLOs unless the due minute was evaluated; `now` is a query expression.
 
-    The time of the last turn would not do: one that came late would make all later ones late.
+    The time of the last tick would not do: one late tick would make all later ones late.
     """
     seconds = Extract(now - Value(EVALUATION_DELAY), "epoch", tzinfo=UTC)
     due = Cast(Floor(seconds / Value(MINUTE_SECONDS)), IntegerField())
@@ -51,11 +53,10 @@ def pending_slos(now: Combinable) -> QuerySet[Slo]:
 
 
 def evaluate_due_minutes(now: datetime) -> int:
-    """Judge every minute that is due and was not judged yet, in order; returns how many that was,
-    or nothing while there is no SLO.
+    """Evaluate every minute that is due, in order; return how many there were, 0 without SLOs.
 
-    What was missed opens and resolves alerts, but only what still fires in the last minute is told
-    of one by one, and acted upon.
+    Missed minutes open and resolve alerts, but only alerts that still fire in the last minute
+    get their own notification and actions.
     """
     due = due_minute(now)
     last = _last_minute()
@@ -67,15 +68,17 @@ def evaluate_due_minutes(now: datetime) -> int:
     for minute in range(begin, due + 1):
         done = _evaluate_minute(minute, now, is_last=minute == due)
         if done is None:
-            break  # Whoever is at it goes on to the next one: to overtake would leave one out.
+            break  # The other process continues; overtaking it would skip a minute.
         judged += done
     return judged
 
 
 @transaction.atomic
 def _evaluate_minute(minute: int, now: datetime, *, is_last: bool) -> bool | None:
-    """Judge a minute, unless somebody did; None if somebody is at one just now. The row of its turn
-    is what is claimed: it goes if anything fails."""
+    """Evaluate a minute unless that was done; return None if another process is at it.
+
+    The row of the minute is the claim: it is rolled back if anything fails.
+    """
     if not locks.try_lock(locks.EVALUATION):
         return None
     last = _last_minute()
@@ -105,7 +108,7 @@ def _evaluate_minute(minute: int, now: datetime, *, is_last: bool) -> bool | Non
 
 @transaction.atomic
 def _forget_future_minutes(minute: int) -> None:
-    """Forget the turns that were ahead: what they judged is judged when it comes."""
+    """Delete minutes ahead of the clock; they are evaluated again when they come."""
     if locks.try_lock(locks.EVALUATION):
         gone, _ = Turn.objects.filter(minute__gte=minute).delete()
         log.warning("slo.clock_was_set_back", minute=minute, turns=gone)
@@ -116,7 +119,7 @@ def _last_minute() -> int | None:
 
 
 def _update_burn_alerts(seen: Sequence[EvaluatedSlo], at: datetime, *, missed: int) -> None:
-    """So many minutes before this one are judged by nobody."""
+    """Update burn alerts, given how many minutes before this one were `missed`."""
     fires: list[FiringRule] = []
     unknown: set[AlertKey] = set()
     judged: set[AlertKey] = set()
@@ -135,7 +138,7 @@ def _update_burn_alerts(seen: Sequence[EvaluatedSlo], at: datetime, *, missed: i
     for rule_key, subject, slo in rows.values_list("rule", "subject", "slo_id"):
         key = (rule_key, subject)
         if ids.get(subject) != slo:
-            gone[key] = SLO_REMOVED  # There may be another one of its name.
+            gone[key] = SLO_REMOVED  # Another SLO may have its name now.
         elif subject in broken:
             unknown.add(key)
         elif key not in judged:

@@ -1,1 +1,1 @@
-"""How events get in: pushed, reported, asked of Prometheus, imported."""
+"""Ingest of events: pushed, reported by clients, polled from Prometheus, imported."""

@@ -1,4 +1,4 @@
-"""What client libraries report: the data plane writes it down, and this adds it to the minutes."""
+"""Events reported by client libraries: stored by the data plane, added to the minutes by ticks."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -17,7 +17,7 @@ from .samples import CountedEvents, SampleBatch
 BATCH_SIZE = 5000
 SOURCE = "(reports)"
 PRESENT_FOR = timedelta(minutes=2)
-# Two that fold at once take different rows.
+# Concurrent ticks take different rows.
 _TAKE = """
     DELETE FROM slo_reported WHERE id = ANY(ARRAY(
         SELECT id FROM slo_reported ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED
@@ -26,13 +26,15 @@ _TAKE = """
 
 
 def pending_rows() -> list[QuerySet[Any]]:
-    """Return the reported increments and points that are not added yet."""
+    """Return the reported increments and deferred updates that are not added yet."""
     return [Reported.objects.all(), Delayed.objects.all()]
 
 
 def add_reported(now: datetime, *, most: int) -> int:
-    """Add up to about `most` reported growths to the minutes; returns how many. What is of no SLO
-    here, or of one that is read from elsewhere, is left out."""
+    """Add up to about `most` reported increments to the minutes; return how many.
+
+    Those of unknown SLOs, and of SLOs read from Prometheus, are dropped.
+    """
     done = 0
     while done < most:
         taken = _add_some(now)

@@ -1,4 +1,4 @@
-"""History from a file: cumulative counters as CSV, `ts,good,total`."""
+"""Import of history from a CSV file of cumulative counters, `ts,good,total`."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -30,8 +30,10 @@ EARLIEST = datetime(1971, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class CsvImport:
-    """How many points there were, how many of them were not known yet, and how many are older than
-    what is kept."""
+    """The outcome of an import.
+
+    How many points the file has, how many were new, and how many are older than what is kept.
+    """
 
     points: int
     new: int
@@ -46,10 +48,10 @@ class CsvImport:
 
 @transaction.atomic(savepoint=False)
 def import_points(*, slo: Slo, text_lines: Iterable[str], actor: Actor, now: datetime) -> CsvImport:
-    """Take in lines of `ts,good,total`: RFC 3339 or Unix seconds, and cumulative counts. However
-    old they are; the earliest of all is what is counted from. The same again adds nothing.
+    """Import lines of `ts,good,total`: RFC 3339 or Unix seconds, and cumulative counts.
 
-    Raises :class:`InvalidInput`, by line, and then nothing is taken in.
+    Points may be of any age; the earliest one is the baseline. Importing the same file again
+    adds nothing. Raise :class:`InvalidInput`, by line; then nothing is imported.
     """
     sli = reader.get_or_create_sli(slo)
     parsed = _parse_lines(text_lines, now + MAX_AHEAD)

@@ -1,5 +1,8 @@
-"""What is added at once, and what is left to a tick because too many rows move by it: a collector
-that was away for a day and sends all of it, or a thousand counters that began weeks ago."""
+"""Updates of counters, applied at once or deferred to a tick if they move too many rows.
+
+Such as those of a collector that sends a whole day at once, or of a thousand counters that began
+weeks ago.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,13 +19,13 @@ from slo.counters.minute_increments import MinuteIncrements
 from slo.counters.writer import LockedSli
 
 NEAR_MINUTES = 15
-"""Minutes: what moves no more rows than these is always added at once."""
+"""An update that moves at most this many rows of an SLI is applied at once."""
 MAX_ROWS = 100_000
-"""Of SLIs that move more than that together, the tick does the rest; some seconds' work."""
+"""If large updates move more rows than this together, they are deferred; some seconds' work."""
 BATCH_SIZE = 20_000
 MAX_SLIS = 20
 MAX_MINUTES = 50_000
-"""That are looked at in one transaction: others wait for these SLIs meanwhile."""
+"""Minutes in a transaction: writers of these SLIs wait meanwhile."""
 _DEFER = """
     INSERT INTO slo_delayed (sli_id, began, ended, good, total, covers)
     SELECT late.* FROM json_to_recordset(%s::json)
@@ -40,8 +43,10 @@ _DUE = """
 
 @dataclass
 class _LargeUpdate:
-    """What moves many rows of an SLI: steps to add, or with a sign of -1 to take away, and spans;
-    and how many minutes lie behind its beginning."""
+    """Increments of an SLI that move many rows, each with its sign, and covered spans.
+
+    `reach` is how many minutes back they begin.
+    """
 
     increments_to_add: list[tuple[Increment, int]] = field(default_factory=list)
     spans: list[MicrosSpan] = field(default_factory=list)
@@ -49,7 +54,7 @@ class _LargeUpdate:
 
 
 class CounterUpdate:
-    """All that is to be added to SLIs that are held, as it is put together."""
+    """Everything to add to locked SLIs, while it is collected."""
 
     def __init__(self, locked: Mapping[int, LockedSli]) -> None:
         self.locked = locked
@@ -57,7 +62,7 @@ class CounterUpdate:
         self.large: dict[int, _LargeUpdate] = {}
 
     def extend(self, sli: int, step: Increment) -> None:
-        """A short step from the last sample of a source to a new one."""
+        """Add a short increment from the last sample of a source to its next one."""
         ended = minute_of(step.ended)
         last = self.locked[sli].last
         if last is not None and last - ended > NEAR_MINUTES:
@@ -69,7 +74,7 @@ class CounterUpdate:
         minutes.covered.update(covered_minutes(step.began, step.ended))
 
     def add(self, sli: int, merged: MergeResult) -> None:
-        """All that follows from samples of a source; a minute that has one of them gets a row."""
+        """Add the outcome of merging samples; every minute with a sample gets a row."""
         for sign, some in ((1, merged.added), (-1, merged.removed)):
             for step in some:
                 if step.total:
@@ -93,7 +98,7 @@ class CounterUpdate:
             self._cover_large(sli, span)
 
     def split(self, *, at_once: bool) -> list[dict[str, Any]]:
-        """Put what moves many rows to the rest, or if that is too much return what to leave."""
+        """Move large updates to the minutes, or return them as rows to defer if they are huge."""
         if not at_once and sum(large.reach for large in self.large.values()) > MAX_ROWS:
             return [row for sli, large in self.large.items() for row in _deferred_rows(sli, large)]
         for sli, large in self.large.items():
@@ -130,8 +135,7 @@ class CounterUpdate:
 
 
 def apply_update(work: CounterUpdate, *, at_once: bool = False) -> None:
-    """Add it, to SLIs that are held; what is too much, unless all shall be added `at_once`, soon
-    after."""
+    """Write an update of locked SLIs; a large one is deferred to a tick, unless `at_once`."""
     left = work.split(at_once=at_once)
     if work.minutes_by_sli:
         writer.add_increments(work.locked, work.minutes_by_sli)
@@ -141,7 +145,7 @@ def apply_update(work: CounterUpdate, *, at_once: bool = False) -> None:
 
 
 def apply_deferred(*, most: int) -> int:
-    """Add what was left, of about so many rows; some SLIs at a time. Returns how many rows."""
+    """Apply deferred updates of about `most` rows, some SLIs at a time; return how many rows."""
     done = 0
     while done < most:
         taken = _apply_some()
@@ -173,7 +177,7 @@ def _apply_some() -> int:
 
 
 def _due_slis() -> list[int]:
-    """SLIs that wait longest, as many as may be done together."""
+    """Return the SLIs that have waited longest, as many as fit in a transaction."""
     with connection.cursor() as cursor:
         cursor.execute(_DUE, [MAX_SLIS])
         waiting = cursor.fetchall()

@@ -1,4 +1,4 @@
-"""Deltas: events that came since the delta before, in batches that are taken once."""
+"""Batches of deltas, each accepted once."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -20,10 +20,10 @@ from .samples import CountedEvents, SampleBatch
 def accept_batch(
     *, batch_id: str, deltas: Sequence[Delta], actor: Actor, now: datetime
 ) -> dict[str, Any]:
-    """Take in a batch, unless this sender sent it before: then the answer is that of then, and says
-    `duplicate`. A twin that comes meanwhile waits for it.
+    """Accept a batch of deltas once.
 
-    Raises :class:`InvalidInput` if nothing of it was taken; it may come again then.
+    If this sender sent it before, return the same answer as a `duplicate`. A concurrent copy
+    waits. Raise :class:`InvalidInput` if nothing of it was accepted; then it may be sent again.
     """
     batch = Batch(sender=actor.identity, batch_id=batch_id, received_at=now)
     Batch.objects.bulk_create([batch], ignore_conflicts=True)

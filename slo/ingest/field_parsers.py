@@ -1,5 +1,7 @@
-"""What a field of what is pushed must be: each check gives what a value means, or raises
-:class:`ValueError` with a sentence. Pure."""
+"""Parsers for the fields of pushed entries. Pure.
+
+Each returns the parsed value, or raises :class:`ValueError` with a sentence.
+"""
 
 import re
 from collections.abc import Callable
@@ -11,7 +13,7 @@ from slo.arithmetic.boots import PRESENCE_BOOT
 
 MAX_EDGES = 100
 MAX_NUMBER = 2**53
-"""As every JSON reader can hold it, and sums stay exact."""
+"""The largest integer that every JSON reader holds exactly; sums stay exact too."""
 MAX_SOURCE_LENGTH = 200
 NUMBERS = (int, float)
 _TIME = re.compile(
@@ -20,9 +22,9 @@ _TIME = re.compile(
 _EDGE = re.compile(r"\d{1,16}(?:\.\d{1,9})?(?:[eE][+-]?\d{1,2})?", re.ASCII)
 
 Buckets = tuple[tuple[float, float], ...]
-"""Upper edge in milliseconds (inf for all), and how many events took at most that; ascending."""
+"""Upper edge in milliseconds (inf for all), and the events within it; ascending."""
 Moments = dict[str, datetime]
-"""Times that were read already: most points of a request have the same."""
+"""Cache of parsed times: most points of a request have the same."""
 
 
 def parse_moment(value: Any, moments: Moments) -> datetime:
@@ -75,7 +77,7 @@ def pattern_parser(pattern: re.Pattern[str], said: str) -> Callable[[Any], str]:
 
 
 def parse_buckets(value: Any) -> Buckets:
-    """Cumulative counts by upper edge; the last edge is infinity."""
+    """Parse cumulative counts by upper edge; the last edge is infinity."""
     if not isinstance(value, dict) or not 0 < len(value) <= MAX_EDGES:
         raise ValueError(f"Must be an object of 1 to {MAX_EDGES} counts by their upper edges.")
     edges: dict[float, float] = {}

@@ -1,4 +1,4 @@
-"""Latency histograms: each edge is a pair of counters, of events that took at most that."""
+"""Latency histograms: each upper edge is a pair of counters, of events within it and of all."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
@@ -11,9 +11,9 @@ from .push_body import Point
 from .samples import SampleBatch
 
 MAX_EDGES = 5000
-"""Edges of all histograms together: whoever may report must not fill the tables."""
+"""Edges of all histograms together, so that reporters can't fill the tables."""
 MAX_PER_SOURCE = 64
-"""Edges of one metric of a service. Those that nobody sends any more are forgotten."""
+"""Edges of one metric of a service. Those that nobody sends any more are deleted."""
 INFINITE = float("inf")
 Edge = tuple[str, str, float]
 """Metric, service and upper edge in milliseconds."""
@@ -52,7 +52,7 @@ def add_samples(batch: SampleBatch, points: Mapping[int, Point], now: datetime) 
 
 
 def explain_missing_edge(threshold_ms: float, edges: Collection[float]) -> str:
-    """Why a histogram tells nothing of a threshold, and which edges are next to it."""
+    """Return why a histogram does not fit a threshold, with the nearest edges."""
     below = [edge for edge in edges if edge < threshold_ms]
     above = [edge for edge in edges if threshold_ms < edge < INFINITE]
     nearest = [max(below)] if below else []
@@ -63,7 +63,10 @@ def explain_missing_edge(threshold_ms: float, edges: Collection[float]) -> str:
 
 
 def _find_refused(points: Mapping[int, Point], known: Collection[Edge]) -> dict[int, str]:
-    """Which points have edges that there is no room for, and why; the first ones come first."""
+    """Return the points with more new edges than there is room for, with reasons.
+
+    The first points are served first.
+    """
     edges = set(known)
     of_one = Counter(edge[:2] for edge in edges)
     room = None
@@ -94,8 +97,10 @@ def _point_edges(point: Point) -> list[Edge]:
 def _get_or_create_ids(
     wanted: Collection[Edge], known: Mapping[Edge, int], now: datetime
 ) -> Mapping[Edge, int]:
-    """The SLIs of edges. New ones are made in one order by all, and before any is locked: so nobody
-    waits in a circle."""
+    """Return the SLIs of edges.
+
+    New ones are created in order, before any lock, to avoid deadlocks.
+    """
     missing = sorted(set(wanted) - known.keys())
     if missing:
         Sli.objects.bulk_create((_new_sli(edge, now) for edge in missing), ignore_conflicts=True)
@@ -104,7 +109,7 @@ def _get_or_create_ids(
 
 
 def _load_known(points: Iterable[Point]) -> dict[Edge, int]:
-    """All edges of the metrics that these are of."""
+    """Return all known edges of the metrics in these points."""
     return _load_edges({edge for point in points for edge in _point_edges(point)})
 
 

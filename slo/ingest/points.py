@@ -1,4 +1,4 @@
-"""Points that are pushed: to which counters they belong, and which of them are not taken."""
+"""Pushed points: to which counters they belong, and which of them are refused."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,14 +20,17 @@ from .samples import SampleBatch
 MAX_AGE = timedelta(hours=24)
 MAX_AHEAD = timedelta(minutes=1)
 RESERVED_SOURCES = frozenset({IMPORTED, PROMETHEUS})
-"""Sources that are ours: what is read from files and servers must not be mixed with others."""
+"""Sources of our own: imported and polled counters must not be mixed with pushed ones."""
 MAX_BOOTS = 200
-"""Of one source of an SLO or histogram, in a request."""
+"""Boots of one source of an SLO or histogram in a request."""
 
 
 class SliTarget(NamedTuple):
-    """The counters of an SLO, by its name: `threshold_ms` of one of latency; whether they are read
-    from elsewhere, and nothing may be pushed to them."""
+    """The counters of an SLO.
+
+    `threshold_ms` is that of a latency SLO. If `is_read`, they come from Prometheus and can't
+    be pushed.
+    """
 
     sli: int
     threshold_ms: float | None
@@ -36,7 +39,7 @@ class SliTarget(NamedTuple):
 
 @dataclass
 class RefusedEntries:
-    """Which of what was sent is not taken: its field and why, by its place in the list."""
+    """Entries that are refused: the field and the reason, by index."""
 
     reasons: dict[int, tuple[str, str]] = field(default_factory=dict)
 
@@ -47,7 +50,7 @@ class RefusedEntries:
         return [{"index": index, "error": why} for index, (_, why) in sorted(self.reasons.items())]
 
     def require_some(self, what: str, count: int) -> None:
-        """Raise :class:`InvalidInput` if all of them are refused."""
+        """Raise :class:`InvalidInput` if all entries are refused."""
         if count and len(self.reasons) == count:
             some = sorted(self.reasons.items())[:MAX_ERRORS]
             raise InvalidInput({f"{what}[{i}].{name}": [why] for i, (name, why) in some})
@@ -55,9 +58,9 @@ class RefusedEntries:
 
 @transaction.atomic(savepoint=False)
 def accept_points(points: Sequence[Point], *, now: datetime) -> dict[str, Any]:
-    """Take in points; the answer tells which were not taken, and why.
+    """Record points; the answer says which were refused, and why.
 
-    Raises :class:`InvalidInput` if none was.
+    Raise :class:`InvalidInput` if all were.
     """
     refused = RefusedEntries()
     known = load_targets({point.slo for point in points if point.slo})
@@ -88,7 +91,7 @@ def accept_points(points: Sequence[Point], *, now: datetime) -> dict[str, Any]:
 
 
 def load_targets(names: Iterable[str]) -> dict[str, SliTarget]:
-    """The counters of SLOs by their names, as far as there are such SLOs."""
+    """Return the counters of existing SLOs, by name."""
     rows = Slo.objects.present().filter(name__in=list(names), sli__isnull=False)
     columns = ("name", "sli", "kind", "threshold_ms", "source__type")
     known = {}
@@ -99,7 +102,7 @@ def load_targets(names: Iterable[str]) -> dict[str, SliTarget]:
 
 
 def find_services(names: Iterable[str]) -> dict[str, str]:
-    """Return the services of SLOs by their names, as far as there are such SLOs."""
+    """Return the services of existing SLOs, by name."""
     rows = Slo.objects.present().filter(name__in=list(names)).order_by("name")
     return dict(rows.values_list("name", "service"))
 
@@ -107,7 +110,7 @@ def find_services(names: Iterable[str]) -> dict[str, str]:
 def check_entry(
     index: int, source: str, at: datetime | None, now: datetime, refused: RefusedEntries
 ) -> bool:
-    """Whether something may be taken in of this source and time (now, if it says none)."""
+    """Return whether an entry's source and time are acceptable; else add it to `refused`."""
     if source in RESERVED_SOURCES:
         refused.add(index, "source", f"The name {source} is reserved; say another one.")
         return False
@@ -124,7 +127,7 @@ def check_entry(
 def find_target(
     index: int, name: str, known: Mapping[str, SliTarget], refused: RefusedEntries
 ) -> SliTarget | None:
-    """The counters that something belongs to which is pushed; None if it may not be."""
+    """Return the counters an entry belongs to; None, and refused, if it can't be pushed to them."""
     found = known.get(name)
     if found is None:
         refused.add(index, "slo", f"There is no SLO {name[:MAX_NAME_LENGTH]} here.")

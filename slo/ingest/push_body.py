@@ -1,7 +1,6 @@
-"""What is pushed, read strictly and fast: ten thousand points are a moment's work.
+"""Strict and fast parsing of pushed bodies: ten thousand points take milliseconds. Pure.
 
-What is right is read in one go; what is not is read again, field by field, to say what is wrong.
-Pure.
+Plain valid points are parsed in one go; others field by field, to explain what is wrong.
 """
 
 import re
@@ -24,8 +23,10 @@ _METRIC = re.compile(r"[A-Za-z0-9._-]{1,120}", re.ASCII)
 
 
 class Point(NamedTuple):
-    """Cumulative counters of `slo`, or a histogram of `metric` of `service`; the time is now if
-    it says none."""
+    """Cumulative counters of `slo`, or a histogram of a `metric` of a `service`.
+
+    `at` defaults to now.
+    """
 
     slo: str = ""
     good: float = 0.0
@@ -40,7 +41,7 @@ class Point(NamedTuple):
 
 
 class Delta(NamedTuple):
-    """Events of an SLO that came since the delta before."""
+    """Events of an SLO since the previous delta."""
 
     slo: str
     good: float
@@ -54,14 +55,14 @@ class Points(NamedTuple):
 
 
 class Deltas(NamedTuple):
-    """`batch_id` names them among all of a sender."""
+    """A batch of deltas; `batch_id` is unique among those of a sender."""
 
     batch_id: str
     deltas: list[Delta]
 
 
 def parse_body(document: Mapping[str, Any]) -> Points | Deltas:
-    """What a request says; raises :class:`InvalidInput` naming each wrong field."""
+    """Parse a request body. Raise :class:`InvalidInput` naming each wrong field."""
     errors: dict[str, list[str]] = {}
     moments: Moments = {}
     result: Points | Deltas
@@ -101,12 +102,12 @@ _PLAIN_FIELDS = frozenset({"slo", "good", "total", "source", "boot", "at", "star
 
 
 def _parse_point(given: Any, index: int, moments: Moments, errors: dict[str, list[str]]) -> Point:
-    """A point; of one that is wrong it does not matter what comes out."""
+    """Return a point; if it is wrong, the return value does not matter."""
     return _parse_plain_point(given, moments) or _parse_any_point(given, index, errors)
 
 
 def _parse_plain_point(given: Any, moments: Moments) -> Point | None:
-    """A plain point that has nothing wrong; None of any other."""
+    """Return a plain valid point, None for any other."""
     if type(given) is not dict or not given.keys() <= _PLAIN_FIELDS:
         return None
     slo, good, total = given.get("slo"), given.get("good"), given.get("total")

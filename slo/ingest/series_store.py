@@ -1,4 +1,4 @@
-"""The series of samples as they are kept: read around what is new, and written."""
+"""The stored series of samples: loaded around new samples, and written."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from .samples import SourceKey
 
 BATCH_SIZE = 20_000
 THIN_ABOVE = 60
-"""Samples of one minute; of more those are left out that lie between two others."""
+"""Samples of one minute above which those that lie between two others are dropped."""
 
 _MICROS = "(extract(epoch FROM {}) * 1000000)::bigint"
 _MOMENT = "to_timestamp({}::float8 / 1000000)"
@@ -25,7 +25,7 @@ _SERIES = f"""
     FROM unnest(%(slis)s::bigint[], %(sources)s::text[]) AS asked (sli, source)
     JOIN slo_series s ON s.sli_id = asked.sli AND s.source = asked.source
 """  # noqa: S608
-# The minutes in question, the one before and the one after.
+# The minutes asked for, with the one before and the one after.
 _NEAR = """
     SELECT asked.series, near.minute, near.at, near.good, near.total
     FROM json_to_recordset(%s::json) AS asked (series bigint, low int, high int)
@@ -58,8 +58,8 @@ _UPDATE = f"""
     FROM json_to_recordset(%s::json) AS new (series bigint, {_COLUMNS})
     WHERE s.id = new.series
 """  # noqa: S608
-# Of very many in one minute the last one is replaced if nothing is lost by it: if counters only
-# grew from the one before it to the one after it.
+# In a minute with very many samples the last one is replaced if that loses nothing: if counters
+# only grew from the sample before it to the one after it.
 _APPEND = f"""
     INSERT INTO slo_sample AS s (series_id, minute, at, good, total)
     SELECT new.* FROM json_to_recordset(%s::json)
@@ -84,8 +84,10 @@ _REPLACE = """
 
 
 class StoredSeries(NamedTuple):
-    """A series as it is kept, with times in microseconds since 1970: the last of its samples, and
-    what :class:`Boot` says of it."""
+    """A stored series, with times in microseconds since 1970.
+
+    `head` is its last sample; the rest is as in :class:`Boot`.
+    """
 
     id: int
     started: int | None
@@ -102,7 +104,7 @@ class StoredSeries(NamedTuple):
 
 
 def load_series(keys: Collection[SourceKey]) -> dict[SourceKey, dict[str, StoredSeries]]:
-    """The series of these sources, by boot."""
+    """Return the series of these sources, by boot."""
     found: dict[SourceKey, dict[str, StoredSeries]] = {}
     with connection.cursor() as cursor:
         slis, sources = (key[0] for key in keys), (key[1] for key in keys)
@@ -120,8 +122,10 @@ def load_series(keys: Collection[SourceKey]) -> dict[SourceKey, dict[str, Stored
 
 
 def load_around(wanted: Iterable[tuple[StoredSeries, int, int]]) -> dict[int, list[Sample]]:
-    """The samples of series (by id) from the last minute before the first of two to the next one
-    after the second, as far as there are any; at least the last one of all."""
+    """Return the samples of series (by id) around two minutes; at least the last one of all.
+
+    From the last minute before the first one to the next minute after the second.
+    """
     asked = {known.id: (known, low, high) for known, low, high in wanted}
     rows = ({"series": one, "low": low, "high": high} for one, (_, low, high) in asked.items())
     found: dict[int, list[Sample]] = {}
@@ -135,7 +139,7 @@ def load_around(wanted: Iterable[tuple[StoredSeries, int, int]]) -> dict[int, li
 def save_series(
     new: Sequence[tuple[SourceKey, str, Boot, Sample]], changed: Sequence[tuple[int, Boot, Sample]]
 ) -> dict[tuple[SourceKey, str], int]:
-    """Write what series say last, each with its boot as it stands; the ids of the `new` ones."""
+    """Write the last sample and boot of series; return the ids of the `new` ones."""
     ids: dict[tuple[SourceKey, str], int] = {}
     with connection.cursor() as cursor:
         for some in _slices(new):
@@ -154,8 +158,11 @@ def save_series(
 def save_samples(
     appended: Mapping[int, Sequence[Sample]], merged: Mapping[int, Sequence[Sample]]
 ) -> None:
-    """Keep samples of series (by id): those of `appended` come after all that are kept; those of
-    `merged` are all that there are of the minutes that they are of."""
+    """Write samples of series (by id).
+
+    Those of `appended` come after all stored ones; those of `merged` replace the minutes they
+    are in.
+    """
     with connection.cursor() as cursor:
         for statement, series in ((_APPEND, appended), (_REPLACE, merged)):
             rows = [row for one, samples in series.items() for row in _by_minute(one, samples)]
@@ -173,8 +180,7 @@ def _by_minute(series: int, samples: Iterable[Sample]) -> Iterable[dict[str, Any
 
 
 def thin_samples(samples: list[Sample]) -> list[Sample]:
-    """Of very many only those without which something would be counted otherwise: all between
-    two others, where counters only grew, are left out."""
+    """Drop samples between two others if the counters only grew there; nothing is lost by that."""
     if len(samples) <= THIN_ABOVE:
         return samples
     kept = samples[:THIN_ABOVE]

@@ -1,1 +1,1 @@
-"""Counters read from the user's own Prometheus, minute by minute."""
+"""Polling of Prometheus servers for counters."""

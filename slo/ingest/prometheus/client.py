@@ -1,7 +1,6 @@
-"""Asking many servers for many moments at once, within bounds: so long for an answer, so much at
-once of one server, and so long in all.
+"""Queries to many Prometheus servers at many moments, with limits on time and concurrency.
 
-What can't be asked in time is left for the next turn.
+Whatever exceeds the total time is left for the next poll.
 """
 
 import asyncio
@@ -32,8 +31,10 @@ HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Ag
 
 @dataclass(frozen=True)
 class CounterQuery:
-    """The counters of an SLI at moments (whole seconds, in their order), asked of the server at
-    `url`; `good` and `total` are PromQL."""
+    """A query for the counters of an SLI at moments (whole seconds, ascending).
+
+    `url` is the server's; `good` and `total` are PromQL.
+    """
 
     url: str
     good: str
@@ -43,7 +44,7 @@ class CounterQuery:
 
 @dataclass(frozen=True)
 class CounterReading:
-    """What the counters were at a moment."""
+    """The counters at a moment."""
 
     at: datetime
     good: float
@@ -52,8 +53,10 @@ class CounterReading:
 
 @dataclass(frozen=True)
 class QueryResult:
-    """Readings of the first `asked` moments, of which some may have had no data; and what was wrong
-    with the last one that was asked, or why no more were."""
+    """Readings of the first `asked` moments, of which some may have had no data.
+
+    `error` is what was wrong with the last one, or why no more were queried.
+    """
 
     readings: tuple[CounterReading, ...] = ()
     asked: int = 0
@@ -61,7 +64,7 @@ class QueryResult:
 
 
 class QueryFailed(Exception):
-    """There is no answer now; it may come later. `of_server`: whatever else it is asked."""
+    """The server did not answer; it may later. If `of_server`, other queries would fail too."""
 
     def __init__(self, reason: str, *, of_server: bool = False) -> None:
         super().__init__(reason)
@@ -70,7 +73,7 @@ class QueryFailed(Exception):
 
 @dataclass
 class _PrometheusServer:
-    """One server: what is kept open to it, who may ask it now, and why nobody needs to any more."""
+    """The connections to one server, its concurrency limit, and the error that took it `away`."""
 
     client: httpx.AsyncClient
     room: asyncio.Semaphore = field(
@@ -85,7 +88,7 @@ def query_all(
     resolver: names.Resolve = names.resolve,
     seconds: float = TOTAL_TIMEOUT_SECONDS,
 ) -> dict[int, QueryResult]:
-    """What was found for each, by its key. It takes `seconds` and one more answer at most."""
+    """Return the result of each query, by key; takes at most `seconds` and one more response."""
     return asyncio.run(_query_all(questions, resolver, seconds))
 
 
@@ -117,7 +120,7 @@ async def _query_all(
 
 
 async def _run_query(question: CounterQuery, server: _PrometheusServer, end: float) -> QueryResult:
-    """Moment after moment, until one is not answered or the time is over."""
+    """Query moment after moment, until one fails or the time is over."""
     readings, asked, error = [], 0, ""
     for at in question.moments:
         if asyncio.get_running_loop().time() >= end:
@@ -141,8 +144,10 @@ async def _run_query(question: CounterQuery, server: _PrometheusServer, end: flo
 async def _read_counters(
     question: CounterQuery, at: datetime, server: _PrometheusServer
 ) -> CounterReading | None:
-    """Both counters at a moment; None if there is no series of one of them. Raises
-    :class:`InvalidResponse` and :class:`QueryFailed`."""
+    """Return both counters at a moment, None if one has no series.
+
+    Raise :class:`InvalidResponse` or :class:`QueryFailed`.
+    """
     both = (_read_counter(which, question, at, server) for which in ("good", "total"))
     good, total = await asyncio.gather(*both, return_exceptions=True)
     if isinstance(good, BaseException):
@@ -205,7 +210,7 @@ async def _fetch(
 
 
 def _server_key(url: str) -> str:
-    """What shares connections; they are kept by address, so never those of two names."""
+    """Return what may share connections: never two host names, as they are pooled by address."""
     try:
         parsed = httpx.URL(url)
     except (httpx.InvalidURL, ValueError):

@@ -1,8 +1,7 @@
-"""Keeping up with Prometheus servers: what is due is claimed, asked without a transaction, and
-added to the counters.
+"""Polling of Prometheus: claim what is due, query it outside of a transaction, record the counters.
 
-Each minute is asked for once: what the counters were at its end. That is a few seconds after it,
-once what was scraped until then can be found, and before the minute is judged.
+Each minute is queried once, for the counters at its end: a few seconds later, so that the last
+scrape can be found, and before the minute is evaluated.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,18 +25,18 @@ from .client import CounterQuery, QueryResult
 log = structlog.get_logger(__name__)
 
 POLL_SECONDS = 5
-"""A turn with nothing to ask is one query of ours."""
+"""A poll with nothing due is one database query."""
 SCRAPE_DELAY = timedelta(seconds=5)
 MAX_MINUTES_PER_POLL = 30
 MAX_MINUTES_BACK = MINUTES_A_DAY - 2
-"""Older samples than a day are refused; asking takes a moment."""
+"""Samples older than a day are refused, and a query takes a moment."""
 LEASE = timedelta(seconds=60)
 RETRY_AFTER = timedelta(seconds=30)
 MAX_SLIS = 500
 BATCH_SIZE = 100
 UPDATED_FIELDS = ("asked_to", "ask_after", "source_error", "source_error_since")
 
-# Materialized: a plan that looked again for each row of the table would take more than the most.
+# Materialized: a plan that searched again for each row would claim more than the limit.
 _CLAIM = """
     WITH due AS MATERIALIZED (
         SELECT one.id, slo.source, one.asked_to FROM slo_sli one
@@ -60,7 +59,7 @@ def prometheus_slos() -> QuerySet[Slo]:
 
 
 def poll_due(now: datetime, *, resolver: names.Resolve = names.resolve) -> int:
-    """Ask for what is due; returns how many readings there were."""
+    """Query what is due; return how many readings were recorded."""
     questions = _claim(now)
     if not questions:
         return 0
@@ -73,8 +72,9 @@ def poll_due(now: datetime, *, resolver: names.Resolve = names.resolve) -> int:
 
 
 def due_moments(asked_to: int | None, now: datetime) -> tuple[datetime, ...]:
-    """For when an SLI is asked that was asked up to the minute `asked_to`: the ends of the minutes
-    since, the oldest first, not all at once. What was before it was first asked is not asked for.
+    """Return the ends of the minutes to query, oldest first, given the last one queried.
+
+    A new SLI starts with the last minute.
     """
     last = last_ended(now - SCRAPE_DELAY)
     first = last if asked_to is None else max(asked_to + 1, last - MAX_MINUTES_BACK)
@@ -84,7 +84,7 @@ def due_moments(asked_to: int | None, now: datetime) -> tuple[datetime, ...]:
 
 
 def _claim(now: datetime) -> dict[int, CounterQuery]:
-    """SLIs that nobody else asks about meanwhile, those that have waited longest first."""
+    """Claim due SLIs, those that have waited longest first."""
     given: dict[str, Any] = {
         "now": now,
         "until": now + LEASE,
@@ -107,11 +107,13 @@ def _save_results(
     keys: Sequence[int],
     now: datetime,
 ) -> int:
-    """Add what was found, as far as it is wanted still: it was asked under a lease, and of sources
-    that may have been changed since."""
+    """Record the results that are still wanted.
+
+    The lease or the source may have changed meanwhile.
+    """
     rows = Sli.objects.select_for_update(no_key=True).order_by("pk")
     slis = list(rows.filter(pk__in=keys, ask_after=now + LEASE))
-    # Read after the lock: whoever changes a source waits for it before it forgets the old one.
+    # Read after the lock: a change of the source waits for it before it deletes the old series.
     slos = Slo.objects.present().in_bulk([sli.slo_id for sli in slis])
     kept = [sli for sli in slis if _is_current(questions[sli.pk], slos.get(sli.slo_id or 0))]
     batch = SampleBatch()
@@ -134,8 +136,7 @@ def _is_current(question: CounterQuery, slo: Slo | None) -> bool:
 
 
 def _update_sli(sli: Sli, question: CounterQuery, found: QueryResult, now: datetime) -> None:
-    """How far it was asked, what was wrong, and when it is asked again: soon, or not so soon if
-    that failed."""
+    """Update how far the SLI was queried, its error, and when it is due again."""
     if found.asked:
         sli.asked_to = last_ended(question.moments[found.asked - 1])
     if found.error and not sli.source_error:

@@ -1,7 +1,6 @@
-"""What a Prometheus server said to an instant query: one number, nothing, or something that can't
-be a counter. Pure.
+"""Responses of a Prometheus server to instant queries. Pure.
 
-The form is that of https://prometheus.io/docs/prometheus/latest/querying/api/, instant queries.
+The format is that of https://prometheus.io/docs/prometheus/latest/querying/api/, instant queries.
 """
 
 import math
@@ -13,19 +12,21 @@ import orjson
 
 MAX_OUTPUT_LENGTH = 300
 MAX_VALUE = 2.0**53
-"""Beyond it, numbers leave out whole events."""
+"""Above it, floats can't represent every integer."""
 MAX_NUMBER_LENGTH = 400
-"""Of characters: older servers write the smallest and the largest floats without an exponent."""
+"""In characters: older servers write very small and large floats without an exponent."""
 _NUMBER = re.compile(r"[+-]?(\d++(\.\d*+)?|\.\d++)([eE][+-]?\d++)?")
 
 
 class InvalidResponse(Exception):
-    """The query says something else than one counter; the text is for whoever wrote it."""
+    """The query does not return one counter; the text is for its author."""
 
 
 def parse_counter(body: bytes) -> float | None:
-    """The one value of a successful answer; None if there is no series. Raises
-    :class:`InvalidResponse`."""
+    """Return the value of a successful response, None if there is no series.
+
+    Raise :class:`InvalidResponse` if it is not one counter.
+    """
     data = _parse_document(body).get("data")
     if not isinstance(data, Mapping):
         raise InvalidResponse("the answer has no data")
@@ -45,7 +46,7 @@ def parse_counter(body: bytes) -> float | None:
 
 
 def describe_failure(status: int, body: bytes) -> str:
-    """What a server says that answers with an error: in its own words if it is Prometheus."""
+    """Return an error response in words, Prometheus' own if it sent any."""
     try:
         said = _parse_document(body)
     except InvalidResponse:
@@ -65,7 +66,7 @@ def _parse_document(body: bytes) -> Mapping[str, Any]:
 
 
 def _parse_value(pair: Any) -> float:
-    """Of `[1435781451.781, "1.5"]`."""
+    """Return the value of `[1435781451.781, "1.5"]`."""
     text = pair[1] if isinstance(pair, list) and len(pair) == 2 else None
     if not isinstance(text, str):
         raise InvalidResponse("the answer is none of Prometheus")
@@ -81,6 +82,6 @@ def _parse_value(pair: Any) -> float:
 
 
 def _one_line(text: Any) -> str:
-    """On one line, and not long."""
+    """Return a text on one line, truncated."""
     said = "".join(one if one.isprintable() else " " for one in str(text))
     return " ".join(said.split())[:MAX_OUTPUT_LENGTH]
