@@ -1,7 +1,7 @@
-"""Django's admin over SLOs: looked at here, changed on their own pages.
+"""Read-only Django admin of SLOs; changes are made on their own pages.
 
-Minutes, hours and samples are not here: Django's admin can't show rows whose key is of two columns,
-and an SLO's page draws them.
+Minutes, hours and samples are left out: Django's admin can't show composite keys, and an SLO's page
+draws them.
 """
 
 from django.contrib import admin

@@ -1,4 +1,4 @@
-"""What SLOs and their alerts have waiting for a person."""
+"""SLOs and alerts that wait for a person."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -16,7 +16,7 @@ from slo.models.alerts import WORST_FIRST
 MAX_ITEMS = 100
 LONG_UNKNOWN = timedelta(hours=1)
 STOPPED_AFTER = timedelta(minutes=5)
-"""So long after the last minute that was judged, somebody has to look why."""
+"""How long after the last evaluated minute somebody has to check why."""
 
 
 def present_slos(_now: datetime) -> QuerySet[Slo]:
@@ -43,8 +43,10 @@ def exhausted_statuses(_now: datetime) -> QuerySet[Standing]:
 
 @attention_source(7, only_if=unacknowledged_alerts)
 def list_alerts(now: datetime) -> Sequence[AttentionItem]:
-    """Alerts that are open and that nobody has acknowledged, the worst first; but for those of what
-    waits by itself, as an open breaker does."""
+    """Return open alerts that are not acknowledged, the worst first.
+
+    Those whose subject waits by itself, such as an open breaker, are left out.
+    """
     shown = _exclude_duplicates(unacknowledged_alerts(now), now).order_by(
         WORST_FIRST, "opened_at", "pk"
     )
@@ -63,7 +65,7 @@ def list_alerts(now: datetime) -> Sequence[AttentionItem]:
 
 @attention_source(42, only_if=unread_slis)
 def list_unread_sources(now: datetime) -> Sequence[AttentionItem]:
-    """SLOs whose source could not be read when it was asked last."""
+    """Return SLOs whose source could not be read at the last attempt."""
     rows = unread_slis(now).exclude(slo__isnull=True).select_related("slo")
     return [
         AttentionItem(
@@ -81,7 +83,7 @@ def list_unread_sources(now: datetime) -> Sequence[AttentionItem]:
 
 @attention_source(44, only_if=long_unknown_statuses)
 def list_long_unknown(now: datetime) -> Sequence[AttentionItem]:
-    """SLOs of which nothing was known for an hour: they can't fire, and pass no gate."""
+    """Return SLOs that have been unknown for an hour: they can't fire, and pass no gate."""
     rows = long_unknown_statuses(now).select_related("slo")
     return [
         AttentionItem(
@@ -99,7 +101,7 @@ def list_long_unknown(now: datetime) -> Sequence[AttentionItem]:
 
 @attention_source(34, only_if=exhausted_statuses)
 def list_exhausted(now: datetime) -> Sequence[AttentionItem]:
-    """SLOs that have no budget left."""
+    """Return SLOs without any budget left."""
     rows = exhausted_statuses(now)
     return [
         AttentionItem(
@@ -117,7 +119,7 @@ def list_exhausted(now: datetime) -> Sequence[AttentionItem]:
 
 @attention_source(6, only_if=present_slos)
 def list_evaluation_stopped(now: datetime) -> Sequence[AttentionItem]:
-    """That nobody judges: then no rule fires, whatever happens."""
+    """Return one entry if evaluation has stopped: then no rule can fire."""
     last = Subquery(Turn.objects.order_by("-minute").values("minute")[:1])
     oldest = (
         Slo.objects.present()

@@ -1,4 +1,4 @@
-"""The button of messages about an alert: acknowledge it."""
+"""The acknowledge button of alert messages."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -18,9 +18,9 @@ PREFIX = "alert:"
 
 @button("acknowledge")
 def acknowledge(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
-    """Somebody knows of the alert that the message, or the step of its escalation, is about.
+    """Acknowledge the alert that a message, or an escalation step, is about.
 
-    In place of the button of that name for switches, which stays there for all else.
+    It replaces the button of that name for switches, which handles everything else.
     """
     found = _alert(value)
     if found is None:
@@ -36,7 +36,7 @@ def acknowledge(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
 
 
 def _alert(value: Mapping[str, Any]) -> Alert | None:
-    """By its id, or by what the escalation is about."""
+    """Return the alert by its id, or by the subject of the escalation."""
     if "alert" in value:
         return Alert.objects.filter(pk=number(value, "alert")).first()
     if "escalation" not in value:

@@ -1,4 +1,4 @@
-"""Which file of a configuration folder is read here."""
+"""Registration of `slo.yaml` as a configuration file."""
 
 from controlplane.core.configuration import services as configuration
 from slo.objectives import file_loader

@@ -1,7 +1,7 @@
 """Message templates of SLO and threshold alerts.
 
 Facts: `said` (a sentence), `rule`, `about` (the subject), `service`, `owner`, `runbook`, `to_do`,
-`at`; of many `count`, `list`, `first_said`; and `path` of the alert's page.
+`at`; in summaries `count`, `list`, `first_said`; and `path` of the alert's page.
 """
 
 from controlplane.core.message_templates import MESSAGE_TEMPLATES, MessageTemplate

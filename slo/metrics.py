@@ -1,4 +1,4 @@
-"""What Prometheus is told of SLOs, as they were judged last."""
+"""Prometheus metrics of SLOs, from their stored statuses."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -12,13 +12,13 @@ from controlplane.core.compiled_query import fetch_rows
 from slo.models import Alert, Standing, ThresholdRule
 
 FRESH_FOR = timedelta(minutes=10)
-"""What was judged longer ago says nothing of now."""
+"""An older status says nothing about now."""
 STATES = ("ok", "firing", "unknown")
 
 
 @metrics.from_database
 def collect_statuses(now: datetime) -> Iterator[Metric]:
-    """Burn rates and budgets only where they are known: a series that ends beats a guess."""
+    """Yield burn rates and budgets only where they are known: a series that ends beats a guess."""
     rates = GaugeMetricFamily(
         "switchgear_slo_burn_rate",
         "How many times as fast as allowed an SLO's budget is spent.",
@@ -52,7 +52,7 @@ def collect_statuses(now: datetime) -> Iterator[Metric]:
 
 @metrics.from_database
 def collect_alerts(now: datetime) -> Iterator[Metric]:
-    """Every severity has its series, so that it goes back to 0."""
+    """Yield open alerts; every severity has its series, so that it goes back to 0."""
     firing = GaugeMetricFamily(
         "switchgear_alerts_open", "Alerts that are open.", labels=["kind", "severity"]
     )
@@ -65,7 +65,7 @@ def collect_alerts(now: datetime) -> Iterator[Metric]:
 
 @metrics.from_database
 def collect_thresholds(now: datetime) -> Iterator[Metric]:
-    """Every rule has its series, so that it goes back to 0."""
+    """Yield open alerts by rule; every rule has its series, so that it goes back to 0."""
     counts = dict.fromkeys((name for (name,) in fetch_rows(_rules)), 0)
     counts |= dict(fetch_rows(_open_by_rule))
     family = GaugeMetricFamily(

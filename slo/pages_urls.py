@@ -1,4 +1,4 @@
-"""The pages of SLOs."""
+"""URLs of the SLO pages."""
 
 from django.urls import URLPattern, path
 
@@ -24,7 +24,7 @@ urlpatterns: list[URLPattern] = [
     path("alerts/<int:alert_id>/", alerts.alert_page, name="alert_page"),
     path("alerts/<int:alert_id>/acknowledge/", alerts.acknowledge, name="alert_acknowledge"),
     path("alerts/<int:alert_id>/postmortem/", alerts.postmortem_page, name="alert_postmortem"),
-    # Last, after every page of its own that begins so: no SLO may have the name of one.
+    # Last, after fixed pages with this prefix; their names are reserved.
     path("slos/<str:name>/", slo_detail.slo_page, name="slo_page"),
     path("slos/<str:name>/series/", series.slo_series, name="slo_series"),
     path("slos/<str:name>/edit/", slo_edit.edit, name="slo_edit"),

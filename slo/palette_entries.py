@@ -1,4 +1,4 @@
-"""What SLOs put into the palette: their pages, every objective, and open alerts."""
+"""Entries of the command palette: SLO pages, objectives, and open alerts."""
 
 from collections.abc import Sequence
 
@@ -42,7 +42,7 @@ def objectives(asked: Asked) -> Sequence[Entry]:
 
 @things(55)
 def alerts(asked: Asked) -> Sequence[Entry]:
-    """Alerts that are open; those that are over are on their page."""
+    """Return open alerts that match; resolved ones are on their page."""
     found = Alert.objects.filter(resolved_at__isnull=True)
     for word in asked.words[:6]:
         found = found.filter(Q(subject__icontains=word) | Q(said__icontains=word))

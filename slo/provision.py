@@ -1,4 +1,4 @@
-"""What a new installation begins with: the objectives of `config/slo.yaml`."""
+"""Provisioning: a new installation starts with the objectives of `config/slo.yaml`."""
 
 from datetime import datetime
 
@@ -9,6 +9,6 @@ from slo.objectives import file_loader
 
 @provision.at_first
 def load_once(now: datetime) -> None:
-    """Load the shipped file if there never was an SLO here."""
+    """Load the shipped file if there never was an SLO."""
     if file_loader.has_no_slos():
         configuration.load_shipped("slo", actor=provision.ACTOR, now=now)

@@ -16,7 +16,7 @@ from slo.models import Alert, Slo
 MAX_ROWS = 50
 CHARTS = 3
 LOW = 0.25
-"""Of a budget: with less left, somebody should look before it is gone."""
+"""With a smaller share of the budget left, somebody should look before it is gone."""
 DAY = timedelta(days=1)
 
 BudgetRow = tuple[Slo, SpentBudget, Mapping[str, int]]
@@ -24,8 +24,7 @@ BudgetRow = tuple[Slo, SpentBudget, Mapping[str, int]]
 
 @REPORT_SECTIONS.add(64)
 def budgets_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
-    """What is left of each SLO's budget, what the week has spent of it and how often it called for
-    somebody: the worst first."""
+    """Return each SLO's budget left, spent in the week, and its alerts, the worst first."""
     until = min(end, now)
     days = [at for at in (start + DAY * number for number in range(7)) if at < until]
     edges = [*map(last_ended, days), last_ended(until)]
@@ -56,14 +55,14 @@ def _count_alerts(start: datetime, end: datetime) -> dict[int, Mapping[str, int]
 
 
 def _sort_key(one: BudgetRow) -> tuple[bool, float, float, str]:
-    """Known ones first, by what is left; then by what they spent."""
+    """Sort known budgets first, by what is left, then by what was spent."""
     slo, spent, _ = one
     left = spent.remaining_ratio
     return left is None, left or 0.0, -(spent.in_all or 0.0), slo.name
 
 
 def _spending(told: Sequence[BudgetRow]) -> list[BudgetRow]:
-    """Those that spent anything, most first."""
+    """Return the SLOs that spent budget, most first."""
     found = [one for one in told if one[1].in_all]
     return sorted(found, key=lambda one: (-(one[1].in_all or 0.0), one[0].name))
 
@@ -129,7 +128,7 @@ def _chart(slo: Slo, spent: SpentBudget, days: Sequence[datetime]) -> Chart:
 
 
 def percent(share: float | None, digits: int = 2) -> str:
-    """`82.4 %`; nothing where nothing is known."""
+    """Format a share, such as `82.4 %`; empty if unknown."""
     if share is None:
         return ""
     shown = f"{round(share * 100, digits) + 0.0:,.{digits}f}"

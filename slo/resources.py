@@ -15,13 +15,13 @@ from slo.objectives import documents
 from slo.objectives.exclusions import ExclusionOutcome
 
 RELATED = ("standing", "sli")
-"""What :func:`slo_resource` reads of other tables: to be selected with the rows."""
+"""Related rows that :func:`slo_resource` reads, to be selected with the SLO."""
 
 
 def slo_resource(row: Slo) -> dict[str, Any]:
-    """What is wanted, and how it stood when it was judged last."""
-    standing = _of(row, "standing")
-    sli = _of(row, "sli")
+    """Return an SLO with its stored status."""
+    standing = _related(row, "standing")
+    sli = _related(row, "sli")
     return {
         "name": row.name,
         **documents.to_document(row),
@@ -87,12 +87,12 @@ def exclusion_resource(row: Exclusion) -> dict[str, Any]:
         "created_by": row.created_by,
         "created_at": timestamp(row.created_at),
         "removed_by": row.removed_by or None,
-        "removed_at": _when(row.removed_at),
+        "removed_at": _timestamp_or_none(row.removed_at),
     }
 
 
 def outcome_resource(done: ExclusionOutcome) -> dict[str, Any]:
-    """An exclusion that was made or taken back just now, and what that did to the budget."""
+    """Return an exclusion that was just added or removed, with the budget before and after."""
     return {
         **exclusion_resource(done.exclusion),
         "budget": {"before": done.before, "after": done.after},
@@ -100,7 +100,7 @@ def outcome_resource(done: ExclusionOutcome) -> dict[str, Any]:
 
 
 def alert_resource(row: Alert) -> dict[str, Any]:
-    """An alert, with its SLO or threshold rule; those are to be selected with the row."""
+    """Return an alert; select its SLO and threshold rule with the row."""
     return {
         "id": row.pk,
         "kind": row.kind,
@@ -118,10 +118,10 @@ def alert_resource(row: Alert) -> dict[str, Any]:
         "firing_at": timestamp(row.firing_at),
         "evidence": row.evidence,
         "latest": row.latest,
-        "acknowledged_at": _when(row.acknowledged_at),
+        "acknowledged_at": _timestamp_or_none(row.acknowledged_at),
         "acknowledged_by": row.acknowledged_by or None,
         "acknowledged_because": row.acknowledged_because or None,
-        "resolved_at": _when(row.resolved_at),
+        "resolved_at": _timestamp_or_none(row.resolved_at),
         "resolved_because": row.resolved_because or None,
     }
 
@@ -132,7 +132,7 @@ def _standing(row: Standing | None) -> dict[str, Any]:
         "since": timestamp(row.since) if row else None,
         "judged_at": timestamp(end_of(row.minute)) if row else None,
         "remaining_ratio": row.remaining_ratio if row else None,
-        "exhausts_at": _when(row.exhausts_at) if row else None,
+        "exhausts_at": _timestamp_or_none(row.exhausts_at) if row else None,
     }
 
 
@@ -141,14 +141,14 @@ def _counted(row: Sli | None) -> dict[str, Any]:
     return {
         "counted_to": None if last is None else timestamp(end_of(last)),
         "source_error": (row.source_error or None) if row else None,
-        "source_error_since": _when(row.source_error_since) if row else None,
+        "source_error_since": _timestamp_or_none(row.source_error_since) if row else None,
     }
 
 
-def _of(row: Slo, related: str) -> Any:
-    """A row of another table that may not be there."""
+def _related(row: Slo, related: str) -> Any:
+    """Return a related row, None if there is none."""
     return getattr(row, related, None)
 
 
-def _when(at: datetime | None) -> str | None:
+def _timestamp_or_none(at: datetime | None) -> str | None:
     return None if at is None else timestamp(at)

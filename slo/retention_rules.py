@@ -1,13 +1,13 @@
-"""How long the tables of SLOs are kept: rules about what code of their own deletes, and what lasts.
+"""Retention of the tables of SLOs.
 
-An SLO's history goes by its own last row and window: `slo.counters.retention`.
+The history of an SLO is kept by its own last row and window: see `slo.counters.retention`.
+Alerts of SLOs are kept longer than those of thresholds, for postmortems.
 """
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from controlplane.core.retention import Rule, lasting, rule
+from controlplane.core.retention import Rule, lasting, purge, rule
 from slo.counters import removed_slos, retention
-from slo.thresholds import forgetting as _alerts  # noqa: F401
 
 _OLD = """
     hour >= 0 AND hour < (
@@ -81,7 +81,41 @@ REMOVED = rule(
         but="What was not removed, and the whole of one while there are alerts of it.",
     )
 )
+ALERTS = rule(
+    Rule(
+        name="alerts-of-thresholds",
+        model="slo.Alert",
+        kept=timedelta(days=35),
+        where="kind = 'threshold' AND opened_at < %(before)s AND resolved_at < %(before)s"
+        " AND over_told_at IS NOT NULL",
+        since="opened_at",
+        order="opened_at",
+        bounds=(8, 400),
+        tick="slo.purge",
+        why="What threshold rules told of, for the weekly report.",
+        but="What is open, and those of SLOs.",
+    )
+)
+BURNS = rule(
+    Rule(
+        name="alerts-of-slos",
+        model="slo.Alert",
+        kept=timedelta(days=400),
+        where="kind = 'burn' AND opened_at < %(before)s AND resolved_at < %(before)s",
+        since="opened_at",
+        order="opened_at",
+        bounds=(35, 3650),
+        tick="slo.purge",
+        why="What burned budgets, for postmortems and for comparison a year later.",
+        but="What is open.",
+    )
+)
 
 lasting("Set by people or files, until they take it away.", "slo.ThresholdRule")
 lasting("One row, or one for each thing that is judged; it goes with it.", "slo.Turn")
 lasting("Goes within seconds, as soon as it is added to the minutes.", "slo.Reported")
+
+
+def purge_alerts(now: datetime, *, at_once: int, most: int) -> int:
+    """Delete up to `most` old alerts, `at_once` in a transaction; return how many."""
+    return purge([ALERTS, BURNS], now, at_once=at_once, most=most)

@@ -1,14 +1,15 @@
-"""The ticks of SLOs."""
+"""Ticks of SLOs."""
 
 from datetime import datetime
 
 from controlplane.core import ticks
 from controlplane.core.gates.services import open_gates
+from slo import retention_rules
 from slo.counters import compaction, removed_slos, retention
 from slo.evaluation import gates, tick
 from slo.ingest import client_reports, deferred_updates
 from slo.ingest.prometheus import poller
-from slo.thresholds import evaluation, forgetting
+from slo.thresholds import evaluation
 
 AT_ONCE = 5000
 MAX_FOLDED = 100_000
@@ -18,13 +19,13 @@ MAX_PURGED = 1_000_000
 
 @ticks.tick("slo.judge", seconds=5, queue="slo", pending=lambda now: [tick.pending_slos(now)])
 def evaluate_slos(now: datetime) -> int:
-    """Every SLO, once a minute."""
+    """Evaluate every SLO once a minute."""
     return tick.evaluate_due_minutes(now)
 
 
 @ticks.tick("slo.gates", seconds=1, queue="slo", pending=lambda _now: [open_gates(gates.TYPE)])
 def answer_gates(now: datetime) -> int:
-    return gates.answer_open(now)
+    return gates.answer_open_gates(now)
 
 
 @ticks.tick(evaluation.TICK, seconds=10, queue="slo")
@@ -39,13 +40,13 @@ def evaluate_thresholds(now: datetime) -> int:
     pending=lambda _now: [poller.prometheus_slos()],
 )
 def poll_prometheus(now: datetime) -> int:
-    """It waits for servers that may hang: no place in a queue that others wait in."""
+    """Poll Prometheus servers, which may hang: kept out of queues that others wait in."""
     return poller.poll_due(now)
 
 
 @ticks.tick("slo.fold", seconds=1, queue="slo", pending=lambda _now: client_reports.pending_rows())
 def add_reported(now: datetime) -> int:
-    """What services reported, and what was too much to be added when it came."""
+    """Add reported increments and deferred updates to the minutes."""
     return client_reports.add_reported(now, most=MAX_FOLDED) + deferred_updates.apply_deferred(
         most=MAX_FOLDED
     )
@@ -70,4 +71,4 @@ def purge_samples(now: datetime) -> int:
 def purge_counters(now: datetime) -> int:
     forgotten = retention.purge_old(now, at_once=AT_ONCE, most=MAX_PURGED)
     forgotten += removed_slos.purge_removed(now, most=MAX_PURGED)
-    return forgotten + forgetting.purge_alerts(now, at_once=AT_ONCE, most=MAX_PURGED)
+    return forgotten + retention_rules.purge_alerts(now, at_once=AT_ONCE, most=MAX_PURGED)

@@ -1,4 +1,4 @@
-"""What histograms offer to threshold rules."""
+"""Latency percentiles as a metric for threshold rules."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""What open pages and programs may listen to of this app: how SLOs stand."""
+"""The live topic of this app: statuses of SLOs."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -10,13 +10,13 @@ from slo.models import Slo, Standing
 
 
 def read_statuses(ids: Sequence[str], _now: datetime) -> dict[str, dict[str, Any]]:
-    """The SLOs of these names, as they stood when they were judged last."""
+    """Return the stored statuses of SLOs, by name."""
     rows = Slo.objects.present().filter(name__in=ids).select_related("standing")
     return {slo.name: status_resource(slo, getattr(slo, "standing", None)) for slo in rows}
 
 
 def status_resource(slo: Slo, standing: Standing | None) -> dict[str, Any]:
-    """As `GET …/status` shows it, with its name and since when it is so."""
+    """Return the status as `GET …/status` shows it, with the name and since when."""
     named = {"name": slo.name, "service": slo.service}
     if standing is None:
         budget = {"remaining_ratio": None, "exhausts_at": None}

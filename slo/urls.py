@@ -1,4 +1,4 @@
-"""The SLOs' part of the API."""
+"""URLs of the SLO API."""
 
 from django.urls import URLPattern
 

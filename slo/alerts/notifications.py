@@ -43,7 +43,7 @@ def send_notifications(now: datetime, *, except_kind: str = "") -> None:
     rows = rows.filter(Q(told_at__isnull=True) | Q(resolved_at__isnull=False))
     waiting = list(rows.select_related("slo", "threshold").order_by("pk"))
     known = [one for one in waiting if one.acknowledged_at == one.opened_at]
-    # The person who caused these was notified of the cause, and knows how they end.
+    # The person who caused these was notified of the cause.
     _mark(known, told_at=now, over_told_at=now)
     waiting = [one for one in waiting if one.acknowledged_at != one.opened_at]
     untold = [one for one in waiting if one.told_at is None]
@@ -122,7 +122,7 @@ def _count_recent(now: datetime) -> dict[str, int]:
 
 
 def _recent_range(now: datetime) -> tuple[datetime, datetime]:
-    """Return the range of recent notifications; later ones are from before the clock was set back."""
+    """Return the range of recent times; later ones are from before a clock was set back."""
     return now - BURST + _INSTANT, now + BURST
 
 
@@ -144,7 +144,7 @@ def _notify_resolved(alerts: Sequence[Alert], now: datetime) -> None:
 
 
 def _notify_missed(alerts: Sequence[Alert], now: datetime) -> None:
-    """Send one summary of alerts that opened and resolved before anybody was notified."""
+    """Send one summary of alerts that opened and resolved before their notification."""
     if alerts:
         _announce_summary(alerts, MISSED_SUMMARY_EVENT, now)
         _mark(alerts, told_at=now, told_alone=False, over_told_at=now)

@@ -1,1 +1,1 @@
-"""SLOs over HTTP."""
+"""The HTTP API of SLOs."""

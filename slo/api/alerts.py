@@ -1,4 +1,4 @@
-"""Alerts over HTTP: what fires and fired, saying "I know", and what to write about it later."""
+"""The API of alerts: list, acknowledge, and draft a postmortem."""
 
 from datetime import datetime
 from typing import Any
@@ -32,7 +32,7 @@ IN_STATE = {
 
 
 class AlertList(ListView[Alert]):
-    """Every alert, the newest first."""
+    """All alerts, the newest first."""
 
     queryset = Alert.objects.select_related(*RELATED)
     serializer_class = AlertShape
@@ -62,7 +62,7 @@ class AlertDetail(ApiView):
 
     @extend_schema(responses=AlertShape)
     def get(self, request: Request, alert_id: str) -> Response:
-        """One alert, with what was counted when it opened and when it fired last."""
+        """One alert, with its figures when it opened and when it fired last."""
         return Response(resources.alert_resource(_find_alert(alert_id)))
 
 
@@ -74,7 +74,7 @@ class AcknowledgeAlertView(ApiView):
     @extend_schema(request=AcknowledgeAlertBody, responses=AcknowledgedAlertShape)
     @mutation(AcknowledgeAlertBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, alert_id: str) -> Done:
-        """Say that you know: nobody is called for it for 24 hours."""
+        """Acknowledge an alert: nobody is called for it for 24 hours."""
         comment = body.get("comment", "")
         lifecycle.acknowledge(alert_id=parse_id(alert_id), actor=actor, now=now, comment=comment)
         return Done(resources.alert_resource(_find_alert(alert_id)))
@@ -87,10 +87,10 @@ class PostmortemView(ApiView):
 
     @extend_schema(responses=PostmortemShape)
     def get(self, request: Request, alert_id: str) -> Response:
-        """A draft in Markdown, of what is known: times, who did what, what it cost.
+        """A postmortem draft in Markdown: times, who did what, and what it cost.
 
-        It quotes the audit trail of the whole installation: a token needs the scope `audit:read`
-        besides `slo:read`. People of every role have both.
+        It quotes the audit trail of the whole installation: a token needs the scope
+        `audit:read` besides `slo:read`. People of every role have both.
         """
         actor_of(request).require(incident_events.SCOPE)
         alert = _find_alert(alert_id)

@@ -1,4 +1,4 @@
-"""What may be said in a request. What it must mean is checked by the services, once."""
+"""Bodies and filters of requests. Their meaning is validated by the services, once."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from .shapes import ALERT_STATES, STATES, ActionsField, ChangedSloShape, RulesFi
 
 
 class SloBody(MutationBody):
-    """A whole SLO: what is left out has its default."""
+    """A whole SLO: missing fields get their defaults."""
 
     shown_as = ChangedSloShape
 
@@ -33,7 +33,7 @@ class SloBody(MutationBody):
     reason = Text(required=False, max_length=2000, help_text="Why; for the audit trail.")
 
     def get_fields(self) -> dict[str, Any]:
-        """`source` is taken by the serializer's own fields."""
+        """Add `source`, which is a name of the serializer's own."""
         return {**super().get_fields(), "source": SourceField(required=False)}
 
 
@@ -46,7 +46,7 @@ class SloRemovalBody(MutationBody):
 
 
 class BacktestBody(MutationBody):
-    """What is given beside the span stands in place of what the SLO says."""
+    """The span, and fields that replace the SLO's own."""
 
     start = Instant(help_text="The first tick.")
     end = Instant(required=False, help_text="The last tick; now.")
@@ -59,7 +59,7 @@ class BacktestBody(MutationBody):
 
 
 class ExclusionBody(MutationBody):
-    """Whole minutes: those that the span touches."""
+    """A span; it is extended to whole minutes."""
 
     starts_at = Instant()
     ends_at = Instant()
@@ -93,7 +93,7 @@ class SeriesFilters(Filters):
     )
 
     def get_fields(self) -> dict[str, Any]:
-        """`from` can't be written as an attribute."""
+        """Add `from`, which can't be an attribute."""
         return {
             "from": Moment(required=False, help_text="A day ago."),
             "to": Moment(required=False, help_text="Now."),

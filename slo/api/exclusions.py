@@ -1,4 +1,4 @@
-"""Spans that don't count, over HTTP."""
+"""The API of excluded spans."""
 
 from datetime import datetime
 from typing import Any
@@ -21,7 +21,7 @@ MAX_ID_DIGITS = 18  # digits; more than any row has
 
 
 class ExclusionList(ListView[Exclusion]):
-    """What does not count of an SLO, the newest first."""
+    """The exclusions of an SLO, the newest first."""
 
     path_parameters = ONE_SLO
     queryset = Exclusion.objects.all()
@@ -38,8 +38,10 @@ class ExclusionList(ListView[Exclusion]):
     @extend_schema(request=ExclusionBody, responses={201: OutcomeShape})
     @mutation(ExclusionBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str) -> Done:
-        """Have a span not count, whether it is past or to come. The answer tells what that does to
-        the budget; so does a dry run."""
+        """Exclude a span, past or future.
+
+        The response has the effect on the budget, also in a dry run.
+        """
         done = exclusions.add_exclusion(name=name, actor=actor, now=now, **body)
         return Done(resources.outcome_resource(done), status=201)
 
@@ -54,7 +56,7 @@ class ExclusionDetail(ApiView):
     def delete(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str, exclusion_id: str
     ) -> Done:
-        """Have it count again."""
+        """Count the span again."""
         done = exclusions.remove_exclusion(
             name=name,
             exclusion_id=parse_id(exclusion_id),
@@ -66,7 +68,7 @@ class ExclusionDetail(ApiView):
 
 
 def parse_id(text: str) -> int:
-    """An id of a path; raises :class:`NotFound` for what no row has."""
+    """Parse an id in a path. Raise :class:`NotFound` if no row can have it."""
     if not (text.isascii() and text.isdigit() and len(text) <= MAX_ID_DIGITS):
         raise NotFound("There is nothing of that number here.")
     return int(text)

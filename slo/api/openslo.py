@@ -1,4 +1,4 @@
-"""OpenSLO documents over HTTP, in and out."""
+"""The API for OpenSLO documents: import and export."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -24,12 +24,12 @@ from slo.objectives.permissions import require_admin
 from .slos import READ, WRITE
 
 QUERY_FIELDS = ("prometheus_url", "reason")
-"""Fields of the query where the body is a file; so is `dry_run=true`."""
+"""Fields of the query if the body is a file; so is `dry_run=true`."""
 FORMATS = {"json": "application/json", "yaml": "application/yaml"}
 
 
 class YamlParser(BaseParser):
-    """The documents of a YAML file, as the field `text`."""
+    """Parses the documents of a YAML file as the field `text`."""
 
     media_type = "application/yaml"
 
@@ -61,7 +61,7 @@ def _flag(name: str, query: Mapping[str, str]) -> bool:
 
 
 class OldYamlParser(YamlParser):
-    """By the name that YAML had before it was registered."""
+    """Accepts the media type that YAML had before it was registered."""
 
     media_type = "application/x-yaml"
 
@@ -71,7 +71,7 @@ class TextYamlParser(YamlParser):
 
 
 class OpenSloParser(StrictJSONParser):
-    """A single document may be the body itself."""
+    """Accepts a single document as the whole body."""
 
     def parse(self, *args: Any, **options: Any) -> dict[str, Any]:
         found = super().parse(*args, **options)
@@ -147,8 +147,10 @@ class OpenSloView(ApiView):
     )
     @mutation(OpenSloBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
-        """Take over the SLOs of OpenSLO v1 documents, all or none. `remarks` tell what could not be
-        taken over as it stands."""
+        """Import the SLOs of OpenSLO v1 documents, all or none.
+
+        `remarks` list what was left out or changed.
+        """
         require_admin(actor)
         given = list(body.get("documents", ()))
         if "text" in body:

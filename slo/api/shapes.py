@@ -1,4 +1,4 @@
-"""What the answers look like, for the OpenAPI document; `slo.resources` makes them."""
+"""Responses of the API, for OpenAPI; `slo.resources` makes them."""
 
 from typing import Any
 
@@ -71,21 +71,21 @@ ACTIONS = {
 
 @extend_schema_field(RULES)
 class RulesField(serializers.JSONField):
-    """Checked by `slo.objectives.rules`."""
+    """Validated by `slo.objectives.rules`."""
 
 
 @extend_schema_field(SOURCE)
 class SourceField(serializers.JSONField):
-    """Checked by `slo.objectives.sources_and_actions`."""
+    """Validated by `slo.objectives.sources_and_actions`."""
 
 
 @extend_schema_field(ACTIONS)
 class ActionsField(serializers.JSONField):
-    """Checked by `slo.objectives.sources_and_actions`."""
+    """Validated by `slo.objectives.sources_and_actions`."""
 
 
 class SloShape(serializers.Serializer[Slo]):
-    """What is wanted, and how it stood when it was judged last."""
+    """An SLO with its stored status."""
 
     name = serializers.CharField()
     service = serializers.CharField()
@@ -116,7 +116,7 @@ class SloShape(serializers.Serializer[Slo]):
     source_error_since = serializers.DateTimeField(allow_null=True)
 
     def get_fields(self) -> dict[str, Any]:
-        """`source` is taken by the serializer's own fields."""
+        """Add `source`, which is a name of the serializer's own."""
         return {**super().get_fields(), "source": SourceField()}
 
     def to_representation(self, row: Slo) -> dict[str, Any]:
@@ -168,7 +168,7 @@ class SeriesShape(serializers.Serializer[Any]):
     points = SeriesPointShape(many=True)
 
     def get_fields(self) -> dict[str, Any]:
-        """`from` is taken by Python."""
+        """Add `from`, which can't be an attribute."""
         return {"from": serializers.DateTimeField(), **super().get_fields()}
 
 
@@ -254,7 +254,7 @@ class AlertShape(serializers.Serializer[Alert]):
     resolved_because = serializers.CharField(allow_null=True)
 
     def get_fields(self) -> dict[str, Any]:
-        """`label` is taken by the serializer."""
+        """Add `label`, which is a name of the serializer's own."""
         label = serializers.CharField(help_text="`page` or `ticket` of an SLO's rule.")
         return {**super().get_fields(), "label": label}
 

@@ -1,4 +1,4 @@
-"""Pushing counters: what an application, a sidecar or a script counted."""
+"""The API to push counters from applications, sidecars and scripts."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -68,7 +68,7 @@ class SliBody(MutationBody):
     deltas = DeltaShape(many=True, required=False, help_text=f"At most {MAX_ENTRIES:,}.")
 
     def read(self) -> dict[str, Any]:
-        """What these fields say, without looking at each of ten thousand points as fields."""
+        """Parse the body without a serializer for each of up to ten thousand entries."""
         beside = {
             name: value for name, value in self.initial_data.items() if name not in _BULK_FIELDS
         }
@@ -76,7 +76,7 @@ class SliBody(MutationBody):
 
 
 class _OtherFields(MutationBody):
-    """What else there is."""
+    """Fields beside the entries."""
 
 
 class RefusedShape(serializers.Serializer[Any]):
@@ -85,7 +85,7 @@ class RefusedShape(serializers.Serializer[Any]):
 
 
 class TakenShape(serializers.Serializer[Any]):
-    """How many were taken in, were known already, and were not taken in: those with why not."""
+    """Numbers of entries that were accepted and known already, and the refused ones."""
 
     accepted = serializers.IntegerField(min_value=0)
     duplicates = serializers.IntegerField(min_value=0)
@@ -96,7 +96,7 @@ class TakenShape(serializers.Serializer[Any]):
 
 
 class SliParser(StrictJSONParser):
-    """As its parent, but texts are looked at where each field is: there are a hundred thousand."""
+    """Parses JSON without checking every text again: each field is checked where it is parsed."""
 
     def parse(
         self,
@@ -118,7 +118,7 @@ class SliParser(StrictJSONParser):
 
 
 class MayPush(BasePermission):
-    """Either who keeps SLOs, or a service that reports."""
+    """Allows tokens that may write SLOs, or report."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
         actor = getattr(request, "actor", None)
@@ -137,10 +137,10 @@ class SliView(ApiView):
     @extend_schema(request=SliBody, responses=TakenShape)
     @mutation(SliBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
-        """Push what was counted; scope `slo:write` or `report:write`.
+        """Push counters; scope `slo:write` or `report:write`.
 
-        If something is malformed nothing is taken in. Single points of another time or of an
-        unknown SLO are left out and told; if that are all, this is an error.
+        If a field is malformed nothing is accepted. Single points of another time or an
+        unknown SLO are refused, with reasons; if all are, the request fails.
         """
         said = body["said"]
         if actor.services:
@@ -151,9 +151,10 @@ class SliView(ApiView):
 
 
 def _check_services(actor: Actor, said: Deltas | Points) -> None:
-    """Raise :class:`Forbidden` for a service, or an SLO of a service, that isn't the token's.
+    """Raise :class:`Forbidden` for a service, or an SLO of a service, that is not the token's.
 
-    A source `service/instance` names a service, too. An SLO without a service is nobody's.
+    A source `service/instance` names a service, too. An SLO without a service belongs to
+    nobody.
     """
     named = said.deltas if isinstance(said, Deltas) else said.points
     services = {one.source.partition("/")[0] for one in named if "/" in one.source}

@@ -1,4 +1,4 @@
-"""SLOs over HTTP: what is wanted, how it stands and stood, and what other rules would have said."""
+"""The API of SLOs: documents, status, series and backtests."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -45,7 +45,7 @@ EARLIEST = end_of(0)
 
 
 class SloList(ListView[Slo]):
-    """Every SLO, by name."""
+    """All SLOs, by name."""
 
     queryset = Slo.objects.present()
     serializer_class = SloShape
@@ -74,11 +74,11 @@ class SloList(ListView[Slo]):
     @extend_schema(request=NewSloBody, responses={201: ChangedSloShape})
     @mutation(NewSloBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
-        """Make an SLO that is not there yet. It is judged from the next minute on."""
+        """Create an SLO. It is evaluated from the next minute on."""
         name = body.pop("name")
         require_admin(actor)
         services.require_new(name)
-        return _put(name, body, actor, now)
+        return _write(name, body, actor, now)
 
 
 class SloDetail(ApiView):
@@ -88,19 +88,22 @@ class SloDetail(ApiView):
 
     @extend_schema(responses=SloShape)
     def get(self, request: Request, name: str) -> Response:
-        """One SLO, and how it stood when it was judged last."""
+        """One SLO with its stored status."""
         return Response(resources.slo_resource(services.find_slo(name)))
 
     @extend_schema(request=SloBody, responses={200: ChangedSloShape, 201: ChangedSloShape})
     @mutation(SloBody)
     def put(self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str) -> Done:
-        """Make it, or have it say exactly this. What was counted stays, and is judged by it."""
-        return _put(name, body, actor, now)
+        """Create an SLO, or replace it.
+
+        Its counters stay, and are evaluated by the new objective.
+        """
+        return _write(name, body, actor, now)
 
     @extend_schema(request=SloRemovalBody, responses={200: ChangedSloShape})
     @mutation(SloRemovalBody)
     def delete(self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str) -> Done:
-        """Take it out: its alerts resolve. A new one of this name begins without history."""
+        """Remove an SLO: its alerts resolve. A new one of this name starts without history."""
         reason = body.get("reason", "")
         removed = services.remove_slo(name=name, reason=reason, actor=actor, now=now)
         return Done(resources.slo_resource(removed))
@@ -114,7 +117,7 @@ class StatusView(ApiView):
 
     @extend_schema(responses=StatusShape)
     def get(self, request: Request, name: str) -> Response:
-        """How it stands, or stood at a moment, by what is known of that now."""
+        """The status now or at a moment, computed from the counters."""
         at = self.filters.of(request.query_params).get("at")
         slo = services.find_slo(name)
         if at is not None and at > db_now():
@@ -132,8 +135,7 @@ class SeriesView(ApiView):
 
     @extend_schema(responses=SeriesShape)
     def get(self, request: Request, name: str) -> Response:
-        """How it stood at each step of a span, from its first moment on; the last day if none is
-        named."""
+        """The status at each step of a span, by default of the last day."""
         asked = self.filters.of(request.query_params)
         slo = services.find_slo(name)
         since, until, step = (asked.get(one) for one in ("from", "to", "step"))
@@ -148,9 +150,9 @@ class BacktestView(ApiView):
     @extend_schema(request=BacktestBody, responses=BacktestShape)
     @mutation(BacktestBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str) -> Done:
-        """What its rules, or those given, would have said of a span: which alerts, and how long.
+        """The alerts that its rules, or other ones, would have opened over a span.
 
-        Nothing is changed, and nobody is told.
+        Nothing is changed, and nobody is notified.
         """
         slo = services.find_slo(name)
         instead = {field: body[field] for field in history.REPLACEABLE if field in body}
@@ -167,13 +169,13 @@ class BacktestView(ApiView):
         return Done(found)
 
 
-def _put(name: str, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
+def _write(name: str, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
     reason = body.pop("reason", "")
     slo = services.put_slo(name=name, fields=body, reason=reason, actor=actor, now=now)
     return Done(resources.slo_resource(slo), status=201 if slo.created_at == now else 200)
 
 
 def _in_state(state: str) -> Q:
-    """One that was never judged is unknown."""
+    """Match SLOs by state; one that was never evaluated is unknown."""
     found = Q(standing__state=state)
     return found | Q(standing__isnull=True) if state == "unknown" else found

@@ -1,4 +1,4 @@
-"""Threshold rules over HTTP."""
+"""The API of threshold rules."""
 
 from datetime import datetime
 from typing import Any
@@ -22,14 +22,14 @@ ONE_RULE = (OpenApiParameter("name", str, OpenApiParameter.PATH, pattern=f"^{rul
 
 
 class ThresholdListShape(serializers.ListSerializer[ThresholdRule]):
-    """Many are counted together."""
+    """Counts the alerts of all rules in one query."""
 
     def to_representation(self, data: Any) -> Any:
         return statuses.rule_resources(list(data))
 
 
 class ThresholdShape(serializers.Serializer[Any]):
-    """A rule, and how many alerts are open of it."""
+    """A rule, and the number of its open alerts."""
 
     name = serializers.CharField()
     title = serializers.CharField()
@@ -55,7 +55,7 @@ class ListedThresholdShape(ThresholdShape):
 
 
 class ThresholdBody(MutationBody):
-    """A whole rule: what is left out has its default."""
+    """A whole rule: missing fields get their defaults."""
 
     shown_as = ThresholdShape
 
@@ -81,7 +81,7 @@ class ThresholdRemovalBody(MutationBody):
 
 
 class ThresholdList(ListView[ThresholdRule]):
-    """Every threshold rule, by name."""
+    """All threshold rules, by name."""
 
     queryset = ThresholdRule.objects.all()
     serializer_class = ListedThresholdShape
@@ -92,11 +92,11 @@ class ThresholdList(ListView[ThresholdRule]):
     @extend_schema(request=NewThresholdBody, responses={201: ThresholdShape})
     @mutation(NewThresholdBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
-        """Make a rule that is not there yet."""
+        """Create a rule."""
         name = body.pop("name")
         require_admin(actor)
         services.require_new(name)
-        return _put(name, body, actor, now)
+        return _write(name, body, actor, now)
 
 
 class ThresholdDetail(ApiView):
@@ -107,29 +107,29 @@ class ThresholdDetail(ApiView):
     @extend_schema(responses=ThresholdShape)
     def get(self, request: Request, name: str) -> Response:
         """One rule."""
-        return Response(_shown(services.find_rule(name)))
+        return Response(_resource(services.find_rule(name)))
 
     @extend_schema(request=ThresholdBody, responses={200: ThresholdShape, 201: ThresholdShape})
     @mutation(ThresholdBody)
     def put(self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str) -> Done:
-        """Make it, or have it say exactly this. It is looked at within ten seconds."""
-        return _put(name, body, actor, now)
+        """Create a rule, or replace it. It is evaluated within ten seconds."""
+        return _write(name, body, actor, now)
 
     @extend_schema(request=ThresholdRemovalBody, responses={200: ThresholdShape})
     @mutation(ThresholdRemovalBody)
     def delete(self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str) -> Done:
-        """Take it out; what is open of it resolves with the next look."""
+        """Remove a rule; its open alerts resolve at the next evaluation."""
         reason = body.get("reason", "")
         removed = services.remove_rule(name=name, reason=reason, actor=actor, now=now)
-        return Done(_shown(removed))
+        return Done(_resource(removed))
 
 
-def _put(name: str, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
+def _write(name: str, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
     reason = body.pop("reason", "")
     rule, is_new = services.put_rule(name=name, fields=body, reason=reason, actor=actor, now=now)
-    return Done(_shown(rule), status=201 if is_new else 200)
+    return Done(_resource(rule), status=201 if is_new else 200)
 
 
-def _shown(rule: ThresholdRule) -> dict[str, Any]:
+def _resource(rule: ThresholdRule) -> dict[str, Any]:
     (found,) = statuses.rule_resources([rule])
     return found

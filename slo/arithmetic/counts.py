@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 
-class Counters(NamedTuple):
+class CounterValues(NamedTuple):
     """`good` of `total` events, and the minutes `covered` by samples.
 
     Cumulative since the beginning, or the difference of two such values.
@@ -13,9 +13,9 @@ class Counters(NamedTuple):
     total: float
     covered: int
 
-    def __sub__(self, earlier: "Counters") -> "Counters":
+    def __sub__(self, earlier: "CounterValues") -> "CounterValues":
         """Return the events and minutes counted after `earlier`, up to this value."""
-        return Counters(
+        return CounterValues(
             self.good - earlier.good, self.total - earlier.total, self.covered - earlier.covered
         )
 
@@ -24,4 +24,4 @@ class Counters(NamedTuple):
         return self.total - self.good
 
 
-ZERO = Counters(0.0, 0.0, 0)
+ZERO = CounterValues(0.0, 0.0, 0)

@@ -26,8 +26,10 @@ class RuleMeaning:
 
 @dataclass(frozen=True)
 class ObjectiveMeaning:
-    """Practical figures of an objective: the `budget` as a share of events, as one event of
-    `one_in`, and as the length of an `outage` that would spend it, given even traffic.
+    """Practical figures of an objective, given even traffic.
+
+    The `budget` as a share of events, as one event of `one_in`, and as the length of an
+    `outage` that would spend it.
     """
 
     budget: Decimal

@@ -6,13 +6,13 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from . import minutes
-from .counts import Counters
+from .counts import CounterValues
 from .objective import MinuteSpan, Objective
 
 MIN_COVERED = 5
 """Minutes of a window that must be covered, or a tenth of it if that is more."""
 
-CounterLookup = Callable[[int], Counters]
+CounterLookup = Callable[[int], CounterValues]
 Exact = int | Fraction
 
 window_minutes = lru_cache(maxsize=4096)(minutes.window_minutes)
@@ -44,10 +44,9 @@ class WindowCounts(NamedTuple):
 def measure_window(
     minutes: int, at: int, counts: CounterLookup, excluded: Sequence[MinuteSpan]
 ) -> WindowCounts:
-    """Return the counts of a window of `minutes` up to the end of `at`, without the `excluded`
-    spans.
+    """Return the counts of a window of `minutes` up to the end of `at`.
 
-    The spans must not overlap (see :func:`merge_spans`).
+    Without the `excluded` spans, which must not overlap (see :func:`merge_spans`).
     """
     start = at - minutes
     bad, total, covered = _between(start, at, counts)

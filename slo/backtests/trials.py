@@ -16,7 +16,7 @@ from .replay import BacktestAlert
 
 @dataclass(frozen=True)
 class CallTotals:
-    """How often alerts of a severity would have opened, and their total duration."""
+    """The number of alerts of a severity, and their total duration."""
 
     times: int
     lasted: timedelta

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from slo.arithmetic.counts import ZERO, Counters
+from slo.arithmetic.counts import ZERO, CounterValues
 from slo.arithmetic.minutes import last_ended
 
 from . import hours, postgres_arrays, writer
@@ -80,11 +80,11 @@ def _compact(until: Mapping[int, int]) -> int:
     }
     with connection.cursor() as cursor:
         cursor.execute(_LAST, asked)
-        last = {row[0]: Counters(*row[1:]) for row in cursor.fetchall()}
+        last = {row[0]: CounterValues(*row[1:]) for row in cursor.fetchall()}
         cursor.execute(_ROWS, asked)
-        rows: dict[int, dict[int, Counters]] = {}
+        rows: dict[int, dict[int, CounterValues]] = {}
         for sli, minute, *columns in cursor.fetchall():
-            rows.setdefault(sli, {})[minute] = Counters(*columns)
+            rows.setdefault(sli, {})[minute] = CounterValues(*columns)
         written = [
             hour
             for sli, minutes in rows.items()
@@ -96,7 +96,7 @@ def _compact(until: Mapping[int, int]) -> int:
 
 
 def _hour_rows(
-    sli: int, minutes: Mapping[int, Counters], before: Counters
+    sli: int, minutes: Mapping[int, CounterValues], before: CounterValues
 ) -> Sequence[dict[str, Any]]:
     """Return one row for each hour with a minute in it."""
     result = []

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import orjson
 from django.db import connection
 
-from slo.arithmetic.counts import ZERO, Counters
+from slo.arithmetic.counts import ZERO, CounterValues
 
 from . import postgres_arrays
 from .minute_increments import MinuteIncrements
@@ -41,8 +41,8 @@ class CarriedCounts(NamedTuple):
     """
 
     hour: int | None
-    was: Counters
-    by: Counters
+    was: CounterValues
+    by: CounterValues
 
 
 NOTHING_CARRIED = CarriedCounts(None, ZERO, ZERO)
@@ -83,7 +83,7 @@ def save_hours(rows: Sequence[Mapping[str, Any]]) -> None:
             cursor.execute(_STORE, [orjson.dumps(rows[start : start + BATCH_SIZE]).decode()])
 
 
-def hour_row(sli: int, hour: int, counts: Sequence[Counters]) -> dict[str, Any]:
+def hour_row(sli: int, hour: int, counts: Sequence[CounterValues]) -> dict[str, Any]:
     """Return the row of an hour, given the counters at the end of each of its sixty minutes."""
     good, total, covered = map(list, zip(*counts, strict=True))
     return {"sli": sli, "hour": hour, "good": good, "total": total, "covered": covered}
@@ -103,7 +103,7 @@ def _add_one(
         if hour > newest:
             break
         known = hours.get(hour)
-        rows = [Counters(*row) for row in zip(*known, strict=True)] if known else [was] * 60
+        rows = [CounterValues(*row) for row in zip(*known, strict=True)] if known else [was] * 60
         if hour >= first:
             moved = list(_shifted_rows(hour, rows, was, by, tally))
             by = moved[-1] - rows[-1]
@@ -114,13 +114,17 @@ def _add_one(
 
 
 def _shifted_rows(
-    hour: int, rows: Sequence[Counters], before: Counters, by: Counters, tally: MinuteIncrements
-) -> Iterator[Counters]:
+    hour: int,
+    rows: Sequence[CounterValues],
+    before: CounterValues,
+    by: CounterValues,
+    tally: MinuteIncrements,
+) -> Iterator[CounterValues]:
     """Yield the rows of an hour after an addition; `by` was added before the hour."""
     good, total, covered = by
     for minute, row in enumerate(rows, hour * MINUTES_AN_HOUR):
         more_good, more = tally.counts.get(minute, (0, 0))
         good, total = good + more_good, total + more
         covered += minute in tally.covered and row.covered == before.covered
-        yield Counters(row.good + good, row.total + total, row.covered + covered)
+        yield CounterValues(row.good + good, row.total + total, row.covered + covered)
         before = row

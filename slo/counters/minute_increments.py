@@ -8,7 +8,7 @@ from slo.arithmetic.increments import Increment, covered_minutes, split_by_minut
 
 @dataclass
 class MinuteIncrements:
-    """What to add to an SLI: counts by minute (`[good, total]`), and the covered minutes.
+    """Additions to an SLI: counts by minute (`[good, total]`), and the covered minutes.
 
     Every minute in it gets a row, also one without events.
     """

@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db import connection
 
-from slo.arithmetic.counts import ZERO, Counters
+from slo.arithmetic.counts import ZERO, CounterValues
 from slo.models import Hour, Sli, Slo
 
 from . import postgres_arrays
@@ -58,16 +58,16 @@ class CounterHistory:
     """
 
     minutes: list[int]
-    counts: list[Counters]
+    counts: list[CounterValues]
     first: int | None
 
-    def at(self, minute: int) -> Counters:
+    def at(self, minute: int) -> CounterValues:
         """Return the counters at the end of this minute, which must be within the loaded span."""
         place = bisect_right(self.minutes, minute)
         return self.counts[place - 1] if place else ZERO
 
 
-def load_counts(sli_minutes: Mapping[int, Collection[int]]) -> dict[tuple[int, int], Counters]:
+def load_counts(sli_minutes: Mapping[int, Collection[int]]) -> dict[tuple[int, int], CounterValues]:
     """Return the counters of each SLI (by id) at the end of each of its minutes, in one query."""
     pairs = [(sli, minute) for sli, minutes in sli_minutes.items() for minute in minutes]
     if not pairs:
@@ -79,7 +79,7 @@ def load_counts(sli_minutes: Mapping[int, Collection[int]]) -> dict[tuple[int, i
     with connection.cursor() as cursor:
         cursor.execute(_COUNTS, asked)
         return {
-            (sli, minute): Counters(good, total, covered)
+            (sli, minute): CounterValues(good, total, covered)
             for sli, minute, good, total, covered in cursor.fetchall()
         }
 
@@ -93,10 +93,10 @@ def load_history(sli_id: int, first_minute: int, last_minute: int) -> CounterHis
         for start, *columns in cursor.fetchall():
             for minute, row in enumerate(zip(*columns, strict=True), start):
                 if minute <= first_minute:
-                    known[0] = Counters(*row)
+                    known[0] = CounterValues(*row)
                 elif minute <= last_minute:
                     minutes.append(minute)
-                    known.append(Counters(*row))
+                    known.append(CounterValues(*row))
     return CounterHistory(minutes, known, load_first_minute(sli_id))
 
 

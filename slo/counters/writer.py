@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import orjson
 from django.db import connection
 
-from slo.arithmetic.counts import Counters
+from slo.arithmetic.counts import CounterValues
 
 from . import hours, postgres_arrays
 from .minute_increments import MinuteIncrements
@@ -96,7 +96,7 @@ def add_increments(
     _execute(_REACH, reach)
 
 
-MinuteRow = tuple[int, Counters]
+MinuteRow = tuple[int, CounterValues]
 
 
 def _load_around(wanted: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], list[MinuteRow]]:
@@ -109,7 +109,9 @@ def _load_around(wanted: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], l
             slis, minutes = map(postgres_arrays.number_array, zip(*some, strict=True))
             cursor.execute(_AROUND, {"slis": slis, "minutes": minutes})
             for sli, minute, at, good, total, covered in cursor.fetchall():
-                found.setdefault((sli, minute), []).append((at, Counters(good, total, covered)))
+                found.setdefault((sli, minute), []).append(
+                    (at, CounterValues(good, total, covered))
+                )
     for rows in found.values():
         rows.sort(reverse=True)
     return found

@@ -1,5 +1,4 @@
-"""What else went on while an SLO's events were counted: alerts of it, engaged switches that its
-service asks for, their ramps, and spans that don't count."""
+"""Annotations of plots: alerts, stopped switches of the service, ramps, and exclusions."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -19,8 +18,10 @@ MAX_EACH = 60
 
 @dataclass(frozen=True)
 class Annotation:
-    """Something that went on from `begins` to `ends` (null: it goes on). `label` is page or ticket
-    of an alert; `path` is its page, if it has one."""
+    """Something that lasted from `begins` to `ends` (None: still does).
+
+    `label` is page or ticket of an alert; `path` is its page, if it has one.
+    """
 
     kind: str
     name: str
@@ -32,7 +33,7 @@ class Annotation:
 
 
 def load_annotations(slo: Slo, since: datetime, until: datetime) -> list[Annotation]:
-    """Whatever touches that span, the newest first; of each kind at most `MAX_EACH`."""
+    """Return annotations that overlap a span, the newest first, at most `MAX_EACH` of each kind."""
     switches = {GLOBAL_ID, *_switches_in_actions(slo), *load_requested_switches(slo.service)}
     found = [
         *_alerts(slo, since, until),

@@ -1,4 +1,4 @@
-"""The board of SLOs: what is asked for, found and put in order, the worst first."""
+"""The board of SLOs: filters, counts, and rows, the worst first."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ PAGE, TICKET, SPENT, UNKNOWN, OK = "page", "ticket", "spent", "unknown", "ok"
 FIRING = "firing"
 CONDITIONS = (FIRING, SPENT, UNKNOWN, OK)
 LATE_MINUTES = 5
-"""A judgement that is older than this is said to be: whoever judges has stopped."""
+"""A status older than this is shown as late: evaluation has stopped."""
 MAX_SERVICES = 40
 
 _FIRES = Q(standing__state="firing")
@@ -48,7 +48,7 @@ _HEAT = Case(
 
 @dataclass(frozen=True)
 class BoardFilters:
-    """What the board is narrowed to; empty means all."""
+    """Filters of the board; empty values match everything."""
 
     state: str = ""
     service: str = ""
@@ -62,7 +62,7 @@ class BoardFilters:
 
 @dataclass(frozen=True)
 class BoardCounts:
-    """How many SLOs stand how; `paging` are firing ones that page."""
+    """The number of SLOs by condition; `paging` are firing ones that page."""
 
     firing: int
     paging: int
@@ -73,11 +73,11 @@ class BoardCounts:
 
     @property
     def met(self) -> int:
-        """Those that are known, do not fire, and have budget left."""
+        """Return the number of known SLOs that don't fire and have budget left."""
         return self.known - self.firing - self.spent - self.unknown
 
     def is_late(self, now: datetime) -> bool:
-        """Whether nothing has been judged for a while."""
+        """Return whether nothing was evaluated for a while."""
         return self.judged_at is not None and now - self.judged_at > timedelta(minutes=LATE_MINUTES)
 
 
@@ -96,7 +96,7 @@ class BoardRow:
 
     @property
     def burn_rate(self) -> float | None:
-        """Over the last hour."""
+        """Return the burn rate of the last hour."""
         return None if self.standing is None else self.standing.burn_rates.get("1h")
 
 
@@ -107,7 +107,7 @@ class BoardPage:
 
 
 def slo_condition(standing: Standing | None) -> str:
-    """The worst that is so: page, ticket, spent, unknown or ok."""
+    """Return the worst condition that applies: page, ticket, spent, unknown or ok."""
     if standing is None:
         return UNKNOWN
     if standing.state == "firing":
@@ -118,12 +118,12 @@ def slo_condition(standing: Standing | None) -> str:
 
 
 def is_paging(standing: Standing) -> bool:
-    """Whether one of the rules that fire pages."""
+    """Return whether one of the firing rules pages."""
     return any(one["state"] == "firing" and one["severity"] == "page" for one in standing.rules)
 
 
 def parse_filters(given: Any) -> BoardFilters:
-    """Read the filters of a URL; what makes no sense there narrows nothing."""
+    """Parse the filters of a URL; invalid values are ignored."""
     state, page = given.get("state", ""), given.get("page", "")
     return BoardFilters(
         state=state if state in CONDITIONS else "",
@@ -134,7 +134,7 @@ def parse_filters(given: Any) -> BoardFilters:
 
 
 def load_page(asked: BoardFilters, now: datetime) -> BoardPage:
-    """One page of the board; four queries whatever the number."""
+    """Return one page of the board; four queries whatever the number."""
     rows = _filter_slos(asked).annotate(heat=_HEAT).select_related("standing", "sli")
     start = (asked.page - 1) * PAGE_SIZE
     ordered = rows.order_by("heat", "standing__remaining_ratio", "name")
@@ -145,7 +145,7 @@ def load_page(asked: BoardFilters, now: datetime) -> BoardPage:
 
 
 def count_slos() -> BoardCounts:
-    """How many stand how, of all; one query."""
+    """Count all SLOs by condition, in one query."""
     counted = Slo.objects.present().aggregate(
         firing=Count("pk", filter=_FIRES),
         paging=Count("pk", filter=_PAGES),
@@ -159,8 +159,7 @@ def count_slos() -> BoardCounts:
 
 
 def list_services() -> list[str]:
-    """Which to narrow the board to; one more than `MAX_SERVICES` if they are too many to choose
-    from."""
+    """Return the services to filter by; one more than `MAX_SERVICES` if there are too many."""
     named = Slo.objects.present().exclude(service="").order_by("service")
     return list(named.values_list("service", flat=True).distinct()[: MAX_SERVICES + 1])
 

@@ -1,4 +1,4 @@
-"""What the plots of an SLO show, as figures: burn rates over a span, and how its budget went."""
+"""Figures of the plots of an SLO: burn rates over a span, and its budget over the period."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from slo.models import Sli, Slo
 
 MAX_POINTS = 480
 MAX_CHECKS = 10_000
-"""For one line: what lies between two points is looked at as well, as closely as this allows."""
+"""For one line: points in between are checked too, as closely as this allows."""
 STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440)
 BUDGET_POINTS = 360
 
@@ -37,8 +37,10 @@ class BurnLine:
 
 @dataclass(frozen=True)
 class BurnPlot:
-    """`minutes` are the points, `step` minutes apart; the last may be closer. None where nothing
-    was ever counted."""
+    """Lines over `minutes`, which are `step` minutes apart; the last may be closer.
+
+    Rates are None where nothing was counted.
+    """
 
     minutes: tuple[int, ...]
     step: int
@@ -47,8 +49,10 @@ class BurnPlot:
 
 @dataclass(frozen=True)
 class BudgetPlot:
-    """What was left of the budget at each point of the period that ends now: it begins whole and
-    ends with what is left. Empty where nothing is known of the period as a whole."""
+    """The budget left at each point of the period that ends now; it begins whole.
+
+    Empty if the period as a whole is unknown.
+    """
 
     minutes: tuple[int, ...]
     left: tuple[float, ...]
@@ -56,8 +60,10 @@ class BudgetPlot:
 
 @dataclass(frozen=True)
 class UsagePart:
-    """What was counted from one moment to another. `burn_rate` is null where nothing is known, and
-    `spent` is its share of the whole period's budget."""
+    """Events from one moment to another.
+
+    `burn_rate` is None where unknown; `spent` is the share of the whole period's budget.
+    """
 
     begins: datetime
     ends: datetime
@@ -69,7 +75,7 @@ class UsagePart:
 
 
 def load_burn_plot(slo: Slo, first: int, last: int) -> BurnPlot:
-    """From the end of one minute to the end of another."""
+    """Return burn rates from the end of one minute to the end of another."""
     step = plot_step(last - first)
     points = tuple(sorted({*range(-(-first // step) * step, last + 1, step), last}))
     objective, spans, sli = _load(slo, end_of(first))
@@ -85,7 +91,7 @@ def load_burn_plot(slo: Slo, first: int, last: int) -> BurnPlot:
 
 
 def load_budget_plot(slo: Slo, last: int) -> BudgetPlot:
-    """Over the period that ends with this minute."""
+    """Return the budget over the period that ends with this minute."""
     objective, spans, sli = _load(slo, end_of(last - _period(slo)))
     begin = last - objective.period
     step = max(1, objective.period // BUDGET_POINTS)
@@ -104,8 +110,10 @@ def load_budget_plot(slo: Slo, last: int) -> BudgetPlot:
 
 
 def load_usage(slo: Slo, edges: Sequence[int], last: int) -> list[UsagePart]:
-    """What was counted between each two of these minutes, the newest first; with what each spent of
-    the budget of the period that ends with `last`, and what was left then."""
+    """Return the events between each two consecutive edges, the newest first.
+
+    With the budget each part spent of the period that ends with `last`, and what was left then.
+    """
     objective, spans, sli = _load(slo, end_of(min(edges[0], last - _period(slo))))
     if sli is None or sli.first is None:
         return []
@@ -131,7 +139,7 @@ def load_usage(slo: Slo, edges: Sequence[int], last: int) -> list[UsagePart]:
 
 
 def plot_step(minutes: int) -> int:
-    """How far apart the points of a span of so many minutes are."""
+    """Return how many minutes apart the points of a span are."""
     return next((step for step in STEPS if minutes <= step * MAX_POINTS), STEPS[-1])
 
 
@@ -158,7 +166,7 @@ def _worst_rates(
 
 
 def _allowed_bad(objective: Objective, whole: WindowCounts) -> float:
-    """How many events of a period may be bad; zero where nothing is known of it."""
+    """Return how many events of a period may be bad, 0 if it is unknown."""
     if not whole.is_known(objective.min_events):
         return 0.0
     return float(whole.total) * float(objective.budget)
@@ -184,7 +192,7 @@ def _load(slo: Slo, since: datetime) -> tuple[Objective, tuple[MinuteSpan, ...],
 def _load_counts(sli: Sli, minutes: Sequence[int], spans: Sequence[MinuteSpan]) -> CounterLookup:
     low, high = min(minutes), max(minutes)
     edges = {min(max(edge, low), high) for span in spans for edge in span}
-    # Within a window an excluded span is cut at its ends, all of which are among these.
+    # Excluded spans are cut at the ends of a window, which are all among these minutes.
     found = reader.load_counts({sli.pk: {*minutes, *edges}})
     return lambda minute: found[sli.pk, minute]
 

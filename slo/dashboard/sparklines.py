@@ -1,10 +1,10 @@
-"""The last day of many SLOs at a glance: how fast each burned in every half hour."""
+"""Sparklines of many SLOs: the burn rate of each half hour of the last day."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from slo.arithmetic.counts import Counters
+from slo.arithmetic.counts import CounterValues
 from slo.arithmetic.evaluate import burn_rate
 from slo.arithmetic.minutes import end_of, last_ended
 from slo.arithmetic.objective import MinuteSpan, Objective
@@ -18,8 +18,10 @@ PART_MINUTES, PARTS = 30, 48
 
 @dataclass(frozen=True)
 class Sparkline:
-    """Burn rates of equal parts of a span, the last one just over; null where nothing is known.
-    `limit` is the least rate that a rule pages at, null if none does."""
+    """Burn rates of equal parts of a span, the last one just over; None where unknown.
+
+    `limit` is the lowest rate at which a rule pages, None if none does.
+    """
 
     rates: tuple[float | None, ...]
     limit: float | None = None
@@ -37,7 +39,7 @@ EMPTY = Sparkline((None,) * PARTS)
 
 
 def load_sparklines(slos: Sequence[Slo], now: datetime) -> dict[int, Sparkline]:
-    """By id of the SLO; two queries whatever the number."""
+    """Return sparklines by SLO id; two queries whatever the number."""
     last = last_ended(now)
     edges = range(last - PARTS * PART_MINUTES, last + 1, PART_MINUTES)
     slis = {slo.pk: sli.pk for slo in slos if (sli := _sli_with_data(slo)) is not None}
@@ -65,16 +67,16 @@ def _draw(
 
 
 def _needed_minutes(edges: Sequence[int], spans: Sequence[MinuteSpan]) -> set[int]:
-    """Every minute that is looked up: windows end there, and excluded spans within them."""
+    """Return every minute to look up: ends of parts, and of excluded spans within them."""
     low, high = edges[0], edges[-1]
     return {*edges, *(min(max(edge, low), high) for span in spans for edge in span)}
 
 
-def _lookup(found: Mapping[tuple[int, int], Counters], sli: int) -> CounterLookup:
+def _lookup(found: Mapping[tuple[int, int], CounterValues], sli: int) -> CounterLookup:
     return lambda minute: found[sli, minute]
 
 
 def _sli_with_data(slo: Slo) -> Sli | None:
-    """Its counters, if anything was ever counted."""
+    """Return the SLO's counters, None if nothing was ever counted."""
     sli = getattr(slo, "sli", None)
     return sli if sli is not None and sli.first is not None else None

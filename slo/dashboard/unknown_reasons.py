@@ -1,4 +1,4 @@
-"""Why nothing is known of an SLO, or of a window of it, in sentences. Pure."""
+"""Reasons why an SLO, or a window of it, is unknown, in sentences. Pure."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -12,7 +12,7 @@ SILENT_MINUTES = 5
 
 
 def silent_for(sli: Sli | None, now: datetime) -> timedelta | None:
-    """For how long nothing has been counted, if that is longer than it should be."""
+    """Return how long nothing has been counted, None if that is normal."""
     if sli is None or sli.last is None:
         return None
     silent = now - end_of(sli.last)
@@ -22,7 +22,7 @@ def silent_for(sli: Sli | None, now: datetime) -> timedelta | None:
 def explain_unknown(
     slo: Slo, sli: Sli | None, standing: Standing | None, now: datetime
 ) -> list[str]:
-    """In the order in which one would look; empty if something is known."""
+    """Return the reasons, in the order to check them; empty if the SLO is known."""
     if standing is not None and standing.state != "unknown":
         return []
     if sli is None or sli.last is None:
@@ -43,7 +43,7 @@ def _unknown_windows(slo: Slo, standing: Standing) -> list[str]:
 
 
 def explain_unknown_window(name: str, coverage: Mapping[str, float | None], min_events: int) -> str:
-    """Why nothing is known of a window (`1h`)."""
+    """Return why a window (`1h`) is unknown."""
     minutes = window_minutes(name)
     covered = round((coverage.get(name) or 0) * minutes)
     needed = min(minutes, max(MIN_COVERED, -(-minutes // 10)))
@@ -66,7 +66,7 @@ def _no_data(slo: Slo) -> str:
 
 
 def shown_windows(slo: Slo, standing: Standing | None) -> Sequence[str]:
-    """Every window that is told of, shortest first."""
+    """Return every window to show, shortest first."""
     told = set(standing.burn_rates) if standing else set()
     named = {name for rule in slo.rules for name in (rule["long"], rule["short"])}
     return sorted(told | named, key=window_minutes)

@@ -10,7 +10,7 @@ import structlog
 
 from controlplane.core.clock import db_now
 from slo.arithmetic import evaluate, windows
-from slo.arithmetic.counts import Counters
+from slo.arithmetic.counts import CounterValues
 from slo.arithmetic.evaluate import Evaluation
 from slo.arithmetic.minutes import due_minute, end_of, last_ended
 from slo.arithmetic.objective import Objective
@@ -85,7 +85,7 @@ def load_status(slo: Slo, at: datetime | None = None) -> dict[str, Any]:
 
 
 def _evaluate(
-    slo: Slo, asked: _Lookup | str, at_minute: int, counts: Mapping[tuple[int, int], Counters]
+    slo: Slo, asked: _Lookup | str, at_minute: int, counts: Mapping[tuple[int, int], CounterValues]
 ) -> EvaluatedSlo:
     if isinstance(asked, str):
         return EvaluatedSlo(slo, evaluate.unknown_evaluation(UNREADABLE_OBJECTIVE), asked)

@@ -1,8 +1,8 @@
-"""Answers to the gates of ramps: does an SLO burn slowly enough since the step began?
+"""Answers to the gates of ramps: whether an SLO burns slowly enough since the step began.
 
-A gate's window is as long as it says and never begins before its step did. Its whole minutes are
-read from the counters of minutes, as far as everything that was reported has been added to them;
-what is left at both ends from the events that were counted between two reports.
+The window of a gate has its usual length, but never begins before the step. Its whole minutes are
+read from the counters, as far as everything reported has been added to them; the rest at both ends
+from event counts between two reports.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,16 +27,18 @@ from slo.counters import reader
 from slo.models import Reported, Sli
 
 TYPE = "slo"
-SAID_AGAIN_AFTER = timedelta(seconds=15)
-"""An answer that stays the same is written anew this often: whoever asked takes it for a minute."""
-MAX_STEP = timedelta(minutes=10)
-"""Nobody reports events of a longer time at once; what does is left out at the ends."""
+REFRESH_AFTER = timedelta(seconds=15)
+"""An unchanged answer is written again this often: readers trust it for a minute."""
+MAX_REPORT_SPAN = timedelta(minutes=10)
+"""No report covers a longer span; longer ones are ignored at the ends."""
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """A gate's window, and its whole minutes, after the end of `first` up to that of `last`; none
-    if they are equal. `sli` and `budget` are those of the SLO, if there is one of that name."""
+class GateWindow:
+    """The window of a gate, and its whole minutes after `first` up to `last`, none if equal.
+
+    `sli` and `budget` are those of the SLO, if there is one of that name.
+    """
 
     slo: str
     start: datetime
@@ -47,28 +49,30 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Events:
+class EventTotals:
     good: float
     total: float
 
 
-def answer_open(now: datetime) -> int:
-    """Answer every open question about an SLO; returns how many answers were written."""
+def answer_open_gates(now: datetime) -> int:
+    """Answer every open gate about an SLO; return how many answers were written."""
     questions = gates.open_questions(TYPE)
     if not questions:
         return 0
-    names = {_slo(one) for one in questions}
-    known, pending = _known(names), _pending(names)
-    wanted = [_wanted(one, known, pending, now) for one in questions]
-    seen = _counted(wanted, now)
+    names = {_slo_name(one) for one in questions}
+    known, pending = _load_budgets(names), _load_oldest_pending(names)
+    wanted = [_gate_window(one, known, pending, now) for one in questions]
+    seen = _count_events(wanted, now)
     return sum(
-        _answered(one, judge(one.spec, asked, events, now), now)
+        _write_answer(one, evaluate_gate(one.spec, asked, events, now), now)
         for one, asked, events in zip(questions, wanted, seen, strict=True)
     )
 
 
-def judge(spec: Mapping[str, Any], asked: Wanted, events: Events, now: datetime) -> Answer:
-    """Passes while the burn rate is at most the gate's; without events there is no data."""
+def evaluate_gate(
+    spec: Mapping[str, Any], asked: GateWindow, events: EventTotals, now: datetime
+) -> Answer:
+    """Return the answer: pass while the burn rate is at most the gate's."""
     seconds = (now - asked.start).total_seconds()
     window = durations.readable(now - asked.start) if seconds >= 1 else "0 s"
     evidence: dict[str, Any] = {"slo": asked.slo, "window": window}
@@ -84,7 +88,7 @@ def judge(spec: Mapping[str, Any], asked: Wanted, events: Events, now: datetime)
     return Answer(verdict, {**evidence, "burn_rate": rate})
 
 
-def _known(names: set[str]) -> dict[str, tuple[int, Decimal]]:
+def _load_budgets(names: set[str]) -> dict[str, tuple[int, Decimal]]:
     rows = Sli.objects.filter(slo__name__in=names, slo__removed_at__isnull=True)
     return {
         name: (pk, 1 - target)
@@ -92,57 +96,57 @@ def _known(names: set[str]) -> dict[str, tuple[int, Decimal]]:
     }
 
 
-def _pending(names: set[str]) -> dict[str, int]:
-    """Of which minute the oldest report is that was not added to the minutes yet, by SLO."""
+def _load_oldest_pending(names: set[str]) -> dict[str, int]:
+    """Return the minute of the oldest report that was not added to the minutes yet, by SLO."""
     rows = Reported.objects.filter(slo__in=names).values_list("slo").annotate(Min("ended_at"))
     return {name: minute_of(ended) for name, ended in rows.order_by()}
 
 
-def _wanted(
+def _gate_window(
     gate: Gate,
     known: Mapping[str, tuple[int, Decimal]],
     pending: Mapping[str, int],
     now: datetime,
-) -> Wanted:
-    start = min(now, max(gate.since, now - _length(gate)))
+) -> GateWindow:
+    start = min(now, max(gate.since, now - _window_length(gate)))
     first, last = minute_of(start), due_minute(now)
-    last = min(last, pending.get(_slo(gate), last + 1) - 1)
-    sli, budget = known.get(_slo(gate), (None, Decimal(1)))
-    return Wanted(_slo(gate), start, first, max(first, last), sli, budget)
+    last = min(last, pending.get(_slo_name(gate), last + 1) - 1)
+    sli, budget = known.get(_slo_name(gate), (None, Decimal(1)))
+    return GateWindow(_slo_name(gate), start, first, max(first, last), sli, budget)
 
 
-def _counted(wanted: Sequence[Wanted], now: datetime) -> list[Events]:
+def _count_events(wanted: Sequence[GateWindow], now: datetime) -> list[EventTotals]:
     minutes: dict[int, set[int]] = {}
     for one in wanted:
         if one.sli is not None and one.last > one.first:
             minutes.setdefault(one.sli, set()).update((one.first, one.last))
     counts = reader.load_counts(minutes)
     found = []
-    for one, (good, total) in zip(wanted, _edges(wanted, now), strict=True):
-        seen = Events(float(good), float(total))
+    for one, (good, total) in zip(wanted, _count_edges(wanted, now), strict=True):
+        seen = EventTotals(float(good), float(total))
         if one.sli is not None and one.last > one.first:
             whole = counts[one.sli, one.last] - counts[one.sli, one.first]
-            seen = Events(seen.good + whole.good, seen.total + whole.total)
+            seen = EventTotals(seen.good + whole.good, seen.total + whole.total)
         all_ = max(seen.total, 0.0)
-        found.append(Events(min(max(seen.good, 0.0), all_), all_))
+        found.append(EventTotals(min(max(seen.good, 0.0), all_), all_))
     return found
 
 
-def _edges(wanted: Sequence[Wanted], now: datetime) -> list[tuple[int, int]]:
+def _count_edges(wanted: Sequence[GateWindow], now: datetime) -> list[tuple[int, int]]:
     spans = [
         EdgeSpan(one.slo, one.start, _boundary(one.first, one, now), _boundary(one.last, one, now))
         for one in wanted
     ]
-    return event_counts.sum_edges(spans, longest=MAX_STEP, now=now)
+    return event_counts.sum_edges(spans, longest=MAX_REPORT_SPAN, now=now)
 
 
-def _boundary(minute: int, of: Wanted, now: datetime) -> datetime:
-    """The end of a minute; without a whole one all of the window is what is left at its ends."""
+def _boundary(minute: int, of: GateWindow, now: datetime) -> datetime:
+    """Return the end of a minute; without whole minutes the entire window counts as its ends."""
     return end_of(minute) if of.last > of.first else now
 
 
-def _answered(gate: Gate, given: Answer, now: datetime) -> bool:
-    if _stands(gate, given, now):
+def _write_answer(gate: Gate, given: Answer, now: datetime) -> bool:
+    if _is_unchanged(gate, given, now):
         return False
     evidence = {**given.evidence, "looked_at": timestamp(now)}
     return gates.answer(
@@ -150,28 +154,28 @@ def _answered(gate: Gate, given: Answer, now: datetime) -> bool:
     )
 
 
-def _stands(gate: Gate, given: Answer, now: datetime) -> bool:
-    """Whether the same was said a moment ago: thousands of ramps may ask, each second."""
+def _is_unchanged(gate: Gate, given: Answer, now: datetime) -> bool:
+    """Return whether the same answer was just written: thousands of ramps may ask every second."""
     if gate.observed_at is None or gate.verdict != given.verdict:
         return False
-    said = {name: value for name, value in gate.evidence.items() if name not in _MOVING}
-    same = {name: value for name, value in given.evidence.items() if name not in _MOVING}
+    said = {name: value for name, value in gate.evidence.items() if name not in _VOLATILE}
+    same = {name: value for name, value in given.evidence.items() if name not in _VOLATILE}
     return (
         said == same
         and gate.since <= gate.observed_at
-        and (now - SAID_AGAIN_AFTER < gate.observed_at <= now)
+        and (now - REFRESH_AFTER < gate.observed_at <= now)
     )
 
 
-_MOVING = ("looked_at", "window")
+_VOLATILE = ("looked_at", "window")
 
 
-def _slo(gate: Gate) -> str:
+def _slo_name(gate: Gate) -> str:
     return str(gate.spec.get("slo", ""))
 
 
-def _length(gate: Gate) -> timedelta:
-    """What can't be read is as long as a gate usually is."""
+def _window_length(gate: Gate) -> timedelta:
+    """Return the length of the gate's window, the usual one if it can't be read."""
     try:
         return durations.parse(str(gate.spec.get("window", "5m")))
     except ValueError:

@@ -1,4 +1,4 @@
-"""The tables of this app, gathered for Django from the rooms they live in."""
+"""Models of this app, gathered for Django."""
 
 from .alerts import Alert, ThresholdRule
 from .counters import Batch, Delayed, Hour, Minute, Reported, Sample, Series, Sli

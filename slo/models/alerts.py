@@ -1,4 +1,4 @@
-"""What is wrong, and the rules of figures that are compared with a limit."""
+"""Alerts and threshold rules."""
 
 from django.db import models
 from django.db.models import Case, IntegerField, Q, Value, When
@@ -14,9 +14,9 @@ WORST_FIRST = Case(
 
 
 class ThresholdRule(models.Model):
-    """`statistic` of `metric` over `window`, compared with `value`, of at least `min_events`.
+    """`statistic` of `metric` over `window` compared with `value`, given at least `min_events`.
 
-    `built_in` ones came with the installation; they are edited like any other.
+    `built_in` rules came with the installation; they are edited like any other.
     """
 
     name = models.CharField(max_length=MAX_NAME_LENGTH, unique=True, db_collation="C")
@@ -52,12 +52,12 @@ class ThresholdRule(models.Model):
 class Alert(models.Model):
     """A rule that fires for a subject, from `opened_at` until `resolved_at`; at most one is open.
 
-    `rule` names the rule: `1h/5m>14` of an SLO (with `label` page or ticket), or the name of a
-    threshold rule. `subject` is the SLO's name, or what the figure is of (`core->oracle`,
-    `segment:finance`). `firing_at` is the last minute in which it fired, by which it resolves;
-    unknown neither opens nor resolves. `evidence` is what was counted when it opened, and `latest`
-    when it was last judged. Messages about it share the thread of `thread`, if that names one, and
-    say `facts` besides. `told_at` and `over_told_at` say when people were told.
+    `rule` is `1h/5m>14` of an SLO (with `label` page or ticket), or the name of a threshold
+    rule. `subject` is the SLO's name, or what the figure is of (`core->oracle`,
+    `segment:finance`). `firing_at` is the last minute in which it fired, which decides when it
+    resolves; unknown neither opens nor resolves. `evidence` holds the figures when it opened,
+    `latest` those of the last evaluation. Its messages share `thread`, if set, and include
+    `facts`. `told_at` and `over_told_at` are when notifications were sent.
     """
 
     class Kind(models.TextChoices):
@@ -113,7 +113,7 @@ class Alert(models.Model):
 
     @property
     def state(self) -> str:
-        """open, acknowledged or resolved."""
+        """Return open, acknowledged or resolved."""
         if self.resolved_at is not None:
             return "resolved"
         return "acknowledged" if self.acknowledged_at is not None else "open"

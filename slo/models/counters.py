@@ -1,6 +1,7 @@
-"""What was counted. Minutes are numbered since 1970; minute `m` ends at `m × 60` seconds, and its
-row holds what was counted up to then, since ever: `C(m)`. So a window is the difference of two
-rows. A row is there for each minute in which something was known; between two of them nothing was.
+"""Counters of events. Minutes are numbered since 1970; minute `m` ends at `m × 60` seconds.
+
+The row of a minute is cumulative: `C(m)`, everything counted up to its end. So a window is the
+difference of two rows. There is a row for each minute in which something was known.
 """
 
 from django.contrib.postgres.fields import ArrayField
@@ -11,16 +12,16 @@ from .objective import MAX_NAME_LENGTH, Slo
 
 MAX_SOURCE_LENGTH = 200
 IMPORTED = "import"
-"""The source of what was read from files: its samples are kept as long as its history."""
+"""The source of imported files: its samples are kept as long as its history."""
 
 
 class Sli(models.Model):
-    """One pair of counters: that of an SLO, or of one edge of a latency histogram (`metric` of a
-    `service`, at most `edge_ms`; events without limit have no edge).
+    """One pair of counters: of an SLO, or of one edge of a latency histogram.
 
-    `first` and `last` are the minutes of its first and last row. `source_error` is why its source
-    could not be read last, with `asked_to` the last minute it was asked for; it is asked again
-    after `ask_after`, which is also the lease of whoever asks it now.
+    A histogram is a `metric` of a `service`; the edge counts events within `edge_ms`, null for
+    all. `first` and `last` are the minutes of the first and last row. `source_error` is the
+    last error of the source, `asked_to` the last minute that was queried. The next query is due
+    after `ask_after`, which is also the lease of the process that queries it.
     """
 
     slo = models.OneToOneField(Slo, on_delete=models.CASCADE, null=True, blank=True)
@@ -50,7 +51,7 @@ class Sli(models.Model):
 
 
 class Minute(models.Model):
-    """Counters of an SLI up to the end of a minute, and how many minutes were covered by then."""
+    """Counters of an SLI at the end of a minute, and how many minutes were covered by then."""
 
     pk = models.CompositePrimaryKey("sli_id", "minute")
     sli = models.ForeignKey(Sli, on_delete=models.CASCADE, db_index=False)
@@ -64,8 +65,7 @@ class Minute(models.Model):
 
 
 class Hour(models.Model):
-    """The sixty rows of an hour that is past for long, packed: the element `i` (from 0) of each
-    array is that of the minute `hour × 60 + i`."""
+    """Sixty old minute rows, packed: element `i` (from 0) of an array is minute `hour × 60 + i`."""
 
     pk = models.CompositePrimaryKey("sli_id", "hour")
     sli = models.ForeignKey(Sli, on_delete=models.CASCADE, db_index=False)
@@ -79,11 +79,11 @@ class Hour(models.Model):
 
 
 class Series(models.Model):
-    """One boot of one source of an SLI, whose cumulative counters only grow: what it said last.
+    """The last sample of one boot of a source of an SLI; its counters only grow.
 
-    `started_at` is from when on its counters began at zero, if somebody said so. `first_at` is when
-    its first sample was taken, and `counted_from` since when that counted from zero: null if it is
-    what is counted from.
+    `started_at` is the reported start time, since when the counters count from zero. `first_at`
+    is the time of the first sample, which counts from `counted_from`; null if it is only a
+    baseline.
     """
 
     sli = models.ForeignKey(Sli, on_delete=models.CASCADE, db_index=False)
@@ -107,10 +107,10 @@ class Series(models.Model):
 
 
 class Sample(models.Model):
-    """What a series said in a minute, in order; kept for as long as something may still come before
-    or between. `at` is in microseconds since 1970.
+    """Samples of a series in a minute, in order; `at` is in microseconds since 1970.
 
-    Without a constraint on `series`, which would lock its row for each of thousands a second.
+    Kept while a late sample may still be inserted. No constraint on `series`: it would lock its
+    row thousands of times a second.
     """
 
     pk = models.CompositePrimaryKey("series_id", "minute")
@@ -127,8 +127,10 @@ class Sample(models.Model):
 
 
 class Delayed(models.Model):
-    """What is to be added to an SLI's minutes by a tick, because it would move too many rows at
-    once: growth between two moments (microseconds since 1970), or a span that was covered."""
+    """An update of an SLI's minutes that is left to a tick, because it moves too many rows.
+
+    Events between two moments (microseconds since 1970), or a covered span.
+    """
 
     sli = models.ForeignKey(Sli, on_delete=models.CASCADE)
     began = models.BigIntegerField()
@@ -145,7 +147,7 @@ class Delayed(models.Model):
 
 
 class Batch(models.Model):
-    """A batch of deltas that was taken in, and what was answered: it is taken once."""
+    """A batch of deltas, accepted once, and its answer."""
 
     sender = models.CharField(max_length=200)
     batch_id = models.CharField(max_length=200, db_collation="C")
@@ -166,7 +168,7 @@ class Batch(models.Model):
 class Reported(models.Model):
     """Events that an instance counted between two reports, until they are added to the minutes.
 
-    The data plane writes it in the transaction of the report; rows go as soon as they are added.
+    The data plane writes it in the transaction of the report; a row lives for seconds.
     """
 
     slo = models.CharField(max_length=1000)

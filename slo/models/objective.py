@@ -1,4 +1,4 @@
-"""What is wanted, and how it stood when it was judged last."""
+"""SLOs, their stored statuses, and exclusions."""
 
 from typing import ClassVar
 
@@ -14,17 +14,17 @@ TRIP, HOLD_RAMPS = "trip", "hold_ramps"
 
 class SloQuerySet(models.QuerySet["Slo"]):
     def present(self) -> "SloQuerySet":
-        """Those that were not removed."""
+        """Return the SLOs that were not removed."""
         return self.filter(removed_at__isnull=True)
 
 
 class Slo(models.Model):
-    """An objective: this share of a service's events is good, over so many days.
+    """An objective: a share of a service's events that shall be good, over a number of days.
 
-    Of kind `latency` an event is good if it took at most `threshold_ms`. `source` is `{"type":
-    "push"}` or `{"type": "prometheus", "url", "good", "total"}`; `rules` and `actions` are as the
-    API shows them. Its events are counted by its :class:`Sli`; after a removal a new one of the
-    same name begins anew.
+    In kind `latency` an event is good if it took at most `threshold_ms`. `source` is `{"type":
+    "push"}` or `{"type": "prometheus", "url", "good", "total"}`; `rules` and `actions` are as
+    the API shows them. Its events are counted by its :class:`Sli`. After a removal, a new SLO
+    of the same name starts without history.
     """
 
     class Kind(models.TextChoices):
@@ -70,10 +70,10 @@ class Slo(models.Model):
 
 
 class Standing(models.Model):
-    """How an SLO stood at `minute` (since 1970), when it was judged last; replaced each minute.
+    """The status of an SLO at the end of `minute` (since 1970), replaced every minute.
 
-    `burn_rates` and `coverage` are by window (`5m`), null where nothing is known; `rules` are as
-    `GET …/status` shows them. `since` is since when its `state` is what it is.
+    `burn_rates` and `coverage` are by window (`5m`), null where unknown; `rules` are as `GET
+    …/status` shows them. `since` is when the state last changed.
     """
 
     slo = models.OneToOneField(Slo, on_delete=models.CASCADE, primary_key=True)
@@ -98,7 +98,7 @@ class Standing(models.Model):
 
 
 class Turn(models.Model):
-    """A minute that was judged, once for all SLOs."""
+    """A minute that was evaluated, for all SLOs."""
 
     minute = models.IntegerField(primary_key=True)
     judged_at = models.DateTimeField()
@@ -110,8 +110,10 @@ class Turn(models.Model):
 
 
 class Exclusion(models.Model):
-    """A span that does not count, such as a maintenance: whole minutes, from `starts_at` (after it)
-    to `ends_at`. Taken back when `removed_at` is set; nothing that was counted is ever changed."""
+    """A span that does not count, such as a maintenance: whole minutes, up to `ends_at`.
+
+    Removed when `removed_at` is set; counters are never changed by it.
+    """
 
     slo = models.ForeignKey(Slo, on_delete=models.CASCADE, related_name="exclusions")
     starts_at = models.DateTimeField()

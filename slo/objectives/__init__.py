@@ -1,1 +1,1 @@
-"""What is wanted: SLOs and their exclusions, written by people, files and OpenSLO."""
+"""Objectives: SLO documents and exclusions, written by people, files and OpenSLO."""

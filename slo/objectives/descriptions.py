@@ -1,4 +1,4 @@
-"""An SLO's parts in words that people read, and what two documents differ in. Pure."""
+"""Descriptions of SLO documents and their differences, for people. Pure."""
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -20,17 +20,17 @@ NAMES = {
 
 
 def format_percent(share: Any) -> str:
-    """`99.9 %`, with every digit of it."""
+    """Format a share with all its digits: `99.9 %`."""
     return f"{(Decimal(str(share)) * 100).normalize():f} %"
 
 
 def describe_rule(one: Mapping[str, Any]) -> str:
-    """`1h and 5m above 14: page`."""
+    """Return a rule in words: `1h and 5m above 14: page`."""
     return f"{one['long']} and {one['short']} above {one['burn_rate']:g}: {one['severity']}"
 
 
 def describe_action(one: Mapping[str, Any]) -> str:
-    """`On a page, stop experiment:x for 1h`."""
+    """Return an action in words: `On a page, stop experiment:x for 1h`."""
     does = "hold its ramps"
     if one["do"] == "trip":
         does = f"stop {one['switch']} for {one['expires_in']}"
@@ -48,7 +48,7 @@ def describe_source(one: Mapping[str, Any]) -> str:
 def describe_changes(
     before: Mapping[str, Any] | None, after: Mapping[str, Any]
 ) -> Sequence[Change]:
-    """Only what would change, each in words."""
+    """Return the fields that differ, in words."""
     old = describe_document(before) if before else {}
     new = describe_document(after)
     return [
@@ -59,7 +59,7 @@ def describe_changes(
 
 
 def describe_document(document: Mapping[str, Any]) -> dict[str, str]:
-    """Every field in words, by name."""
+    """Return every field in words, by name."""
     found = {name: _plain(document.get(name)) for name in FIELDS}
     found["target"] = format_percent(document["target"])
     days = document["window_days"]

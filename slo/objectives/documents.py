@@ -1,7 +1,7 @@
-"""An SLO as the API shows it: read whole and strictly, and told from its row.
+"""The document of an SLO: validated, converted from and to its row.
 
-What is left out has its default; what nobody knows is refused. Pure but for :func:`to_document` and
-:func:`apply_document`, which are about a row.
+Missing fields get their defaults; unknown ones are refused. Pure but for :func:`to_document` and
+:func:`apply_document`.
 """
 
 import re
@@ -25,7 +25,7 @@ Document = dict[str, Any]
 MAX_NAME_LENGTH = 100
 NAME = rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_NAME_LENGTH - 1}}}"
 RESERVED_NAMES = frozenset({"new", "thresholds"})
-"""Pages of their own, where those of SLOs are."""
+"""Names of fixed pages beside those of SLOs."""
 SERVICE = r"[a-z0-9-]{1,60}"
 MAX_DAYS = 366
 MAX_EVENTS = 10**15
@@ -40,8 +40,10 @@ _NAME, _SERVICE = re.compile(NAME, re.ASCII), re.compile(SERVICE, re.ASCII)
 
 
 def validate(name: str, fields: Mapping[str, Any]) -> Document:
-    """The whole document of these fields (without the name). Raises :class:`InvalidInput`, which
-    names each wrong one (`rules.0.burn_rate`)."""
+    """Return the whole document of these fields (without the name), defaults filled in.
+
+    Raise :class:`InvalidInput`, which names each wrong field (`rules.0.burn_rate`).
+    """
     errors: Errors = {}
     _check_name(name, errors)
     values.refuse_unknown("", fields, FIELDS, errors)
@@ -73,7 +75,7 @@ def validate(name: str, fields: Mapping[str, Any]) -> Document:
 
 
 def to_document(slo: Slo) -> Document:
-    """The document of a row, without the name."""
+    """Return the document of a row, without the name."""
     found = {field: getattr(slo, field) for field in FIELDS}
     return {
         **found,
@@ -88,14 +90,14 @@ def threshold_as_number(threshold_ms: float | None) -> int | float | None:
 
 
 def apply_document(slo: Slo, document: Mapping[str, Any]) -> None:
-    """Have a row say what :func:`validate` has read; nothing is written."""
+    """Set the fields of a row from a validated document; nothing is written."""
     for field in FIELDS:
         setattr(slo, field, document[field])
     slo.target = Decimal(str(document["target"]))
 
 
 def to_objective(document: Mapping[str, Any]) -> Objective:
-    """A document as its arithmetic sees it; numbers mean exactly what was written."""
+    """Return a document as an objective; numbers are exactly the decimals as written."""
     return Objective(
         target=Decimal(str(document["target"])),
         window_days=document["window_days"],
@@ -125,7 +127,7 @@ def _check_name(name: str, errors: Errors) -> None:
 
 
 def _target(given: Any, errors: Errors) -> Decimal:
-    """The share that is wanted; something usable if it is wrong, to go on with."""
+    """Return the target, or a usable default if it is wrong, to validate the rest."""
     usable = Decimal("0.999")
     if given is None:
         put(errors, "target", "Say which share of events shall be good, such as 0.999.")

@@ -1,4 +1,4 @@
-"""Spans that do not count: added and taken back, with what that does to the budget."""
+"""Adding and removing excluded spans, with the effect on the budget."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -29,7 +29,7 @@ MAX_EXCLUSIONS = 500
 
 @dataclass(frozen=True)
 class ExclusionOutcome:
-    """The exclusion, and the budget (as the status shows it) before and after."""
+    """An exclusion, and the budget (as the status shows it) before and after."""
 
     exclusion: Exclusion
     before: dict[str, Any]
@@ -45,8 +45,10 @@ def add_exclusion(
     actor: Actor,
     now: datetime,
 ) -> ExclusionOutcome:
-    """Have the minutes that the span touches not count. Raises :class:`Forbidden`,
-    :class:`NotFound`, :class:`InvalidInput` or :class:`Conflict`."""
+    """Exclude the minutes that a span touches.
+
+    Raise :class:`Forbidden`, :class:`NotFound`, :class:`InvalidInput` or :class:`Conflict`.
+    """
     actor.require(SCOPE)
     starts_at, ends_at = _whole_minutes(starts_at, ends_at, reason, now)
     with transaction.atomic():
@@ -70,8 +72,7 @@ def add_exclusion(
 def remove_exclusion(
     *, name: str, exclusion_id: int, reason: str = "", actor: Actor, now: datetime
 ) -> ExclusionOutcome:
-    """Have a span count again. Raises :class:`Forbidden`, :class:`NotFound`,
-    :class:`InvalidInput`."""
+    """Count a span again. Raise :class:`Forbidden`, :class:`NotFound` or :class:`InvalidInput`."""
     actor.require(SCOPE)
     if reason and (said := unreadable(reason, called="reason", advice=BACK_ADVICE)):
         raise InvalidInput({"reason": said})
@@ -92,7 +93,7 @@ def remove_exclusion(
 def _whole_minutes(
     starts_at: datetime, ends_at: datetime, reason: str, now: datetime
 ) -> tuple[datetime, datetime]:
-    """The span, grown to whole minutes."""
+    """Return the span, extended to whole minutes."""
     errors: dict[str, list[str]] = {}
     if said := unreadable(reason, called="reason", advice=ADVICE):
         errors["reason"] = said

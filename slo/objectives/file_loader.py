@@ -1,4 +1,4 @@
-"""Loading `slo.yaml`, and what that changes."""
+"""Loading of `slo.yaml`, and the plan of its changes."""
 
 from datetime import datetime
 from typing import Any
@@ -25,10 +25,10 @@ ACTIONS = ("slo.created", "slo.changed", "slo.removed")
 def load_slo_file(
     texts: dict[str, str], *, keep_edited: bool, dry_run: bool, actor: Actor, now: datetime
 ) -> Loaded:
-    """Have the SLOs that the file names be as it says. What it does not name is left alone.
+    """Create or change the SLOs of the file; others are left alone.
 
-    With `keep_edited`, what somebody changed by hand after it was loaded stays. Raises
-    :class:`InvalidInput`, which names file and key, and :class:`Conflict` if there is no room.
+    With `keep_edited`, SLOs that were edited by hand after loading stay as they are. Raise
+    :class:`InvalidInput`, which names file and key, or :class:`Conflict` if there is no room.
     """
     require_admin(actor)
     wanted = slo_file.parse_slo_file(texts[slo_file.FILE])
@@ -50,7 +50,7 @@ def load_slo_file(
 
 
 def has_no_slos() -> bool:
-    """Whether there never was an SLO here."""
+    """Return whether there never was an SLO."""
     return not Slo.objects.exists()
 
 

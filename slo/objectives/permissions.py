@@ -1,5 +1,7 @@
-"""Who may change what is wanted: admins, and tokens of theirs. Exclusions and acknowledgements are
-any operator's."""
+"""Permission to change objectives: admins, and their tokens.
+
+Exclusions and acknowledgements are open to every operator.
+"""
 
 from controlplane.core.actors import Actor
 from controlplane.core.errors import Forbidden
@@ -9,8 +11,10 @@ SCOPE = "slo:write"
 
 
 def is_admin(actor: Actor) -> bool:
-    """Whether it may change objectives and rules: by its own role, a token by its owner's, and the
-    house itself."""
+    """Return whether the actor may change objectives and rules.
+
+    A person by their role, a token by its owner's; the system always.
+    """
     return actor.may(SCOPE) and (actor.type == "system" or actor.role == Role.ADMIN)
 
 

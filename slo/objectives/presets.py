@@ -1,7 +1,8 @@
-"""Sets of burn-rate rules to begin with. Pure.
+"""Presets of burn-rate rules. Pure.
 
 A burn rate that spends a share of the budget within a window is `share × period / window`; the
-workbook's four come from 2 % in 1 h, 5 % in 6 h, 10 % in 1 d and 10 % in 3 d.
+workbook's four come from 2 % in 1 h, 5 % in 6 h, 10 % in 1 d and 10 % in 3 d
+(https://sre.google/workbook/alerting-on-slos/).
 """
 
 from collections.abc import Callable
@@ -30,7 +31,7 @@ PRECISION = Decimal("0.0001")
 
 @dataclass(frozen=True)
 class Preset:
-    """`rules` makes them for a period of so many days."""
+    """A named set of rules; `rules` returns them for a period in days."""
 
     title: str
     about: str
@@ -38,7 +39,7 @@ class Preset:
 
 
 def scale_rules(window_days: int) -> tuple[BurnRateRule, ...]:
-    """The workbook's rules for a period of so many days; windows longer than it are left out."""
+    """Return the workbook's rules for a period; windows longer than it are left out."""
     period = window_days * MINUTES_A_DAY
     return tuple(
         BurnRateRule(
@@ -67,18 +68,18 @@ PRESETS = {
 
 
 def reachable_rules(name: str, target: Decimal, window_days: int) -> list[Document]:
-    """The rules of a preset as documents, without those that could never fire at this target."""
+    """Return the rules of a preset as documents, without those that can never fire."""
     rules = PRESETS[name].rules(window_days)
     return [rule_document(rule) for rule in rules if can_fire(rule.burn_rate, target)]
 
 
 def can_fire(burn_rate: Decimal, target: Decimal) -> bool:
-    """Whether events can be bad enough: even if all are, the budget burns at 1/B."""
+    """Return whether the burn rate can be exceeded: if all events are bad, it is 1/B."""
     return burn_rate * (1 - target) < 1
 
 
 def rule_document(rule: BurnRateRule) -> Document:
-    """A rule as the API shows it."""
+    """Return a rule as the API shows it."""
     return {
         "long": rule.long,
         "short": rule.short,
@@ -88,5 +89,5 @@ def rule_document(rule: BurnRateRule) -> Document:
 
 
 def json_number(number: Decimal) -> int | float:
-    """A number of JSON, whole where it is."""
+    """Return a decimal as a JSON number, an integer if it is whole."""
     return int(number) if number == number.to_integral_value() else float(number)

@@ -1,4 +1,4 @@
-"""Reading the burn-rate rules of an SLO. Pure."""
+"""Validation of the burn-rate rules of an SLO. Pure."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -16,14 +16,13 @@ MAX_RULES = 20
 FIELDS = ("long", "short", "burn_rate", "severity")
 SEVERITIES = (PAGE, TICKET)
 SHORT_DIVISOR = 12
-"""Unless it is said, the short window is so many times shorter than the long one."""
+"""The default short window is the long one divided by this."""
 
 
 def read_rules(
     given: Any, target: Decimal, window_days: int, errors: Errors
 ) -> list[dict[str, Any]]:
-    """Rules as documents; the default ones that can fire if nothing is given, none if they are an
-    empty list."""
+    """Return rules as documents: the default ones that can fire for None, none for `[]`."""
     if given is None:
         found = presets.reachable_rules("default", target, window_days)
         if not found:
@@ -55,7 +54,7 @@ def read_rules(
 def _rule(
     path: str, given: Any, target: Decimal, window_days: int, errors: Errors
 ) -> dict[str, Any]:
-    """A rule as a document, empty if it is not one."""
+    """Return a rule as a document, empty if it is invalid."""
     if not isinstance(given, Mapping):
         put(errors, path, "Must be an object with long, short, burn_rate and severity.")
         return {}
@@ -80,7 +79,7 @@ def _rule(
 
 
 def _window(path: str, given: Any, errors: Errors) -> tuple[str, int]:
-    """The window as written, and its minutes; 0 if it is none."""
+    """Return the window as written, and its minutes; 0 if it is invalid."""
     if not isinstance(given, str):
         put(errors, path, "Write how long the window is, such as 1h.")
         return "", 0
@@ -106,7 +105,7 @@ def _burn_rate(path: str, given: Any, target: Decimal, errors: Errors) -> float:
 
 
 def _max_burn_rate(target: Decimal) -> str:
-    """The largest burn rate there can be."""
+    """Return a sentence with the highest burn rate there can be."""
     most = 1 / (1 - target)
     shown = f"{most:,.4f}".rstrip("0").rstrip(".")
     return f"at a target of {target:f} a burn rate never exceeds {shown}."

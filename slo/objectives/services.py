@@ -1,4 +1,4 @@
-"""Saying what is wanted, changing it, and taking it out again."""
+"""Creating, changing and removing SLOs."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -29,11 +29,11 @@ def put_slo(
     reason: str = "",
     version: int | None = None,
 ) -> Slo:
-    """Make the SLO, or have it say exactly this from now on; what it counts stays.
+    """Create an SLO, or replace its fields; what was counted stays.
 
-    `fields` are those of :func:`documents.validate`. With `version`, only if it still is of that
-    one. What is the same already changes nothing. Raises :class:`Forbidden`,
-    :class:`InvalidInput` or :class:`Conflict`. One that is made just now has `created_at == now`.
+    `fields` are those of :func:`documents.validate`. With `version`, only if the SLO still has
+    it. Identical fields change nothing. A new SLO has `created_at == now`. Raise
+    :class:`Forbidden`, :class:`InvalidInput` or :class:`Conflict`.
     """
     require_admin(actor)
     wanted = documents.validate(name, fields)
@@ -47,8 +47,10 @@ def put_slo(
 def write_slo(
     name: str, wanted: documents.Document, now: datetime, *, version: int | None = None
 ) -> tuple[Slo, dict[str, Any] | None]:
-    """Have the SLO say what :func:`documents.validate` has read, in the caller's transaction;
-    returns what the audit trail is to be told, last, or None if that is the same already."""
+    """Write a validated document to the SLO, in the caller's transaction.
+
+    Return the SLO and its audit row, to be recorded last; None if nothing changed.
+    """
     slo = _locked(name)
     before = None if slo is None else documents.to_document(slo)
     _require_version(slo, version)
@@ -69,8 +71,11 @@ def write_slo(
 
 
 def remove_slo(*, name: str, reason: str = "", actor: Actor, now: datetime) -> Slo:
-    """Take an SLO out: nothing is counted or judged any more, and its open alerts resolve. A new
-    one of this name begins anew. Raises :class:`Forbidden` or :class:`NotFound`."""
+    """Remove an SLO: it is not evaluated any more, and its open alerts resolve.
+
+    A new one of this name starts without history. Raise :class:`Forbidden` or
+    :class:`NotFound`.
+    """
     require_admin(actor)
     with transaction.atomic():
         slo = find_locked(name)
@@ -90,7 +95,7 @@ def remove_slo(*, name: str, reason: str = "", actor: Actor, now: datetime) -> S
 
 
 def find_slo(name: str) -> Slo:
-    """The SLO of this name; raises :class:`NotFound`."""
+    """Return the SLO of this name. Raise :class:`NotFound`."""
     slo = Slo.objects.present().filter(name=name).first() if documents.is_valid_name(name) else None
     if slo is None:
         raise _not_found()
@@ -98,7 +103,7 @@ def find_slo(name: str) -> Slo:
 
 
 def find_locked(name: str) -> Slo:
-    """The same, locked against other changes; raises :class:`NotFound`."""
+    """Return the SLO of this name, locked. Raise :class:`NotFound`."""
     slo = _locked(name) if documents.is_valid_name(name) else None
     if slo is None:
         raise _not_found()
@@ -114,7 +119,7 @@ def require_new(name: str) -> None:
 def audit_row(
     name: str, before: Mapping[str, Any] | None, after: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What the audit trail is told of an SLO that says something else now."""
+    """Return the audit row of a changed SLO."""
     return {
         "action": "slo.created" if before is None else "slo.changed",
         "target": audit_target(name),
@@ -124,7 +129,7 @@ def audit_row(
 
 
 def audit_target(name: str) -> str:
-    """What audit rows about it, and its messages' thread, are about."""
+    """Return the audit target of an SLO, which is also its message thread."""
     return f"slo:{name}"
 
 
@@ -146,9 +151,11 @@ def _locked(name: str) -> Slo | None:
 
 
 def _reset_polling(sli: Sli) -> None:
-    """Another server or query counts from another number: what it says first is the baseline, and
-    not growth. What was counted until now stays."""
-    # First, as whoever adds what the old one said holds this row: then there is nothing to come.
+    """Start over with a new server or query: its first sample is the baseline.
+
+    Events counted so far stay.
+    """
+    # First: whoever records samples of the old source holds this row, and none can come after it.
     Sli.objects.filter(pk=sli.pk).update(
         asked_to=None, ask_after=None, source_error="", source_error_since=None
     )

@@ -1,7 +1,7 @@
-"""`slo.yaml`: what is wanted of a service in a few lines, and any other SLO by its name. Pure.
+"""`slo.yaml`: shorthands for the SLOs of a service, and any other SLO by its name. Pure.
 
 `availability`, `error_rate` and `p95_latency` (any percentile) each are an SLO of `service`;
-`burn_rate_alerts` are the rules of all that don't say their own.
+`burn_rate_alerts` are the rules of all SLOs without their own.
 """
 
 import re
@@ -23,7 +23,7 @@ SHORTHANDS = ("availability", "error_rate")
 PARTS = ("service", "slos", "burn_rate_alerts", *SHORTHANDS)
 ALERT_FIELDS = {"window": "long", "short": "short", "burn_rate": "burn_rate"}
 MAX_PAGE_MINUTES = 60
-"""Minutes: a rule over a window up to it pages, unless it says what it does."""
+"""A rule over a window up to this length pages, unless it says otherwise."""
 _PERCENTILE = re.compile(r"p([1-9][0-9]?(?:\.[0-9]+)?)_latency")
 _SHARE = re.compile(r"<?\s*([0-9]+(?:\.[0-9]+)?)\s*(%?)")
 _TIME = re.compile(r"<?=?\s*([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*(ms|s|m)")
@@ -33,7 +33,7 @@ _MILLISECONDS = {"ms": 1, "s": 1000, "m": 60_000}
 
 @dataclass(frozen=True)
 class SloFile:
-    """Documents by name, each with the key of the file that says it, and remarks."""
+    """Documents by name, each with its key in the file, and remarks."""
 
     slos: Mapping[str, documents.Document]
     keys: Mapping[str, str]
@@ -41,7 +41,7 @@ class SloFile:
 
 
 def parse_slo_file(text: str) -> SloFile:
-    """What the file says. Raises :class:`InvalidInput`, which names its keys."""
+    """Parse the file. Raise :class:`InvalidInput`, which names its keys."""
     errors: Errors = {}
     given = parse(FILE, text, errors)
     service = given.get("service") or ""
@@ -72,7 +72,7 @@ def parse_slo_file(text: str) -> SloFile:
 def _entries(
     given: Mapping[str, Any], service: str, errors: Errors
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """The key that says an SLO, its name and its fields."""
+    """Yield the key, name and fields of each SLO."""
     for key, value in given.items():
         percentile = _PERCENTILE.fullmatch(str(key))
         path, noted = f"{FILE}: {key}", len(errors)
@@ -117,7 +117,7 @@ def _named(given: Any, service: str, errors: Errors) -> Iterator[tuple[str, str,
 
 
 def _alerts(given: Any, errors: Errors) -> list[dict[str, Any]] | None:
-    """Rules, as an SLO's document has them; None if nothing is said."""
+    """Return the rules of all SLOs as documents, None if the file has none."""
     path = f"{FILE}: burn_rate_alerts"
     if given is None:
         return None
@@ -142,7 +142,7 @@ def _alerts(given: Any, errors: Errors) -> list[dict[str, Any]] | None:
 def _reachable_rules(
     name: str, fields: Mapping[str, Any], alerts: list[dict[str, Any]], remarks: list[str]
 ) -> list[dict[str, Any]]:
-    """Rules for all, without those that this SLO's target can never reach."""
+    """Return the rules of all SLOs without those that can never fire at this target."""
     try:
         target = Decimal(str(fields.get("target")))
     except InvalidOperation:
@@ -167,7 +167,7 @@ def _severity(window: Any) -> str:
 
 
 def _share(path: str, value: Any, errors: Errors) -> float | None:
-    """0.999 of `99.9%`; a number is that share itself."""
+    """Parse a share: 0.999 of `99.9%`; a number is the share itself."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value
     written = _SHARE.fullmatch(value.strip()) if isinstance(value, str) else None

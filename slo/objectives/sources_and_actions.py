@@ -1,4 +1,4 @@
-"""Reading where an SLO's counters come from, and what its alerts set off. Pure."""
+"""Validation of an SLO's source of counters, and of its alert actions. Pure."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -18,7 +18,7 @@ MAX_DAYS = 30
 
 
 def read_source(given: Any, errors: Errors) -> dict[str, Any]:
-    """`{"type": "push"}` if nothing is said."""
+    """Return the source as a document, `{"type": "push"}` by default."""
     if given is None:
         return {"type": PUSH}
     if not isinstance(given, Mapping):
@@ -37,7 +37,7 @@ def read_source(given: Any, errors: Errors) -> dict[str, Any]:
 
 
 def read_actions(given: Any, service: str, errors: Errors) -> list[dict[str, Any]]:
-    """What is done when an alert opens, each with all its fields."""
+    """Return the actions as documents, each with all its fields."""
     if given is None:
         return []
     if not isinstance(given, list) or len(given) > MAX_ACTIONS:
@@ -80,7 +80,9 @@ def _trip(path: str, given: Mapping[str, Any], service: str, errors: Errors) -> 
     return {"switch": switch, "expires_in": _expiry(path, given.get("expires_in"), errors)}
 
 
-def _hold(path: str, given: Mapping[str, Any], service: str, errors: Errors) -> dict[str, Any]:
+def _hold_ramps(
+    path: str, given: Mapping[str, Any], service: str, errors: Errors
+) -> dict[str, Any]:
     if not service:
         put(errors, f"{path}.do", "Say of which service: the SLO names none.")
     return {}
@@ -88,7 +90,7 @@ def _hold(path: str, given: Mapping[str, Any], service: str, errors: Errors) -> 
 
 _READERS: Mapping[str, Callable[[str, Mapping[str, Any], str, Errors], dict[str, Any]]] = {
     TRIP: _trip,
-    HOLD_RAMPS: _hold,
+    HOLD_RAMPS: _hold_ramps,
 }
 
 
@@ -104,7 +106,7 @@ def _expiry(path: str, given: Any, errors: Errors) -> str:
 
 
 def _server(given: Any, errors: Errors) -> str:
-    """The address of a Prometheus, with the path it may be served under."""
+    """Return the base URL of a Prometheus server, including any path prefix."""
     url = values.text("source.url", given, MAX_URL_LENGTH, errors)
     if "source.url" in errors:
         return url

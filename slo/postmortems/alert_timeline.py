@@ -1,5 +1,4 @@
-"""What happened around an alert, in order: it opened, people were told, somebody knew, machines did
-something, it was over."""
+"""The timeline of an alert: notifications, escalation, acknowledgement, trips, and its end."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,13 +15,12 @@ from slo.models import Alert
 
 MAX_NOTIFIED = 50
 NOTIFIED_FACT = "told"
-"""The fact of an escalation that keeps who was told, and when."""
+"""The fact of an escalation that lists who was notified, and when."""
 
 
 @dataclass(frozen=True)
 class TimelineEntry:
-    """Something that happened; `icon` is a picture's name, `more` a second line, `path` its
-    page."""
+    """Something that happened; `icon` names a picture, `more` is a second line."""
 
     at: datetime
     icon: str
@@ -33,7 +31,7 @@ class TimelineEntry:
 
 
 def load_timeline(alert: Alert, escalations: Sequence[Escalation]) -> list[TimelineEntry]:
-    """All of it, oldest first."""
+    """Return the timeline of an alert, oldest first."""
     found = [
         TimelineEntry(alert.opened_at, "attention", "It opened", alert.said),
         *_notification_entries(alert),
@@ -49,7 +47,7 @@ def load_timeline(alert: Alert, escalations: Sequence[Escalation]) -> list[Timel
 
 
 def load_trip_requests(alert: Alert) -> list[TripRequest]:
-    """What it asked to be stopped."""
+    """Return the trip requests of an alert."""
     asked = TripRequest.objects.filter(
         fingerprint=notifications.alert_subject(alert), is_over=False
     )
@@ -57,13 +55,13 @@ def load_trip_requests(alert: Alert) -> list[TripRequest]:
 
 
 def load_escalations(alert: Alert) -> list[Escalation]:
-    """Who is called for it, step by step; a second one if it was opened anew."""
+    """Return the escalations of an alert; there is a second one if it was reopened."""
     rows = Escalation.objects.filter(subject=notifications.alert_subject(alert))
     return list(rows.order_by("opened_at", "pk"))
 
 
 def last_called(escalation: Escalation) -> list[str]:
-    """Whom its steps reached last; empty if they never reached anybody."""
+    """Return who the last step reached, empty if nobody was."""
     told = escalation.facts.get(NOTIFIED_FACT, [])
     return told[-1]["who"] if told else []
 

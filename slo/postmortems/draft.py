@@ -1,6 +1,6 @@
-"""A draft of a postmortem, in Markdown: what machines know of it is filled in, the rest is asked.
+"""A postmortem draft in Markdown: known facts are filled in, the rest are questions.
 
-Times are in UTC. Whatever people wrote stands in it as plain text.
+Times are in UTC. Whatever people wrote is escaped.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from . import incident_events
 from .incident_events import IncidentEvent, IncidentEvents
 
 RESPONSE_TARGETS = {"critical": timedelta(minutes=5), "warning": timedelta(minutes=30)}
-"""So soon somebody shall answer; what is only information has until the next working day."""
+"""How soon somebody shall respond; information has until the next working day."""
 SCOPE_QUESTION = "*Everything, one tenant, or one feature?*"
 PREVENTION = (
     "| Item | Owner | Due | State |",
@@ -31,7 +31,7 @@ PREVENTION = (
 
 
 def write_draft(alert: Alert, now: datetime) -> str:
-    """Grows until the alert has resolved; `now` is the end until then."""
+    """Return the draft; until the alert resolves, it ends now."""
     stopped = incident_events.load_episodes(alert, now)
     parts = [
         [f"# Postmortem: {plain(alert.said)}"],
@@ -111,7 +111,7 @@ def _response(alert: Alert) -> Iterator[str]:
 
 
 def _acknowledgement(alert: Alert) -> str:
-    """How soon somebody knew, and how soon that should have been."""
+    """Return how soon the alert was acknowledged, and how soon it should have been."""
     allowed = RESPONSE_TARGETS.get(alert.severity)
     within = f"within {durations.readable(allowed)}" if allowed else "on the next working day"
     if alert.acknowledged_at is None:
@@ -122,7 +122,7 @@ def _acknowledgement(alert: Alert) -> str:
 
 
 def _scope(alert: Alert, stopped: Sequence[Episode]) -> str:
-    """By what was stopped meanwhile, or what the alert is about; else somebody has to say."""
+    """Return the scopes that were stopped meanwhile or the alert is about, else a question."""
     ids = dict.fromkeys([alert.subject, *(one.switch_id for one in stopped)])
     pairs = [one.split(":", 1) for one in ids if one.partition(":")[0] in SCOPES]
     said = []
@@ -136,7 +136,7 @@ def _scope(alert: Alert, stopped: Sequence[Episode]) -> str:
 
 
 def _budget(alert: Alert, now: datetime) -> str:
-    """From the beginning of the window in which it was noticed, to its end."""
+    """Return the budget spent from the beginning of the alerting window to the alert's end."""
     if alert.slo is None:
         return "*this rule has none; which SLOs suffered?*"
     end = last_ended(alert.resolved_at or now)

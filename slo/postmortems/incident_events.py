@@ -1,5 +1,4 @@
-"""What went on around an alert, from the audit trail and the alert's own time: all of it that may
-have had to do with it, in the whole installation."""
+"""Events around an alert in the whole installation, from the audit trail and its own timeline."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,28 +14,27 @@ from . import alert_timeline
 
 BEFORE = timedelta(minutes=30)
 AFTER = timedelta(minutes=15)
-"""What caused it came before, and some of what was done about it is done afterwards."""
+"""The cause came before the alert; part of the response comes after it."""
 SCOPE = "audit:read"
-"""It quotes the audit trail, so who may not read that may not read this."""
+"""Required, as the events quote the audit trail."""
 MAX_EVENTS = 200
 MAX_READ = 2000
 GROUP_WITHIN = timedelta(minutes=1)
 MAX_UNGROUPED = 3
 MAX_NAMED = 3
-"""Of more than so many rows that are alike and came at once, as when files are loaded, there is one
-event, which names the first of what they are about."""
+"""More alike rows at once, as from a file import, become one event naming the first few."""
 RELEVANT_ACTIONS = (
     *("switch", "episode", "ramp", "approval", "review", "override", "trip", "trip_policy", "rule"),
     *("service", "dependency", "degradation", "outage", "dead_letter", "dead_letters"),
     *("slo", "threshold", "exclusion", "alert", "escalation"),
 )
-"""The first words of the audited actions that may have to do with it."""
+"""First words of audit actions that may be related to an alert."""
 _RELEVANT = rf"^({'|'.join(RELEVANT_ACTIONS)})[.]"
 
 
 @dataclass(frozen=True)
 class IncidentEvent:
-    """Something that happened, in words that may hold anything; who did it, if that is known."""
+    """Something that happened, in words, and who did it, if known."""
 
     at: datetime
     said: str
@@ -53,7 +51,7 @@ class IncidentEvents:
 
 
 def load_incident_events(alert: Alert, now: datetime) -> IncidentEvents:
-    """From half an hour before it opened until shortly after it resolved, or now."""
+    """Return events from half an hour before the alert until shortly after it resolved, or now."""
     own = [
         IncidentEvent(one.at, one.said, one.who, one.more)
         for one in alert_timeline.load_timeline(alert, alert_timeline.load_escalations(alert))
@@ -61,7 +59,7 @@ def load_incident_events(alert: Alert, now: datetime) -> IncidentEvents:
     since = alert.opened_at - BEFORE
     until = min(now, (alert.resolved_at or now) + AFTER)
     rows = AuditEntry.objects.filter(at__gte=since, at__lte=until, action__regex=_RELEVANT)
-    # Whoever acknowledged it is told of in its own time.
+    # Acknowledgements are part of the alert's own timeline.
     others = rows.exclude(target=notifications.alert_subject(alert)).order_by("pk")
     read = list(others[: MAX_READ + 1])
     found = _group_alike(read[:MAX_READ])
@@ -70,7 +68,7 @@ def load_incident_events(alert: Alert, now: datetime) -> IncidentEvents:
 
 
 def load_episodes(alert: Alert, now: datetime) -> list[Episode]:
-    """Episodes that lasted while it was open, also those that began before it."""
+    """Return the episodes that overlap the alert."""
     until = alert.resolved_at or now
     rows = Episode.objects.filter(engaged_at__lte=until)
     meanwhile = rows.filter(ended_at__isnull=True) | rows.filter(ended_at__gte=alert.opened_at)
@@ -78,7 +76,7 @@ def load_episodes(alert: Alert, now: datetime) -> list[Episode]:
 
 
 def _group_alike(rows: Iterable[AuditEntry]) -> list[IncidentEvent]:
-    """An event for each, but one for all that one actor did alike within a minute, if many."""
+    """Return an event for each row, but one for many alike rows of an actor within a minute."""
     heaps: list[list[AuditEntry]] = []
     latest: dict[tuple[str, str, str], list[AuditEntry]] = {}
     for row in rows:
@@ -109,7 +107,7 @@ def _audit_event(row: AuditEntry) -> IncidentEvent:
 
 
 def _describe_action(action: str, target: str) -> str:
-    """`switch.engaged` of `segment:finance`: what it is about, and what became of it."""
+    """Describe `switch.engaged` of `segment:finance` in words."""
     kind, _, happened = action.partition(".")
     about = target if ":" in target else f"{kind} {target}"
     return f"{about}: {kind.replace('_', ' ')} {happened.replace('_', ' ')}"

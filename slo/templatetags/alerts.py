@@ -1,4 +1,4 @@
-"""What the pages of alerts and the forms of SLOs say over and over."""
+"""Template tags of alerts and SLO forms."""
 
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -22,7 +22,7 @@ from slo.objectives import descriptions
 register = template.Library()
 
 FRESH = timedelta(minutes=2)
-"""A rule that fired so lately is said to fire."""
+"""A rule that fired within this time is shown as firing."""
 
 _FIELDS = {
     **descriptions.NAMES,
@@ -31,7 +31,7 @@ _FIELDS = {
     "source.good": "good events",
     "source.total": "all events",
 }
-# By severity, and by state: the look, the icon, and the word.
+# CSS class, icon and word, by severity and by state.
 _LOOKS = {
     "critical": ("state--engaged", "critical"),
     "warning": ("state--pending", "warning"),
@@ -46,7 +46,7 @@ _STATES = {
 
 @register.filter
 def figure(value: Decimal | float | None) -> str:
-    """`1,000`, `333.3`, `14.4`: a figure without decimals that say nothing; – for nothing."""
+    """Format a figure without needless decimals: `1,000`, `333.3`, `14.4`; – for None."""
     if value is None:
         return "–"
     number = float(value)
@@ -57,7 +57,7 @@ def figure(value: Decimal | float | None) -> str:
 
 @register.filter
 def share(value: float | Decimal | None) -> str:
-    """A share of 1 in percent, `82.4 %`; – for nothing."""
+    """Format a share of 1 in percent, `82.4 %`; – for None."""
     if value is None:
         return "–"
     shown = f"{float(value) * 100:,.1f}"
@@ -66,7 +66,7 @@ def share(value: float | Decimal | None) -> str:
 
 @register.filter
 def long(value: timedelta) -> str:
-    """`43 min 12 s`."""
+    """Format a duration: `43 min 12 s`."""
     return durations.readable(value)
 
 
@@ -77,7 +77,7 @@ def minutes_long(minutes: int) -> str:
 
 @register.filter
 def field_word(path: str) -> str:
-    """What the form calls a field: `rules.0.burn_rate` is `rule 1, burn rate`."""
+    """Return the form's label of a field: `rules.0.burn_rate` is `rule 1, burn rate`."""
     first, _, rest = path.partition(".")
     place, _, name = rest.partition(".")
     if first in {"rules", "actions"} and place.isdigit():
@@ -88,7 +88,7 @@ def field_word(path: str) -> str:
 
 @register.simple_tag
 def meaning(of: RuleMeaning) -> SafeString:
-    """What a rule means, in two sentences."""
+    """Return the meaning of a rule in two sentences."""
     return format_html(
         "Fires <b>{}</b> into a complete outage. What burns just too slowly for it spends "
         "<b>{}</b> of the budget in {}. Quiet {} after.",
@@ -101,7 +101,7 @@ def meaning(of: RuleMeaning) -> SafeString:
 
 @register.filter
 def rule_words(alert: Alert) -> str:
-    """What fires, in words: `1h and 5m above 14`, or the title of a threshold rule."""
+    """Return the rule in words: `1h and 5m above 14`, or the title of a threshold rule."""
     if alert.kind == Alert.Kind.THRESHOLD:
         named = alert.threshold.title if alert.threshold else ""
         return named or alert.rule.replace("_", " ").replace("-", " ")
@@ -111,7 +111,7 @@ def rule_words(alert: Alert) -> str:
 
 @register.filter
 def measured(value: float | None, alert: Alert) -> str:
-    """A figure of a threshold rule in the unit of what it measures."""
+    """Format a figure of a threshold rule in its unit."""
     if value is None:
         return "–"
     known = measures.find(alert.threshold.metric) if alert.threshold else None
@@ -120,7 +120,7 @@ def measured(value: float | None, alert: Alert) -> str:
 
 @register.filter
 def named(text: str) -> str:
-    """What an alert is about or says, with `core → oracle` for the id `core->oracle`."""
+    """Replace `core->oracle` by `core → oracle`."""
     return text.replace("->", " → ")
 
 
@@ -131,14 +131,14 @@ def is_number(value: Any) -> bool:
 
 @register.simple_tag
 def fires(alert: Alert, now: datetime) -> str:
-    """Whether its rule fires, or since when it is quiet."""
+    """Return "now" if its rule fires, else for how long it has not."""
     quiet = now - alert.firing_at
     return "now" if quiet < FRESH else f"not for {durations.readable(quiet)}"
 
 
 @register.simple_tag
 def burn_bar(rate: float | None, limit: float) -> SafeString:
-    """How fast a window burns beside its limit, which is at the middle."""
+    """Draw the burn rate of a window beside its limit, which is at the middle."""
     share_of = 0.0 if rate is None else min(2.0, rate / limit)
     above = rate is not None and rate > limit
     return format_html(
@@ -153,14 +153,14 @@ def burn_bar(rate: float | None, limit: float) -> SafeString:
 
 @register.simple_tag
 def rule_severity_mark(name: str) -> SafeString:
-    """Page or ticket, of a rule: icon, word and colour."""
+    """Return page or ticket as icon, word and color."""
     look, symbol = _LOOKS["critical" if name == PAGE else "warning"]
-    return _state(look, symbol, name.capitalize())
+    return _state_badge(look, symbol, name.capitalize())
 
 
 @register.simple_tag
 def trial_strip(trial: RuleTrial) -> SafeString:
-    """When a rule would have fired, as bars on the line of the span."""
+    """Draw when a rule would have fired, as bars on a line."""
     bars = format_html_join(
         "",
         '<rect class="trial__fired trial__fired--{}" x="{}" width="{}" y="0" height="10" />',
@@ -188,17 +188,17 @@ def switch_page(switch: str) -> str:
 
 @register.simple_tag
 def severity(alert: Alert) -> SafeString:
-    """Page, ticket or its severity: icon, word and colour."""
+    """Return page, ticket or another severity as icon, word and color."""
     look, symbol = _LOOKS[alert.severity]
     word = (alert.label or alert.severity).capitalize()
-    return _state(look if alert.resolved_at is None else "state--quiet", symbol, word)
+    return _state_badge(look if alert.resolved_at is None else "state--quiet", symbol, word)
 
 
 @register.simple_tag
 def alert_state(state: str) -> SafeString:
-    """Open, acknowledged or resolved."""
-    return _state(*_STATES[state])
+    """Return the state of an alert as icon, word and color."""
+    return _state_badge(*_STATES[state])
 
 
-def _state(look: str, symbol: str, word: str) -> SafeString:
+def _state_badge(look: str, symbol: str, word: str) -> SafeString:
     return format_html('<span class="state {}">{}<span>{}</span></span>', look, icon(symbol), word)

@@ -1,6 +1,6 @@
-"""Small drawings of SLOs: what is left of a budget, a day of burn rates, a rate and its limit.
+"""Small drawings of SLOs: the budget left, a day of burn rates, a rate and its limit.
 
-They are silent for screen readers or carry one sentence: the figures stand beside them.
+They are hidden from screen readers or carry one sentence, as the figures are beside them.
 """
 
 import math
@@ -19,13 +19,13 @@ register = template.Library()
 
 STEP, HEIGHT, WIDTH = 3, 30, 2
 MAX_RATE = 50.0
-"""What a column shows at most: a day in which half of all failed dwarfs no other day of its row."""
+"""The highest rate a column shows: an outage must not dwarf every other day in the row."""
 METER_WIDTH = 100
 
 
 @register.simple_tag
 def budget_bar(remaining: float | None) -> SafeString:
-    """What is left of a budget: what is spent is hollow. Silent."""
+    """Draw the budget that is left; the spent part is hollow."""
     full = 0.0 if remaining is None else max(0.0, min(1.0, remaining)) * METER_WIDTH
     ticks = format_html_join(
         "",
@@ -46,8 +46,10 @@ def budget_bar(remaining: float | None) -> SafeString:
 
 @register.simple_tag
 def burn_spark(spark: Sparkline) -> SafeString:
-    """A column for each half hour of the last day, by how fast it burned: taller and in colour
-    where it was faster than the budget allows, a dot where nothing is known."""
+    """Draw a column for each half hour of the last day, by its burn rate.
+
+    Columns above the budget's rate are taller and colored; a dot marks unknown parts.
+    """
     width = STEP * PARTS - (STEP - WIDTH)
     drawn: dict[str, list[str]] = {}
     for place, rate in enumerate(spark.rates):
@@ -64,7 +66,7 @@ def burn_spark(spark: Sparkline) -> SafeString:
         'aria-label="{2}"><path class="burn__even" d="M0 {3}H{0}"></path>{4}</svg>',
         width,
         HEIGHT,
-        _said(spark),
+        _describe(spark),
         _plain(even),
         columns,
     )
@@ -72,7 +74,7 @@ def burn_spark(spark: Sparkline) -> SafeString:
 
 @register.simple_tag
 def rate_meter(rate: float | None, limit: float) -> SafeString:
-    """How near a burn rate is to the limit of a rule, which is the mark. Silent."""
+    """Draw a burn rate beside the limit of a rule, which is the mark."""
     most = max(limit * 1.5, min(rate or 0.0, limit * 3))
     full = METER_WIDTH * min(1.0, (rate or 0.0) / most)
     tone = "unknown" if rate is None else "above" if rate > limit else "below"
@@ -97,11 +99,11 @@ def _column(rate: float | None, limit: float | None) -> tuple[str, str]:
 
 
 def _height(rate: float) -> float:
-    """Between a trickle and an outage lie orders of magnitude, so it is logarithmic."""
+    """Return the height of a rate, on a logarithmic scale: rates span orders of magnitude."""
     return HEIGHT * math.log1p(min(max(rate, 0.0), MAX_RATE)) / math.log1p(MAX_RATE)
 
 
-def _said(spark: Sparkline) -> str:
+def _describe(spark: Sparkline) -> str:
     if spark.most is None:
         return "Nothing is known of the last 24 hours"
     blind = spark.unknown_minutes

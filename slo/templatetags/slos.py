@@ -1,4 +1,4 @@
-"""What templates say about SLOs: a state, a rule, figures as people read them."""
+"""Template tags of SLOs: states, rules, and readable figures."""
 
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -57,30 +57,30 @@ MIN_DIGITS = 1000
 
 @register.simple_tag
 def slo_state(condition: str) -> SafeString:
-    """How an SLO stands as icon, word and colour."""
-    return _told(CONDITIONS.get(condition, CONDITIONS["unknown"]))
+    """Return the condition of an SLO as icon, word and color."""
+    return _state_badge(CONDITIONS.get(condition, CONDITIONS["unknown"]))
 
 
 @register.simple_tag
 def rule_state(state: str) -> SafeString:
-    return _told(RULE_STATES.get(state, RULE_STATES["unknown"]))
+    return _state_badge(RULE_STATES.get(state, RULE_STATES["unknown"]))
 
 
 @register.simple_tag
 def alert_state(state: str) -> SafeString:
-    return _told(ALERT_STATES.get(state, ALERT_STATES["open"]))
+    return _state_badge(ALERT_STATES.get(state, ALERT_STATES["open"]))
 
 
 @register.simple_tag
 def rule_severity(severity: str) -> SafeString:
-    """What a rule calls for, as icon and word."""
+    """Return the severity of a rule as icon and word."""
     shown, word = SEVERITIES.get(severity, ("info", severity))
     return format_html('<span class="calls calls--{}">{}{}</span>', severity, icon(shown), word)
 
 
 @register.simple_tag
 def mark_kind(mark: Annotation) -> SafeString:
-    """What kind of thing an annotation is; its swatch is that of the plot's band."""
+    """Return the kind of an annotation; its swatch has the color of the plot's band."""
     shown, word = MARKS[mark.kind]
     return format_html(
         '<span class="mark mark--{}"><i class="mark__swatch"></i>{}<span>{}</span></span>',
@@ -97,19 +97,19 @@ def condition_word(condition: str) -> str:
 
 @register.filter
 def lasting_words(state: str) -> str:
-    """What is said before how long it is so."""
+    """Return the words before the duration of a state."""
     return LASTING.get(state, LASTING["unknown"])
 
 
 @register.filter
 def times(rate: float | None) -> str:
-    """A burn rate: `× 0.02`, `× 3.4`, `× 150`."""
+    """Format a burn rate: `× 0.02`, `× 3.4`, `× 150`."""
     return "–" if rate is None else f"× {_short(rate)}"
 
 
 @register.filter
 def share(value: float | None) -> str:
-    """A share of 1 in percent, never rounded up to a whole: `84 %`, `3.4 %`, `−12 %`."""
+    """Format a share of 1 in percent, never rounded up to a whole: `84 %`, `3.4 %`, `−12 %`."""
     if value is None:
         return "–"
     percent = value * 100
@@ -118,7 +118,7 @@ def share(value: float | None) -> str:
     if size and size < 0.01:
         return f"{sign}< 0.01 %" if sign else "< 0.01 %"
     digits = 2 if size < 1 else 1 if size < 10 else 0
-    # 99.96 % is not 100 %: what is left of a budget is never told as more than it is.
+    # 99.96 % is not 100 %: never show more budget than there is.
     cut = int(size * 10**digits + 1e-9) / 10**digits
     return f"{sign}{cut:,.10g} %"
 
@@ -130,13 +130,13 @@ def target(value: Decimal) -> str:
 
 @register.filter
 def milliseconds_told(value: float) -> str:
-    """`3,000`, `0.5`."""
+    """Format milliseconds: `3,000`, `0.5`."""
     return f"{value:,.10g}"
 
 
 @register.filter
 def what_is_good(slo: Slo) -> str:
-    """What the target is a share of, as in `99.9 % of requests served well`."""
+    """Return the events that the target is a share of: `99.9 % of requests served well`."""
     if slo.kind == Slo.Kind.LATENCY and slo.threshold_ms is not None:
         return f"events within {milliseconds_told(slo.threshold_ms)} ms"
     return GOOD.get(Slo.Kind(slo.kind), slo.kind)
@@ -144,7 +144,7 @@ def what_is_good(slo: Slo) -> str:
 
 @register.filter
 def events(count: float | None) -> str:
-    """A count of events, which may be a broken one: `12,000`, `0.5`."""
+    """Format a count of events, which may be a fraction: `12,000`, `0.5`."""
     if count is None:
         return "–"
     return f"{count:,.0f}" if float(count).is_integer() or count >= MIN_DIGITS else f"{count:.3g}"
@@ -152,7 +152,7 @@ def events(count: float | None) -> str:
 
 @register.filter
 def window_long(window: str) -> str:
-    """`1h` as it is read: `1 h`."""
+    """Format a window: `1h` is `1 h`."""
     return durations.readable(timedelta(minutes=window_minutes(window)))
 
 
@@ -163,7 +163,7 @@ def long_for(lasting: timedelta) -> str:
 
 @register.filter
 def whole_minutes(until: datetime, since: datetime) -> str:
-    """How long from `since` to `until`, to the minute."""
+    """Format the time from `since` to `until`, to the minute."""
     minutes = max(0, (until - since) // timedelta(minutes=1))
     return durations.readable(timedelta(minutes=minutes)) if minutes else "less than a minute"
 
@@ -175,7 +175,7 @@ def action_words(action: dict[str, Any]) -> str:
 
 @register.filter
 def spent_tone(remaining: float | None) -> str:
-    """How much is left of a budget, in a word that drawings share."""
+    """Return how much of a budget is left as one word, for drawings."""
     if remaining is None:
         return "unknown"
     return "gone" if remaining <= 0 else "low" if remaining < 0.25 else "calm"
@@ -183,7 +183,7 @@ def spent_tone(remaining: float | None) -> str:
 
 @register.simple_tag
 def plot_library() -> dict[str, str]:
-    """Where the library that draws plots is; empty where it is not installed."""
+    """Return the URLs of the plot library, empty if it is not installed."""
     try:
         return {
             "script": staticfiles_storage.url(LIBRARY),
@@ -195,7 +195,7 @@ def plot_library() -> dict[str, str]:
 
 @register.simple_tag
 def open_alerts() -> dict[str, int]:
-    """How many alerts are open that nobody has acknowledged. Breaks no page."""
+    """Count the open alerts that are not acknowledged; a database error breaks no page."""
     try:
         rows = Alert.objects.filter(resolved_at__isnull=True, acknowledged_at__isnull=True)
         return rows.exclude(severity="info").aggregate(
@@ -206,7 +206,7 @@ def open_alerts() -> dict[str, int]:
 
 
 def _short(number: float) -> str:
-    """Three digits that count, and no zeros that say nothing."""
+    """Format a number with three significant digits."""
     size = abs(number)
     if size and size < 0.01:
         return "< 0.01"
@@ -214,7 +214,7 @@ def _short(number: float) -> str:
     return f"{number:,.{digits}f}".rstrip("0").rstrip(".") if digits else f"{number:,.0f}"
 
 
-def _told(look: tuple[str, str, str]) -> SafeString:
+def _state_badge(look: tuple[str, str, str]) -> SafeString:
     shown, word, tone = look
     return format_html(
         '<span class="state state--{}">{}<span>{}</span></span>', tone, icon(shown), word

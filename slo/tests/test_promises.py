@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slo.arithmetic import meanings
-from slo.arithmetic.counts import Counters
+from slo.arithmetic.counts import CounterValues
 from slo.arithmetic.evaluate import FIRING, evaluate
 from slo.arithmetic.objective import PAGE, BurnRateRule, Objective
 
@@ -16,9 +16,9 @@ BEGAN = 100_000
 TRAFFIC = 10_000
 
 
-def outage(minute: int) -> Counters:
+def outage(minute: int) -> CounterValues:
     """All is well up to the end of the minute BEGAN, and nothing is after it."""
-    return Counters(float(TRAFFIC * min(minute, BEGAN)), float(TRAFFIC * minute), minute)
+    return CounterValues(float(TRAFFIC * min(minute, BEGAN)), float(TRAFFIC * minute), minute)
 
 
 def first_firing(objective: Objective) -> int:

@@ -11,10 +11,10 @@ from controlplane.core import ticks
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.models import Tick
 from controlplane.core.outbox.models import OutboxMessage
+from slo import retention_rules
 from slo.alerts import locks
 from slo.models import Alert, ThresholdRule
 from slo.tests.measured import MINUTE, NOW, SECOND, look, offered, opened, rule
-from slo.thresholds import forgetting
 from switches.tests.screens import engaged
 
 pytestmark = pytest.mark.django_db
@@ -225,10 +225,10 @@ def test_alerts_that_were_over_long_ago_are_forgotten_and_others_are_not(queues)
     queues.are(mail=11)
     look(NOW + 3 * MINUTE)
     look(NOW + 5 * MINUTE)
-    kept = forgetting.ALERTS.kept
+    kept = retention_rules.ALERTS.kept
 
     done = [
-        forgetting.purge_alerts(NOW + kept + more * MINUTE, at_once=10, most=100)
+        retention_rules.purge_alerts(NOW + kept + more * MINUTE, at_once=10, most=100)
         for more in (3, 4, 5)
     ]
 

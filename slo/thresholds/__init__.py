@@ -1,1 +1,1 @@
-"""Rules that compare a figure with a limit, of whatever the house measures."""
+"""Threshold rules: any registered metric compared with a limit."""

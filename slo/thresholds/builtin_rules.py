@@ -1,4 +1,4 @@
-"""The threshold rules that an installation begins with; they are edited like any other.
+"""The built-in threshold rules of a new installation; they are edited like any other.
 
 Plain data, for the migration and for tests that empty the tables.
 """
@@ -81,7 +81,7 @@ RULES: tuple[dict[str, Any], ...] = (
 
 
 def install(apps: Any, now: datetime) -> None:
-    """Write the rows that are missing; `apps` is Django's registry or a migration's."""
+    """Write missing rules; `apps` is Django's registry or a migration's."""
     rule = apps.get_model("slo", "ThresholdRule")
     for row in RULES:
         given = {**row, "comparison": ">", "built_in": True, "changed_at": now}

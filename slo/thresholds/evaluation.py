@@ -1,4 +1,4 @@
-"""Looking at threshold rules: each asks its measure, and what is beyond a limit is an alert."""
+"""Evaluation of threshold rules: readings beyond a limit open alerts."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -30,8 +30,10 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class RuleResult:
-    """What a rule found: readings that fire, and those of which nobody can tell. `error` is why it
-    could not look at all, if it could not."""
+    """The readings of a rule that fire, and those that are unknown.
+
+    `error` is set if the rule could not be evaluated.
+    """
 
     rule: ThresholdRule
     firing: tuple[Reading, ...] = ()
@@ -48,8 +50,10 @@ class _AlertInputs:
 
 @transaction.atomic
 def evaluate_rules(now: datetime) -> int:
-    """Open and resolve alerts of all rules by how things are now; returns how many that was. One
-    looks at a time: who comes meanwhile does nothing."""
+    """Evaluate all rules now, and open and resolve alerts; return how many.
+
+    Does nothing while another process evaluates.
+    """
     if not locks.try_lock(locks.THRESHOLDS):
         return 0
     last = Tick.objects.filter(name=TICK).values_list("ran_at", flat=True).first()
@@ -76,8 +80,7 @@ def evaluate_rule(
     since: datetime | None = None,
     standing: Collection[str] = (),
 ) -> RuleResult:
-    """What this rule says just now; nothing is written. A measure that fails is logged, and is in
-    no other's way."""
+    """Evaluate one rule now, without writing. A failing metric is logged; other rules go on."""
     known = measures.find(rule.metric)
     if known is None:
         return RuleResult(rule, error=UNMEASURED)
@@ -109,7 +112,10 @@ def _firing(rule: ThresholdRule, readings: Iterable[Reading]) -> Iterable[Readin
 
 
 def _unknown(rule: ThresholdRule, readings: Iterable[Reading]) -> Iterable[Reading]:
-    """Few events begin no alert; those beyond the limit still are no reason to end one either."""
+    """Yield readings that neither open nor resolve an alert.
+
+    Beyond the limit, few events open no alert, but are no reason to resolve one.
+    """
     for one in readings:
         unsure = one.beyond and not (one.is_fresh and _has_enough_events(rule, one))
         if one.beyond is None or unsure:
@@ -158,14 +164,14 @@ def _to_firing_rule(rule: ThresholdRule, one: Reading) -> FiringRule:
 
 
 def _load_open() -> dict[AlertKey, str]:
-    """Severities of alerts that are open, by rule and subject."""
+    """Return the severity of open alerts, by rule and subject."""
     rows = Alert.objects.filter(kind=Alert.Kind.THRESHOLD, resolved_at__isnull=True)
     found = rows.values_list("rule", "subject", "severity")
     return {(rule, subject): severity for rule, subject, severity in found}
 
 
 def _find_gone(standing: Mapping[AlertKey, str]) -> dict[AlertKey, str]:
-    """Of which rules there are no more, and why; one of another severity begins anew."""
+    """Return alerts whose rule is gone, with the reason; a new severity opens a new alert."""
     present = {one.name: one for one in ThresholdRule.objects.all()}
     found: dict[AlertKey, str] = {}
     for (name, subject), severity in standing.items():

@@ -1,4 +1,4 @@
-"""Percentiles of latencies, by the histograms that were pushed."""
+"""Percentiles of latencies from pushed histograms."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from controlplane.core.durations import readable
 from controlplane.core.threshold_metrics import ABOVE, Asked, Reading, count
-from slo.arithmetic.counts import Counters
+from slo.arithmetic.counts import CounterValues
 from slo.arithmetic.minutes import last_ended
 from slo.arithmetic.windows import WindowCounts, measure_window
 from slo.counters import reader
@@ -31,7 +31,7 @@ _MINUTE = timedelta(minutes=1)
 
 
 class HistogramKey(NamedTuple):
-    """Named by its metric and the service that pushed it."""
+    """The metric of a histogram, and the service that pushed it."""
 
     service: str
     metric: str
@@ -42,7 +42,7 @@ class HistogramKey(NamedTuple):
 
 
 def read_latency(asked: Asked, now: datetime) -> Iterator[Reading]:
-    """The percentile of every histogram, over whole minutes that have ended."""
+    """Yield the percentile of every histogram, over whole minutes that have ended."""
     at, minutes = last_ended(now), asked.window // _MINUTE
     known = _load_edges(asked.part)
     if not known:
@@ -55,7 +55,7 @@ def read_latency(asked: Asked, now: datetime) -> Iterator[Reading]:
 
 
 def _no_histograms(asked: Asked) -> Reading:
-    """That nobody pushes any is not that all is well."""
+    """Return an unknown reading: no histogram does not mean that all is well."""
     of = f" of {asked.part}" if asked.part else ""
     said = f"Nobody has pushed a latency histogram{of}"
     subject, path = asked.part or "latency", PAGE
@@ -63,7 +63,7 @@ def _no_histograms(asked: Asked) -> Reading:
 
 
 def _load_edges(part: str) -> dict[HistogramKey, list[tuple[float, int]]]:
-    """Edges (milliseconds, id of the SLI) of every histogram, or of those of one metric."""
+    """Return the edges (milliseconds, SLI id) of every histogram, or of those of one metric."""
     rows = Sli.objects.filter(slo__isnull=True, edge_ms__isnull=False, first__isnull=False)
     if part:
         rows = rows.filter(metric=part)
@@ -75,7 +75,7 @@ def _load_edges(part: str) -> dict[HistogramKey, list[tuple[float, int]]]:
 
 
 def _window(
-    counts: Mapping[tuple[int, int], Counters], sli: int, minutes: int, at: int
+    counts: Mapping[tuple[int, int], CounterValues], sli: int, minutes: int, at: int
 ) -> WindowCounts:
     return measure_window(minutes, at, lambda minute: counts[sli, minute], ())
 

@@ -1,8 +1,8 @@
-"""Percentiles of a histogram, as far as its edges tell of them. Pure.
+"""Percentiles of a histogram, as far as its edges allow. Pure.
 
-The q-th percentile is above a limit if fewer than q % of the events took at most that: which is
-known exactly where an edge is at the limit. An edge beyond it that too few events kept settles it
-as well, and so does one before it that enough of them kept; between the two nobody can tell.
+The q-th percentile is above a limit if fewer than q % of the events were within it. That is known
+exactly if an edge is at the limit. It also follows from a higher edge with too few events, or a
+lower edge with enough; between the two it is unknown.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ Exact = int | Fraction
 
 @dataclass(frozen=True)
 class HistogramEdge:
-    """So many of `total` events (above zero) took at most `ms` milliseconds."""
+    """`good` of `total` events (above zero) took at most `ms` milliseconds."""
 
     ms: float
     good: Exact
@@ -25,13 +25,15 @@ class HistogramEdge:
         return float(self.good / self.total)
 
     def keeps(self, share: Fraction) -> bool:
-        """Whether at least this share of the events is within it, exactly."""
+        """Return whether at least this share of the events is within the edge, exactly."""
         return self.good >= share * self.total
 
 
 def is_above(edges: Sequence[HistogramEdge], share: Fraction, limit_ms: float) -> bool | None:
-    """Whether the percentile (`share` is 0.95 for the 95th) is above the limit; None if the edges
-    don't tell."""
+    """Return whether a percentile is above the limit, None if the edges can't tell.
+
+    `share` is 0.95 for the 95th percentile.
+    """
     at = next((one for one in edges if one.ms == limit_ms), None)
     if at is not None:
         return not at.keeps(share)
@@ -43,12 +45,12 @@ def is_above(edges: Sequence[HistogramEdge], share: Fraction, limit_ms: float) -
 
 
 def quantile_bound(edges: Sequence[HistogramEdge], share: Fraction) -> float | None:
-    """The first edge that the percentile is within, in milliseconds; None if it is beyond all."""
+    """Return the first edge (milliseconds) that the percentile is within, None if beyond all."""
     return min((one.ms for one in edges if one.keeps(share)), default=None)
 
 
 def nearest_edges(edges: Sequence[HistogramEdge], limit_ms: float) -> list[float]:
-    """The edges on both sides of the limit."""
+    """Return the edges on both sides of the limit."""
     below = max((one.ms for one in edges if one.ms < limit_ms), default=None)
     above = min((one.ms for one in edges if one.ms > limit_ms), default=None)
     return [one for one in (below, above) if one is not None]

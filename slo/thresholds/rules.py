@@ -1,6 +1,6 @@
-"""A threshold rule as the API shows it: read whole and strictly, told from its row, and in words.
+"""The document of a threshold rule: validated, converted from and to its row, and in words.
 
-What may be asked is what a registered measure offers; what nobody measures is refused.
+A rule may only use what its registered metric offers.
 """
 
 import re
@@ -21,7 +21,7 @@ Document = dict[str, Any]
 MAX_NAME_LENGTH = 100
 NAME = rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_NAME_LENGTH - 1}}}"
 RESERVED_NAMES = frozenset({"new"})
-"""A page of its own, where those of rules are."""
+"""Names of fixed pages beside those of rules."""
 MAX_EVENTS = 10**15
 MAX_VALUE = 1e15
 FIELDS = (
@@ -35,8 +35,10 @@ _WORDS = {ABOVE: "above", AT_LEAST: "at least", BELOW: "below", AT_MOST: "at mos
 
 
 def validate(name: str, fields: Mapping[str, Any]) -> Document:
-    """The whole document of these fields (without the name), defaults filled in. Raises
-    :class:`InvalidInput`, which names each wrong one."""
+    """Return the whole document of these fields (without the name), defaults filled in.
+
+    Raise :class:`InvalidInput`, which names each wrong field.
+    """
     errors: Errors = {}
     _check_name(name, errors)
     values.refuse_unknown("", fields, FIELDS, errors)
@@ -49,7 +51,7 @@ def validate(name: str, fields: Mapping[str, Any]) -> Document:
         "statistic": _statistic(given, measure, errors),
         "window": _window(given.get("window", ""), measure, errors),
         "comparison": _comparison(given.get("comparison", ABOVE), measure, errors),
-        "value": _value(given.get("value"), errors),
+        "value": _parse_value(given.get("value"), errors),
         "min_events": values.whole("min_events", given.get("min_events", 1), 0, MAX_EVENTS, errors),
         "severity": values.choice("severity", given.get("severity"), SEVERITIES, errors),
         "enabled": _flag("enabled", given.get("enabled", True), errors),
@@ -63,7 +65,7 @@ def validate(name: str, fields: Mapping[str, Any]) -> Document:
 
 
 def to_document(rule: ThresholdRule) -> Document:
-    """The document of a row, without the name."""
+    """Return the document of a row, without the name."""
     found = {field: getattr(rule, field) for field in FIELDS if field != "enabled"}
     found["value"] = int(rule.value) if rule.value.is_integer() else rule.value
     found["enabled"] = rule.is_enabled
@@ -71,19 +73,19 @@ def to_document(rule: ThresholdRule) -> Document:
 
 
 def apply_document(rule: ThresholdRule, document: Mapping[str, Any]) -> None:
-    """Have a row say what :func:`validate` has read; nothing is written."""
+    """Set the fields of a row from a validated document; nothing is written."""
     for field in FIELDS:
         setattr(rule, "is_enabled" if field == "enabled" else field, document[field])
     rule.value = float(document["value"])
 
 
 def rule_window(rule: ThresholdRule) -> timedelta:
-    """The rule's window; zero if its measure has none."""
+    """Return the rule's window, zero if its metric has none."""
     return durations.parse(rule.window) if rule.window else timedelta()
 
 
 def describe_rule(rule: ThresholdRule) -> str:
-    """`Timeout rate above 1 % in 5 min, of 20 at least`."""
+    """Return a rule in words: `Timeout rate above 1 % in 5 min, of 20 at least`."""
     known = measures.find(rule.metric)
     title = known[0].title if known else rule.metric
     part = f" of {known[1]}" if known and known[1] else ""
@@ -129,7 +131,7 @@ def _offered() -> list[str]:
 
 
 def _statistic(given: Mapping[str, Any], measure: Measure | None, errors: Errors) -> str:
-    """A measure with one statistic has no need to be told which."""
+    """Return the statistic, which may be left out if the metric has only one."""
     if measure is None:
         return ""
     usual = measure.statistics[0] if len(measure.statistics) == 1 else None
@@ -163,7 +165,7 @@ def _window(given: Any, measure: Measure | None, errors: Errors) -> str:
     return durations.canonical(found) if "window" not in errors else ""
 
 
-def _value(given: Any, errors: Errors) -> float:
+def _parse_value(given: Any, errors: Errors) -> float:
     if given is None:
         put(errors, "value", "Say with what it is compared.")
         return 0.0
@@ -177,7 +179,7 @@ def _flag(path: str, given: Any, errors: Errors) -> bool:
 
 
 def _refuse_constant_rules(document: Document, measure: Measure, errors: Errors) -> None:
-    """A rule that can never fire, or always does, is a mistake worth telling."""
+    """Refuse a rule that can never fire, or always does."""
     value, comparison = document["value"], document["comparison"]
     if measure.unit == RATIO and value > 1:
         meant = f" {value:g} % is {value / 100:g}." if value <= 100 else ""

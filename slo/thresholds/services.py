@@ -1,5 +1,7 @@
-"""Making a threshold rule, changing it, and taking it out. What is open of a rule that is gone, or
-asks for something else, ends with the next look."""
+"""Creating, changing and removing threshold rules.
+
+Alerts of a removed or changed rule resolve at the next evaluation.
+"""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -16,7 +18,7 @@ from slo.objectives.permissions import require_admin
 from . import rules
 
 MAX_RULES = 200
-"""Each is looked at every few seconds, with a query or two of its own."""
+"""Each costs a query or two every few seconds."""
 
 
 def put_rule(
@@ -28,10 +30,10 @@ def put_rule(
     reason: str = "",
     version: int | None = None,
 ) -> tuple[ThresholdRule, bool]:
-    """Make the rule, or have it say exactly this from now on; and whether it is new.
+    """Create a rule, or replace its fields; return it, and whether it is new.
 
-    `fields` are those of :func:`rules.validate`. With `version`, only if it still is of that one.
-    What is the same already changes nothing. Raises :class:`Forbidden`, :class:`InvalidInput` or
+    `fields` are those of :func:`rules.validate`. With `version`, only if the rule still has it.
+    Identical fields change nothing. Raise :class:`Forbidden`, :class:`InvalidInput` or
     :class:`Conflict`.
     """
     require_admin(actor)
@@ -63,8 +65,7 @@ def put_rule(
 
 
 def remove_rule(*, name: str, reason: str = "", actor: Actor, now: datetime) -> ThresholdRule:
-    """Take a rule out; what is open of it resolves. Raises :class:`Forbidden` or
-    :class:`NotFound`."""
+    """Remove a rule; its open alerts resolve. Raise :class:`Forbidden` or :class:`NotFound`."""
     require_admin(actor)
     with transaction.atomic():
         rule = _locked(name) if rules.is_valid_name(name) else None
@@ -85,7 +86,7 @@ def remove_rule(*, name: str, reason: str = "", actor: Actor, now: datetime) -> 
 
 
 def find_rule(name: str) -> ThresholdRule:
-    """The rule of this name; raises :class:`NotFound`."""
+    """Return the rule of this name. Raise :class:`NotFound`."""
     rule = ThresholdRule.objects.filter(name=name).first() if rules.is_valid_name(name) else None
     if rule is None:
         raise _not_found()
@@ -99,7 +100,7 @@ def require_new(name: str) -> None:
 
 
 def audit_target(name: str) -> str:
-    """What audit rows about it are about."""
+    """Return the audit target of a rule."""
     return f"threshold:{name}"
 
 

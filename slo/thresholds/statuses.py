@@ -1,4 +1,4 @@
-"""How threshold rules stand: what is open of each, and what each finds just now."""
+"""The status of threshold rules: their open alerts, and their result now."""
 
 import threading
 from collections.abc import Sequence
@@ -17,14 +17,17 @@ from . import evaluation, rules
 
 MAX_SHOWN = 20
 CACHED_FOR = timedelta(seconds=10)
-"""As often as rules are looked at: so long what a process found is shown to all who ask it."""
+"""As long as the interval of the tick: a result is shared by all viewers of a process."""
 OFF = "off"
 
 
 @dataclass(frozen=True)
 class RuleStatus:
-    """A rule, its `state` (`ok`, `firing`, `unknown` or `off`) and what is open of it. `firing` and
-    `unknown` are the first of its readings, `why` is why it can't be judged."""
+    """A rule, its `state` (`ok`, `firing`, `unknown` or `off`) and its number of open alerts.
+
+    `firing` and `unknown` are the first readings of each kind; `why` explains a failed
+    evaluation.
+    """
 
     rule: ThresholdRule
     state: str
@@ -41,7 +44,7 @@ class RuleStatus:
 
 
 def rule_resource(rule: ThresholdRule, open_alerts: int) -> dict[str, Any]:
-    """A rule as the API shows it."""
+    """Return a rule as the API shows it."""
     return {
         "name": rule.name,
         **rules.to_document(rule),
@@ -59,14 +62,16 @@ def rule_resources(found: Sequence[ThresholdRule]) -> list[dict[str, Any]]:
 
 
 def count_open_alerts(names: Sequence[str]) -> dict[str, int]:
-    """How many alerts are open of these rules."""
+    """Count the open alerts of these rules."""
     live = Alert.objects.filter(kind=Alert.Kind.THRESHOLD, resolved_at__isnull=True, rule__in=names)
     return dict(live.order_by().values_list("rule").annotate(Count("pk")))
 
 
 def load_statuses(found: Sequence[ThresholdRule], now: datetime) -> list[RuleStatus]:
-    """How these stand: each was looked at ten seconds ago at most, or is now by one for all who
-    ask; nothing is written."""
+    """Return the statuses of rules, at most ten seconds old; nothing is written.
+
+    One thread evaluates for all viewers.
+    """
     counts = count_open_alerts([one.name for one in found])
     with _cache_lock:
         for key in [key for key, (at, _) in _cache.items() if abs(now - at) >= CACHED_FOR]:
@@ -79,13 +84,12 @@ def load_statuses(found: Sequence[ThresholdRule], now: datetime) -> list[RuleSta
 
 
 def clear_cache() -> None:
-    """Look anew when next asked."""
     with _cache_lock:
         _cache.clear()
 
 
 _cache: dict[tuple[int, int], tuple[datetime, RuleStatus]] = {}
-"""How rules stood, and when; a rule that was changed is of another version."""
+"""Statuses with their time, by rule and version."""
 _cache_lock = threading.Lock()
 
 
@@ -97,7 +101,7 @@ def _cached_status(rule: ThresholdRule, now: datetime) -> RuleStatus:
 
 
 def compute_status(rule: ThresholdRule, now: datetime, open_now: int = 0) -> RuleStatus:
-    """How one stands; it need not be saved."""
+    """Return the status of one rule, which need not be saved."""
     if not rule.is_enabled:
         return RuleStatus(rule, OFF, open_now)
     seen = evaluation.evaluate_rule(rule, now)

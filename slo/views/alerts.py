@@ -1,4 +1,4 @@
-"""The pages of alerts: all of them, and one with what was counted, who knows and what was done."""
+"""The pages of alerts: the list, one alert, acknowledgement, and the postmortem draft."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -31,7 +31,7 @@ from slo.postmortems import (
 )
 
 from . import live_page
-from .forms import ReasonForm
+from .forms import OptionalReasonForm
 from .slo_edit import notice
 
 OPEN, RESOLVED, ALL = "open", "resolved", "all"
@@ -45,7 +45,7 @@ WORDS = {"allow": "let through"}
 @signed_in
 @require_GET
 def alerts_page(request: PersonRequest) -> HttpResponse:
-    """Open ones, the worst first, unless more is asked for; resolved ones the latest first."""
+    """List alerts: open ones, the worst first, by default; resolved ones the latest first."""
     now = db_now()
     state = request.GET.get("state", "")
     state = state if state in STATES else OPEN
@@ -99,7 +99,7 @@ def alert_page(request: PersonRequest, alert_id: int) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def acknowledge(request: PersonRequest, alert_id: int) -> HttpResponse:
     alert = find_alert(alert_id)
-    form = ReasonForm(posted(request))
+    form = OptionalReasonForm(posted(request))
 
     def carry_out(actor: Actor, now: datetime) -> str:
         comment = form.given("reason")
@@ -121,7 +121,7 @@ def acknowledge(request: PersonRequest, alert_id: int) -> HttpResponse:
 @signed_in
 @require_GET
 def postmortem_page(request: PersonRequest, alert_id: int) -> HttpResponse:
-    """The draft to copy, or with `?download` as a file; it quotes the audit trail."""
+    """Show the draft to copy, or download it with `?download`; it quotes the audit trail."""
     actor_of(request).require(incident_events.SCOPE)
     now = db_now()
     alert = find_alert(alert_id)
@@ -163,7 +163,7 @@ def _order_alerts(rows: QuerySet[Alert], state: str) -> QuerySet[Alert]:
 
 
 def _windows(alert: Alert) -> list[dict[str, Any]]:
-    """Each window of a burn-rate rule: when it opened, and when it was judged last."""
+    """Return each window of a burn-rate rule: when the alert opened, and as last evaluated."""
     begun, latest = alert.evidence.get("windows") or {}, alert.latest.get("windows") or {}
     limit = alert.evidence.get("burn_rate") or 1
     return [
@@ -179,8 +179,10 @@ def _windows(alert: Alert) -> list[dict[str, Any]]:
 
 
 def _figures(alert: Alert) -> list[dict[str, Any]]:
-    """What a threshold rule looked at, but for what has a place of its own; by its name a figure is
-    a moment (`…_at`), somebody (`…_by`), a share or a length of time."""
+    """Return the figures of a threshold rule that have no place of their own.
+
+    Names tell their type: a moment (`…_at`), a person (`…_by`), a share or a duration.
+    """
     if alert.kind == Alert.Kind.BURN:
         return []
     own = {"value", "limit", "comparison", "samples", "stands"}
@@ -207,7 +209,7 @@ def _figure(name: str, value: Any) -> dict[str, Any]:
 
 
 def _budget(alert: Alert) -> dict[str, float | None]:
-    """What is left of the budget: then, and as judged last."""
+    """Return the budget left when the alert opened, and as last evaluated."""
     standing = Standing.objects.filter(slo=alert.slo).first() if alert.slo else None
     return {
         "then": alert.evidence.get("remaining_ratio"),
@@ -216,7 +218,7 @@ def _budget(alert: Alert) -> dict[str, float | None]:
 
 
 def _related_alerts(alert: Alert) -> QuerySet[Alert]:
-    """What else is open for the same subject or service."""
+    """Return other open alerts of the same subject or service."""
     same = Q(subject=alert.subject)
     if alert.service:
         same |= Q(service=alert.service)

@@ -1,4 +1,4 @@
-"""Rules tried on what was counted: when they would have called somebody, and for how long."""
+"""The backtest page: when rules would have fired over the past days."""
 
 from django.http import HttpResponse
 from django.views.decorators.http import require_http_methods
@@ -21,8 +21,10 @@ USUAL = "7d"
 @signed_in
 @require_http_methods(["GET", "POST"])
 def backtest(request: PersonRequest, name: str) -> HttpResponse:
-    """The rules as they stand, or as the form that is sent says; nothing is saved. From the form
-    itself it opens in the dialog."""
+    """Show a backtest of the present rules, or of a posted form; nothing is saved.
+
+    Posted from the form itself, it opens in a dialog.
+    """
     slo = services.find_slo(name)
     actor_of(request).require("slo:read")
     given = request.POST or request.GET

@@ -1,4 +1,4 @@
-"""The board of SLOs: which of them burn, what is left of each budget, and how the day went."""
+"""The board of SLOs."""
 
 from django.http import HttpResponse
 from django.urls import reverse

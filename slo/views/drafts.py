@@ -1,5 +1,4 @@
-"""An SLO while it is typed: its fields as texts, put into the API's words and back. What is wrong
-in it the services say; here it is only kept, and found again."""
+"""The form of an SLO as texts, converted to a document and back. The services validate it."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,14 +23,14 @@ _INDEX = re.compile(r"\.(\d+)(?=\.|$)|\[(\d+)\]")
 
 @dataclass(frozen=True)
 class Draft:
-    """An SLO as it is typed: every field a text. `target` is in percent."""
+    """The form of an SLO: every field a text. `target` is in percent."""
 
     texts: Mapping[str, str]
     rules: tuple[Mapping[str, str], ...] = ()
     actions: tuple[Mapping[str, str], ...] = ()
 
     def text(self, name: str) -> str:
-        """A field as it is typed."""
+        """Return a field as typed."""
         return self.texts.get(name, "")
 
     @classmethod
@@ -45,7 +44,7 @@ class Draft:
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> "Draft":
-        """The form as it begins: what stands, as one would type it."""
+        """Return the form of an existing document."""
         source = document.get("source") or {}
         texts = {name: _typed(document.get(name)) for name in (*SIMPLE, *NUMBERS)}
         texts["target"] = _typed(Decimal(str(document["target"])) * 100)
@@ -59,15 +58,15 @@ class Draft:
 
     @staticmethod
     def typed(one: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
-        """A rule or an action as one would type it."""
+        """Return a rule or an action as form texts."""
         return {name: _typed(one.get(name)) for name in names}
 
     def named(self, name: str | None) -> "Draft":
-        """Of an SLO that has a name, which stays."""
+        """Set the name of an existing SLO, which can't change."""
         return replace(self, texts={**self.texts, "name": name}) if name else self
 
     def document(self) -> dict[str, Any]:
-        """As the API takes it. What can't be read goes as it is typed, and is refused there."""
+        """Return the document; unreadable texts stay texts, which the services refuse."""
         found: dict[str, Any] = {name: self.text(name) for name in SIMPLE}
         found["target"] = _share(self.text("target"))
         found |= {name: _number(self.text(name)) for name in NUMBERS if self.text(name)}
@@ -81,7 +80,7 @@ class Draft:
         return found
 
     def changed(self, do: str, rules: Sequence[Mapping[str, str]]) -> "Draft":
-        """With a row more or less, as the button `do` says; `rules` are what a preset sets."""
+        """Add or remove a row as the button `do` says, or set the `rules` of a preset."""
         verb, _, place = do.rpartition("-")
         match verb:
             case "add" if place == "rule":
@@ -95,7 +94,7 @@ class Draft:
         return replace(self, rules=tuple(rules)) if rules else self
 
     def hidden(self) -> Iterator[tuple[str, str]]:
-        """Every field and its text, for a form that passes them on unseen."""
+        """Yield every field and its text, for hidden inputs."""
         yield from self.texts.items()
         for kind, rows in (("rule", self.rules), ("action", self.actions)):
             for place, row in enumerate(rows):
@@ -109,7 +108,7 @@ _NEW_ACTION = {"on": "page", "do": "hold_ramps", "switch": "", "expires_in": "",
 
 @dataclass(frozen=True)
 class DraftRow:
-    """A rule or an action as the form shows it, with what is wrong in it and what it means."""
+    """A rule or an action in the form, with its errors and meaning."""
 
     number: int
     texts: Mapping[str, str]
@@ -128,7 +127,7 @@ def make_rows(
     errors: Errors,
     meanings: Sequence[Any] = (),
 ) -> list[DraftRow]:
-    """The rows of `rules` or `actions`, each with the complaints that are about it."""
+    """Return the rows of `rules` or `actions`, each with its errors."""
     return [
         DraftRow(
             place + 1,
@@ -142,7 +141,7 @@ def make_rows(
 
 
 def parse_target(draft: Draft) -> tuple[Decimal, int] | None:
-    """Target (a share) and period (days), as far as they can be read."""
+    """Return target (a share) and period (days), None if unreadable."""
     target, days = _share(draft.text("target")), _number(draft.text("window_days"))
     if not isinstance(target, float) or not 0 < target < 1:
         return None
@@ -150,13 +149,13 @@ def parse_target(draft: Draft) -> tuple[Decimal, int] | None:
 
 
 def describe_draft(draft: Draft) -> ObjectiveMeaning | None:
-    """What the objective means; None while it can't be read."""
+    """Return the meaning of the objective, None if unreadable."""
     found = parse_target(draft)
     return describe_objective(*found) if found else None
 
 
 def describe_rules(draft: Draft) -> list[RuleMeaning | None]:
-    """What each rule means; None for one that can't be read."""
+    """Return the meaning of each rule, None for an unreadable one."""
     return [_describe_rule(one, parse_target(draft)) for one in draft.rules]
 
 
@@ -176,7 +175,7 @@ def _describe_rule(
 
 
 def errors_about(path: str, errors: Errors) -> list[str]:
-    """Complaints of a field and of whatever lies within it (`rules.1.long`, `rules[1].long`)."""
+    """Return the errors of a field and everything inside it (`rules.1.long`, `rules[1].long`)."""
     return [
         text
         for place, texts in errors.items()
@@ -186,7 +185,7 @@ def errors_about(path: str, errors: Errors) -> list[str]:
 
 
 def errors_by_field(errors: Errors) -> dict[str, list[str]]:
-    """Complaints of the fields that stand alone, and of the lists as a whole."""
+    """Return the errors of single fields, and of lists as a whole."""
     names = (*SIMPLE, *NUMBERS, "target")
     found = {name: errors_about(name, errors) for name in names}
     found |= {name: errors_about(f"source.{name}", errors) for name in SOURCE}
@@ -195,7 +194,7 @@ def errors_by_field(errors: Errors) -> dict[str, list[str]]:
 
 
 def unplaced_errors(errors: Errors) -> list[str]:
-    """Complaints that stand beside no field."""
+    """Return the errors that belong to no field of the form."""
     shown = {*SIMPLE, *NUMBERS, "target", "source", "rules", "actions"}
     return [
         f"{place}: {' '.join(texts)}"
@@ -213,7 +212,7 @@ def _dotted(place: str) -> str:
 
 
 def _rows(data: Mapping[str, Any], kind: str, names: Sequence[str]) -> Iterator[dict[str, str]]:
-    """Rows by their numbers, of which some may be missing."""
+    """Yield rows by number, of which some may be missing."""
     for place in range(MAX_ROWS):
         if not any(f"{kind}-{place}-{name}" in data for name in names):
             continue
@@ -225,13 +224,13 @@ def _without(rows: Sequence[Mapping[str, str]], place: str) -> tuple[Mapping[str
 
 
 def _rule(texts: Mapping[str, str]) -> dict[str, Any]:
-    """Without what was left empty: a short window follows from the long one."""
+    """Return a rule without empty fields: the short window has a default."""
     given = {name: text for name, text in texts.items() if text}
     return given | {"burn_rate": _number(texts["burn_rate"]) if texts["burn_rate"] else None}
 
 
 def _action(texts: Mapping[str, str]) -> dict[str, Any]:
-    """Without what an action of its kind has no use for, and what was left empty."""
+    """Return an action without empty fields and those of other kinds."""
     wanted = ACTION if texts["do"] == "trip" else ("on", "do", "on_unknown")
     return {name: texts[name] for name in wanted if texts[name]}
 
@@ -249,7 +248,7 @@ def _typed(value: Any) -> str:
 
 
 def _number(text: str) -> Any:
-    """A number as JSON has them, whole where it is; else the text."""
+    """Return a text as a JSON number, or unchanged if it is none."""
     try:
         value = Decimal(text.replace(",", "").replace(" ", ""))
     except InvalidOperation:
@@ -260,7 +259,7 @@ def _number(text: str) -> Any:
 
 
 def _share(text: str) -> Any:
-    """A share of 1 of what was typed in percent; nothing for nothing."""
+    """Return a percentage as a share of 1, None if empty."""
     value = _number(text.removesuffix("%").strip())
     if isinstance(value, str):
         return value or None

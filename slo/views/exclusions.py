@@ -1,5 +1,4 @@
-"""Spans that shall not count: added and taken back, and what that does to the budget shown before
-anything is done."""
+"""Forms to add and remove excluded spans, with a preview of the effect on the budget."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -22,7 +21,7 @@ from slo.objectives import exclusions, services
 from slo.objectives.permissions import SCOPE
 from slo.templatetags.alerts import share
 
-from .forms import ExclusionForm, ReasonForm
+from .forms import ExclusionForm, OptionalReasonForm
 from .slo_edit import notice
 
 PREVIEW = "outlook"
@@ -32,7 +31,7 @@ TYPED = "%Y-%m-%dT%H:%M"
 @signed_in
 @require_http_methods(["GET", "POST"])
 def exclude(request: PersonRequest, name: str) -> HttpResponse:
-    """From the form itself htmx asks only for what it would do to the budget."""
+    """Exclude a span; htmx requests the preview alone."""
     slo = services.find_slo(name)
     initial = {key: _local_moment(request.GET.get(key, "")) for key in ("starts_at", "ends_at")}
     form = ExclusionForm(posted(request), initial=initial)
@@ -69,7 +68,7 @@ def count_again(request: PersonRequest, name: str, exclusion_id: int) -> HttpRes
     exclusion = Exclusion.objects.filter(slo=slo, pk=exclusion_id).first()
     if exclusion is None:
         raise Http404
-    form = ReasonForm(posted(request))
+    form = OptionalReasonForm(posted(request))
 
     def carry_out(actor: Actor, now: datetime) -> str:
         reason = form.given("reason")
@@ -91,7 +90,7 @@ def count_again(request: PersonRequest, name: str, exclusion_id: int) -> HttpRes
 
 
 def _preview(slo: Slo, form: RuleForm, now: datetime) -> dict[str, Any]:
-    """What the span that is typed would do, as soon as it can be read."""
+    """Return the effect of the span, as soon as it can be read."""
     if not form.is_bound or not form.is_valid():
         return {"outlook": None}
     starts_at, ends_at = form.cleaned_data["starts_at"], form.cleaned_data["ends_at"]
@@ -113,7 +112,7 @@ def _describe_change(done: exclusions.ExclusionOutcome) -> str:
 
 
 def _local_moment(text: str) -> str:
-    """A moment of a URL as the field wants it, in the person's own zone; nothing if it is none."""
+    """Return a moment of a URL in the person's own zone, as the field has it; empty if invalid."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What the screens of SLOs ask of people, but for the SLO itself. The rules are the services'."""
+"""Forms of the SLO pages, but for the SLO itself. The services validate them."""
 
 from django import forms
 
@@ -6,8 +6,8 @@ from controlplane.core.changes import RuleForm
 from controlplane.core.reasons import MAX_CHARACTERS
 
 
-class ReasonForm(RuleForm):
-    """Only a reason, which the service may insist on."""
+class OptionalReasonForm(RuleForm):
+    """Only a reason, which the service may require."""
 
     renamed = {"comment": "reason"}
 
@@ -15,7 +15,7 @@ class ReasonForm(RuleForm):
 
 
 class ExclusionForm(RuleForm):
-    """From when to when, in the person's own zone, and why."""
+    """A span in the person's own zone, and a reason."""
 
     starts_at = forms.DateTimeField(error_messages={"required": "Say when it began."})
     ends_at = forms.DateTimeField(error_messages={"required": "Say when it was over."})

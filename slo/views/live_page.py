@@ -1,4 +1,4 @@
-"""How these pages stay current: their live part is read anew each time it is asked for."""
+"""Pages with a live part that is rendered again on request."""
 
 from typing import Any
 
@@ -16,8 +16,10 @@ def is_part(request: PersonRequest) -> bool:
 
 
 def render_live(request: PersonRequest, name: str, context: dict[str, Any]) -> HttpResponse:
-    """`slo/<name>.html`, or its live part `slo/_<name>.html` when the page asks for it, with what
-    stands above it on every page. Tells the server's time either way."""
+    """Render `slo/<name>.html`, or only its live part `slo/_<name>.html` if that is requested.
+
+    With the parts that stand above it on every page, and the server's time.
+    """
     part = is_part(request)
     template = f"slo/{'_' if part else ''}{name}.html"
     response = render(request, template, {**context, "live": True, "oob": part})

@@ -1,4 +1,4 @@
-"""Which span a plot shows, as its address says."""
+"""The span of a plot, as its URL says."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,8 +14,10 @@ OLDEST = timedelta(days=400)
 
 @dataclass(frozen=True)
 class PlotSpan:
-    """After the end of minute `first` up to the end of `last`; `name` is one of `RANGES`, or empty
-    for one that was chosen by hand."""
+    """From the end of minute `first` up to the end of `last`.
+
+    `name` is one of `RANGES`, empty for a custom span.
+    """
 
     name: str
     first: int
@@ -31,8 +33,10 @@ class PlotSpan:
 
 
 def parse_span(given: Any, now: datetime) -> PlotSpan:
-    """By `range=24h`, or by `from` and `to` in Unix seconds; what makes no sense is the last day,
-    and what is too short or long is cut."""
+    """Parse `range=24h`, or `from` and `to` in Unix seconds.
+
+    Invalid input means the last day; too short or long spans are cut.
+    """
     ended = last_ended(now)
     begin, end = _seconds(given.get("from", "")), _seconds(given.get("to", ""))
     oldest = last_ended(now - OLDEST)

@@ -1,4 +1,4 @@
-"""The figures of a page's plots, for its script to draw; the page has the same as tables."""
+"""The figures of plots as JSON, for the page's script; the page has them as tables."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ from . import plot_span, slo_detail
 @signed_in
 @require_GET
 def slo_series(request: PersonRequest, name: str) -> HttpResponse:
-    """`plot=burn` (of a span) or `plot=budget` (of the period that ends now)."""
+    """Return `plot=burn` (of a span) or `plot=budget` (of the period that ends now)."""
     slo, now = slo_detail.find_slo(name), db_now()
     drawn = _budget(slo, last_ended(now)) if request.GET.get("plot") == "budget" else None
     return JsonResponse(drawn or _burn(slo, plot_span.parse_span(request.GET, now)))
@@ -54,7 +54,7 @@ def _budget(slo: Slo, last: int) -> dict[str, Any]:
 
 
 def _limits(objective: Objective) -> list[dict[str, Any]]:
-    """The rates that rules fire at, those that page first."""
+    """Return the rates at which rules fire, those that page first."""
     ordered = sorted(objective.rules, key=lambda rule: (rule.severity != "page", -rule.burn_rate))
     return [
         {

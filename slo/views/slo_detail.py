@@ -1,4 +1,4 @@
-"""The page of one SLO: how it stands and why, how it went, and what is wanted of it."""
+"""The page of one SLO: its status and reasons, plots, history and document."""
 
 import json
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ WHOLE_DOCUMENT_ACTIONS = ("slo.created", "slo.changed")
 
 @dataclass(frozen=True)
 class RuleRow:
-    """A rule as the page shows it: its windows, how fast each burns, and whether it fires."""
+    """A rule as the page shows it: its windows, their burn rates, and its state."""
 
     long: str
     short: str
@@ -59,7 +59,7 @@ def slo_page(request: PersonRequest, name: str) -> HttpResponse:
 
 
 def find_slo(name: str) -> Slo:
-    """A removed one still has a page, unless there is a new one of its name."""
+    """Return the SLO; a removed one has a page unless its name was taken again."""
     named = Slo.objects.filter(name=name).select_related("standing", "sli")
     found = named.filter(removed_at__isnull=True).first() or named.order_by("-removed_at").first()
     if found is None:
@@ -97,13 +97,13 @@ def _current_context(slo: Slo, now: datetime) -> dict[str, Any]:
 
 
 def _plot_values_json(standing: Standing | None) -> str:
-    """What the plots of the page call now."""
+    """Return the present values for the plots' script."""
     left = standing.remaining_ratio if standing else None
     return json.dumps({"left": left, "rates": standing.burn_rates if standing else {}})
 
 
 def make_rule_rows(slo: Slo, standing: Standing | None) -> list[RuleRow]:
-    """As judged last; one that was not judged yet is unknown."""
+    """Return the rules with their stored state, unknown if never evaluated."""
     states = {
         (one["long"], one["short"], one["burn_rate"], one["severity"]): one["state"]
         for one in (standing.rules if standing else ())
@@ -126,7 +126,7 @@ def make_rule_rows(slo: Slo, standing: Standing | None) -> list[RuleRow]:
 
 
 def _window_rows(slo: Slo, sli: Sli | None, standing: Standing | None) -> list[dict[str, Any]]:
-    """Each window that is told of: how fast it burns, and how much of it samples cover."""
+    """Return each window with its burn rate and coverage."""
     return [
         {
             "window": name,
@@ -160,7 +160,7 @@ def _plot_context(request: PersonRequest, slo: Slo, now: datetime) -> dict[str, 
 
 
 def _days(slo: Slo, last: int) -> list[UsagePart]:
-    """The days of the period that ends now, by the person's own midnight."""
+    """Return the days of the period that ends now, by the person's own midnight."""
     begin = last - slo.window_days * 1440
     midnight = timezone.localtime(end_of(last)).replace(hour=0, minute=0, second=0, microsecond=0)
     edges = {begin, last}
@@ -199,7 +199,7 @@ def _audit_context(request: PersonRequest, slo: Slo) -> dict[str, Any]:
 
 
 def _describe_entry(entry: AuditEntry) -> Sequence[Change]:
-    """In words where the row has whole documents; else field by field."""
+    """Return the changes of an audit entry, in words if it has whole documents."""
     after = json.loads(entry.after)
     if entry.action in WHOLE_DOCUMENT_ACTIONS and isinstance(after, dict):
         return descriptions.describe_changes(json.loads(entry.before), after)

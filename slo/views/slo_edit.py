@@ -1,5 +1,4 @@
-"""An SLO is made, changed and removed. What would change, and what it means, stands beside the form
-before anything is saved."""
+"""Forms to create, change and remove an SLO, with a preview before anything is saved."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -25,11 +24,11 @@ from slo.objectives.permissions import SCOPE, require_admin
 
 from . import drafts
 from .drafts import Draft
-from .forms import ReasonForm
+from .forms import OptionalReasonForm
 
 SAVE, PREVIEW = "save", "preview"
 PARTS = {"preview": "slo/_preview.html", "rules": "slo/_rules.html", "actions": "slo/_actions.html"}
-"""Parts of the form that htmx asks for by themselves, by the id of their element."""
+"""Parts of the form that htmx requests by themselves, by the id of their element."""
 KINDS = (
     ("availability", "Availability", "requests that were answered well"),
     ("latency", "Latency", "requests answered within a time"),
@@ -66,7 +65,7 @@ def edit(request: PersonRequest, name: str) -> HttpResponse:
 def remove(request: PersonRequest, name: str) -> HttpResponse:
     require_admin(actor_of(request))
     slo = services.find_slo(name)
-    form = ReasonForm(posted(request))
+    form = OptionalReasonForm(posted(request))
 
     def carry_out(actor: Actor, now: datetime) -> str:
         services.remove_slo(name=name, reason=form.given("reason"), actor=actor, now=now)
@@ -93,8 +92,10 @@ def notice(request: PersonRequest, detail: str, slo: Slo | None) -> HttpResponse
 
 
 def _edit(request: PersonRequest, slo: Slo | None, draft: Draft) -> HttpResponse:
-    """`do=save` saves; anything else only shows what would be so. From the form itself htmx asks
-    for a part of it alone."""
+    """Show the form; `do=save` saves, anything else previews.
+
+    htmx requests parts of the form alone.
+    """
     if request.method == "GET":
         return render(request, "slo/edit.html", _context(slo, draft, {}))
     do = request.POST.get("do", "")
@@ -104,7 +105,7 @@ def _edit(request: PersonRequest, slo: Slo | None, draft: Draft) -> HttpResponse
     target = str(request.htmx.target) if request.htmx else ""
     if target in PARTS:
         answer = render(request, PARTS[target], context)
-        # What stands beside the form is told anew once a row has come or gone.
+        # The preview is refreshed once a row is added or removed.
         return answer if target == PREVIEW else trigger_client_event(answer, "rows")
     if do != SAVE or context["errors"]:
         status = 422 if do == SAVE else 200
@@ -115,7 +116,7 @@ def _edit(request: PersonRequest, slo: Slo | None, draft: Draft) -> HttpResponse
 def _save(
     request: PersonRequest, slo: Slo | None, draft: Draft, context: dict[str, Any]
 ) -> HttpResponse:
-    """Nobody overwrites what somebody else saved since the form was opened."""
+    """Save the form unless somebody else saved since it was opened."""
     if slo and not context["changes"]:
         messages.info(request, f"Nothing was different: {slo.name} stays as it was.")
         return redirect("slo_page", name=slo.name)
@@ -141,7 +142,7 @@ def _save(
 
 
 def _validated_context(slo: Slo | None, draft: Draft) -> dict[str, Any]:
-    """What the texts would make of the SLO, and every complaint about them."""
+    """Return the context with the changes the form would make, or its errors."""
     fields = draft.document()
     name = fields.pop("name")
     try:
@@ -173,7 +174,7 @@ def _context(slo: Slo | None, draft: Draft, errors: drafts.Errors) -> dict[str, 
 
 
 def _typed_context(request: PersonRequest) -> dict[str, Any]:
-    """What was opened counts, not what is there by now."""
+    """Return the version and reason as posted: the version that was opened counts."""
     return {
         "version": request.POST.get("version", ""),
         "reason": request.POST.get("reason", "")[:MAX_CHARACTERS],
@@ -181,7 +182,7 @@ def _typed_context(request: PersonRequest) -> dict[str, Any]:
 
 
 def _preset(draft: Draft, do: str) -> list[dict[str, str]]:
-    """The rules of the preset that a button asks for, as they are typed."""
+    """Return the rules of the preset that a button names, as form texts."""
     name = do.removeprefix("preset-")
     if name not in presets.PRESETS:
         return []

@@ -1,4 +1,4 @@
-"""What the screen asks of an admin who words a threshold rule. Shares are written in percent."""
+"""The form of a threshold rule. Shares are written in percent."""
 
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
@@ -23,7 +23,7 @@ _HUNDRED = Decimal(100)
 
 
 class ThresholdForm(RuleForm):
-    """A rule about one measure; the service checks what is said."""
+    """A rule about one metric; the service validates it."""
 
     name = forms.CharField(max_length=400, required=False)
     title = forms.CharField(max_length=400, required=False)
@@ -42,8 +42,7 @@ class ThresholdForm(RuleForm):
     renamed = {"metric": "part"}
 
     def asked(self, measure: Measure) -> dict[str, Any]:
-        """The fields of the service's `put`, of what was typed; what is no number stays a text,
-        which the service refuses."""
+        """Return the fields for the service; unreadable numbers stay texts, which it refuses."""
         part = self.given("part").strip()
         return {
             "title": self.given("title"),
@@ -60,7 +59,7 @@ class ThresholdForm(RuleForm):
 
 
 def new_rule_initial(measure: Measure) -> dict[str, Any]:
-    """The form's fields of a rule that is to be made."""
+    """Return the form's initial values for a new rule."""
     return {
         "statistic": measure.statistics[0],
         "comparison": measure.comparisons[0],
@@ -72,7 +71,7 @@ def new_rule_initial(measure: Measure) -> dict[str, Any]:
 
 
 def rule_initial(rule: ThresholdRule) -> dict[str, Any]:
-    """The form's fields as the rule stands."""
+    """Return the form's initial values for an existing rule."""
     known = measures.find(rule.metric)
     is_share = known is not None and known[0].unit == RATIO
     value = Decimal(repr(rule.value)) * (_HUNDRED if is_share else 1)
@@ -87,7 +86,7 @@ def rule_initial(rule: ThresholdRule) -> dict[str, Any]:
 
 
 def form_choices(measure: Measure) -> Mapping[str, Any]:
-    """What may be chosen of a measure."""
+    """Return the choices that a metric offers."""
     return {
         "statistics": measure.statistics if len(measure.statistics) > 1 else (),
         "comparisons": [(sign, COMPARISONS[sign]) for sign in measure.comparisons],

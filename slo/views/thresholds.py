@@ -1,4 +1,4 @@
-"""The page of the threshold rules, and the forms that change one."""
+"""The page of threshold rules, and the forms to change one."""
 
 from datetime import datetime
 from typing import Any
@@ -20,7 +20,7 @@ from slo.objectives.permissions import SCOPE, is_admin, require_admin
 from slo.thresholds import rules, services, statuses
 
 from . import live_page, threshold_form
-from .forms import ReasonForm
+from .forms import OptionalReasonForm
 from .threshold_form import ThresholdForm
 
 FORM = "slo/thresholds_form.html"
@@ -29,7 +29,7 @@ FORM = "slo/thresholds_form.html"
 @signed_in
 @require_GET
 def thresholds_page(request: PersonRequest) -> HttpResponse:
-    """Every rule in words, and how it stood within the last ten seconds."""
+    """Show every rule in words, with its status at most ten seconds old."""
     now = db_now()
     found = list(ThresholdRule.objects.order_by("-is_enabled", "name"))
     stand = statuses.load_statuses(found, now)
@@ -45,7 +45,7 @@ def thresholds_page(request: PersonRequest) -> HttpResponse:
 @signed_in
 @require_http_methods(["GET", "POST"])
 def new(request: PersonRequest) -> HttpResponse:
-    """First what it is about, then the rest."""
+    """Show the choice of a metric first, then the form."""
     require_admin(actor_of(request))
     known = measures.find(request.GET.get("metric", ""))
     if known is None:
@@ -72,7 +72,7 @@ def edit(request: PersonRequest, name: str) -> HttpResponse:
 def remove(request: PersonRequest, name: str) -> HttpResponse:
     require_admin(actor_of(request))
     rule = _rule(name)
-    form = ReasonForm(posted(request))
+    form = OptionalReasonForm(posted(request))
 
     def carry_out(actor: Actor, now: datetime) -> str:
         services.remove_rule(name=name, reason=form.given("reason"), actor=actor, now=now)
@@ -97,7 +97,7 @@ def remove(request: PersonRequest, name: str) -> HttpResponse:
 def _edit(
     request: PersonRequest, rule: ThresholdRule | None, measure: Measure, form: ThresholdForm
 ) -> HttpResponse:
-    """Show the form, save what it says, or (`check`) only say what the rule would find now."""
+    """Show the form, save it, or (`check`) only show what the rule would find now."""
     actor, now = actor_of(request), db_now()
     more: dict[str, Any] = {}
     status = 422 if form.is_bound else 200
@@ -133,7 +133,7 @@ def _save(
     actor: Actor,
     now: datetime,
 ) -> HttpResponse:
-    """Nobody overwrites what somebody else saved since the form was opened."""
+    """Save the form unless somebody else saved since it was opened."""
     if rule is None:
         services.require_new(name)
     services.put_rule(
@@ -150,7 +150,7 @@ def _save(
 def _outlook(
     name: str, form: ThresholdForm, measure: Measure, now: datetime
 ) -> statuses.RuleStatus:
-    """What the rule would find as things stand; nothing is saved. It may be turned off still."""
+    """Return what the rule would find now, as if enabled; nothing is saved."""
     wanted = rules.validate(name, {**form.asked(measure), "enabled": True})
     rule = ThresholdRule(name=name, changed_at=now)
     rules.apply_document(rule, wanted)

@@ -1,7 +1,7 @@
-"""`manage.py slo`: SLOs at the server's shell.
+"""`manage.py slo`: import points, and backtests, at the server's shell.
 
-`import-points NAME FILE.csv` takes in history (`ts,good,total`, cumulative); `backtest NAME` judges
-an SLO's stored history tick by tick, with the code that judges the present.
+`import-points NAME FILE.csv` imports history (`ts,good,total`, cumulative); `backtest NAME`
+evaluates an SLO's stored history tick by tick, with the code that evaluates the present.
 """
 
 import json
@@ -28,7 +28,7 @@ MAX_ERRORS = 20
 
 
 def moment(text: str) -> datetime:
-    """A time as RFC 3339 (UTC if it has no zone) or in Unix seconds."""
+    """Parse a time: RFC 3339 (UTC without a zone), or Unix seconds."""
     try:
         at = datetime.fromtimestamp(float(text), UTC)
     except (ValueError, OverflowError, OSError):
@@ -112,7 +112,7 @@ class Command(ShellCommand):
 
 
 def tick(at: datetime, evaluation: Evaluation) -> dict[str, Any]:
-    """One tick, as it is printed."""
+    """Return a tick as it is printed."""
     return {
         "at": timestamp(at),
         "state": evaluation.state,
@@ -134,7 +134,7 @@ def _line(at: datetime, evaluation: Evaluation) -> str:
 
 
 def _errors(error: InvalidInput) -> str:
-    """Every wrong line, as far as there are not too many."""
+    """Return every wrong line, up to a limit."""
     lines = [f"{where}: {text}" for where, texts in error.errors.items() for text in texts]
     more = len(lines) - MAX_ERRORS
     return "\n".join(lines[:MAX_ERRORS] + ([f"… and {more} more"] if more > 0 else []))

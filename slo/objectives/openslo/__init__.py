@@ -1,2 +1,5 @@
-"""OpenSLO v1: documents in and out. What does not fit is refused or left out in words, never
-guessed. (https://github.com/OpenSLO/OpenSLO, version openslo/v1.)"""
+"""OpenSLO v1: import and export of documents.
+
+Whatever does not fit is refused, or left out with a remark, never guessed.
+(https://github.com/OpenSLO/OpenSLO, version openslo/v1.)
+"""

@@ -1,4 +1,4 @@
-"""Rules out of OpenSLO's alert policies. Pure."""
+"""Burn-rate rules from OpenSLO alert policies. Pure."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from slo.arithmetic.objective import PAGE, TICKET
 from .document_index import CONDITION, POLICY, DocumentIndex, OpenSloEntry, as_mapping
 
 SHORT = "switchgear/short"
-"""The annotation of a condition that says its short window: OpenSLO has no word for it."""
+"""The annotation of a condition for its short window, which OpenSLO does not have."""
 PAGES = frozenset({"page", "critical", "high", "sev1", "p1"})
 ABOVE = ("gt", "gte")
 
@@ -16,7 +16,7 @@ ABOVE = ("gt", "gte")
 def read_rules(
     shelf: DocumentIndex, spec: Mapping[str, Any], at: str
 ) -> list[dict[str, Any]] | None:
-    """The rules that an SLO's alert policies come to, each once; None if it has none at all."""
+    """Return the distinct rules of an SLO's alert policies, None if it has no policies."""
     given = spec.get("alertPolicies")
     if given is None:
         return None
@@ -27,7 +27,7 @@ def read_rules(
     found: list[dict[str, Any]] = []
     for number, one in enumerate(given):
         place = f"{at}.{number}"
-        # Some write the bare name where the format has an object.
+        # Some documents have a bare name where the format has an object.
         reference = {"alertPolicyRef": one} if isinstance(one, str) else one
         policy = shelf.meant(POLICY, reference, "alertPolicyRef", place)
         for condition in _conditions(shelf, policy) if policy else ():
@@ -56,7 +56,7 @@ def _conditions(shelf: DocumentIndex, policy: OpenSloEntry) -> Iterator[OpenSloE
 
 
 def _rule(shelf: DocumentIndex, condition: OpenSloEntry) -> dict[str, Any] | None:
-    """A rule as an SLO has it; what is wrong with its figures is told with the rest of the SLO."""
+    """Return a condition as a rule; its figures are validated with the rest of the SLO."""
     spec, at = as_mapping(condition.spec.get("condition")), f"{condition.place}.spec.condition"
     if spec.get("kind") != "burnrate":
         shelf.wrong(f"{at}.kind", "Must be burnrate.")

@@ -1,5 +1,4 @@
-"""The OpenSLO documents that were given, by kind and name, so that they can refer to each other.
-Pure."""
+"""An index of OpenSLO documents by kind and name, to resolve their references. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,12 +12,12 @@ POLICY, CONDITION = "AlertPolicy", "AlertCondition"
 SERVICE, NOTIFIED = "Service", "AlertNotificationTarget"
 KINDS = (SLO, SLI, SOURCE, POLICY, CONDITION, SERVICE, NOTIFIED)
 LEFT_OUT = (SERVICE, NOTIFIED)
-"""Of which only the names are of use here."""
+"""Kinds that are not imported; only their names are checked."""
 
 
 @dataclass(frozen=True)
 class OpenSloEntry:
-    """A document, or a part that stands inside another; `place` is where, for people."""
+    """A document, or a part inside another; `place` is its path, for people."""
 
     place: str
     metadata: Mapping[str, Any]
@@ -30,14 +29,14 @@ class OpenSloEntry:
         return name if isinstance(name, str) else ""
 
     def note(self, annotation: str) -> str:
-        """What its metadata say of something that only we know."""
+        """Return the value of an annotation, empty if there is none."""
         found = as_mapping(self.metadata.get("annotations")).get(annotation)
         return found if isinstance(found, str) else ""
 
 
 @dataclass
 class DocumentIndex:
-    """Entries by kind and name, what is wrong, and remarks."""
+    """Entries by kind and name, errors, and remarks."""
 
     entries: dict[tuple[str, str], OpenSloEntry] = field(default_factory=dict)
     slos: list[OpenSloEntry] = field(default_factory=list)
@@ -48,12 +47,12 @@ class DocumentIndex:
         put(self.errors, place, said)
 
     def remark(self, place: str, said: str) -> None:
-        """Each once."""
+        """Add a remark, once."""
         if (told := sayable(f"{place}: {said}")) not in self.remarks:
             self.remarks.append(told)
 
     def meant(self, kind: str, given: Any, reference: str, place: str) -> OpenSloEntry | None:
-        """What stands at a place: a document of this kind itself, or the name of one."""
+        """Return an inline document of this kind, or the one it refers to by name."""
         if not isinstance(given, Mapping):
             self.wrong(place, f"Must be an object: {reference}, or the {kind} itself.")
             return None
@@ -66,7 +65,7 @@ class DocumentIndex:
 
 
 def index_documents(documents: Sequence[Any]) -> DocumentIndex:
-    """Put the documents on a shelf; those that are none are noted as wrong."""
+    """Index the documents; invalid ones are added as errors."""
     shelf = DocumentIndex()
     for place, given in _numbered(documents):
         if not isinstance(given, Mapping):
@@ -96,17 +95,17 @@ def index_documents(documents: Sequence[Any]) -> DocumentIndex:
 
 
 def make_entry(given: Mapping[str, Any], place: str) -> OpenSloEntry:
-    """What stands inside another document, or is one."""
+    """Return a document, or an inline part of one, as an entry."""
     return OpenSloEntry(place, as_mapping(given.get("metadata")), as_mapping(given.get("spec")))
 
 
 def as_mapping(given: Any) -> Mapping[str, Any]:
-    """An object, empty if it is none."""
+    """Return a mapping, empty if it is none."""
     return given if isinstance(given, Mapping) else {}
 
 
 def _numbered(documents: Sequence[Any]) -> Iterable[tuple[str, Any]]:
-    """Without those between two separators that say nothing."""
+    """Yield documents with their paths, without empty ones between two separators."""
     return (
         (f"documents.{place}", given) for place, given in enumerate(documents) if given is not None
     )

@@ -1,4 +1,4 @@
-"""SLOs as OpenSLO documents, such that reading them gives the same SLOs. Pure."""
+"""Export of SLOs as OpenSLO documents; importing them again gives the same SLOs. Pure."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ from .parser import OCCURRENCES, PREFIX, UNASSIGNED
 
 
 def export_documents(slos: Mapping[str, Document]) -> list[Document]:
-    """The data sources, and each SLO with its indicator and alert policies inside it."""
+    """Return the data sources, and each SLO with its indicator and alert policies inside it."""
     urls = dict.fromkeys(
         slo["source"]["url"] for slo in slos.values() if slo["source"]["type"] == PROMETHEUS
     )
@@ -25,7 +25,7 @@ def export_documents(slos: Mapping[str, Document]) -> list[Document]:
 
 
 def to_yaml(found: Iterable[Document]) -> str:
-    """The same as YAML."""
+    """Return documents as YAML."""
     return yaml.safe_dump_all(
         found, sort_keys=False, allow_unicode=True, explicit_start=True, width=100
     )
@@ -52,7 +52,7 @@ def _slo(name: str, slo: Document, sources: Mapping[str, str]) -> Document:
 
 
 def _annotations(slo: Document) -> dict[str, str]:
-    """What OpenSLO has no word for."""
+    """Return the fields that OpenSLO does not have, as annotations."""
     found = {f"{PREFIX}kind": slo["kind"]}
     for field in ("owner", "runbook_url"):
         if slo[field]:

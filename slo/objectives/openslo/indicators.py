@@ -1,4 +1,4 @@
-"""Where an OpenSLO indicator has its counters. Pure."""
+"""Sources of counters from OpenSLO indicators. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from slo.models.objective import PROMETHEUS, PUSH
 from .document_index import SOURCE, DocumentIndex, OpenSloEntry, as_mapping
 
 OURS = "switchgear"
-"""The type of a source that is pushed to us."""
+"""The type of a source that is pushed to this API."""
 QUERIES = ("query", "promql", "promQL", "queryString")
 ADDRESSES = ("url", "server", "address", "endpoint")
 
@@ -16,7 +16,7 @@ ADDRESSES = ("url", "server", "address", "endpoint")
 def read_source(
     shelf: DocumentIndex, indicator: OpenSloEntry, server: str
 ) -> dict[str, Any] | None:
-    """The `source` of an SLO; None, and noted, if it can't be one."""
+    """Return the `source` of an SLO, None after adding an error."""
     spec, at = indicator.spec, f"{indicator.place}.spec"
     if "thresholdMetric" in spec:
         said = "A threshold on a figure has no events to count; take a ratioMetric, good of total."
@@ -65,14 +65,13 @@ def _prometheus(
         said = "No Prometheus is named for it, by a DataSource or beside; its counters have to be"
         shelf.remark(indicator.place, f"{said} pushed.")
         return {"type": PUSH}
-    # Where nothing bad ever happened its counter is often not there at all.
+    # The counter of bad events often does not exist until the first one.
     good = one if which == "good" else f"({total}) - (({one}) or vector(0))"
     return {"type": PROMETHEUS, "url": url, "good": good, "total": total}
 
 
 def _metric(shelf: DocumentIndex, given: Mapping[str, Any], place: str) -> Mapping[str, Any] | None:
-    """`type`, `spec` and the details of the connection, the data source's where it refers to
-    one."""
+    """Return `type`, `spec` and connection details, those of the referenced data source if any."""
     metric = as_mapping(given.get("metricSource"))
     if not metric:
         shelf.wrong(f"{place}.metricSource", "Say where it is counted.")

@@ -1,4 +1,4 @@
-"""SLOs out of OpenSLO documents. Pure."""
+"""SLOs from OpenSLO documents. Pure."""
 
 import json
 import re
@@ -16,10 +16,10 @@ from .document_index import SLI, DocumentIndex, OpenSloEntry, as_mapping, index_
 
 MAX_DOCUMENTS = 2000
 PREFIX = "switchgear/"
-"""Of annotations that say what OpenSLO has no word for; we write them, and read them again."""
+"""Prefix of annotations for fields that OpenSLO does not have; exported and imported."""
 OCCURRENCES = "Occurrences"
 UNASSIGNED = "unassigned"
-"""Stands for no service: OpenSLO asks for one."""
+"""Stands for no service, as OpenSLO requires one."""
 DAYS = {"d": 1, "w": 7, "M": 30, "Q": 90, "Y": 365}
 _WINDOW = re.compile(r"([1-9][0-9]{0,3})([mhdwMQY])")
 _SLUG = re.compile(r"[^a-z0-9-]+")
@@ -27,15 +27,18 @@ _SLUG = re.compile(r"[^a-z0-9-]+")
 
 @dataclass(frozen=True)
 class ParsedSlos:
-    """Documents by name, and what was left out or taken for something else, for people."""
+    """Documents by name, and remarks on what was left out or changed."""
 
     slos: Mapping[str, documents.Document]
     remarks: tuple[str, ...]
 
 
 def parse_documents(given: Sequence[Any], *, server: str = "") -> ParsedSlos:
-    """The SLOs that these documents say; `server` is the address of the Prometheus that is asked
-    where they don't name one. Raises :class:`InvalidInput`, which names document and field."""
+    """Return the SLOs of OpenSLO documents.
+
+    `server` is the Prometheus address for those that name none. Raise :class:`InvalidInput`,
+    which names document and field.
+    """
     if len(given) > MAX_DOCUMENTS:
         raise InvalidInput({"documents": [f"At most {MAX_DOCUMENTS:,} at once."]})
     shelf = index_documents(given)
@@ -58,7 +61,7 @@ def parse_documents(given: Sequence[Any], *, server: str = "") -> ParsedSlos:
 def _slos(
     shelf: DocumentIndex, entry: OpenSloEntry, server: str
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Place, name and fields of each objective; the first has the name of the document."""
+    """Yield place, name and fields of each objective; the first one has the document's name."""
     spec, at = entry.spec, f"{entry.place}.spec"
     method = spec.get("budgetingMethod", OCCURRENCES)
     if method != OCCURRENCES:
@@ -100,7 +103,7 @@ def _source(
     server: str,
     fields: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The kind of SLO, and where its counters come from."""
+    """Return the kind and the source of an objective."""
     if any(name in objective for name in ("timeSliceTarget", "timeSliceWindow")):
         said = "Time slices are not counted here; take Occurrences of good and total events."
         shelf.wrong(f"{place}.timeSliceTarget", said)
@@ -122,7 +125,7 @@ def _source(
 
 
 def _own_annotations(shelf: DocumentIndex, entry: OpenSloEntry) -> dict[str, Any]:
-    """What our own annotations say, as they were written by an export."""
+    """Return the fields of our own annotations, as exported."""
     found: dict[str, Any] = {}
     for field in ("kind", "owner", "runbook_url"):
         if said := entry.note(PREFIX + field):
@@ -152,7 +155,7 @@ def _service(shelf: DocumentIndex, entry: OpenSloEntry) -> str:
 
 
 def _days(shelf: DocumentIndex, given: Any, place: str) -> int:
-    """The period in days; 30 if nothing is said."""
+    """Return the period in days, 30 by default."""
     windows = given if isinstance(given, list) else [given] if given is not None else []
     if not windows:
         shelf.remark(place, "No period is named; 30 days were taken.")
@@ -180,7 +183,7 @@ def _whole_days(number: int, unit: str) -> int:
 
 
 def _target(shelf: DocumentIndex, objective: Mapping[str, Any], place: str) -> Any:
-    """As a share; what is wrong with it is told with the rest of the SLO."""
+    """Return the target as a share; it is validated with the rest of the SLO."""
     if "op" in objective or "value" in objective:
         shelf.remark(place, "op and value were left out: they are about a threshold metric.")
     if "compositeWeight" in objective:

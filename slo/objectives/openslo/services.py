@@ -1,4 +1,4 @@
-"""Taking SLOs over from OpenSLO documents: all of them, or none."""
+"""Import of SLOs from OpenSLO documents, all or none."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ CREATED, CHANGED, SAME = "created", "changed", "same"
 
 @dataclass(frozen=True)
 class ImportResult:
-    """What became of each SLO (`created`, `changed`, `same`), and remarks for people."""
+    """The outcome of each SLO (`created`, `changed`, `same`), and remarks for people."""
 
     outcomes: dict[str, str]
     remarks: tuple[str, ...]
@@ -32,11 +32,11 @@ class ImportResult:
 def import_slos(
     given: Sequence[Any], *, server: str = "", actor: Actor, now: datetime, reason: str = ""
 ) -> ImportResult:
-    """Have every SLO of these documents be as they say; others are left alone. `server` is the
-    Prometheus to ask where they name none.
+    """Create or change every SLO of these documents; others are left alone.
 
-    Raises :class:`Forbidden`, :class:`InvalidInput`, which names document and field, or
-    :class:`Conflict`; then nothing has changed.
+    `server` is the Prometheus for documents that name none. Raise :class:`Forbidden`,
+    :class:`InvalidInput`, which names document and field, or :class:`Conflict`; then nothing
+    has changed.
     """
     require_admin(actor)
     found = parser.parse_documents(given, server=server)
@@ -52,7 +52,7 @@ def import_slos(
 
 
 def parse_text(text: str) -> list[Any]:
-    """The documents of a YAML or JSON text. Raises :class:`InvalidInput`."""
+    """Return the documents of a YAML or JSON text. Raise :class:`InvalidInput`."""
     errors: dict[str, list[str]] = {}
     found = files.parse_all("text", text, errors)
     if errors:
@@ -61,7 +61,7 @@ def parse_text(text: str) -> list[Any]:
 
 
 def export_slos(names: Collection[str] = ()) -> list[documents.Document]:
-    """Every SLO, or those of these names, as OpenSLO documents. Raises :class:`NotFound`."""
+    """Return every SLO, or those of these names, as OpenSLO documents. Raise :class:`NotFound`."""
     rows = Slo.objects.present().order_by("name")
     if names:
         rows = rows.filter(name__in=names)

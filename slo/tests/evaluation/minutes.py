@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from slo.arithmetic.counts import ZERO, Counters
+from slo.arithmetic.counts import ZERO, CounterValues
 from slo.arithmetic.objective import BurnRateRule, MinuteSpan, Objective
 
 
@@ -34,9 +34,9 @@ class Past:
             last = self._sums[-1]
             good = last.good + one.total - one.bad
             covered = last.covered + int(one.is_covered)
-            self._sums.append(Counters(good, last.total + one.total, covered))
+            self._sums.append(CounterValues(good, last.total + one.total, covered))
 
-    def at(self, minute: int) -> Counters:
+    def at(self, minute: int) -> CounterValues:
         self.looked_up.add(minute)
         place = minute - self.begin + 1
         return self._sums[min(max(place, 0), len(self.minutes))]

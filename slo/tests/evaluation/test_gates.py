@@ -8,7 +8,7 @@ import pytest
 from controlplane.core.gates import services as gates
 from controlplane.core.gates.models import EventCount, Gate
 from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, Question
-from slo.arithmetic.counts import Counters
+from slo.arithmetic.counts import CounterValues
 from slo.arithmetic.minutes import end_of
 from slo.evaluation import gates as judging
 from slo.models import Minute, Reported, Sli
@@ -46,9 +46,9 @@ def events(at, good, total, seconds=10):
 def counted(rows):
     """Counters of minutes: (minute, good, total) that were counted in it."""
     sli = Sli.objects.get(slo__name="core")
-    sum_ = Counters(0, 0, 0)
+    sum_ = CounterValues(0, 0, 0)
     for minute, good, total in rows:
-        sum_ = Counters(sum_.good + good, sum_.total + total, sum_.covered + 1)
+        sum_ = CounterValues(sum_.good + good, sum_.total + total, sum_.covered + 1)
         Minute.objects.create(
             sli=sli, minute=minute, good=sum_.good, total=sum_.total, covered=sum_.covered
         )
@@ -57,7 +57,7 @@ def counted(rows):
 
 
 def said(question, now=NOW):
-    judging.answer_open(now)
+    judging.answer_open_gates(now)
     (found,) = gates.answers([question], now)
     return found
 
@@ -181,9 +181,9 @@ def test_the_same_answer_is_not_written_every_second():
     counted([(NOON - 20, 0, 0), (NOON - 1, 5000, 5000)])
     ask()
 
-    assert judging.answer_open(NOW) == 1
-    assert judging.answer_open(NOW + SECOND) == 0
-    assert judging.answer_open(NOW + 16 * SECOND) == 1
+    assert judging.answer_open_gates(NOW) == 1
+    assert judging.answer_open_gates(NOW + SECOND) == 0
+    assert judging.answer_open_gates(NOW + 16 * SECOND) == 1
 
 
 def test_a_window_that_can_not_be_read_is_five_minutes_long():
@@ -197,11 +197,11 @@ def test_however_many_gates_ask_the_database_is_asked_a_few_times(django_assert_
     making.slo("core")
     counted([(NOON - 20, 0, 0), (NOON - 1, 5000, 5000)])
     gates.ask([Question(f"ramp:{n}:0:0", SPEC, NOW - 10 * MINUTE) for n in range(50)])
-    judging.answer_open(NOW)
+    judging.answer_open_gates(NOW)
     Gate.objects.update(observed_at=NOW)
 
     with django_assert_max_num_queries(5):
-        assert judging.answer_open(NOW + SECOND) == 0
+        assert judging.answer_open_gates(NOW + SECOND) == 0
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -7,12 +7,12 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from slo import retention_rules
 from slo.counters import compaction, removed_slos, retention
 from slo.evaluation import evaluator, statuses
 from slo.ingest import deferred_updates
 from slo.models import Alert, Exclusion, Hour, Minute, Sample, Series, Sli, Slo, Standing
 from slo.models.counters import IMPORTED
-from slo.thresholds import forgetting
 
 from .house import MINUTE, NOW, SentSample, counted, objective, record
 
@@ -187,6 +187,6 @@ def test_alerts_of_slos_that_were_over_more_than_a_year_ago_are_forgotten(sli: S
             **said,
         )
 
-    forgetting.purge_alerts(NOW, at_once=10, most=100)
+    retention_rules.purge_alerts(NOW, at_once=10, most=100)
 
     assert [alert.subject for alert in Alert.objects.all()] == ["399"]
