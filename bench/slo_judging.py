@@ -117,8 +117,8 @@ def _turn(now: datetime) -> Cost:
 
 
 def _expect_known(count: int) -> None:
-    from slo.models import Standing
+    from slo.models import SloStatus
 
-    known = Standing.objects.filter(state="ok").count()
+    known = SloStatus.objects.filter(state="ok").count()
     if known != count:
         raise SystemExit(f"bench: {known} of {count} SLOs were judged to be ok")

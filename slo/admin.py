@@ -9,16 +9,16 @@ from django.contrib import admin
 from controlplane.core.admin import ReadOnly
 from slo.models import (
     Alert,
-    Batch,
-    Delayed,
+    DeferredUpdate,
+    DeltaBatch,
+    EvaluatedMinute,
     Exclusion,
-    Reported,
+    ReportedEvents,
     Series,
     Sli,
     Slo,
-    Standing,
+    SloStatus,
     ThresholdRule,
-    Turn,
 )
 
 
@@ -33,7 +33,7 @@ class SloAdmin(ReadOnly):
     ordering = ("name", "-id")
 
 
-@admin.register(Standing)
+@admin.register(SloStatus)
 class StandingAdmin(ReadOnly):
     list_display = ("slo", "minute", "state", "since", "remaining_ratio", "exhausts_at")
     list_filter = ("state",)
@@ -42,7 +42,7 @@ class StandingAdmin(ReadOnly):
     ordering = ("slo__name",)
 
 
-@admin.register(Turn)
+@admin.register(EvaluatedMinute)
 class TurnAdmin(ReadOnly):
     list_display = ("minute", "judged_at", "slos", "took_ms")
     ordering = ("-minute",)
@@ -98,21 +98,21 @@ class SeriesAdmin(ReadOnly):
     ordering = ("-id",)
 
 
-@admin.register(Batch)
+@admin.register(DeltaBatch)
 class BatchAdmin(ReadOnly):
     list_display = ("id", "sender", "batch_id", "received_at")
     search_fields = ("=batch_id", "=sender")
     ordering = ("-id",)
 
 
-@admin.register(Reported)
+@admin.register(ReportedEvents)
 class ReportedAdmin(ReadOnly):
     list_display = ("id", "slo", "instance", "began_at", "ended_at", "good", "total")
     search_fields = ("=slo", "=instance")
     ordering = ("-id",)
 
 
-@admin.register(Delayed)
+@admin.register(DeferredUpdate)
 class DelayedAdmin(ReadOnly):
     list_display = ("id", "sli", "began", "ended", "good", "total", "covers")
     list_select_related = ("sli",)

@@ -10,7 +10,7 @@ from controlplane.core import threshold_metrics
 from controlplane.core.durations import readable
 from controlplane.core.page_registry import AttentionItem, attention_source
 from slo.arithmetic.minutes import end_of
-from slo.models import Alert, Sli, Slo, Standing, ThresholdRule, Turn
+from slo.models import Alert, EvaluatedMinute, Sli, Slo, SloStatus, ThresholdRule
 from slo.models.alerts import WORST_FIRST
 
 MAX_ITEMS = 100
@@ -31,14 +31,14 @@ def unread_slis(_now: datetime) -> QuerySet[Sli]:
     return Sli.objects.filter(slo__removed_at__isnull=True).exclude(source_error="")
 
 
-def long_unknown_statuses(now: datetime) -> QuerySet[Standing]:
-    return Standing.objects.filter(
+def long_unknown_statuses(now: datetime) -> QuerySet[SloStatus]:
+    return SloStatus.objects.filter(
         slo__removed_at__isnull=True, state="unknown", since__lte=now - LONG_UNKNOWN
     )
 
 
-def exhausted_statuses(_now: datetime) -> QuerySet[Standing]:
-    return Standing.objects.filter(slo__removed_at__isnull=True, remaining_ratio__lte=0)
+def exhausted_statuses(_now: datetime) -> QuerySet[SloStatus]:
+    return SloStatus.objects.filter(slo__removed_at__isnull=True, remaining_ratio__lte=0)
 
 
 @attention_source(7, only_if=unacknowledged_alerts)
@@ -120,7 +120,7 @@ def list_exhausted(now: datetime) -> Sequence[AttentionItem]:
 @attention_source(6, only_if=present_slos)
 def list_evaluation_stopped(now: datetime) -> Sequence[AttentionItem]:
     """Return one entry if evaluation has stopped: then no rule can fire."""
-    last = Subquery(Turn.objects.order_by("-minute").values("minute")[:1])
+    last = Subquery(EvaluatedMinute.objects.order_by("-minute").values("minute")[:1])
     oldest = (
         Slo.objects.present()
         .annotate(last=last)

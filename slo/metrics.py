@@ -9,7 +9,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from controlplane.core import metrics
 from controlplane.core.compiled_query import fetch_rows
-from slo.models import Alert, Standing, ThresholdRule
+from slo.models import Alert, SloStatus, ThresholdRule
 
 FRESH_FOR = timedelta(minutes=10)
 """An older status says nothing about now."""
@@ -32,7 +32,7 @@ def collect_statuses(now: datetime) -> Iterator[Metric]:
     states = GaugeMetricFamily(
         "switchgear_slo_state", "1 for the state that an SLO is in.", labels=["slo", "state"]
     )
-    rows = Standing.objects.filter(slo__removed_at__isnull=True).order_by("pk")
+    rows = SloStatus.objects.filter(slo__removed_at__isnull=True).order_by("pk")
     oldest = (now - FRESH_FOR).timestamp() / 60
     for name, minute, state, burn_rates, remaining in rows.values_list(
         "slo__name", "minute", "state", "burn_rates", "remaining_ratio"

@@ -10,17 +10,17 @@ from django.db.models.functions import Cast
 from controlplane.core.canonical import timestamp
 from controlplane.core.http.rendering import moment
 from slo.arithmetic.minutes import end_of
-from slo.models import Alert, Exclusion, Sli, Slo, Standing
+from slo.models import Alert, Exclusion, Sli, Slo, SloStatus
 from slo.objectives import documents
 from slo.objectives.exclusions import ExclusionOutcome
 
-RELATED = ("standing", "sli")
+RELATED = ("status", "sli")
 """Related rows that :func:`slo_resource` reads, to be selected with the SLO."""
 
 
 def slo_resource(row: Slo) -> dict[str, Any]:
     """Return an SLO with its stored status."""
-    standing = _related(row, "standing")
+    status = _related(row, "status")
     sli = _related(row, "sli")
     return {
         "name": row.name,
@@ -28,7 +28,7 @@ def slo_resource(row: Slo) -> dict[str, Any]:
         "version": row.version,
         "created_at": timestamp(row.created_at),
         "changed_at": timestamp(row.changed_at),
-        **_standing(standing if isinstance(standing, Standing) else None),
+        **_status_fields(status if isinstance(status, SloStatus) else None),
         **_counted(sli if isinstance(sli, Sli) else None),
     }
 
@@ -37,8 +37,8 @@ COLUMNS = (
     "name", "service", "kind", "target", "window_days", "threshold_ms",
     *(Cast(column, TextField()) for column in ("source", "rules", "actions")),
     "min_events", "description", "owner", "runbook_url", "version", "created_at", "changed_at",
-    "standing__state", "standing__since", "standing__minute", "standing__remaining_ratio",
-    "standing__exhausts_at", "sli__last", "sli__source_error", "sli__source_error_since",
+    "status__state", "status__since", "status__minute", "status__remaining_ratio",
+    "status__exhausts_at", "sli__last", "sli__source_error", "sli__source_error_since",
 )  # fmt: skip
 """Columns that :func:`serialize_row` reads."""
 
@@ -126,7 +126,7 @@ def alert_resource(row: Alert) -> dict[str, Any]:
     }
 
 
-def _standing(row: Standing | None) -> dict[str, Any]:
+def _status_fields(row: SloStatus | None) -> dict[str, Any]:
     return {
         "state": row.state if row else "unknown",
         "since": timestamp(row.since) if row else None,

@@ -19,8 +19,8 @@ _OLD = """
 HOURS = rule(
     Rule(
         name="slo-history",
-        model="slo.Hour",
-        parts=("slo.Minute",),
+        model="slo.CounterHour",
+        parts=("slo.CounterMinute",),
         kept=timedelta(days=retention.MIN_DAYS),
         where=_OLD.format(least=retention.MIN_DAYS, more=retention.EXTRA_DAYS),
         since="to_timestamp(nullif(greatest(hour, 0), 0) * 3600.0)",
@@ -32,7 +32,7 @@ HOURS = rule(
 SAMPLES = rule(
     Rule(
         name="slo-samples",
-        model="slo.Sample",
+        model="slo.StoredSample",
         kept=retention.SAMPLES_KEPT_FOR,
         where="minute < extract(epoch FROM %(before)s::timestamptz)::bigint / 60"
         " AND EXISTS (SELECT FROM slo_series s"
@@ -60,7 +60,7 @@ SERIES = rule(
 BATCHES = rule(
     Rule(
         name="slo-batches",
-        model="slo.Batch",
+        model="slo.DeltaBatch",
         kept=retention.BATCHES_KEPT_FOR,
         where="received_at < %(before)s",
         since="received_at",
@@ -72,7 +72,7 @@ REMOVED = rule(
     Rule(
         name="removed-slos",
         model="slo.Slo",
-        parts=("slo.Sli", "slo.Standing", "slo.Exclusion", "slo.Delayed"),
+        parts=("slo.Sli", "slo.SloStatus", "slo.Exclusion", "slo.DeferredUpdate"),
         kept=removed_slos.KEPT_FOR,
         where=removed_slos.PURGEABLE.format(slo="it"),
         since="removed_at",
@@ -112,8 +112,8 @@ BURNS = rule(
 )
 
 lasting("Set by people or files, until they take it away.", "slo.ThresholdRule")
-lasting("One row, or one for each thing that is judged; it goes with it.", "slo.Turn")
-lasting("Goes within seconds, as soon as it is added to the minutes.", "slo.Reported")
+lasting("One row, or one for each thing that is judged; it goes with it.", "slo.EvaluatedMinute")
+lasting("Goes within seconds, as soon as it is added to the minutes.", "slo.ReportedEvents")
 
 
 def purge_alerts(now: datetime, *, at_once: int, most: int) -> int:

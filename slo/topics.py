@@ -6,33 +6,33 @@ from typing import Any
 
 from controlplane.core.canonical import timestamp
 from controlplane.core.live import topics
-from slo.models import Slo, Standing
+from slo.models import Slo, SloStatus
 
 
 def read_statuses(ids: Sequence[str], _now: datetime) -> dict[str, dict[str, Any]]:
     """Return the stored statuses of SLOs, by name."""
-    rows = Slo.objects.present().filter(name__in=ids).select_related("standing")
-    return {slo.name: status_resource(slo, getattr(slo, "standing", None)) for slo in rows}
+    rows = Slo.objects.present().filter(name__in=ids).select_related("status")
+    return {slo.name: status_resource(slo, getattr(slo, "status", None)) for slo in rows}
 
 
-def status_resource(slo: Slo, standing: Standing | None) -> dict[str, Any]:
+def status_resource(slo: Slo, status: SloStatus | None) -> dict[str, Any]:
     """Return the status as `GET …/status` shows it, with the name and since when."""
     named = {"name": slo.name, "service": slo.service}
-    if standing is None:
+    if status is None:
         budget = {"remaining_ratio": None, "exhausts_at": None}
         nothing: dict[str, Any] = {"burn_rates": {}, "budget": budget, "rules": [], "coverage": {}}
         return {**named, "state": "unknown", "since": None, **nothing}
     return {
         **named,
-        "state": standing.state,
-        "since": timestamp(standing.since),
-        "burn_rates": standing.burn_rates,
+        "state": status.state,
+        "since": timestamp(status.since),
+        "burn_rates": status.burn_rates,
         "budget": {
-            "remaining_ratio": standing.remaining_ratio,
-            "exhausts_at": timestamp(standing.exhausts_at) if standing.exhausts_at else None,
+            "remaining_ratio": status.remaining_ratio,
+            "exhausts_at": timestamp(status.exhausts_at) if status.exhausts_at else None,
         },
-        "rules": standing.rules,
-        "coverage": standing.coverage,
+        "rules": status.rules,
+        "coverage": status.coverage,
     }
 
 

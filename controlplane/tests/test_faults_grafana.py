@@ -22,7 +22,7 @@ from controlplane.dataplane.tests.served import plane
 from controlplane.gate import Gate
 from controlplane.tests.installation import until
 from controlplane.tests.test_deploy_monitoring import shown
-from slo.models import Standing
+from slo.models import SloStatus
 from slo.tests.making import slo
 from switches.models import Episode
 from switches.ramps.tests import given
@@ -173,7 +173,7 @@ def lay():
         server="default", name="axiom:dlq:orders", origin="axiom:orders", depth=7, found_at=now
     )
     minute = int(now.timestamp() // 60)
-    Standing.objects.create(
+    SloStatus.objects.create(
         slo=slo(), minute=minute, state="ok", since=now, remaining_ratio=0.25, burn_rates={"5m": 1}
     )
 

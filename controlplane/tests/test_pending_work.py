@@ -17,7 +17,7 @@ from controlplane.core.jobs.models import Job
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.trip_requests.models import TripRequest
 from slo.arithmetic.minutes import due_minute
-from slo.models import Delayed, Reported, Sli, Slo, Turn
+from slo.models import DeferredUpdate, EvaluatedMinute, ReportedEvents, Sli, Slo
 from switches.models import Episode, Switch
 
 pytestmark = pytest.mark.django_db
@@ -157,18 +157,18 @@ def slo_judged(minutes_ago: int) -> Callable[[datetime], None]:
 
     def create(now: datetime) -> None:
         slo(now)
-        Turn.objects.create(minute=due_minute(now) - minutes_ago, judged_at=now)
+        EvaluatedMinute.objects.create(minute=due_minute(now) - minutes_ago, judged_at=now)
 
     return create
 
 
 def delayed(now: datetime) -> None:
     sli = Sli.objects.create(slo=slo(now), created_at=now)
-    Delayed.objects.create(sli=sli, began=0, ended=60_000_000, good=1, total=1)
+    DeferredUpdate.objects.create(sli=sli, began=0, ended=60_000_000, good=1, total=1)
 
 
 def reported(now: datetime) -> None:
-    Reported.objects.create(
+    ReportedEvents.objects.create(
         slo="answers", instance="core/1", began_at=now - SECOND, ended_at=now, good=1, total=1
     )
 

@@ -15,7 +15,7 @@ from controlplane.core.live.notes import changed
 from controlplane.core.values import require_readable
 from slo.arithmetic.hysteresis import AlertKey, FiringRule, OpenAlert, plan_changes
 from slo.arithmetic.minutes import due_minute
-from slo.models import Alert, Turn
+from slo.models import Alert, EvaluatedMinute
 
 from . import actions, locks, notifications
 
@@ -77,12 +77,12 @@ def update_alerts(
     """
     locks.wait_for_lock(locks.ALERTS)
     rows = Alert.objects.filter(kind=kind, resolved_at__isnull=True)
-    standing = [
+    open_alerts = [
         OpenAlert(pk, (rule, subject), firing_at)
         for pk, rule, subject, firing_at in rows.values_list("pk", "rule", "subject", "firing_at")
     ]
-    ended = {one.id: gone[one.key] for one in standing if one.key in gone}
-    lasting = [one for one in standing if one.key not in gone]
+    ended = {one.id: gone[one.key] for one in open_alerts if one.key in gone}
+    lasting = [one for one in open_alerts if one.key not in gone]
     wanted = [one for one in firing if one.key not in gone]
     found = plan_changes(wanted, unknown, lasting, at=now, before=before, missed=missed)
     _execute(_CONTINUE, now=now, **_columns(found.go_on))
@@ -92,7 +92,7 @@ def update_alerts(
     ended |= dict.fromkeys(found.end, NOT_FIRING)
     _resolve_alerts(ended, now)
     if kind == Alert.Kind.BURN:
-        over = (one.key[1] for one in standing if one.id in ended)
+        over = (one.key[1] for one in open_alerts if one.id in ended)
         changed("slo", *{*(one.subject for one in begun), *over})
     return len(begun) + len(ended)
 
@@ -106,7 +106,7 @@ def notify_and_act(kind: str, now: datetime) -> None:
     opened = list(untold.select_related("slo", "threshold").order_by("pk"))
     actions.start_escalations(opened, now)
     actions.run_alert_actions(opened, now)
-    is_late = not Turn.objects.filter(minute__gte=due_minute(now)).exists()
+    is_late = not EvaluatedMinute.objects.filter(minute__gte=due_minute(now)).exists()
     notifications.send_notifications(now, except_kind=Alert.Kind.BURN if is_late else "")
 
 

@@ -177,5 +177,5 @@ def _write(name: str, body: dict[str, Any], actor: Actor, now: datetime) -> Done
 
 def _in_state(state: str) -> Q:
     """Match SLOs by state; one that was never evaluated is unknown."""
-    found = Q(standing__state=state)
-    return found | Q(standing__isnull=True) if state == "unknown" else found
+    found = Q(status__state=state)
+    return found | Q(status__isnull=True) if state == "unknown" else found

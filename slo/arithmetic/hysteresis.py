@@ -71,7 +71,7 @@ class AlertChanges:
 def plan_changes(
     firing: Sequence[FiringRule],
     unknown: Collection[AlertKey],
-    standing: Sequence[OpenAlert],
+    open_alerts: Sequence[OpenAlert],
     *,
     at: datetime,
     before: datetime,
@@ -83,8 +83,8 @@ def plan_changes(
     before that.
     """
     found = {one.key: one for one in firing}
-    known = {one.key for one in standing}
-    quiet = [one for one in standing if one.key not in found]
+    known = {one.key for one in open_alerts}
+    quiet = [one for one in open_alerts if one.key not in found]
     elapsed = max(timedelta(0), at - before)
     until: dict[int, datetime] = {}
     for one in quiet:
@@ -96,7 +96,7 @@ def plan_changes(
     )
     return AlertChanges(
         begin=tuple(one for key, one in found.items() if key not in known),
-        go_on={one.id: found[one.key] for one in standing if one.key in found},
+        go_on={one.id: found[one.key] for one in open_alerts if one.key in found},
         put_off={
             one.id: until[one.id]
             for one in quiet

@@ -12,7 +12,7 @@ from typing import Any
 from django.db import connection
 
 from slo.arithmetic.counts import ZERO, CounterValues
-from slo.models import Hour, Sli, Slo
+from slo.models import CounterHour, Sli, Slo
 
 from . import postgres_arrays
 
@@ -108,7 +108,7 @@ def load_first_minute(sli_id: int) -> int | None:
 
 def retained_from(sli_id: int) -> int | None:
     """Return the minute before which the SLI's history was deleted, None if nothing was."""
-    is_forgotten = Hour.objects.filter(sli=sli_id, hour=ORIGIN).exists()
+    is_forgotten = CounterHour.objects.filter(sli=sli_id, hour=ORIGIN).exists()
     return load_first_minute(sli_id) if is_forgotten else None
 
 

@@ -9,7 +9,7 @@ from django.db.models import Case, Count, IntegerField, Max, Q, Value, When
 from django.db.models.functions import Lower
 
 from slo.arithmetic.minutes import end_of, last_ended
-from slo.models import Slo, Standing
+from slo.models import Slo, SloStatus
 from slo.models.objective import SloQuerySet
 
 from . import sparklines
@@ -23,18 +23,18 @@ LATE_MINUTES = 5
 """A status older than this is shown as late: evaluation has stopped."""
 MAX_SERVICES = 40
 
-_FIRES = Q(standing__state="firing")
-_PAGES = _FIRES & Q(standing__rules__contains=[{"severity": "page", "state": "firing"}])
-_IS_SPENT = ~_FIRES & Q(standing__remaining_ratio__lte=0)
-_IS_UNKNOWN = (Q(standing__isnull=True) | Q(standing__state="unknown")) & ~Q(
-    standing__remaining_ratio__isnull=False, standing__remaining_ratio__lte=0
+_FIRES = Q(status__state="firing")
+_PAGES = _FIRES & Q(status__rules__contains=[{"severity": "page", "state": "firing"}])
+_IS_SPENT = ~_FIRES & Q(status__remaining_ratio__lte=0)
+_IS_UNKNOWN = (Q(status__isnull=True) | Q(status__state="unknown")) & ~Q(
+    status__remaining_ratio__isnull=False, status__remaining_ratio__lte=0
 )
 _BY_STATE: Mapping[str, Q] = {
     FIRING: _FIRES,
     SPENT: _IS_SPENT,
     UNKNOWN: _IS_UNKNOWN,
-    OK: Q(standing__state="ok")
-    & (Q(standing__remaining_ratio__gt=0) | Q(standing__remaining_ratio__isnull=True)),
+    OK: Q(status__state="ok")
+    & (Q(status__remaining_ratio__gt=0) | Q(status__remaining_ratio__isnull=True)),
 }
 _HEAT = Case(
     When(_PAGES, then=Value(0)),
@@ -86,18 +86,18 @@ class BoardRow:
     """An SLO as the board shows it, with its last day."""
 
     slo: Slo
-    standing: Standing | None
+    status: SloStatus | None
     spark: Sparkline
     late: bool
 
     @property
     def condition(self) -> str:
-        return slo_condition(self.standing)
+        return slo_condition(self.status)
 
     @property
     def burn_rate(self) -> float | None:
         """Return the burn rate of the last hour."""
-        return None if self.standing is None else self.standing.burn_rates.get("1h")
+        return None if self.status is None else self.status.burn_rates.get("1h")
 
 
 @dataclass(frozen=True)
@@ -106,20 +106,20 @@ class BoardPage:
     more: bool = False
 
 
-def slo_condition(standing: Standing | None) -> str:
+def slo_condition(status: SloStatus | None) -> str:
     """Return the worst condition that applies: page, ticket, spent, unknown or ok."""
-    if standing is None:
+    if status is None:
         return UNKNOWN
-    if standing.state == "firing":
-        return PAGE if is_paging(standing) else TICKET
-    if standing.remaining_ratio is not None and standing.remaining_ratio <= 0:
+    if status.state == "firing":
+        return PAGE if is_paging(status) else TICKET
+    if status.remaining_ratio is not None and status.remaining_ratio <= 0:
         return SPENT
-    return UNKNOWN if standing.state == "unknown" else OK
+    return UNKNOWN if status.state == "unknown" else OK
 
 
-def is_paging(standing: Standing) -> bool:
+def is_paging(status: SloStatus) -> bool:
     """Return whether one of the firing rules pages."""
-    return any(one["state"] == "firing" and one["severity"] == "page" for one in standing.rules)
+    return any(one["state"] == "firing" and one["severity"] == "page" for one in status.rules)
 
 
 def parse_filters(given: Any) -> BoardFilters:
@@ -135,9 +135,9 @@ def parse_filters(given: Any) -> BoardFilters:
 
 def load_page(asked: BoardFilters, now: datetime) -> BoardPage:
     """Return one page of the board; four queries whatever the number."""
-    rows = _filter_slos(asked).annotate(heat=_HEAT).select_related("standing", "sli")
+    rows = _filter_slos(asked).annotate(heat=_HEAT).select_related("status", "sli")
     start = (asked.page - 1) * PAGE_SIZE
-    ordered = rows.order_by("heat", "standing__remaining_ratio", "name")
+    ordered = rows.order_by("heat", "status__remaining_ratio", "name")
     found = list(ordered[start : start + PAGE_SIZE + 1])
     shown = found[:PAGE_SIZE]
     drawn = sparklines.load_sparklines(shown, now)
@@ -152,7 +152,7 @@ def count_slos() -> BoardCounts:
         spent=Count("pk", filter=_IS_SPENT),
         unknown=Count("pk", filter=_IS_UNKNOWN),
         known=Count("pk"),
-        minute=Max("standing__minute"),
+        minute=Max("status__minute"),
     )
     minute = counted.pop("minute")
     return BoardCounts(**counted, judged_at=None if minute is None else end_of(minute))
@@ -180,6 +180,6 @@ def _filter_slos(asked: BoardFilters) -> SloQuerySet:
 
 
 def _make_row(slo: Slo, spark: Sparkline, now: datetime) -> BoardRow:
-    standing = getattr(slo, "standing", None)
-    late = standing is not None and standing.minute < last_ended(now) - LATE_MINUTES
-    return BoardRow(slo, standing, spark, late)
+    status = getattr(slo, "status", None)
+    late = status is not None and status.minute < last_ended(now) - LATE_MINUTES
+    return BoardRow(slo, status, spark, late)

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from controlplane.core import durations
 from slo.arithmetic.minutes import end_of, window_minutes
 from slo.arithmetic.windows import MIN_COVERED
-from slo.models import Sli, Slo, Standing
+from slo.models import Sli, Slo, SloStatus
 
 SILENT_MINUTES = 5
 
@@ -20,26 +20,26 @@ def silent_for(sli: Sli | None, now: datetime) -> timedelta | None:
 
 
 def explain_unknown(
-    slo: Slo, sli: Sli | None, standing: Standing | None, now: datetime
+    slo: Slo, sli: Sli | None, status: SloStatus | None, now: datetime
 ) -> list[str]:
     """Return the reasons, in the order to check them; empty if the SLO is known."""
-    if standing is not None and standing.state != "unknown":
+    if status is not None and status.state != "unknown":
         return []
     if sli is None or sli.last is None:
         return [_no_data(slo)]
     silent = silent_for(sli, now)
     found = [f"Nothing has been counted for {_minutes(silent)}."] if silent else []
-    if standing is None:
+    if status is None:
         return [*found, "It has not been judged yet; that happens once a minute."]
-    return [*found, *_unknown_windows(slo, standing)]
+    return [*found, *_unknown_windows(slo, status)]
 
 
-def _unknown_windows(slo: Slo, standing: Standing) -> list[str]:
+def _unknown_windows(slo: Slo, status: SloStatus) -> list[str]:
     names = {name for rule in slo.rules for name in (rule["long"], rule["short"])}
     blind = sorted(
-        (name for name in names if standing.burn_rates.get(name) is None), key=window_minutes
+        (name for name in names if status.burn_rates.get(name) is None), key=window_minutes
     )
-    return [explain_unknown_window(name, standing.coverage, slo.min_events) for name in blind]
+    return [explain_unknown_window(name, status.coverage, slo.min_events) for name in blind]
 
 
 def explain_unknown_window(name: str, coverage: Mapping[str, float | None], min_events: int) -> str:
@@ -65,8 +65,8 @@ def _no_data(slo: Slo) -> str:
     return "Nothing was ever counted for it: push points to /api/v1/sli/, or have a client report."
 
 
-def shown_windows(slo: Slo, standing: Standing | None) -> Sequence[str]:
+def shown_windows(slo: Slo, status: SloStatus | None) -> Sequence[str]:
     """Return every window to show, shortest first."""
-    told = set(standing.burn_rates) if standing else set()
+    told = set(status.burn_rates) if status else set()
     named = {name for rule in slo.rules for name in (rule["long"], rule["short"])}
     return sorted(told | named, key=window_minutes)

@@ -24,7 +24,7 @@ from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, Answer
 from slo.arithmetic.budget import round_ratio
 from slo.arithmetic.minutes import due_minute, end_of, minute_of
 from slo.counters import reader
-from slo.models import Reported, Sli
+from slo.models import ReportedEvents, Sli
 
 TYPE = "slo"
 REFRESH_AFTER = timedelta(seconds=15)
@@ -98,7 +98,7 @@ def _load_budgets(names: set[str]) -> dict[str, tuple[int, Decimal]]:
 
 def _load_oldest_pending(names: set[str]) -> dict[str, int]:
     """Return the minute of the oldest report that was not added to the minutes yet, by SLO."""
-    rows = Reported.objects.filter(slo__in=names).values_list("slo").annotate(Min("ended_at"))
+    rows = ReportedEvents.objects.filter(slo__in=names).values_list("slo").annotate(Min("ended_at"))
     return {name: minute_of(ended) for name, ended in rows.order_by()}
 
 

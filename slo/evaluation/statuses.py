@@ -9,7 +9,7 @@ from django.db import connection
 
 from controlplane.core.canonical import timestamp
 from slo.arithmetic.evaluate import RuleEvaluation
-from slo.models import Standing
+from slo.models import SloStatus
 
 from .evaluator import EvaluatedSlo
 
@@ -38,12 +38,12 @@ RuleSince = Mapping[int, Mapping[str, datetime]]
 
 def load_states() -> dict[int, str]:
     """Return the stored state of each SLO, by id."""
-    return dict(Standing.objects.filter(slo__removed_at=None).values_list("pk", "state"))
+    return dict(SloStatus.objects.filter(slo__removed_at=None).values_list("pk", "state"))
 
 
 def load_rule_since(seen: Sequence[EvaluatedSlo], at: datetime) -> RuleSince:
     """Return since when the rules of these SLOs have been in their present states."""
-    before = Standing.objects.in_bulk([one.slo.pk for one in seen]) if seen else {}
+    before = SloStatus.objects.in_bulk([one.slo.pk for one in seen]) if seen else {}
     return {
         one.slo.pk: {
             judged.rule.key: _state_since(judged, before.get(one.slo.pk), at)
@@ -53,7 +53,7 @@ def load_rule_since(seen: Sequence[EvaluatedSlo], at: datetime) -> RuleSince:
     }
 
 
-def _state_since(judged: RuleEvaluation, before: Standing | None, at: datetime) -> datetime:
+def _state_since(judged: RuleEvaluation, before: SloStatus | None, at: datetime) -> datetime:
     shown = judged.document()
     for rule in before.rules if before else ():
         if shown.items() <= rule.items() and "since" in rule:

@@ -21,7 +21,7 @@ from slo.arithmetic.minutes import (
     due_minute,
     end_of,
 )
-from slo.models import Alert, Slo, Turn
+from slo.models import Alert, EvaluatedMinute, Slo
 
 from . import burn_alerts, evaluator, statuses, unknown_actions
 from .evaluator import EvaluatedSlo
@@ -48,7 +48,9 @@ def pending_slos(now: Combinable) -> QuerySet[Slo]:
     """
     seconds = Extract(now - Value(EVALUATION_DELAY), "epoch", tzinfo=UTC)
     due = Cast(Floor(seconds / Value(MINUTE_SECONDS)), IntegerField())
-    judged = Turn.objects.filter(minute__gte=due, minute__lte=due + Value(CLOCK_TOLERANCE_MINUTES))
+    judged = EvaluatedMinute.objects.filter(
+        minute__gte=due, minute__lte=due + Value(CLOCK_TOLERANCE_MINUTES)
+    )
     return Slo.objects.present().filter(~Exists(judged))
 
 
@@ -85,7 +87,7 @@ def _evaluate_minute(minute: int, now: datetime, *, is_last: bool) -> bool | Non
     if last is not None and last >= minute:
         return False
     began = time.monotonic()
-    claimed = Turn.objects.create(minute=minute, judged_at=now)
+    claimed = EvaluatedMinute.objects.create(minute=minute, judged_at=now)
     at = end_of(minute)
     slos = list(Slo.objects.present().order_by("pk"))
     seen = evaluator.evaluate_slos(slos, minute)
@@ -100,7 +102,7 @@ def _evaluate_minute(minute: int, now: datetime, *, is_last: bool) -> bool | Non
     news = [one.slo.name for one in seen if states.get(one.slo.pk) != one.evaluation.state]
     changed("slo", *news)
     if minute % PURGE_EVERY_MINUTES == 0:
-        Turn.objects.filter(minute__lt=minute - KEPT_MINUTES).delete()
+        EvaluatedMinute.objects.filter(minute__lt=minute - KEPT_MINUTES).delete()
     claimed.slos, claimed.took_ms = len(seen), (time.monotonic() - began) * 1000
     claimed.save(update_fields=["slos", "took_ms"])
     return bool(seen)
@@ -110,12 +112,12 @@ def _evaluate_minute(minute: int, now: datetime, *, is_last: bool) -> bool | Non
 def _forget_future_minutes(minute: int) -> None:
     """Delete minutes ahead of the clock; they are evaluated again when they come."""
     if locks.try_lock(locks.EVALUATION):
-        gone, _ = Turn.objects.filter(minute__gte=minute).delete()
+        gone, _ = EvaluatedMinute.objects.filter(minute__gte=minute).delete()
         log.warning("slo.clock_was_set_back", minute=minute, turns=gone)
 
 
 def _last_minute() -> int | None:
-    return Turn.objects.order_by("-minute").values_list("minute", flat=True).first()
+    return EvaluatedMinute.objects.order_by("-minute").values_list("minute", flat=True).first()
 
 
 def _update_burn_alerts(seen: Sequence[EvaluatedSlo], at: datetime, *, missed: int) -> None:

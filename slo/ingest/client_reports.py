@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from controlplane.accounts.models.tokens import Token
 from controlplane.core.instances.exports import load_counted_slos
 from slo.arithmetic.boots import PRESENCE_BOOT
-from slo.models import Delayed, Reported
+from slo.models import DeferredUpdate, ReportedEvents
 
 from . import points, recorder
 from .samples import CountedEvents, SampleBatch
@@ -27,7 +27,7 @@ _TAKE = """
 
 def pending_rows() -> list[QuerySet[Any]]:
     """Return the reported increments and deferred updates that are not added yet."""
-    return [Reported.objects.all(), Delayed.objects.all()]
+    return [ReportedEvents.objects.all(), DeferredUpdate.objects.all()]
 
 
 def add_reported(now: datetime, *, most: int) -> int:

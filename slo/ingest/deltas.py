@@ -8,7 +8,7 @@ from django.db import transaction
 
 from controlplane.core.actors import Actor
 from slo.arithmetic.boots import PRESENCE_BOOT
-from slo.models import Batch
+from slo.models import DeltaBatch
 
 from . import points, recorder
 from .points import RefusedEntries
@@ -25,9 +25,9 @@ def accept_batch(
     If this sender sent it before, return the same answer as a `duplicate`. A concurrent copy
     waits. Raise :class:`InvalidInput` if nothing of it was accepted; then it may be sent again.
     """
-    batch = Batch(sender=actor.identity, batch_id=batch_id, received_at=now)
-    Batch.objects.bulk_create([batch], ignore_conflicts=True)
-    batch = Batch.objects.get(sender=actor.identity, batch_id=batch_id)
+    batch = DeltaBatch(sender=actor.identity, batch_id=batch_id, received_at=now)
+    DeltaBatch.objects.bulk_create([batch], ignore_conflicts=True)
+    batch = DeltaBatch.objects.get(sender=actor.identity, batch_id=batch_id)
     if batch.answer:
         return {**batch.answer, "duplicate": True}
     batch.answer = _accept_deltas(deltas, now)

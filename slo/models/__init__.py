@@ -1,22 +1,31 @@
 """Models of this app, gathered for Django."""
 
 from .alerts import Alert, ThresholdRule
-from .counters import Batch, Delayed, Hour, Minute, Reported, Sample, Series, Sli
-from .objective import Exclusion, Slo, Standing, Turn
+from .counters import (
+    CounterHour,
+    CounterMinute,
+    DeferredUpdate,
+    DeltaBatch,
+    ReportedEvents,
+    Series,
+    Sli,
+    StoredSample,
+)
+from .objective import EvaluatedMinute, Exclusion, Slo, SloStatus
 
 __all__ = [
     "Alert",
-    "Batch",
-    "Delayed",
+    "CounterHour",
+    "CounterMinute",
+    "DeferredUpdate",
+    "DeltaBatch",
+    "EvaluatedMinute",
     "Exclusion",
-    "Hour",
-    "Minute",
-    "Reported",
-    "Sample",
+    "ReportedEvents",
     "Series",
     "Sli",
     "Slo",
-    "Standing",
+    "SloStatus",
+    "StoredSample",
     "ThresholdRule",
-    "Turn",
 ]

@@ -50,7 +50,7 @@ class Sli(models.Model):
         return f"SLO {self.slo_id}" if self.slo_id else f"{self.service}/{self.metric}"
 
 
-class Minute(models.Model):
+class CounterMinute(models.Model):
     """Counters of an SLI at the end of a minute, and how many minutes were covered by then."""
 
     pk = models.CompositePrimaryKey("sli_id", "minute")
@@ -60,11 +60,14 @@ class Minute(models.Model):
     total = models.FloatField()
     covered = models.IntegerField()
 
+    class Meta:
+        db_table = "slo_minute"
+
     def __str__(self) -> str:
         return f"{self.sli_id}@{self.minute}"
 
 
-class Hour(models.Model):
+class CounterHour(models.Model):
     """Sixty old minute rows, packed: element `i` (from 0) of an array is minute `hour × 60 + i`."""
 
     pk = models.CompositePrimaryKey("sli_id", "hour")
@@ -73,6 +76,9 @@ class Hour(models.Model):
     good = ArrayField(models.FloatField())
     total = ArrayField(models.FloatField())
     covered = ArrayField(models.IntegerField())
+
+    class Meta:
+        db_table = "slo_hour"
 
     def __str__(self) -> str:
         return f"{self.sli_id}@{self.hour}h"
@@ -106,7 +112,7 @@ class Series(models.Model):
         return f"{self.source} ({self.boot})"
 
 
-class Sample(models.Model):
+class StoredSample(models.Model):
     """Samples of a series in a minute, in order; `at` is in microseconds since 1970.
 
     Kept while a late sample may still be inserted. No constraint on `series`: it would lock its
@@ -122,11 +128,14 @@ class Sample(models.Model):
     good = ArrayField(models.FloatField())
     total = ArrayField(models.FloatField())
 
+    class Meta:
+        db_table = "slo_sample"
+
     def __str__(self) -> str:
         return f"{self.series_id}@{self.minute}"
 
 
-class Delayed(models.Model):
+class DeferredUpdate(models.Model):
     """An update of an SLI's minutes that is left to a tick, because it moves too many rows.
 
     Events between two moments (microseconds since 1970), or a covered span.
@@ -140,13 +149,13 @@ class Delayed(models.Model):
     covers = models.BooleanField(default=False)
 
     class Meta:
-        verbose_name_plural = "delayed"
+        db_table = "slo_delayed"
 
     def __str__(self) -> str:
         return f"{self.sli_id}: {self.good} of {self.total}"
 
 
-class Batch(models.Model):
+class DeltaBatch(models.Model):
     """A batch of deltas, accepted once, and its answer."""
 
     sender = models.CharField(max_length=200)
@@ -155,7 +164,8 @@ class Batch(models.Model):
     answer = models.JSONField(default=dict)
 
     class Meta:
-        verbose_name_plural = "batches"
+        db_table = "slo_batch"
+        verbose_name_plural = "delta batches"
         constraints = [
             models.UniqueConstraint(fields=["sender", "batch_id"], name="batch_once"),
         ]
@@ -165,7 +175,7 @@ class Batch(models.Model):
         return self.batch_id
 
 
-class Reported(models.Model):
+class ReportedEvents(models.Model):
     """Events that an instance counted between two reports, until they are added to the minutes.
 
     The data plane writes it in the transaction of the report; a row lives for seconds.
@@ -179,7 +189,8 @@ class Reported(models.Model):
     total = models.BigIntegerField()
 
     class Meta:
-        verbose_name_plural = "reported"
+        db_table = "slo_reported"
+        verbose_name = verbose_name_plural = "reported events"
 
     def __str__(self) -> str:
         return f"{self.slo}: {self.good} of {self.total}"

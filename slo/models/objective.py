@@ -69,14 +69,16 @@ class Slo(models.Model):
         return self.name
 
 
-class Standing(models.Model):
+class SloStatus(models.Model):
     """The status of an SLO at the end of `minute` (since 1970), replaced every minute.
 
     `burn_rates` and `coverage` are by window (`5m`), null where unknown; `rules` are as `GET
     …/status` shows them. `since` is when the state last changed.
     """
 
-    slo = models.OneToOneField(Slo, on_delete=models.CASCADE, primary_key=True)
+    slo = models.OneToOneField(
+        Slo, on_delete=models.CASCADE, primary_key=True, related_name="status"
+    )
     minute = models.IntegerField()
     state = models.CharField(max_length=8)
     since = models.DateTimeField()
@@ -87,6 +89,9 @@ class Standing(models.Model):
     exhausts_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
+        db_table = "slo_standing"
+        verbose_name = "SLO status"
+        verbose_name_plural = "SLO statuses"
         constraints = [
             models.CheckConstraint(
                 condition=Q(state__in=["ok", "firing", "unknown"]), name="slo_state_known"
@@ -97,13 +102,16 @@ class Standing(models.Model):
         return f"{self.slo_id}: {self.state}"
 
 
-class Turn(models.Model):
+class EvaluatedMinute(models.Model):
     """A minute that was evaluated, for all SLOs."""
 
     minute = models.IntegerField(primary_key=True)
     judged_at = models.DateTimeField()
     slos = models.IntegerField(default=0)
     took_ms = models.FloatField(default=0)
+
+    class Meta:
+        db_table = "slo_turn"
 
     def __str__(self) -> str:
         return str(self.minute)

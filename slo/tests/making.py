@@ -7,7 +7,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.roles import ALL_SCOPES, Role
 from controlplane.tests.rows import insert
-from slo.models import Minute, Sli, Slo
+from slo.models import CounterMinute, Sli, Slo
 from slo.objectives import services
 
 ADMIN = Actor(type="user", name="ada", role=Role.ADMIN, scopes=ALL_SCOPES)
@@ -30,7 +30,7 @@ def counted(of: Slo, rows: Iterable[tuple[int, float, float]]) -> Sli:
     given = sorted(rows)
     first = given[0][0]
     insert(
-        Minute,
+        CounterMinute,
         ("sli_id", "minute", "good", "total", "covered"),
         ((sli.pk, minute, good, total, minute - first) for minute, good, total in given),
     )

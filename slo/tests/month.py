@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from controlplane.tests.rows import insert
 from slo.arithmetic.minutes import end_of, last_ended
 from slo.evaluation import evaluator
-from slo.models import Alert, Exclusion, Hour, Minute, Sli, Slo, Standing
+from slo.models import Alert, CounterHour, CounterMinute, Exclusion, Sli, Slo, SloStatus
 
 UNPACKED_HOURS = 72
 A_DAY = 1440
@@ -63,7 +63,7 @@ def judged(slos: Sequence[Slo], now: datetime, *, since_minutes: int = 31) -> No
     minute = last_ended(now)
     for seen in evaluator.evaluate_slos(slos, minute):
         found = seen.evaluation
-        Standing.objects.update_or_create(
+        SloStatus.objects.update_or_create(
             slo=seen.slo,
             defaults={
                 "minute": minute,
@@ -115,7 +115,7 @@ def _store(sli: Sli, rows: Sequence[Row], heard: Sequence[Row], last: int) -> No
     packed = [row for row in rows if row[0] < edge]
     hours = [packed[place : place + 60] for place in range(0, len(packed), 60)]
     insert(
-        Hour,
+        CounterHour,
         ("sli_id", "hour", "good", "total", "covered"),
         (
             (sli.pk, hour[0][0] // 60, *([row[n] for row in hour] for n in (1, 2, 3)))
@@ -123,7 +123,7 @@ def _store(sli: Sli, rows: Sequence[Row], heard: Sequence[Row], last: int) -> No
         ),
     )
     insert(
-        Minute,
+        CounterMinute,
         ("sli_id", "minute", "good", "total", "covered"),
         ((sli.pk, *row) for row in heard if row[0] >= edge),
     )

@@ -10,7 +10,7 @@ from controlplane.core.http.tests.callers import as_role
 from controlplane.core.http.tests.documents import api_document
 from controlplane.core.http.tests.test_openapi import complaints
 from slo.arithmetic.minutes import last_ended
-from slo.models import Alert, Standing
+from slo.models import Alert, SloStatus
 from slo.tests.making import counted, slo
 
 pytestmark = pytest.mark.django_db
@@ -33,7 +33,7 @@ def test_answers_about_slos_are_what_it_says(document, admin):
     one = slo("a", kind="latency", threshold_ms=300, actions=[{"do": "hold_ramps"}])
     last, now = last_ended(db_now()), db_now()
     counted(one, [(last - 200 + n, n * 98, n * 100) for n in range(201)])
-    standing = Standing.objects.create(slo=one, minute=last, state="ok", since=now)
+    standing = SloStatus.objects.create(slo=one, minute=last, state="ok", since=now)
     start = timestamp(now - timedelta(hours=1))
     rule = {"long": "1h", "short": "5m", "burn_rate": 1, "severity": "page"}
     backtest = {"start": start, "rules": [rule]}

@@ -8,7 +8,7 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role, with_token
 from slo.arithmetic.minutes import end_of, last_ended
-from slo.models import Sli, Slo, Standing
+from slo.models import Sli, Slo, SloStatus
 from slo.tests.making import counted, slo
 
 pytestmark = pytest.mark.django_db
@@ -132,7 +132,9 @@ def test_removed_slo_is_not_found(admin):
 def test_list_is_in_pages_by_name_and_narrowed(viewer):
     for name, service in (("b", "core"), ("a", "core"), ("c", "oracle")):
         slo(name, service=service)
-    Standing.objects.create(slo=Slo.objects.get(name="b"), minute=1, state="firing", since=db_now())
+    SloStatus.objects.create(
+        slo=Slo.objects.get(name="b"), minute=1, state="firing", since=db_now()
+    )
 
     def names(query):
         return [one["name"] for one in viewer.get(f"/slos/{query}").json()["results"]]
@@ -269,7 +271,7 @@ def test_backtest_refuses_rules_that_could_never_fire(viewer):
 
 def test_listed_row_equals_the_slo_by_itself(admin):
     plain = slo("core-availability")
-    Standing.objects.create(
+    SloStatus.objects.create(
         slo=plain,
         minute=last_ended(db_now()),
         state="ok",

@@ -8,7 +8,7 @@ from django.utils import timezone
 from slo.arithmetic.minutes import due_minute, end_of, last_ended
 from slo.evaluation import budgets
 from slo.evaluation.budgets import SpentBudget
-from slo.models import Minute, Sli
+from slo.models import CounterMinute, Sli
 from slo.objectives import exclusions
 from slo.tests import making
 from slo.tests.making import OPERATOR, REASON
@@ -31,7 +31,7 @@ def counted(slo, end, bad):
 
 def by_hand(slo, edges, excluded=()):
     """The same shares from what each minute had by itself."""
-    rows = list(Minute.objects.filter(sli__slo=slo).order_by("minute"))
+    rows = list(CounterMinute.objects.filter(sli__slo=slo).order_by("minute"))
     alone = {
         later.minute: (later.total - earlier.total, later.total - later.good)
         for earlier, later in pairwise(rows)

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
-from slo.models import Slo, Standing
+from slo.models import Slo, SloStatus
 from slo.templatetags.slos import LIBRARY
 from slo.tests import making
 from slo.tests.month import Incident, alert, excluded, judged, month
@@ -31,7 +31,7 @@ def burning() -> Slo:
     month(slo, now, [Incident(300, 20, 0.05)], days=4)
     judged([slo], now)
     alert(slo, now - timedelta(minutes=290), 25)
-    last = Standing.objects.get(slo=slo).minute
+    last = SloStatus.objects.get(slo=slo).minute
     excluded(slo, last - 700, last - 640)
     return slo
 
@@ -42,7 +42,7 @@ def test_board_shows_what_fires_without_a_reload_and_leads_to_its_plots(desks):
     row = page.locator("tr[data-switch='core-availability']")
     expect(row).to_contain_text("OK")
 
-    Standing.objects.update(state="firing", rules=PAGING, burn_rates={"1h": 18.2, "5m": 31})
+    SloStatus.objects.update(state="firing", rules=PAGING, burn_rates={"1h": 18.2, "5m": 31})
     page.evaluate("document.body.dispatchEvent(new Event('refresh'))")
 
     expect(row).to_contain_text("Paging")
@@ -171,13 +171,13 @@ def test_address_of_a_part_that_is_none_harms_nothing(desks, part):
 @needs_library
 def test_now_is_what_was_judged_last_and_follows_it(desks):
     burning()
-    Standing.objects.update(burn_rates={"1h": 3.4, "6h": 0.7}, remaining_ratio=0.42)
+    SloStatus.objects.update(burn_rates={"1h": 3.4, "6h": 0.7}, remaining_ratio=0.42)
     page = desks.of(person("viewer")).open(ONE)
     hour = page.locator("#burn [data-plot-key]").get_by_role("button", name="1 h")
     expect(hour).to_contain_text("× 3.4")
     expect(page.locator("#budget [data-plot-key]")).to_have_text("Now · 42 % left")
 
-    Standing.objects.update(burn_rates={"1h": None, "6h": 0.9}, remaining_ratio=None)
+    SloStatus.objects.update(burn_rates={"1h": None, "6h": 0.9}, remaining_ratio=None)
     page.evaluate("document.body.dispatchEvent(new Event('refresh'))")
 
     expect(hour).to_contain_text("not known")

@@ -12,7 +12,7 @@ from controlplane.core.http.tests.callers import browser_of, person
 from controlplane.core.page_registry import ATTENTION_SOURCES, REPORT_SECTIONS
 from slo import attention, report_sections
 from slo.arithmetic.minutes import minute_of
-from slo.models import Alert, Sli, Slo, Standing, Turn
+from slo.models import Alert, EvaluatedMinute, Sli, Slo, SloStatus
 from slo.tests import making, measured
 from slo.tests.month import Incident, alert, judged, month
 
@@ -25,7 +25,7 @@ HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 
 def stands(slo, state="ok", since=NOW - 2 * HOUR, **fields):
     given = {"minute": minute_of(NOW), "state": state, "since": since, **fields}
-    return Standing.objects.create(slo=slo, **given)
+    return SloStatus.objects.create(slo=slo, **given)
 
 
 def test_open_alerts_wait_until_somebody_knows():
@@ -115,7 +115,7 @@ def test_judging_that_stands_still_is_critical(age, told):
     Slo.objects.update(created_at=NOW - HOUR)
     slo = making.slo()
     Slo.objects.filter(pk=slo.pk).update(created_at=NOW - HOUR)
-    Turn.objects.create(minute=minute_of(NOW) - age, judged_at=NOW)
+    EvaluatedMinute.objects.create(minute=minute_of(NOW) - age, judged_at=NOW)
 
     found = attention.list_evaluation_stopped(NOW)
 

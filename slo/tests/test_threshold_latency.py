@@ -6,7 +6,7 @@ import pytest
 
 from controlplane.core.threshold_metrics import Asked
 from slo.arithmetic.minutes import last_ended
-from slo.models import Alert, Minute, Sli, ThresholdRule
+from slo.models import Alert, CounterMinute, Sli, ThresholdRule
 from slo.tests.measured import MINUTE, NOW, look
 from slo.thresholds.latency_measure import read_latency
 
@@ -26,8 +26,8 @@ def histogram(edges, service="core", metric="e2e", *, per_minute=100, minutes=10
             last=AT,
             created_at=NOW,
         )
-        Minute.objects.bulk_create(
-            Minute(
+        CounterMinute.objects.bulk_create(
+            CounterMinute(
                 sli=sli,
                 minute=AT - minutes + place,
                 good=within * place,
@@ -105,9 +105,9 @@ def test_the_rule_of_the_beginning_opens_an_alert_and_ends_it():
     histogram({5000: 0}, service="nightly", metric="batch")
     ThresholdRule.objects.exclude(name="e2e_latency").update(is_enabled=False)
     sli = Sli.objects.get(service="core")
-    last = Minute.objects.get(sli=sli, minute=AT)
-    Minute.objects.bulk_create(
-        Minute(
+    last = CounterMinute.objects.get(sli=sli, minute=AT)
+    CounterMinute.objects.bulk_create(
+        CounterMinute(
             sli=sli,
             minute=AT + place,
             good=last.good + 100 * place,

@@ -11,7 +11,7 @@ from slo.arithmetic.minutes import EVALUATION_DELAY, end_of
 from slo.arithmetic.objective import PAGE, TICKET, BurnRateRule, Objective
 from slo.backtests import replay, trials
 from slo.evaluation import objective_loader
-from slo.models import Minute
+from slo.models import CounterMinute
 from slo.tests import making
 
 pytestmark = pytest.mark.django_db
@@ -37,7 +37,7 @@ def weather(seed, hours=12):
     covered = 0
     for minute, _, _ in rows:
         covered += dice.random() < 0.8
-        Minute.objects.filter(sli=sli, minute=minute).update(covered=covered)
+        CounterMinute.objects.filter(sli=sli, minute=minute).update(covered=covered)
     return slo
 
 

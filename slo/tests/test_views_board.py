@@ -6,7 +6,7 @@ import pytest
 
 from controlplane.core.clock import db_now
 from slo.arithmetic.minutes import last_ended
-from slo.models import Minute, Sli, Slo, Standing
+from slo.models import CounterMinute, Sli, Slo, SloStatus
 from slo.tests import making
 from slo.tests.month import alert, excluded
 from switches.tests.screens import PART, Tags, browser_as, page, switches_shown, text
@@ -16,7 +16,7 @@ PAGING = [{"long": "1h", "short": "5m", "burn_rate": 14, "severity": "page", "st
 TICKETING = [{**PAGING[0], "severity": "ticket"}]
 
 
-def stands(slo: Slo, state: str = "ok", remaining: float | None = 0.8, **fields) -> Standing:
+def stands(slo: Slo, state: str = "ok", remaining: float | None = 0.8, **fields) -> SloStatus:
     """How an SLO stood when it was judged last: a minute ago, unless `fields` say otherwise."""
     now = db_now()
     given = {
@@ -25,7 +25,7 @@ def stands(slo: Slo, state: str = "ok", remaining: float | None = 0.8, **fields)
         "burn_rates": {"1h": 0.2},
         **fields,
     }
-    return Standing.objects.create(slo=slo, state=state, remaining_ratio=remaining, **given)
+    return SloStatus.objects.create(slo=slo, state=state, remaining_ratio=remaining, **given)
 
 
 def columns(html: str, look: str) -> int:
@@ -199,7 +199,7 @@ def test_costs_as_many_queries_for_many_as_for_one(django_assert_max_num_queries
     for place in range(12):
         slo = making.slo(f"slo-{place}")
         sli = Sli.objects.get(slo=slo)
-        Minute.objects.create(sli=sli, minute=last - 5, good=1, total=1, covered=0)
+        CounterMinute.objects.create(sli=sli, minute=last - 5, good=1, total=1, covered=0)
         Sli.objects.filter(pk=sli.pk).update(first=last - 5, last=last - 5)
         stands(slo)
     browser.get("/slos/")

@@ -6,7 +6,7 @@ import pytest
 
 from controlplane.core.clock import db_now
 from slo.arithmetic.minutes import end_of, last_ended
-from slo.models import Sli, Slo, Standing
+from slo.models import Sli, Slo, SloStatus
 from slo.objectives import services
 from slo.tests import making
 from slo.tests.month import Incident, alert, excluded, judged, month
@@ -47,7 +47,7 @@ def test_window_that_is_covered_and_not_known_says_why():
     slo = making.slo()
     month(slo, now, days=2)
     judged([slo], now)
-    Standing.objects.update(burn_rates={"1h": 0.2, "5m": None}, coverage={"1h": 1, "5m": 1})
+    SloStatus.objects.update(burn_rates={"1h": 0.2, "5m": None}, coverage={"1h": 1, "5m": 1})
 
     said = text(shown())
 
@@ -129,7 +129,7 @@ def test_budget_that_will_be_spent_says_when():
     now = db_now()
     slo = making.slo()
     judged([slo], now)
-    Standing.objects.update(
+    SloStatus.objects.update(
         remaining_ratio=0.5, exhausts_at=now + timedelta(days=3, hours=4, seconds=30)
     )
 

@@ -57,10 +57,10 @@ def evaluate_rules(now: datetime) -> int:
     if not locks.try_lock(locks.THRESHOLDS):
         return 0
     last = Tick.objects.filter(name=TICK).values_list("ran_at", flat=True).first()
-    standing = _load_open()
-    found = _AlertInputs(gone=_find_gone(standing))
+    open_alerts = _load_open()
+    found = _AlertInputs(gone=_find_gone(open_alerts))
     for rule in ThresholdRule.objects.filter(is_enabled=True).order_by("pk"):
-        open_of_it = {subject for name, subject in standing if name == rule.name}
+        open_of_it = {subject for name, subject in open_alerts if name == rule.name}
         seen = evaluate_rule(rule, now, since=last, standing=open_of_it)
         _collect(found, seen, open_of_it)
     return lifecycle.update_and_notify(
@@ -170,11 +170,11 @@ def _load_open() -> dict[AlertKey, str]:
     return {(rule, subject): severity for rule, subject, severity in found}
 
 
-def _find_gone(standing: Mapping[AlertKey, str]) -> dict[AlertKey, str]:
+def _find_gone(open_alerts: Mapping[AlertKey, str]) -> dict[AlertKey, str]:
     """Return alerts whose rule is gone, with the reason; a new severity opens a new alert."""
     present = {one.name: one for one in ThresholdRule.objects.all()}
     found: dict[AlertKey, str] = {}
-    for (name, subject), severity in standing.items():
+    for (name, subject), severity in open_alerts.items():
         rule = present.get(name)
         if rule is None:
             found[name, subject] = REMOVED

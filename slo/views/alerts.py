@@ -21,7 +21,7 @@ from controlplane.core.gates.models import Hold
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.runbooks import rendering
 from slo.alerts import lifecycle, notifications, runbooks
-from slo.models import Alert, Standing
+from slo.models import Alert, SloStatus
 from slo.models.alerts import SEVERITIES, WORST_FIRST
 from slo.objectives.permissions import SCOPE
 from slo.postmortems import (
@@ -53,7 +53,7 @@ def alerts_page(request: PersonRequest) -> HttpResponse:
     slo = _clean(request.GET.get("slo", ""))
     rows = _order_alerts(_filter_alerts(state, severity, slo, q), state)
     page = Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page"))
-    standing = Alert.objects.filter(resolved_at__isnull=True)
+    open_alerts = Alert.objects.filter(resolved_at__isnull=True)
     context = {
         "now": now,
         "page": page,
@@ -63,9 +63,9 @@ def alerts_page(request: PersonRequest) -> HttpResponse:
         "q": q,
         "slo_name": slo,
         "narrowed": bool(q or slo) or severity in SEVERITIES,
-        "open": standing.count(),
-        "critical": standing.filter(severity="critical").count(),
-        "unknown_to_all": standing.filter(acknowledged_at__isnull=True).count(),
+        "open": open_alerts.count(),
+        "critical": open_alerts.filter(severity="critical").count(),
+        "unknown_to_all": open_alerts.filter(acknowledged_at__isnull=True).count(),
     }
     return live_page.render_live(request, "alerts", context)
 
@@ -210,10 +210,10 @@ def _figure(name: str, value: Any) -> dict[str, Any]:
 
 def _budget(alert: Alert) -> dict[str, float | None]:
     """Return the budget left when the alert opened, and as last evaluated."""
-    standing = Standing.objects.filter(slo=alert.slo).first() if alert.slo else None
+    status = SloStatus.objects.filter(slo=alert.slo).first() if alert.slo else None
     return {
         "then": alert.evidence.get("remaining_ratio"),
-        "now": standing.remaining_ratio if standing else None,
+        "now": status.remaining_ratio if status else None,
     }
 
 

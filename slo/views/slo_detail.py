@@ -20,7 +20,7 @@ from slo.dashboard import annotations, board, plots, unknown_reasons
 from slo.dashboard.annotations import Annotation
 from slo.dashboard.plots import UsagePart
 from slo.evaluation import objective_loader
-from slo.models import Alert, Exclusion, Sli, Slo, Standing
+from slo.models import Alert, Exclusion, Sli, Slo, SloStatus
 from slo.objectives import descriptions, documents
 
 from . import live_page, plot_span
@@ -60,7 +60,7 @@ def slo_page(request: PersonRequest, name: str) -> HttpResponse:
 
 def find_slo(name: str) -> Slo:
     """Return the SLO; a removed one has a page unless its name was taken again."""
-    named = Slo.objects.filter(name=name).select_related("standing", "sli")
+    named = Slo.objects.filter(name=name).select_related("status", "sli")
     found = named.filter(removed_at__isnull=True).first() or named.order_by("-removed_at").first()
     if found is None:
         raise Http404
@@ -68,25 +68,25 @@ def find_slo(name: str) -> Slo:
 
 
 def _current_context(slo: Slo, now: datetime) -> dict[str, Any]:
-    standing, sli = getattr(slo, "standing", None), getattr(slo, "sli", None)
-    judged_at = end_of(standing.minute) if standing else None
+    status, sli = getattr(slo, "status", None), getattr(slo, "sli", None)
+    judged_at = end_of(status.minute) if status else None
     late = timedelta(minutes=board.LATE_MINUTES)
     return {
         "now": now,
         "slo": slo,
         "sli": sli,
-        "stands": standing,
-        "left": standing.remaining_ratio if standing else None,
-        "last_hour": standing.burn_rates.get("1h") if standing else None,
-        "last_six_hours": standing.burn_rates.get("6h") if standing else None,
-        "judged_now": _plot_values_json(standing),
-        "condition": board.slo_condition(standing),
+        "stands": status,
+        "left": status.remaining_ratio if status else None,
+        "last_hour": status.burn_rates.get("1h") if status else None,
+        "last_six_hours": status.burn_rates.get("6h") if status else None,
+        "judged_now": _plot_values_json(status),
+        "condition": board.slo_condition(status),
         "judged_at": judged_at,
         "is_late": judged_at is not None and now - judged_at > late,
-        "rules": make_rule_rows(slo, standing),
-        "reasons": unknown_reasons.explain_unknown(slo, sli, standing, now),
+        "rules": make_rule_rows(slo, status),
+        "reasons": unknown_reasons.explain_unknown(slo, sli, status, now),
         "silent_since": end_of(sli.last) if sli and unknown_reasons.silent_for(sli, now) else None,
-        "burning": _window_rows(slo, sli, standing),
+        "burning": _window_rows(slo, sli, status),
         "open_alerts": list(
             Alert.objects.filter(slo=slo, resolved_at__isnull=True).order_by("opened_at")
         ),
@@ -96,19 +96,19 @@ def _current_context(slo: Slo, now: datetime) -> dict[str, Any]:
     }
 
 
-def _plot_values_json(standing: Standing | None) -> str:
+def _plot_values_json(status: SloStatus | None) -> str:
     """Return the present values for the plots' script."""
-    left = standing.remaining_ratio if standing else None
-    return json.dumps({"left": left, "rates": standing.burn_rates if standing else {}})
+    left = status.remaining_ratio if status else None
+    return json.dumps({"left": left, "rates": status.burn_rates if status else {}})
 
 
-def make_rule_rows(slo: Slo, standing: Standing | None) -> list[RuleRow]:
+def make_rule_rows(slo: Slo, status: SloStatus | None) -> list[RuleRow]:
     """Return the rules with their stored state, unknown if never evaluated."""
     states = {
         (one["long"], one["short"], one["burn_rate"], one["severity"]): one["state"]
-        for one in (standing.rules if standing else ())
+        for one in (status.rules if status else ())
     }
-    rates = standing.burn_rates if standing else {}
+    rates = status.burn_rates if status else {}
     return [
         RuleRow(
             long=one["long"],
@@ -125,23 +125,23 @@ def make_rule_rows(slo: Slo, standing: Standing | None) -> list[RuleRow]:
     ]
 
 
-def _window_rows(slo: Slo, sli: Sli | None, standing: Standing | None) -> list[dict[str, Any]]:
+def _window_rows(slo: Slo, sli: Sli | None, status: SloStatus | None) -> list[dict[str, Any]]:
     """Return each window with its burn rate and coverage."""
     return [
         {
             "window": name,
-            "rate": standing.burn_rates.get(name) if standing else None,
-            "coverage": standing.coverage.get(name) if standing else None,
-            "why": _explain_window(slo, standing, name),
+            "rate": status.burn_rates.get(name) if status else None,
+            "coverage": status.coverage.get(name) if status else None,
+            "why": _explain_window(slo, status, name),
         }
-        for name in unknown_reasons.shown_windows(slo, standing)
+        for name in unknown_reasons.shown_windows(slo, status)
     ]
 
 
-def _explain_window(slo: Slo, standing: Standing | None, name: str) -> str:
-    if standing is None or standing.burn_rates.get(name) is not None:
+def _explain_window(slo: Slo, status: SloStatus | None, name: str) -> str:
+    if status is None or status.burn_rates.get(name) is not None:
         return ""
-    return unknown_reasons.explain_unknown_window(name, standing.coverage, slo.min_events)
+    return unknown_reasons.explain_unknown_window(name, status.coverage, slo.min_events)
 
 
 def _plot_context(request: PersonRequest, slo: Slo, now: datetime) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.test_following import make_token
 from controlplane.dataplane.tests.test_ledger import COPY, NOW, Clock, report, writing
 from controlplane.dataplane.tests.test_ledger_refusals import execute, send_all
-from slo.models import Reported
+from slo.models import ReportedEvents
 from slo.tests.ingest.house import objective
 
 pytestmark = pytest.mark.usefixtures("published")
@@ -45,7 +45,7 @@ def counted() -> list[tuple[str, str, datetime, datetime, int, int]]:
 
 def reported() -> list[tuple[str, str, datetime, datetime, int, int]]:
     """What waits to be added to the minutes of SLOs."""
-    rows = Reported.objects.order_by("ended_at", "instance", "slo")
+    rows = ReportedEvents.objects.order_by("ended_at", "instance", "slo")
     return list(rows.values_list("slo", "instance", "began_at", "ended_at", "good", "total"))
 
 

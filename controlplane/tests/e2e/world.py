@@ -17,7 +17,7 @@ from controlplane.core.http.tests.callers import person, token_text
 from controlplane.core.jobs import engine
 from controlplane.core.outbox.tests.written import hook, somebody, written
 from slo.evaluation import tick
-from slo.models import Standing
+from slo.models import SloStatus
 from slo.tests import making
 from slo.tests.month import Incident, alert, excluded, month
 from switches import services
@@ -157,7 +157,7 @@ def _slos() -> None:
     making.slo("canvas-latency", service="canvas", kind="latency", target=0.95, threshold_ms=3000)
     tick.evaluate_due_minutes(now)
     alert(burning, now - timedelta(days=1), 25)
-    last = Standing.objects.get(slo=burning).minute
+    last = SloStatus.objects.get(slo=burning).minute
     excluded(burning, last - 700, last - 640)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from controlplane.core.models import OutboxMessage
 from slo.arithmetic.minutes import EVALUATION_DELAY, end_of
 from slo.evaluation import tick
-from slo.models import Alert, Minute, Slo
+from slo.models import Alert, CounterMinute, Slo
 from slo.tests import making
 
 from .minutes import Happened, Past, steady
@@ -37,7 +37,7 @@ def count(slo: Slo, after: Sequence[Happened]) -> None:
     rows = [(minute, past.at(minute)) for minute in range(past.begin - 1, past.last + 1)]
     sli = making.counted(slo, [(minute, one.good, one.total) for minute, one in rows])
     for minute, one in rows[HOURS * 60 :]:
-        Minute.objects.filter(sli=sli, minute=minute).update(covered=one.covered)
+        CounterMinute.objects.filter(sli=sli, minute=minute).update(covered=one.covered)
 
 
 def due(minute: int) -> datetime:

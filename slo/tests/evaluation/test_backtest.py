@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 from controlplane.core.canonical import timestamp
 from slo.arithmetic.minutes import end_of
 from slo.backtests import replay
-from slo.models import Alert, Exclusion, Standing
+from slo.models import Alert, Exclusion, SloStatus
 from slo.tests import making
 
 from .given import BAD, GOOD, MINUTE, NONE, NOON, PAGE, TICKET, alert, burning, judge
@@ -33,7 +33,7 @@ def test_each_tick_is_what_the_beat_kept_of_its_minute():
 
     for at, found in ticks(slo):
         judge(int(at.timestamp()) // 60)
-        kept = Standing.objects.get()
+        kept = SloStatus.objects.get()
         assert (kept.state, kept.burn_rates) == (found.state, found.burn_rates)
         assert [one["state"] for one in kept.rules] == [one.state for one in found.rules]
 

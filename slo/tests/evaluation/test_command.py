@@ -6,7 +6,7 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
-from slo.models import Minute
+from slo.models import CounterMinute
 from slo.tests import making
 
 from .given import NOON
@@ -87,12 +87,12 @@ def test_the_same_file_again_changes_nothing(tmp_path):
     making.slo("core", rules=RULES)
     path = written(tmp_path / "p.csv", 0.15, 10)
     run("import-points", "core", path)
-    before = list(Minute.objects.order_by("minute").values_list())
+    before = list(CounterMinute.objects.order_by("minute").values_list())
 
     (told,) = run("import-points", "core", path)
 
     assert "0 points taken in" in told
-    assert list(Minute.objects.order_by("minute").values_list()) == before
+    assert list(CounterMinute.objects.order_by("minute").values_list()) == before
 
 
 def test_points_may_come_by_standard_input(monkeypatch):
@@ -111,7 +111,7 @@ def test_a_file_with_a_wrong_line_is_refused_by_line_and_nothing_is_taken_in(tmp
     with pytest.raises(CommandError, match="line 3: ts must be a time"):
         run("import-points", "core", str(path))
 
-    assert not Minute.objects.exists()
+    assert not CounterMinute.objects.exists()
 
 
 def test_a_file_that_is_not_there_is_said():

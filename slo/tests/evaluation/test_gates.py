@@ -11,7 +11,7 @@ from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, Question
 from slo.arithmetic.counts import CounterValues
 from slo.arithmetic.minutes import end_of
 from slo.evaluation import gates as judging
-from slo.models import Minute, Reported, Sli
+from slo.models import CounterMinute, ReportedEvents, Sli
 from slo.tests import making
 
 from .given import MINUTE, NOON, SECOND
@@ -49,7 +49,7 @@ def counted(rows):
     sum_ = CounterValues(0, 0, 0)
     for minute, good, total in rows:
         sum_ = CounterValues(sum_.good + good, sum_.total + total, sum_.covered + 1)
-        Minute.objects.create(
+        CounterMinute.objects.create(
             sli=sli, minute=minute, good=sum_.good, total=sum_.total, covered=sum_.covered
         )
     sli.first, sli.last = rows[0][0], rows[-1][0]
@@ -159,7 +159,7 @@ def test_what_was_reported_and_not_added_to_the_minutes_yet_counts():
     span = (end_of(NOON) - 15 * SECOND, end_of(NOON) - 5 * SECOND)
     report(*span, 0, 900)
     for slo in ("core", "other"):
-        Reported.objects.create(
+        ReportedEvents.objects.create(
             slo=slo, instance="core/a1", began_at=span[0], ended_at=span[1], good=0, total=900
         )
 

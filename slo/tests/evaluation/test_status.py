@@ -6,7 +6,7 @@ from controlplane.core.clock import db_now
 from slo import metrics
 from slo.arithmetic.minutes import EVALUATION_DELAY, end_of, last_ended
 from slo.evaluation.evaluator import load_status
-from slo.models import Standing
+from slo.models import SloStatus
 from slo.tests import making
 
 from .given import BAD, MINUTE, NOON, PAGE, SECOND, TICKET, burning, due, judge
@@ -50,7 +50,7 @@ def test_what_is_kept_by_the_beat_is_what_is_shown_of_that_minute():
 
     judge(NOON + 3)
 
-    kept, shown = Standing.objects.get(), load_status(slo, end_of(NOON + 3))
+    kept, shown = SloStatus.objects.get(), load_status(slo, end_of(NOON + 3))
     assert (kept.state, kept.burn_rates, kept.coverage, kept.rules) == (
         shown["state"], shown["burn_rates"], shown["coverage"], shown["rules"],
     )  # fmt: skip

@@ -9,7 +9,7 @@ from controlplane.core.trip_requests.models import TripRequest
 from slo.alerts import actions, lifecycle
 from slo.arithmetic.minutes import end_of
 from slo.evaluation import tick
-from slo.models import Alert, Slo, Standing
+from slo.models import Alert, Slo, SloStatus
 from slo.tests import making
 
 from .given import BAD, GOOD, MINUTE, NOON, alert, burning, due, judge, reachable, told
@@ -93,7 +93,7 @@ def test_a_clock_that_was_set_back_does_not_put_off_what_fails_closed():
     slo = burning(actions=CLOSED)
     change(slo, min_events=10**9)
     judge(NOON)
-    row = Standing.objects.get()
+    row = SloStatus.objects.get()
     row.rules[0]["since"] = (due(NOON) + timedelta(days=2)).isoformat()
     row.since = due(NOON) + timedelta(days=2)
     row.save()
@@ -101,7 +101,7 @@ def test_a_clock_that_was_set_back_does_not_put_off_what_fails_closed():
     judge(NOON + 1, NOON + 6)
 
     assert Hold.objects.count() == 1
-    assert Standing.objects.get().since == end_of(NOON + 1)
+    assert SloStatus.objects.get().since == end_of(NOON + 1)
 
 
 def test_a_look_at_thresholds_between_two_missed_minutes_acts_upon_no_slo(monkeypatch, settings):

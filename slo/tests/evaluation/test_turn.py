@@ -8,7 +8,7 @@ from django.db import IntegrityError, connection, transaction
 
 from slo.arithmetic.minutes import end_of
 from slo.evaluation import tick
-from slo.models import Alert, Exclusion, Slo, Standing, Turn
+from slo.models import Alert, EvaluatedMinute, Exclusion, Slo, SloStatus
 from slo.tests import making
 
 from .given import (
@@ -42,7 +42,7 @@ def test_a_minute_is_judged_twenty_seconds_after_its_end_and_only_once():
     assert tick.evaluate_due_minutes(due(NOON + 1) - SECOND) == 0
     assert tick.evaluate_due_minutes(due(NOON + 1)) == 1
 
-    assert list(Turn.objects.values_list("minute", "slos").order_by("minute")) == [
+    assert list(EvaluatedMinute.objects.values_list("minute", "slos").order_by("minute")) == [
         (NOON, 1),
         (NOON + 1, 1),
     ]
@@ -53,7 +53,7 @@ def test_how_an_slo_stands_is_kept_with_since_when():
 
     judge(NOON, NOON + 3)
 
-    kept = Standing.objects.get()
+    kept = SloStatus.objects.get()
     assert (kept.minute, kept.state, kept.since) == (NOON + 3, "firing", end_of(NOON + 2))
     assert kept.burn_rates["5m"] == pytest.approx(300, abs=0.1)
     assert kept.coverage["1h"] == 1
@@ -66,7 +66,7 @@ def test_an_slo_without_any_events_is_unknown():
 
     judge(NOON)
 
-    kept = Standing.objects.get()
+    kept = SloStatus.objects.get()
     assert (kept.state, kept.burn_rates["1h"]) == ("unknown", None)
 
 
@@ -89,7 +89,7 @@ def test_unknown_neither_opens_nor_resolves():
 
     judge(NOON, NOON + 30)
 
-    assert Standing.objects.get().state == "unknown"
+    assert SloStatus.objects.get().state == "unknown"
     assert alert().resolved_at is None
     assert alert().firing_at == end_of(NOON + 30)
 
@@ -125,18 +125,18 @@ def test_no_more_than_an_hour_of_missed_minutes_is_judged():
 
     assert tick.evaluate_due_minutes(due(NOON)) == 61
 
-    assert not Turn.objects.filter(minute=NOON - 61).exists()
+    assert not EvaluatedMinute.objects.filter(minute=NOON - 61).exists()
 
 
 def test_a_clock_that_was_set_back_does_not_stop_judging():
     burning(after=[BAD] * 10)
     judge(NOON + 9)
-    Turn.objects.create(minute=NOON + 500, judged_at=due(NOON + 500))
+    EvaluatedMinute.objects.create(minute=NOON + 500, judged_at=due(NOON + 500))
     Alert.objects.update(firing_at=end_of(NOON + 500))
 
     assert tick.evaluate_due_minutes(due(NOON + 10)) == 1
 
-    assert list(Turn.objects.order_by("minute").values_list("minute", flat=True)) == [
+    assert list(EvaluatedMinute.objects.order_by("minute").values_list("minute", flat=True)) == [
         NOON + 9,
         NOON + 10,
     ]
@@ -148,7 +148,7 @@ def test_a_call_that_was_late_by_a_little_judges_nothing_anew():
     judge(NOON, NOON + 2)
 
     assert tick.evaluate_due_minutes(due(NOON + 1)) == 0
-    assert Turn.objects.count() == 3
+    assert EvaluatedMinute.objects.count() == 3
 
 
 @pytest.mark.parametrize("wrong", [{"rules": [{"long": "1h"}]}, {"rules": [{"long": "x"}]}])
@@ -161,7 +161,7 @@ def test_an_slo_that_cannot_be_judged_is_unknown_logged_and_in_no_others_way(wro
     with caplog.at_level(logging.ERROR):
         judge(NOON + 4)
 
-    states = dict(Standing.objects.values_list("slo__name", "state"))
+    states = dict(SloStatus.objects.values_list("slo__name", "state"))
     assert states == {"broken": "unknown", "sound": "firing"}
     assert "broken" in caplog.text
     assert set(Alert.objects.filter(resolved_at=None).values_list("subject", flat=True)) == {
@@ -219,7 +219,7 @@ def test_beats_at_the_same_moment_judge_each_minute_once_and_leave_none_out():
         one.join()
 
     assert (len(done), sum(done)) == (4, 30)
-    judged = list(Turn.objects.order_by("minute").values_list("minute", flat=True))
+    judged = list(EvaluatedMinute.objects.order_by("minute").values_list("minute", flat=True))
     assert judged == list(range(NOON - 25, NOON + 6))
     assert Alert.objects.count() == 1
     assert len(told("slo.alert")) == 1
@@ -240,8 +240,10 @@ def test_a_turn_that_fails_is_taken_again():
 
 def test_turns_of_long_ago_are_forgotten():
     burning()
-    Turn.objects.create(minute=NOON - 40 * 24 * 60, judged_at=end_of(NOON) - 40 * 24 * 60 * MINUTE)
+    EvaluatedMinute.objects.create(
+        minute=NOON - 40 * 24 * 60, judged_at=end_of(NOON) - 40 * 24 * 60 * MINUTE
+    )
 
     judge(NOON)
 
-    assert not Turn.objects.filter(minute__lt=NOON - 60).exists()
+    assert not EvaluatedMinute.objects.filter(minute__lt=NOON - 60).exists()

@@ -13,7 +13,7 @@ from controlplane.core.gates.models import EventCount
 from controlplane.core.http.tests.callers import Api, as_role, person, with_token
 from slo.arithmetic.minutes import minute_of
 from slo.counters import reader
-from slo.models import Batch, Minute, Series, Sli
+from slo.models import CounterMinute, DeltaBatch, Series, Sli
 
 from .house import objective
 
@@ -164,7 +164,7 @@ def test_ten_thousand_points_fit_into_a_request(api: Api, sli: Sli) -> None:
     answer = api.post("/sli/", {"points": points})
 
     assert answer.json()["accepted"] == 10_000
-    assert Minute.objects.count() == 1
+    assert CounterMinute.objects.count() == 1
 
 
 def test_batch_of_deltas_is_taken_once(api: Api, sli: Sli) -> None:
@@ -188,7 +188,7 @@ def test_same_batch_of_another_sender_is_another(api: Api, sli: Sli) -> None:
 def test_batch_of_which_nothing_was_taken_may_come_again(api: Api) -> None:
     body = {"batch_id": "b1", "deltas": [point(4, 5)]}
     assert api.post("/sli/", body).status_code == 400
-    assert not Batch.objects.exists()
+    assert not DeltaBatch.objects.exists()
 
     sli = objective()
 

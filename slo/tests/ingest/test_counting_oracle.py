@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from slo.counters import compaction, reader
 from slo.ingest import deferred_updates
-from slo.models import Hour, Minute
+from slo.models import CounterHour, CounterMinute
 
 from .house import MINUTE, NOW, counted, objective, push
 from .oracle import US, Oracle, Told
@@ -94,7 +94,7 @@ def test_any_order_of_arrival_counts_as_if_all_had_been_known_at_once(
 
         assert sum(push(sli, batch) for batch in batches) == 0  # All of it again is nothing new.
         compaction.compact_minutes(FAR_AHEAD + timedelta(days=1), most=10_000)
-        assert Hour.objects.exists()
-        assert not Minute.objects.exists()
+        assert CounterHour.objects.exists()
+        assert not CounterMinute.objects.exists()
         assert counted(sli, FIRST, LAST) == expected
         transaction.set_rollback(True)

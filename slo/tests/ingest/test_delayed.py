@@ -3,7 +3,7 @@
 import pytest
 
 from slo.ingest import deferred_updates
-from slo.models import Delayed, Minute, Sli
+from slo.models import CounterMinute, DeferredUpdate, Sli
 
 from .house import MINUTE, NOW, at, counted, objective, record, sample
 
@@ -30,13 +30,13 @@ def long_running(slis: list[Sli]) -> None:
 def test_few_that_began_long_ago_are_there_at_once(slis: list[Sli]) -> None:
     long_running(slis)
 
-    assert not Delayed.objects.exists()
+    assert not DeferredUpdate.objects.exists()
     assert {counted(sli, MINUTE, MINUTE)[0] for sli in slis} == {(1440, 1440, 0)}
 
 
 def test_many_that_began_long_ago_follow(few_rows: None, slis: list[Sli]) -> None:
     long_running(slis)
-    assert Minute.objects.count() == 0
+    assert CounterMinute.objects.count() == 0
 
     assert deferred_updates.apply_deferred(most=10) > 0
     deferred_updates.apply_deferred(most=10**6)
@@ -65,7 +65,7 @@ def test_day_that_comes_late_is_taken_away_again_where_it_was_spread(
     record([sample(sli, -86_400, 0, 0) for sli in slis], now=NOW)
     record([sample(sli, 0, 1440, 1440) for sli in slis], now=NOW)
     record([sample(sli, -43_200, 0, 0) for sli in slis], now=NOW)
-    assert Delayed.objects.filter(good__lt=0).count() == len(slis)
+    assert DeferredUpdate.objects.filter(good__lt=0).count() == len(slis)
 
     deferred_updates.apply_deferred(most=10**6)
 

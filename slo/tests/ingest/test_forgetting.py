@@ -11,7 +11,17 @@ from slo import retention_rules
 from slo.counters import compaction, removed_slos, retention
 from slo.evaluation import evaluator, statuses
 from slo.ingest import deferred_updates
-from slo.models import Alert, Exclusion, Hour, Minute, Sample, Series, Sli, Slo, Standing
+from slo.models import (
+    Alert,
+    CounterHour,
+    CounterMinute,
+    Exclusion,
+    Series,
+    Sli,
+    Slo,
+    SloStatus,
+    StoredSample,
+)
 from slo.models.counters import IMPORTED
 
 from .house import MINUTE, NOW, SentSample, counted, objective, record
@@ -78,7 +88,7 @@ def test_sample_of_the_future_does_not_make_history_old(sli: Sli) -> None:
         tell(sli, minutes / 1440, 5)
     tell(sli, -365, 6)
     compaction.compact_minutes(NOW, most=1000)
-    hours = Hour.objects.filter(hour__gte=0)
+    hours = CounterHour.objects.filter(hour__gte=0)
     known = set(hours.values_list("hour", flat=True))
 
     forget()
@@ -101,7 +111,7 @@ def test_samples_are_looked_for_by_series_and_those_of_files_not_at_all(sli: Sli
     assert set(series) <= set.union(*asked)
     imported = Series.objects.get(source=IMPORTED)
     assert not any(imported.pk in some for some in asked)
-    assert Sample.objects.filter(series=imported).exists()
+    assert StoredSample.objects.filter(series=imported).exists()
 
 
 def test_slo_that_was_removed_long_ago_is_forgotten_with_all_of_it(sli: Sli) -> None:
@@ -113,7 +123,7 @@ def test_slo_that_was_removed_long_ago_is_forgotten_with_all_of_it(sli: Sli) -> 
         slo = one.slo
         assert slo is not None
         Exclusion.objects.create(slo=slo, starts_at=NOW, ends_at=NOW + DAY, created_at=NOW)
-        Standing.objects.create(slo=slo, minute=MINUTE, state="ok", since=NOW)
+        SloStatus.objects.create(slo=slo, minute=MINUTE, state="ok", since=NOW)
         said = {"severity": "critical", "label": "page", "said": "It burns.", "kind": "burn"}
         Alert.objects.create(
             slo=slo, rule="1h", subject=slo.name, opened_at=NOW, firing_at=NOW, **said
@@ -130,10 +140,10 @@ def test_slo_that_was_removed_long_ago_is_forgotten_with_all_of_it(sli: Sli) -> 
     removed_slos.purge_removed(NOW + 36 * DAY, most=1000)
 
     assert [(one, one.objects.count()) for one, _ in kept] == kept
-    assert set(Minute.objects.values_list("sli", flat=True)) == {other.pk}
-    assert set(Hour.objects.values_list("sli", flat=True)) == {other.pk}
-    assert set(Sample.objects.values_list("series__sli", flat=True)) == {other.pk}
-    assert list(Standing.objects.values_list("pk", flat=True)) == [other.slo_id]
+    assert set(CounterMinute.objects.values_list("sli", flat=True)) == {other.pk}
+    assert set(CounterHour.objects.values_list("sli", flat=True)) == {other.pk}
+    assert set(StoredSample.objects.values_list("series__sli", flat=True)) == {other.pk}
+    assert list(SloStatus.objects.values_list("pk", flat=True)) == [other.slo_id]
 
 
 def test_edges_that_nobody_sends_are_forgotten(sli: Sli) -> None:
@@ -153,7 +163,7 @@ def test_edges_that_nobody_sends_are_forgotten(sli: Sli) -> None:
 def test_slos_that_were_removed_cost_nothing_when_others_are_judged(sli: Sli) -> None:
     slo = sli.slo
     assert slo is not None
-    Standing.objects.create(slo=slo, minute=MINUTE, state="ok", since=NOW)
+    SloStatus.objects.create(slo=slo, minute=MINUTE, state="ok", since=NOW)
     assert statuses.load_states() == {slo.pk: "ok"}
     Slo.objects.filter(pk=slo.pk).update(removed_at=NOW)
 

@@ -11,7 +11,7 @@ from controlplane.core.gates.models import EventCount
 from controlplane.core.models import AuditEntry
 from slo.counters import compaction, retention
 from slo.ingest.csv_import import CsvImport, import_points
-from slo.models import Delayed, Sli
+from slo.models import DeferredUpdate, Sli
 
 from .house import MINUTE, NOW, counted, objective
 
@@ -75,7 +75,7 @@ def test_month_of_minutes_is_taken_in_at_once(sli: Sli) -> None:
 
     take(sli, *minutely(range(30 * 1440 + 1), begin))
 
-    assert not Delayed.objects.exists()
+    assert not DeferredUpdate.objects.exists()
     assert counted(sli, MINUTE, MINUTE) == [(9 * 43200, 10 * 43200, 43200)]
 
 

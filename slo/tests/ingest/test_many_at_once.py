@@ -17,7 +17,7 @@ from controlplane.core.http.tests.callers import at_once
 from slo.counters import compaction
 from slo.ingest import client_reports, deltas, points
 from slo.ingest.push_body import Delta, Point
-from slo.models import Batch, Reported, Sli
+from slo.models import DeltaBatch, ReportedEvents, Sli
 
 from .house import MINUTE, NOW, SentSample, at, counted, objective, record
 
@@ -128,12 +128,12 @@ def test_batch_of_deltas_that_comes_at_once_is_taken_once(slis: list[Sli]) -> No
     assert sorted(one["duplicate"] for one in answers) == [False, True, True, True]
     assert {one["accepted"] for one in answers} == {SLIS}
     assert totals(slis) == {(3, 4)}
-    assert Batch.objects.count() == 1
+    assert DeltaBatch.objects.count() == 1
 
 
 def test_reports_are_added_once_though_several_fold(slis: list[Sli]) -> None:
-    Reported.objects.bulk_create(
-        Reported(
+    ReportedEvents.objects.bulk_create(
+        ReportedEvents(
             slo=f"slo-{n % SLIS}",
             instance=f"core/a{n}",
             began_at=at(-5),
@@ -148,7 +148,7 @@ def test_reports_are_added_once_though_several_fold(slis: list[Sli]) -> None:
 
     assert sum(done) == SLIS * 50
     assert totals(slis) == {(50, 100)}
-    assert not Reported.objects.exists()
+    assert not ReportedEvents.objects.exists()
 
 
 def test_new_histograms_at_once_are_made_once(slis: list[Sli]) -> None:

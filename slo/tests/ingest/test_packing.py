@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from slo.counters import compaction, reader, retention
-from slo.models import Batch, Hour, Minute, Sample, Series, Sli
+from slo.models import CounterHour, CounterMinute, DeltaBatch, Series, Sli, StoredSample
 from slo.models.counters import IMPORTED
 
 from .house import MINUTE, NOW, SentSample, at, counted, objective, record, sample
@@ -40,11 +40,11 @@ def test_whole_hours_older_than_three_days_are_packed(sli: Sli) -> None:
 
     assert compaction.compact_minutes(NOW + 3 * DAY - timedelta(minutes=30), most=1000) == 90
 
-    assert list(Hour.objects.values_list("hour", flat=True).order_by("hour")) == [
+    assert list(CounterHour.objects.values_list("hour", flat=True).order_by("hour")) == [
         HOUR - 3,
         HOUR - 2,
     ]
-    assert Minute.objects.order_by("minute").first().minute == (HOUR - 1) * 60  # type: ignore[union-attr]
+    assert CounterMinute.objects.order_by("minute").first().minute == (HOUR - 1) * 60  # type: ignore[union-attr]
     assert counted(sli, MINUTE - 200, MINUTE) == before
     assert compaction.compact_minutes(NOW + 3 * DAY - timedelta(minutes=30), most=1000) == 0
 
@@ -55,8 +55,8 @@ def test_long_history_is_packed_some_hours_at_a_time(sli: Sli) -> None:
 
     compaction.compact_minutes(NOW + 4 * DAY, most=100_000)
 
-    assert Minute.objects.count() == 0
-    assert Hour.objects.count() == 71
+    assert CounterMinute.objects.count() == 0
+    assert CounterHour.objects.count() == 71
     assert counted(sli, MINUTE - 80 * 60, MINUTE) == before
 
 
@@ -65,7 +65,7 @@ def test_outage_of_days_costs_no_rows(sli: Sli) -> None:
     compaction.compact_minutes(NOW + 4 * DAY, most=1000)
     push(sli, 0, source="b")
 
-    assert Minute.objects.count() == 1
+    assert CounterMinute.objects.count() == 1
     assert [row[:2] for row in counted(sli, MINUTE - 4000, MINUTE)] == [(1, 1)] * 4001
 
 
@@ -73,7 +73,7 @@ def test_what_comes_into_packed_hours_is_put_there(sli: Sli) -> None:
     push(sli, *range(300, -1, -1))
     compaction.compact_minutes(NOW + 3 * DAY - timedelta(hours=2), most=1000)
     before = counted(sli, MINUTE - 400, MINUTE)
-    hours = Hour.objects.count()
+    hours = CounterHour.objects.count()
 
     push(sli, 350, 340, 250, 5, source="late")
 
@@ -84,7 +84,7 @@ def test_what_comes_into_packed_hours_is_put_there(sli: Sli) -> None:
     assert grown[400 - 250] == 100
     assert grown[-1] == 345
     assert [row[2] for row in after[100:]] == [row[2] for row in before[100:]]
-    assert Hour.objects.count() == hours + 1
+    assert CounterHour.objects.count() == hours + 1
 
 
 def test_first_minute_after_what_is_packed_can_still_be_covered(sli: Sli) -> None:
@@ -136,11 +136,11 @@ def test_history_goes_by_its_own_last_row_and_its_period(sli: Sli) -> None:
     push_pairs(sli, 60 * 24 * 400, 60 * 24 * 370)
     push_pairs(long, 60 * 24 * 94, 0)
     compaction.compact_minutes(NOW, most=10**6)
-    hours = Hour.objects.count()
+    hours = CounterHour.objects.count()
 
     retention.purge_old(NOW, at_once=100, most=100_000)
 
-    assert Hour.objects.count() == hours
+    assert CounterHour.objects.count() == hours
 
 
 def test_samples_are_kept_as_long_as_something_may_come_before(sli: Sli) -> None:
@@ -150,9 +150,9 @@ def test_samples_are_kept_as_long_as_something_may_come_before(sli: Sli) -> None
 
     assert retention.purge_samples(NOW, at_once=10, most=100) == 2
 
-    kept = Sample.objects.filter(series__source="a").values_list("minute", flat=True)
+    kept = StoredSample.objects.filter(series__source="a").values_list("minute", flat=True)
     assert sorted(kept) == [MINUTE - 25 * 60 - 5, MINUTE - 25 * 60 + 5, MINUTE]
-    assert Sample.objects.filter(series__source=IMPORTED).count() == 2
+    assert StoredSample.objects.filter(series__source=IMPORTED).count() == 2
     assert retention.purge_samples(NOW, at_once=10, most=100) == 0
 
 
@@ -183,8 +183,8 @@ def test_boots_that_are_gone_are_forgotten_but_their_source_is_known(
 
 def test_batches_are_forgotten_when_nobody_repeats_them() -> None:
     for days in (9, 7):
-        Batch.objects.create(sender="a", batch_id=str(days), received_at=NOW - days * DAY)
+        DeltaBatch.objects.create(sender="a", batch_id=str(days), received_at=NOW - days * DAY)
 
     retention.purge_old(at(0), at_once=10, most=100)
 
-    assert [one.batch_id for one in Batch.objects.all()] == ["7"]
+    assert [one.batch_id for one in DeltaBatch.objects.all()] == ["7"]

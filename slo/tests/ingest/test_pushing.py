@@ -6,7 +6,7 @@ import pytest
 
 from controlplane.core.gates.models import EventCount
 from slo.ingest.series_store import THIN_ABOVE
-from slo.models import Minute, Series, Sli
+from slo.models import CounterMinute, Series, Sli
 
 from .house import MINUTE, NOW, SentSample, at, counted, objective, record, sample
 
@@ -168,7 +168,7 @@ def test_source_that_lives_has_a_row_a_minute_though_nothing_comes(sli: Sli) -> 
     for seconds in range(-300, 1, 20):
         add(sample(sli, seconds, 5, 5))
 
-    assert list(Minute.objects.values_list("minute", flat=True).order_by("minute")) == [
+    assert list(CounterMinute.objects.values_list("minute", flat=True).order_by("minute")) == [
         *range(MINUTE - 5, MINUTE + 1)
     ]
     assert total(sli) == (0, 0, 5)
@@ -178,11 +178,11 @@ def test_very_many_samples_in_a_minute_are_kept_as_few_and_count_the_same(sli: S
     samples = [sample(sli, -59 + n / 10, n, n) for n in range(590)]
     for one in samples[:100]:
         add(one)
-    assert len(Series.objects.get().sample_set.get().at) == THIN_ABOVE
+    assert len(Series.objects.get().storedsample_set.get().at) == THIN_ABOVE
     add(*samples[100:])
 
     assert total(sli)[:2] == (589, 589)
-    assert len(Series.objects.get().sample_set.get().at) <= 2 * THIN_ABOVE
+    assert len(Series.objects.get().storedsample_set.get().at) <= 2 * THIN_ABOVE
     add(*samples)
     assert total(sli)[:2] == (589, 589)
 

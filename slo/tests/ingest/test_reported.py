@@ -13,7 +13,7 @@ from controlplane.core.http.tests.callers import person
 from controlplane.core.models import Instance
 from slo.ingest import client_reports, deltas
 from slo.ingest.push_body import Delta
-from slo.models import Reported, Sli
+from slo.models import ReportedEvents, Sli
 
 from .house import MINUTE, NOW, at, counted, objective
 
@@ -28,7 +28,7 @@ def sli() -> Sli:
 def report(
     began: float, ended: float, good: int, total: int, slo: str = "core-availability"
 ) -> None:
-    Reported.objects.create(
+    ReportedEvents.objects.create(
         slo=slo, instance="core/a1", began_at=at(began), ended_at=at(ended), good=good, total=total
     )
 
@@ -68,7 +68,7 @@ def test_reported_growth_is_added_and_covers_its_span(sli: Sli) -> None:
     assert client_reports.add_reported(NOW, most=100) == 2
 
     assert counted(sli, MINUTE - 1, MINUTE) == [(8, 10, 1), (17, 20, 2)]
-    assert not Reported.objects.exists()
+    assert not ReportedEvents.objects.exists()
     assert not EventCount.objects.exists()  # The data plane has noted it already.
 
 
