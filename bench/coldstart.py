@@ -1,13 +1,13 @@
-"""Thousands of services start at once, with a person at the console of the same web process."""
+"""A cold start: thousands of services start at once, while a person uses the same web process."""
 
 import time
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from bench import clients, console, delays, stalls
-from bench.delays import Delays
-from bench.servers import Server
+from . import latencies, load_processes, page_watch, stalls
+from .latencies import Latencies
+from .servers import Server
 
 PROCESSES = 2
 SECONDS = 10
@@ -17,38 +17,39 @@ IDLE_SECONDS = 10
 
 @dataclass(frozen=True)
 class ColdStart:
-    """What the newcomers saw, and the person, alone and beside them.
+    """Latencies of the new clients, and of the person, alone and beside them.
 
-    `load_share` is the busiest load process's share of its core, `late_ms` how far one was behind.
+    `load_share` is the busiest load process's share of its core, `late_ms` how far one was
+    behind.
     """
 
     count: int
-    delays: Delays
+    latencies: Latencies
     lost: Counter[str]
-    idle: dict[str, Delays]
-    busy: dict[str, Delays]
+    idle: dict[str, Latencies]
+    busy: dict[str, Latencies]
     cpu_us: float
     load_share: float
     late_ms: float
 
 
 def measure(
-    web: Server, token: str, count: int, switches: int, person: console.Browser
+    web: Server, token: str, count: int, switches: int, person: page_watch.Browser
 ) -> ColdStart:
-    """Let `count` clients begin within `SECONDS`; each wants a snapshot of `switches` switches."""
-    with console.watched(person):
+    """Start `count` clients within `SECONDS`; each fetches a snapshot of `switches` switches."""
+    with page_watch.watch_pages(person):
         time.sleep(3)  # The first pages load templates and open connections.
-    with console.watched(person) as idle:
+    with page_watch.watch_pages(person) as idle:
         time.sleep(IDLE_SECONDS)
     web.settle()
     before = web.cpu_seconds()
     with ExitStack() as stack:
-        stalled = stack.enter_context(stalls.watched())
-        busy = stack.enter_context(console.watched(person))
+        stalled = stack.enter_context(stalls.watch_stalls())
+        busy = stack.enter_context(page_watch.watch_pages(person))
         share = count // PROCESSES
         arguments = (web.port, token, share, SECONDS, switches)
         loads = [
-            stack.enter_context(clients.running("bench.newcomers", *arguments))
+            stack.enter_context(load_processes.running("bench.snapshot_clients", *arguments))
             for _ in range(PROCESSES)
         ]
         seen = [load.line(SECONDS + PATIENCE_SECONDS, "a cold start") for load in loads]
@@ -60,7 +61,7 @@ def measure(
         raise SystemExit(f"bench: nobody is served at a cold start: {dict(lost)}")
     return ColdStart(
         count=share * PROCESSES,
-        delays=delays.summed_up(took, stalled.worst_ms),
+        latencies=latencies.summarize(took, stalled.worst_ms),
         lost=lost,
         idle=idle.summed_up(),
         busy=busy.summed_up(),

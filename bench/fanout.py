@@ -1,50 +1,53 @@
-"""One change, thousands of listeners: how long until each has it, and what that costs."""
+"""Fan-out of one change to thousands of listeners: latency and cost."""
 
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http.client import HTTPConnection
 
-from bench import clients, delays, ground, stalls
-from bench.delays import Delays
-from bench.servers import HOST, Server
+from . import fixtures, latencies, load_processes, stalls
+from .latencies import Latencies
+from .servers import HOST, Server
 
 ARRIVE_SECONDS = 60
 REACH_SECONDS = 20
 
-Ring = Callable[[], tuple[int, int]]
-"""Makes a change; returns (its version, the nanosecond from which its delay counts)."""
+MakeChange = Callable[[], tuple[int, int]]
+"""Makes a change; returns its version, and the nanosecond from which latency counts."""
 
 
 @dataclass(frozen=True)
-class Spread:
-    """What one crowd saw. `kib` is the server's memory per connection; `cpu_ms` its CPU time for
-    one change, `load_ms` that of the clients."""
+class FanoutCost:
+    """Latency and cost of one crowd of listeners.
+
+    `kib` is the server's memory per connection; `cpu_ms` its CPU time for one change, `load_ms`
+    that of the clients.
+    """
 
     name: str
     count: int
-    delays: Delays
+    latencies: Latencies
     kib: float
     cpu_ms: float
     load_ms: float
 
 
 def measure(
-    name: str, server: Server, kind: str, token: str, count: int, changes: int, ring: Ring
-) -> Spread:
-    """Let `count` clients listen while `changes` changes are made, one after the other.
+    name: str, server: Server, kind: str, token: str, count: int, changes: int, ring: MakeChange
+) -> FanoutCost:
+    """Let `count` clients listen to `changes` changes, one after the other.
 
-    Wants a server that has not held anybody before: memory that was given back would not count.
+    The server must be fresh: memory that was freed before would not count.
     """
     server.settle()
     empty = server.rss_bytes()
     took: list[float] = []
     cpu = load = 0.0
-    with clients.running("bench.crowd", kind, server.port, token, count) as crowd:
+    with load_processes.running("bench.listeners", kind, server.port, token, count) as crowd:
         crowd.line(ARRIVE_SECONDS, f"{name}: {count} arrive")
         server.settle()
         full = server.rss_bytes()
-        with stalls.watched() as stalled:
+        with stalls.watch_stalls() as stalled:
             for _ in range(changes):
                 cpu_before, load_before = server.cpu_seconds(), crowd.cpu_seconds()
                 version, moment = ring()
@@ -55,24 +58,24 @@ def measure(
                 server.settle()
                 cpu += server.cpu_seconds() - cpu_before
                 load += crowd.cpu_seconds() - load_before
-    return Spread(
+    return FanoutCost(
         name=name,
         count=count,
-        delays=delays.summed_up(took, stalled.worst_ms),
+        latencies=latencies.summarize(took, stalled.worst_ms),
         kib=(full - empty) / 1024 / count,
         cpu_ms=cpu / changes * 1e3,
         load_ms=load / changes * 1e3,
     )
 
 
-def by_engaging(prefix: str) -> Ring:
-    """A change as an operator makes it: a switch is engaged."""
-    engagements: Iterator[tuple[int, int]] = ground.engage(f"{prefix}-{n}" for n in range(1000))
+def engage_switch(prefix: str) -> MakeChange:
+    """Make a change as an operator does: engage a switch."""
+    engagements: Iterator[tuple[int, int]] = fixtures.engage(f"{prefix}-{n}" for n in range(1000))
     return lambda: next(engagements)
 
 
-def by_hand(server: Server) -> Ring:
-    """A change of `bench.holder`."""
+def ring_holder(server: Server) -> MakeChange:
+    """Make a change of `bench.holding_asgi`."""
 
     def ring() -> tuple[int, int]:
         connection = HTTPConnection(HOST, server.port, timeout=10)

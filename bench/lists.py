@@ -1,7 +1,7 @@
 """Lists of the API: requests per second on one core, and latency of the audit search.
 
-A few threads on the load's core send the requests over persistent connections. Rows are inserted
-into the audit trail without its chain, which is only fit for this run's own database.
+A few threads on the load's core send the requests over persistent connections. Audit rows are
+inserted without their chain, which is only fit for this run's own database.
 """
 
 import threading
@@ -15,9 +15,9 @@ import psycopg
 from django.conf import settings
 from django.db import connection
 
-from bench import delays, ground
-from bench.delays import Delays
-from bench.servers import HOST, Server
+from . import fixtures, latencies
+from .latencies import Latencies
+from .servers import HOST, Server
 
 CALLERS = 4
 ROWS = 100
@@ -67,7 +67,7 @@ class ListFigures:
     name: str
     requests_per_second: float
     cpu_ms: float
-    delays: Delays
+    latencies: Latencies
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Lists:
     pages: Sequence[ListFigures]
     attention: ListFigures
     audited: int
-    searches: Sequence[tuple[str, Delays]]
+    searches: Sequence[tuple[str, Latencies]]
 
 
 def insert_rows(audited: int) -> None:
@@ -86,7 +86,7 @@ def insert_rows(audited: int) -> None:
         owner.execute("ALTER TABLE core_auditentry DISABLE TRIGGER core_audit_follows")
         owner.execute(_AUDIT, {"count": audited})
         owner.execute("ALTER TABLE core_auditentry ENABLE TRIGGER core_audit_follows")
-    ground.lay_dependencies(ROWS)
+    fixtures.create_dependencies(ROWS)
     with connection.cursor() as cursor:
         cursor.execute("SET statement_timeout = 0")
         cursor.execute(_SLOS, [ROWS])
@@ -95,8 +95,8 @@ def insert_rows(audited: int) -> None:
 
 def clear() -> None:
     """Delete the inserted rows, except those of the audit trail, which can't be deleted."""
-    ground.clear_dependencies()
-    ground.clear_slos()
+    fixtures.delete_dependencies()
+    fixtures.delete_slos()
 
 
 def measure(web: Server, token: str, audited: int, seconds: float) -> Lists:
@@ -111,11 +111,11 @@ def _measure_list(web: Server, token: str, name: str, path: str, seconds: float)
     used, began = web.cpu_seconds(), time.monotonic()
     took = _hit(web, token, path, seconds)
     used, spent = web.cpu_seconds() - used, time.monotonic() - began
-    return ListFigures(name, len(took) / spent, used / len(took) * 1e3, delays.summed_up(took))
+    return ListFigures(name, len(took) / spent, used / len(took) * 1e3, latencies.summarize(took))
 
 
 def _hit(web: Server, token: str, path: str, seconds: float) -> list[float]:
-    """Return the milliseconds of each answer; end the run if one has another status than 200."""
+    """Return the milliseconds of each response; end the run on another status than 200."""
     took: list[float] = []
     wrong: list[int] = []
     end = time.monotonic() + seconds
@@ -136,14 +136,14 @@ def _hit(web: Server, token: str, path: str, seconds: float) -> list[float]:
     return took
 
 
-def _measure_search(web: Server, token: str, text: str) -> Delays:
+def _measure_search(web: Server, token: str, text: str) -> Latencies:
     caller, wrong = HTTPConnection(HOST, web.port, timeout=20), list[int]()
     path = f"/api/v1/audit/?q={quote(text)}"
     took = [_ask(caller, token, path, wrong) for _ in range(SEARCHES + 1)][1:]
     caller.close()
     if wrong:
         raise SystemExit(f"bench: GET {path} was answered with {wrong}")
-    return delays.summed_up(took)
+    return latencies.summarize(took)
 
 
 def _ask(caller: HTTPConnection, token: str, path: str, wrong: list[int]) -> float:

@@ -1,7 +1,7 @@
-"""A service that polls as fast as it can: prints each version it is told, with the moment.
+"""A service that polls as fast as it can, and prints each version with the moment.
 
 Run as a process of its own: `python -m bench.poller PORT TOKEN`. Lines are as those of
-`bench.crowd`. Ends with a signal, or after `MAX_SECONDS`.
+`bench.listeners`. Ends with a signal, or after `MAX_SECONDS`.
 """
 
 import json
@@ -9,7 +9,7 @@ import sys
 import time
 from http.client import HTTPConnection
 
-from bench.servers import HOST
+from .servers import HOST
 
 MAX_SECONDS = 300
 

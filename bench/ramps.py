@@ -1,8 +1,8 @@
-"""What a thousand ramps cost: one look at all of them, fifty that move, hundreds that go back.
+"""The cost of a thousand ramps: one tick over all, fifty that advance, hundreds that roll back.
 
-The tick runs in this process, at moments a second apart, against this run's own PostgreSQL; nobody
-else runs ticks. Its core is what counts: CPU time of this process, and beside it that of the
-PostgreSQL process that serves it.
+The tick runs in this process, at moments a second apart, against this run's own PostgreSQL; no
+other ticks run. What counts is the CPU time of this process, and of the PostgreSQL process that
+serves it.
 """
 
 import time
@@ -14,8 +14,8 @@ from statistics import median
 
 from django.db import connection
 
-from bench import ramping
-from bench.servers import cpu_seconds
+from . import ramp_fixtures
+from .servers import cpu_seconds
 
 LOOKS = 15
 RENEWED_EVERY = 5
@@ -25,8 +25,8 @@ MAX_TICKS = 100
 
 
 @dataclass(frozen=True)
-class Cost:
-    """Of ticks, in seconds; `database` is None where PostgreSQL runs elsewhere."""
+class TickCost:
+    """Seconds of ticks; `database` is None if PostgreSQL runs elsewhere."""
 
     moved: int
     cpu: float
@@ -35,25 +35,27 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class Ramping:
-    """Medians of ticks in which `count` ramps dwell, and in which `ready` of them are to move; and
-    what it took until the last of those whose gate fails was at nothing, in `ticks` ticks."""
+class RampCosts:
+    """Medians of ticks in which `count` ramps dwell, and in which `ready` of them advance.
+
+    And the time until the last ramp with a failing gate was rolled back, in `ticks` ticks.
+    """
 
     count: int
     ready: int
-    dwelling: Cost
-    advancing: Cost
-    going_back: Cost
+    dwelling: TickCost
+    advancing: TickCost
+    going_back: TickCost
     ticks: int
 
 
-def measure(count: int) -> Ramping:
-    """With `count` ramps, a third of which fail in the end."""
+def measure(count: int) -> RampCosts:
+    """Measure with `count` ramps, a third of which fail in the end."""
     from controlplane.core.clock import db_now
 
-    ramping.tell_somebody(db_now())
+    ramp_fixtures.create_target(db_now())
     began = db_now()
-    ramps = ramping.lay(count, began)
+    ramps = ramp_fixtures.create_ramps(count, began)
     moments = _moments(began)
     try:
         dwelling = _dwell(moments)
@@ -62,13 +64,13 @@ def measure(count: int) -> Ramping:
         advancing = [_advance([next(ready) for _ in range(each)], moments) for _ in range(ROUNDS)]
         going_back = list(_go_back(ramps["external"], moments))
     finally:
-        ramping.clear()
+        ramp_fixtures.delete_ramps()
     back = _together(going_back)
-    return Ramping(count, each, dwelling, _middle(advancing), back, len(going_back))
+    return RampCosts(count, each, dwelling, _middle(advancing), back, len(going_back))
 
 
 def _moments(began: datetime) -> Iterator[datetime]:
-    """A second apart, or as long as whatever happened at the last one took."""
+    """Yield moments a second apart, or further if the last tick took longer."""
     now = began
     for _ in range(MAX_TICKS):
         since = time.monotonic()
@@ -78,39 +80,39 @@ def _moments(began: datetime) -> Iterator[datetime]:
     raise SystemExit(f"bench: ramps have not come to where they go within {MAX_TICKS} ticks")
 
 
-def _dwell(moments: Iterator[datetime]) -> Cost:
+def _dwell(moments: Iterator[datetime]) -> TickCost:
     seen = []
     for number in range(LOOKS):
         now = next(moments)
         if number % RENEWED_EVERY == 0:
-            ramping.report("ok", now)
+            ramp_fixtures.answer_gates("ok", now)
         seen.append(_tick(now))
     _expect(sum(one.moved for one in seen), 0, "a ramp moved before its time")
     return _middle(seen[RENEWED_EVERY:])  # The first ones warm up and keep every first verdict.
 
 
-def _advance(ready: list[int], moments: Iterator[datetime]) -> Cost:
+def _advance(ready: list[int], moments: Iterator[datetime]) -> TickCost:
     now = next(moments)
-    ramping.report("ok", now)
-    ramping.due(ready, now)
+    ramp_fixtures.answer_gates("ok", now)
+    ramp_fixtures.end_dwell(ready, now)
     seen = _tick(now)
     while _tick(next(moments)).moved:
         pass  # On a busy machine some are left over: a tick has its limit.
     return seen
 
 
-def _go_back(failing: list[int], moments: Iterator[datetime]) -> Iterator[Cost]:
+def _go_back(failing: list[int], moments: Iterator[datetime]) -> Iterator[TickCost]:
     from switches.models import Episode
 
     now = next(moments)
-    ramping.report("fail", now)
+    ramp_fixtures.answer_gates("fail", now)
     left = Episode.objects.filter(ramps__in=failing, allow_percent__gt=0)
     while left.exists():
         yield _tick(now)
         now = next(moments)
 
 
-def _tick(now: datetime) -> Cost:
+def _tick(now: datetime) -> TickCost:
     from controlplane.core.jobs import engine
 
     database = database_cpu()
@@ -118,11 +120,11 @@ def _tick(now: datetime) -> Cost:
     wall, cpu = time.monotonic(), time.process_time()
     moved = engine.turn("ramps.turn", now)
     cpu, wall = time.process_time() - cpu, time.monotonic() - wall
-    return Cost(moved, cpu, None if before is None else (database() or before) - before, wall)
+    return TickCost(moved, cpu, None if before is None else (database() or before) - before, wall)
 
 
 def database_cpu() -> Callable[[], float | None]:
-    """Tells the CPU seconds so far of the PostgreSQL process behind this connection."""
+    """Return a function for the CPU seconds of the PostgreSQL process of this connection."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")
         (pid,) = cursor.fetchone()
@@ -133,9 +135,9 @@ def database_cpu() -> Callable[[], float | None]:
     return lambda: cpu_seconds(pid) if is_here else None
 
 
-def _middle(costs: list[Cost]) -> Cost:
+def _middle(costs: list[TickCost]) -> TickCost:
     known = [one.database for one in costs if one.database is not None]
-    return Cost(
+    return TickCost(
         min(one.moved for one in costs),
         median(one.cpu for one in costs),
         median(known) if known else None,
@@ -143,9 +145,9 @@ def _middle(costs: list[Cost]) -> Cost:
     )
 
 
-def _together(costs: list[Cost]) -> Cost:
+def _together(costs: list[TickCost]) -> TickCost:
     known = [one.database for one in costs if one.database is not None]
-    return Cost(
+    return TickCost(
         sum(one.moved for one in costs),
         sum(one.cpu for one in costs),
         sum(known) if known else None,

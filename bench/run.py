@@ -1,8 +1,8 @@
 """`make bench`: the data plane against bare ASGI applications, in one run on one server core.
 
-Needs DATABASE_URL, DATABASE_OWNER_URL and REDIS_URL of services that may be thrown away, and wrk
-for some parts. The servers are held to one core and the load to another. Rounds alternate, so that
-a busy neighbour disturbs them alike, and medians count. `--only streams,storm` runs some parts.
+Needs DATABASE_URL, DATABASE_OWNER_URL and REDIS_URL of disposable services, and wrk for some parts.
+The servers are pinned to one core and the load to another. Rounds alternate, so that a busy
+neighbor disturbs them alike, and medians count. `--only streams,storm` runs some parts.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench import ground, load, parts
+from bench import fixtures, parts, wrk
 from bench.table import Table
 
 DESCRIPTORS = 16_384
@@ -25,18 +25,18 @@ DESCRIPTORS = 16_384
 def main() -> int:
     options = _options()
     if parts.WITH_WRK & set(options.only):
-        load.require_wrk()
+        wrk.require_wrk()
     _raise_descriptors()
     server_core, load_core = _cores()
     os.sched_setaffinity(0, {load_core})
     with tempfile.TemporaryDirectory() as folder:
-        # Nothing of this run may end up among the data of a real installation.
+        # Keep this run out of the data of a real installation.
         os.environ["SWITCHGEAR_DATA_DIR"] = str(Path(folder, "data"))
-        ground.prepare()
+        fixtures.prepare()
         setting = parts.Setting(
             core=server_core,
             loop=options.loop,
-            token=ground.make_token(),
+            token=fixtures.make_token(),
             folder=Path(folder),
             rounds=options.rounds,
             seconds=options.seconds,
@@ -53,7 +53,7 @@ def main() -> int:
         print(
             f"Python {platform.python_version()}, granian {version('granian')}, loop"
             f" {options.loop}, one worker on core {server_core}; load on core {load_core}, wrk with"
-            f" {load.CONNECTIONS} connections; medians of {options.rounds} rounds of"
+            f" {wrk.CONNECTIONS} connections; medians of {options.rounds} rounds of"
             f" {options.seconds} s"
         )
         table = Table()
@@ -106,7 +106,7 @@ def _cores() -> tuple[int, int]:
 
 
 def _raise_descriptors() -> None:
-    """For thousands of connections, on both sides: what is started from here inherits it."""
+    """Raise the limit of open files for thousands of connections, also for child processes."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = max(soft, DESCRIPTORS)
     if hard != resource.RLIM_INFINITY and hard < wanted:

@@ -1,4 +1,4 @@
-"""Servers under test: granian as in production, one worker, held to one core."""
+"""Servers under test: granian as in production, one worker, pinned to one core."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ SETTLE_LOOKS = 60
 
 @dataclass(frozen=True)
 class Served:
-    """An application, and a path that says it is up."""
+    """An application, and a path that proves it is up."""
 
     application: str
     answers_at: str
@@ -32,8 +32,8 @@ class Served:
 
 PLANE = Served("controlplane.dataplane:app", "/health/ready/data")
 WEB = Served("controlplane.asgi:application", "/health/ready/data")
-BARE = Served("bench.bare:app", "/200")
-HOLDER = Served("bench.holder:app", "/200")
+BARE = Served("bench.bare_asgi:app", "/200")
+HOLDER = Served("bench.holding_asgi:app", "/200")
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,11 @@ class Server:
     port: int
 
     def cpu_seconds(self) -> float:
-        """CPU time of the worker so far."""
+        """Return the CPU time of the worker."""
         return sum(map(cpu_seconds, self._workers()))
 
     def threads_cpu_seconds(self) -> float:
-        """CPU time of the worker's present threads so far, to the nanosecond."""
+        """Return the CPU time of the worker's present threads, to the nanosecond."""
         return sum(
             int(thread.read_text().split()[0]) / 1e9
             for worker in self._workers()
@@ -56,14 +56,14 @@ class Server:
         )
 
     def rss_bytes(self) -> int:
-        """Resident memory of the worker."""
+        """Return the resident memory of the worker."""
         pages = sum(
             int(Path(f"/proc/{worker}/statm").read_text().split()[1]) for worker in self._workers()
         )
         return pages * os.sysconf("SC_PAGE_SIZE")
 
     def settle(self) -> None:
-        """Return once the worker is idle; ends the run if it never is."""
+        """Return once the worker is idle; end the run if it never is."""
         for _ in range(SETTLE_LOOKS):
             before = self.cpu_seconds()
             time.sleep(SETTLE_SECONDS)
@@ -72,7 +72,7 @@ class Server:
         raise SystemExit("bench: the server does not come to rest")
 
     def pids(self) -> list[int]:
-        """Of all its processes."""
+        """Return all its processes."""
         return [self.pid, *self._workers()]
 
     def _workers(self) -> list[int]:
@@ -81,7 +81,7 @@ class Server:
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU time of a process so far (Linux counts it in hundredths of a second)."""
+    """Return the CPU time of a process (Linux counts it in hundredths of a second)."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

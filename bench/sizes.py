@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from http.client import HTTPConnection
 from statistics import median
 
-from bench import ground, large, wire
-from bench.servers import HOST, Server
+from . import fixtures, http_client, many_switches
+from .servers import HOST, Server
 
 KNOWN, ENGAGED, DEPENDENCIES = 10_000, 2_000, 10_000
 CACHED_SECONDS = 5.5
@@ -16,9 +16,11 @@ SCRAPES = 5
 
 
 @dataclass(frozen=True)
-class Weights:
-    """Bytes of a snapshot and of a scrape, plain and in gzip form; CPU milliseconds of the web
-    process for a scrape, built anew and from its cache."""
+class SnapshotSizes:
+    """Bytes of a snapshot and of a scrape, plain and gzipped, and CPU milliseconds of a scrape.
+
+    CPU of the web process, built anew and from its cache.
+    """
 
     snapshot_bytes: int
     snapshot_gzip_bytes: int
@@ -27,12 +29,12 @@ class Weights:
     scrape_cpu_ms: float
 
 
-def measure(web: Server, token: str) -> Weights:
-    ground.lay_dependencies(DEPENDENCIES)
+def measure(web: Server, token: str) -> SnapshotSizes:
+    fixtures.create_dependencies(DEPENDENCIES)
     try:
-        large.wait_for(web, token, ground.lay(KNOWN, ENGAGED))
-        plain = _get(web, wire.SNAPSHOT, token)
-        packed = _get(web, wire.SNAPSHOT, token, {"Accept-Encoding": "gzip"})
+        many_switches.wait_for_version(web, token, fixtures.create_switches(KNOWN, ENGAGED))
+        plain = _get(web, http_client.SNAPSHOT, token)
+        packed = _get(web, http_client.SNAPSHOT, token, {"Accept-Encoding": "gzip"})
         if gzip.decompress(packed) != plain:
             raise SystemExit("bench: the compressed snapshot differs from the plain one")
         cpu_ms, scraped = [], b""
@@ -44,9 +46,9 @@ def measure(web: Server, token: str) -> Weights:
             time.sleep(0.2)
             cpu_ms.append((web.threads_cpu_seconds() - before) * 1e3)
         whole = gzip.decompress(scraped)
-        return Weights(len(plain), len(packed), len(whole), len(scraped), median(cpu_ms))
+        return SnapshotSizes(len(plain), len(packed), len(whole), len(scraped), median(cpu_ms))
     finally:
-        ground.clear_dependencies()
+        fixtures.delete_dependencies()
 
 
 def _get(web: Server, path: str, token: str, headers: Mapping[str, str] | None = None) -> bytes:

@@ -1,8 +1,7 @@
-"""Sources push the counters of a thousand SLOs, as fast as they are taken: how many points a second
-that is, and what each costs.
+"""Counters of a thousand SLOs pushed as fast as possible: points a second, and their cost.
 
-The server has a core of its own; PostgreSQL has whatever is left. Each sender pushes SLOs of its
-own, of ten sources each, and sends the next batch when the last one was answered.
+The server has a core of its own, PostgreSQL whatever is left. Each sender pushes its own SLOs, of
+ten sources each, and sends the next batch when the last one was answered.
 """
 
 import threading
@@ -12,32 +11,34 @@ from http.client import HTTPConnection
 
 import orjson
 
-from bench import delays, stalls
-from bench.delays import Delays
-from bench.servers import HOST, Server
+from . import latencies, stalls
+from .latencies import Latencies
+from .servers import HOST, Server
 
 SLOS = 1000
 SOURCES = 10
 SENDERS = 2
 WARM_TURNS = 2
 WANTED_POINTS = {5000: 10_000.0}
-"""By the points in a batch. Of small ones each costs more, as much of it is of the request."""
+"""Target by points in a batch. Points of small batches cost more, as the request has a cost."""
 PATH = "/api/v1/sli/"
 
 
 @dataclass(frozen=True)
-class Pushed:
-    """`points` a second in batches of `batch`; delays are of a batch's answer, and CPU time is of
-    the server, in microseconds a point."""
+class PushCosts:
+    """`points` a second in batches of `batch`; latencies are of a batch's answer.
+
+    CPU time is the server's, in microseconds a point.
+    """
 
     batch: int
     points: float
     cpu_us: float
-    delays: Delays
+    latencies: Latencies
 
 
-def lay() -> None:
-    """Have a thousand SLOs."""
+def create_slos() -> None:
+    """Create a thousand SLOs."""
     from controlplane.core.clock import db_now
     from slo.models import Sli, Slo
 
@@ -56,13 +57,13 @@ def lay() -> None:
     Sli.objects.bulk_create(Sli(slo=slo, created_at=now) for slo in slos)
 
 
-def measure(server: Server, token: str, seconds: float) -> list[Pushed]:
+def measure(server: Server, token: str, seconds: float) -> list[PushCosts]:
     """Push batches of some points and of many."""
     return [_push(server, token, each, seconds) for each in (50, 500)]
 
 
-def _push(server: Server, token: str, slos: int, seconds: float) -> Pushed:
-    """Each batch has the points of so many SLOs, of each source."""
+def _push(server: Server, token: str, slos: int, seconds: float) -> PushCosts:
+    """Push batches with the points of `slos` SLOs, of each source."""
     took: list[float] = []
     before = 0.0
     ends = time.monotonic() + 3600
@@ -84,7 +85,7 @@ def _push(server: Server, token: str, slos: int, seconds: float) -> Pushed:
             turn += 1
         client.close()
 
-    with stalls.watched() as stalled:
+    with stalls.watch_stalls() as stalled:
         threads = [threading.Thread(target=send, args=(sender,)) for sender in range(SENDERS)]
         for thread in threads:
             thread.start()
@@ -96,16 +97,16 @@ def _push(server: Server, token: str, slos: int, seconds: float) -> Pushed:
             thread.join()
         wall, cpu = time.monotonic() - began, server.cpu_seconds() - before
     points = len(took) * slos * SOURCES
-    return Pushed(
+    return PushCosts(
         batch=slos * SOURCES,
         points=points / wall,
         cpu_us=cpu / points * 1e6,
-        delays=delays.summed_up((each * 1e3 for each in took), stalled.worst_ms),
+        latencies=latencies.summarize((each * 1e3 for each in took), stalled.worst_ms),
     )
 
 
 def _post(client: HTTPConnection, token: str, part: range, turn: int) -> float:
-    """Push a batch; the seconds until it was answered. Ends the run unless all was taken."""
+    """Push a batch; return the seconds until its answer. End the run unless all was accepted."""
     total = 1000 * turn + int(time.time() * 10)
     points = [
         {"slo": _name(n), "source": f"host-{s}", "boot": "b", "good": total - 1, "total": total}

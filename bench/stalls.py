@@ -1,4 +1,4 @@
-"""How long this machine itself keeps things waiting: that much no figure can be blamed for."""
+"""Stalls of this machine itself, which no figure can be blamed for."""
 
 import threading
 import time
@@ -9,7 +9,7 @@ SLEEP_SECONDS = 0.01
 
 
 class Stalls:
-    """Watches how late short sleeps end: a machine with busy neighbours makes anything late."""
+    """Measures how late short sleeps end."""
 
     def __init__(self) -> None:
         self.worst_ms = 0.0
@@ -24,8 +24,8 @@ class Stalls:
 
 
 @contextmanager
-def watched() -> Iterator[Stalls]:
-    """Watch until the block ends."""
+def watch_stalls() -> Iterator[Stalls]:
+    """Measure until the block ends."""
     stalls = Stalls()
     thread = threading.Thread(target=stalls._watch, daemon=True)
     thread.start()

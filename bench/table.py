@@ -1,23 +1,23 @@
-"""The table: every figure with its target, and whether that is held."""
+"""The table: every figure with its target, and whether it is met."""
 
 from collections.abc import Iterator, Sequence
 
-from bench import rest, sizes
-from bench.asking import Asking
-from bench.coldstart import ColdStart
-from bench.delays import Delays
-from bench.fanout import Spread
-from bench.guarding import ALONE, OTHERS, OURS, PEER, STACK, Guarding
-from bench.ingest import Ingest
-from bench.large import Sizes
-from bench.letters import COLD_SECONDS, GROUPS_MS, MAX_GROWTH_MIB, Letters
-from bench.lists import ROWS, Lists
-from bench.load import Figures, Target
-from bench.ramps import Cost, Ramping
-from bench.rest import Process
-from bench.sizes import Weights
-from bench.slo_ingest import WANTED_POINTS, Pushed
-from bench.slo_judging import Judging
+from . import idle_processes, sizes
+from .breaker_reports import ReportCosts
+from .coldstart import ColdStart
+from .dead_letters import COLD_SECONDS, GROUPS_MS, MAX_GROWTH_MIB, DeadLetterCosts
+from .fanout import FanoutCost
+from .guarded_calls import ALONE, OTHERS, OURS, PEER, STACK, GuardCosts
+from .idle_processes import ProcessCost
+from .latencies import Latencies
+from .lists import ROWS, Lists
+from .many_switches import SizeCosts
+from .ramps import RampCosts, TickCost
+from .sizes import SnapshotSizes
+from .slo_evaluation import EvaluationCosts
+from .slo_ingest import WANTED_POINTS, PushCosts
+from .switch_checks import CheckCosts
+from .wrk import Figures, LoadTarget
 
 WANTED_RATIO = {"snapshot 304": 0.8, "snapshot 200, 100 engaged": 0.8}
 WANTED_LARGE_RATIO = 0.95
@@ -27,37 +27,42 @@ PAGE_P99_MS = 1000.0
 TICK_SECONDS = 1.0
 INGEST_P99_MS = 100.0
 MAX_WRITES = 1.01
-JUDGED_SECONDS = {(1_000, 1): 0.25, (1_000, 30): 0.25, (10_000, 1): 3.0}
-"""By the number of SLOs and the days of their history."""
+EVALUATION_SECONDS = {(1_000, 1): 0.25, (1_000, 30): 0.25, (10_000, 1): 3.0}
+"""By number of SLOs and days of history."""
 HISTORY_FACTOR = 1.5
-FASTER = 8.0
-"""How many times as fast as the fastest other library."""
+MIN_SPEEDUP = 8.0
+"""At least how many times as fast as the fastest other library."""
 DISTURBED_FACTOR = 1.25
 ALLOWED_US, SECOND_LOOK_US = 0.25, 0.1
-BREAKER_US, BREAKER_SHARE = 0.5, 1.0
-"""Added to a call; and at most this share of what circuitbreaker adds."""
-STACK_SHARE, COROUTINE_STACK_SHARE = 5 / 12, 8 / 22
-"""Of what retries alone add by another library: 5 of its 12 µs, and 8 of its 22, where a processor
-is as quick as that. A share is the same on every one."""
+MAX_BREAKER_MICROS, BREAKER_SHARE = 0.5, 1.0
+"""Most microseconds added to a call, and share of what circuitbreaker adds."""
+MAX_POLICY_SHARE, COROUTINE_STACK_SHARE = 5 / 12, 8 / 22
+"""Share of what another library's retries add: 5 of its 12 µs, and 8 of its 22.
+
+A share is the same on every processor.
+"""
 TOGETHER_SECONDS = 0.15
-LISTED_PER_CORE = 400
+MIN_PAGES_PER_CORE = 400
 """Target of pages per second and core of the web process."""
 SEARCH_P99_MS = 100.0
 SNAPSHOT_KB, SCRAPE_CPU_MS = 60, 30
 RESTING_CPU_PERCENT = 3.0
-NEAR = 0.9
-"""A load process that keeps its core this busy may be the one that is measured."""
+BUSY_SHARE = 0.9
+"""A load process that keeps its core this busy may be what is measured."""
 
 
 class Table:
-    """Prints figures as they come and keeps count of the targets that were missed."""
+    """Prints figures as they come, and counts missed targets."""
 
     def __init__(self) -> None:
         self.missed: list[str] = []
 
-    def rows(self, rows: Sequence[Target], figures: Sequence[Figures]) -> None:
-        """Ratios are of requests per second, and of CPU time per request, which says the same but
-        hardly feels other load on the machine, to the bare application with the same bytes."""
+    def rows(self, rows: Sequence[LoadTarget], figures: Sequence[Figures]) -> None:
+        """Print ratios to the bare application with the same bytes.
+
+        Of requests per second, and of CPU time per request, which other load hardly
+        affects.
+        """
         _head("", "requests/s", "p99 ms", "CPU µs", "ratio", "CPU ratio", "load")
         bare = figures[0]
         for row, seen in zip(rows, figures, strict=True):
@@ -67,43 +72,43 @@ class Table:
             cells = _cells(seen, ratio, bare.cpu_us / seen.cpu_us)
             self._line(row.name, *cells, target=_at_least(ratio, WANTED_RATIO.get(row.name)))
 
-    def spreads(self, spreads: Sequence[Spread], reach_p99_ms: float = REACH_P99_MS) -> None:
-        """One change reaches thousands; what the server and the clients pay for it."""
+    def spreads(self, spreads: Sequence[FanoutCost], reach_p99_ms: float = REACH_P99_MS) -> None:
+        """Print the fan-out of one change, and its cost to server and clients."""
         _head("", "p50 ms", "p99 ms", "worst ms", "KiB/conn.", "CPU ms", "load ms")
         for seen in spreads:
-            cells = (*_three(seen.delays), f"{seen.kib:.1f}", f"{seen.cpu_ms:.0f}")
+            cells = (*_three(seen.latencies), f"{seen.kib:.1f}", f"{seen.cpu_ms:.0f}")
             wanted = None if seen.name.startswith("bare") else reach_p99_ms
-            target = _under("p99", seen.delays.p99_ms, wanted)
+            target = _under("p99", seen.latencies.p99_ms, wanted)
             self._line(seen.name, *cells, f"{seen.load_ms:.0f}", target=target)
-            _stalled(seen.delays)
+            _stalled(seen.latencies)
 
-    def commit(self, way: str, seen: Delays, wanted_p99_ms: float) -> None:
-        """How long one client waits for a change, from the moment of its commit."""
+    def commit(self, way: str, seen: Latencies, wanted_p99_ms: float) -> None:
+        """Print the latency of a change from its commit to one client."""
         _head("", "p50 ms", "p99 ms", "worst ms")
         name = f"commit → {way}, {seen.count} times"
         self._line(name, *_three(seen), target=_under("p99", seen.p99_ms, wanted_p99_ms))
         _stalled(seen)
 
     def cold_start(self, seen: ColdStart) -> None:
-        """Thousands of newcomers, and the console before and meanwhile."""
+        """Print thousands of new clients, and the console before and meanwhile."""
         _head("", "p50 ms", "p99 ms", "worst ms", "CPU µs", "load", "late ms")
         cells = (f"{seen.cpu_us:.0f}", f"{seen.load_share:.2f}", f"{seen.late_ms:.0f}")
         name = f"{seen.count:,} cold starts in 10 s"
-        target = _under("p99", seen.delays.p99_ms, COLD_P99_MS)
-        self._line(name, *_three(seen.delays), *cells, target=target)
+        target = _under("p99", seen.latencies.p99_ms, COLD_P99_MS)
+        self._line(name, *_three(seen.latencies), *cells, target=target)
         lost = sum(seen.lost.values())
         why = ", ".join(f"{count} × {reason}" for reason, count in seen.lost.items())
         self._line("  lost", f"{lost}", target=("none", lost == 0))
         if why:
             print(f"  {why}")
-        _stalled(seen.delays)
+        _stalled(seen.latencies)
         for page, busy in seen.busy.items():
             self._line(f"  {page}, idle", *_three(seen.idle[page]))
             target = _under("p99", busy.p99_ms, PAGE_P99_MS)
             self._line(f"  {page}, meanwhile", *_three(busy), target=target)
 
-    def sizes(self, seen: Sizes) -> None:
-        """Many switches against few: a poll costs the same, a change comes in time."""
+    def sizes(self, seen: SizeCosts) -> None:
+        """Print many switches against few: cost of a poll, latency of a change."""
         _head("", "requests/s", "p99 ms", "CPU µs", "ratio", "CPU ratio", "load")
         self._line("snapshot 304, 100 known and engaged", *_cells(seen.small, 1, 1))
         cpu_ratio = seen.small.cpu_us / seen.large.cpu_us
@@ -112,8 +117,8 @@ class Table:
         target = _at_least(cpu_ratio, WANTED_LARGE_RATIO)
         self._line("snapshot 304, 10,000 known, 1,000 engaged", *cells, target=target)
 
-    def ramps(self, seen: Ramping) -> None:
-        """One tick over all ramps, of one core; and how soon hundreds are back at nothing."""
+    def ramps(self, seen: RampCosts) -> None:
+        """Print one tick over all ramps, and how soon hundreds are rolled back."""
         _head("", "CPU ms", "database", "wall ms", "ms a ramp")
         count = f"{seen.count:,} ramps"
         looked, moved, back = seen.dwelling, seen.advancing, seen.going_back
@@ -125,12 +130,12 @@ class Table:
         self._line(f"{count}, {back.moved} go back at once", *_cost(back, back.moved))
         print(f"  (the last was at 0 % after {back.wall:.1f} s, in {seen.ticks} ticks)")
 
-    def judging(self, seen: Sequence[Judging]) -> None:
-        """One turn over all SLOs, of one core each; history must not make it dearer."""
+    def judging(self, seen: Sequence[EvaluationCosts]) -> None:
+        """Print one tick over all SLOs; history must not make it slower."""
         _head("", "CPU ms", "database", "wall ms", "ms an SLO")
         for one in seen:
             name = f"{one.count:,} SLOs judged, {one.days} d of history"
-            wanted = JUDGED_SECONDS.get((one.count, one.days))
+            wanted = EVALUATION_SECONDS.get((one.count, one.days))
             target = None
             if wanted is not None:
                 target = (f"CPU < {wanted * 1e3:,.0f} ms", one.turn.cpu < wanted)
@@ -139,14 +144,14 @@ class Table:
         flat = (f"≤ {HISTORY_FACTOR}", long <= short * HISTORY_FACTOR)
         self._line("  a month of history beside a day", f"{long / short:.2f}", target=flat)
 
-    def ingest(self, seen: Ingest) -> None:
-        """A fleet's reports: how soon each is stored, of which share of a core."""
+    def ingest(self, seen: ReportCosts) -> None:
+        """Print a fleet's reports: how soon each is stored, and the share of a core."""
         _head("", "p50 ms", "p99 ms", "worst ms", "server", "database", "load")
         database = "–" if seen.database_share is None else f"{seen.database_share:.2f}"
         shares = (f"{seen.server_share:.2f}", database, f"{seen.load_share:.2f}")
-        name = f"{seen.delays.count:,} reports of {seen.count:,} instances"
-        target = _under("p99", seen.delays.p99_ms, INGEST_P99_MS)
-        self._line(name, *_three(seen.delays), *shares, target=target)
+        name = f"{seen.latencies.count:,} reports of {seen.count:,} instances"
+        target = _under("p99", seen.latencies.p99_ms, INGEST_P99_MS)
+        self._line(name, *_three(seen.latencies), *shares, target=target)
         lost = sum(seen.lost.values())
         self._line("  lost or waiting at the end", f"{lost}", target=("none", lost == 0))
         writes = ("≤ 1", seen.writes <= MAX_WRITES)
@@ -154,23 +159,23 @@ class Table:
         if lost:
             print("  " + ", ".join(f"{count} × {why}" for why, count in seen.lost.items()))
         print(f"  (the load was up to {seen.late_ms:.0f} ms late)")
-        _stalled(seen.delays)
+        _stalled(seen.latencies)
 
-    def pushed(self, rows: Sequence[Pushed]) -> None:
-        """Points a second, and what one of them costs the server."""
+    def pushed(self, rows: Sequence[PushCosts]) -> None:
+        """Print points a second, and the server's cost of one."""
         _head("", "points/s", "p50 ms", "p99 ms", "worst ms", "CPU µs")
         for seen in rows:
             name = f"pushed points, {seen.batch:,} in a batch"
-            cells = (f"{seen.points:,.0f}", *_three(seen.delays), f"{seen.cpu_us:.1f}")
+            cells = (f"{seen.points:,.0f}", *_three(seen.latencies), f"{seen.cpu_us:.1f}")
             self._line(name, *cells, target=_at_least(seen.points, WANTED_POINTS.get(seen.batch)))
-            _stalled(seen.delays)
+            _stalled(seen.latencies)
 
-    def letters(self, seen: Letters) -> None:
-        """Many dead letters: how soon they are known, how soon they are shown, in what memory."""
+    def letters(self, seen: DeadLetterCosts) -> None:
+        """Print dead letters: how soon they are indexed and shown, and the memory used."""
         _head("", "p50 ms", "p99 ms", "worst ms")
         for one in seen.asked:
-            target = _under("p99", one.delays.p99_ms, one.wanted_ms)
-            self._line(one.name, *_three(one.delays), target=target)
+            target = _under("p99", one.latencies.p99_ms, one.wanted_ms)
+            self._line(one.name, *_three(one.latencies), target=target)
         _head(f"{seen.count:,} dead letters", "wall s", "CPU s", "MiB")
         first = seen.first_groups_ms
         target = _under("it", first, GROUPS_MS)
@@ -185,11 +190,11 @@ class Table:
         """Print pages per second, and the rate per core computed from the CPU time of one."""
         _head(f"API, pages of {ROWS} rows", "requests/s", "p50 ms", "p99 ms", "CPU ms", "per core")
         for page in (*seen.pages, seen.attention):
-            took = page.delays
+            took = page.latencies
             per_core = 1e3 / page.cpu_ms
             cells = (f"{page.requests_per_second:,.0f}", f"{took.p50_ms:.1f}", f"{took.p99_ms:.1f}")
             is_list = page is not seen.attention
-            target = (f"≥ {LISTED_PER_CORE} per core", per_core >= LISTED_PER_CORE)
+            target = (f"≥ {MIN_PAGES_PER_CORE} per core", per_core >= MIN_PAGES_PER_CORE)
             self._line(
                 page.name,
                 *cells,
@@ -201,7 +206,7 @@ class Table:
         for name, took in seen.searches:
             self._line(name, *_three(took), target=_under("p99", took.p99_ms, SEARCH_P99_MS))
 
-    def weights(self, seen: Weights) -> None:
+    def weights(self, seen: SnapshotSizes) -> None:
         """Print sizes with many switches and dependencies, few engaged and none reporting."""
         known = f"{sizes.KNOWN:,} switches ({sizes.ENGAGED:,} engaged)"
         head = f"{known}, {sizes.DEPENDENCIES:,} dependencies"
@@ -213,9 +218,9 @@ class Table:
         enough = (f"CPU ≤ {SCRAPE_CPU_MS} ms", seen.scrape_cpu_ms <= SCRAPE_CPU_MS)
         self._line("/metrics, built anew", *kilobytes, f"{seen.scrape_cpu_ms:.0f}", target=enough)
 
-    def at_rest(self, seen: Sequence[Process]) -> None:
+    def at_rest(self, seen: Sequence[ProcessCost]) -> None:
         """Print CPU and memory of every process of an idle installation."""
-        _head(f"at rest, {rest.MEASURED_SECONDS:.0f} s", "CPU %", "PSS MiB", "RSS MiB")
+        _head(f"at rest, {idle_processes.MEASURED_SECONDS:.0f} s", "CPU %", "PSS MiB", "RSS MiB")
         for one in seen:
             self._line(
                 one.name, f"{one.cpu_percent:.2f}", f"{one.pss_mib:.0f}", f"{one.rss_mib:.0f}"
@@ -225,15 +230,15 @@ class Table:
         enough = (f"< {RESTING_CPU_PERCENT:g} % of a core", cpu < RESTING_CPU_PERCENT)
         self._line("all", f"{cpu:.2f}", f"{pss:.0f}", f"{rss:.0f}", target=enough)
 
-    def asking(self, seen: Asking) -> None:
-        """A question of a service; ratios are to ours. A dict in a function is no library."""
+    def asking(self, seen: CheckCosts) -> None:
+        """Print the cost of a check; ratios are to ours. A dict in a function is no library."""
         _head("1,000 engaged, half of the questions for them", "µs", "ratio")
         micros = dict(seen.micros)
         ours = micros.pop("switchgear")
         floor = "a dict in a function"
         fastest = min(took for name, took in micros.items() if name != floor)
-        is_fast = fastest / ours >= FASTER and ours < ALLOWED_US
-        enough = (f"≥ {FASTER}, < {ALLOWED_US}", is_fast)
+        is_fast = fastest / ours >= MIN_SPEEDUP and ours < ALLOWED_US
+        enough = (f"≥ {MIN_SPEEDUP}, < {ALLOWED_US}", is_fast)
         self._line("switchgear, allowed()", f"{ours:.2f}", "1.0", target=enough)
         for name, took in sorted(micros.items(), key=lambda each: each[1]):
             self._line(name, f"{took:.2f}", f"{took / ours:.1f}")
@@ -252,10 +257,10 @@ class Table:
         name = f"{seen.questions:,} questions, more than are kept"
         self._line(name, *(f"{each:.2f}" for each in seen.crowded))
 
-    def guarding(self, seen: Guarding) -> None:
-        """What patterns add to a call that does well; ratios are to ours of the same kind."""
+    def guarding(self, seen: GuardCosts) -> None:
+        """Print what patterns add to a successful call; ratios are to ours of the same kind."""
         self._added("around a function", seen.breakers, ALONE)
-        self._added("around a function, all of it", seen.stacks, STACK, STACK_SHARE)
+        self._added("around a function, all of it", seen.stacks, STACK, MAX_POLICY_SHARE)
         self._added("around a coroutine function", seen.coroutines, STACK, COROUTINE_STACK_SHARE)
         _head("second check within a guarded call", "µs")
         quick = (f"< {SECOND_LOOK_US} µs", seen.second_look < SECOND_LOOK_US)
@@ -267,15 +272,15 @@ class Table:
             self._line(name, f"{seconds:.2f}", target=target)
 
     def _added(self, name: str, micros: dict[str, float], ours: str, share: float = 0.0) -> None:
-        """`share`: the most of what the other library adds that a whole policy may."""
+        """Print a row; a policy may add at most `share` of what the other library adds."""
         _head(name, "added µs", "ratio")
         for each, took in micros.items():
             ratio = "" if each in OURS and each != ours else f"{took / micros[ours]:.1f}"
             target = None
             if each == ALONE:
                 of_others = took / micros.get(PEER, took)
-                held = took <= BREAKER_US and of_others <= BREAKER_SHARE
-                target = (f"≤ {BREAKER_US} µs, ≤ {BREAKER_SHARE}", held)
+                held = took <= MAX_BREAKER_MICROS and of_others <= BREAKER_SHARE
+                target = (f"≤ {MAX_BREAKER_MICROS} µs, ≤ {BREAKER_SHARE}", held)
             elif each == STACK:
                 of_others = took / micros[OTHERS]
                 target = (f"≤ {share:.2f}: {of_others:.2f}", of_others <= share)
@@ -301,25 +306,25 @@ def _cells(seen: Figures, ratio: float, cpu_ratio: float) -> Iterator[str]:
     yield f"{seen.cpu_us:.1f}"
     yield f"{ratio:.2f}"
     yield f"{cpu_ratio:.2f}"
-    yield f"{seen.load_share:.2f}" + ("!" if seen.load_share > NEAR else "")
+    yield f"{seen.load_share:.2f}" + ("!" if seen.load_share > BUSY_SHARE else "")
 
 
-def _three(seen: Delays) -> tuple[str, str, str]:
+def _three(seen: Latencies) -> tuple[str, str, str]:
     return f"{seen.p50_ms:.1f}", f"{seen.p99_ms:.1f}", f"{seen.worst_ms:.1f}"
 
 
-def _all_cpu(cost: Cost) -> float:
+def _all_cpu(cost: TickCost) -> float:
     return cost.cpu + (cost.database or 0.0)
 
 
-def _cost(seen: Cost, ramps: int, besides: Cost | None = None) -> tuple[str, ...]:
-    """With the wall time of each ramp, what the tick costs anyhow `besides` taken off."""
+def _cost(seen: TickCost, ramps: int, besides: TickCost | None = None) -> tuple[str, ...]:
+    """Print a cost with the wall time of each ramp, without the fixed cost `besides`."""
     database = "–" if seen.database is None else f"{seen.database * 1e3:.0f}"
     each = (seen.wall - (besides.wall if besides else 0.0)) / ramps * 1e3
     return f"{seen.cpu * 1e3:.0f}", database, f"{seen.wall * 1e3:.0f}", f"{each:.2f}"
 
 
-def _stalled(seen: Delays) -> None:
+def _stalled(seen: Latencies) -> None:
     print(f"  (meanwhile this machine itself stalled for up to {seen.stall_ms:.0f} ms)")
 
 

@@ -1,6 +1,6 @@
-"""A thousand ramps under way at once, with what their gates are judged by.
+"""A thousand ramps at once, with the data of their gates.
 
-They are written past the services, which would take minutes; the plans are read as any plan is.
+They are written directly: the services would take minutes. Plans are parsed as usual.
 """
 
 from datetime import datetime, timedelta
@@ -9,7 +9,8 @@ from typing import Any
 from django.db import connection, transaction
 
 MIX = ("none", "external", "counted")
-"""A third has no gates, a third an external one, a third samples, a person and an SLO."""
+"""A third without gates, a third with an external gate, a third with samples, approval and an SLO.
+"""
 PERCENTS = (5, 25, 100)
 DWELL_SECONDS = 3600
 ENOUGH = 100
@@ -38,13 +39,13 @@ CLEARED = (
 )
 
 
-def lay(count: int, now: datetime) -> dict[str, list[int]]:
-    """Begin `count` ramps at `now`, and no others; returns their ids by what their gates are."""
+def create_ramps(count: int, now: datetime) -> dict[str, list[int]]:
+    """Replace all ramps by `count` ones that start at `now`; return their ids by kind of gates."""
     from controlplane.core.jobs.models import Job, JobStep
     from switches.models import Ramp
     from switches.ramps.creation import KIND
 
-    clear()
+    delete_ramps()
     kinds = [MIX[n % len(MIX)] for n in range(count)]
     with transaction.atomic():
         episodes = _switches(count, now)
@@ -81,7 +82,7 @@ def lay(count: int, now: datetime) -> dict[str, list[int]]:
             for index, data in enumerate(plan)
         )
         _ask(jobs, plans, now)
-    report("ok", now)
+    answer_gates("ok", now)
     _count(count, now)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
@@ -90,8 +91,8 @@ def lay(count: int, now: datetime) -> dict[str, list[int]]:
     }
 
 
-def report(verdict: str, now: datetime) -> None:
-    """Every external gate says this now; the SLOs are answered anew, and pass."""
+def answer_gates(verdict: str, now: datetime) -> None:
+    """Set the verdict of every external gate; answer SLO gates anew, so that they pass."""
     from controlplane.core.gates.models import ExternalVerdict, Gate
     from switches.models import Switch
 
@@ -110,15 +111,15 @@ def report(verdict: str, now: datetime) -> None:
     Gate.objects.update(verdict="pass", evidence=evidence, observed_at=now)
 
 
-def due(jobs: list[int], now: datetime) -> None:
-    """The dwell of these ramps is over."""
+def end_dwell(jobs: list[int], now: datetime) -> None:
+    """End the dwell of these ramps."""
     from controlplane.core.jobs.models import JobStep
 
     JobStep.objects.filter(job__in=jobs, state=JobStep.State.RUNNING).update(due_at=now)
 
 
-def tell_somebody(now: datetime) -> None:
-    """Have a destination, so that moves write messages as they do where somebody listens."""
+def create_target(now: datetime) -> None:
+    """Create a notification target, so that transitions write messages."""
     from controlplane.core.targets.models import Route, Target
 
     target = Target.objects.create(
@@ -127,8 +128,8 @@ def tell_somebody(now: datetime) -> None:
     Route.objects.create(target=target, created_at=now)
 
 
-def clear() -> None:
-    """Nothing of all this is left."""
+def delete_ramps() -> None:
+    """Delete everything created here."""
     with connection.cursor() as cursor:
         for table in CLEARED:
             cursor.execute(f"DELETE FROM {table}")
@@ -192,7 +193,7 @@ def _ask(jobs: list[Any], plans: list[list[dict[str, Any]]], now: datetime) -> N
 
 
 def _count(count: int, now: datetime) -> None:
-    """Each counted ramp has had enough events since it began, from five instances."""
+    """Give each ramp with samples enough events since it began, from five instances."""
     from controlplane.core.gates.models import EventCount
 
     ended = now + timedelta(seconds=1)

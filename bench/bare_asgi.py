@@ -1,4 +1,4 @@
-"""The yardstick: an ASGI application that does nothing but send the same bytes.
+"""A minimal ASGI application that sends fixed bytes, as a yardstick.
 
 `BENCH_ANSWERS` names a JSON file of answers by path: `{"/304": [status, [[name, value]], body]}`.
 """

@@ -1,4 +1,4 @@
-"""CPU and memory of each process of an idle installation, measured for a minute."""
+"""CPU and memory of each process of an idle installation, over a minute."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
 
-from bench.servers import HOST, ROOT, free_port
+from .servers import HOST, ROOT, free_port
 
 START_SECONDS = 180.0
 SETTLE_SECONDS = 30.0
@@ -20,7 +20,7 @@ EXCLUDED_VARIABLES = ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "DJANGO
 
 
 @dataclass(frozen=True)
-class Process:
+class ProcessCost:
     """CPU in percent of a core over the measured time, and memory in MiB.
 
     `pss_mib` counts each shared page in equal parts for the processes that map it.
@@ -32,8 +32,8 @@ class Process:
     rss_mib: float
 
 
-def measure() -> Sequence[Process]:
-    """Start an installation with its own services, let it settle, and measure it while idle."""
+def measure() -> Sequence[ProcessCost]:
+    """Start an installation with its own services, let it settle, and measure it idle."""
     with tempfile.TemporaryDirectory() as folder:
         port = free_port()
         environment = {
@@ -72,7 +72,7 @@ def _wait_until_ready(run: subprocess.Popen[bytes], port: int) -> None:
     raise SystemExit("bench: the installation does not start")
 
 
-def _watch(root: int) -> Sequence[Process]:
+def _watch(root: int) -> Sequence[ProcessCost]:
     before = {pid: _cpu_seconds(pid) for pid in _tree(root)}
     began = time.monotonic()
     time.sleep(MEASURED_SECONDS)
@@ -81,7 +81,7 @@ def _watch(root: int) -> Sequence[Process]:
     for pid in _tree(root):
         used = _cpu_seconds(pid) - before.get(pid, 0.0)
         seen.setdefault(_name(pid), []).append((used / spent * 100, *_memory_mib(pid)))
-    found = [Process(name, *map(sum, zip(*rows, strict=True))) for name, rows in seen.items()]
+    found = [ProcessCost(name, *map(sum, zip(*rows, strict=True))) for name, rows in seen.items()]
     return sorted(found, key=lambda one: -one.cpu_percent)
 
 

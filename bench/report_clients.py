@@ -1,11 +1,11 @@
-"""A fleet that reports its breakers: each instance every few seconds, over a connection of its own.
+"""A fleet that reports its breakers: each instance every few seconds, over its own connection.
 
-Run as a process of its own: `python -m bench.reporters PORT TOKEN COUNT BREAKERS EVERY SECONDS
-QUIET`. The instances' moments are spread evenly. At work their counters grow with every report and
-one in a hundred reports tells of a breaker that opened or closed; in the last `QUIET` seconds
-nothing changes any more. Prints one JSON line when each of the two begins, and one at the end:
-`delays_ms` from the moment a report was due to its whole answer, while they were at work; `lost` by
-reason, `quiet` reports of that time, and `late_ms`, the longest this process itself was behind.
+Run as a process of its own: `python -m bench.report_clients PORT TOKEN COUNT BREAKERS EVERY SECONDS
+QUIET`. Instances are spread evenly in time. At first their counters grow with every report, and one
+in a hundred reports has a breaker that opened or closed; in the last `QUIET` seconds nothing
+changes any more. Prints one JSON line when each phase begins, and one at the end: `delays_ms` from
+the moment a report was due to its whole answer, in the first phase; `lost` by reason, `quiet`
+reports of the second, and `late_ms`, the longest this process itself was behind.
 """
 
 import json
@@ -19,21 +19,21 @@ from collections import Counter
 from datetime import UTC, datetime
 from heapq import heapify, heappop, heappush
 
-from bench import wire
-from bench.servers import HOST
+from . import http_client
+from .servers import HOST
 
 PATH = "/api/v1/report"
 PATIENCE_SECONDS = 10.0
 RECEIVED_AT_ONCE = 64 * 1024
 SETTLE_SECONDS = 12.0
-"""After which what was written before has been counted."""
+"""After this time earlier writes have been counted."""
 CHANGES = 0.01
 CALLS = 50
-"""Of each breaker, between two reports at work."""
+"""Calls of each breaker between two reports."""
 
 
 class Instance:
-    """One process of a service, and what its breakers have counted."""
+    """One process of a service, with the counters of its breakers."""
 
     def __init__(self, number: int, breakers: int) -> None:
         self.name = f"i{number:04}"
@@ -50,7 +50,7 @@ class Instance:
         self._breakers = [self._breaker(f"{self.service}->d{n:02}") for n in range(breakers)]
 
     def report(self, at_work: bool) -> bytes:
-        """The body of the next report."""
+        """Return the body of the next report."""
         self._seq += 1
         if at_work:
             self._go_on()
@@ -95,7 +95,7 @@ class Instance:
 
 
 class Fleet:
-    """All of them, on one thread and one epoll."""
+    """All instances, on one thread with one epoll."""
 
     def __init__(self, port: int, token: str, instances: list[Instance], every: float) -> None:
         self.delays_ms: list[float] = []
@@ -118,14 +118,14 @@ class Fleet:
         self.begin()
 
     def begin(self) -> None:
-        """Spread the instances' moments evenly, from now on."""
+        """Spread the instances' reports evenly, from now on."""
         began, step = time.monotonic() + 0.5, self._every / len(self._open)
         instances = enumerate(self._open.values())
         self._coming = [(began + n * step, n, one) for n, one in instances]
         heapify(self._coming)
 
     def run(self, until: float) -> None:
-        """Let them report until that moment of the monotonic clock."""
+        """Report until that moment of the monotonic clock."""
         while (now := time.monotonic()) < until:
             while self._coming and self._coming[0][0] <= now:
                 due, number, instance = heappop(self._coming)
@@ -135,7 +135,7 @@ class Fleet:
             self._read(max(0.0, rest))
 
     def end(self) -> None:
-        """Wait for the answers that are still to come."""
+        """Wait for outstanding answers."""
         ends = time.monotonic() + PATIENCE_SECONDS
         while any(one.asked for one in self._open.values()) and time.monotonic() < ends:
             self._read(0.1)
@@ -157,7 +157,7 @@ class Fleet:
             if not data:
                 raise SystemExit("bench: the server has closed a reporter's connection")
             instance.received += data
-            answer = wire.reply(instance.received)
+            answer = http_client.parse_reply(instance.received)
             if answer is not None and instance.asked:
                 instance.asked = False
                 if answer.status != 200:

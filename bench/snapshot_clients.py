@@ -1,8 +1,8 @@
-"""A cold start of thousands: each connects, wants the whole snapshot, and is gone again.
+"""Thousands of new clients: each connects, fetches the whole snapshot, and leaves.
 
-Run as a process of its own: `python -m bench.newcomers PORT TOKEN COUNT SECONDS SWITCHES`. Clients
-are spread evenly over the seconds, with jitter; every second one asks once more, for a 304. Prints
-one JSON line: `delays_ms` from the moment a client wanted to connect to its whole document,
+Run as a process of its own: `python -m bench.snapshot_clients PORT TOKEN COUNT SECONDS SWITCHES`.
+Clients are spread evenly over the seconds, with jitter; every second one polls once more, for a
+304. Prints one JSON line: `delays_ms` from the moment a client was due to its whole document,
 `lost` by reason, `late_ms`, the longest this process itself was behind, the `seconds` it took and
 its own `cpu_seconds`.
 """
@@ -15,15 +15,15 @@ import sys
 import time
 from collections import Counter, deque
 
-from bench import wire
-from bench.servers import HOST
+from . import http_client
+from .servers import HOST
 
 PATIENCE_SECONDS = 10.0
 RECEIVED_AT_ONCE = 256 * 1024
 
 
-class Newcomer:
-    """One client: connects, asks, reads, perhaps asks again. `due` is when it wanted to come."""
+class SnapshotClient:
+    """One client: connects, requests, reads, perhaps polls again. `due` is its scheduled time."""
 
     def __init__(self, due: float, again: bool) -> None:
         self.connection = socket.socket()
@@ -36,27 +36,27 @@ class Newcomer:
 
 
 class Arrivals:
-    """All of them, on one thread and one epoll."""
+    """All clients, on one thread with one epoll."""
 
     def __init__(self, port: int, token: str, switches: int) -> None:
         self.delays_ms: list[float] = []
         self.lost: Counter[str] = Counter()
         self.late_ms = 0.0
         self._port, self._token, self._switches = port, token, switches
-        self._asking = wire.request(wire.SNAPSHOT, token)
+        self._asking = http_client.get_request(http_client.SNAPSHOT, token)
         self._poller = select.epoll()
-        self._open: dict[int, Newcomer] = {}
+        self._open: dict[int, SnapshotClient] = {}
         self._buffer = memoryview(bytearray(RECEIVED_AT_ONCE))
 
     def run(self, schedule: list[float]) -> None:
-        """Let them come at these moments of the monotonic clock, in order."""
+        """Start clients at these moments of the monotonic clock, in order."""
         coming = deque(enumerate(schedule))
         while coming or self._open:
             now = time.monotonic()
             while coming and coming[0][1] <= now:
                 number, due = coming.popleft()
                 self.late_ms = max(self.late_ms, (now - due) * 1e3)
-                self._connect(Newcomer(due, again=number % 2 == 1))
+                self._connect(SnapshotClient(due, again=number % 2 == 1))
             rest = coming[0][1] - now if coming else 0.1
             for descriptor, _ in self._poller.poll(max(0.0, rest)):
                 self._go_on(self._open[descriptor])
@@ -64,12 +64,12 @@ class Arrivals:
                 for newcomer in list(self._open.values()):
                     self._end(newcomer, "no answer")
 
-    def _connect(self, newcomer: Newcomer) -> None:
+    def _connect(self, newcomer: SnapshotClient) -> None:
         newcomer.connection.connect_ex((HOST, self._port))
         self._poller.register(newcomer.connection, select.EPOLLOUT)
         self._open[newcomer.connection.fileno()] = newcomer
 
-    def _go_on(self, newcomer: Newcomer) -> None:
+    def _go_on(self, newcomer: SnapshotClient) -> None:
         try:
             if not newcomer.asked:
                 newcomer.connection.send(self._asking)
@@ -84,12 +84,12 @@ class Arrivals:
             self._end(newcomer, "closed")
             return
         newcomer.received += self._buffer[:size]
-        answer = wire.reply(newcomer.received)
+        answer = http_client.parse_reply(newcomer.received)
         if answer is not None:
             newcomer.received = b""
             self._answered(newcomer, answer)
 
-    def _answered(self, newcomer: Newcomer, answer: wire.Reply) -> None:
+    def _answered(self, newcomer: SnapshotClient, answer: http_client.HttpReply) -> None:
         if newcomer.took_ms is not None:
             self._end(newcomer, "" if answer.status == 304 else f"status {answer.status}, not 304")
         elif answer.status != 200:
@@ -100,11 +100,13 @@ class Arrivals:
             newcomer.took_ms = (time.monotonic() - newcomer.due) * 1e3
             if newcomer.again:
                 known = b"If-None-Match: " + answer.etag()
-                newcomer.connection.send(wire.request(wire.SNAPSHOT, self._token, known))
+                newcomer.connection.send(
+                    http_client.get_request(http_client.SNAPSHOT, self._token, known)
+                )
             else:
                 self._end(newcomer, "")
 
-    def _end(self, newcomer: Newcomer, lost: str) -> None:
+    def _end(self, newcomer: SnapshotClient, lost: str) -> None:
         del self._open[newcomer.connection.fileno()]
         newcomer.connection.close()
         if lost or newcomer.took_ms is None:

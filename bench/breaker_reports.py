@@ -1,7 +1,7 @@
 """A fleet reports its breakers: how soon each report is stored, and what that costs.
 
-The server has a core of its own. PostgreSQL has whatever is left; what the process that serves the
-reports needs of it is stated beside.
+The server has a core of its own, PostgreSQL whatever is left; the share of PostgreSQL that serves
+the reports is shown beside.
 """
 
 import time
@@ -12,10 +12,10 @@ from pathlib import Path
 
 from django.db import connection
 
-from bench import clients, delays, stalls
-from bench.delays import Delays
-from bench.reporters import SETTLE_SECONDS
-from bench.servers import Server, cpu_seconds
+from . import latencies, load_processes, stalls
+from .latencies import Latencies
+from .report_clients import SETTLE_SECONDS
+from .servers import Server, cpu_seconds
 
 BREAKERS = 20
 EVERY_SECONDS = 5.0
@@ -28,14 +28,16 @@ BACKENDS = "SELECT pid FROM pg_stat_activity WHERE application_name = 'switchgea
 
 
 @dataclass(frozen=True)
-class Ingest:
-    """Of `count` instances at work for `seconds`; shares are of one core. `database_share` is that
-    of the sessions of the server under test, None where PostgreSQL runs elsewhere. `writes` are
-    rows written for each report that told nothing new."""
+class ReportCosts:
+    """Costs of `count` reporting instances over `seconds`; shares are of one core.
+
+    `database_share` is that of the sessions of the server under test, None if PostgreSQL runs
+    elsewhere. `writes` are rows written for each report without news.
+    """
 
     count: int
     seconds: float
-    delays: Delays
+    latencies: Latencies
     lost: Counter[str]
     server_share: float
     database_share: float | None
@@ -44,12 +46,12 @@ class Ingest:
     writes: float
 
 
-def measure(server: Server, token: str, count: int, seconds: float) -> Ingest:
-    """Let `count` instances report every 5 s, at work and then with nothing new."""
+def measure(server: Server, token: str, count: int, seconds: float) -> ReportCosts:
+    """Let `count` instances report every 5 s, first with calls, then without news."""
     arguments = (server.port, token, count, BREAKERS, EVERY_SECONDS, seconds, QUIET_SECONDS)
     with ExitStack() as stack:
-        stalled = stack.enter_context(stalls.watched())
-        load = stack.enter_context(clients.running("bench.reporters", *arguments))
+        stalled = stack.enter_context(stalls.watch_stalls())
+        load = stack.enter_context(load_processes.running("bench.report_clients", *arguments))
         load.line(60, "the first reports")
         before = server.cpu_seconds(), _database(), load.cpu_seconds(), time.monotonic()
         load.line(seconds + 30, "reports")
@@ -59,10 +61,10 @@ def measure(server: Server, token: str, count: int, seconds: float) -> Ingest:
         written = _written() - written
     took = after[3] - before[3]
     both = before[1] is not None and after[1] is not None
-    return Ingest(
+    return ReportCosts(
         count=count,
         seconds=seconds,
-        delays=delays.summed_up(seen["delays_ms"], stalled.worst_ms),
+        latencies=latencies.summarize(seen["delays_ms"], stalled.worst_ms),
         lost=Counter(seen["lost"]),
         server_share=(after[0] - before[0]) / took,
         database_share=(after[1] - before[1]) / took if both else None,
@@ -73,7 +75,7 @@ def measure(server: Server, token: str, count: int, seconds: float) -> Ingest:
 
 
 def _written() -> int:
-    """Once it has been counted: sessions tell of what they wrote when they have been idle."""
+    """Return rows written; sessions publish their statistics only after being idle."""
     time.sleep(SETTLE_SECONDS)
     with connection.cursor() as cursor:
         cursor.execute(WRITES)
@@ -81,7 +83,7 @@ def _written() -> int:
 
 
 def _database() -> float | None:
-    """CPU seconds of PostgreSQL's processes for the data plane."""
+    """Return CPU seconds of PostgreSQL's processes for the data plane."""
     with connection.cursor() as cursor:
         cursor.execute(BACKENDS)
         found = [row[0] for row in cursor.fetchall()]

@@ -1,4 +1,4 @@
-"""What a person at the console sees meanwhile: two pages, each fetched every half second."""
+"""Latency of console pages during a measurement: two pages, each fetched every half second."""
 
 import re
 import threading
@@ -9,9 +9,9 @@ from http.client import HTTPConnection
 from http.cookies import SimpleCookie
 from urllib.parse import urlencode
 
-from bench import delays
-from bench.delays import Delays
-from bench.servers import HOST
+from . import latencies
+from .latencies import Latencies
+from .servers import HOST
 
 EVERY_SECONDS = 0.5
 SIGN_IN = "/sign-in/"
@@ -21,7 +21,7 @@ FORM_TOKEN = re.compile(rb'name="csrfmiddlewaretoken" value="([^"]+)"')
 
 
 class Browser:
-    """Keeps cookies of one server; nobody is signed in at first."""
+    """Keeps the cookies of one server; nobody is signed in at first."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -35,7 +35,7 @@ class Browser:
         self.ask("POST", SIGN_IN, 302, urlencode(typed))
 
     def ask(self, method: str, path: str, expected: int, body: str | None = None) -> bytes:
-        """The page; ends the run if the status is not the expected one."""
+        """Return the page; end the run on an unexpected status."""
         cookies = [f"{name}={morsel.value}" for name, morsel in self._cookies.items()]
         headers = {"Cookie": "; ".join(cookies)} if cookies else {}
         if body is not None:
@@ -52,8 +52,8 @@ class Browser:
         return content
 
 
-class Watch:
-    """Fetches the pages until ended; the times of each, in milliseconds."""
+class PageWatch:
+    """Fetches the pages until stopped, and keeps the times of each, in milliseconds."""
 
     def __init__(self, person: Browser) -> None:
         self._person = person
@@ -61,17 +61,17 @@ class Watch:
         self._ended = threading.Event()
         self._failure: BaseException | None = None
 
-    def summed_up(self) -> dict[str, Delays]:
+    def summed_up(self) -> dict[str, Latencies]:
         if self._failure is not None:
             raise self._failure
-        return {name: delays.summed_up(took) for name, took in self._took.items()}
+        return {name: latencies.summarize(took) for name, took in self._took.items()}
 
     def _run(self) -> None:
         try:
             while not self._ended.is_set():
                 due = time.monotonic() + EVERY_SECONDS
                 for name, path in PAGES.items():
-                    # Whoever is signed in is sent on from the sign-in page: a stranger asks.
+                    # The sign-in page redirects a signed-in person: fetch it without a session.
                     browser = Browser(self._person.port) if path == SIGN_IN else self._person
                     began = time.monotonic()
                     browser.ask("GET", path, 200)
@@ -82,9 +82,9 @@ class Watch:
 
 
 @contextmanager
-def watched(person: Browser) -> Iterator[Watch]:
-    """Fetch until the block ends."""
-    watch = Watch(person)
+def watch_pages(person: Browser) -> Iterator[PageWatch]:
+    """Fetch pages until the block ends."""
+    watch = PageWatch(person)
     thread = threading.Thread(target=watch._run, daemon=True)
     thread.start()
     try:

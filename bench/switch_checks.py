@@ -1,9 +1,8 @@
-"""What a question costs a service: `allowed()` beside its peers, with more questions than answers
-are kept, and with a console that hangs.
+"""The cost of `allowed()` in a service, beside flag libraries and under bad conditions.
 
-Run as a process of its own: `python -m bench.asking PORT TOKEN ROUNDS SECONDS PID…` asks the data
-plane of that port once for what is engaged, and answers from memory after that. Those processes are
-the plane's, to be stopped and continued. Prints one JSON line.
+Run as a process of its own: `python -m bench.switch_checks PORT TOKEN ROUNDS SECONDS PID…` fetches
+the switches once from the data plane on that port, and then checks them in memory. The processes
+are those of the data plane, to be stopped and continued. Prints one JSON line.
 """
 
 import json
@@ -20,31 +19,37 @@ from statistics import median
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "client"))
 
-from bench import clients, ground, peers
-from bench.peers import Keys, Peer
-from bench.servers import HOST, Server
 from switchgear import Switchgear
 from switchgear.testing import Console
 
+from . import fixtures, flag_libraries, load_processes
+from .flag_libraries import Keys, Peer
+from .servers import HOST, Server
+
 STOPPED = 1000
-RAMPING = ground.key(STOPPED)
+RAMPING = fixtures.switch_key(STOPPED)
 BATCH_SECONDS = 0.05
 DEPARTMENTS = 12
 HANGS = 3
 NOTICED_SECONDS = 60.0
-"""Within that the client says that it hears nothing of a console that is stopped, and within that
-again that it hears it. A stream may be silent for 20 s; before that nothing has happened to it."""
+"""Within this time the client notices that a stopped console is silent, and again that it is back.
+
+A stream may be silent for 20 s.
+"""
 LOOK_SECONDS = 0.1
 READY_SECONDS = 20.0
 PATIENCE_SECONDS = 60
 
 
 @dataclass(frozen=True)
-class Asking:
-    """Medians of rounds. `micros` by the name of who was asked; `check`, `ramping` and `releasing`
-    (all that is engaged ends by itself) of ours. p50, p99 and worst of single calls: `honest` while
-    the console was well, `hanging` while it hung and the client knew, `crowded` for more different
-    questions than answers are kept, `questions` of them."""
+class CheckCosts:
+    """Medians of rounds.
+
+    `micros` by library; `check`, `ramping` and `releasing` (all engaged switches end by
+    themselves) of ours. p50, p99 and worst of single calls: `honest` while the console is well,
+    `hanging` while it hangs and the client knows, `crowded` with more different `questions`
+    than the cache holds.
+    """
 
     micros: dict[str, float]
     check: float
@@ -56,24 +61,24 @@ class Asking:
     questions: int
 
 
-def lay() -> None:
-    """A thousand switches engaged, and one that ramps. Wants no plane that runs."""
+def create_switches() -> None:
+    """Engage a thousand switches, and start one ramp. No data plane may run."""
     from switches.models import Episode
 
-    ground.lay(STOPPED + 2, STOPPED + 2)
+    fixtures.create_switches(STOPPED + 2, STOPPED + 2)
     Episode.objects.filter(switch_id=f"feature:{RAMPING}").update(allow_percent=50)
 
 
-def measure(plane: Server, token: str, rounds: int, seconds: int) -> Asking:
-    """In another process, on the core of this one."""
+def measure(plane: Server, token: str, rounds: int, seconds: int) -> CheckCosts:
+    """Measure in another process, on the core of this one."""
     arguments = (plane.port, token, rounds, seconds, *plane.pids())
     patience = PATIENCE_SECONDS + rounds * seconds * 4 + HANGS * NOTICED_SECONDS * 2
-    with clients.running("bench.asking", *arguments) as asking:
-        return Asking(**asking.line(patience, "questions of a service"))
+    with load_processes.running("bench.switch_checks", *arguments) as asking:
+        return CheckCosts(**asking.line(patience, "questions of a service"))
 
 
 def main(port: int, token: str, rounds: int, seconds: int, pids: Sequence[int]) -> None:
-    engaged = [ground.key(n) for n in range(STOPPED)]
+    engaged = [fixtures.switch_key(n) for n in range(STOPPED)]
     free = [f"{key}-not" for key in engaged]
     keys = [*engaged, *free]
     random.Random(1).shuffle(keys)
@@ -81,15 +86,15 @@ def main(port: int, token: str, rounds: int, seconds: int, pids: Sequence[int]) 
     with Switchgear(url, token, service="bench", state_dir=None) as gear:
         if not gear.wait_ready(READY_SECONDS):
             raise SystemExit(f"bench: the client hears nothing of the console: {gear.status()}")
-        with peers.ready(engaged, free) as others:
-            alike = [_ours(gear), _ours_checked(gear), _ours_releasing(engaged), *others]
+        with flag_libraries.ready(engaged, free) as others:
+            alike = [_ours(gear), _ours_checked(gear), _check_releasing(engaged), *others]
             verify(gear, alike, keys, set(engaged))
-            micros = compare([*alike, _ours_ramping(gear)], keys, rounds)
-        honest, hanging = disturb(gear, keys, min(rounds, HANGS), seconds, pids)
+            micros = compare_libraries([*alike, _check_ramping(gear)], keys, rounds)
+        honest, hanging = measure_disturbed(gear, keys, min(rounds, HANGS), seconds, pids)
         questions = [(f"department-{n}", key) for key in keys[::2] for n in range(DEPARTMENTS)]
         random.Random(2).shuffle(questions)
-        crowded = _middle([_calls(gear, questions, seconds) for _ in range(rounds)])
-    found = Asking(
+        crowded = _middle([_time_calls(gear, questions, seconds) for _ in range(rounds)])
+    found = CheckCosts(
         check=micros.pop("check"),
         ramping=micros.pop("ramping"),
         releasing=micros.pop("releasing"),
@@ -103,7 +108,7 @@ def main(port: int, token: str, rounds: int, seconds: int, pids: Sequence[int]) 
 
 
 def verify(gear: Switchgear, asked: Sequence[Peer], keys: Keys, engaged: set[str]) -> None:
-    """End the run unless all say the same, and the truth."""
+    """End the run unless all libraries give the same correct answers."""
     for one in asked:
         wrong = [key for key in keys if one.ask(key) != (key not in engaged)]
         if wrong:
@@ -113,8 +118,8 @@ def verify(gear: Switchgear, asked: Sequence[Peer], keys: Keys, engaged: set[str
         raise SystemExit(f"bench: the switch that should ramp says {told} to everybody")
 
 
-def compare(asked: Sequence[Peer], keys: Keys, rounds: int) -> dict[str, float]:
-    """Microseconds a question, by name: medians of rounds in which all take turns."""
+def compare_libraries(asked: Sequence[Peer], keys: Keys, rounds: int) -> dict[str, float]:
+    """Return microseconds a check by library: medians of rounds in which all take turns."""
     times = {one.name: max(1, round(BATCH_SECONDS / _seconds(one, keys, 1))) for one in asked}
     took: dict[str, list[float]] = {one.name: [] for one in asked}
     for _ in range(rounds * 2):
@@ -124,21 +129,21 @@ def compare(asked: Sequence[Peer], keys: Keys, rounds: int) -> dict[str, float]:
     return {name: median(each) for name, each in took.items()}
 
 
-def disturb(
+def measure_disturbed(
     gear: Switchgear, keys: Keys, rounds: int, seconds: int, pids: Sequence[int]
 ) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
-    """p50, p99 and worst of one `allowed()`, while the console is well and while it hangs.
+    """Return p50, p99 and worst of one `allowed()`, while the console is well and while it hangs.
 
-    A console that is stopped looks well for a while: what is measured then begins once the client
-    has noticed, and is at work to hear of it again.
+    A stopped console looks well for a while: the second measurement begins once the client has
+    noticed, and tries to reconnect.
     """
     questions = [(None, key) for key in keys]
     well, hanging = [], []
     for _ in range(rounds):
-        well.append(_calls(gear, questions, seconds))
+        well.append(_time_calls(gear, questions, seconds))
         with _stopped(pids):
             _await(gear, hears=False)
-            hanging.append(_calls(gear, questions, seconds))
+            hanging.append(_time_calls(gear, questions, seconds))
             if gear.status().error is None:
                 raise SystemExit("bench: the client hears a console that is stopped")
         _await(gear, hears=True)
@@ -169,8 +174,8 @@ def _ours_checked(gear: Switchgear) -> Peer:
     return Peer("check", lambda key: gear.check(feature=key).allowed, ask_all)
 
 
-def _ours_ramping(gear: Switchgear) -> Peer:
-    """One switch that ramps, and as many users as there are keys."""
+def _check_ramping(gear: Switchgear) -> Peer:
+    """Check one ramping switch for as many users as there are keys."""
 
     def ask(key: str) -> bool:
         return gear.allowed(feature=RAMPING, targeting_key=key)
@@ -182,8 +187,8 @@ def _ours_ramping(gear: Switchgear) -> Peer:
     return Peer("ramping", ask, ask_all)
 
 
-def _ours_releasing(engaged: Keys) -> Peer:
-    """The same engagements, but to end by themselves: each answer depends on the time."""
+def _check_releasing(engaged: Keys) -> Peer:
+    """Check engagements that end by themselves: each answer depends on the time."""
     console = Console()
     for key in engaged:
         console.engage(f"feature:{key}", on_expiry="release")
@@ -203,11 +208,13 @@ def _seconds(asked: Peer, keys: Keys, times: int) -> float:
     return time.perf_counter() - began
 
 
-def _calls(
+def _time_calls(
     gear: Switchgear, questions: Sequence[tuple[str | None, str]], seconds: float
 ) -> list[float]:
-    """What single calls took, in microseconds: p50, p99 and the worst. All questions, a segment
-    and a feature each, are asked once at least."""
+    """Return p50, p99 and the worst of single calls, in microseconds.
+
+    Each question, a segment and a feature, is asked at least once.
+    """
     took: list[int] = []
     clock = time.perf_counter_ns
     until = clock() + int(seconds * 1e9)
@@ -227,7 +234,7 @@ def _middle(rounds: Sequence[Sequence[float]]) -> tuple[float, float, float]:
 
 @contextmanager
 def _stopped(pids: Sequence[int]) -> Iterator[None]:
-    """Processes that accept connections, by their kernel, and answer nothing."""
+    """Stop processes: their kernel accepts connections, and nothing answers."""
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     try:

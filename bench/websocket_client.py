@@ -1,19 +1,19 @@
-"""A client of live sockets, as one of a crowd: just enough of RFC 6455."""
+"""A WebSocket client for crowds: just enough of RFC 6455."""
 
 import base64
 import os
 import re
 import socket
 
-from bench.servers import HOST
+from .servers import HOST
 
 PATH = "/ws/live/"
-EACH = 50
+MAX_SOCKETS_PER_TOKEN = 50
 """Sockets that one token may have."""
 VERSION = re.compile(rb'"event":"switch.changed".*?"version":(\d+)')
 HELLO = b'{"topic":"hello"'
-ARRIVED = 0
-"""What stands for a version once the first word has come."""
+CONNECTED = 0
+"""Stands for a version once the first message has come."""
 
 
 class Socket:
@@ -35,7 +35,7 @@ class Socket:
         connection.send("\r\n".join((*lines, "", "")).encode())
 
     def take(self, data: bytes) -> list[int]:
-        """What came; returns the versions of switches that were told."""
+        """Handle received bytes; return the versions of switches in them."""
         self._received += data
         if not self._shaken:
             head, whole, rest = self._received.partition(b"\r\n\r\n")
@@ -47,13 +47,13 @@ class Socket:
         found = []
         while (frame := self._frame()) is not None:
             if frame.startswith(HELLO):
-                found.append(ARRIVED)
+                found.append(CONNECTED)
             elif told := VERSION.search(frame):
                 found.append(int(told[1]))
         return found
 
     def _frame(self) -> bytes | None:
-        """The next frame, if all of it is there."""
+        """Return the next frame, None if it is incomplete."""
         data = self._received
         if len(data) < 2:
             return None

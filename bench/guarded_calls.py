@@ -1,8 +1,7 @@
-"""What the patterns add to a call that does well: breakers beside other breakers, a whole policy
-beside libraries that do nothing but try again, and ten threads at once.
+"""The cost of patterns around a successful call, beside other libraries.
 
-Run as a process of its own: `python -m bench.guarding ROUNDS`. Needs no console. Prints one JSON
-line.
+Breakers, a whole policy beside retry libraries, and ten threads at once. Run as a process of its
+own: `python -m bench.guarded_calls ROUNDS`. Needs no console. Prints one JSON line.
 """
 
 import asyncio
@@ -18,16 +17,17 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "client"))
 
-from bench import clients
 from switchgear import Policy
 from switchgear.cancellation import current_scope
 from switchgear.patterns.breaker import Breaker
 from switchgear.patterns.parameters import BreakerParameters, BulkheadParameters, RetryParameters
 from switchgear.testing import Console
 
+from . import load_processes
+
 CALLS = 5_000
 TURNS = 3
-"""Each round has so many, and of them the quickest counts."""
+"""Turns in a round, of which the fastest counts."""
 THREADS = 10
 SLEEP_SECONDS = 0.1
 PATIENCE_SECONDS = 300
@@ -47,10 +47,12 @@ PEER = "circuitbreaker"
 
 
 @dataclass(frozen=True)
-class Guarding:
-    """Microseconds of CPU time that each adds to a call, medians of rounds; `coroutines` the same
-    for those, awaited. `together`: seconds for ten threads that sleep a tenth of a second each.
-    `second_look`: a second check of the switch within a guarded call."""
+class GuardCosts:
+    """CPU microseconds added to a call, medians of rounds; `coroutines` the same for coroutines.
+
+    `together`: seconds for ten threads that sleep a tenth of a second each. `second_look`: a
+    second check of the switch within a guarded call.
+    """
 
     breakers: dict[str, float]
     stacks: dict[str, float]
@@ -59,19 +61,19 @@ class Guarding:
     second_look: float
 
 
-def measure(rounds: int) -> Guarding:
-    """In another process, on the core of this one."""
-    with clients.running("bench.guarding", rounds) as guarding:
-        return Guarding(**guarding.line(PATIENCE_SECONDS, "patterns around calls"))
+def measure(rounds: int) -> GuardCosts:
+    """Measure in another process, on the core of this one."""
+    with load_processes.running("bench.guarded_calls", rounds) as guarding:
+        return GuardCosts(**guarding.line(PATIENCE_SECONDS, "patterns around calls"))
 
 
 def main(rounds: int) -> None:
-    found = Guarding(
-        breakers=added(bare, breakers(), rounds, took),
-        stacks=added(bare, stacks(), rounds, took),
-        coroutines=added(abare, coroutines(), rounds, atook),
-        together={name: together(make) for name, make in SLEEPERS.items()},
-        second_look=second_look(rounds),
+    found = GuardCosts(
+        breakers=added_micros(bare, compare_breakers(), rounds, time_call),
+        stacks=added_micros(bare, compare_policies(), rounds, time_call),
+        coroutines=added_micros(abare, coroutines(), rounds, time_awaited_call),
+        together={name: time_threads(make) for name, make in SLEEPERS.items()},
+        second_look=measure_second_check(rounds),
     )
     print(json.dumps(asdict(found)), flush=True)
 
@@ -84,8 +86,8 @@ async def abare(value: int) -> int:
     return value
 
 
-def breakers() -> dict[str, Call]:
-    """Each around the same function, as its manual shows it, with its defaults."""
+def compare_breakers() -> dict[str, Call]:
+    """Return breakers around the same function, each as its manual shows it, with its defaults."""
     import circuitbreaker
     import purgatory
     import pybreaker
@@ -108,14 +110,16 @@ def breakers() -> dict[str, Call]:
     }
 
 
-def stacks() -> dict[str, Call]:
-    """All of a policy: fallback, kill switch, deadline, retry, breaker, bulkhead, timeout. Of the
-    others retries alone, as they have nothing else."""
+def compare_policies() -> dict[str, Call]:
+    """Return whole policies: fallback, kill switch, deadline, retry, breaker, bulkhead, timeout.
+
+    Other libraries have retries alone.
+    """
     import stamina
     import tenacity
 
     return {
-        STACK: policy()(bare),
+        STACK: build_policy()(bare),
         OTHERS: tenacity.retry(stop=tenacity.stop_after_attempt(3))(bare),
         "stamina, retry only": stamina.retry(on=ValueError, attempts=3)(bare),
     }
@@ -127,7 +131,7 @@ def coroutines() -> dict[str, Call]:
 
     return {
         ALONE: Breaker("d")(abare),
-        STACK: policy(acached)(abare),
+        STACK: build_policy(acached)(abare),
         OTHERS: tenacity.retry(stop=tenacity.stop_after_attempt(3))(abare),
         "stamina, retry only": stamina.retry(on=ValueError, attempts=3)(abare),
     }
@@ -137,8 +141,8 @@ async def acached(value: int) -> int:
     return value
 
 
-def policy(fallback: Call = bare) -> Policy:
-    """Seven layers, with the window that the console's `failure_threshold` means."""
+def build_policy(fallback: Call = bare) -> Policy:
+    """Return seven layers, with the window of the console's `failure_threshold`."""
     return (
         Console()
         .client(service="core")
@@ -155,8 +159,8 @@ def policy(fallback: Call = bare) -> Policy:
     )
 
 
-def second_look(rounds: int) -> float:
-    """Microseconds that a second check of the switch takes within a guard, without the loop."""
+def measure_second_check(rounds: int) -> float:
+    """Return the microseconds of a second check within a guard, without the loop."""
     looks: list[float] = []
 
     @Console().client(service="core").guard(feature="ask")
@@ -164,18 +168,18 @@ def second_look(rounds: int) -> float:
         scope = current_scope.get()
         assert scope is not None
         refusal = scope.source.refusal
-        floor = min(took(lambda _: None) for _ in range(TURNS))
-        looks.append(min(took(lambda _: refusal()) for _ in range(TURNS)) - floor)
+        floor = min(time_call(lambda _: None) for _ in range(TURNS))
+        looks.append(min(time_call(lambda _: refusal()) for _ in range(TURNS)) - floor)
 
     for _ in range(rounds):
         within()
     return median(looks)
 
 
-def added(
+def added_micros(
     floor: Call, guarded: Mapping[str, Call], rounds: int, timed: Callable[[Call], float]
 ) -> dict[str, float]:
-    """Microseconds beyond those of the bare call, by name: all take turns."""
+    """Return microseconds beyond those of the bare call, by name; all take turns."""
     for call in (floor, *guarded.values()):
         timed(call)  # Warms up.
     seen: dict[str, list[float]] = {name: [] for name in guarded}
@@ -186,8 +190,8 @@ def added(
     return {name: median(each) for name, each in seen.items()}
 
 
-def took(call: Call) -> float:
-    """Microseconds of CPU time for one call: nothing here waits, and others may be at work."""
+def time_call(call: Call) -> float:
+    """Return CPU microseconds for one call: nothing here waits, and other processes may be busy."""
     calls = range(CALLS)
     began = time.process_time()
     for n in calls:
@@ -195,8 +199,8 @@ def took(call: Call) -> float:
     return (time.process_time() - began) / CALLS * 1e6
 
 
-def atook(call: Callable[[int], Awaitable[Any]]) -> float:
-    """The same, awaited in an event loop."""
+def time_awaited_call(call: Callable[[int], Awaitable[Any]]) -> float:
+    """Return CPU microseconds for one call, awaited in an event loop."""
 
     async def run() -> float:
         calls = range(CALLS)
@@ -225,8 +229,8 @@ SLEEPERS: dict[str, Callable[[], Callable[[], None]]] = {
 }
 
 
-def together(make: Callable[[], Callable[[], None]]) -> float:
-    """Seconds until ten threads have come through one breaker, each with one call."""
+def time_threads(make: Callable[[], Callable[[], None]]) -> float:
+    """Return the seconds until ten threads have passed one breaker, each with one call."""
     call = make()
     threads = [threading.Thread(target=call) for _ in range(THREADS)]
     began = time.perf_counter()

@@ -1,8 +1,8 @@
-"""What it costs to judge SLOs: one turn over a thousand and over ten thousand, of one core.
+"""The cost of the evaluation tick over a thousand SLOs and ten thousand, on one core.
 
-The turn runs in this process against this run's own PostgreSQL, and nobody else runs ticks. What
-counts is the CPU time of this process and of the PostgreSQL process that serves it. The same with a
-month of history as with a day of it: windows are look-ups, however much lies behind them.
+The tick runs in this process against this run's own PostgreSQL; no other ticks run. What counts is
+the CPU time of this process and of the PostgreSQL process that serves it. A month of history costs
+the same as a day of it: windows are look-ups, however long the history.
 """
 
 import time
@@ -12,14 +12,14 @@ from statistics import median
 
 from django.db import connection
 
-from bench import ground
-from bench.ramps import Cost, database_cpu
+from . import fixtures
+from .ramps import TickCost, database_cpu
 
 ROUNDS = 5
 FEW, MANY = 1_000, 10_000
 DAY, MONTH = 1, 30
 RECENT_DAYS = 3
-"""Minutes of these are rows; what is older is packed."""
+"""Minutes of these days are rows; older ones are packed."""
 
 _SLOS = """
     INSERT INTO slo_slo (name, service, kind, target, window_days, source, rules, min_events,
@@ -52,44 +52,44 @@ _HOURS = """
 
 
 @dataclass(frozen=True)
-class Judging:
-    """Medians of turns over `count` SLOs that have `days` of history."""
+class EvaluationCosts:
+    """Medians of ticks over `count` SLOs with `days` of history."""
 
     count: int
     days: int
-    turn: Cost
+    turn: TickCost
 
 
-def measure() -> list[Judging]:
-    return [_measured(FEW, DAY), _measured(FEW, MONTH), _measured(MANY, DAY)]
+def measure() -> list[EvaluationCosts]:
+    return [_measure(FEW, DAY), _measure(FEW, MONTH), _measure(MANY, DAY)]
 
 
-def _measured(count: int, days: int) -> Judging:
+def _measure(count: int, days: int) -> EvaluationCosts:
     from controlplane.core.clock import db_now
     from slo.arithmetic.minutes import EVALUATION_DELAY, end_of
 
     now = db_now()
-    last = _lay(count, days, now)
+    last = _create_history(count, days, now)
     try:
-        seen = [_turn(end_of(last + n) + EVALUATION_DELAY) for n in range(1, ROUNDS + 2)]
+        seen = [_run_tick(end_of(last + n) + EVALUATION_DELAY) for n in range(1, ROUNDS + 2)]
         _expect_known(count)
     finally:
-        ground.clear_slos()
-    costs = seen[1:]  # The first one warms up, and writes every row for the first time.
+        fixtures.delete_slos()
+    costs = seen[1:]  # The first tick warms up, and inserts every row.
     known = [one.database for one in costs if one.database is not None]
-    middle = Cost(
+    middle = TickCost(
         min(one.moved for one in costs),
         median(one.cpu for one in costs),
         median(known) if known else None,
         median(one.wall for one in costs),
     )
-    return Judging(count, days, middle)
+    return EvaluationCosts(count, days, middle)
 
 
-def _lay(count: int, days: int, now: datetime) -> int:
-    """SLOs, and their history up to a while ago; returns its last minute.
+def _create_history(count: int, days: int, now: datetime) -> int:
+    """Create SLOs, and their history up to an hour ago; return its last minute.
 
-    Only every fifth minute and every sixth hour is laid: a look-up costs the same.
+    Only every fifth minute and every sixth hour: a look-up costs the same.
     """
     from slo.arithmetic.minutes import last_ended
 
@@ -105,15 +105,15 @@ def _lay(count: int, days: int, now: datetime) -> int:
     return last
 
 
-def _turn(now: datetime) -> Cost:
-    from slo.evaluation import tick as turn
+def _run_tick(now: datetime) -> TickCost:
+    from slo.evaluation import tick
 
     database = database_cpu()
     before = database()
     wall, cpu = time.monotonic(), time.process_time()
-    judged = turn.evaluate_due_minutes(now)
+    judged = tick.evaluate_due_minutes(now)
     cpu, wall = time.process_time() - cpu, time.monotonic() - wall
-    return Cost(judged, cpu, None if before is None else (database() or before) - before, wall)
+    return TickCost(judged, cpu, None if before is None else (database() or before) - before, wall)
 
 
 def _expect_known(count: int) -> None:

@@ -1,7 +1,7 @@
-"""The yardstick for fan-outs: an ASGI application that holds requests and answers all at once.
+"""A minimal ASGI application that holds requests and answers all at once, as a yardstick.
 
-`BENCH_ANSWERS` is as for `bench.bare`; `/200` is what everybody is sent. `POST /ring` begins the
-next version, and answers with its number.
+`BENCH_ANSWERS` is as for `bench.bare_asgi`; `/200` is sent to everybody. `POST /ring` starts the
+next version, and returns its number.
 """
 
 import asyncio
@@ -21,8 +21,8 @@ BODY = json.loads(Path(os.environ["BENCH_ANSWERS"]).read_text())["/200"][2].enco
 LENGTH = str(len(BODY)).encode()
 
 
-class Version:
-    """One version, prepared once, and the moment it is succeeded."""
+class PublishedVersion:
+    """One version, prepared once, and the moment it is replaced."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -38,7 +38,7 @@ class Version:
 
 
 numbers = itertools.count(1)
-present: Version | None = None
+present: PublishedVersion | None = None
 
 
 async def app(scope: Message, receive: Callable[[], Awaitable[Message]], send: Send) -> None:
@@ -46,9 +46,9 @@ async def app(scope: Message, receive: Callable[[], Awaitable[Message]], send: S
     if scope["type"] != "http":
         return
     if present is None:
-        present = Version(next(numbers))
+        present = PublishedVersion(next(numbers))
     if scope["path"] == "/ring":
-        before, present = present, Version(next(numbers))
+        before, present = present, PublishedVersion(next(numbers))
         before.over.set()
         await _answer(send, [], str(present.number).encode())
     elif scope["path"].endswith("/stream"):

@@ -1,7 +1,7 @@
-"""A hundred thousand dead letters in one stream: how soon each page and answer is there.
+"""A hundred thousand dead letters in one stream: latency of pages and API.
 
-They are put there as a consumer would, and read into the index by this process, as the tick does.
-What is asked for is asked of the real web process, one at a time.
+They are written like a consumer's, and indexed by this process as the tick does. Requests go to the
+real web process, one at a time.
 """
 
 import time
@@ -13,9 +13,9 @@ from urllib.parse import quote, urlencode
 
 import orjson
 
-from bench import console, delays
-from bench.delays import Delays
-from bench.servers import HOST, Server
+from . import latencies, page_watch
+from .latencies import Latencies
+from .servers import HOST, Server
 
 NAME = "axiom:dlq:bench"
 STREAM = quote(NAME, safe="")
@@ -33,31 +33,33 @@ TIMES = 15
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What was asked for, how long each answer took, and the limit for it (p99, milliseconds)."""
+class Request:
+    """A request, its latencies, and their limit (p99, milliseconds)."""
 
     name: str
-    delays: Delays
+    latencies: Latencies
     wanted_ms: float
 
 
 @dataclass(frozen=True)
-class Letters:
-    """Of `count` letters: how long it took to read all into the index, wall and CPU seconds; the
-    first question for groups, while nothing was read yet; and by how much the server's memory
-    grew while it answered."""
+class DeadLetterCosts:
+    """Costs of `count` letters.
+
+    Wall and CPU seconds to index all of them; the first request for groups, before indexing;
+    and the growth of the server's memory meanwhile.
+    """
 
     count: int
     cold_seconds: float
     cold_cpu: float
     first_groups_ms: float
-    asked: list[Asked]
+    asked: list[Request]
     growth_mib: float
     rss_mib: float
 
 
-def fill(count: int) -> None:
-    """Put the letters there: a payload of nested JSON each, three errors in turn."""
+def write_letters(count: int) -> None:
+    """Write letters: a payload of nested JSON each, three errors in turn."""
     from breakers.dead_letters.redis_servers import servers
 
     client = servers.get_server("default").client
@@ -74,15 +76,15 @@ def clear() -> None:
     servers.get_server("default").client.delete(NAME)
 
 
-def measure(server: Server, token: str, person: console.Browser, count: int) -> Letters:
-    """Ask for everything; the letters are there, and nobody has read them yet."""
+def measure(server: Server, token: str, person: page_watch.Browser, count: int) -> DeadLetterCosts:
+    """Send all requests; the letters are written but not indexed yet."""
     _api(server, token, API)  # Warms connections and caches.
     before = server.rss_bytes()
     first = _milliseconds(lambda: _api(server, token, f"{API}streams/{STREAM}/groups/"))
     cold_wall, cold_cpu = _read_all()
     asked = list(_all(server, token, person))
     after = server.rss_bytes()
-    return Letters(
+    return DeadLetterCosts(
         count=count,
         cold_seconds=cold_wall,
         cold_cpu=cold_cpu,
@@ -111,7 +113,7 @@ def _fields(n: int) -> Mapping[str, str]:
 
 
 def _read_all() -> tuple[float, float]:
-    """Read into the index what the first question left: wall and CPU seconds for all of it."""
+    """Index what the first request left; return wall and CPU seconds for all of it."""
     from breakers.dead_letters.models import Letter
     from breakers.dead_letters.monitoring import indexer, streams
     from controlplane.core.clock import db_now
@@ -126,11 +128,11 @@ def _read_all() -> tuple[float, float]:
     return time.monotonic() - wall, time.process_time() - cpu
 
 
-def _all(server: Server, token: str, person: console.Browser) -> Iterator[Asked]:
+def _all(server: Server, token: str, person: page_watch.Browser) -> Iterator[Request]:
     messages = f"{API}streams/{STREAM}/messages/"
     pages = f"/dead-letters/default/{STREAM}/"
     group = orjson.loads(_api(server, token, f"{API}streams/{STREAM}/groups/"))["results"][0]
-    deep = _deep(server, token, messages)
+    deep = _middle_letter(server, token, messages)
     of_group = urlencode({"fingerprint": group["fingerprint"]})
     answers = (
         ("inbox, API", API, PAGE_MS),
@@ -150,8 +152,8 @@ def _all(server: Server, token: str, person: console.Browser) -> Iterator[Asked]
         yield _asked(name, partial(person.ask, "GET", path, 200), wanted)
 
 
-def _deep(server: Server, token: str, messages: str) -> str:
-    """The id of a letter in the middle of the stream."""
+def _middle_letter(server: Server, token: str, messages: str) -> str:
+    """Return the id of a letter in the middle of the stream."""
     from breakers.dead_letters.letters import ids
     from breakers.dead_letters.models import Letter
 
@@ -160,9 +162,9 @@ def _deep(server: Server, token: str, messages: str) -> str:
     return ids.to_entry_id(rows[rows.count() // 2])
 
 
-def _asked(name: str, ask: Callable[[], bytes], wanted: float) -> Asked:
+def _asked(name: str, ask: Callable[[], bytes], wanted: float) -> Request:
     took = [_milliseconds(ask) for _ in range(TIMES + 1)][1:]
-    return Asked(name, delays.summed_up(took), wanted)
+    return Request(name, latencies.summarize(took), wanted)
 
 
 def _milliseconds(ask: Callable[[], bytes]) -> float:

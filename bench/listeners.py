@@ -1,7 +1,7 @@
-"""A crowd that waits to be told: held polls, streams or sockets, one thread and one epoll.
+"""Thousands of listeners in one thread with one epoll: held polls, streams or sockets.
 
-Run as a process of its own: `python -m bench.crowd held|streams|sockets PORT TOKEN COUNT`. Prints a
-JSON line `{"version": 7, "moments": […]}` as soon as all have a version: for each client the
+Run as a process of its own: `python -m bench.listeners held|streams|sockets PORT TOKEN COUNT`.
+Prints a JSON line `{"version": 7, "moments": […]}` once all clients have a version: for each, the
 nanosecond of the system's monotonic clock at which it had all of it. Ends when its standard input
 does.
 """
@@ -13,27 +13,27 @@ import sys
 import time
 from collections import defaultdict
 
-from bench import sockets, wire
-from bench.servers import HOST
+from . import http_client, websocket_client
+from .servers import HOST
 
 WAIT_SECONDS = 60
 RECEIVED_AT_ONCE = 256 * 1024
 
 
-class Held:
-    """Polls with `?wait=`, says what it applies, and asks again as soon as it is answered."""
+class HeldPoll:
+    """Polls with `?wait=`, acknowledges the version, and polls again after each answer."""
 
     def __init__(self, connection: socket.socket, token: str, number: int) -> None:
         self._connection = connection
         self._token = token
         self._name = b"Switchgear-Instance: bench/%d" % number
         self._received = b""
-        connection.send(wire.request(wire.SNAPSHOT, token, self._name))
+        connection.send(http_client.get_request(http_client.SNAPSHOT, token, self._name))
 
     def take(self, data: bytes) -> list[int]:
-        """What came; returns the versions that are whole now."""
+        """Handle received bytes; return the versions that are complete now."""
         self._received += data
-        answer = wire.reply(self._received)
+        answer = http_client.parse_reply(self._received)
         if answer is None:
             return []
         if answer.status not in {200, 304}:
@@ -41,8 +41,8 @@ class Held:
         self._received = b""
         etag = answer.etag()
         more = [self._name, b"If-None-Match: " + etag, b"Switchgear-Applied: " + etag.strip(b'"')]
-        path = f"{wire.SNAPSHOT}?wait={WAIT_SECONDS}"
-        self._connection.send(wire.request(path, self._token, *more))
+        path = f"{http_client.SNAPSHOT}?wait={WAIT_SECONDS}"
+        self._connection.send(http_client.get_request(path, self._token, *more))
         return [answer.version()] if answer.status == 200 else []
 
 
@@ -52,26 +52,28 @@ class Stream:
     def __init__(self, connection: socket.socket, token: str, number: int) -> None:
         self._received = b""
         name = b"Switchgear-Instance: bench/%d" % number
-        connection.send(wire.request(wire.STREAM, token, b"Accept: text/event-stream", name))
+        connection.send(
+            http_client.get_request(http_client.STREAM, token, b"Accept: text/event-stream", name)
+        )
 
     def take(self, data: bytes) -> list[int]:
-        """What came; returns the versions that are whole now."""
+        """Handle received bytes; return the versions that are complete now."""
         if self._received:
             data = self._received + data
-        if not data.endswith(wire.END_OF_EVENT):
+        if not data.endswith(http_client.END_OF_EVENT):
             self._received = data
             return []
         self._received = b""
-        return wire.event_versions(data)
+        return http_client.event_versions(data)
 
 
-KINDS = {"held": Held, "streams": Stream, "sockets": sockets.Socket}
+KINDS = {"held": HeldPoll, "streams": Stream, "sockets": websocket_client.Socket}
 
 
 def main(kind: str, port: int, token: str, count: int) -> None:
     poller = select.epoll()
     poller.register(sys.stdin, select.EPOLLIN | select.EPOLLHUP)
-    crowd: dict[int, tuple[socket.socket, Held | Stream | sockets.Socket]] = {}
+    crowd: dict[int, tuple[socket.socket, HeldPoll | Stream | websocket_client.Socket]] = {}
     for number in range(count):
         connection = socket.create_connection((HOST, port), timeout=10)
         crowd[connection.fileno()] = connection, KINDS[kind](connection, token, number)

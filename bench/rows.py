@@ -1,4 +1,4 @@
-"""What is measured: each row of the table with the server that answers it."""
+"""The rows of the table, each with the server that answers it."""
 
 import json
 from contextlib import ExitStack
@@ -6,25 +6,25 @@ from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
 
-from bench.load import Target
-from bench.servers import BARE, HOST, PLANE, WEB, Server, running
-from bench.wire import SNAPSHOT
+from .http_client import SNAPSHOT
+from .servers import BARE, HOST, PLANE, WEB, Server, running
+from .wrk import LoadTarget
 
 SWITCHES = "/api/v1/switches/"
 ADDED_BY_GRANIAN = {"date", "server"}
 
 
 @dataclass(frozen=True)
-class Said:
-    """One answer as it came over the wire."""
+class Response:
+    """One response as received."""
 
     status: int
     headers: list[tuple[str, str]]
     body: str
 
 
-def serve(stack: ExitStack, core: int, loop: str, token: str, folder: Path) -> list[Target]:
-    """Start the servers; returns the rows in the table's order."""
+def serve(stack: ExitStack, core: int, loop: str, token: str, folder: Path) -> list[LoadTarget]:
+    """Start the servers; return the rows in the table's order."""
     plane = stack.enter_context(running(PLANE, core=core, loop=loop))
     web = stack.enter_context(running(WEB, core=core, loop=loop))
     bearer = {"Authorization": f"Bearer {token}"}
@@ -32,17 +32,17 @@ def serve(stack: ExitStack, core: int, loop: str, token: str, folder: Path) -> l
     known = {**bearer, "If-None-Match": dict(_ask(plane, SNAPSHOT, bearer).headers)["etag"]}
     bare = stack.enter_context(running(BARE, core=core, loop=loop, answers=answers))
     return [
-        Target("bare ASGI, the same 304", bare, "/304", known, 304),
-        Target("snapshot 304", plane, SNAPSHOT, known, 304),
-        Target("snapshot 304, in the web process", web, SNAPSHOT, known, 304),
-        Target("bare ASGI, the same 200", bare, "/200", bearer, 200),
-        Target("snapshot 200, 100 engaged", plane, SNAPSHOT, bearer, 200),
-        Target("DRF view, GET /api/v1/switches/", web, SWITCHES, bearer, 200),
+        LoadTarget("bare ASGI, the same 304", bare, "/304", known, 304),
+        LoadTarget("snapshot 304", plane, SNAPSHOT, known, 304),
+        LoadTarget("snapshot 304, in the web process", web, SNAPSHOT, known, 304),
+        LoadTarget("bare ASGI, the same 200", bare, "/200", bearer, 200),
+        LoadTarget("snapshot 200, 100 engaged", plane, SNAPSHOT, bearer, 200),
+        LoadTarget("DRF view, GET /api/v1/switches/", web, SWITCHES, bearer, 200),
     ]
 
 
 def record(plane: Server, token: str, folder: Path) -> Path:
-    """Write down what `plane` answers, for the bare applications to say the same."""
+    """Record the data plane's responses, for the bare applications to send."""
     bearer = {"Authorization": f"Bearer {token}"}
     found = _ask(plane, SNAPSHOT, bearer)
     unchanged = _ask(plane, SNAPSHOT, {**bearer, "If-None-Match": dict(found.headers)["etag"]})
@@ -51,23 +51,23 @@ def record(plane: Server, token: str, folder: Path) -> Path:
     return answers
 
 
-def verify(target: Target) -> None:
+def verify(target: LoadTarget) -> None:
     """End the run unless the target answers as its row says."""
     status = _ask(target.server, target.path, dict(target.headers)).status
     if status != target.status:
         raise SystemExit(f"bench: {target.name}: status {status}, not {target.status}")
 
 
-def _ask(server: Server, path: str, headers: dict[str, str]) -> Said:
+def _ask(server: Server, path: str, headers: dict[str, str]) -> Response:
     connection = HTTPConnection(HOST, server.port, timeout=10)
     connection.request("GET", path, headers=headers)
     response = connection.getresponse()
     pairs = [(name.lower(), value) for name, value in response.getheaders()]
-    said = Said(response.status, pairs, response.read().decode())
+    said = Response(response.status, pairs, response.read().decode())
     connection.close()
     return said
 
 
-def _plain(said: Said) -> tuple[int, list[tuple[str, str]], str]:
+def _plain(said: Response) -> tuple[int, list[tuple[str, str]], str]:
     kept = [pair for pair in said.headers if pair[0] not in ADDED_BY_GRANIAN]
     return said.status, kept, said.body

@@ -1,4 +1,4 @@
-"""Load clients as processes of their own, so that their work is not done by whoever measures."""
+"""Load clients in processes of their own, to keep their work out of the measurement."""
 
 import json
 import queue
@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from bench.servers import ROOT, cpu_seconds
+from .servers import ROOT, cpu_seconds
 
 
-class Clients:
+class LoadProcess:
     """A running load process that prints JSON, line by line."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
@@ -26,7 +26,7 @@ class Clients:
         self._lines.put("")
 
     def line(self, seconds: float, why: str) -> dict[str, Any]:
-        """The next line; ends the run if none comes within `seconds`."""
+        """Return the next line; end the run if none comes within `seconds`."""
         try:
             line = self._lines.get(timeout=seconds)
         except queue.Empty:
@@ -37,7 +37,7 @@ class Clients:
         return found
 
     def waiting(self) -> Iterator[dict[str, Any]]:
-        """The lines that are there already."""
+        """Return the lines that have already arrived."""
         with suppress(queue.Empty):
             while line := self._lines.get_nowait():
                 yield json.loads(line)
@@ -47,7 +47,7 @@ class Clients:
 
 
 @contextmanager
-def running(module: str, *arguments: object) -> Iterator[Clients]:
+def running(module: str, *arguments: object) -> Iterator[LoadProcess]:
     """Run `python -m module …` until the block ends."""
     process = subprocess.Popen(
         [sys.executable, "-m", module, *map(str, arguments)],
@@ -57,7 +57,7 @@ def running(module: str, *arguments: object) -> Iterator[Clients]:
         text=True,
     )
     try:
-        yield Clients(process)
+        yield LoadProcess(process)
     finally:
         process.terminate()
         process.wait(timeout=10)

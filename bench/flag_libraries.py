@@ -1,8 +1,8 @@
-"""Libraries that answer the same questions: may this feature be used? Each as its manual shows it.
+"""Flag libraries with the same flags, each used as its manual shows it.
 
-All of them hold the same flags in memory, without a network and with their reports to a server
-turned off: one flag for each key, false for those that are engaged here. They are installed for
-this alone, so they are imported by whoever asks for one.
+All of them hold the flags in memory, without a network and with telemetry off: one flag for each
+key, false for engaged ones. They are installed for this benchmark alone, so each is imported only
+when used.
 """
 
 import tempfile
@@ -15,8 +15,11 @@ Keys = Sequence[str]
 
 @dataclass(frozen=True)
 class Peer:
-    """`ask` answers one question. `ask_all` asks all of them and forgets the answers: written out
-    for each, so that nothing is timed but the call that a service would make."""
+    """A library under test: `ask` checks one flag.
+
+    `ask_all` checks all of them and drops the answers: written out for each, so that only the
+    call a service would make is timed.
+    """
 
     name: str
     ask: Callable[[str], bool]
@@ -25,7 +28,7 @@ class Peer:
 
 @contextmanager
 def ready(stopped: Keys, flowing: Keys) -> Iterator[list[Peer]]:
-    """Every peer, with the flags `stopped` off and `flowing` on, until the block ends."""
+    """Yield every library, with the flags `stopped` off and `flowing` on, until the block ends."""
     with ExitStack() as stack:
         yield [
             _function(stopped),
@@ -37,7 +40,7 @@ def ready(stopped: Keys, flowing: Keys) -> Iterator[list[Peer]]:
 
 
 def _function(stopped: Keys) -> Peer:
-    """The least that an answer can cost: a look into a dict, in a function."""
+    """Return the least a check can cost: a dict look-up in a function."""
     engaged = dict.fromkeys(stopped, True)
 
     def allowed(key: str) -> bool:
@@ -64,7 +67,7 @@ def _growthbook(stopped: Keys, flowing: Keys) -> Peer:
 
 
 def _launchdarkly(stack: ExitStack, stopped: Keys, flowing: Keys) -> Peer:
-    """With its own source for tests, as it answers nothing but defaults when it is offline."""
+    """Return LaunchDarkly with its own test source, as it returns only defaults offline."""
     from ldclient import Context, LDClient
     from ldclient.config import Config
     from ldclient.integrations.test_data import TestData

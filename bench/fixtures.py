@@ -1,6 +1,6 @@
-"""The ground the benchmarks stand on: a migrated database, a token, switches.
+"""Fixtures of benchmarks: a migrated database, a token, switches.
 
-What is measured goes through the product's own services, so it is what operators cause.
+They use the product's own services, so that the load is what operators cause.
 """
 
 import os
@@ -14,7 +14,7 @@ from datetime import timedelta
 import django
 from django.db import connection, transaction
 
-from bench.servers import ROOT
+from .servers import ROOT
 
 SETTINGS = {"DJANGO_SETTINGS_MODULE": "controlplane.settings", "ALLOWED_HOSTS": "127.0.0.1"}
 USER = "admin"
@@ -37,9 +37,9 @@ _DEPENDENCIES = """
 
 
 def prepare() -> None:
-    """Make what `make run` makes before it serves; from here on Django is set up in this process.
+    """Prepare the database like `make run`, and set up Django in this process.
 
-    Ends the run on a database that already has switches: somebody may depend on them.
+    End the run if the database already has switches: it may be in use.
     """
     for command in (("migrate",), ("provision",), ("collectstatic", "--noinput")):
         subprocess.run(
@@ -59,7 +59,7 @@ def prepare() -> None:
 
 
 def make_token(*scopes: str) -> str:
-    """A token that may read switches, or what `scopes` say, owned by the first admin."""
+    """Create a token with the scope to read switches, or `scopes`, owned by the first admin."""
     from controlplane.accounts.people.services import first_admin
     from controlplane.accounts.tokens import services
     from controlplane.core.actors import system
@@ -78,21 +78,21 @@ def make_token(*scopes: str) -> str:
     return text
 
 
-def key(number: int) -> str:
-    """The key of a switch that :func:`lay` makes; the first ones are engaged."""
+def switch_key(number: int) -> str:
+    """Return the key of a switch that :func:`create_switches` makes; the first ones are engaged."""
     return f"payments.switch-{number}"
 
 
-def lay(known: int, engaged: int) -> int:
-    """Have `known` switches, `engaged` of them engaged, and no others; returns the version.
+def create_switches(known: int, engaged: int) -> int:
+    """Replace all switches by `known` ones, `engaged` of them engaged; return the version.
 
-    All but one are written past the services, which would take minutes for thousands.
+    All but one are written directly: the services would take minutes for thousands.
     """
     from controlplane.core.clock import db_now
     from switches.models import Episode, OnExpiry, Publication, Switch
 
     now = db_now()
-    keys = [key(n) for n in range(known - 1)]
+    keys = [switch_key(n) for n in range(known - 1)]
     with transaction.atomic():
         head = Publication.objects.select_for_update().get()
         with connection.cursor() as cursor:
@@ -124,7 +124,7 @@ def lay(known: int, engaged: int) -> int:
 
 
 def engage(keys: Iterator[str]) -> Iterator[tuple[int, int]]:
-    """Engage features one by one; yields (version, nanoseconds of the moment of its commit)."""
+    """Engage features one by one; yield (version, nanosecond of the commit)."""
     from controlplane.core.actors import system
     from controlplane.core.clock import db_now
     from switches import services
@@ -133,7 +133,7 @@ def engage(keys: Iterator[str]) -> Iterator[tuple[int, int]]:
     for key in keys:
         committed: list[int] = []
         with transaction.atomic():
-            # The first callback of this transaction: runs between COMMIT and the wake-up.
+            # The first callback of this transaction runs between COMMIT and the wake-up.
             transaction.on_commit(lambda moments=committed: moments.append(time.monotonic_ns()))
             done = services.engage(
                 scope="feature",
@@ -146,20 +146,20 @@ def engage(keys: Iterator[str]) -> Iterator[tuple[int, int]]:
         yield done.switch.version, committed[0]
 
 
-def lay_dependencies(count: int) -> None:
+def create_dependencies(count: int) -> None:
     """Add `count` dependencies, copies of a configured one."""
     with connection.cursor() as cursor:
         cursor.execute(_DEPENDENCIES, [count])
 
 
-def clear_dependencies() -> None:
-    """Delete what :func:`lay_dependencies` added."""
+def delete_dependencies() -> None:
+    """Delete what :func:`create_dependencies` added."""
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM breakers_dependency WHERE caller LIKE 'bench-%%'")
 
 
-def clear_slos() -> None:
-    """Take away every SLO and all that was counted of it, for whoever lays others next."""
+def delete_slos() -> None:
+    """Delete every SLO with its counters."""
     with connection.cursor() as cursor:
         cursor.execute("SET statement_timeout = 0")
         for table in OF_SLOS:

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from bench.servers import HOST, Server
+from .servers import HOST, Server
 
 CONNECTIONS = 32
 SCRIPT = Path(__file__).with_name("report.lua")
 
 
 @dataclass(frozen=True)
-class Target:
-    """One row of the table: what is asked, of whom, and the status it must answer with."""
+class LoadTarget:
+    """One row of the table: the request, the server, and the expected status."""
 
     name: str
     server: Server
@@ -29,26 +29,26 @@ class Target:
 
 @dataclass(frozen=True)
 class Figures:
-    """What one round of load saw."""
+    """Figures of one round of load."""
 
     requests_per_second: float
     p99_ms: float
     cpu_us: float
-    """CPU time of the server for one request: a figure that busy neighbours hardly touch."""
+    """Return the server's CPU time for one request, which busy neighbors hardly affect."""
     load_share: float
-    """How busy wrk kept its own core; near 1 it would be wrk that is measured."""
+    """Return how busy wrk kept its own core; near 1, wrk is what is measured."""
 
 
 def require_wrk() -> None:
-    """End the run with one line unless wrk is there."""
+    """End the run with one line unless wrk is installed."""
     if shutil.which("wrk") is None:
         print("bench: wrk is missing; install it (Debian, Ubuntu: apt-get install wrk)")
         sys.exit(2)
 
 
-def hit(target: Target, seconds: int) -> Figures:
-    """One round; ends the run if anything but the expected answer came back."""
-    used, spent = target.server.cpu_seconds(), _spent()
+def run_round(target: LoadTarget, seconds: int) -> Figures:
+    """Run one round; end the run on an unexpected response."""
+    used, spent = target.server.cpu_seconds(), _children_cpu()
     done = subprocess.run(
         [
             *("wrk", "--threads", "1", "--connections", str(CONNECTIONS)),
@@ -61,7 +61,7 @@ def hit(target: Target, seconds: int) -> Figures:
         timeout=seconds + 20,
         check=True,
     )
-    used, spent = target.server.cpu_seconds() - used, _spent() - spent
+    used, spent = target.server.cpu_seconds() - used, _children_cpu() - spent
     seen = json.loads(done.stdout.splitlines()[-1])
     if seen["wrong"] or not seen["requests"]:
         raise SystemExit(
@@ -75,14 +75,14 @@ def hit(target: Target, seconds: int) -> Figures:
     )
 
 
-def _spent() -> float:
-    """CPU seconds of the load processes that have ended."""
+def _children_cpu() -> float:
+    """Return the CPU seconds of load processes that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
-def middle(rounds: list[Figures]) -> Figures:
-    """The medians: one disturbed round does not count."""
+def median_figures(rounds: list[Figures]) -> Figures:
+    """Return the medians, so that one disturbed round does not count."""
     return Figures(
         requests_per_second=median(each.requests_per_second for each in rounds),
         p99_ms=median(each.p99_ms for each in rounds),

@@ -1,9 +1,9 @@
-"""Just enough HTTP/1.1 for load clients: requests out, whole answers in."""
+"""HTTP/1.1 for load clients: just enough to send requests and read whole responses."""
 
 import re
 from typing import NamedTuple
 
-from bench.servers import HOST
+from .servers import HOST
 
 SNAPSHOT = "/api/v1/snapshot"
 STREAM = "/api/v1/snapshot/stream"
@@ -12,11 +12,11 @@ ETAG = re.compile(rb'\netag: *("[^"]+")', re.IGNORECASE)
 VERSION = re.compile(rb"\nswitchgear-version: *(\d+)", re.IGNORECASE)
 EVENT_ID = b"\nid: "
 END_OF_EVENT = b"\n\n\r\n"
-"""An event's end and its chunk's: the servers here send each event as one chunk."""
+"""The end of an event and its chunk: the servers here send each event as one chunk."""
 
 
-class Reply(NamedTuple):
-    """One whole answer."""
+class HttpReply(NamedTuple):
+    """One whole response."""
 
     status: int
     head: bytes
@@ -29,8 +29,8 @@ class Reply(NamedTuple):
         return int(_first(VERSION, self.head))
 
 
-def request(path: str, token: str, *more: bytes) -> bytes:
-    """A GET with the token; `more` are whole header lines without their ends."""
+def get_request(path: str, token: str, *more: bytes) -> bytes:
+    """Return a GET with the token; `more` are whole header lines without line ends."""
     lines = [
         f"GET {path} HTTP/1.1".encode(),
         f"Host: {HOST}".encode(),
@@ -40,8 +40,8 @@ def request(path: str, token: str, *more: bytes) -> bytes:
     return b"\r\n".join([*lines, b"", b""])
 
 
-def reply(received: bytes) -> Reply | None:
-    """The answer that `received` is, or None while it is not whole yet."""
+def parse_reply(received: bytes) -> HttpReply | None:
+    """Return the response in `received`, None while it is incomplete."""
     end = received.find(b"\r\n\r\n")
     if end < 0:
         return None
@@ -51,11 +51,11 @@ def reply(received: bytes) -> Reply | None:
     length = int(found[1]) if found and status != 304 else 0
     if len(received) < end + 4 + length:
         return None
-    return Reply(status, head, received[end + 4 :])
+    return HttpReply(status, head, received[end + 4 :])
 
 
 def event_versions(received: bytes) -> list[int]:
-    """The versions of the events in it. Document and chunk sizes have no line that begins so."""
+    """Return the versions of the events in it; no other line begins like these."""
     versions = []
     at = received.find(EVENT_ID)
     while at >= 0:

@@ -1,0 +1,63 @@
+"""Ten thousand known switches, a thousand engaged: cost of polls, latency of changes."""
+
+import time
+from dataclasses import dataclass
+from http.client import HTTPConnection
+
+from . import fixtures, http_client, propagation, wrk
+from .latencies import Latencies
+from .servers import HOST, Server
+from .wrk import Figures, LoadTarget
+
+SMALL = (100, 100)
+LARGE = (10_000, 1_000)
+SERVED_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class SizeCosts:
+    """304 with few and with many switches, and the latency of changes with many.
+
+    From commit to the end of a held poll's 200, for known switches and new ones.
+    """
+
+    small: Figures
+    large: Figures
+    known: Latencies
+    new: Latencies
+
+
+def measure(server: Server, token: str, rounds: int, seconds: int, changes: int) -> SizeCosts:
+    """Measure rounds of both sizes in turn, on the same server."""
+    small: list[Figures] = []
+    large: list[Figures] = []
+    for _ in range(rounds):
+        for size, seen in ((SMALL, small), (LARGE, large)):
+            known = wait_for_version(server, token, fixtures.create_switches(*size))
+            headers = {"Authorization": f"Bearer {token}", "If-None-Match": known}
+            target = LoadTarget("snapshot 304", server, http_client.SNAPSHOT, headers, 304)
+            wrk.run_round(target, 1)
+            seen.append(wrk.run_round(target, seconds))
+    way, pause = propagation.by_held_poll, propagation.ONE_BY_ONE
+    keys = [fixtures.switch_key(LARGE[1] + n) for n in range(changes)]
+    known_delays = propagation.measure(server, token, keys, way, pause)
+    keys = [f"new-{n}" for n in range(changes)]
+    new_delays = propagation.measure(server, token, keys, way, pause)
+    return SizeCosts(wrk.median_figures(small), wrk.median_figures(large), known_delays, new_delays)
+
+
+def wait_for_version(server: Server, token: str, version: int) -> str:
+    """Return the ETag of `version` once it is served; end the run if it never is."""
+    deadline = time.monotonic() + SERVED_SECONDS
+    while time.monotonic() < deadline:
+        connection = HTTPConnection(HOST, server.port, timeout=10)
+        connection.request(
+            "GET", http_client.SNAPSHOT, headers={"Authorization": f"Bearer {token}"}
+        )
+        response = connection.getresponse()
+        response.read()
+        connection.close()
+        if response.headers["Switchgear-Version"] == str(version):
+            return response.headers["ETag"]
+        time.sleep(0.02)
+    raise SystemExit(f"bench: version {version} is not served within {SERVED_SECONDS:.0f} s")
