@@ -1,4 +1,4 @@
-"""Switchgear's client library: a service that can always ask whether it may go on.
+"""Switchgear's client library: kill switches and resilience patterns for services.
 
     from switchgear import Switchgear
 
@@ -8,8 +8,8 @@
     @gear.policy("core->oracle")
     def ask(question: str) -> str: ...
 
-Nothing here raises into a service because the console is slow, wrong or gone. Dead letters of Redis
-streams are in :mod:`switchgear.dlq`, what tests need in :mod:`switchgear.testing`.
+No failure of the console is raised into a service. Dead letters of Redis streams are in
+:mod:`switchgear.dlq`, test helpers in :mod:`switchgear.testing`.
 """
 
 from typing import TYPE_CHECKING
@@ -95,8 +95,7 @@ else:
         "cancel_token": "cancellation",
         "from_env": "client",
     }
-    """The module of each public name, imported when the name is first used, so that importing
-    :mod:`switchgear.dlq` or a single pattern does not load all the others."""
+    """Modules of the public names, imported at their first use."""
 
     def __getattr__(name: str) -> object:
         if name not in _MODULES:

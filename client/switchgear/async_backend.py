@@ -74,8 +74,10 @@ class AsyncBell:
         self._call_soon(self._set)
 
     async def wait(self, seconds: float) -> bool:
-        """Wait until the bell rings, for at most `seconds`; return True if it has. May be called
-        again."""
+        """Wait at most `seconds` until the bell rings; return True if it has.
+
+        May be called again.
+        """
         if self._trio is None:
             timer = self._loop.call_later(seconds, self._event.set)
             try:
@@ -111,8 +113,10 @@ class AsyncioScope:
             self._task.get_loop().call_soon_threadsafe(self._cancel)
 
     def end(self, error: BaseException | None) -> bool:
-        """Stop cancelling. Return True if `error` is this scope's cancellation and there is no
-        other."""
+        """Stop cancelling.
+
+        Return True if `error` is this scope's cancellation and there is no other.
+        """
         self._is_over = True
         if not self._has_fired:
             return False
@@ -126,8 +130,10 @@ class AsyncioScope:
 
 
 class TrioScope:
-    """A trio cancel scope that lasts until :meth:`end`, with the interface of
-    :class:`AsyncioScope`; it cancels by itself after `seconds`. Scopes must be nested."""
+    """A trio cancel scope that lasts until :meth:`end`, like an :class:`AsyncioScope`.
+
+    It cancels by itself after `seconds`. Scopes must be nested.
+    """
 
     def __init__(self, trio: Any, seconds: float = math.inf) -> None:
         self.task = trio.lowlevel.current_task()
@@ -146,8 +152,10 @@ class TrioScope:
         self._scope.deadline = math.inf if is_resting else self._deadline
 
     def end(self, error: BaseException | None) -> bool:
-        """Close the scope. Return True if `error` is this scope's cancellation and there is no
-        other. If it is a group that contains one, raise the rest of the group."""
+        """Close the scope; return True if `error` is its cancellation and there is no other.
+
+        If it is a group that contains one, raise the rest of the group.
+        """
         if trio_here() is None:  # The coroutine is closed by the garbage collector.
             return False
         self._scope.__exit__(None if error is None else type(error), error, None)
@@ -155,8 +163,10 @@ class TrioScope:
 
 
 def cancel_scope() -> AsyncioScope | TrioScope:
-    """Return a scope through which another thread can cancel the running task. Raises
-    :class:`RuntimeError` outside of a task."""
+    """Return a scope through which another thread can cancel the running task.
+
+    Raise :class:`RuntimeError` outside of a task.
+    """
     trio = trio_here()
     return AsyncioScope() if trio is None else TrioScope(trio)
 

@@ -30,8 +30,10 @@ class CancelSource(Protocol):
         ...
 
     def subscribe(self, callback: Callback) -> Callback:
-        """Call `callback` after each change that may refuse calls, in the thread that makes the
-        change: it must neither block nor raise. Return a function that unsubscribes it."""
+        """Call `callback` after each change that may refuse calls; return a function to stop that.
+
+        It is called in the thread that makes the change, and must neither block nor raise.
+        """
         ...
 
 
@@ -86,8 +88,11 @@ class CancelToken:
 
 
 def cancel_token() -> CancelToken:
-    """Return the token of the guarded calls that are running here, for long plain functions that
-    can stop half-way. Without a guard around it is never cancelled."""
+    """Return the token of the guarded calls running here.
+
+    It is for long plain functions that can stop half-way. Without a guard around it is never
+    cancelled.
+    """
     return CancelToken(current_scope.get())
 
 
@@ -102,8 +107,10 @@ class TaskCancellation:
         self._changed()  # The switch may have been engaged since it was last checked.
 
     def end(self, error: BaseException | None) -> None:
-        """Stop. Raise the refusal if `error` is the cancellation requested here and there is no
-        other."""
+        """Stop.
+
+        Raise the refusal if `error` is the cancellation requested here and there is no other.
+        """
         self._unsubscribe()
         if self._scope.end(error) and self._refusal is not None:
             raise self._refusal from error
@@ -152,7 +159,7 @@ def check(sources: Sources = (), cause: BaseException | None = None) -> None:
 
 
 @contextmanager
-def watching(sources: Sources, wake: Callback) -> Iterator[None]:
+def notify_on_refusal(sources: Sources, wake: Callback) -> Iterator[None]:
     """Call `wake`, from any thread, once one of `sources` or of this context refuses calls.
 
     Changes before this block are not reported: call :func:`find_refusal` inside it first.
@@ -168,7 +175,7 @@ def sleep(seconds: float, sources: Sources = (), cause: BaseException | None = N
             time.sleep(seconds)
             return
         bell, ends = threading.Event(), time.monotonic() + seconds
-        with watching(sources, bell.set):
+        with notify_on_refusal(sources, bell.set):
             # Again after a switch that was engaged and released at once.
             while find_refusal(sources) is None and (left := ends - time.monotonic()) > 0:
                 if not bell.wait(left):
@@ -180,8 +187,7 @@ def sleep(seconds: float, sources: Sources = (), cause: BaseException | None = N
 async def async_sleep(
     seconds: float, sources: Sources = (), cause: BaseException | None = None
 ) -> None:
-    """Wait for `seconds` in a coroutine. Raise the refusal, from `cause`, as soon as there is
-    one."""
+    """Wait for `seconds` in a coroutine. Raise the refusal, from `cause`, once there is one."""
     if is_waiting_skipped or seconds <= 0:
         await async_backend.sleep(0)
     elif not sources and current_scope.get() is None:
@@ -189,7 +195,7 @@ async def async_sleep(
         return
     else:
         bell, ends = AsyncBell(), time.monotonic() + seconds
-        with watching(sources, bell.ring):
+        with notify_on_refusal(sources, bell.ring):
             while find_refusal(sources) is None and (left := ends - time.monotonic()) > 0:
                 if not await bell.wait(left):
                     break
@@ -206,7 +212,7 @@ def wait(bell: threading.Event, seconds: float, clock: Clock = time.monotonic) -
         return
     alarm = set_alarm(seconds, bell.set)
     if not bell.wait(alarm.real_seconds):
-        alarm.go_off()
+        alarm.advance()
 
 
 async def async_wait(bell: AsyncBell, seconds: float, clock: Clock = time.monotonic) -> None:
@@ -219,7 +225,7 @@ async def async_wait(bell: AsyncBell, seconds: float, clock: Clock = time.monoto
     else:
         alarm = set_alarm(seconds, bell.ring)
         if not await bell.wait(alarm.real_seconds):
-            alarm.go_off()
+            alarm.advance()
 
 
 def _sources_of(scope: Scope | None) -> Iterator[CancelSource]:

@@ -12,7 +12,7 @@ from switchgear.evaluation.decisions import Decision
 from switchgear.evaluation.keys import Key
 from switchgear.evaluation.snapshot_store import Memory
 from switchgear.guards import Guard, KeyOf, Keys, OnEngage, Unknown
-from switchgear.seed import Query, told
+from switchgear.query_check import Query, check_query
 from switchgear.sli import SLI, Indicators
 from switchgear.status import Status
 
@@ -200,7 +200,7 @@ class Switchgear:
     def check_allowed(self, query: Query) -> tuple[bool, str | None]:
         """As :meth:`check` for a query that has a `segment` with a department, an `intent` and
         `experiments`; the second value is what a user may be told."""
-        return told(query, self.check)
+        return check_query(query, self.check)
 
     def guard(
         self,
@@ -235,32 +235,32 @@ class Switchgear:
         Any other name works in this process only: it is not reported, the console can't configure
         or override it, and an error is logged. Raises :class:`TypeError` for an argument of the
         wrong type and :class:`ValueError` for an invalid value, before anything is registered."""
-        from switchgear.policies.arguments import parted
-        from switchgear.policies.checks import checked_policy
+        from switchgear.policies.argument_checks import check_policy
+        from switchgear.policies.arguments import split_guard_arguments
         from switchgear.policies.policy import Policy
 
-        guarded, rest = parted(arguments)
-        name = checked_policy(name, rest)
+        guarded, rest = split_guard_arguments(arguments)
+        name = check_policy(name, rest)
         guard = self.guard(**guarded) if guarded else None
-        dependency = self._registry.dependency(name)
+        dependency = self._registry.get_dependency(name)
         return Policy(name, guard=guard, dependency=dependency, owner=self, **rest)
 
     def breaker(self, name: str, **arguments: "Unpack[BreakerArguments]") -> "Breaker":
         """Return the breaker that all policies of `name` share. It follows the console for as long
         as this client exists. Raises the errors of :meth:`policy`."""
-        from switchgear.policies.checks import checked_breaker
+        from switchgear.policies.argument_checks import check_breaker
 
-        name = checked_breaker(name, arguments)
-        return self._registry.dependency(name).breaker_of(**arguments)
+        name = check_breaker(name, arguments)
+        return self._registry.get_dependency(name).get_breaker(**arguments)
 
     def bulkhead(
         self, name: str, parameters: "BulkheadParameters | Tier | None" = None
     ) -> "Bulkhead":
         """Return the bulkhead that all policies of `name` share; without a limit all calls pass."""
-        from switchgear.policies.checks import checked_bulkhead
+        from switchgear.policies.argument_checks import check_bulkhead
 
-        name = checked_bulkhead(name, parameters)
-        return self._registry.dependency(name).bulkhead_of(parameters)
+        name = check_bulkhead(name, parameters)
+        return self._registry.get_dependency(name).get_bulkhead(parameters)
 
     def dependencies(self) -> "list[Dependency]":
         """Those with a policy, a breaker or a bulkhead here, and a name that the console can have:
@@ -320,10 +320,10 @@ class Switchgear:
         if self._closed:
             return
         self._closed = True
-        lifecycle.forget(self)
+        lifecycle.unregister(self)
         until = monotonic() + seconds
         self._bootstrap.stop()
-        lifecycle.workers(self).stop_hearing()
+        lifecycle.get_workers(self).stop_following()
         self._reporter.stop(seconds)
         self._follower.join(until - monotonic())
         self._policy_followers.join(until - monotonic())
@@ -360,11 +360,11 @@ class Switchgear:
         from switchgear.console.reporter import Reporter
         from switchgear.console.snapshot_cache import SnapshotCache
         from switchgear.console.snapshot_follower import SnapshotFollower
-        from switchgear.policies.reporting import Reporting
+        from switchgear.policies.resilience_report import ResilienceReport
 
         self._snapshot_cache = SnapshotCache(self._settings)
         settings, memory, registry = self._settings, self._memory, self._registry
-        reporting = Reporting(registry, memory.clock, settings.service)
+        reporting = ResilienceReport(registry, memory.clock, settings.service)
         timings = self._timings
         self._reporter = Reporter(settings, memory, self._indicators, timings, reporting)
         self._follower = SnapshotFollower(
@@ -373,7 +373,7 @@ class Switchgear:
         self._policy_followers = PolicyFollowers(
             settings, memory.clock, registry, self._reporter.request_report, timings
         )
-        registry.on_caller, registry.on_step = (
+        registry.on_caller, registry.on_transition = (
             self._policy_followers.follow,
             self._reporter.request_report,
         )

@@ -14,7 +14,7 @@ from datetime import UTC
 from typing import Protocol
 
 TOLERANCE_SECONDS = 1.0
-"""`Date` has whole seconds: what differs by less says nothing new."""
+"""`Date` has whole seconds, so smaller differences are noise."""
 MAX_ANSWERS = 9
 """Recent answers that the estimate is based on."""
 MIN_AGREEING = 3
@@ -28,14 +28,14 @@ TIME_HEADER = "switchgear-time"
 
 
 class Time(Protocol):
-    """Where the time comes from; :class:`switchgear.testing.FakeClock` is another one."""
+    """A source of time; :class:`switchgear.testing.FakeClock` is another one."""
 
     def monotonic(self) -> float:
-        """Seconds on a clock that is never set back."""
+        """Return seconds of a clock that never goes back."""
         ...
 
     def wall(self) -> float:
-        """UNIX seconds by the local clock, which may be wrong."""
+        """Return UNIX seconds by the local clock, which may be wrong."""
         ...
 
 
@@ -54,7 +54,7 @@ class Alarm(Protocol):
     real_seconds: float
     """The longest real wait for that moment."""
 
-    def go_off(self) -> None:
+    def advance(self) -> None:
         """Advance the clock to that moment, unless it has passed."""
         ...
 
@@ -62,14 +62,18 @@ class Alarm(Protocol):
 def alarm_setter(
     clock: Callable[[], float],
 ) -> Callable[[float, Callable[[], object]], Alarm] | None:
-    """Return the `set_alarm` of the :class:`switchgear.testing.FakeClock` whose `monotonic` is
-    `clock`; None for a real clock."""
+    """Return the `set_alarm` of the fake clock that `clock` belongs to; None for a real clock.
+
+    See :class:`switchgear.testing.FakeClock`.
+    """
     return getattr(getattr(clock, "__self__", None), "set_alarm", None)
 
 
-def read_date(text: str | None) -> float | None:
-    """The UNIX seconds of an HTTP date, None for what is none. HTTP's dates are in UTC, also those
-    that do not say so."""
+def parse_date(text: str | None) -> float | None:
+    """Return the UNIX seconds of an HTTP date, None if it is invalid.
+
+    HTTP's dates are in UTC, even without saying so.
+    """
     from email.utils import parsedate_to_datetime  # HTTP libraries have imported it.
 
     try:
@@ -79,21 +83,23 @@ def read_date(text: str | None) -> float | None:
         return None
 
 
-def read_time(text: str) -> float | None:
+def parse_time(text: str) -> float | None:
     """Return the UNIX seconds of a `Switchgear-Time` header; None if it is unknown or malformed."""
     number = re.fullmatch(r"[0-9]{1,12}(\.[0-9]{1,9})?", text.strip(), re.ASCII)
     return None if number is None else float(number[0])
 
 
-def read_retry_after(text: str | None, now: float) -> float | None:
-    """Seconds that a `Retry-After` header asks for, as a number or a date. None if it says nothing
-    that makes sense. `now` is UNIX seconds by the sender's clock."""
+def parse_retry_after_header(text: str | None, now: float) -> float | None:
+    """Return the seconds of a `Retry-After` header, a number or a date; None if it is invalid.
+
+    `now` is UNIX seconds by the sender's clock.
+    """
     if text is None or len(text) > 100:
         return None
     text = text.strip()
     if text.isascii() and text.isdigit():
         return float(text)
-    date = read_date(text)
+    date = parse_date(text)
     return None if date is None else max(date - now, 0.0)
 
 
@@ -137,7 +143,7 @@ class OffsetEstimator:
 
 
 class ConsoleClock:
-    """UNIX seconds by the console's clock; by the local one until the console has been heard."""
+    """UNIX seconds by the console's clock; by the local one until the console has answered."""
 
     def __init__(self, time: Time) -> None:
         self.time = time
@@ -145,26 +151,27 @@ class ConsoleClock:
         self._estimator = OffsetEstimator()
         self._is_precise = False
         """True once an answer had a `Switchgear-Time`; `Date` is ignored from then on."""
-        self._ahead: float | None = None
-        """What the console's clock shows more than the monotonic one."""
-        self._placed: float | None = None
-        """The same, as moments were told by it last."""
-        self._ceiling = float("inf")
+        self._offset: float | None = None
+        """The difference of the console's clock and the monotonic one."""
+        self._stable_offset: float | None = None
+        """The offset that :meth:`from_monotonic` last used."""
+        self._max_offset = float("inf")
         """The upper limit of the offset, from the publication time of the latest version."""
-        self._release_ahead: float | None = None
+        self._release_offset: float | None = None
         self._is_local = False
 
     def now(self) -> float:
-        """Return the best guess: by the median of recent answers, or the local clock before the
-        first."""
-        ahead = self._ahead
+        """Return the best guess: by the median of recent answers, else by the local clock."""
+        ahead = self._offset
         return self.time.wall() if ahead is None else self.time.monotonic() + ahead
 
     def release_now(self) -> float | None:
-        """Return the time that may end an engagement before the console says so. None while it is
-        unknown, that is while recent answers do not agree, whatever the local clock shows. It may
-        be late, but not early."""
-        ahead = self._release_ahead
+        """Return the time that may end an engagement before the console does so.
+
+        None while it is unknown, that is while recent answers disagree, whatever the local clock
+        shows. It may be late, but not early.
+        """
+        ahead = self._release_offset
         if ahead is None:
             return self.time.wall() if self._is_local else None
         return self.time.monotonic() + ahead
@@ -173,19 +180,21 @@ class ConsoleClock:
         """Use the local clock as the console's, for a console in the same process."""
         self._is_local = True
 
-    def at(self, monotonic: float) -> float:
-        """What :meth:`now` was at that moment of the monotonic clock. One moment is told as the
-        same time again and again, unless the console's clock turns out to be another one."""
-        ahead = self._ahead
+    def from_monotonic(self, monotonic: float) -> float:
+        """Return what :meth:`now` was at that moment of the monotonic clock.
+
+        Repeated calls return the same time, unless the console's clock is corrected.
+        """
+        ahead = self._offset
         if ahead is None:
             ahead = self.time.wall() - self.time.monotonic()
-        placed = self._placed
+        placed = self._stable_offset
         if placed is None or abs(ahead - placed) > TOLERANCE_SECONDS:
             # Less is the moment between two readings, or what a clock is slewed by.
-            self._placed = placed = ahead
+            self._stable_offset = placed = ahead
         return monotonic + placed
 
-    def heard(self, headers: Mapping[str, str], took_seconds: float, ago_seconds: float) -> None:
+    def update(self, headers: Mapping[str, str], took_seconds: float, ago_seconds: float) -> None:
         """Record the time in an answer that took `took_seconds` and arrived `ago_seconds` ago.
 
         Names in `headers` are lower case. `Switchgear-Time` is PostgreSQL's time. `Date`, which may
@@ -195,10 +204,10 @@ class ConsoleClock:
         """
         told = headers.get(TIME_HEADER)
         if told is None:
-            date = None if self._is_precise else read_date(headers.get("date"))
+            date = None if self._is_precise else parse_date(headers.get("date"))
             theirs = None if date is None else date + 0.5
         else:
-            theirs = read_time(told)
+            theirs = parse_time(told)
         if theirs is None:
             return
         blur = min(took_seconds, TOLERANCE_SECONDS) / 2
@@ -209,26 +218,26 @@ class ConsoleClock:
             self._estimator.add(offset)
             median = self._estimator.median
             assert median is not None  # noqa: S101 - for the type.
-            if self._ahead is None or abs(median - self._ahead) > TOLERANCE_SECONDS + blur:
-                self._ahead = median
-            self._settle()
+            if self._offset is None or abs(median - self._offset) > TOLERANCE_SECONDS + blur:
+                self._offset = median
+            self._update_release_offset()
 
-    def heard_version(self, published_at: float, since_seconds: float) -> None:
-        """Record that a version was published at `published_at` (PostgreSQL's clock), at most
-        `since_seconds` ago. Their sum is an upper limit for the time.
+    def limit_by_version(self, published_at: float, since_seconds: float) -> None:
+        """Limit the time by that of a version published at most `since_seconds` ago.
 
-        So an engagement that had N seconds left when it was published ends N seconds later by the
-        monotonic clock, whatever the headers say.
+        `published_at` is by PostgreSQL's clock; the sum is an upper limit. So an engagement that
+        had N seconds left when it was published ends N seconds later by the monotonic clock,
+        whatever the headers say.
         """
         latest = published_at + since_seconds + VERSION_SECONDS
         with self._lock:
-            self._ceiling = latest - self.time.monotonic()
-            self._settle()
+            self._max_offset = latest - self.time.monotonic()
+            self._update_release_offset()
 
     def after_fork(self) -> None:
-        """The lock may have been held by a thread that is not in this process."""
+        """Reset the lock in a child: a thread of the parent may hold it."""
         self._lock = threading.RLock()
 
-    def _settle(self) -> None:
+    def _update_release_offset(self) -> None:
         trusted = self._estimator.trusted
-        self._release_ahead = None if trusted is None else min(trusted, self._ceiling)
+        self._release_offset = None if trusted is None else min(trusted, self._max_offset)

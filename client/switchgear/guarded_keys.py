@@ -15,11 +15,11 @@ NO_KEY = "a key of this call is not valid, and this guard blocks unknown calls"
 
 
 class SwitchEngaged(Refused):
-    """A switch stops this call: `switch` says which one, and `reason` why.
+    """A switch stops this call: `switch` is its id, and `reason` the reason given.
 
-    `switch` is None where a guard blocks because nothing is known. To try again is no use before
-    somebody has released the switch. It can be pickled, and be made again from its `args`, which
-    are plain values: so it comes whole out of another process, or out of Celery's results.
+    `switch` is None if a guard blocks because nothing is known. Retries are useless until somebody
+    releases the switch. It can be pickled and recreated from its `args`, which are plain values, so
+    it survives other processes and Celery's result backends.
     """
 
     __module__ = "switchgear.guards"  # Pickles name it so.
@@ -47,11 +47,11 @@ class SwitchEngaged(Refused):
 
 
 class GuardedKeys:
-    """The switches of one call: a :class:`CancelSource` that is checked before the call begins, and
-    again before anything inside it begins.
+    """The switches of one call, a :class:`CancelSource`.
 
-    The first check is counted, later ones are not. Without a targeting key the first check decided
-    at random: after it a ramping switch refuses nothing, an engaged one does.
+    They are checked before the call begins and again before anything inside it begins. The first
+    check is counted, later ones are not. Without a targeting key the first check decides at random:
+    after it a ramping switch refuses nothing, an engaged one does.
     """
 
     __slots__ = (
@@ -136,9 +136,11 @@ class GuardedKeys:
 
 
 class GuardedSteps:
-    """Context manager around each step of one generator: checks at the first, unless the call
-    `has_begun`, and applies its keys within each. With `on_engage="cancel"` every step checks, and
-    a step that awaits is cancelled."""
+    """A context manager around each step of one generator.
+
+    It checks at the first step, unless the call `has_begun`, and applies its keys within each. With
+    `on_engage="cancel"` every step checks, and a step that awaits is cancelled.
+    """
 
     def __init__(self, keys: GuardedKeys, is_async: bool, *, has_begun: bool) -> None:
         self._keys = keys

@@ -5,6 +5,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Literal, TypeVar
 
+from switchgear.argument_finders import KeyFinder, make_finder
 from switchgear.cancellation import (
     CancelSource,
     Scope,
@@ -13,21 +14,20 @@ from switchgear.cancellation import (
     enter,
     leave,
 )
+from switchgear.decorators import is_async_generator_function, is_coroutine_function, wrap_by_kind
 from switchgear.evaluation.decisions import Decision, several
 from switchgear.evaluation.keys import KEY_TYPES, Key, key_text
 from switchgear.evaluation.snapshot_store import Memory
-from switchgear.finding import Finder, finder
+from switchgear.generator_steps import wrap_steps
 from switchgear.guarded_keys import GuardedKeys, GuardedSteps, SwitchEngaged, run_cancellable
-from switchgear.stepping import stepwise
-from switchgear.wrapping import by_kind, is_async_generator_function, is_coroutine_function
 
 __all__ = ["Guard", "KeyOf", "Keys", "OnEngage", "SwitchEngaged", "Unknown"]
 
 Keys = Key | Iterable[Key] | None | Callable[..., Key | Iterable[Key] | None]
-"""A key, several, none, or what finds them in the arguments of a call."""
+"""A key, several, none, or a function that finds them in the arguments of a call."""
 
 KeyOf = Key | None | Callable[..., object]
-"""A targeting key, or what finds it in the arguments of a call."""
+"""A targeting key, or a function that finds it in the arguments of a call."""
 
 Unknown = Literal["allow", "block"]
 
@@ -40,13 +40,17 @@ NAMES = ("segment", "feature", "experiments", "targeting_key")
 
 
 class Guard:
-    """A guard: lets a call begin only while its switches allow it, else raises
-    :class:`SwitchEngaged`.
+    """Lets a call begin only while its switches allow it.
+
+    Otherwise :class:`SwitchEngaged` is raised.
+
+        @gear.guard(feature="chat", targeting_key=lambda user: user.id)
+        def answer(user, question): ...
 
     As a decorator it suits functions, coroutine functions, generators and asynchronous generators,
-    methods and class methods, and leaves their kind and signature as they are. It checks when the
-    body is about to run: a coroutine's when it is awaited, a generator's at its first step. As a
-    context manager (`with` or `async with`) it checks on entry, and returns the decision.
+    methods and class methods, and keeps their kind and signature. It checks when the body is about
+    to run: a coroutine's when it is awaited, a generator's at its first step. As a context manager
+    (`with` or `async with`) it checks on entry, and returns the decision.
 
     When the switch is engaged, calls waiting inside, in a bulkhead's queue or a retry's back-off,
     are woken and refused, and each attempt and fallback target checks again. Running calls finish;
@@ -55,9 +59,9 @@ class Guard:
 
     A function that finds keys gets those arguments of the call that its own parameters name, `self`
     among them, or all of them if it names others; in a context manager none. Its errors are raised
-    into the call; a value that can't be a key is unknown, as in :meth:`Switchgear.allowed`. One
-    guard may be used many times, by many threads. `others` are further sources that refuse calls
-    once they have begun, such as a forced breaker; `owner` lives as long as the guard. Raises
+    into the call; a value that can't be a key is unknown, as in :meth:`Switchgear.allowed`. A guard
+    may be used many times, by many threads. `others` are further sources that refuse calls once
+    they have begun, such as a forced breaker; `owner` lives as long as the guard. Raise
     :class:`TypeError`, naming the argument, for keys of the wrong type, and :class:`ValueError` for
     an invalid `unknown` or `on_engage`.
     """
@@ -86,8 +90,8 @@ class Guard:
         self._others = tuple(others)
         values = (segment, feature, experiments, targeting_key)
         given: dict[str, Any] = dict(zip(NAMES, values, strict=True))
-        self._found = {name: each for name, each in given.items() if callable(each)}
-        for name, find in self._found.items():
+        self._finders = {name: each for name, each in given.items() if callable(each)}
+        for name, find in self._finders.items():
             if isinstance(find, type) and isinstance(find, Iterable):
                 raise TypeError(
                     f"{name} can't be the class {find.__name__}: give its members' keys"
@@ -95,22 +99,21 @@ class Guard:
             if is_coroutine_function(find):
                 raise TypeError(f"{name} can't be found by a coroutine function")
         self._fixed: dict[str, Any] = {
-            name: each if name == "targeting_key" else _fixed(name, each)
+            name: each if name == "targeting_key" else _freeze_keys(name, each)
             for name, each in given.items()
-            if name not in self._found
+            if name not in self._finders
         }
-        self._keys = None if self._found else self._keys_of({})
+        self._keys = None if self._finders else self._keys_of({})
         """The keys of every call, if they do not depend on its arguments."""
 
     def with_others(self, *others: CancelSource) -> "Guard":
-        """Return a copy of this guard whose calls are also refused by `others` once they have
-        begun."""
+        """Return a copy whose calls are also refused by `others` once they have begun."""
         return self._with_sources((*self._others, *others))
 
     def __call__(self, function: F) -> F:
         """Return `function`, guarded."""
         find = self._finder(function)
-        return by_kind(
+        return wrap_by_kind(
             function,
             plain=partial(self._plain, find),
             coroutine=partial(self._coroutine, find),
@@ -120,17 +123,19 @@ class Guard:
         )
 
     @property
-    def finds(self) -> bool:
+    def depends_on_call(self) -> bool:
         """True if the keys depend on the arguments of a call."""
-        return bool(self._found)
+        return bool(self._finders)
 
     def switches_of(self, function: Callable[..., Any]) -> "Callable[[Any, Any], GuardedKeys]":
-        """Return a function of `(args, kwargs)` that finds the switches of a call of `function`,
-        without `others`: for a fallback, which answers for a forced breaker but not for a kill."""
+        """Return a function of `(args, kwargs)` that finds the switches of a call of `function`.
+
+        `others` are left out: a fallback answers for a forced breaker, but not for a kill.
+        """
         return self._with_sources(())._finder(function)
 
     def __enter__(self) -> Decision:
-        return self._entered(cancels=False)[0]
+        return self._enter(cancels=False)[0]
 
     def __exit__(
         self,
@@ -143,7 +148,7 @@ class Guard:
             leave(scope)
 
     async def __aenter__(self) -> Decision:
-        return self._entered(cancels=self.on_engage == "cancel")[0]
+        return self._enter(cancels=self.on_engage == "cancel")[0]
 
     async def __aexit__(
         self,
@@ -161,7 +166,7 @@ class Guard:
     def _with_sources(self, others: Sequence[CancelSource]) -> "Guard":
         return Guard(
             self._memory,
-            **self._found,
+            **self._finders,
             **self._fixed,
             unknown="block" if self._blocks_unknown else "allow",
             on_engage=self.on_engage,
@@ -224,7 +229,7 @@ class Guard:
         self, find: "Callable[[Any, Any], GuardedKeys]", function: Callable[..., Any]
     ) -> Callable[..., Any]:
         is_async = is_async_generator_function(function)
-        return stepwise(
+        return wrap_steps(
             function,
             lambda args, kwargs: GuardedSteps(find(args, kwargs), is_async, has_begun=False),
             is_async=is_async,
@@ -234,8 +239,8 @@ class Guard:
         fixed = self._keys
         if fixed is not None:
             return lambda _args, _kwargs: fixed
-        finders: dict[str, Finder] = {
-            name: finder(find, function) for name, find in self._found.items()
+        finders: dict[str, KeyFinder] = {
+            name: make_finder(find, function) for name, find in self._finders.items()
         }
 
         def found(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> GuardedKeys:
@@ -243,9 +248,9 @@ class Guard:
 
         return found
 
-    def _entered(self, *, cancels: bool) -> tuple[Decision, Scope]:
+    def _enter(self, *, cancels: bool) -> tuple[Decision, Scope]:
         """Ask for a block, which has no arguments, and enter its scope."""
-        keys = self._keys or self._keys_of({name: find() for name, find in self._found.items()})
+        keys = self._keys or self._keys_of({name: find() for name, find in self._finders.items()})
         decision = keys.ask()
         cancellation = TaskCancellation(keys) if cancels else None
         scope = enter(keys)
@@ -274,9 +279,11 @@ class Guard:
         return None
 
 
-def _fixed(name: str, keys: object) -> str | tuple[str, ...] | None:
-    """Return `keys` as text that can be read repeatedly, which an iterator can't. Raises
-    :class:`TypeError` for a value that can't be a key."""
+def _freeze_keys(name: str, keys: object) -> str | tuple[str, ...] | None:
+    """Return `keys` as text that can be read repeatedly, which an iterator can't.
+
+    Raise :class:`TypeError` for a value that can't be a key.
+    """
     if keys is None:
         return None
     texts = []

@@ -1,10 +1,9 @@
-"""What happened to calls and breakers, by name: to the log, and to whoever wants to know.
+"""Events of calls and breakers, for the log and for hooks.
 
-The names are those that operators look for: `circuit_breaker_opened`, `circuit_breaker_half_open`,
-`circuit_breaker_closed`, `circuit_breaker_would_open`, `call_retried`, `call_hedged`,
-`call_rejected`, `call_fallback`, `llm_call_fallback`, `retry_budget_exhausted`,
-`token_budget_exceeded`, `bulkhead_full`, `failure_persistent`, `failure_catastrophic`,
-`dlq_message_added`, and those of steps.
+The names are `circuit_breaker_opened`, `circuit_breaker_half_open`, `circuit_breaker_closed`,
+`circuit_breaker_would_open`, `call_retried`, `call_hedged`, `call_rejected`, `call_fallback`,
+`llm_call_fallback`, `retry_budget_exhausted`, `token_budget_exceeded`, `bulkhead_full`,
+`failure_persistent`, `failure_catastrophic`, `dlq_message_added`, and those of steps.
 """
 
 import contextlib
@@ -46,15 +45,18 @@ LEVELS: Mapping[str, int] = MappingProxyType(
         "compensation_missing": logging.ERROR,
     }
 )
-"""What happens with many calls at once is for hooks, metrics and reports, not for the log."""
+"""Log levels. Events of single calls are logged as DEBUG: they are for hooks, metrics and reports.
+"""
 
 log = logging.getLogger("switchgear")
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One thing that happened: `name`, what it is `about` (a dependency, a bulkhead, a job), and
-    what else is known, as plain values."""
+    """One event: its `name`, its subject `about` (a dependency, a bulkhead, a job), and `fields`.
+
+    The fields are plain values.
+    """
 
     name: str
     about: str
@@ -62,14 +64,14 @@ class Entry:
 
 
 Hook = Callable[[Entry], object]
-"""Is called in the thread in which it happened, possibly an event loop's: it must not wait. What it
-raises is logged."""
+"""A callback for events. It runs in the thread of the event, possibly an event loop's, and must not
+block. Its errors are logged."""
 
 _hooks: tuple[Hook, ...] = ()
 
 
 def add_hook(hook: Hook) -> Callable[[], None]:
-    """Tell `hook` of everything from now on; returns what ends that."""
+    """Call `hook` with every event from now on; return a function that removes it."""
     global _hooks
     _hooks = (*_hooks, hook)
 
@@ -80,14 +82,14 @@ def add_hook(hook: Hook) -> Callable[[], None]:
     return remove
 
 
-def note(name: str, about: str, **fields: Any) -> None:
-    """It has happened. Never raises."""
+def record(name: str, about: str, **fields: Any) -> None:
+    """Record an event. Never raises."""
     level = LEVELS.get(name, logging.INFO)
     try:
         if log.isEnabledFor(level):
-            said = "".join(f" {key}={plain(value)}" for key, value in fields.items())
+            said = "".join(f" {key}={escape(value)}" for key, value in fields.items())
             extra = {"event": name, "about": about, **{f"sg_{key}": fields[key] for key in fields}}
-            log.log(level, "%s about=%s%s", name, plain(about), said, extra=extra)
+            log.log(level, "%s about=%s%s", name, escape(about), said, extra=extra)
     except Exception:  # noqa: S110 - a handler fails: to log that would fail as well.
         pass
     if _hooks:
@@ -96,24 +98,25 @@ def note(name: str, about: str, **fields: Any) -> None:
             try:
                 hook(entry)
             except Exception:  # Somebody else's, and not the caller's business.
-                complain("a hook failed on %s", name)
+                log_error("a hook failed on %s", name)
 
 
-def complain(text: str, *args: object) -> None:
-    """To the log, with the error that is being handled: something that was handed to us fails.
-    Never raises, as a handler of the log may."""
+def log_error(text: str, *args: object) -> None:
+    """Log the current exception of code that was passed in. Never raises."""
     with contextlib.suppress(Exception):
         log.error(f"switchgear: {text}", *args, exc_info=True)  # noqa: LOG014 - of its callers.
 
 
-def plain(value: object, most: int = 300) -> str:
-    """What it says, on one line and without what a terminal obeys: it may come from elsewhere, and
-    must not look like a line of the log of its own."""
+def escape(value: object, most: int = 300) -> str:
+    """Return the text of `value` on one line, without control characters.
+
+    It may come from elsewhere, and must not look like another line of the log.
+    """
     text = f"{value!s:.{most}}"
     if text.isprintable():
         return text
-    return "".join(each if each.isprintable() else _escaped(each) for each in text)[:most]
+    return "".join(each if each.isprintable() else _escape_character(each) for each in text)[:most]
 
 
-def _escaped(character: str) -> str:
+def _escape_character(character: str) -> str:
     return character.encode("unicode_escape", "backslashreplace").decode("ascii")

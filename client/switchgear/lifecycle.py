@@ -1,4 +1,4 @@
-"""What happens to clients when their process forks, when it ends, and when they are forgotten."""
+"""Clients across forks, process exit and garbage collection."""
 
 import atexit
 import logging
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from switchgear.settings import Settings
 
 EXIT_SECONDS = 1.0
-"""For the last reports of all clients together, when the process ends."""
+"""Time for the final reports of all clients together at process exit."""
 
 log = logging.getLogger("switchgear")
 
 
 class Client(Protocol):
-    """As much of a client as is seen to here."""
+    """The interface of a client that is used here."""
 
     _change_notifier: "ChangeNotifier"
     _policy_followers: "PolicyFollowers"
@@ -39,12 +39,12 @@ class Client(Protocol):
     def close(self, seconds: float = ...) -> None: ...
 
 
-newcomers: list[Callable[[Client], None]] = []
-"""Are called with each client that is made, before it starts."""
+on_register: list[Callable[[Client], None]] = []
+"""Callbacks for each new client, before it starts."""
 
 
 class Workers(NamedTuple):
-    """What works for a client, and does not know it."""
+    """The threads and stores of a client, which hold no reference to it."""
 
     reporter: "Reporter"
     follower: "SnapshotFollower"
@@ -52,8 +52,8 @@ class Workers(NamedTuple):
     registry: "Registry"
     change_notifier: "ChangeNotifier"
 
-    def stop_hearing(self) -> None:
-        """End all but what tells the console; returns at once."""
+    def stop_following(self) -> None:
+        """Stop everything but the reporter; return at once."""
         self.follower.stop()
         self.policy_followers.stop()
         self.registry.stop()
@@ -61,54 +61,56 @@ class Workers(NamedTuple):
 
 _Ref = weakref.ReferenceType[Client]
 _open: dict[_Ref, Workers] = {}
-"""The clients that are not closed, with what works for them. Each change of it is one step, so it
-takes no lock: a finalizer may come at any moment, in any thread."""
+"""The open clients and their workers.
+
+Each change is one atomic step without a lock, since a finalizer may run at any moment.
+"""
 _closed: dict[_Ref, None] = {}
-"""Those that are closed, as long as somebody may ask them."""
-_forsaken: list[object] = []
-"""What was the parent's. Its locks may be held by threads that are not here, and to let go of a
-buffer is to wait for its lock. So nothing of it is ever let go."""
+"""Closed clients that are still referenced."""
+_parents_workers: list[object] = []
+"""The parent's workers, kept forever: freeing a buffer would wait for a lock whose holder does not
+exist here."""
 
 
-def clients() -> list[Client]:
-    """Those of this process that are not closed."""
+def open_clients() -> list[Client]:
+    """Return the clients of this process that are not closed."""
     return [client for ref in list(_open) if (client := ref()) is not None]
 
 
-def everyone() -> list[Client]:
-    """As :func:`clients`, with those that are closed and can still be asked."""
+def all_clients() -> list[Client]:
+    """Return the clients of this process, closed ones included."""
     refs = {**dict(_open), **dict(_closed)}
     return [client for ref in refs if (client := ref()) is not None]
 
 
 def register(client: Client) -> None:
-    """See to `client` until it is closed."""
-    _open[weakref.ref(client, _collected)] = workers(client)
-    for newcomer in list(newcomers):
+    """Manage `client` until it is closed."""
+    _open[weakref.ref(client, _on_collected)] = get_workers(client)
+    for newcomer in list(on_register):
         newcomer(client)
 
 
-def forget(client: Client) -> None:
-    """It is closed."""
-    _closed[weakref.ref(client, _closed_collected)] = None
+def unregister(client: Client) -> None:
+    """Record that `client` is closed."""
+    _closed[weakref.ref(client, _on_closed_collected)] = None
     _open.pop(weakref.ref(client), None)
 
 
-def _collected(ref: _Ref) -> None:
-    """Nobody can ask it any more, and nobody has closed it: its threads are to end."""
+def _on_collected(ref: _Ref) -> None:
+    """End the threads of a client that was garbage-collected without being closed."""
     workers = _open.pop(ref, None)
     if workers is not None:
         workers.change_notifier.stop_from_finalizer()
-        workers.registry.abandon()
-        workers.reporter.stop_from_finalizer(workers.stop_hearing)
+        workers.registry.stop_from_finalizer()
+        workers.reporter.stop_from_finalizer(workers.stop_following)
 
 
-def _closed_collected(ref: _Ref) -> None:
+def _on_closed_collected(ref: _Ref) -> None:
     _closed.pop(ref, None)
 
 
-def workers(client: Client) -> Workers:
-    """Those of the present process."""
+def get_workers(client: Client) -> Workers:
+    """Return the client's workers in this process."""
     return Workers(
         client._reporter,
         client._follower,
@@ -119,9 +121,9 @@ def workers(client: Client) -> Workers:
 
 
 def _after_fork_in_child() -> None:
-    for client in everyone():
-        parents = workers(client)
-        _forsaken.append(parents)
+    for client in all_clients():
+        parents = get_workers(client)
+        _parents_workers.append(parents)
         try:
             client._after_fork()
             parents.reporter.close_in_child()
@@ -130,15 +132,15 @@ def _after_fork_in_child() -> None:
         except Exception:  # Whoever forked must not pay for it, nor the other clients.
             log.exception("switchgear: a client does not go on after a fork")
         if weakref.ref(client) in _open:
-            _open[weakref.ref(client)] = workers(client)
+            _open[weakref.ref(client)] = get_workers(client)
 
 
 def _at_exit() -> None:
-    """Close all at once, so that the slowest does not use up the time of the others."""
+    """Close all clients at once, so that the slowest does not use up the time of the others."""
     until = time.monotonic() + EXIT_SECONDS
-    still_open = clients()
+    still_open = open_clients()
     for client in still_open:
-        workers(client).stop_hearing()
+        get_workers(client).stop_following()
         client._reporter.begin_stop(EXIT_SECONDS)
     for client in still_open:
         client.close(max(0.0, until - time.monotonic()))

@@ -1,29 +1,29 @@
-"""Calls that were not made, because something here said no: no failure of whoever was to be called.
+"""Refusals: calls that were rejected here before they began, not failures of the dependency.
 
-None of them is counted as a failure by a breaker around it, and none is tried again. That holds as
-well for what was raised from one of them, as SDKs do with what comes out of their transport.
+No breaker counts them as failures, and no retry repeats them. That includes exceptions raised from
+one, as SDKs do with errors of their transport.
 """
 
 from collections.abc import Iterator
 
-DEEPEST = 10
-"""So many causes are looked at: chains may be circular."""
+MAX_DEPTH = 10
+"""Limit of causes that are followed; chains may be circular."""
 
 
 class Refused(Exception):
-    """A call that was turned away before it began; see what derives from this.
+    """Base class of refusals: the call was rejected before it began.
 
-    Each can be pickled and made again from its `args`, which are plain values: so it comes whole
-    out of another process, or out of Celery's results.
+    Each can be pickled and recreated from its `args`, which are plain values, so it survives other
+    processes and Celery's result backends.
     """
 
 
 class CircuitOpen(Refused):
-    """The breaker of `dependency` is open, or has enough probes on their way.
+    """The breaker of `dependency` is open, or has enough probes running.
 
-    `retry_after` is how many seconds it stays so at least, 0.0 if that depends on probes; None if
-    an operator forces it. `last_failure` is what its last failure said, shortened, None if there
-    was none.
+    `retry_after` is the minimum number of seconds until it changes: 0.0 if that depends on probes,
+    None if an operator forces it. `last_failure` is the shortened text of its last failure, None
+    without one.
     """
 
     def __init__(
@@ -44,8 +44,10 @@ class CircuitOpen(Refused):
 
 
 class BulkheadFull(Refused):
-    """There was no place for this call in the bulkhead `name`: `why` says which limit it met, as
-    "queue is full", "no place within 5.0 s", "limit of key" or "displaced"."""
+    """There was no permit for this call in the bulkhead `name`.
+
+    `why` names the limit: "queue is full", "no place within 5.0 s", "limit of key" or "displaced".
+    """
 
     def __init__(self, name: str, why: str) -> None:
         super().__init__(name, why)
@@ -56,9 +58,11 @@ class BulkheadFull(Refused):
         return f"the bulkhead {self.name} has no place: {self.why}"
 
 
-def refusal_in(error: BaseException, deepest: int = DEEPEST) -> Refused | None:
-    """The refusal that `error` is, or was explicitly raised from; of a group the first one, if all
-    in it are refusals. None if it is something else."""
+def refusal_in(error: BaseException, deepest: int = MAX_DEPTH) -> Refused | None:
+    """Return the refusal that `error` is or was explicitly raised from, or None.
+
+    Of a group return the first one, if all exceptions in it are refusals.
+    """
     found: BaseException | None = error
     for depth in range(deepest, 0, -1):
         if found is None or isinstance(found, Refused):
@@ -81,9 +85,11 @@ def _all_refused(group: BaseExceptionGroup[BaseException], deepest: int) -> Refu
     return first
 
 
-def within(error: BaseException, *, contexts: bool = False) -> Iterator[BaseException]:
-    """`error`, what it was raised from, and what is in groups, each with theirs: 100 at most. With
-    `contexts` also what was being handled when it was raised."""
+def walk_errors(error: BaseException, *, contexts: bool = False) -> Iterator[BaseException]:
+    """Yield `error`, its causes, and the members of groups with theirs, 100 at most.
+
+    With `contexts` also follow the exceptions that were being handled.
+    """
     seen: dict[int, BaseException] = {}
     ahead: list[BaseException | None] = [error]
     while ahead and len(seen) < 100:

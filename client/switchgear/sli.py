@@ -1,4 +1,4 @@
-"""Good events of all events, counted here and reported to the console's SLOs. Bounded memory."""
+"""Counts good and total events for the console's SLOs. Bounded memory."""
 
 import concurrent.futures
 import logging
@@ -10,18 +10,18 @@ from operator import index
 from types import TracebackType
 from typing import Any, TypeVar
 
+from switchgear.decorators import wrap
 from switchgear.guards import SwitchEngaged
-from switchgear.wrapping import wrapped
 
 MAX_NAMES = 200
-"""As many as the console counts of one process."""
+"""The console's limit for one process."""
 MAX_NAME_BYTES = 200  # bytes in UTF-8
 MAX_EVENTS = 2**53
-"""Where the counts of one SLO stop: what every reader of JSON can hold."""
-MAX_COMPLAINTS = 20
+"""Limit of the counts of one SLO: the largest integer that every JSON parser keeps exact."""
+MAX_WARNINGS = 20
 
-NO_EVENTS = (SwitchEngaged, concurrent.futures.CancelledError)
-"""What ends a call that nobody was served by, and nobody failed at."""
+UNCOUNTED_ERRORS = (SwitchEngaged, concurrent.futures.CancelledError)
+"""Errors of calls that neither succeeded nor failed."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -29,80 +29,81 @@ log = logging.getLogger("switchgear")
 
 
 class SLI:
-    """Counts the events of one SLO: they only grow, from nought in each process.
+    """A counter of the events of one SLO, from zero in each process. Thread-safe.
 
-    Nothing is raised into the service, and no call waits for I/O. Safe to use from any thread.
+    It raises nothing into the service and does no I/O.
     """
 
     def __init__(self, name: str, *, is_reported: bool = True) -> None:
         self.name = name
         self._is_reported = is_reported
-        self._complained = False
+        self._is_warned = False
         self.after_fork()
 
     def good(self) -> None:
-        """One good event."""
+        """Count one good event."""
         self.add(1, 1)
 
     def bad(self) -> None:
-        """One event that was not good."""
+        """Count one bad event."""
         self.add(0, 1)
 
     def add(self, good: int, total: int) -> None:
-        """`good` events of `total` more. What can't be is logged once, and left out."""
+        """Count `good` of `total` more events. Invalid counts are logged once and ignored."""
         try:
             good, total = index(good), index(total)
             sane = 0 <= good <= total
         except TypeError:
             sane = False
         if not sane:
-            self._complain(good, total)
+            self._warn_invalid(good, total)
             return
         with self._lock:
             if self._total + total > MAX_EVENTS or not self._is_reported:
-                self.left_out += total
+                self.dropped += total
             else:
                 self._good += good
                 self._total += total
 
-    def measure(self, *, within_seconds: float | None = None) -> "Measure":
-        """Return what counts the code inside, as `with sli.measure(): …` or as a decorator. Raises
-        :class:`TypeError` if `within_seconds` is not a number."""
+    def measure(self, *, within_seconds: float | None = None) -> "SLIMeasure":
+        """Return a context manager and decorator that counts the code inside.
+
+        Raise :class:`TypeError` if `within_seconds` is not a number.
+        """
         is_number = isinstance(within_seconds, int | float) and not isinstance(within_seconds, bool)
         if within_seconds is not None and not is_number:
             kind = type(within_seconds).__name__
             raise TypeError(f"within_seconds must be a number of seconds, not {kind:.100}")
-        return Measure(self, within_seconds)
+        return SLIMeasure(self, within_seconds)
 
-    def counted(self) -> tuple[int, int]:
-        """Good events and all events since the process began."""
+    def get_counts(self) -> tuple[int, int]:
+        """Return good and total events since the process began."""
         with self._lock:
             return self._good, self._total
 
     def after_fork(self) -> None:
-        """In a child, count from nought: what was counted is the parent's, as is the lock."""
-        # One that its holder may take again: a signal's handler may count, too.
+        """Reset the counts and the lock in a child."""
+        # Reentrant, since a signal handler may count, too.
         self._lock = threading.RLock()
         self._good = self._total = 0
-        self.left_out = 0
+        self.dropped = 0
         """Events that nobody will hear of."""
 
-    def _complain(self, good: object, total: object) -> None:
-        if not self._complained:
-            self._complained = True
+    def _warn_invalid(self, good: object, total: object) -> None:
+        if not self._is_warned:
+            self._is_warned = True
             log.warning(
                 "switchgear: SLI %s: %.50r good of %.50r events can't be, and is left out",
                 *(self.name, good, total),
             )
 
 
-class Measure(AbstractContextManager[None]):
-    """One event for each time that it is gone through; a bad one if an exception comes out.
+class SLIMeasure(AbstractContextManager[None]):
+    """Counts one event for each call or block; a bad one if it raises.
 
-    No event at all: a call that a switch stopped, one that was cancelled, and a process or a
-    generator that is ended. With `within_seconds` it is bad to take longer than that; make one for
-    each `with` then. As a decorator it suits functions, coroutine functions and generators, and
-    leaves their signature as it is.
+    Calls stopped by a switch, cancelled calls, and ended processes or generators do not count. With
+    `within_seconds`, longer ones are bad; then use a new one for each `with`. As a decorator it
+    suits functions, coroutine functions and generators, and keeps their signature.
     """
 
     def __init__(self, sli: SLI, within_seconds: float | None = None) -> None:
@@ -111,8 +112,8 @@ class Measure(AbstractContextManager[None]):
         self._began = 0.0
 
     def __call__(self, function: F) -> F:
-        """`function`, whose calls are measured."""
-        return wrapped(function, self._around)
+        """Return `function`, whose calls are measured."""
+        return wrap(function, self._around)
 
     def __enter__(self) -> None:
         self._began = time.monotonic()
@@ -133,57 +134,60 @@ class Measure(AbstractContextManager[None]):
         else:
             self._sli.good()
 
-    def _around(self, _args: tuple[Any, ...], _kwargs: Mapping[str, Any]) -> "Measure":
-        return Measure(self._sli, self._within_seconds)
+    def _around(self, _args: tuple[Any, ...], _kwargs: Mapping[str, Any]) -> "SLIMeasure":
+        return SLIMeasure(self._sli, self._within_seconds)
 
 
 def is_failure(error: BaseException) -> bool:
-    """Whether who was to be served was not, and something failed; of a group, any of it."""
+    """Return True if the error counts as a failure; of a group, if any error in it does."""
     if isinstance(error, BaseExceptionGroup):
         return any(is_failure(one) for one in error.exceptions)
-    return isinstance(error, Exception) and not isinstance(error, NO_EVENTS)
+    return isinstance(error, Exception) and not isinstance(error, UNCOUNTED_ERRORS)
 
 
 class Indicators:
-    """All SLIs of a client, by the names of their SLOs. Safe to use from any thread."""
+    """All SLIs of a client, by the names of their SLOs. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._slis: dict[str, SLI] = {}
         self._spare = SLI("(none)", is_reported=False)
-        """For whom there is no room, or who has no name that could be reported."""
-        self._complaints = 0
+        """The SLI for names that are invalid or beyond the limit."""
+        self._warnings = 0
 
     def get(self, name: str) -> SLI:
-        """The one of that name. For one too many, or no name, one that is not reported: that is
-        logged, and its events are in `dropped`."""
+        """Return the SLI of that name.
+
+        For an invalid name, or one too many, log a warning and return one that is not reported; its
+        events count as `dropped`.
+        """
         found = self._slis.get(name) if isinstance(name, str) else None
-        return self._new(name) if found is None else found
+        return self._create(name) if found is None else found
 
     @property
     def dropped(self) -> int:
-        """Events that nobody will hear of."""
+        """Number of events that are not reported."""
         with self._lock:
-            return sum(sli.left_out for sli in (self._spare, *self._slis.values()))
+            return sum(sli.dropped for sli in (self._spare, *self._slis.values()))
 
-    def counted(self) -> dict[str, tuple[int, int]]:
-        """Good events and all events since the process began, by name."""
+    def get_counts(self) -> dict[str, tuple[int, int]]:
+        """Return good and total events since the process began, by name."""
         with self._lock:
-            return {name: sli.counted() for name, sli in self._slis.items()}
+            return {name: sli.get_counts() for name, sli in self._slis.items()}
 
     def after_fork(self) -> None:
-        """In a child: who holds an SLI goes on with it, from nought."""
+        """Reset all counts in a child."""
         self._lock = threading.RLock()
         for sli in (self._spare, *self._slis.values()):
             sli.after_fork()
 
-    def _new(self, name: str) -> SLI:
+    def _create(self, name: str) -> SLI:
         why = "" if _is_name(name) else "that is no name of an SLO"
         with self._lock:
             if not why and (name in self._slis or len(self._slis) < MAX_NAMES):
                 return self._slis.setdefault(name, SLI(name))
-            if self._complaints < MAX_COMPLAINTS:
-                self._complaints += 1
+            if self._warnings < MAX_WARNINGS:
+                self._warnings += 1
                 why = why or f"there are {MAX_NAMES} others"
                 log.warning("switchgear: SLI %.100r is not reported: %s", name, why)
             return self._spare

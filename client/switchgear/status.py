@@ -1,4 +1,4 @@
-"""How a client stands: for a health page, a log line, or whoever wonders at 3 a.m."""
+"""The status of a client, for a health page or a log."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -9,16 +9,16 @@ FollowState = Literal["offline", "starting", "stream", "held", "poll", "down"]
 
 @dataclass(frozen=True)
 class Status:
-    """`source`: where the snapshot in force came from. `way`: how the console is followed now.
+    """The status of a client.
 
-    `age_seconds`: since the console last confirmed that snapshot, None if it never did here.
-    `bootstrap_age_seconds`: since a snapshot from the bootstrap was published, None for any other.
-    `problems`: settings that can't be used, and what is done instead; empty if all is well.
-    `error`: why the last try failed, None if it did not. `stopped`: how many switches are engaged
-    or ramping now. `config_version`: that of the policies in force, None if there are none;
-    `config_error`: why the last try to fetch them failed, None if it did not. `unknown` counts the
-    calls of which nothing was known, `dropped` those not counted for want of room, `unreported` the
-    reports that failed.
+    `source` is the origin of the snapshot in force, `way` the mode in which the console is followed
+    now. `age_seconds` is the time since the console last confirmed that snapshot, None if it never
+    did here. `bootstrap_age_seconds` is the age of a snapshot from the bootstrap, None for any
+    other. `problems` are unusable settings and their replacements; empty if all is well. `error` is
+    the last failure, None after a success. `stopped` is the number of switches engaged or ramping
+    now. `config_version` is the version of the policies in force, None without any; `config_error`
+    the last failure to fetch them. `unknown` counts calls with unknown keys, `dropped` uncounted
+    events, `unreported` failed reports.
     """
 
     service: str

@@ -45,8 +45,7 @@ def _forks_workers(options: Mapping[Any, Any]) -> bool:
 
 
 def _text(value: object) -> str:
-    """Return the text of an option: True, bytes, or a list of these if it is given several
-    times."""
+    """Return the text of an option: True, bytes, or the last of several values."""
     if isinstance(value, list):
         value = value[-1] if value else None
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value)

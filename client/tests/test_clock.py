@@ -15,8 +15,8 @@ from switchgear.clock import (
     VERSION_SECONDS,
     ConsoleClock,
     OffsetEstimator,
-    read_date,
-    read_time,
+    parse_date,
+    parse_time,
 )
 from switchgear.testing import FakeClock
 
@@ -58,7 +58,7 @@ def far_east() -> Iterator[None]:
 )
 @pytest.mark.usefixtures("far_east")
 def test_date_is_in_utc_unless_it_says_otherwise(text: str) -> None:
-    assert read_date(text) == NOON
+    assert parse_date(text) == NOON
 
 
 @pytest.mark.parametrize(
@@ -67,9 +67,9 @@ def test_date_is_in_utc_unless_it_says_otherwise(text: str) -> None:
 def test_what_is_no_date_is_left_aside(text: str | None) -> None:
     clock = ConsoleClock(FakeClock(NOON))
 
-    clock.heard({} if text is None else {"date": text}, 0.0, 0.0)
+    clock.update({} if text is None else {"date": text}, 0.0, 0.0)
 
-    assert read_date(text) is None
+    assert parse_date(text) is None
     assert clock.now() == NOON
 
 
@@ -85,7 +85,7 @@ def test_local_clock_counts_as_it_is_until_the_console_is_heard() -> None:
 def test_local_clock_counts_no_more_once_the_console_was_heard() -> None:
     machine = Machine(NOON)
     clock = ConsoleClock(machine)
-    clock.heard({"date": "Sat, 21 Nov 2026 12:00:00 GMT"}, 0.0, 0.0)
+    clock.update({"date": "Sat, 21 Nov 2026 12:00:00 GMT"}, 0.0, 0.0)
 
     machine.ahead = 86_400.0
     machine.advance(10)
@@ -171,7 +171,7 @@ def heard(clock: ConsoleClock, answers: int, ahead: float = 0.0) -> None:
     for _ in range(answers):
         clock.time.advance(1)  # type: ignore[attr-defined]
         date = NOON + clock.time.monotonic() + ahead
-        clock.heard({"date": formatdate(date, usegmt=True)}, 0.0, 0.0)
+        clock.update({"date": formatdate(date, usegmt=True)}, 0.0, 0.0)
 
 
 def test_release_time_is_unknown_without_a_console_whatever_the_local_clock_shows() -> None:
@@ -234,7 +234,7 @@ def test_new_version_bounds_a_console_whose_dates_are_all_ahead() -> None:
     clock = ConsoleClock(FakeClock(NOON))
     heard(clock, 9, 7200.0)
 
-    clock.heard_version(NOON + 9, since_seconds=5.0)
+    clock.limit_by_version(NOON + 9, since_seconds=5.0)
 
     assert clock.release_now() == pytest.approx(NOON + 9 + 5 + VERSION_SECONDS, abs=1)
 
@@ -243,7 +243,7 @@ def test_new_version_changes_nothing_where_the_dates_are_right() -> None:
     clock = ConsoleClock(FakeClock(NOON))
     heard(clock, 9)
 
-    clock.heard_version(NOON + 9, since_seconds=5.0)
+    clock.limit_by_version(NOON + 9, since_seconds=5.0)
 
     assert clock.release_now() == pytest.approx(NOON + 9, abs=1)
 
@@ -257,7 +257,7 @@ def told(clock: ConsoleClock, answers: int, time: str | None = None) -> None:
         clock.time.advance(1)  # type: ignore[attr-defined]
         now = NOON + clock.time.monotonic()
         date = formatdate(now + 600, usegmt=True)
-        clock.heard({"date": date, "switchgear-time": time or f"{now:.3f}"}, 0.0, 0.0)
+        clock.update({"date": date, "switchgear-time": time or f"{now:.3f}"}, 0.0, 0.0)
 
 
 def test_time_header_counts_and_a_wrong_date_beside_it_does_not() -> None:
@@ -288,7 +288,7 @@ def test_answer_that_does_not_know_the_time_says_nothing_by_its_date(time: str) 
 
     told(clock, 9, time)
 
-    assert read_time(time) is None
+    assert parse_time(time) is None
     assert clock.release_now() is None
 
 
@@ -304,8 +304,8 @@ def test_engagement_lasts_as_long_by_the_monotonic_clock_as_was_left_when_it_was
     else:
         for _ in range(9):
             time.advance(1)
-            clock.heard({"switchgear-time": f"{NOON + time.monotonic() + ahead:.3f}"}, 0.0, 0.0)
-    clock.heard_version(NOON + 9, since_seconds=0.0)
+            clock.update({"switchgear-time": f"{NOON + time.monotonic() + ahead:.3f}"}, 0.0, 0.0)
+    clock.limit_by_version(NOON + 9, since_seconds=0.0)
     ends_at = NOON + 9 + 95
 
     time.advance(95 - VERSION_SECONDS - 0.5)

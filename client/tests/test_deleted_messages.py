@@ -89,7 +89,7 @@ def test_holding_a_deleted_message_leaves_it_pending(stream):
     stream.redis.xdel(stream.name, entry_id)
     consumer = consumer_of(stream, failing)
 
-    exchanges.hold(stream.redis, exchanges.keep(consumer, [entry_id]))
+    exchanges.run_exchange(stream.redis, exchanges.extend_claims(consumer, [entry_id]))
 
     assert [one[0] for one in stream.pending] == [entry_id]
 

@@ -42,8 +42,8 @@ def test_it_raises_nothing_when_the_log_a_hook_or_a_value_fails():
     remove = journal.add_hook(hook)
     try:
         with failing_log():
-            journal.note("circuit_breaker_opened", "a->b", cause="x")
-        journal.note("circuit_breaker_opened", "a->b", cause=Unsayable())
+            journal.record("circuit_breaker_opened", "a->b", cause="x")
+        journal.record("circuit_breaker_opened", "a->b", cause=Unsayable())
     finally:
         remove()
 
@@ -82,7 +82,7 @@ ESCAPED = r"x\nERROR:switchgear:circuit_breaker_closed \x1b[31m\u2028\u202e\ud80
 
 def test_what_others_say_stays_on_its_line(caplog):
     with caplog.at_level(logging.WARNING, "switchgear"):
-        journal.note("circuit_breaker_opened", "a->b", cause=FORGED)
+        journal.record("circuit_breaker_opened", "a->b", cause=FORGED)
     assert caplog.messages == [f"circuit_breaker_opened about=a->b cause={ESCAPED}"]
 
 

@@ -178,7 +178,7 @@ def test_import_loads_no_heavy_module(statement: str, tmp_path: Path) -> None:
             | {f"patterns.{each}" for each in ("breaker", "bulkhead", "fallback", "retry")},
         ),
         (
-            "import switchgear.cli.call; switchgear.cli.main(['status'])",
+            "import switchgear.cli.command_context; switchgear.cli.main(['status'])",
             {"asyncio", "client", "dlq", "guards", "lifecycle", "patterns", "policies", "steps"},
         ),
     ],

@@ -1,1 +1,1 @@
-"""What other libraries need to work with this one. Each imports its library only when asked for."""
+"""Adapters for other libraries. Each module imports its library."""

@@ -1,5 +1,7 @@
-"""A middleware for ASGI applications, such as FastAPI's and Starlette's: limits a request to the
-time that its caller waits, and leaves its failures to a trusted caller that retries.
+"""A middleware for ASGI applications, such as FastAPI's and Starlette's.
+
+It limits a request to the time that its caller waits, and leaves its failures to a trusted caller
+that retries.
 
     app.add_middleware(Incoming, trusted_peers=("10.0.0.0/8",))
 """
@@ -7,8 +9,8 @@ time that its caller waits, and leaves its failures to a trusted caller that ret
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 
-from switchgear.adapters.late import BODY, CONTENT_TYPE, STATUS
-from switchgear.adapters.peers import TrustedPeers
+from switchgear.adapters.gateway_timeout import BODY, CONTENT_TYPE, STATUS
+from switchgear.adapters.trusted_peers import TrustedPeers
 from switchgear.patterns.propagation import incoming
 
 Scope = MutableMapping[str, Any]
@@ -18,12 +20,14 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class Incoming:
-    """ASGI middleware around `app`. Answers 504 to a request that has no time left when it arrives.
-    It cuts nothing off: deadlines and timeouts inside do that, no later than the caller's limit.
+    """ASGI middleware around `app`.
 
-    `trusted_peers` are addresses and networks of callers whose `X-Retry-Attempt` switches the
-    retries of this service off, matched against the address of the connection as the server reports
-    it; by default none.
+    Answers 504 to a request that has no time left on arrival. It cancels nothing itself: deadlines
+    and timeouts inside do that, no later than the caller's limit.
+
+    `trusted_peers` are addresses and networks of callers whose `X-Retry-Attempt` switches off the
+    retries of this service. They are matched against the connection's address as the server reports
+    it; none by default.
     """
 
     def __init__(self, app: App, *, trusted_peers: Iterable[str] = ()) -> None:

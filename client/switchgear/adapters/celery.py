@@ -1,4 +1,4 @@
-"""Tasks of Celery within policies; needs `celery`.
+"""Celery tasks within policies; needs `celery`.
 
 @app.task(base=PolicyTask, policy=gear.policy("worker->mail", feature="digest"))
 def digest(user): …
@@ -13,14 +13,14 @@ from celery import Task
 from celery._state import _task_stack  # type: ignore[attr-defined]  # As Celery's own `__call__`.
 from celery.exceptions import SoftTimeLimitExceeded, TaskPredicate
 
-from switchgear.adapters.passing import passing
+from switchgear.adapters.control_flow import pass_through
+from switchgear.decorators import is_coroutine_function
 from switchgear.patterns import retried_calls
 from switchgear.patterns.propagation import TIMEOUT_HEADER, IncomingRequest, incoming, outgoing
 from switchgear.patterns.retry_state import RetryCallState
 from switchgear.patterns.time_limits import NoTimeLeft
 from switchgear.policies.policy import Policy
 from switchgear.refusals import CircuitOpen, Refused, refusal_in
-from switchgear.wrapping import is_coroutine_function
 
 if TYPE_CHECKING:
     Base = Task[..., Any]
@@ -30,48 +30,47 @@ else:
 SENT_HEADER = "Switchgear-Sent-At"
 REFUSALS_HEADER = "Switchgear-Refusals"
 RETRIES_HEADER = "Switchgear-Retries"
-BEGUN = "switchgear_begun"
-"""On a request whose body runs: whoever calls the task in there calls a function."""
-SPREAD = 0.2
-"""Of a pause after a refusal, so that not all come back at once."""
+BODY_RUNNING = "switchgear_begun"
+"""Set on a request whose body runs: a call of the task inside it is a plain function call."""
+REFUSAL_JITTER = 0.2
+"""Jitter of the pause after a refusal, as a fraction."""
 
 
 class PolicyTask(Base):
-    """Base of tasks whose body runs within `policy`, which asks its switch before.
+    """Base class of tasks whose body runs within `policy`, including its kill switch.
 
-    What fails is tried again by the policy's retry, but as a message that comes later: no worker
-    sleeps, and a `Retry-After` and the budget hold. What was refused comes back after what a
-    breaker says or `refused_seconds`, as often as need be and without counting as an attempt; with
-    None it fails. All attempts of a task have one idempotency key. A fallback of the policy answers
-    before anything is tried again; its deadline is that of one attempt. Celery's soft time limit
-    counts as a timeout, and is neither answered for nor tried again.
+    The policy's retry sends failed tasks again as later messages: no worker sleeps, and
+    `Retry-After` and the retry budget apply. A refused task comes back after the breaker's delay or
+    `refused_seconds`, as often as necessary and without counting as an attempt; with None it fails.
+    All attempts of a task have one idempotency key. A fallback of the policy answers before a
+    retry; its deadline applies to one attempt. Celery's soft time limit counts as a timeout, and is
+    neither retried nor answered by the fallback.
 
-    Celery's `max_retries` is for what the body or `autoretry_for` asks for: neither the policy's
-    retries nor refusals count for it. Where tasks are run eagerly there is no later: retries have
-    no pause, and what is refused fails.
+    Celery's `max_retries` applies to retries that the body or `autoretry_for` requests, not to
+    those of the policy or after refusals. Eager tasks are retried without a pause and fail when
+    refused.
 
-    `is_awaited` says that who sends the task waits for its result: the deadline that holds there
-    holds here too, also in the queue, and if something there tries again, nothing does here.
-    Without it a task is nobody's haste.
+    With `is_awaited` the sender waits for the result: the sender's deadline applies here, too,
+    including the time in the queue, and a retry at the sender switches off those here.
     """
 
     abstract = True
     policy: Policy | None = None
     refused_seconds: float | None = 30.0
     is_awaited: bool = False
-    _within: Callable[..., Any] | None = None
+    _wrapped: Callable[..., Any] | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The task in a worker; called directly, it is a function within its policy."""
-        request, within = self.request, self._body()
-        if request.called_directly or getattr(request, BEGUN, False):
-            return self._directly(within, args, kwargs)
-        setattr(request, BEGUN, True)
-        came = self._came()
+        """Run the task in a worker; called directly, it is a function within its policy."""
+        request, within = self.request, self._wrapped_run()
+        if request.called_directly or getattr(request, BODY_RUNNING, False):
+            return self._call_directly(within, args, kwargs)
+        setattr(request, BODY_RUNNING, True)
+        came = self._incoming_limits()
         if came.is_over:
             raise NoTimeLeft(came.seconds or 0.0)
         with came:
-            marker = None if retried_calls.find_active() is not None else self._marker()
+            marker = None if retried_calls.find_active() is not None else self._make_retry_state()
             try:
                 return self._attempt(marker, within, args, kwargs)
             except (TaskPredicate, SoftTimeLimitExceeded):
@@ -79,12 +78,12 @@ class PolicyTask(Base):
             except Exception as error:
                 refusal = refusal_in(error)
                 if refusal is not None:
-                    self._come_back(refusal)
+                    self._retry_refused(refusal)
                     raise
                 wait = None if marker is None else marker.after_error(error)
                 if wait is None:
                     raise
-                raise self._again(error, wait, RETRIES_HEADER) from error
+                raise self._retry_later(error, wait, RETRIES_HEADER) from error
 
     def retry(
         self,
@@ -97,12 +96,15 @@ class PolicyTask(Base):
         max_retries: int | None = None,
         **options: Any,
     ) -> Any:
-        """As Celery's: for what the body asks for, and of that alone `max_retries` counts."""
+        """Retry like Celery's method.
+
+        Only retries that the body requests count for `max_retries`.
+        """
         if options.get("headers"):
-            options["headers"] = {**self._counted(), **options["headers"]}
+            options["headers"] = {**self._retry_counts(), **options["headers"]}
         most = self.max_retries if max_retries is None else max_retries
         if most is not None:
-            most += sum(self._counted().values())
+            most += sum(self._retry_counts().values())
         try:
             return super().retry(args, kwargs, exc, throw, eta, countdown, most, **options)
         finally:
@@ -119,7 +121,7 @@ class PolicyTask(Base):
         headers: dict[str, Any] | None = None,
         **options: Any,
     ) -> Any:
-        """As Celery's; what its sender waits for takes the deadline along."""
+        """Send the task like Celery's method; an awaited one carries the deadline along."""
         if self.is_awaited and SENT_HEADER not in (headers or {}):
             carried: dict[str, Any] = outgoing()
             if TIMEOUT_HEADER in carried:
@@ -128,8 +130,8 @@ class PolicyTask(Base):
         options["headers"] = headers
         return super().apply_async(args, kwargs, *more, **options)
 
-    def _directly(self, within: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        """With a request of its own: no message, also within the body of one."""
+    def _call_directly(self, within: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """Run the body with a request of its own, as a direct call."""
         _task_stack.push(self)
         self.push_request(args=args, kwargs=kwargs, called_directly=True)
         try:
@@ -138,15 +140,15 @@ class PolicyTask(Base):
             self.pop_request()
             _task_stack.pop()
 
-    def _body(self) -> Callable[..., Any]:
-        if self._within is None:
+    def _wrapped_run(self) -> Callable[..., Any]:
+        if self._wrapped is None:
             policy = self.policy
             if is_coroutine_function(self.run):  # Nobody would await what it gives.
                 raise TypeError(f"{self.name} is a coroutine function, which Celery can't run")
-            self._within = (
-                self.run if policy is None else passing(policy, self.run, (TaskPredicate,))
+            self._wrapped = (
+                self.run if policy is None else pass_through(policy, self.run, (TaskPredicate,))
             )
-        return self._within
+        return self._wrapped
 
     def _attempt(
         self, marker: RetryCallState | None, within: Callable[..., Any], args: Any, kwargs: Any
@@ -159,37 +161,39 @@ class PolicyTask(Base):
         finally:
             marker.leave()
 
-    def _marker(self) -> RetryCallState | None:
-        """Of this attempt, whose message may come again: then nothing tries again in here."""
+    def _make_retry_state(self) -> RetryCallState | None:
+        """Return the retry state of this attempt; nothing inside it retries."""
         retry = None if self.policy is None else self.policy.retry
         if retry is None:
             return None
         marker = RetryCallState(retry)
-        marker.number = self._counted()[RETRIES_HEADER]
+        marker.number = self._retry_counts()[RETRIES_HEADER]
         marker.key = self.request.id
         return marker
 
-    def _come_back(self, refusal: Refused) -> None:
-        """Raises Celery's retry, unless a refusal is to be a failure here. Run eagerly it would
-        come back at once, and be refused until the stack is full."""
+    def _retry_refused(self, refusal: Refused) -> None:
+        """Raise Celery's retry, unless a refusal is a failure here.
+
+        An eager task would come back at once and be refused until the stack is full.
+        """
         is_late = isinstance(refusal, NoTimeLeft)
         if self.refused_seconds is None or self.request.is_eager or is_late:
             return
         seconds = self.refused_seconds
         if isinstance(refusal, CircuitOpen) and refusal.retry_after:
             seconds = refusal.retry_after
-        countdown = seconds * (1 + SPREAD * random.random())  # noqa: S311 - no secret.
-        raise self._again(refusal, countdown, REFUSALS_HEADER) from refusal
+        countdown = seconds * (1 + REFUSAL_JITTER * random.random())  # noqa: S311 - no secret.
+        raise self._retry_later(refusal, countdown, REFUSALS_HEADER) from refusal
 
-    def _again(self, error: Exception, seconds: float, header: str) -> Any:
-        """Raises Celery's retry, as one more of those that `header` counts."""
-        counted = self._counted()
+    def _retry_later(self, error: Exception, seconds: float, header: str) -> Any:
+        """Raise Celery's retry and increment the count in `header`."""
+        counted = self._retry_counts()
         headers = {**(self.request.headers or {}), **counted, header: counted[header] + 1}
         most = int(self.request.retries or 0) + 1  # Whatever `max_retries` says.
         return self.retry(exc=error, countdown=seconds, headers=headers, max_retries=most)
 
-    def _came(self) -> IncomingRequest:
-        """What the sender said, less the time in the queue."""
+    def _incoming_limits(self) -> IncomingRequest:
+        """Return the sender's limits, less the time in the queue."""
         headers = dict(self.request.headers or {}) if self.is_awaited else {}
         said = {name: str(value) for name, value in headers.items() if isinstance(name, str)}
         seconds = incoming(said).seconds
@@ -199,8 +203,8 @@ class PolicyTask(Base):
             said[TIMEOUT_HEADER] = str(int(max(seconds - max(queued, 0.0), 0.0) * 1000))
         return incoming(said, trusts_attempt=True)
 
-    def _counted(self) -> dict[str, int]:
-        """How often its message came again for the policy's retry, and after a refusal."""
+    def _retry_counts(self) -> dict[str, int]:
+        """Return the numbers of the policy's retries and of retries after refusals."""
         headers = self.request.headers or {}
         said = {name: headers.get(name, 0) for name in (RETRIES_HEADER, REFUSALS_HEADER)}
         return {name: n if isinstance(n, int) else 0 for name, n in said.items()}

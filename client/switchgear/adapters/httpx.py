@@ -1,17 +1,17 @@
-"""Transports for httpx: every request of a client gets the patterns around it.
+"""Transports for httpx that apply a policy to every request.
 
     client = httpx.Client(transport=Transport(gear.policy("core->oracle")))
 
-Around each request: kill switch, deadline, retries, breaker, bulkhead, timeouts within what is
-left, and the headers of `propagation`. A breaker counts errors, 5xx, 408 and 429 as failures, when
-the head of the answer has come. Retries are for what may be sent again, see :func:`prepare`; in the
-end the caller gets the last answer as it is. A place in a bulkhead is held until the answer is
-closed, and one try's time is for its body too, without what its reader takes: give streams a route
-with more of it.
+Each request passes kill switch, deadline, retries, breaker and bulkhead, has timeouts within the
+time left, and carries the headers of `propagation`. A breaker counts errors, 5xx, 408 and 429 as
+failures when the head of the answer has arrived. Only repeatable requests are retried, see
+:func:`prepare_request`; the caller gets the last answer as it is. A permit of a bulkhead is held
+until the answer is closed, and the time of an attempt includes its body, without the time that the
+reader takes: give streams a route with more of it.
 
-The request itself stays as it is: what goes over the wire is a copy. An httpx client that is given
-a transport leaves the proxies of the environment aside, and its own `proxy` or `mounts` go around
-the patterns: give proxies, certificates, limits and HTTP/2 to the `inner` transport.
+The request is not changed: a copy is sent. With a transport, httpx ignores the proxies of the
+environment, and its own `proxy` or `mounts` bypass the patterns: give proxies, certificates, limits
+and HTTP/2 to the `inner` transport.
 """
 
 from collections.abc import AsyncIterator, Iterator
@@ -20,18 +20,18 @@ from typing import cast
 
 import httpx
 
-from switchgear.adapters.requesting import (
-    DRAINED_SECONDS,
-    MAX_DRAINED,
-    Admission,
-    Parts,
-    Patience,
+from switchgear.adapters.http_requests import (
+    MAX_DRAIN_BYTES,
+    MAX_DRAIN_SECONDS,
+    BodyTimer,
+    BreakerPermit,
     Patterns,
-    dressed,
-    hurry,
-    is_worth_draining,
+    TransportPatterns,
+    limit_drain,
+    make_attempt,
     may_repeat,
-    prepare,
+    prepare_request,
+    should_drain,
 )
 from switchgear.patterns.time_limits import current_limit
 from switchgear.patterns.timeout import CallTimeout, Timeout
@@ -40,11 +40,14 @@ __all__ = ["AsyncTransport", "Patterns", "Transport"]
 
 
 class Transport(httpx.BaseTransport):
-    """Puts `parts`, a policy or :class:`Patterns`, around `inner`, by default a new
-    :class:`httpx.HTTPTransport`. Raises what the patterns raise, and httpx's errors."""
+    """A transport that applies `parts`, a policy or :class:`Patterns`, around `inner`.
+
+    `inner` is a new :class:`httpx.HTTPTransport` by default. Raises the errors of the patterns and
+    of httpx.
+    """
 
     def __init__(
-        self, parts: Parts | None = None, inner: httpx.BaseTransport | None = None
+        self, parts: TransportPatterns | None = None, inner: httpx.BaseTransport | None = None
     ) -> None:
         self._parts = Patterns() if parts is None else parts
         self._inner = inner or httpx.HTTPTransport()
@@ -55,24 +58,24 @@ class Transport(httpx.BaseTransport):
                 around.enter_context(self._parts.guard)
             if self._parts.deadline is not None:
                 around.enter_context(self._parts.deadline)
-            return self._tried(request)
+            return self._send_with_retries(request)
 
     def close(self) -> None:
         self._inner.close()
 
-    def _tried(self, request: httpx.Request) -> httpx.Response:
-        is_repeatable = prepare(request)
+    def _send_with_retries(self, request: httpx.Request) -> httpx.Response:
+        is_repeatable = prepare_request(request)
         retry = self._parts.retry
         call_state = None if retry is None else retry.begin()
         if retry is None or call_state is None:
-            return self._once(request)
+            return self._send_once(request)
         call_state.repeats = is_repeatable
         call_state.enter()
         try:
             while True:
                 cause = None
                 try:
-                    response = self._once(request)
+                    response = self._send_once(request)
                 except Exception as error:
                     wait = (
                         call_state.after_error(error) if may_repeat(is_repeatable, error) else None
@@ -94,15 +97,15 @@ class Transport(httpx.BaseTransport):
             cause = None  # It refers to this frame.
             call_state.leave()
 
-    def _once(self, request: httpx.Request) -> httpx.Response:
+    def _send_once(self, request: httpx.Request) -> httpx.Response:
         bulkhead = self._parts.bulkhead
-        admitted = Admission(self._parts.breaker)
+        admitted = BreakerPermit(self._parts.breaker)
         held = ExitStack()
         place = None
         try:
             if bulkhead is not None:
                 place = held.enter_context(bulkhead.of())
-            response = self._sent(request, held)
+            response = self._send(request, held)
             if place is not None:
                 place.record_outcome(response)
             if response.is_closed:  # The body was read already, for instance from a cache.
@@ -111,26 +114,26 @@ class Transport(httpx.BaseTransport):
             if place is not None:
                 place.record_outcome(error)
             held.close()
-            admitted.failed(error)
+            admitted.record_error(error)
             raise
-        admitted.answered(response.status_code)
+        admitted.record_status(response.status_code)
         return response
 
-    def _sent(self, request: httpx.Request, held: ExitStack) -> httpx.Response:
+    def _send(self, request: httpx.Request, held: ExitStack) -> httpx.Response:
         with Timeout(self._parts.route_timeout(request.url.path)):
-            sent, limit = dressed(request, self._parts.http), current_limit()
+            sent, limit = make_attempt(request, self._parts.http), current_limit()
             response = self._inner.handle_request(sent)
         response.request = request  # For `raise_for_status`.
         stream = cast(httpx.SyncByteStream, response.stream)
-        response.stream = _Stream(stream, sent, Patience(limit), held)
+        response.stream = _Stream(stream, sent, BodyTimer(limit), held)
         return response
 
 
 class AsyncTransport(httpx.AsyncBaseTransport):
-    """As :class:`Transport`, for :class:`httpx.AsyncClient`: timeouts cut off."""
+    """A :class:`Transport` for :class:`httpx.AsyncClient`; its timeouts cancel."""
 
     def __init__(
-        self, parts: Parts | None = None, inner: httpx.AsyncBaseTransport | None = None
+        self, parts: TransportPatterns | None = None, inner: httpx.AsyncBaseTransport | None = None
     ) -> None:
         self._parts = Patterns() if parts is None else parts
         self._inner = inner or httpx.AsyncHTTPTransport()
@@ -141,24 +144,24 @@ class AsyncTransport(httpx.AsyncBaseTransport):
                 await around.enter_async_context(self._parts.guard)
             if self._parts.deadline is not None:
                 await around.enter_async_context(self._parts.deadline)
-            return await self._tried(request)
+            return await self._send_with_retries(request)
 
     async def aclose(self) -> None:
         await self._inner.aclose()
 
-    async def _tried(self, request: httpx.Request) -> httpx.Response:
-        is_repeatable = prepare(request)
+    async def _send_with_retries(self, request: httpx.Request) -> httpx.Response:
+        is_repeatable = prepare_request(request)
         retry = self._parts.retry
         call_state = None if retry is None else retry.begin()
         if retry is None or call_state is None:
-            return await self._once(request)
+            return await self._send_once(request)
         call_state.repeats = is_repeatable
         call_state.enter()
         try:
             while True:
                 cause = None
                 try:
-                    response = await self._once(request)
+                    response = await self._send_once(request)
                 except Exception as error:
                     wait = (
                         call_state.after_error(error) if may_repeat(is_repeatable, error) else None
@@ -180,15 +183,15 @@ class AsyncTransport(httpx.AsyncBaseTransport):
             cause = None  # It refers to this frame.
             call_state.leave()
 
-    async def _once(self, request: httpx.Request) -> httpx.Response:
+    async def _send_once(self, request: httpx.Request) -> httpx.Response:
         bulkhead = self._parts.bulkhead
-        admitted = Admission(self._parts.breaker)
+        admitted = BreakerPermit(self._parts.breaker)
         held = AsyncExitStack()
         place = None
         try:
             if bulkhead is not None:
                 place = await held.enter_async_context(bulkhead.of())
-            response = await self._sent(request, held)
+            response = await self._send(request, held)
             if place is not None:
                 place.record_outcome(response)
             if response.is_closed:
@@ -197,55 +200,55 @@ class AsyncTransport(httpx.AsyncBaseTransport):
             if place is not None:
                 place.record_outcome(error)
             await held.aclose()
-            admitted.failed(error)
+            admitted.record_error(error)
             raise
-        admitted.answered(response.status_code)
+        admitted.record_status(response.status_code)
         return response
 
-    async def _sent(self, request: httpx.Request, held: AsyncExitStack) -> httpx.Response:
+    async def _send(self, request: httpx.Request, held: AsyncExitStack) -> httpx.Response:
         try:
             async with Timeout(self._parts.route_timeout(request.url.path)):
-                sent, limit = dressed(request, self._parts.http), current_limit()
+                sent, limit = make_attempt(request, self._parts.http), current_limit()
                 response = await self._inner.handle_async_request(sent)
         except CallTimeout as late:  # Users of httpx look for its own.
             raise httpx.ReadTimeout(str(late), request=request) from late
         response.request = request  # For `raise_for_status`.
         stream = cast(httpx.AsyncByteStream, response.stream)
-        response.stream = _AsyncStream(stream, sent, Patience(limit), held)
+        response.stream = _AsyncStream(stream, sent, BodyTimer(limit), held)
         return response
 
 
 class _Stream(httpx.SyncByteStream):
-    """The body of an answer to `sent`, which is late when the try is."""
+    """The body of an answer to `sent`, within the time of the attempt."""
 
     def __init__(
         self,
         inner: httpx.SyncByteStream,
         sent: httpx.Request,
-        patience: Patience,
+        patience: BodyTimer,
         held: ExitStack,
     ) -> None:
         self._inner = inner
         self._sent = sent
-        self._patience = patience
+        self._timer = patience
         self._held = held
 
     def __iter__(self) -> Iterator[bytes]:
-        self._patience.begin()
+        self._timer.begin()
         for chunk in self._inner:
-            if self._patience.is_over():
-                raise _late(self._sent)
+            if self._timer.is_over():
+                raise _timeout_error(self._sent)
             yield chunk
-            self._patience.begin()
+            self._timer.begin()
 
     def drain(self) -> None:
-        """Read what comes at once, undecoded."""
-        hurry(self._sent)
-        self._patience.shorten(DRAINED_SECONDS)
+        """Read what arrives at once, undecoded."""
+        limit_drain(self._sent)
+        self._timer.shorten(MAX_DRAIN_SECONDS)
         size = 0
         for chunk in self:
             size += len(chunk)
-            if size > MAX_DRAINED:
+            if size > MAX_DRAIN_BYTES:
                 return
 
     def close(self) -> None:
@@ -258,29 +261,29 @@ class _AsyncStream(httpx.AsyncByteStream):
         self,
         inner: httpx.AsyncByteStream,
         sent: httpx.Request,
-        patience: Patience,
+        patience: BodyTimer,
         held: AsyncExitStack,
     ) -> None:
         self._inner = inner
         self._sent = sent
-        self._patience = patience
+        self._timer = patience
         self._held = held
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        self._patience.begin()
+        self._timer.begin()
         async for chunk in self._inner:
-            if self._patience.is_over():
-                raise _late(self._sent)
+            if self._timer.is_over():
+                raise _timeout_error(self._sent)
             yield chunk
-            self._patience.begin()
+            self._timer.begin()
 
     async def adrain(self) -> None:
-        hurry(self._sent)
-        self._patience.shorten(DRAINED_SECONDS)
+        limit_drain(self._sent)
+        self._timer.shorten(MAX_DRAIN_SECONDS)
         size = 0
         async for chunk in self:
             size += len(chunk)
-            if size > MAX_DRAINED:
+            if size > MAX_DRAIN_BYTES:
                 return
 
     async def aclose(self) -> None:
@@ -288,16 +291,18 @@ class _AsyncStream(httpx.AsyncByteStream):
             await self._inner.aclose()
 
 
-def _late(request: httpx.Request) -> httpx.ReadTimeout:
+def _timeout_error(request: httpx.Request) -> httpx.ReadTimeout:
     return httpx.ReadTimeout("the answer did not end in time", request=request)
 
 
 def _drain(response: httpx.Response) -> None:
-    """Nobody wants it: let its connection go back to the pool if that costs little. What goes wrong
-    with it is nobody's business either."""
+    """Discard an answer.
+
+    Its connection returns to the pool if that is cheap. Never raises.
+    """
     with suppress(Exception):
         try:
-            if is_worth_draining(response):
+            if should_drain(response):
                 cast(_Stream, response.stream).drain()
         finally:
             response.close()
@@ -306,7 +311,7 @@ def _drain(response: httpx.Response) -> None:
 async def _adrain(response: httpx.Response) -> None:
     with suppress(Exception):
         try:
-            if is_worth_draining(response):
+            if should_drain(response):
                 await cast(_AsyncStream, response.stream).adrain()
         finally:
             await response.aclose()

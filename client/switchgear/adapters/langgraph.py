@@ -1,11 +1,11 @@
-"""Nodes of LangGraph within patterns; needs `langgraph`.
+"""LangGraph nodes within patterns; needs `langgraph`.
 
     graph.add_node("llm", node(policy)(llm_node))
     graph.add_node("search", with_timeout(30)(with_retry(3)(with_breaker(breaker)(search_node))))
 
-A node keeps its kind and signature, so `config`, `runtime`, `store` and `writer` come as before. By
-what interrupts, commands and handovers are made of nothing is counted or tried again. A graph that
-is resumed begins such a node again, with all that is around it.
+A node keeps its kind and signature, so `config`, `runtime`, `store` and `writer` are passed as
+before. Interrupts, commands and handovers are neither counted nor retried. A resumed graph runs
+such a node again, with all patterns around it.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from langgraph.errors import GraphBubbleUp
 
-from switchgear.adapters.passing import passing
+from switchgear.adapters.control_flow import pass_through
 from switchgear.patterns.breaker import Breaker
 from switchgear.patterns.fallback import Fallback
 from switchgear.patterns.parameters import RetryParameters
@@ -26,21 +26,26 @@ Pattern = Callable[[Any], Any]
 
 
 def node(*patterns: Pattern) -> Callable[[F], F]:
-    """Puts patterns around a node, the first one outermost: policies, or single ones. Raises
-    :class:`TypeError` for what is no function: of a runnable give `invoke` or `ainvoke`."""
+    """Return a decorator that puts patterns around a node, the first one outermost.
+
+    Raise :class:`TypeError` for anything but a function: for a runnable, pass `invoke` or
+    `ainvoke`.
+    """
 
     def decorate(function: F) -> F:
         made = function
         for pattern in reversed(patterns):
-            made = passing(pattern, made, (GraphBubbleUp,))
+            made = pass_through(pattern, made, (GraphBubbleUp,))
         return made
 
     return decorate
 
 
 def with_timeout(seconds: float) -> Callable[[F], F]:
-    """A node that is a coroutine function is cut off after `seconds`; a plain one can't be, what
-    it calls may ask how much is left."""
+    """Return a decorator that limits a node to `seconds`.
+
+    A coroutine function is cancelled; functions that a plain one calls can check the time left.
+    """
     return node(Timeout(seconds))
 
 
@@ -51,21 +56,27 @@ def with_retry(
     name: str = "unnamed",
     **parameters: Any,
 ) -> Callable[[F], F]:
-    """Tries a node again, by :class:`RetryParameters`: `retry_on` are errors, None for what passes
-    by itself as a rule."""
+    """Return a decorator that retries a node, by :class:`RetryParameters`.
+
+    `retry_on` are errors; None means transient ones.
+    """
     terms = RetryParameters(attempts=attempts, **parameters)
     return node(Retry(name, terms, retry_on=retry_on))
 
 
 def with_breaker(breaker: Breaker, fallback: Callable[..., Any] | None = None) -> Callable[[F], F]:
-    """A node within `breaker`. If it fails or is refused, `fallback` gives its update instead, from
-    the same arguments."""
+    """Return a decorator that puts `breaker` around a node.
+
+    If the node fails or is refused, `fallback` returns its update instead, from the same arguments.
+    """
     if fallback is None:
         return node(breaker)
     return node(Fallback(breaker.name, fallback, counters=breaker.counters), breaker)
 
 
 def retry_on(error: BaseException) -> bool:
-    """For a `RetryPolicy` of LangGraph: all but what was refused, which is no use to try again. It
-    multiplies with a retry that is in the node: have one of both."""
+    """Return True for errors that a LangGraph `RetryPolicy` should retry: all but refusals.
+
+    Use either that policy or a retry in the node: together they multiply.
+    """
     return isinstance(error, Exception) and refusal_in(error) is None

@@ -1,6 +1,6 @@
-"""What happens to calls, for OpenTelemetry: an event on the span that is current, and a counter.
+"""Events of calls for OpenTelemetry: on the current span, and as a counter.
 
-Needs `opentelemetry-api` only; without an SDK it costs little and tells nobody.
+Needs `opentelemetry-api` only. Without an SDK it costs little and has no effect.
 """
 
 import threading
@@ -12,7 +12,7 @@ from opentelemetry import metrics, trace
 from switchgear.journal import Entry, add_hook
 
 MAX_SUBJECTS = 500
-"""So many dependencies have series of their own; the others are "other"."""
+"""Limit of dependencies with series of their own; others are counted as "other"."""
 MAX_ATTRIBUTES = 20
 MAX_TEXT_LENGTH = 200
 
@@ -20,17 +20,17 @@ Attributes = dict[str, str | int | float | bool]
 
 
 def instrument(meter_provider: metrics.MeterProvider | None = None) -> Callable[[], None]:
-    """Tell of everything from now on; returns what ends that.
+    """Record all events from now on; return a function that stops that.
 
-    An event `switchgear.call_retried`, and so on, comes to the current span if that is recorded,
-    with `switchgear.about` and its plain values; the counter `switchgear.events` has `event` and
-    `about`. Without a `meter_provider` the global one counts.
+    Each one is added to the current span, if that is recorded, as `switchgear.call_retried` and so
+    on, with `switchgear.about` and its plain values. The counter `switchgear.events` has the
+    attributes `event` and `about`. `meter_provider` is the global one by default.
     """
-    return add_hook(Telling(meter_provider))
+    return add_hook(EventHook(meter_provider))
 
 
-class Telling:
-    """A hook of the journal."""
+class EventHook:
+    """A hook of the journal that records entries as span events and counts."""
 
     def __init__(self, meter_provider: metrics.MeterProvider | None = None) -> None:
         provider = metrics.get_meter_provider() if meter_provider is None else meter_provider
@@ -43,7 +43,7 @@ class Telling:
     def __call__(self, entry: Entry) -> None:
         span = trace.get_current_span()
         if span.is_recording():
-            span.add_event(f"switchgear.{entry.name}", attributes_of(entry))
+            span.add_event(f"switchgear.{entry.name}", make_attributes(entry))
         self._counter.add(1, {"event": entry.name, "about": self._bounded(entry.about)})
 
     def _bounded(self, about: str) -> str:
@@ -56,8 +56,8 @@ class Telling:
         return about
 
 
-def attributes_of(entry: Entry) -> Attributes:
-    """Its plain values, the first 20 of them, texts shortened to 200 characters."""
+def make_attributes(entry: Entry) -> Attributes:
+    """Return the entry's plain values, at most 20, texts shortened to 200 characters."""
     found: Attributes = {"switchgear.about": entry.about[:MAX_TEXT_LENGTH]}
     fields: Mapping[str, Any] = entry.fields
     for name, value in list(fields.items())[: MAX_ATTRIBUTES - 1]:

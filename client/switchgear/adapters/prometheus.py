@@ -1,7 +1,8 @@
-"""Metrics of one client for `prometheus_client`: what this process knows of its dependencies.
+"""Metrics of one client for `prometheus_client`, as this process counts them.
 
-The console's own are `switchgear_circuit_breaker_state` and so on, of all instances; those of a
-process are called `switchgear_client_…`, so that no sum counts both.
+They are called `switchgear_client_…`. The console's own, such as
+`switchgear_circuit_breaker_state`, cover all instances; separate names keep sums from counting
+both.
 """
 
 import threading
@@ -21,7 +22,7 @@ from switchgear.policies.registry import MAX_BREAKERS
 STATES = {"closed": 0, "open": 1, "half_open": 2}
 PAIR = ("caller", "callee")
 RESULTS = ("success", "failure", "timeout")
-BESIDE = {
+CALL_COUNTERS = {
     "slow": "Calls that took longer than they should, of any result.",
     "rejected": "Calls that an open breaker turned away.",
     "retry": "Calls tried again.",
@@ -30,33 +31,32 @@ BESIDE = {
 
 
 def expose(client: Switchgear, registry: CollectorRegistry = REGISTRY) -> "Metrics":
-    """Register the metrics of `client`; `close()` of what is given takes them off again."""
+    """Register the metrics of `client` and return them; `close()` unregisters them."""
     metrics = Metrics(client, registry)
     registry.register(metrics)
     return metrics
 
 
 class Metrics(Collector):
-    """Reads when it is scraped, and costs calls nothing. Its labels are names that the console can
-    have: at most 500 pairs."""
+    """A collector that reads values when scraped, labeled by at most 500 reported dependencies."""
 
     def __init__(self, client: Switchgear, registry: CollectorRegistry) -> None:
         self._client = client
         self._registry = registry
-        self._trips = Trips()
+        self._trips = TripCounter()
         self._end = journal.add_hook(self._trips)
 
     def close(self) -> None:
-        """Take them off."""
+        """Unregister the metrics."""
         self._end()
         self._registry.unregister(self)
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing: registering asks for no values."""
+        """Return nothing, since registering must not read values."""
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        """All of them, as they stand now."""
+        """Yield all metrics with their current values."""
         found = self._client.dependencies()[:MAX_BREAKERS]
         yield from self._breakers([each for each in found if each.breaker is not None])
         yield from _calls(found)
@@ -82,7 +82,7 @@ class Metrics(Collector):
                 continue
             standing = each.breaker.look()
             state.add_metric(_pair(each), STATES[standing.state])
-            trips.add_metric(_pair(each), self._trips.of(each.name))
+            trips.add_metric(_pair(each), self._trips.count(each.name))
             if standing.failure_rate is not None:
                 rate.add_metric(_pair(each), standing.failure_rate)
         yield from (state, rate, trips)
@@ -103,8 +103,8 @@ class Metrics(Collector):
                 yield GaugeMetricFamily(f"switchgear_client_{name}", text, value=value)
 
 
-class Trips:
-    """How often each breaker opened since the process began. Bounded."""
+class TripCounter:
+    """Counts how often each breaker opened in this process. Bounded."""
 
     def __init__(self) -> None:
         self.after_fork()
@@ -116,11 +116,11 @@ class Trips:
                 if entry.about in self._counts or len(self._counts) < MAX_BREAKERS:
                     self._counts[entry.about] = self._counts.get(entry.about, 0) + 1
 
-    def of(self, name: str) -> int:
+    def count(self, name: str) -> int:
         return self._counts.get(name, 0)
 
     def after_fork(self) -> None:
-        """In a child, count from nought."""
+        """Reset the counts in a child."""
         self._lock = threading.RLock()
         self._counts: dict[str, int] = {}
 
@@ -131,7 +131,7 @@ def _calls(found: list[Dependency]) -> Iterator[Metric]:
     )
     beside = {
         name: CounterMetricFamily(f"switchgear_client_calls_{name}", text, labels=PAIR)
-        for name, text in BESIDE.items()
+        for name, text in CALL_COUNTERS.items()
     }
     for each in found:
         counted = each.counters.counted()

@@ -1,10 +1,10 @@
-"""Retries of stamina, counted like ours and never multiplied; needs `stamina`.
+"""Retries by stamina, counted like ours and never multiplied; needs `stamina`.
 
     @outermost("core->oracle", policy.counters, on=httpx.HTTPError, attempts=3)
     def ask(): …
 
-or, for decorators that are there already: `on=unless_refused(httpx.HTTPError)`, and
-`count_all({"shop.ask": ("core->oracle", policy.counters)})` once at the start.
+For existing decorators, use `on=unless_refused(httpx.HTTPError)`, and call `count_all({"shop.ask":
+("core->oracle", policy.counters)})` once at startup.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,40 +14,46 @@ import stamina
 from stamina import instrumentation
 from stamina.instrumentation import RetryDetails
 
-from switchgear.adapters.outermost import Outermost, count_retry, is_counted, may_try_again
+from switchgear.adapters.outer_retry import OuterRetry, count_retry, is_counted, may_retry
 from switchgear.patterns.counters import Counters
 
 Kinds = type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], Any]
 
 
-def outermost(name: str, counters: Counters | None = None, *, on: Kinds, **terms: Any) -> Outermost:
-    """`stamina.retry(on=on, **terms)` for calls of the dependency `name`: see :class:`Outermost`.
-    Refusals are not retried."""
-    return Outermost(
+def outermost(
+    name: str, counters: Counters | None = None, *, on: Kinds, **terms: Any
+) -> OuterRetry:
+    """Return `stamina.retry(on=on, **terms)` for calls of the dependency `name`.
+
+    See :class:`OuterRetry`. Refusals are not retried.
+    """
+    return OuterRetry(
         stamina.retry(on=unless_refused(on, is_outermost=True), **terms),
         name,
         counters,
-        would_retry=lambda error: _is_yes(_asked(on, error)),
+        would_retry=lambda error: _is_retry(_apply_predicate(on, error)),
     )
 
 
 def unless_refused(on: Kinds, *, is_outermost: bool = False) -> Callable[[Exception], Any]:
-    """Return the predicate `on`, restricted: False for refusals, for catastrophic failures, and for
-    errors that an outer retry would retry."""
+    """Return a predicate like `on` that rejects what must not be retried here.
+
+    That is refusals, catastrophic failures, and errors that an outer retry would retry.
+    """
 
     def decide(error: Exception) -> Any:
-        found = _asked(on, error)
-        is_retried = _is_yes(found) and may_try_again(error, is_outermost=is_outermost)
+        found = _apply_predicate(on, error)
+        is_retried = _is_retry(found) and may_retry(error, is_outermost=is_outermost)
         return found if is_retried else False
 
     return decide
 
 
-def _asked(on: Kinds, error: Any) -> Any:
+def _apply_predicate(on: Kinds, error: Any) -> Any:
     return isinstance(error, on) if isinstance(on, type | tuple) else on(error)
 
 
-def _is_yes(found: object) -> bool:
+def _is_retry(found: object) -> bool:
     """Return True for True and for any number of seconds to wait, including 0.0."""
     return found is not None and found is not False
 
@@ -55,8 +61,11 @@ def _is_yes(found: object) -> bool:
 def count_all(
     dependencies: Mapping[str, tuple[str, Counters | None]],
 ) -> None:
-    """Count the retries of functions that stamina decorates, named as stamina does, for their
-    dependencies: beside the hooks that are there. Others are noted under their own name."""
+    """Count the retries of functions that stamina decorates, by stamina's names.
+
+    `dependencies` maps these to the dependency and its counters; others are recorded under their
+    own name. Existing hooks are kept.
+    """
 
     def hook(details: RetryDetails) -> None:
         if not is_counted():

@@ -1,10 +1,9 @@
-"""Retries of tenacity, counted like ours and never multiplied; needs `tenacity`.
+"""Retries by tenacity, counted like ours and never multiplied; needs `tenacity`.
 
     @outermost("core->oracle", policy.counters, stop=stop_after_attempt(3))
     def ask(): …
 
-or, for a decorator that is there already, the parts: `retry=unless_refused(…)`,
-`before_sleep=counted(…)`.
+For an existing decorator, use the parts: `retry=unless_refused(…)` and `before_sleep=counted(…)`.
 """
 
 from collections.abc import Callable
@@ -13,22 +12,25 @@ from typing import Any
 from tenacity import RetryCallState, Retrying, retry, retry_if_exception_type
 from tenacity.retry import retry_base
 
-from switchgear.adapters.outermost import (
-    Outermost,
+from switchgear.adapters.outer_retry import (
+    OuterRetry,
     count_retry,
     is_counted,
-    may_try_again,
-    may_try_result_again,
+    may_retry,
+    may_retry_result,
 )
 from switchgear.patterns.counters import Counters
 
 
-def outermost(name: str, counters: Counters | None = None, **terms: Any) -> Outermost:
-    """`tenacity.retry(**terms)` for calls of the dependency `name`: see :class:`Outermost`.
-    Refusals are not retried, and the last error is raised as it is, unless `reraise` is False."""
+def outermost(name: str, counters: Counters | None = None, **terms: Any) -> OuterRetry:
+    """Return `tenacity.retry(**terms)` for calls of the dependency `name`.
+
+    See :class:`OuterRetry`. Refusals are not retried, and the last error is raised as it is, unless
+    `reraise` is False.
+    """
     given = terms.pop("retry", None) or retry_if_exception_type()
     terms = {"reraise": True, **terms, "retry": unless_refused(given, is_outermost=True)}
-    return Outermost(
+    return OuterRetry(
         retry(**terms),
         name,
         counters,
@@ -38,8 +40,11 @@ def outermost(name: str, counters: Counters | None = None, **terms: Any) -> Oute
 
 
 class unless_refused(retry_base):
-    """The predicate `given` (not an asynchronous one), restricted: False for refusals,
-    cancellations and catastrophic failures, and for outcomes that an outer retry would retry."""
+    """A predicate like `given` that rejects what must not be retried.
+
+    That is refusals, cancellations and catastrophic failures, and outcomes that an outer retry
+    would retry. `given` must not be asynchronous.
+    """
 
     def __init__(
         self, given: Callable[[RetryCallState], Any], *, is_outermost: bool = False
@@ -55,13 +60,12 @@ class unless_refused(retry_base):
             return True
         error = outcome.exception()
         if error is not None:
-            return may_try_again(error, is_outermost=is_outermost)
-        return may_try_result_again(outcome.result(), is_outermost=is_outermost)
+            return may_retry(error, is_outermost=is_outermost)
+        return may_retry_result(outcome.result(), is_outermost=is_outermost)
 
 
 def _state(*, error: BaseException | None = None, result: object = None) -> RetryCallState:
-    """Return the retry state that tenacity passes to its predicates, for an outcome that it has not
-    seen."""
+    """Return the retry state that tenacity passes to its predicates, for a new outcome."""
     state = RetryCallState(Retrying(), None, (), {})
     if error is None:
         state.set_result(result)
@@ -75,7 +79,7 @@ def counted(
     counters: Counters | None = None,
     then: Callable[[RetryCallState], Any] | None = None,
 ) -> Callable[[RetryCallState], None]:
-    """A `before_sleep` that counts each retry for the dependency `name`, and calls `then`."""
+    """Return a `before_sleep` that counts each retry for the dependency `name` and calls `then`."""
 
     def before_sleep(state: RetryCallState) -> None:
         if not is_counted():

@@ -1,5 +1,7 @@
-"""A middleware for WSGI applications, such as Django's and Flask's: limits a request to the time
-that its caller waits, and leaves its failures to a trusted caller that retries.
+"""A middleware for WSGI applications, such as Django's and Flask's.
+
+It limits a request to the time that its caller waits, and leaves its failures to a trusted caller
+that retries.
 
     application = Incoming(get_wsgi_application(), trusted_peers=("10.0.0.0/8",))
 """
@@ -7,8 +9,8 @@ that its caller waits, and leaves its failures to a trusted caller that retries.
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from switchgear.adapters.late import BODY, CONTENT_TYPE, LINE
-from switchgear.adapters.peers import TrustedPeers
+from switchgear.adapters.gateway_timeout import BODY, CONTENT_TYPE, LINE
+from switchgear.adapters.trusted_peers import TrustedPeers
 from switchgear.patterns import propagation
 
 Environ = dict[str, Any]
@@ -17,11 +19,13 @@ App = Callable[[Environ, StartResponse], Iterable[bytes]]
 
 
 class Incoming:
-    """WSGI middleware around `app`. Answers 504 to a request that has no time left when it arrives;
-    nothing is cut off. A response that is streamed has the same limit.
+    """WSGI middleware around `app`.
 
-    `trusted_peers` are addresses and networks of callers whose `X-Retry-Attempt` switches the
-    retries of this service off, matched against `REMOTE_ADDR`; by default none.
+    Answers 504 to a request that has no time left on arrival; cancels nothing. A streamed response
+    has the same limit.
+
+    `trusted_peers` are addresses and networks of callers whose `X-Retry-Attempt` switches off the
+    retries of this service, matched against `REMOTE_ADDR`; none by default.
     """
 
     def __init__(self, app: App, *, trusted_peers: Iterable[str] = ()) -> None:
@@ -41,7 +45,7 @@ class Incoming:
 
 
 class _Body:
-    """An answer that is made bit by bit, each within what the request brought along."""
+    """A streamed response, each part produced within the request's limit."""
 
     def __init__(self, body: Iterable[bytes], brought: propagation.IncomingRequest) -> None:
         self._body = body
@@ -58,7 +62,7 @@ class _Body:
             return next(self._bits)
 
     def close(self) -> None:
-        """Servers call it at the end, whatever happened."""
+        """Close the application's response. Servers always call this at the end."""
         close = getattr(self._body, "close", None)
         if close is not None:
             with self._brought:

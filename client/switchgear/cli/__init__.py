@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from switchgear.cli import exits
 
 if TYPE_CHECKING:
-    from switchgear.cli.call import Call
+    from switchgear.cli.command_context import CommandContext
     from switchgear.cli.intervals import Intervals
 
 __all__ = ["main"]
@@ -16,8 +16,10 @@ INTERRUPTED = "Interrupted. What was asked for before goes on."
 
 
 def main(arguments: Sequence[str] | None = None, intervals: "Intervals | None" = None) -> int:
-    """Run one command; returns its exit code. `--help` and `--version` end in
-    :class:`SystemExit`."""
+    """Run one command and return its exit code.
+
+    `--help` and `--version` raise :class:`SystemExit`.
+    """
     try:
         return _run(sys.argv[1:] if arguments is None else arguments, intervals)
     except KeyboardInterrupt:
@@ -25,20 +27,20 @@ def main(arguments: Sequence[str] | None = None, intervals: "Intervals | None" =
 
 
 def _run(arguments: Sequence[str], intervals: "Intervals | None") -> int:
-    """What is not needed before Ctrl-C is listened to is imported here."""
-    from switchgear.cli.call import Call
+    """Import what is not needed before Ctrl-C is handled, and run the command."""
+    from switchgear.cli.command_context import CommandContext
     from switchgear.cli.intervals import Intervals
-    from switchgear.cli.parser import Misused, parser
-    from switchgear.cli.screen import standard
+    from switchgear.cli.parser import UsageError, build_parser
+    from switchgear.cli.screen import make_screen
 
     try:
-        args = parser().parse_args(arguments)
-    except Misused as wrong:
-        screen = standard(as_json="--json" in arguments, colour=False)
-        screen.misused(wrong.usage, exits.ended(exits.USAGE, "usage", str(wrong)).problem)
+        args = build_parser().parse_args(arguments)
+    except UsageError as wrong:
+        screen = make_screen(as_json="--json" in arguments, colour=False)
+        screen.usage_error(wrong.usage, exits.make_exit(exits.USAGE, "usage", str(wrong)).problem)
         return exits.USAGE
-    screen = standard(as_json=args.json, colour=not args.no_color)
-    call = Call(args, screen, intervals or Intervals())
+    screen = make_screen(as_json=args.json, colour=not args.no_color)
+    call = CommandContext(args, screen, intervals or Intervals())
     try:
         return _acted(call)
     except KeyboardInterrupt:
@@ -49,24 +51,24 @@ def _run(arguments: Sequence[str], intervals: "Intervals | None") -> int:
         call.close()
 
 
-def _acted(call: "Call") -> int:
-    """The command itself, and whatever ends it."""
+def _acted(call: "CommandContext") -> int:
+    """Run the command and report whatever ends it."""
     from switchgear.cli import problems
 
     try:
         try:
-            call.screen.check()
+            call.screen.check_tables()
             code: int = call.args.run(call)
             return code
-        except (exits.Ended, *exits.STRANGE) as error:
-            end = error if isinstance(error, exits.Ended) else call.misread(error)
-            call.screen.fail(end.problem, problems.sentences(end.problem, end.code))
+        except (exits.CommandExit, *exits.MISREAD_ERRORS) as error:
+            end = error if isinstance(error, exits.CommandExit) else call.explain_misread(error)
+            call.screen.fail(end.problem, problems.describe_problem(end.problem, end.code))
             return end.code
     except BrokenPipeError:
         return exits.DONE  # Whoever reads has enough.
     except OSError as error:
         done = " What was asked for is done." if call.has_changed else ""
         said = f"The answer can't be written: {error.strerror or error}.{done}"
-        end = exits.ended(exits.FAILED, "not-written", said)
+        end = exits.make_exit(exits.FAILED, "not-written", said)
         call.screen.fail(end.problem, [said])
         return end.code

@@ -1,4 +1,4 @@
-"""The command line: what there is, and how it is said."""
+"""The command line: the parser, groups of commands and types of arguments."""
 
 import argparse
 import functools
@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from switchgear import __version__
 from switchgear.cli import exits
-from switchgear.cli.words import seconds_of
+from switchgear.cli.formatting import duration_seconds
 from switchgear.evaluation.snapshot import switch_id
 
 Run = Callable[[Any], int]
@@ -31,11 +31,11 @@ examples:
   switchgear watch switches breakers"""
 
 PIPES = "A reader that has enough (| head) changes no exit code; it ends `watch` with 0."
-GROUPS = ("switches", "ramps", "breakers", "letters", "slos", "watching")
+GROUPS = ("switches", "ramps", "breakers", "letters", "slos", "watch")
 
 
-class Misused(Exception):
-    """The command line is wrong; `usage` says how that command is written."""
+class UsageError(Exception):
+    """The command line is wrong; `usage` is the syntax of the command."""
 
     def __init__(self, said: str, usage: str) -> None:
         super().__init__(said)
@@ -44,22 +44,22 @@ class Misused(Exception):
 
 class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """Raises :class:`Misused`."""
-        raise Misused(message, self.format_usage())
+        """Raise :class:`UsageError`."""
+        raise UsageError(message, self.format_usage())
 
 
 @functools.cache
-def parser() -> Parser:
-    """Return the parser of the whole command, which raises :class:`Misused` for a wrong one."""
+def build_parser() -> Parser:
+    """Return the parser, which raises :class:`UsageError` for a wrong command line."""
     whole = Parser(
         prog="switchgear",
         description=ABOUT,
-        epilog=f"{EXAMPLES}\n\nexit codes:\n{exits.table()}\n{PIPES}",
+        epilog=f"{EXAMPLES}\n\nexit codes:\n{exits.format_exit_codes()}\n{PIPES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     whole.add_argument("--version", action="version", version=f"switchgear {__version__}")
-    _common(whole)
+    _add_common(whole)
     whole.set_defaults(url=None, token_file=None, json=False, no_color=False)
     commands = Commands(whole.add_subparsers(metavar="COMMAND", title="commands", required=True))
     for name in GROUPS:
@@ -68,7 +68,7 @@ def parser() -> Parser:
 
 
 class Commands:
-    """Commands, or those of a group such as `ramp`, to which more can be added."""
+    """A list of commands, or of those of a group such as `ramp`."""
 
     def __init__(self, parsers: "argparse._SubParsersAction[Parser]") -> None:
         self._parsers = parsers
@@ -76,13 +76,13 @@ class Commands:
     def add(
         self, name: str, run: Run, said: str, options: Options | None = None, more: str = ""
     ) -> None:
-        """`said` is its line in the list, `more` what its own help says besides."""
+        """Add a command; `said` is its line in the list, `more` is added to its own help."""
         self._add(self._parser(name, said, more), run, options)
 
     def group(
         self, name: str, said: str, default: tuple[str, Run, str, Options] | None = None
     ) -> "Commands":
-        """Commands of their own behind a name; `default` is meant if only the name is said."""
+        """Add a group of commands; `default` runs if only the group is named."""
         one = self._parser(name, said)
         if default is not None:
             self._add(one, default[1], default[3])
@@ -101,7 +101,7 @@ class Commands:
         one.set_defaults(run=run)
 
     def _parser(self, name: str, said: str, more: str = "", absent: str | None = None) -> Parser:
-        """`absent` is what stands for an option that is not said."""
+        """Add a parser; `absent` is the value of an option that is not given."""
         one = self._parsers.add_parser(
             name,
             help=said,
@@ -109,12 +109,12 @@ class Commands:
             allow_abbrev=False,
             argument_default=absent,
         )
-        _common(one)
+        _add_common(one)
         return one
 
 
-def switch(text: str) -> str:
-    """The id of a switch, as an argument's type."""
+def parse_switch(text: str) -> str:
+    """Return the id of a switch, as an argument's type."""
     try:
         return switch_id(text)
     except ValueError:
@@ -123,8 +123,8 @@ def switch(text: str) -> str:
         ) from None
 
 
-def of_type(read: Callable[[str], Any]) -> Callable[[str], Any]:
-    """An argument's type that says what a :class:`ValueError` says."""
+def argument_type(read: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Return an argument's type that shows the message of a :class:`ValueError`."""
 
     def typed(text: str) -> Any:
         try:
@@ -135,54 +135,54 @@ def of_type(read: Callable[[str], Any]) -> Callable[[str], Any]:
     return typed
 
 
-def reason(one: argparse.ArgumentParser, said: str, *, required: bool = True) -> None:
+def add_reason(one: argparse.ArgumentParser, said: str, *, required: bool = True) -> None:
     one.add_argument("--reason", required=required, metavar="TEXT", help=said)
 
 
-def duration(text: str) -> str:
-    """A length of time as the API takes it; `permanent` too, where that is offered."""
+def parse_duration(text: str) -> str:
+    """Return a duration as the API takes it, or `permanent`."""
     if text != "permanent":
-        seconds_of(text)
+        duration_seconds(text)
     return text
 
 
-def whole(text: str) -> int:
-    """A number of things, at least one. Raises :class:`ValueError`."""
+def parse_count(text: str) -> int:
+    """Return a positive whole number. Raise :class:`ValueError`."""
     found = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
     if not found:
         raise ValueError("write a whole number above 0")
     return found
 
 
-def rate(text: str) -> float:
-    """So many a second. Raises :class:`ValueError`."""
+def parse_rate(text: str) -> float:
+    """Return a positive number per second. Raise :class:`ValueError`."""
     found = float(text)
     if not math.isfinite(found) or found <= 0:
         raise ValueError("write how many a second, such as 50 or 0.5")
     return found
 
 
-def break_glass(one: argparse.ArgumentParser, said: str) -> None:
-    """The options for overriding safety rules."""
+def add_break_glass(one: argparse.ArgumentParser, said: str) -> None:
+    """Add the options that override safety rules."""
     one.add_argument("--break-glass", action="append", metavar="RULE", help=said)
     one.add_argument("--break-glass-reason", metavar="TEXT", help="why; --reason if not said")
 
 
-def broken(args: argparse.Namespace) -> dict[str, Any] | None:
-    """What they said, as the API takes it. Raises :class:`exits.Ended`."""
+def read_break_glass(args: argparse.Namespace) -> dict[str, Any] | None:
+    """Return the given overrides as the API takes them. Raise :class:`exits.CommandExit`."""
     if args.break_glass:
         return {"rule": args.break_glass, "reason": args.break_glass_reason or args.reason}
     if args.break_glass_reason is not None:
         said = "--break-glass-reason needs --break-glass RULE: which rule is overridden?"
-        raise exits.ended(exits.USAGE, "usage", said)
+        raise exits.make_exit(exits.USAGE, "usage", said)
     return None
 
 
-def dry_run(one: argparse.ArgumentParser) -> None:
+def add_dry_run(one: argparse.ArgumentParser) -> None:
     one.add_argument("--dry-run", action="store_true", help="only say what would be")
 
 
-def _common(one: argparse.ArgumentParser) -> None:
+def _add_common(one: argparse.ArgumentParser) -> None:
     shared = one.add_argument_group("console and output")
     absent: dict[str, Any] = {"default": argparse.SUPPRESS}
     shared.add_argument("--url", metavar="URL", help="instead of SWITCHGEAR_URL", **absent)

@@ -1,4 +1,4 @@
-"""Why a command failed, in sentences that say what to do next."""
+"""Describes problems in sentences that say what to do next."""
 
 import re
 import shlex
@@ -21,24 +21,24 @@ OPTIONS: Mapping[str, str] = {
     "plan": "--plan",
     "step_index": "--step",
 }
-"""What the fields of the API are called here."""
-GOES_ON = (
+"""The options that stand for fields of the API."""
+OUTAGE_HINT = (
     "Services go on by the last snapshot they have. On the server itself there is"
     " `manage.py killswitch`."
 )
 
 
-def sentences(problem: Mapping[str, Any], code: int) -> list[str]:
-    """The first one is what is wrong."""
+def describe_problem(problem: Mapping[str, Any], code: int) -> list[str]:
+    """Return sentences; the first one names the problem."""
     errors = problem.get("errors")
     if isinstance(errors, Mapping) and errors:
-        found = [f"{_option(str(name))}: {_texts(texts)}" for name, texts in errors.items()]
+        found = [f"{_option(str(name))}: {_join_texts(texts)}" for name, texts in errors.items()]
         return found if len(found) == 1 else [f"{len(found)} things are wrong.", *found]
     detail = str(problem.get("detail") or problem.get("title") or "It failed.")
-    return [detail, *_next(problem, code)]
+    return [detail, *_next_steps(problem, code)]
 
 
-def _next(problem: Mapping[str, Any], code: int) -> list[str]:
+def _next_steps(problem: Mapping[str, Any], code: int) -> list[str]:
     if refusals := problem.get("refusals"):
         rules = [one.get("rule") for one in refusals if isinstance(one, Mapping)]
         options = " ".join(f"--break-glass {shlex.quote(str(rule))}" for rule in rules)
@@ -51,14 +51,14 @@ def _next(problem: Mapping[str, Any], code: int) -> list[str]:
     if isinstance(problem.get("episode"), Mapping) and problem.get("switch"):
         switch = problem["switch"]
         return [f"To keep it engaged for longer: switchgear extend {switch} --for 24h --reason …"]
-    away = problem.get("status") == 503 or problem.get("type") == exits.AWAY
+    away = problem.get("status") == 503 or problem.get("type") == exits.UNREACHABLE_TYPE
     if code == exits.UNREACHABLE and away:
-        return [GOES_ON]
+        return [OUTAGE_HINT]
     return []
 
 
 def _option(field: str) -> str:
-    """`plan[0].percent` is a part of what `--plan` says."""
+    """Return the option of a field: `plan[0].percent` belongs to `--plan`."""
     name = re.split(r"[.\[]", field, maxsplit=1)[0]
     option = OPTIONS.get(name)
     if option is None:
@@ -66,5 +66,5 @@ def _option(field: str) -> str:
     return option if name == field else f"{option} ({field})"
 
 
-def _texts(texts: Any) -> str:
+def _join_texts(texts: Any) -> str:
     return " ".join(map(str, texts)) if isinstance(texts, list) else str(texts)

@@ -1,4 +1,4 @@
-"""What is printed: tables for people, the API's documents for programs, and errors beside them."""
+"""Output: tables for people, the API's documents for programs, and errors on standard error."""
 
 import contextlib
 import importlib.util
@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from switchgear.cli import exits
-from switchgear.cli.words import Cell, cell
+from switchgear.cli.formatting import Cell, cell
 
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole
     from rich.console import RenderableType
     from rich.text import Text
 
-PIPE_COLUMNS = 160
-"""Of tables that go into a file or a pipe, where nobody knows the width."""
-TOPIC_COLUMNS = 11
+PIPE_WIDTH = 160
+"""Width of tables in a file or a pipe."""
+TOPIC_WIDTH = 11
 STYLES: Mapping[str, str] = {
     "": "",
     "bad": "bold red",
@@ -32,12 +32,12 @@ STYLES: Mapping[str, str] = {
     "name": "bold cyan",
 }
 _UNSAFE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""What a terminal obeys, or turns lines by, or can't be written at all."""
-INSTALL = "Tables need one more package: pip install 'switchgear[cli]' (or use --json)."
+"""Characters that control a terminal, reverse the text direction or can't be encoded."""
+INSTALL_HINT = "Tables need one more package: pip install 'switchgear[cli]' (or use --json)."
 
 
 class Screen:
-    """Standard output for what was asked for, standard error for all else."""
+    """Prints results to standard output and everything else to standard error."""
 
     def __init__(self, *, as_json: bool, out: TextIO, err: TextIO, colour: bool = True) -> None:
         self.as_json = as_json
@@ -50,45 +50,49 @@ class Screen:
             with contextlib.suppress(AttributeError, ValueError):
                 stream.reconfigure(errors="replace")  # type: ignore[attr-defined]
 
-    def check(self) -> None:
-        """Before anything is asked for: that its answer can be shown. Raises :class:`Ended`."""
+    def check_tables(self) -> None:
+        """Raise :class:`CommandExit` if tables are wanted and their package is missing."""
         if not self.as_json and importlib.util.find_spec("rich") is None:
-            raise exits.ended(exits.USAGE, "not-installed", INSTALL)
+            raise exits.make_exit(exits.USAGE, "not-installed", INSTALL_HINT)
 
     def document(self, document: Any) -> None:
-        """The API's document, as JSON."""
+        """Print the API's document as indented JSON."""
         self._write(self._out, _json(document, indent=2))
 
     def json_line(self, document: Any) -> None:
-        """Raises :class:`BrokenPipeError` once nobody reads any more."""
+        """Print a document on one line. Raise :class:`BrokenPipeError` once nobody reads."""
         self._write(self._out, _json(document))
-        self._go_on()
+        self._check_reader()
 
     def line(self, *pieces: object) -> None:
         self._print(self._text(cell(*pieces)))
 
-    def gap(self) -> None:
+    def blank_line(self) -> None:
         self._write(self._out, "")
 
     def event(self, when: str, topic: str, said: Cell) -> None:
-        """One line; on a terminal too narrow for it, what goes on is indented. Raises
-        :class:`BrokenPipeError` once nobody reads any more."""
+        """Print one line, wrapped and indented on a narrow terminal.
+
+        Raise :class:`BrokenPipeError` once nobody reads.
+        """
         from rich.table import Table
 
         if not self._out.isatty():
-            self._write(self._out, f"{when}  {topic:<{TOPIC_COLUMNS}}  {said}")
-            self._go_on()
+            self._write(self._out, f"{when}  {topic:<{TOPIC_WIDTH}}  {said}")
+            self._check_reader()
             return
         shown = Table.grid(padding=(0, 2, 0, 0))
         shown.add_column(style="dim", no_wrap=True)
-        shown.add_column(no_wrap=True, min_width=TOPIC_COLUMNS)
+        shown.add_column(no_wrap=True, min_width=TOPIC_WIDTH)
         shown.add_column(overflow="fold")
         shown.add_row(when, topic, self._text(said))
         self._print(shown)
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-        """A column whose name begins with `>` is aligned to the right, one with `*` takes the room
-        that is left."""
+        """Print a table.
+
+        Columns that begin with `>` are right-aligned, those with `*` take the rest of the width.
+        """
         from rich.table import Table
 
         shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
@@ -106,7 +110,7 @@ class Screen:
         self._print(shown)
 
     def facts(self, pairs: Iterable[tuple[str, object]]) -> None:
-        """Names and values; those without a value are left out."""
+        """Print names and values; those without a value are left out."""
         from rich.table import Table
 
         shown = Table.grid(padding=(0, 2, 0, 0))
@@ -119,18 +123,18 @@ class Screen:
         self._print(shown)
 
     def note(self, text: str) -> None:
-        """Beside the answer: on standard error, as `{"note": …}` where documents are wanted."""
+        """Print a note to standard error, as `{"note": …}` if documents are wanted."""
         said = str(cell(text))
         self._write(self._err, _json({"note": said}) if self.as_json else said)
 
-    def misused(self, usage: str, problem: Mapping[str, Any]) -> None:
-        """A command line that is wrong."""
+    def usage_error(self, usage: str, problem: Mapping[str, Any]) -> None:
+        """Print a usage error."""
         if not self.as_json:
             self._write(self._err, usage.rstrip())
         self.fail(problem, [str(problem["detail"])])
 
     def fail(self, problem: Mapping[str, Any], sentences: Sequence[str]) -> None:
-        """Why it ends: in sentences, or as the problem document."""
+        """Print an error: sentences, or the problem document."""
         if self.as_json:
             self._write(self._err, _json(problem))
             return
@@ -140,34 +144,34 @@ class Screen:
             self._write(self._err, f"  {cell(one)}")
 
     @contextlib.contextmanager
-    def progress(self) -> Iterator["Progress"]:
-        """How far it has come, on standard error: a bar on a terminal, else lines."""
+    def progress(self) -> Iterator["ProgressLine"]:
+        """Show progress on standard error: a bar on a terminal, else lines."""
         if self.as_json or not self._err.isatty():
-            yield Progress(None if self.as_json else self)
+            yield ProgressLine(None if self.as_json else self)
             return
         from rich.progress import BarColumn, TextColumn
         from rich.progress import Progress as Bars
 
         columns = (TextColumn("{task.description}"), BarColumn(24), TextColumn("{task.fields[of]}"))
-        console = self._made(self._err)
+        console = self._make_console(self._err)
         with Bars(*columns, console=console, transient=True) as bars:
-            yield Progress(self, bars)
+            yield ProgressLine(self, bars)
 
     def _print(self, shown: "RenderableType") -> None:
-        """Without the spaces that fill a line to its end."""
+        """Print without trailing spaces."""
         if self._rich is None:
-            self._rich = self._made(self._out)
+            self._rich = self._make_console(self._out)
         with self._rich.capture() as captured:
             self._rich.print(shown)
         self._write(self._out, "\n".join(map(str.rstrip, captured.get().splitlines())))
 
-    def _made(self, stream: TextIO) -> "RichConsole":
+    def _make_console(self, stream: TextIO) -> "RichConsole":
         from rich.console import Console
 
         known = stream.isatty() or os.environ.get("COLUMNS", "").isdigit()
         return Console(
             file=stream,
-            width=None if known else PIPE_COLUMNS,
+            width=None if known else PIPE_WIDTH,
             no_color=True if not self._colour else None,
             markup=False,
             highlight=False,
@@ -184,8 +188,10 @@ class Screen:
         return text
 
     def _write(self, stream: TextIO, text: str) -> None:
-        """A command goes on to its end, and its exit code, when its reader has enough. Any other
-        :class:`OSError` of standard output is raised."""
+        """Write a line; go on silently once the reader has closed the pipe.
+
+        Raise any other :class:`OSError` of standard output.
+        """
         try:
             stream.write(f"{text}\n")
             stream.flush()
@@ -198,13 +204,13 @@ class Screen:
                 if not isinstance(error, BrokenPipeError):
                     raise
 
-    def _go_on(self) -> None:
+    def _check_reader(self) -> None:
         if not self._is_read:
             raise BrokenPipeError
 
 
-class Progress:
-    """One line that tells how far something has come."""
+class ProgressLine:
+    """A line of progress."""
 
     def __init__(self, screen: Screen | None, bars: Any = None) -> None:
         self._screen = screen
@@ -212,8 +218,8 @@ class Progress:
         self._task: Any = None
         self._said = ""
 
-    def tell(self, what: str, done: float, total: float, of: str = "") -> None:
-        """`of` stands behind the bar: `3 of 4 instances`."""
+    def update(self, what: str, done: float, total: float, of: str = "") -> None:
+        """Show progress; `of` is printed behind the bar: `3 of 4 instances`."""
         what, of = str(cell(what)), str(cell(of))
         if self._bars is not None:
             if self._task is None:
@@ -226,18 +232,18 @@ class Progress:
             self._screen.note(said)
 
 
-def standard(*, as_json: bool, colour: bool) -> Screen:
-    """Of this process; an output that is closed (`>&-`) takes all and shows nothing."""
-    out, err = (stream or _nowhere() for stream in (sys.stdout, sys.stderr))
+def make_screen(*, as_json: bool, colour: bool) -> Screen:
+    """Return the screen of this process; a closed stream (`>&-`) is replaced by the null device."""
+    out, err = (stream or _open_devnull() for stream in (sys.stdout, sys.stderr))
     return Screen(as_json=as_json, out=out, err=err, colour=colour)
 
 
-def _nowhere() -> TextIO:
+def _open_devnull() -> TextIO:
     return Path(os.devnull).open("w", encoding="utf-8")
 
 
 def _json(document: Any, indent: int | None = None) -> str:
-    """Letters as letters, but for what must not reach a terminal."""
+    """Return JSON with plain letters, and escapes for what must not reach a terminal."""
     between = None if indent else (",", ":")
     written = json.dumps(document, ensure_ascii=False, indent=indent, separators=between)
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", written)

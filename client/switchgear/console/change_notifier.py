@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Literal
 
+from switchgear.decorators import is_coroutine_function
 from switchgear.evaluation.bucketing import BUCKETS
 from switchgear.evaluation.snapshot import Entry, switch_id
 from switchgear.evaluation.snapshot_store import Memory
 from switchgear.evaluation.snapshot_view import View
 from switchgear.lazy import asyncio
-from switchgear.wrapping import is_coroutine_function
 
 CHECK_SECONDS = 1.0
 """Interval of the checks for engagements that expire; the console's clock may be corrected

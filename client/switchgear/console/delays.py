@@ -6,7 +6,7 @@ drawn from a range.
 
 from collections.abc import Callable
 
-from switchgear.clock import read_retry_after
+from switchgear.clock import parse_retry_after_header
 
 Draw = Callable[[], float]
 """Returns a fresh number, uniform in [0, 1), at every call."""
@@ -51,7 +51,7 @@ def failure_delay(
 
 def parse_retry_after(text: str | None, now: float) -> float | None:
     """Return the seconds of a `Retry-After` header, 60 at most; None if invalid."""
-    seconds = read_retry_after(text, now)
+    seconds = parse_retry_after_header(text, now)
     return None if seconds is None else min(seconds, MAX_RETRY_AFTER_SECONDS)
 
 

@@ -69,7 +69,7 @@ class PolicyStore(Protocol):
         hear: Callable[[], object],
     ) -> bool: ...
 
-    def document(self, caller: str) -> PolicyDocument: ...
+    def get_policies(self, caller: str) -> PolicyDocument: ...
 
 
 class PolicyFollower:
@@ -102,7 +102,7 @@ class PolicyFollower:
 
     def restore(self) -> None:
         """Put the cached document in force, unless there is a newer one. Never raises."""
-        if self._store.document(self._caller).epoch is None:
+        if self._store.get_policies(self._caller).epoch is None:
             self._cache.restore(self._restore_document)
 
     def start(self) -> None:
@@ -200,10 +200,10 @@ class PolicyFollower:
         took = answer.answered_at - answer.sent_at
         if took <= MAX_CLOCK_SAMPLE_SECONDS:
             ago = time.monotonic() - answer.answered_at
-            self._clock.heard(answer.headers, took, ago)
+            self._clock.update(answer.headers, took, ago)
 
     def _save(self) -> None:
-        known = self._store.document(self._caller)
+        known = self._store.get_policies(self._caller)
         version = known.version
         if version is None:
             return

@@ -58,9 +58,9 @@ class ReportBuilder:
             "service": self._settings.service,
             "instance": self._settings.instance,
             "boot": self._boot,
-            "started_at": format_time(clock.at(self._began)),
+            "started_at": format_time(clock.from_monotonic(self._began)),
             "seq": self._seq,
-            "sent_at": format_time(clock.at(clock.time.monotonic())),
+            "sent_at": format_time(clock.from_monotonic(clock.time.monotonic())),
         }
         for source in self._sources:
             body.update(source())
@@ -91,7 +91,7 @@ def make_sli_source(indicators: Indicators) -> ReportSource:
     """Return a source of good and total events by SLO."""
 
     def found() -> dict[str, Any]:
-        counted = indicators.counted()
+        counted = indicators.get_counts()
         rows = [
             {"slo": name, "good": good, "total": total} for name, (good, total) in counted.items()
         ]

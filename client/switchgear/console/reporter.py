@@ -275,7 +275,7 @@ class Reporter:
 
     def _update_clock(self, answer: Response) -> None:
         took, ago = answer.answered_at - answer.sent_at, time.monotonic() - answer.answered_at
-        self._memory.clock.heard(answer.headers, took, ago)
+        self._memory.clock.update(answer.headers, took, ago)
 
     def _new_connection(self) -> Connection:
         address = Address.parse(self._settings.url or "http://localhost")

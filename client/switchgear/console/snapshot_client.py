@@ -189,12 +189,12 @@ class SnapshotClient:
             since = time.monotonic() - self._confirmed_at
             if is_pushed:
                 since = min(since, MAX_PUSH_SECONDS)
-            self._memory.clock.heard_version(after.published_at, since)
+            self._memory.clock.limit_by_version(after.published_at, since)
 
     def _update_clock(self, answer: Response | Stream) -> None:
         took = answer.answered_at - answer.sent_at
         if took <= MAX_CLOCK_SAMPLE_SECONDS:
-            self._memory.clock.heard(answer.headers, took, time.monotonic() - answer.answered_at)
+            self._memory.clock.update(answer.headers, took, time.monotonic() - answer.answered_at)
 
 
 def _age_seconds(response: Response) -> float:

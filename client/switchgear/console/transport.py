@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
-from switchgear.clock import read_date, read_retry_after
+from switchgear.clock import parse_date, parse_retry_after_header
 from switchgear.console.address import Address
 from switchgear.console.errors import RequestFailed, describe_error
 from switchgear.console.limited_socket import LimitedSocket, dial
@@ -301,8 +301,11 @@ def _read_body(response: http.client.HTTPResponse, max_bytes: int) -> bytes:
 
 
 def _status_error(status: int, headers: Mapping[str, str]) -> RequestFailed:
-    retry_after, sent_at = headers.get("retry-after"), read_date(headers.get("date"))
-    if sent_at is not None and (seconds := read_retry_after(retry_after, sent_at)) is not None:
+    retry_after, sent_at = headers.get("retry-after"), parse_date(headers.get("date"))
+    if (
+        sent_at is not None
+        and (seconds := parse_retry_after_header(retry_after, sent_at)) is not None
+    ):
         # Both dates are by the same clock, so it does not matter whether that is right.
         retry_after = f"{seconds:.0f}"
     return RequestFailed(f"it answers {status}", retry_after, status)

@@ -1,8 +1,11 @@
-"""Dead letters: messages of a Redis stream that failed for good, kept where people find them.
+"""Dead letters: messages of a Redis stream whose handling failed for good.
 
-A :class:`Consumer` reads a stream in a consumer group, tries a message a few times and then puts
-it among the dead letters; :func:`dead_letter` does the last step alone, for a consumer of your own.
-Both exist for asyncio as well. The client of Redis is yours (redis-py, any settings).
+A :class:`Consumer` reads a stream in a consumer group, retries messages, and moves those that fail
+for good to the dead letters; :func:`dead_letter` does the last step alone, for a consumer of your
+own. Both exist for asyncio as well. Bring your own Redis client (redis-py, any settings).
+
+    consumer = Consumer(redis=client, stream="axiom:events", group="mailer", handler=send)
+    consumer.run()
 """
 
 from typing import TYPE_CHECKING

@@ -12,11 +12,11 @@ from switchgear import cancellation
 from switchgear.async_backend import require_asyncio
 from switchgear.dlq import exchanges, letters
 from switchgear.dlq.consumer import TRIES, log, note_dead
-from switchgear.dlq.exchanges import AsyncClient, Exchange, hold_async
+from switchgear.dlq.exchanges import AsyncRedisClient, Exchange, run_exchange_async
 from switchgear.dlq.letters import Fields, Outcome, Result
 from switchgear.dlq.messages import Message
 from switchgear.dlq.names import Names
-from switchgear.dlq.settings import InHand, Settings, WorkersDied, jittered
+from switchgear.dlq.settings import ClaimedMessages, Settings, WorkersDied, backoff_seconds
 
 T = TypeVar("T")
 
@@ -27,17 +27,17 @@ class AsyncConsumer(Settings):
     may share a client; give each a task of its own. A task that is cancelled releases what it had.
     """
 
-    redis: AsyncClient
+    redis: AsyncRedisClient
     handler: Callable[[Message], Awaitable[object]]
-    _in_hand: InHand = field(init=False, repr=False)
+    _in_hand: ClaimedMessages = field(init=False, repr=False)
     _has_group: bool = field(default=False, init=False, repr=False)
     _reclaim_at: float = field(default=0.0, init=False, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._in_hand = InHand(self.held_seconds)
+        self._in_hand = ClaimedMessages(self.held_seconds)
         self._one_slot = exchanges.share_slot(self.redis, self.stream, self.dead_stream)
-        self._wait = exchanges.longest_wait(self.redis, self.wait_seconds)
+        self._wait = exchanges.max_block_seconds(self.redis, self.wait_seconds)
 
     async def run(self) -> None:
         """Work until `stop()`."""
@@ -50,7 +50,7 @@ class AsyncConsumer(Settings):
                 except Exception as error:  # The loop that everything else relies on.
                     failures += 1
                     self._troubled(error)
-                    await self._pause(jittered(failures, 0.5))
+                    await self._pause(backoff_seconds(failures, 0.5))
 
     async def step(self, wait_seconds: float = 0.0) -> int:
         """One turn: a message that was left behind, if any, and a batch of new ones. Gives how many
@@ -65,9 +65,9 @@ class AsyncConsumer(Settings):
             left = await self._see_to_all(await self._left_behind())
             if self.is_stopped:
                 return left
-            new = await self._ask(exchanges.new_messages(self, 0 if left else wait_seconds))
+            new = await self._ask(exchanges.read_new(self, 0 if left else wait_seconds))
         except Exception as error:
-            if not exchanges.says(error, "NOGROUP"):
+            if not exchanges.has_error_code(error, "NOGROUP"):
                 raise
             self._has_group = False  # Somebody emptied Redis.
             return left
@@ -75,7 +75,7 @@ class AsyncConsumer(Settings):
 
     async def _see_to_all(self, messages: list[Message]) -> int:
         """In hand at once, so that whatever is not come to is released."""
-        self._in_hand.take([one.id for one in messages], time.monotonic())
+        self._in_hand.add([one.id for one in messages], time.monotonic())
         for message in messages:
             if self.is_stopped:
                 break
@@ -118,12 +118,12 @@ class AsyncConsumer(Settings):
                 await self._insist(lambda: exchanges.acknowledge(message))
                 self.counts.handled += 1
                 return True
-            if not await self._pause(jittered(attempt, self.backoff_seconds)):
+            if not await self._pause(backoff_seconds(attempt, self.backoff_seconds)):
                 return False
             attempt += 1
 
     async def _bury(self, message: Message, error: BaseException, attempts: int) -> bool:
-        letter = letters.of_message(
+        letter = letters.from_message(
             message,
             dead_stream=self.dead_stream,
             consumer=self.consumer,
@@ -141,7 +141,7 @@ class AsyncConsumer(Settings):
     async def _left_behind(self) -> list[Message]:
         if time.monotonic() < self._reclaim_at:
             return []
-        found = await self._ask(exchanges.reclaimed(self))
+        found = await self._ask(exchanges.reclaim(self))
         if not found:
             self._reclaim_at = time.monotonic() + self.idle_seconds / 10
         return found
@@ -150,14 +150,14 @@ class AsyncConsumer(Settings):
         if self._has_group:
             return
         try:
-            await self._ask(exchanges.make_group(self))
+            await self._ask(exchanges.create_group(self))
         except Exception as error:
-            if not exchanges.says(error, "BUSYGROUP"):
+            if not exchanges.has_error_code(error, "BUSYGROUP"):
                 raise
         self._has_group = True
 
     async def _ask(self, exchange: Exchange[T]) -> T:
-        return await hold_async(self.redis, exchange)
+        return await run_exchange_async(self.redis, exchange)
 
     async def _insist(self, make: Callable[[], Exchange[T]]) -> T:
         """Ask until there is an answer: what was handled shall not be handled again because Redis
@@ -171,7 +171,7 @@ class AsyncConsumer(Settings):
                 if failures >= TRIES and (self.is_stopped or exchanges.is_refusal(error)):
                     raise
                 self._troubled(error)
-                if not await self._pause(jittered(failures, 0.5)):
+                if not await self._pause(backoff_seconds(failures, 0.5)):
                     await asyncio.sleep(0.1)
 
     async def _pause(self, seconds: float) -> bool:
@@ -201,10 +201,10 @@ class AsyncConsumer(Settings):
     async def _keep(self) -> None:
         while True:
             await asyncio.sleep(min(30.0, self.idle_seconds / 4))
-            ids = self._in_hand.held(time.monotonic())
+            ids = self._in_hand.to_extend(time.monotonic())
             if ids:
                 with contextlib.suppress(Exception):  # Asked again soon; the idle time has room.
-                    await self._ask(exchanges.keep(self, ids))
+                    await self._ask(exchanges.extend_claims(self, ids))
 
     async def _release(self) -> None:
         ids = self._in_hand.drop_all()
@@ -214,11 +214,11 @@ class AsyncConsumer(Settings):
             await self._ask(exchanges.release(self, ids))
 
     def _troubled(self, error: BaseException) -> None:
-        log.warning("%s: %s: %s", self.stream, letters.type_of(error), error)
+        log.warning("%s: %s: %s", self.stream, letters.error_type_name(error), error)
 
 
 async def dead_letter_async(
-    redis: AsyncClient,
+    redis: AsyncRedisClient,
     *,
     stream: str,
     error: BaseException | str,
@@ -233,7 +233,7 @@ async def dead_letter_async(
     failed_at: datetime | None = None,
 ) -> Result:
     """:func:`dead_letter` for asyncio."""
-    letter = letters.given(
+    letter = letters.from_arguments(
         stream=stream,
         dead_stream=dead_stream,
         names=names,
@@ -247,4 +247,4 @@ async def dead_letter_async(
         failed_at=failed_at,
     )
     one_slot = exchanges.share_slot(redis, letter.stream, letter.dead_stream)
-    return await hold_async(redis, letter.bury(one_slot=one_slot))
+    return await run_exchange_async(redis, letter.bury(one_slot=one_slot))

@@ -11,11 +11,11 @@ from typing import TypeVar
 
 from switchgear import cancellation, journal
 from switchgear.dlq import exchanges, letters
-from switchgear.dlq.exchanges import Client, Exchange, hold
+from switchgear.dlq.exchanges import Exchange, RedisClient, run_exchange
 from switchgear.dlq.letters import Fields, Outcome, Result
 from switchgear.dlq.messages import Message
 from switchgear.dlq.names import Names
-from switchgear.dlq.settings import InHand, Settings, WorkersDied, jittered
+from switchgear.dlq.settings import ClaimedMessages, Settings, WorkersDied, backoff_seconds
 
 T = TypeVar("T")
 TRIES = 3
@@ -33,17 +33,17 @@ class Consumer(Settings):
     once. Trouble with Redis is waited for and logged, never raised.
     """
 
-    redis: Client
+    redis: RedisClient
     handler: Callable[[Message], object]
-    _in_hand: InHand = field(init=False, repr=False)
+    _in_hand: ClaimedMessages = field(init=False, repr=False)
     _has_group: bool = field(default=False, init=False, repr=False)
     _reclaim_at: float = field(default=0.0, init=False, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._in_hand = InHand(self.held_seconds)
+        self._in_hand = ClaimedMessages(self.held_seconds)
         self._one_slot = exchanges.share_slot(self.redis, self.stream, self.dead_stream)
-        self._wait = exchanges.longest_wait(self.redis, self.wait_seconds)
+        self._wait = exchanges.max_block_seconds(self.redis, self.wait_seconds)
 
     def run(self) -> None:
         """Work until `stop()`."""
@@ -56,7 +56,7 @@ class Consumer(Settings):
                 except Exception as error:  # The loop that everything else relies on.
                     failures += 1
                     self._troubled(error)
-                    self._pause(jittered(failures, 0.5))
+                    self._pause(backoff_seconds(failures, 0.5))
 
     def step(self, wait_seconds: float = 0.0) -> int:
         """One turn: a message that was left behind, if any, and a batch of new ones. Gives how many
@@ -71,9 +71,9 @@ class Consumer(Settings):
             left = self._see_to_all(self._left_behind())
             if self.is_stopped:
                 return left
-            new = self._ask(exchanges.new_messages(self, 0 if left else wait_seconds))
+            new = self._ask(exchanges.read_new(self, 0 if left else wait_seconds))
         except Exception as error:
-            if not exchanges.says(error, "NOGROUP"):
+            if not exchanges.has_error_code(error, "NOGROUP"):
                 raise
             self._has_group = False  # Somebody emptied Redis.
             return left
@@ -81,7 +81,7 @@ class Consumer(Settings):
 
     def _see_to_all(self, messages: list[Message]) -> int:
         """In hand at once, so that whatever is not come to is released."""
-        self._in_hand.take([one.id for one in messages], time.monotonic())
+        self._in_hand.add([one.id for one in messages], time.monotonic())
         for message in messages:
             if self.is_stopped:
                 break
@@ -124,12 +124,12 @@ class Consumer(Settings):
                 self._insist(lambda: exchanges.acknowledge(message))
                 self.counts.handled += 1
                 return True
-            if not self._pause(jittered(attempt, self.backoff_seconds)):
+            if not self._pause(backoff_seconds(attempt, self.backoff_seconds)):
                 return False
             attempt += 1
 
     def _bury(self, message: Message, error: BaseException, attempts: int) -> bool:
-        letter = letters.of_message(
+        letter = letters.from_message(
             message,
             dead_stream=self.dead_stream,
             consumer=self.consumer,
@@ -147,7 +147,7 @@ class Consumer(Settings):
     def _left_behind(self) -> list[Message]:
         if time.monotonic() < self._reclaim_at:
             return []
-        found = self._ask(exchanges.reclaimed(self))
+        found = self._ask(exchanges.reclaim(self))
         if not found:
             self._reclaim_at = time.monotonic() + self.idle_seconds / 10
         return found
@@ -156,14 +156,14 @@ class Consumer(Settings):
         if self._has_group:
             return
         try:
-            self._ask(exchanges.make_group(self))
+            self._ask(exchanges.create_group(self))
         except Exception as error:
-            if not exchanges.says(error, "BUSYGROUP"):
+            if not exchanges.has_error_code(error, "BUSYGROUP"):
                 raise
         self._has_group = True
 
     def _ask(self, exchange: Exchange[T]) -> T:
-        return hold(self.redis, exchange)
+        return run_exchange(self.redis, exchange)
 
     def _insist(self, make: Callable[[], Exchange[T]]) -> T:
         """Ask until there is an answer: what was handled shall not be handled again because Redis
@@ -177,7 +177,7 @@ class Consumer(Settings):
                 if failures >= TRIES and (self.is_stopped or exchanges.is_refusal(error)):
                     raise
                 self._troubled(error)
-                if not self._pause(jittered(failures, 0.5)):
+                if not self._pause(backoff_seconds(failures, 0.5)):
                     time.sleep(0.1)
 
     def _pause(self, seconds: float) -> bool:
@@ -207,10 +207,10 @@ class Consumer(Settings):
 
     def _keep(self, ended: threading.Event) -> None:
         while not ended.wait(min(30.0, self.idle_seconds / 4)):
-            ids = self._in_hand.held(time.monotonic())
+            ids = self._in_hand.to_extend(time.monotonic())
             if ids:
                 with contextlib.suppress(Exception):  # Asked again soon; the idle time has room.
-                    self._ask(exchanges.keep(self, ids))
+                    self._ask(exchanges.extend_claims(self, ids))
 
     def _release(self) -> None:
         ids = self._in_hand.drop_all()
@@ -220,11 +220,11 @@ class Consumer(Settings):
             self._ask(exchanges.release(self, ids))
 
     def _troubled(self, error: BaseException) -> None:
-        log.warning("%s: %s: %s", self.stream, letters.type_of(error), error)
+        log.warning("%s: %s: %s", self.stream, letters.error_type_name(error), error)
 
 
 def dead_letter(
-    redis: Client,
+    redis: RedisClient,
     *,
     stream: str,
     error: BaseException | str,
@@ -245,7 +245,7 @@ def dead_letter(
     Repeating it is harmless: the outcome is `SETTLED` then. Raises what the client raises, and
     :class:`ValueError` or :class:`TypeError` for what can't be: nothing was done.
     """
-    letter = letters.given(
+    letter = letters.from_arguments(
         stream=stream,
         dead_stream=dead_stream,
         names=names,
@@ -259,18 +259,18 @@ def dead_letter(
         failed_at=failed_at,
     )
     one_slot = exchanges.share_slot(redis, letter.stream, letter.dead_stream)
-    return hold(redis, letter.bury(one_slot=one_slot))
+    return run_exchange(redis, letter.bury(one_slot=one_slot))
 
 
 def note_dead(
     message: Message, dead_stream: str, letter: str, error: BaseException, attempts: int
 ) -> None:
     """`message` is the dead letter `letter` of `dead_stream` now; what the error says is in it."""
-    journal.note(
+    journal.record(
         "dlq_message_added",
         dead_stream,
         letter=letter,
         message=f"{message.stream} {message.id}",
-        error=letters.type_of(error),
+        error=letters.error_type_name(error),
         attempts=attempts,
     )

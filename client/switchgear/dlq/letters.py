@@ -1,4 +1,4 @@
-"""Dead letters as commands for Redis and what their answers mean. Pure: whoever asks, asks."""
+"""Dead letters as Redis commands and the meaning of their replies. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -6,18 +6,18 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from switchgear.dlq import scripts
-from switchgear.dlq.exchanges import Command, Exchange, says
-from switchgear.dlq.messages import Message, Pairs, paired, text
+from switchgear.dlq.exchanges import Command, Exchange, has_error_code
+from switchgear.dlq.messages import Message, Pairs, pair_up, to_text
 from switchgear.dlq.names import Names
 
 MAX_ERROR_LENGTH = 2000  # characters
-LOOKED_AT = 200  # of the last dead letters
+MAX_SEARCHED = 200  # of the last dead letters
 Fields = Mapping[str, object] | Mapping[bytes, object] | Iterable[tuple[bytes | str, object]]
 """Names and values: bytes, text or numbers."""
 
 
 class Outcome(StrEnum):
-    """What became of a message that was to be a dead letter."""
+    """The outcome of a message that should become a dead letter."""
 
     DEAD = "dead"
     """It is one now, and acknowledged."""
@@ -37,7 +37,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Letter:
-    """A message about to be a dead letter. Without a group it is one that never came out of one."""
+    """A message about to become a dead letter. Without a group it was not read from one."""
 
     stream: str
     dead_stream: str
@@ -48,73 +48,83 @@ class Letter:
     pairs: Pairs
 
     def bury(self, *, one_slot: bool) -> Exchange[Result]:
-        """Acknowledge it and add it to the dead letters, if it is ours still.
+        """Acknowledge the message and add it to the dead letters, if it is still ours.
 
-        That is one step, and safe to repeat, where both streams are in `one_slot` and it has less
-        than 3500 fields. Otherwise it is added first: whoever dies in between leaves it to be added
-        again. Raises :class:`ValueError` if its content is neither here nor in the stream.
+        This is atomic and safe to repeat if both streams are in `one_slot` and it has fewer than
+        3500 fields. Otherwise it is added first: after a crash in between it may be added again.
+        Raise :class:`ValueError` if its content is neither here nor in the stream.
         """
         if one_slot:
-            reply = yield self._script(() if self.group else self.pairs)
-            if text(reply[0]) == "bare":
-                reply = yield self._script(self.pairs)
+            reply = yield self._script_command(() if self.group else self.pairs)
+            if to_text(reply[0]) == "bare":
+                reply = yield self._script_command(self.pairs)
         else:
             reply = (b"large",)
-        if text(reply[0]) == "bare":
+        if to_text(reply[0]) == "bare":
             raise ValueError(f"{self.id} is not in {self.stream} any more: fields= is needed")
-        if text(reply[0]) != "large":
-            return Result(Outcome(text(reply[0])), text(reply[1]) if len(reply) > 1 else "")
-        return (yield from self._in_steps())
+        if to_text(reply[0]) != "large":
+            return Result(Outcome(to_text(reply[0])), to_text(reply[1]) if len(reply) > 1 else "")
+        return (yield from self._bury_in_steps())
 
     def bury_or_save(self, *, one_slot: bool) -> Exchange[Result]:
-        """The same for a worker that has the message in hand. Whoever deletes it from the stream
-        meanwhile, or all of the stream, has the group forget it: then nobody else can come to an
-        end with it, and it is added as the worker has it, unless it was."""
+        """Like :meth:`bury`, for a worker that holds the message.
+
+        If the message or its stream is deleted meanwhile, the group forgets it and no other worker
+        can handle it: then it is added from the worker's copy, unless it was before.
+        """
         try:
             found = yield from self.bury(one_slot=one_slot)
         except Exception as error:
-            if not says(error, "NOGROUP"):
+            if not has_error_code(error, "NOGROUP"):
                 raise
             found = Result(Outcome.SETTLED)
         if found.outcome is not Outcome.SETTLED:
             return found
-        if (yield ("EVAL", scripts.IS_THERE, 1, self.stream, self.id)):
+        if (yield ("EVAL", scripts.EXISTS, 1, self.stream, self.id)):
             return found
-        own = (self.id, self.group, LOOKED_AT)
+        own = (self.id, self.group, MAX_SEARCHED)
         if (yield ("EVAL", scripts.IS_DEAD, 1, self.dead_stream, *own)):
             return found
-        return Result(Outcome.DEAD, text((yield self._added(self.pairs))))
+        return Result(Outcome.DEAD, to_text((yield self._add_command(self.pairs))))
 
-    def _added(self, pairs: Pairs) -> Command:
+    def _add_command(self, pairs: Pairs) -> Command:
         names = set(self.metadata[::2])
-        kept = flat(tuple(pair for pair in pairs if pair[0] not in names))
+        kept = flatten(tuple(pair for pair in pairs if pair[0] not in names))
         return ("XADD", self.dead_stream, "*", *kept, *self.metadata)
 
-    def _script(self, pairs: Pairs) -> Command:
+    def _script_command(self, pairs: Pairs) -> Command:
         head = (self.group, self.consumer, self.id, len(self.metadata))
         keys = (self.stream, self.dead_stream)
-        return ("EVAL", scripts.DEAD_LETTER, 2, *keys, *head, *self.metadata, *flat(pairs))
+        return ("EVAL", scripts.DEAD_LETTER, 2, *keys, *head, *self.metadata, *flatten(pairs))
 
-    def _in_steps(self) -> Exchange[Result]:
+    def _bury_in_steps(self) -> Exchange[Result]:
         pairs = self.pairs
         if self.group:
-            reply = yield ("EVAL", scripts.LOOK, 1, self.stream, self.group, self.consumer, self.id)
-            if text(reply[0]) != "ours":
-                return Result(Outcome(text(reply[0])))
-            pairs = paired(reply[1]) or pairs
+            reply = yield (
+                "EVAL",
+                scripts.INSPECT,
+                1,
+                self.stream,
+                self.group,
+                self.consumer,
+                self.id,
+            )
+            if to_text(reply[0]) != "ours":
+                return Result(Outcome(to_text(reply[0])))
+            pairs = pair_up(reply[1]) or pairs
         if not pairs:
             raise ValueError(f"{self.id} is not in {self.stream} any more: fields= is needed")
-        new_id = yield self._added(pairs)
+        new_id = yield self._add_command(pairs)
         if self.group:
             yield ("XACK", self.stream, self.group, self.id)
-        return Result(Outcome.DEAD, text(new_id))
+        return Result(Outcome.DEAD, to_text(new_id))
 
 
-def of_message(
+def from_message(
     message: Message, *, dead_stream: str, consumer: str, error: BaseException, attempts: int
 ) -> Letter:
-    """The letter of a message whose last attempt is behind it."""
-    said = metadata(error=error, attempts=attempts, group=message.group, entry_id=message.id)
+    """Return the letter of a message after its last attempt."""
+    said = make_metadata(error=error, attempts=attempts, group=message.group, entry_id=message.id)
     return Letter(
         stream=message.stream,
         dead_stream=dead_stream,
@@ -126,7 +136,7 @@ def of_message(
     )
 
 
-def given(
+def from_arguments(
     *,
     stream: str,
     dead_stream: str,
@@ -140,7 +150,7 @@ def given(
     attempts: int,
     failed_at: datetime | None,
 ) -> Letter:
-    """The letter of a message that somebody else read. Raises :class:`ValueError`."""
+    """Return the letter of a message that other code read. Raise :class:`ValueError`."""
     if group and not entry_id:
         raise ValueError("a message of a group has an entry_id")
     return Letter(
@@ -149,7 +159,7 @@ def given(
         group=group,
         consumer=consumer,
         id=entry_id,
-        metadata=metadata(
+        metadata=make_metadata(
             error=error,
             error_type=error_type,
             attempts=attempts,
@@ -157,11 +167,11 @@ def given(
             entry_id=entry_id,
             failed_at=failed_at,
         ),
-        pairs=pairs_of(fields),
+        pairs=encode_fields(fields),
     )
 
 
-def metadata(
+def make_metadata(
     *,
     error: BaseException | str,
     attempts: int,
@@ -170,10 +180,10 @@ def metadata(
     failed_at: datetime | None = None,
     error_type: str = "",
 ) -> tuple[bytes, ...]:
-    """What a dead letter says beside the message's own fields: names and values in turns."""
+    """Return the `dlq_…` fields of a dead letter: names and values in turns."""
     if isinstance(error, BaseException):
-        error_type = error_type or type_of(error)
-        error = described(error)
+        error_type = error_type or error_type_name(error)
+        error = error_text(error)
     moment = (failed_at or datetime.now(UTC)).astimezone(UTC)
     said = {
         "dlq_error": error[:MAX_ERROR_LENGTH],
@@ -191,29 +201,31 @@ def metadata(
     )
 
 
-def type_of(error: BaseException) -> str:
-    """`ValueError`, `httpx.ConnectTimeout`."""
+def error_type_name(error: BaseException) -> str:
+    """Return `ValueError` or `httpx.ConnectTimeout`."""
     kind = type(error)
     is_built_in = kind.__module__ == "builtins"
     return kind.__qualname__ if is_built_in else f"{kind.__module__}.{kind.__qualname__}"
 
 
-def described(error: BaseException) -> str:
-    """What the exception says; its kind if that is nothing, or goes wrong itself."""
+def error_text(error: BaseException) -> str:
+    """Return the error's message, or its type if that is empty or fails."""
     try:
-        return str(error) or type_of(error)
+        return str(error) or error_type_name(error)
     except Exception:  # Whatever a foreign __str__ does, the message must not be stuck for it.
-        return type_of(error)
+        return error_type_name(error)
 
 
-def pairs_of(fields: Fields | None) -> Pairs:
-    """Names and values as bytes, in order. Raises :class:`TypeError` for a value that is neither
-    bytes, text nor a number."""
+def encode_fields(fields: Fields | None) -> Pairs:
+    """Return names and values as bytes, in order.
+
+    Raise :class:`TypeError` for a value that is neither bytes, text nor a number.
+    """
     given = fields.items() if isinstance(fields, Mapping) else fields or ()
     return tuple((_bytes(name), _bytes(value)) for name, value in given)
 
 
-def flat(pairs: Pairs) -> tuple[bytes, ...]:
+def flatten(pairs: Pairs) -> tuple[bytes, ...]:
     return tuple(one for pair in pairs for one in pair)
 
 

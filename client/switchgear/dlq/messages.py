@@ -1,4 +1,4 @@
-"""A message of a stream as a handler gets it, and Redis' answers made into messages. Pure."""
+"""Messages of a stream as handlers get them, parsed from Redis' replies. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,9 +10,11 @@ Pairs = tuple[tuple[bytes, bytes], ...]
 
 @dataclass(frozen=True)
 class Message:
-    """One message. `pairs` are its names and values as they lie in Redis: bytes, in order, a name
-    perhaps twice. `deliveries` counts the workers that were given it, this one included; `attempt`
-    the calls of the handler here, from 1. Both are the same whatever the client decodes.
+    """One message.
+
+    `pairs` are its names and values as stored: bytes, in order, names possibly repeated.
+    `deliveries` counts the workers that were given it, including this one; `attempt` counts the
+    calls of the handler here, from 1.
     """
 
     stream: str
@@ -24,39 +26,41 @@ class Message:
 
     @cached_property
     def fields(self) -> dict[str, str]:
-        """Names and values as text; bytes that are no UTF-8 are written as `\\xff`. The last value
-        of a name that comes twice."""
-        return {text(name): text(value) for name, value in self.pairs}
+        r"""Names and values as text; invalid UTF-8 is written as `\\xff`.
+
+        A repeated name has its last value.
+        """
+        return {to_text(name): to_text(value) for name, value in self.pairs}
 
     def value(self, name: str) -> bytes | None:
-        """The first value of this name, as it is."""
+        """Return the first value of this name, in bytes."""
         wanted = name.encode()
         return next((value for each, value in self.pairs if each == wanted), None)
 
 
-def text(value: bytes | str) -> str:
-    """Whatever the bytes are, as text."""
+def to_text(value: bytes | str) -> str:
+    """Return bytes as text, whatever they are."""
     return value if isinstance(value, str) else value.decode("utf-8", "backslashreplace")
 
 
-def read(stream: str, group: str, reply: Any) -> list[Message]:
-    """The messages in an answer to XREADGROUP, by the old protocol of Redis or the new one."""
+def parse_read(stream: str, group: str, reply: Any) -> list[Message]:
+    """Return the messages in a reply to XREADGROUP, in either protocol of Redis."""
     return [
-        Message(stream, group, text(entry_id), paired(flat))
+        Message(stream, group, to_text(entry_id), pair_up(flat))
         for _, entries in _streams(reply)
         for entry_id, flat in entries
         if flat is not None
     ]
 
 
-def claimed(stream: str, group: str, reply: Any) -> tuple[list[Message], list[str]]:
-    """The messages that were taken over, and the ids of those whose content was gone."""
+def parse_claimed(stream: str, group: str, reply: Any) -> tuple[list[Message], list[str]]:
+    """Return the messages taken over, and the ids of those whose content is gone."""
     found, gone = reply
     messages = [
-        Message(stream, group, text(entry_id), paired(flat), int(deliveries))
+        Message(stream, group, to_text(entry_id), pair_up(flat), int(deliveries))
         for entry_id, flat, deliveries in found
     ]
-    return messages, [text(entry_id) for entry_id in gone]
+    return messages, [to_text(entry_id) for entry_id in gone]
 
 
 def _streams(reply: Any) -> Iterator[tuple[Any, Any]]:
@@ -66,6 +70,6 @@ def _streams(reply: Any) -> Iterator[tuple[Any, Any]]:
         yield from reply or ()
 
 
-def paired(flat: Sequence[bytes]) -> Pairs:
-    """Names and values that came in turns."""
+def pair_up(flat: Sequence[bytes]) -> Pairs:
+    """Return the pairs of names and values that alternate in `flat`."""
     return tuple(zip(flat[::2], flat[1::2], strict=True))

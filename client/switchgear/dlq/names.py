@@ -1,41 +1,46 @@
-"""Which stream takes the dead letters of which. Pure."""
+"""Maps streams to the streams of their dead letters. Pure."""
 
 from dataclasses import dataclass
 
-PLACE = "{stream}"
+PLACEHOLDER = "{stream}"
 
 
 @dataclass(frozen=True)
 class Names:
-    """`dead` names the streams of dead letters and `origin` where they come from; both have one
-    `{stream}`, which stands for the same text in both, as in the console's `DLQ_PATTERNS`.
+    """A naming pattern: `dead` for streams of dead letters, `origin` for their sources.
 
-    A hash tag comes along: the dead letters of `axiom:{events}` are `axiom:dlq:{events}`, in the
-    same slot of a cluster. Raises :class:`ValueError` for a pair that can't be.
+    Both contain `{stream}` once, which stands for the same text in both, as in the console's
+    `DLQ_PATTERNS`. A hash tag is preserved: the dead letters of `axiom:{events}` are
+    `axiom:dlq:{events}`, in the same slot of a cluster. Raise :class:`ValueError` for an invalid
+    pair.
     """
 
-    dead: str = f"axiom:dlq:{PLACE}"
-    origin: str = f"axiom:{PLACE}"
+    dead: str = f"axiom:dlq:{PLACEHOLDER}"
+    origin: str = f"axiom:{PLACEHOLDER}"
 
     def __post_init__(self) -> None:
-        once = self.dead.count(PLACE) == 1 and self.origin.count(PLACE) == 1
+        once = self.dead.count(PLACEHOLDER) == 1 and self.origin.count(PLACEHOLDER) == 1
         if not once or self.dead == self.origin:
             raise ValueError(
-                f"{self.dead!r} and {self.origin!r}: each needs {PLACE} once, and they must differ"
+                f"{self.dead!r} and {self.origin!r}: each needs {PLACEHOLDER} once, and they must"
+                " differ"
             )
 
     @classmethod
     def parse(cls, text: str) -> "Names":
-        """Of `axiom:dlq:{stream}=axiom:{stream}`. Raises :class:`ValueError`."""
+        """Parse `axiom:dlq:{stream}=axiom:{stream}`. Raise :class:`ValueError`."""
         dead, _, origin = text.partition("=")
         return cls(dead, origin)
 
     def dead_of(self, origin: str) -> str:
-        """The stream for the dead letters of `origin`. Raises :class:`ValueError`: another's."""
-        before, _, after = self.origin.partition(PLACE)
+        """Return the stream for the dead letters of `origin`.
+
+        Raise :class:`ValueError` if it does not match.
+        """
+        before, _, after = self.origin.partition(PLACEHOLDER)
         middle = len(origin) - len(before) - len(after)
         if middle < 1 or not (origin.startswith(before) and origin.endswith(after)):
             raise ValueError(
                 f"{origin!r} is not named like {self.origin!r}: say names= or dead_stream="
             )
-        return self.dead.replace(PLACE, origin[len(before) : len(before) + middle])
+        return self.dead.replace(PLACEHOLDER, origin[len(before) : len(before) + middle])

@@ -1,7 +1,7 @@
-"""What has to happen in Redis all at once or not at all. Each works with Redis 6.2 and later.
+"""Lua scripts for what must be atomic in Redis 6.2 and later.
 
-A message is ours while the group's list of pending ones has it under our name; whoever reclaimed it
-has taken it over, and everything here then leaves it alone.
+A message is ours while it is pending in the group under our consumer's name. If another consumer
+has reclaimed it, the scripts leave it alone.
 """
 
 DEAD_LETTER = """
@@ -53,7 +53,7 @@ end
 return {'dead', new}
 """
 
-LOOK = """
+INSPECT = """
 -- KEYS: the stream. ARGV: group, consumer (empty: any), id. Whose is it, and what is in it?
 local pending = redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[3], ARGV[3], 1)[1]
 if not pending then
@@ -66,7 +66,7 @@ local entry = redis.call('XRANGE', KEYS[1], ARGV[3], ARGV[3])[1]
 return {'ours', entry and entry[2] or {}}
 """
 
-IS_THERE = """
+EXISTS = """
 -- KEYS: the stream. ARGV: id.
 return #redis.call('XRANGE', KEYS[1], ARGV[1], ARGV[1])
 """
@@ -106,7 +106,7 @@ end
 return {given, gone}
 """
 
-HOLD = """
+EXTEND_CLAIMS = """
 -- KEYS: the stream. ARGV: group, consumer, ids. Nobody reclaims for a while what is ours still.
 -- What is deleted from the stream meanwhile is not touched: from Redis 7 on, claiming it would end
 -- that it is pending. Gives how many are ours.

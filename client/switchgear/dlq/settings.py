@@ -1,4 +1,4 @@
-"""What a consumer is told, and what it counts."""
+"""Settings and counters of a consumer."""
 
 import os
 import random
@@ -10,22 +10,26 @@ from dataclasses import dataclass, field
 from switchgear.dlq.names import Names
 from switchgear.refusals import CircuitOpen, refusal_in
 
-AS_USUAL = Names()
+DEFAULT_NAMES = Names()
 MAX_PAUSE_SECONDS = 60.0
 
 
 class WorkersDied(Exception):
-    """The error of a message that was given to one worker after the other, none of whom came to an
-    end with it: it is not tried again."""
+    """The error of a message that was given to several workers, none of which finished.
+
+    It is not retried.
+    """
 
     __module__ = "switchgear.dlq"
 
 
 @dataclass
 class Counts:
-    """The counters of a consumer since it was created. `taken` are messages that another worker
-    reclaimed meanwhile, `vanished` those that were deleted from the stream before they were
-    handled. `refused` counts refusals of the handler."""
+    """The counters of a consumer since it was created.
+
+    `taken` are messages that another worker reclaimed meanwhile, `vanished` those that were deleted
+    from the stream before they were handled. `refused` counts refusals of the handler.
+    """
 
     handled: int = 0
     failed_attempts: int = 0
@@ -35,31 +39,31 @@ class Counts:
     refused: int = 0
 
 
-def _own_name() -> str:
+def _default_name() -> str:
     return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
 
 
 @dataclass(kw_only=True, eq=False)
 class Settings:
-    """How a stream is read, and when a message has failed for good.
+    """Settings of how a stream is read, and when a message has failed for good.
 
     A message is tried `attempts` times, with pauses of full jitter between: up to
     `backoff_seconds`, twice that, four times that and so on, a minute at most. Exceptions in
-    `permanent` are not tried again. If a handler is refused (its switch is engaged, its breaker is
-    open), that is not an attempt: the message waits `refused_seconds`, or as long as the breaker
-    says, as often as necessary. What a worker left behind is taken over when it has been idle for
-    `idle_seconds`, and given up without being tried once it was delivered `max_deliveries` times.
-    A worker that is at a message keeps it for `held_seconds` at most. `batch` messages are read at
-    once. A new group begins with the stream's `start`: `0` is all there is, `$` what comes from now
-    on. `dead_stream` is for names that no pattern describes.
+    `permanent` are not retried. A refusal of the handler (its switch is engaged, its breaker is
+    open) is not an attempt: the message waits `refused_seconds`, or as long as the breaker says, as
+    often as necessary. Messages of other workers are taken over once they are idle for
+    `idle_seconds`, and become dead letters without an attempt after `max_deliveries` deliveries. A
+    worker holds a message for `held_seconds` at most. `batch` messages are read at once. A new
+    group begins at `start`: `0` for all messages, `$` for new ones. `dead_stream` overrides
+    `names`.
 
-    Raises :class:`ValueError` for what can't be.
+    Raise :class:`ValueError` for invalid values.
     """
 
     stream: str
     group: str
-    consumer: str = field(default_factory=_own_name)
-    names: Names = AS_USUAL
+    consumer: str = field(default_factory=_default_name)
+    names: Names = DEFAULT_NAMES
     dead_stream: str = ""
     attempts: int = 3
     backoff_seconds: float = 2.0
@@ -92,8 +96,10 @@ class Settings:
         return max(1, round(self.idle_seconds * 1000))
 
     def stop(self) -> None:
-        """Have `run()` come to an end after the message at hand. Safe in a signal handler and from
-        another thread; what was read and not handled is free for others at once."""
+        """End `run()` after the current message. Safe in signal handlers and from other threads.
+
+        Messages that were read and not handled are free for others at once.
+        """
         self._stopped = True  # No lock that a signal handler could find taken.
 
     def refused_pause(self, error: Exception) -> float | None:
@@ -109,26 +115,26 @@ class Settings:
         return self._stopped
 
 
-def jittered(failures: int, base: float) -> float:
-    """Seconds to wait after so many failures: full jitter below a doubling bound."""
+def backoff_seconds(failures: int, base: float) -> float:
+    """Return the seconds to wait after `failures`: full jitter below a doubling bound."""
     bound = min(MAX_PAUSE_SECONDS, base * 2.0 ** min(failures - 1, 30))
     return random.uniform(0.0, bound)  # noqa: S311 - not a secret
 
 
-class InHand:
-    """The messages that a consumer is at, since when; for the one who holds them meanwhile."""
+class ClaimedMessages:
+    """The messages that a consumer holds, with the time since when. Thread-safe."""
 
     def __init__(self, longest: float) -> None:
         self._longest = longest
         self._since: dict[str, float] = {}
         self._lock = threading.Lock()
 
-    def take(self, ids: list[str], now: float) -> None:
+    def add(self, ids: list[str], now: float) -> None:
         with self._lock:
             self._since.update(dict.fromkeys(ids, now))
 
     def renew(self, now: float) -> None:
-        """Hold all of them from now on: they wait for no fault of theirs."""
+        """Restart the time of all of them, while they wait for a refusal to end."""
         with self._lock:
             self._since = dict.fromkeys(self._since, now)
 
@@ -141,7 +147,10 @@ class InHand:
             ids, self._since = list(self._since), {}
         return ids
 
-    def held(self, now: float) -> list[str]:
-        """Those still to be held; what has taken too long is left to others."""
+    def to_extend(self, now: float) -> list[str]:
+        """Return the ids whose claims are to be extended.
+
+        Messages held for too long are left to other workers.
+        """
         with self._lock:
             return [one for one, at in self._since.items() if now - at < self._longest]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from switchgear.failures.error_labels import HOPELESS, words_of
-from switchgear.refusals import refusal_in, within
+from switchgear.refusals import refusal_in, walk_errors
 
 
 class FailureClass(StrEnum):
@@ -94,13 +94,13 @@ def retried(error: BaseException) -> Retried | None:
 def is_catastrophic(error: BaseException) -> bool:
     """Whether this, or what it was caused by, or anything in a group, is to be stopped by a
     person."""
-    return any(isinstance(each, _catastrophic) for each in within(error, contexts=True))
+    return any(isinstance(each, _catastrophic) for each in walk_errors(error, contexts=True))
 
 
 def _is_of_certificate(error: BaseException) -> bool:
     """Return True if a certificate was rejected. Nothing raises that before ssl is imported."""
     refused = getattr(sys.modules.get("ssl"), "SSLCertVerificationError", ())
-    return any(isinstance(each, refused) for each in within(error, contexts=True))
+    return any(isinstance(each, refused) for each in walk_errors(error, contexts=True))
 
 
 def _spreads(error: BaseException) -> bool:

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from switchgear.journal import plain
-from switchgear.refusals import within
+from switchgear.journal import escape
+from switchgear.refusals import walk_errors
 
 MAX_WORD_LENGTH = 100
 MAX_WORDS = 50
@@ -171,7 +171,7 @@ def is_told_to_stop(error: object) -> bool:
     be answered for nor to be tried again."""
     if not isinstance(error, BaseException):
         return False
-    return any(not _TOLD_TO_STOP.isdisjoint(_names(each)) for each in within(error))
+    return any(not _TOLD_TO_STOP.isdisjoint(_names(each)) for each in walk_errors(error))
 
 
 def is_connection_error(error: object) -> bool:
@@ -263,7 +263,7 @@ def said_by(error: BaseException) -> str:
     """Its class and what it says, shortened to 200 characters and on one line: what is kept of
     errors of others."""
     text = _text(error)
-    return plain(f"{type(error).__name__}: {text}" if text else type(error).__name__, 200)
+    return escape(f"{type(error).__name__}: {text}" if text else type(error).__name__, 200)
 
 
 def phrase_of(status: int) -> str:

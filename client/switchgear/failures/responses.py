@@ -82,9 +82,9 @@ def respond(error: BaseException, about: str, rules: tuple[Rule, ...] = ()) -> R
     name = type(error).__name__
     if kind is FailureClass.CATASTROPHIC:
         # Not what it says: that may be what has leaked.
-        journal.note("failure_catastrophic", about, error=name, advice=response.advice)
+        journal.record("failure_catastrophic", about, error=name, advice=response.advice)
     elif kind is FailureClass.PERSISTENT and _noted.lets((about, name)):
-        journal.note("failure_persistent", about, error=said_by(error), advice=response.advice)
+        journal.record("failure_persistent", about, error=said_by(error), advice=response.advice)
     if response.counts and kind is not FailureClass.CATASTROPHIC and is_client_error(error):
         return replace(response, counts=False)
     return response

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeGuard
 
 from switchgear.failures.error_labels import is_timeout, status_of, words_of
-from switchgear.journal import note
+from switchgear.journal import record
 from switchgear.patterns.caches import Cache
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.fallback import Fallback
@@ -168,7 +168,7 @@ def _moved(
     error: BaseException,
 ) -> None:
     """Told with the class of the error only: what it says may quote a prompt."""
-    note(
+    record(
         "llm_call_fallback",
         name,
         provider=after.provider,

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from switchgear.evaluation.keys import KEY_TYPES, key_text
-from switchgear.journal import note
+from switchgear.journal import record
 from switchgear.llm.spend_exceeded import SpendExceeded
 from switchgear.llm.spend_ledger import Ledger
 from switchgear.patterns import forks
@@ -147,7 +147,7 @@ class SpendBudget:
                     ledger.reserved += tokens
                     ledger.open_count += 1
                 return Reservation(self, ledgers, tokens)
-        note("token_budget_exceeded", self.name, per=refusal.per, tokens=tokens)
+        record("token_budget_exceeded", self.name, per=refusal.per, tokens=tokens)
         raise refusal
 
     def look(self, key: object = None) -> Spending:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from switchgear.clock import read_retry_after
+from switchgear.clock import parse_retry_after_header
 from switchgear.patterns.parameters import RetryParameters
 
 MAX_DOUBLINGS = 64
@@ -27,7 +27,7 @@ def parse_retry_after(text: str | None, now: float) -> float | None:
     # Parts of a second are not HTTP's, but some send them.
     if text is not None and re.fullmatch(r"[0-9]{1,9}\.[0-9]{1,9}", text):
         return float(text)
-    return read_retry_after(text, now)
+    return parse_retry_after_header(text, now)
 
 
 def jitter_retry_after(told: float, parameters: RetryParameters, rng: Callable[[], float]) -> float:

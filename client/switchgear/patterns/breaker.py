@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar, overload
 
 from switchgear import journal
+from switchgear.decorators import wrap_by_kind
 from switchgear.failures.error_labels import is_timeout, said_by
 from switchgear.patterns import forks
 from switchgear.patterns.argument_checks import check_exceptions, check_functions, check_type
@@ -22,7 +23,6 @@ from switchgear.patterns.parameters import BreakerParameters
 from switchgear.patterns.queue_time import CallTimer, is_queue_timeout, queued_seconds
 from switchgear.patterns.state_machine import BreakerStateMachine
 from switchgear.refusals import CircuitOpen
-from switchgear.wrapping import by_kind
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -95,7 +95,7 @@ class Breaker:
 
     def __call__(self, function: F) -> F:
         """Return `function` with this breaker around its calls."""
-        return by_kind(
+        return wrap_by_kind(
             function,
             plain=partial(around_function, self),
             coroutine=partial(around_coroutine, self),
@@ -148,7 +148,7 @@ class Breaker:
         permit, retry_after = self._locked(self._machine.admit)
         if permit is None:
             self.counters.rejected()
-            journal.note("call_rejected", self.name, retry_after=retry_after)
+            journal.record("call_rejected", self.name, retry_after=retry_after)
             raise CircuitOpen(self.name, retry_after, self._last_failure)
         return permit
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
-from switchgear.wrapping import refuse_coroutine
+from switchgear.decorators import refuse_coroutine
 
 if TYPE_CHECKING:
     from switchgear.patterns.breaker import Breaker

@@ -7,10 +7,11 @@ from types import CoroutineType, TracebackType
 from typing import Any, TypeVar
 
 from switchgear import cancellation
+from switchgear.argument_finders import KeyFinder, make_finder
 from switchgear.async_backend import AsyncBell
+from switchgear.decorators import in_event_loop, refuse_coroutine, wrap_by_kind
 from switchgear.evaluation.keys import Key
-from switchgear.finding import Finder, finder
-from switchgear.journal import note
+from switchgear.journal import record
 from switchgear.patterns import bulkhead_queue, call_priority, deadline, entered_contexts, forks
 from switchgear.patterns.admission import Admission, HeldPermit, StreamAdmission
 from switchgear.patterns.call_priority import validate_key
@@ -20,7 +21,6 @@ from switchgear.patterns.permits import Occupancy, PermitPool
 from switchgear.patterns.queue_time import QueueWait
 from switchgear.patterns.waiter import Waiter
 from switchgear.refusals import BulkheadFull
-from switchgear.wrapping import by_kind, in_event_loop, refuse_coroutine
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -82,7 +82,7 @@ class Bulkhead:
             key = None if find_key is None else find_key(args, kwargs)
             return self.of_stream(key, find_priority(args, kwargs))
 
-        return by_kind(
+        return wrap_by_kind(
             function,
             plain=self._plain,
             coroutine=self._coroutine,
@@ -240,11 +240,11 @@ class Bulkhead:
 
         return call
 
-    def _finders(self, function: Callable[..., Any]) -> tuple[Finder | None, Finder]:
+    def _finders(self, function: Callable[..., Any]) -> tuple[KeyFinder | None, KeyFinder]:
         priority = self._priority
-        find_key = None if self._key is None else finder(self._key, function)
+        find_key = None if self._key is None else make_finder(self._key, function)
         if callable(priority):
-            return find_key, finder(priority, function)
+            return find_key, make_finder(priority, function)
         return find_key, lambda args, kwargs: priority
 
     def _wait(self, permits: PermitPool, key: str | None, priority: int | None) -> None:
@@ -288,7 +288,7 @@ class Bulkhead:
         if state != "admitted":
             why = {"rejected": waiter.reason, "gone": f"no place {until}"}.get(state, state)
             permits.count_rejection()
-            note("bulkhead_full", self.name, why=why)
+            record("bulkhead_full", self.name, why=why)
             raise BulkheadFull(self.name, why)
 
     def _max_wait(self) -> tuple[float, str]:

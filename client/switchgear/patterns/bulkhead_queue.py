@@ -18,7 +18,7 @@ def wait(
 ) -> None:
     """Block."""
     ends = clock() + seconds
-    with cancellation.watching(sources, bell.set):
+    with cancellation.notify_on_refusal(sources, bell.set):
         while _goes_on(waiter, sources) and (left := ends - clock()) > 0:
             cancellation.wait(bell, left, clock)
             bell.clear()
@@ -31,7 +31,7 @@ async def async_wait(
     if cancellation.is_waiting_skipped:
         await async_backend.sleep(0)
     ends = clock() + seconds
-    with cancellation.watching(sources, bell.ring):
+    with cancellation.notify_on_refusal(sources, bell.ring):
         while _goes_on(waiter, sources) and (left := ends - clock()) > 0:
             await cancellation.async_wait(bell, left, clock)
 

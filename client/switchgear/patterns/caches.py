@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Mapping
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, Protocol, runtime_checkable
 
-from switchgear.finding import Finder, finder
+from switchgear.argument_finders import KeyFinder, make_finder
 from switchgear.patterns import forks
 
 
@@ -92,7 +92,7 @@ class MemoryCache:
         self._kept = OrderedDict()
 
 
-def key_finder(function: Callable[..., Any], find: Callable[..., Any] | None) -> Finder:
+def key_finder(function: Callable[..., Any], find: Callable[..., Any] | None) -> KeyFinder:
     """Finds the key of a call of `function`: what `find` makes of its arguments; without that, the
     function itself and all arguments, with their types: 1, 1.0 and True are three, also in tuples
     and frozensets.
@@ -102,7 +102,7 @@ def key_finder(function: Callable[..., Any], find: Callable[..., Any] | None) ->
     the two objects are. The key keeps both alive, so that nothing else can be taken for them.
     """
     if find is not None:
-        return finder(find, function)
+        return make_finder(find, function)
     identity = _identity(function)
 
     def key(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Hashable:

@@ -5,7 +5,9 @@ from collections.abc import Callable
 from types import CoroutineType, TracebackType
 from typing import Any, TypeVar
 
+from switchgear.decorators import is_async_generator_function, refuse_coroutine, wrap_by_kind
 from switchgear.failures.error_labels import is_timeout
+from switchgear.generator_steps import wrap_steps
 from switchgear.patterns.time_limits import (
     Clock,
     DeadlineExceeded,
@@ -21,8 +23,6 @@ from switchgear.patterns.time_limits import (
     remaining_seconds,
     validate_seconds,
 )
-from switchgear.stepping import stepwise
-from switchgear.wrapping import by_kind, is_async_generator_function, refuse_coroutine
 
 __all__ = ["Deadline", "DeadlineExceeded", "NoTimeLeft", "left", "remaining_seconds"]
 
@@ -63,7 +63,7 @@ class Deadline:
         """`function`, limited. A generator is from its first step to its end, with what its
         consumer takes; the limit holds during its steps and cuts off in them alone. A step that
         would begin after it is `NoTimeLeft`."""
-        return by_kind(
+        return wrap_by_kind(
             function,
             plain=self._plain,
             coroutine=self._coroutine,
@@ -108,7 +108,7 @@ class Deadline:
     def _generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
         is_async = is_async_generator_function(function)
         cuts = is_async and self._cuts
-        return stepwise(
+        return wrap_steps(
             function,
             lambda args, kwargs: StreamTimeLimit(
                 self, self.seconds, self._clock, _leave, cuts=cuts

@@ -7,6 +7,7 @@ from functools import partial
 from types import CoroutineType
 from typing import Any, ParamSpec, TypeVar
 
+from switchgear.decorators import is_async_generator_function, refuse_coroutine, wrap_by_kind
 from switchgear.guards import Guard
 from switchgear.patterns.answers import (
     Answer,
@@ -35,7 +36,6 @@ from switchgear.patterns.streams import (
     make_stream_function,
 )
 from switchgear.patterns.succession import chain_plans
-from switchgear.wrapping import by_kind, is_async_generator_function, refuse_coroutine
 
 F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
@@ -118,7 +118,7 @@ class Fallback:
         """Return `function`, a wrapper of `original`, with this fallback: targets get the arguments
         by the signature of `original`, and answers are cached under it. `guard` is checked again
         before each target, unless `on_switch` is set."""
-        return by_kind(
+        return wrap_by_kind(
             function,
             plain=lambda inner: self._plain(inner, original or inner, guard),
             coroutine=lambda inner: self._coroutine(inner, original or inner, guard),

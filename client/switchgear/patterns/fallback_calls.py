@@ -10,9 +10,9 @@ from dataclasses import replace
 from inspect import isawaitable, iscoroutine
 from typing import Any
 
+from switchgear.argument_finders import KeyFinder
 from switchgear.cancellation import find_refusal
 from switchgear.failures.error_labels import said_by
-from switchgear.finding import Finder
 from switchgear.guarded_keys import GuardedKeys, GuardedSteps
 from switchgear.guards import Guard
 from switchgear.patterns import deadline
@@ -45,7 +45,7 @@ class FallbackCalls:
         self._function = function
         self._guard = guard
         self._is_async, self._is_stream = is_async, is_stream
-        self._bound: tuple[list[BoundTarget], Finder] | None = None
+        self._bound: tuple[list[BoundTarget], KeyFinder] | None = None
         self._find_switches: Callable[[Any, Any], GuardedKeys] | None = None
 
     def on_result(
@@ -189,7 +189,7 @@ class FallbackCalls:
             return MISSING, None
         return value, age
 
-    def _bindings(self) -> tuple[list[BoundTarget], Finder]:
+    def _bindings(self) -> tuple[list[BoundTarget], KeyFinder]:
         if self._bound is None:
             plan = self._plan
             self._bound = (

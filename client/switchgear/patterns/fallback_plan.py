@@ -10,18 +10,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from switchgear.decorators import NotAwaited
 from switchgear.failures.error_labels import is_told_to_stop
 from switchgear.failures.responses import respond
 from switchgear.guards import SwitchEngaged
-from switchgear.journal import complain, note
+from switchgear.journal import log_error, record
 from switchgear.patterns import forks
 from switchgear.patterns.answers import Answer, record_answer
 from switchgear.patterns.argument_checks import check_callables, check_exceptions, check_type
 from switchgear.patterns.caches import MISSING, Cache
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.fallback_targets import FallbackTarget
-from switchgear.refusals import within
-from switchgear.wrapping import NotAwaited
+from switchgear.refusals import walk_errors
 
 CANCELLATIONS = concurrent.futures.CancelledError
 MISTAKES = (NameError, SyntaxError, ImportError)
@@ -115,7 +115,7 @@ class FallbackPlan:
         """Count and report the answer, and return it."""
         self.answer_counts.count(source)
         self.counters.fallback()
-        note("call_fallback", self.name, source=source, error=type(first).__name__)
+        record("call_fallback", self.name, source=source, error=type(first).__name__)
         return record_answer(Answer(value, source, is_partial, causes, age_seconds))
 
     def check(self, value: Any) -> None:
@@ -182,7 +182,7 @@ def make_default_factory(
 
 def _is_switch_engaged(error: BaseException) -> bool:
     """Also if an SDK has wrapped it up."""
-    return any(isinstance(each, SwitchEngaged) for each in within(error))
+    return any(isinstance(each, SwitchEngaged) for each in walk_errors(error))
 
 
 def _matches(on: ErrorFilter, error: BaseException) -> bool:
@@ -192,7 +192,7 @@ def _matches(on: ErrorFilter, error: BaseException) -> bool:
         try:
             return bool(on(error))
         except Exception:  # The caller shall get what the call raised, and not this.
-            complain("%r could not say whether to fall back", on)
+            log_error("%r could not say whether to fall back", on)
             return False
     if isinstance(error, BaseExceptionGroup) and not isinstance(error, on):
         return all(_matches(on, each) for each in error.exceptions)

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from switchgear.finding import Finder, finder
-from switchgear.wrapping import is_async_generator_function, is_coroutine_function
+from switchgear.argument_finders import KeyFinder, make_finder
+from switchgear.decorators import is_async_generator_function, is_coroutine_function
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +77,9 @@ def make_target(given: FallbackTarget | Callable[..., Any]) -> FallbackTarget:
     )
 
 
-def _arguments(parameters: Mapping[str, inspect.Parameter], function: Callable[..., Any]) -> Finder:
+def _arguments(
+    parameters: Mapping[str, inspect.Parameter], function: Callable[..., Any]
+) -> KeyFinder:
     """Return a function that collects `(args, kwargs)` for these parameters, except `cause` and
     `model`."""
 
@@ -86,7 +88,7 @@ def _arguments(parameters: Mapping[str, inspect.Parameter], function: Callable[.
 
     own = [each for name, each in parameters.items() if name not in ("cause", "model")]
     collect.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
-    return finder(collect, function)
+    return make_finder(collect, function)
 
 
 def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from switchgear import journal
 from switchgear.async_backend import require_asyncio
 from switchgear.cancellation import find_refusal
+from switchgear.decorators import wrap_by_kind
 from switchgear.lazy import asyncio
 from switchgear.patterns import retried_calls, time_limits
 from switchgear.patterns.counters import Counters
@@ -17,7 +18,6 @@ from switchgear.patterns.retry_budget import RetryBudget
 from switchgear.patterns.retry_rules import is_final
 from switchgear.patterns.retry_state import is_budgeted
 from switchgear.refusals import refusal_in
-from switchgear.wrapping import by_kind
 
 MAX_HEDGES = 10
 
@@ -71,7 +71,7 @@ class Hedge:
     def __call__(self, function: F) -> F:
         """Return `function` with hedges. Raises :class:`TypeError` for any but a coroutine
         function: a thread can't be cancelled, and a generator can't begin again."""
-        return by_kind(
+        return wrap_by_kind(
             function, plain=_refuse, coroutine=self._coroutine, stream=None, what="a hedge"
         )
 
@@ -128,7 +128,7 @@ class Hedge:
             return False
         if self.counters is not None:
             self.counters.retry()
-        journal.note("call_hedged", self.name, attempt=attempt, after_seconds=self.after_seconds)
+        journal.record("call_hedged", self.name, attempt=attempt, after_seconds=self.after_seconds)
         return True
 
 

@@ -59,15 +59,15 @@ class BreakerListeners:
         try:
             listener(*args)
         except Exception:  # A fault of the listener, which must not affect the caller.
-            journal.complain("a watcher of breaker %s failed", self._name)
+            journal.log_error("a watcher of breaker %s failed", self._name)
 
     def _log_event(self, each: StateTransition | WouldOpen) -> None:
         seen = {"cause": each.cause, "failure_rate": each.failure_rate, "calls": each.calls}
         if isinstance(each, WouldOpen):
-            journal.note("circuit_breaker_would_open", self._name, **seen)
+            journal.record("circuit_breaker_would_open", self._name, **seen)
         else:
             states = {"from": each.before, "to": each.after}
-            journal.note(EVENTS[each.after], self._name, **states, **seen)
+            journal.record(EVENTS[each.after], self._name, **states, **seen)
 
 
 def _register(listeners: dict[object, T], listener: T) -> Callable[[], None]:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from switchgear.failures.classification import is_catastrophic
 from switchgear.failures.error_labels import is_client_error
-from switchgear.journal import complain
+from switchgear.journal import log_error
 from switchgear.refusals import refusal_in
 
 Outcome = Literal["good", "bad", "nothing"]
@@ -62,5 +62,5 @@ def _evaluate_predicate(predicate: Callable[[Any], bool], argument: Any) -> bool
     try:
         return bool(predicate(argument))
     except Exception:  # The caller shall get what the call gave, and not this.
-        complain("%r could not say whether a call failed", predicate)
+        log_error("%r could not say whether a call failed", predicate)
         return True

@@ -13,6 +13,7 @@ from types import CoroutineType, TracebackType
 from typing import Any, Self, TypeVar, overload
 
 from switchgear import cancellation
+from switchgear.decorators import refuse_coroutine, wrap_by_kind
 from switchgear.patterns import retried_calls
 from switchgear.patterns.argument_checks import check_callables, check_functions
 from switchgear.patterns.counters import Counters
@@ -21,7 +22,6 @@ from switchgear.patterns.retry_budget import RetryBudget
 from switchgear.patterns.retry_rules import ErrorKinds
 from switchgear.patterns.retry_state import RetryCallState, RetryState
 from switchgear.patterns.time_limits import Clock
-from switchgear.wrapping import by_kind, refuse_coroutine
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -176,7 +176,7 @@ class Retry:
 
     def __call__(self, function: F) -> F:
         """Return `function` with retries. Raises :class:`TypeError` for a generator function."""
-        return by_kind(
+        return wrap_by_kind(
             function, plain=self._plain, coroutine=self._coroutine, stream=None, what="a retry"
         )
 

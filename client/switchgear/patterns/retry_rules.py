@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from switchgear import journal
-from switchgear.clock import read_date
+from switchgear.clock import parse_date
 from switchgear.failures.classification import is_catastrophic
 from switchgear.failures.error_labels import header_of, is_told_to_stop, retry_after_of
 from switchgear.patterns.backoff import parse_retry_after
@@ -38,7 +38,7 @@ def evaluate_predicate(predicate: Callable[[Any], bool], result: object) -> bool
     try:
         return bool(predicate(result))
     except Exception:  # The caller must get the outcome of the call, not this error.
-        journal.complain("%r could not say whether to try again", predicate)
+        journal.log_error("%r could not say whether to try again", predicate)
         return False
 
 
@@ -77,7 +77,7 @@ def retry_after_seconds(outcome: object) -> float | None:
     for each in iter_members(outcome):
         text = retry_after_of(each)
         if text is not None:
-            sent_at = read_date(header_of(each, "date"))
+            sent_at = parse_date(header_of(each, "date"))
             found.append(parse_retry_after(text, time.time() if sent_at is None else sent_at))
     return max((each for each in found if each is not None), default=None)
 

@@ -198,7 +198,7 @@ class RetryCallState(retried_calls.RetriedCall):
             if not self._retries(error):
                 return False
         except Exception:  # The caller shall get what the call raised, and not this.
-            journal.complain("the retry %s could not say what to try again", self.settings.name)
+            journal.log_error("the retry %s could not say what to try again", self.settings.name)
             return False
         if self.settings.truncate is not None and any(map(self._is_too_long, iter_members(error))):
             self.truncates = self._has_truncated = True
@@ -262,7 +262,7 @@ class RetryCallState(retried_calls.RetriedCall):
             settings.counters.retry()
         time_limits.count_retry()
         attempt = self.attempt_number
-        journal.note(
+        journal.record(
             "call_retried", settings.name, attempt=attempt, wait_seconds=round(wait, 3), error=kind
         )
         if settings.on_retry is not None:
@@ -270,7 +270,7 @@ class RetryCallState(retried_calls.RetriedCall):
             try:
                 settings.on_retry(RetryState(settings.name, attempt, wait, elapsed, error, result))
             except Exception:  # Somebody else's, and not the caller's business.
-                journal.complain("a hook of the retry %s failed", settings.name)
+                journal.log_error("a hook of the retry %s failed", settings.name)
         self.number += 1
         self.request_counts = None
 
@@ -295,7 +295,7 @@ class RetryCallState(retried_calls.RetriedCall):
         last = settings.exhausted_noted_at
         if last is None or now - last >= BUDGET_NOTE_INTERVAL_SECONDS:
             settings.exhausted_noted_at = now
-            journal.note("retry_budget_exhausted", settings.name, attempt=self.attempt_number)
+            journal.record("retry_budget_exhausted", settings.name, attempt=self.attempt_number)
 
 
 def set_note(error: BaseException, note: str) -> None:

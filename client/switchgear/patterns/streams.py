@@ -14,8 +14,8 @@ from contextlib import AbstractContextManager, nullcontext
 from inspect import isawaitable, iscoroutine
 from typing import Any, Self
 
-from switchgear.stepping import stepwise
-from switchgear.wrapping import is_async_generator_function
+from switchgear.decorators import is_async_generator_function
+from switchgear.generator_steps import wrap_steps
 
 StepContext = AbstractContextManager[object]
 """A reentrant context manager that is entered around each step."""
@@ -137,7 +137,7 @@ def make_stream_function(
     """Return a generator function of the kind of `function` whose calls stream the result of
     `make`."""
     is_async = is_async_generator_function(function)
-    steps = stepwise(make, lambda _args, _kwargs: nullcontext(), is_async=is_async)
+    steps = wrap_steps(make, lambda _args, _kwargs: nullcontext(), is_async=is_async)
     return functools.wraps(function)(steps)
 
 

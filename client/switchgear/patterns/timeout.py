@@ -5,6 +5,8 @@ from collections.abc import Callable
 from types import CoroutineType, TracebackType
 from typing import Any, TypeVar
 
+from switchgear.decorators import is_async_generator_function, refuse_coroutine, wrap_by_kind
+from switchgear.generator_steps import wrap_steps
 from switchgear.patterns.time_limits import (
     Clock,
     StreamTimeLimit,
@@ -17,8 +19,6 @@ from switchgear.patterns.time_limits import (
     find_limit,
     validate_seconds,
 )
-from switchgear.stepping import stepwise
-from switchgear.wrapping import by_kind, is_async_generator_function, refuse_coroutine
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -58,7 +58,7 @@ class Timeout:
         """`function`, limited. A generator is from its first step to its end, with what its
         consumer takes; the limit holds during its steps and cuts off in them alone. A step that
         would begin after it is `NoTimeLeft`."""
-        return by_kind(
+        return wrap_by_kind(
             function,
             plain=self._plain,
             coroutine=self._coroutine,
@@ -97,7 +97,7 @@ class Timeout:
 
     def _generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
         is_async = is_async_generator_function(function)
-        return stepwise(
+        return wrap_steps(
             function,
             lambda args, kwargs: StreamTimeLimit(
                 self, self.seconds, self._clock, self._leave, cuts=is_async

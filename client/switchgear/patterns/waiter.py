@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from switchgear.journal import complain
+from switchgear.journal import log_error
 
 
 class Waiter:
@@ -35,6 +35,6 @@ def wake(waiter: Waiter) -> bool:
     except RuntimeError:  # Its event loop is closed: it will never come.
         return False
     except Exception:
-        complain("a call that waits for a bulkhead could not be woken")
+        log_error("a call that waits for a bulkhead could not be woken")
         return False
     return True

@@ -1,4 +1,4 @@
-"""What a policy may be told by the code that makes it."""
+"""The arguments of policies, breakers, bulkheads and guards."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypedDict, cast
@@ -19,10 +19,10 @@ Errors = tuple[type[BaseException], ...]
 
 
 class BreakerArguments(TypedDict, total=False):
-    """`parameters` are for a breaker of which the console says nothing.
+    """The arguments of a breaker. `parameters` apply while the console has none.
 
-    `ignore` are exceptions that say nothing of the dependency; `is_failure` decides of each other
-    one (default: all but client errors of HTTP), `is_failed_result` of what was returned.
+    `ignore` are exceptions that do not count. `is_failure` judges every other exception (default:
+    all but client errors of HTTP), `is_failed_result` returned values.
     """
 
     parameters: BreakerParameters | None
@@ -32,28 +32,28 @@ class BreakerArguments(TypedDict, total=False):
 
 
 class BulkheadArguments(TypedDict, total=False):
-    """`parameters`, or a tier, are for a bulkhead of which the console says nothing."""
+    """The arguments of a bulkhead: parameters or a tier, which apply while the console has none."""
 
     parameters: BulkheadParameters | Tier | None
 
 
 class Arguments(TypedDict, total=False):
-    """All are optional, and what the console says goes before them.
+    """The arguments of a policy. All are optional, and the console's settings take precedence.
 
-    - `timeout_seconds` of one try, `deadline_seconds` of the whole call with all its tries; `http`
-      are the timeouts of the parts of an HTTP call, for transports.
-    - `breaker`, `retry`, `bulkhead`: parameters. Without any, and nothing of the console, there is
-      a breaker with the defaults, and neither retries nor a bulkhead.
-    - `fallback`: a :class:`Fallback`, or a function that is given the call's arguments; `cache`:
-      where good answers are kept, to stand in if that has none. `providers`: by name, what the
-      targets of the console's chain are called with; after them comes the fallback. `on_switch`:
-      whether all that answers also where a switch stops the call.
-    - `budget`: limits of tokens, for calls that reserve them in `policy.budget`.
-    - `key` and `priority` of the bulkhead: values, or what finds them in the call's arguments.
-    - `ignore`, `is_failure`, `is_failed_result`: of the breaker, which all policies of a name
-      share. `retry_on`, `never`, `retry_result`, `truncate`: of retries.
-    - `hedge_after_seconds`: another attempt begins if a coroutine function takes longer (see
-      :class:`Hedge`); needs `is_idempotent=True`, which says that the call may be made twice.
+    - `timeout_seconds` limits one attempt, `deadline_seconds` the whole call with all attempts;
+      `http` are the timeouts of the parts of an HTTP call, for transports.
+    - `breaker`, `retry`, `bulkhead`: parameters. Without any, and none of the console, there is a
+      breaker with the defaults, and neither retries nor a bulkhead.
+    - `fallback`: a :class:`Fallback`, or a function that is called with the call's arguments;
+      `cache`: a cache of good answers, used if the fallback fails. `providers`: the functions for
+      the targets of the console's chain, by name; the fallback comes after them. `on_switch`: True
+      if the fallback also answers for calls that a switch stops.
+    - `budget`: token limits, for calls that reserve tokens in `policy.budget`.
+    - `key` and `priority` in the bulkhead: values, or functions of the call's arguments.
+    - `ignore`, `is_failure`, `is_failed_result`: for the breaker, which all policies of a name
+      share. `retry_on`, `never`, `retry_result`, `truncate`: for retries.
+    - `hedge_after_seconds`: start a second attempt if a coroutine function takes longer (see
+      :class:`Hedge`); requires `is_idempotent=True`, a promise that the call may be made twice.
     """
 
     timeout_seconds: float | None
@@ -81,7 +81,7 @@ class Arguments(TypedDict, total=False):
 
 
 class GuardArguments(TypedDict, total=False):
-    """As in :meth:`Switchgear.guard`."""
+    """The arguments of :meth:`Switchgear.guard`."""
 
     segment: Keys
     feature: Keys
@@ -92,11 +92,11 @@ class GuardArguments(TypedDict, total=False):
 
 
 class PolicyArguments(Arguments, GuardArguments, total=False):
-    """Those of a policy, and of the guard around it."""
+    """The arguments of a policy and of the guard around it."""
 
 
-def parted(arguments: PolicyArguments) -> tuple[GuardArguments, Arguments]:
-    """The guard's, and the rest."""
+def split_guard_arguments(arguments: PolicyArguments) -> tuple[GuardArguments, Arguments]:
+    """Return the arguments of the guard, and the rest."""
     of_guard = GuardArguments.__annotations__
     guarded = {name: one for name, one in arguments.items() if name in of_guard}
     rest = {name: one for name, one in arguments.items() if name not in of_guard}

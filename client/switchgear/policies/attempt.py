@@ -5,19 +5,26 @@ from types import TracebackType
 from typing import Any, Self
 
 from switchgear.patterns.retry import Attempt
-from switchgear.policies.blocks import around_async_try, around_try, entered_async, entered_now
-from switchgear.policies.layers import Layers, Sought
+from switchgear.policies.entered_blocks import (
+    async_attempt_managers,
+    attempt_managers,
+    enter_all,
+    enter_all_async,
+)
+from switchgear.policies.layers import AdmissionArguments, Layers
 
 
 class PolicyAttempt:
-    """One attempt of a policy, entered once with `with` or `async with`. `number` counts from 1;
-    set `result` to let `retry_result` judge it."""
+    """One attempt of a policy, entered once with `with` or `async with`.
+
+    `number` counts from 1. Set `result` to let `retry_result` judge it.
+    """
 
     def __init__(
-        self, attempt: Attempt | None, layers: Layers, sought: Sought, outer: ExitStack
+        self, attempt: Attempt | None, layers: Layers, sought: AdmissionArguments, outer: ExitStack
     ) -> None:
         self._attempt = attempt
-        self._layers, self._sought, self._outer = layers, sought, outer
+        self._layers, self._admission, self._outer = layers, sought, outer
         self._entered: ExitStack | AsyncExitStack = ExitStack()
         self.number = 1 if attempt is None else attempt.number
         self.truncates = attempt is not None and attempt.truncates
@@ -33,9 +40,9 @@ class PolicyAttempt:
 
     def __enter__(self) -> Self:
         try:
-            self._entered = entered_now(around_try(self._layers, self._sought))
+            self._entered = enter_all(attempt_managers(self._layers, self._admission))
         except BaseException as error:
-            self._refused(error)
+            self._end_refused(error)
             raise
         return self
 
@@ -49,16 +56,18 @@ class PolicyAttempt:
         try:
             self._entered.__exit__(kind, error, traceback)
         except BaseException as other:  # For instance the timeout that caused a cancellation.
-            if self._is_settled(other):
+            if self._will_retry(other):
                 return True
             raise
-        return self._is_settled(error)
+        return self._will_retry(error)
 
     async def __aenter__(self) -> Self:
         try:
-            self._entered = await entered_async(around_async_try(self._layers, self._sought))
+            self._entered = await enter_all_async(
+                async_attempt_managers(self._layers, self._admission)
+            )
         except BaseException as error:
-            self._refused(error)
+            self._end_refused(error)
             raise
         return self
 
@@ -72,14 +81,17 @@ class PolicyAttempt:
         try:
             await self._entered.__aexit__(kind, error, traceback)
         except BaseException as other:
-            if self._is_settled(other):
+            if self._will_retry(other):
                 return True
             raise
-        return self._is_settled(error)
+        return self._will_retry(error)
 
-    def _is_settled(self, error: BaseException | None) -> bool:
-        """Return True if the call is retried. If not, leave everything here: an asynchronous
-        iterator that is left by `return` ends later, in another context."""
+    def _will_retry(self, error: BaseException | None) -> bool:
+        """End the attempt; return True if the call is retried.
+
+        If not, leave the outer managers here: an asynchronous iterator that is left by `return`
+        ends later, in another context.
+        """
         attempt = self._attempt
         if attempt is None:
             self._outer.close()
@@ -91,7 +103,7 @@ class PolicyAttempt:
                 self._outer.close()
         return is_caught
 
-    def _refused(self, error: BaseException) -> None:
+    def _end_refused(self, error: BaseException) -> None:
         """End a call that was refused before it began: it is not retried."""
         if self._attempt is not None:
             self._attempt.__exit__(type(error), error, None)

@@ -1,5 +1,4 @@
-"""What all policies of one name have in common: one breaker, one bulkhead, one budget for retries,
-and what the console says of them."""
+"""The breaker, bulkhead, retry budget and configuration that all policies of one name share."""
 
 import logging
 import threading
@@ -24,23 +23,23 @@ from switchgear.patterns.parameters import (
 )
 from switchgear.patterns.retry_budget import RetryBudget
 from switchgear.policies.arguments import BreakerArguments
-from switchgear.policies.documents import NOTHING, RESET, Override, Said
+from switchgear.policies.documents import EMPTY_CONFIG, RESET, DependencyConfig, ForcedMode
 
 if TYPE_CHECKING:
     from switchgear.llm.spend_budget import SpendBudget
 
-MAX_KEPT_STEPS = 100
-"""As many as the console keeps of one breaker out of one report."""
+MAX_TRANSITIONS = 100
+"""The console's limit of transitions of one breaker in one report."""
 
 log = logging.getLogger("switchgear")
 
 
 class Dependency:
-    """One name's. Safe to use from any thread. `clock` is monotonic.
+    """The shared state of all policies of one name. Thread-safe; `clock` is monotonic.
 
-    What the console says is put in force by :meth:`say`, in place: a breaker stays as open as it
-    is. One thread at a time does that, and those that come meanwhile leave theirs to it: no lock
-    is held while the breaker is changed, whose watchers may want another policy.
+    The console's configuration is applied in place by :meth:`apply_config`: an open breaker stays
+    open. One thread at a time applies it, and also what other threads set meanwhile. No lock is
+    held while the breaker changes, since its listeners may ask for another policy.
     """
 
     def __init__(
@@ -52,12 +51,11 @@ class Dependency:
         self.name = name
         self.sleep = sleep
         """A replacement for the waits between attempts, by a test's clock."""
-        self.said: Said = NOTHING
-        """What is in force: another object after each change, by which policies see that there was
-        one."""
+        self.config: DependencyConfig = EMPTY_CONFIG
+        """The configuration in force, a new object after each change: policies compare identity."""
         self.counters = Counters()
         self.budget = RetryBudget(clock=clock)
-        """Of all retries of this name."""
+        """The budget of all retries of this name."""
         self._clock = clock
         self._lock = threading.RLock()
         self._breaker: Breaker | None = None
@@ -67,15 +65,15 @@ class Dependency:
         self._retry_parameters: RetryParameters | None = None
         self._spend: SpendBudget | None = None
         self._spend_parameters: SpendParameters | None = None
-        self._wanted: Said = NOTHING
+        self._target_config: DependencyConfig = EMPTY_CONFIG
         self._now = float("-inf")
-        self._is_due = self._is_working = False
-        self._mode: str | None = None
-        self._applied: Override | None = None
-        self._complaints: set[str] = set()
-        self.steps: deque[StateTransition] = deque(maxlen=MAX_KEPT_STEPS)
+        self._is_pending = self._is_applying = False
+        self._forced_mode: str | None = None
+        self._applied_override: ForcedMode | None = None
+        self._warned: set[str] = set()
+        self.transitions: deque[StateTransition] = deque(maxlen=MAX_TRANSITIONS)
         """The latest of its breaker that nobody has taken away, by number."""
-        self.on_step: Callable[[], object] | None = None
+        self.on_transition: Callable[[], object] | None = None
         """Is called after each of them, in the thread in which it happened."""
         forks.register(self)
 
@@ -86,18 +84,18 @@ class Dependency:
 
     @property
     def breaker(self) -> Breaker | None:
-        """None before anybody wanted it."""
+        """The breaker; None before its first use."""
         return self._breaker
 
     @property
     def bulkhead(self) -> Bulkhead | None:
-        """None before anybody wanted it."""
+        """The bulkhead; None before its first use."""
         return self._bulkhead
 
-    def breaker_of(self, **arguments: Unpack[BreakerArguments]) -> Breaker:
-        """The breaker; what the first one says of it holds for all."""
+    def get_breaker(self, **arguments: Unpack[BreakerArguments]) -> Breaker:
+        """Return the breaker. The first arguments given apply to all policies of this name."""
         with self._lock:
-            known, wrong = self._merged(arguments)
+            known, wrong = self._merge_arguments(arguments)
             breaker = self._breaker
             if breaker is None:
                 rest = {name: one for name, one in known.items() if name != "parameters"}
@@ -108,18 +106,20 @@ class Dependency:
                     clock=self._clock,
                     **rest,  # type: ignore[arg-type]
                 )
-                breaker.watch(self._step)
+                breaker.watch(self._record_transition)
                 if self._bulkhead is not None:
                     self._bulkhead.sources = (breaker,)
             self._breaker_arguments = known
-            self._is_due = True
-        self._complain(*wrong)
-        self.settle()
+            self._is_pending = True
+        self._warn_differences(*wrong)
+        self.apply_pending()
         return breaker
 
-    def bulkhead_of(self, parameters: BulkheadParameters | Tier | None = None) -> Bulkhead:
-        """The bulkhead; without parameters from anybody all pass through it. :class:`ValueError`
-        for a tier that there is not."""
+    def get_bulkhead(self, parameters: BulkheadParameters | Tier | None = None) -> Bulkhead:
+        """Return the bulkhead, which admits every call while nobody has given parameters.
+
+        Raise :class:`ValueError` for an unknown tier.
+        """
         given = resolve_bulkhead_parameters(parameters)
         with self._lock:
             is_other = given is not None and self._bulkhead_parameters not in (None, given)
@@ -127,25 +127,34 @@ class Dependency:
             self._bulkhead = bulkhead = self._bulkhead or Bulkhead(self.name, clock=self._clock)
             if self._breaker is not None:
                 bulkhead.sources = (self._breaker,)
-            self._is_due = True
+            self._is_pending = True
         if is_other:
-            self._complain("parameters of its bulkhead")
-        self.settle()
+            self._warn_differences("parameters of its bulkhead")
+        self.apply_pending()
         return bulkhead
 
-    def budget_of(self, parameters: RetryParameters | None) -> RetryBudget:
-        """The budget for retries; that of the first parameters holds for all."""
+    def get_retry_budget(self, parameters: RetryParameters | None) -> RetryBudget:
+        """Return the retry budget.
+
+        The first parameters given apply to all policies of this name.
+        """
         with self._lock:
             first = self._retry_parameters = self._retry_parameters or parameters
-            self._is_due = True
-        if first is not None and parameters is not None and _budget(first) != _budget(parameters):
-            self._complain("the budget of its retries")
-        self.settle()
+            self._is_pending = True
+        if (
+            first is not None
+            and parameters is not None
+            and _budget_limits(first) != _budget_limits(parameters)
+        ):
+            self._warn_differences("the budget of its retries")
+        self.apply_pending()
         return self.budget
 
-    def spend_of(self, parameters: SpendParameters | None) -> "SpendBudget":
-        """Return the token budget, with the limits of the console, else the first ones of the code.
-        Raises :class:`TypeError` for parameters of the wrong type."""
+    def get_token_budget(self, parameters: SpendParameters | None) -> "SpendBudget":
+        """Return the token budget, with the console's limits, else the first ones of the code.
+
+        Raise :class:`TypeError` for parameters of the wrong type.
+        """
         if not isinstance(parameters, SpendParameters | None):
             raise TypeError(f"budget must be SpendParameters, not {parameters!r:.100}")
         from switchgear.llm.spend_budget import SpendBudget  # Needed only for calls to models.
@@ -154,127 +163,136 @@ class Dependency:
             first = self._spend_parameters = self._spend_parameters or parameters
             spend = self._spend
             if spend is None:
-                limits = self._wanted.budget or first
+                limits = self._target_config.budget or first
                 self._spend = spend = SpendBudget(self.name, limits, clock=self._clock)
-                self._is_due = True
+                self._is_pending = True
             elif first is parameters:
-                self._is_due = True
+                self._is_pending = True
         if parameters not in (None, first):
-            self._complain("its token budget")
-        self.settle()
+            self._warn_differences("its token budget")
+        self.apply_pending()
         return spend
 
-    def say(self, said: Said, now: float) -> None:
-        """The console says so; `now` is UNIX seconds by its clock. It is in force at the return,
-        unless another thread is at it: see `is_settled`."""
-        self.want(said, now)
-        self.settle()
+    def apply_config(self, said: DependencyConfig, now: float) -> None:
+        """Apply the console's configuration; `now` is UNIX seconds by its clock.
 
-    def want(self, said: Said, now: float) -> None:
-        """As :meth:`say`, but only :meth:`settle` puts it in force."""
-        with self._lock:
-            self._wanted, self._now = said, now
-            self._is_due = True
+        It is in force on return, unless another thread is applying one: see `is_applied`.
+        """
+        self.set_config(said, now)
+        self.apply_pending()
 
-    def expire(self, now: float) -> None:
-        """End an override whose time is over; or begin it again, if it turns out that it is not."""
+    def set_config(self, said: DependencyConfig, now: float) -> None:
+        """Set the console's configuration, which the next :meth:`apply_pending` applies."""
         with self._lock:
-            override = self._wanted.override
+            self._target_config, self._now = said, now
+            self._is_pending = True
+
+    def expire_override(self, now: float) -> None:
+        """End an override whose time is over, or restore one that turns out not to be over."""
+        with self._lock:
+            override = self._target_config.override
             if override is None or override.mode == RESET:
                 return
-            is_ended = self._applied is None
-            if self.is_settled and is_ended == (override.ends_at <= now):
+            is_ended = self._applied_override is None
+            if self.is_applied and is_ended == (override.ends_at <= now):
                 return  # So that whoever says something meanwhile need not leave it to us.
             self._now = now
-            self._is_due = True
-        self.settle()
+            self._is_pending = True
+        self.apply_pending()
 
-    def settle(self) -> None:
-        """Put in force what was said last. A thread that is at it already does this, too."""
-        while self._begins():
+    def apply_pending(self) -> None:
+        """Apply the latest configuration, unless another thread is doing so."""
+        while self._claim_pending():
             try:
-                self._put_in_force()
+                self._apply_target()
             except Exception:  # Of a hook: what comes next must not suffer from that.
                 log.exception("switchgear: policy of %.100r was not put in force", self.name)
             finally:
-                self._is_working = False
+                self._is_applying = False
 
     @property
-    def wanted(self) -> Said:
-        """The latest configuration, in force or not yet."""
-        return self._wanted
+    def target_config(self) -> DependencyConfig:
+        """The latest configuration, applied or not."""
+        return self._target_config
 
     @property
-    def is_settled(self) -> bool:
-        """Whether all that was said is in force."""
-        return not self._is_due and not self._is_working
+    def is_applied(self) -> bool:
+        """True if the latest configuration is in force."""
+        return not self._is_pending and not self._is_applying
 
     @property
     def ends_at(self) -> float | None:
-        """When its override ends by itself, or has ended; None without one."""
-        override = self._wanted.override
+        """The time when its override ends, or has ended; None without one."""
+        override = self._target_config.override
         return None if override is None or override.mode == RESET else override.ends_at
 
     def after_fork(self) -> None:
-        """In a child: nothing is told of the parent's breaker. That of the child begins anew, in
-        the same mode. What a thread of the parent was at is to be settled again."""
+        """Reset in a child: drop the parent's transitions and apply the configuration again.
+
+        The child's breaker starts anew in the same mode.
+        """
         self._lock = threading.RLock()
-        self._is_due, self._is_working = True, False
-        self.steps.clear()
+        self._is_pending, self._is_applying = True, False
+        self.transitions.clear()
 
-    def _step(self, step: StateTransition) -> None:
-        self.steps.append(step)
-        if self.on_step is not None:
-            self.on_step()
+    def _record_transition(self, step: StateTransition) -> None:
+        self.transitions.append(step)
+        if self.on_transition is not None:
+            self.on_transition()
 
-    def _begins(self) -> bool:
+    def _claim_pending(self) -> bool:
         with self._lock:
-            if self._is_working or not self._is_due:
+            if self._is_applying or not self._is_pending:
                 return False
-            self._is_working, self._is_due = True, False
+            self._is_applying, self._is_pending = True, False
             return True
 
-    def _put_in_force(self) -> None:
-        """In one thread at a time. `said` comes after what policies find by it."""
+    def _apply_target(self) -> None:
+        """Apply the target, in one thread at a time.
+
+        `config` is set last, since policies compare it.
+        """
         with self._lock:
-            said, now = self._wanted, self._now
+            said, now = self._target_config, self._now
             breaker, bulkhead = self._breaker, self._bulkhead
             for_breaker = self._breaker_parameters(self._breaker_arguments)
             for_bulkhead = said.bulkhead or self._bulkhead_parameters
             for_retry = said.retry or self._retry_parameters
             spend, for_spend = self._spend, said.budget or self._spend_parameters
-        is_other = said != self.said
+        is_other = said != self.config
         if for_retry is not None:
-            self.budget.configure(*_budget(for_retry))
+            self.budget.configure(*_budget_limits(for_retry))
         if bulkhead is not None and bulkhead.parameters != for_bulkhead:
             bulkhead.configure(for_bulkhead)
             is_other = True
         if spend is not None:
             spend.configure(for_spend or SpendParameters())
         if is_other:
-            self.said = replace(said)
+            self.config = replace(said)
         if breaker is not None:
             if breaker.parameters != for_breaker:
                 breaker.configure(for_breaker)
-            self._force(breaker, said.override, now)
+            self._apply_override(breaker, said.override, now)
 
-    def _force(self, breaker: Breaker, override: Override | None, now: float) -> None:
+    def _apply_override(self, breaker: Breaker, override: ForcedMode | None, now: float) -> None:
         """Bring the breaker into the mode of the override, once for each, as long as it lasts."""
         if override is not None and override.mode != RESET and override.ends_at <= now:
             override = None
         mode = None if override is None or override.mode == RESET else override.mode
-        if self._mode is not None and mode is None:
+        if self._forced_mode is not None and mode is None:
             breaker.unforce()
-        if override is not None and override != self._applied:
+        if override is not None and override != self._applied_override:
             if override.mode == RESET:
                 breaker.reset()
             else:
                 breaker.force(override.mode)  # type: ignore[arg-type]
-        self._mode, self._applied = mode, override
+        self._forced_mode, self._applied_override = mode, override
 
-    def _merged(self, arguments: BreakerArguments) -> tuple[BreakerArguments, list[str]]:
-        """Return the known arguments merged with new ones, and the arguments that conflict or come
-        too late."""
+    def _merge_arguments(self, arguments: BreakerArguments) -> tuple[BreakerArguments, list[str]]:
+        """Return the known arguments merged with new ones, and the names of rejected ones.
+
+        Arguments are rejected if they conflict with known ones or come too late.
+        """
         known, wrong = self._breaker_arguments.copy(), []
         for name, one in arguments.items():
             if one is None or one == ():
@@ -287,12 +305,12 @@ class Dependency:
 
     def _breaker_parameters(self, known: BreakerArguments) -> BreakerParameters:
         given = known.get("parameters")
-        return self._wanted.breaker or given or BreakerParameters()
+        return self._target_config.breaker or given or BreakerParameters()
 
-    def _complain(self, *differences: str) -> None:
+    def _warn_differences(self, *differences: str) -> None:
         for what in differences:
-            if what not in self._complaints:
-                self._complaints.add(what)
+            if what not in self._warned:
+                self._warned.add(what)
                 log.warning(
                     "switchgear: policies of %.100r differ in %s: those said first hold for all of"
                     " that name",
@@ -300,5 +318,5 @@ class Dependency:
                 )
 
 
-def _budget(parameters: RetryParameters) -> tuple[float, float]:
+def _budget_limits(parameters: RetryParameters) -> tuple[float, float]:
     return parameters.budget_rate, parameters.budget_per_second

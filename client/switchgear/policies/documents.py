@@ -1,5 +1,7 @@
-"""What the console says of dependencies, read into parameters. Pure, and tolerant: a section that
-can't be understood is left as it was before, and the rest counts."""
+"""Reads the console's configuration of dependencies into parameters. Pure.
+
+An invalid section keeps its previous value; the valid ones apply.
+"""
 
 import functools
 import json
@@ -23,15 +25,17 @@ RESET = "reset"
 MAX_ROUTES = 200
 MAX_PATTERN_LENGTH = 200
 MAX_TIMEOUT_SECONDS = 86_400.0
-MAX_WORDS = 100
+MAX_ERROR_LABELS = 100
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Override:
-    """What an operator forces, until `ends_at` in UNIX seconds by the console's clock. `version`
-    tells one from the next."""
+class ForcedMode:
+    """A mode that an operator forces on a breaker until `ends_at`.
+
+    `ends_at` is UNIX seconds by the console's clock. `version` distinguishes successive overrides.
+    """
 
     mode: str
     ends_at: float
@@ -40,10 +44,10 @@ class Override:
 
 
 @dataclass(frozen=True)
-class Said:
-    """What the console says of one dependency. None: nothing, so the code decides.
+class DependencyConfig:
+    """The console's configuration of one dependency. None means: the code decides.
 
-    `routes` are patterns of paths, each with its seconds; the first that fits counts.
+    `routes` are path patterns with the seconds of one attempt; the first match applies.
     """
 
     timeout_seconds: float | None = None
@@ -53,85 +57,100 @@ class Said:
     bulkhead: BulkheadParameters | None = None
     fallback: Mapping[str, Any] | None = None
     budget: SpendParameters | None = None
-    override: Override | None = None
+    override: ForcedMode | None = None
 
     def route_timeout(self, path: str) -> float | None:
-        """Seconds for this path, by the routes alone."""
+        """Return the seconds for `path` by the routes alone, or None."""
         for pattern, seconds in self.routes:
-            if matcher(pattern).fullmatch(path):
+            if path_pattern(pattern).fullmatch(path):
                 return seconds
         return None
 
 
-NOTHING = Said()
+EMPTY_CONFIG = DependencyConfig()
 
 
 @dataclass(frozen=True)
-class Document:
-    """`complaints` say which sections were left as they were, and why; `service` is whose calls
-    these are, as far as it says so."""
+class ConfigDocument:
+    """A parsed document.
+
+    `problems` name the sections that kept their previous value, and the reasons. `service` is the
+    caller, if the document names it.
+    """
 
     version: int
-    dependencies: Mapping[str, Said]
-    complaints: tuple[str, ...] = field(default=(), compare=False)
+    dependencies: Mapping[str, DependencyConfig]
+    problems: tuple[str, ...] = field(default=(), compare=False)
     service: str | None = None
 
 
-def ended_overrides(before: Mapping[str, Said], after: Mapping[str, Said], now: float) -> list[str]:
+def ended_overrides(
+    before: Mapping[str, DependencyConfig], after: Mapping[str, DependencyConfig], now: float
+) -> list[str]:
     """Return the dependencies that are forced at `now` by `before` and no longer by `after`."""
     return [
         name
         for name, said in before.items()
-        if _is_forced(said, now) and not _is_forced(after.get(name, NOTHING), now)
+        if _is_forced(said, now) and not _is_forced(after.get(name, EMPTY_CONFIG), now)
     ]
 
 
-def _is_forced(said: Said, now: float) -> bool:
+def _is_forced(said: DependencyConfig, now: float) -> bool:
     override = said.override
     return override is not None and override.mode != RESET and override.ends_at > now
 
 
-class Unreadable(ValueError):
-    """This is no such document; the message says why, and quotes nothing of it."""
+class InvalidDocument(ValueError):
+    """The document is invalid; the message says why and quotes nothing of it."""
 
 
-def read(body: bytes, before: Mapping[str, Said]) -> Document:
-    """The document that this is; `before` is what was in force. Raises :class:`Unreadable`."""
+def read(body: bytes, before: Mapping[str, DependencyConfig]) -> ConfigDocument:
+    """Parse a document; invalid sections keep their value in `before`.
+
+    Raise :class:`InvalidDocument`.
+    """
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):
-        raise Unreadable("it is no JSON") from None
+        raise InvalidDocument("it is no JSON") from None
     if not isinstance(found, dict) or not isinstance(found.get("dependencies"), dict):
-        raise Unreadable("it has no dependencies")
+        raise InvalidDocument("it has no dependencies")
     version = found.get("version")
     if type(version) is not int or not 0 <= version < 2**63:
-        raise Unreadable("it has no version")
+        raise InvalidDocument("it has no version")
     complaints: list[str] = []
     dependencies = {
-        name: _said(name, one, before.get(name, NOTHING), complaints)
+        name: _read_dependency(name, one, before.get(name, EMPTY_CONFIG), complaints)
         for name, one in found["dependencies"].items()
     }
     service = found.get("service")
     known = service if isinstance(service, str) else None
-    return Document(version, dependencies, tuple(complaints), known)
+    return ConfigDocument(version, dependencies, tuple(complaints), known)
 
 
 @functools.lru_cache(maxsize=1000)
-def matcher(pattern: str) -> re.Pattern[str]:
-    """`*` is any part of a path between slashes, `**` any rest; `/a/**` is `/a` as well."""
+def path_pattern(pattern: str) -> re.Pattern[str]:
+    """Return the compiled path pattern.
+
+    `*` matches any part between slashes, `**` any rest; `/a/**` matches `/a`, too.
+    """
     head, rest = (pattern[:-3], "(?:/.*)?") if pattern.endswith("/**") else (pattern, "")
     first, *others = re.split(r"\*\*+", head)
-    found = _piece(first, is_last=not others)
+    found = _segment_pattern(first, is_last=not others)
     for place, piece in enumerate(others, 1):
         # Where a piece is found first, it ends first, too: that place is as good as any, so none
         # is tried again. Only the last piece has to end where the path does.
         is_last = place == len(others)
-        found += f".*{_piece(piece, is_last=True)}" if is_last else f"(?>.*?{_piece(piece)})"
+        found += (
+            f".*{_segment_pattern(piece, is_last=True)}"
+            if is_last
+            else f"(?>.*?{_segment_pattern(piece)})"
+        )
     return re.compile(found + rest, re.DOTALL)
 
 
-def _piece(piece: str, *, is_last: bool = False) -> str:
-    """What has no `**` in it. Here as well, the first place of what follows an asterisk will do."""
+def _segment_pattern(piece: str, *, is_last: bool = False) -> str:
+    """Return the expression of a part without `**`. It matches in linear time, too."""
     found, *literals = map(re.escape, piece.split("*"))
     for place, literal in enumerate(literals, 1):
         ends = is_last and place == len(literals)
@@ -139,7 +158,9 @@ def _piece(piece: str, *, is_last: bool = False) -> str:
     return found
 
 
-def _said(name: str, given: Any, before: Said, complaints: list[str]) -> Said:
+def _read_dependency(
+    name: str, given: Any, before: DependencyConfig, complaints: list[str]
+) -> DependencyConfig:
     if not isinstance(given, dict):
         complaints.append(f"{name}: it is no object")
         return before
@@ -151,23 +172,23 @@ def _said(name: str, given: Any, before: Said, complaints: list[str]) -> Said:
             complaints.append(f"{name}: {key}: {error!s:.200}")
             return was
 
-    return Said(
-        timeout_seconds=section("timeout_ms", _timeout, before.timeout_seconds),
-        routes=section("routes", _routes, before.routes),
-        breaker=section("breaker", _breaker, before.breaker),
-        retry=section("retry", _retry, before.retry),
-        bulkhead=section("bulkhead", _bulkhead, before.bulkhead),
-        fallback=section("fallback", _fallback, before.fallback),
-        budget=section("budget", _budget, before.budget),
-        override=section("override", _override, before.override),
+    return DependencyConfig(
+        timeout_seconds=section("timeout_ms", _read_timeout, before.timeout_seconds),
+        routes=section("routes", _read_routes, before.routes),
+        breaker=section("breaker", _read_breaker, before.breaker),
+        retry=section("retry", _read_retry, before.retry),
+        bulkhead=section("bulkhead", _read_bulkhead, before.bulkhead),
+        fallback=section("fallback", _read_fallback, before.fallback),
+        budget=section("budget", _read_budget, before.budget),
+        override=section("override", _read_override, before.override),
     )
 
 
-def _timeout(given: Any) -> float | None:
-    return None if given is None else _seconds(given)
+def _read_timeout(given: Any) -> float | None:
+    return None if given is None else _read_milliseconds(given)
 
 
-def _seconds(milliseconds: Any) -> float:
+def _read_milliseconds(milliseconds: Any) -> float:
     if isinstance(milliseconds, bool) or not isinstance(milliseconds, int | float):
         raise ValueError("it is no number of milliseconds")
     seconds = milliseconds / 1000
@@ -176,7 +197,7 @@ def _seconds(milliseconds: Any) -> float:
     return seconds
 
 
-def _routes(given: Any) -> tuple[tuple[str, float], ...]:
+def _read_routes(given: Any) -> tuple[tuple[str, float], ...]:
     if given is None:
         return ()
     if not isinstance(given, list) or len(given) > MAX_ROUTES:
@@ -186,16 +207,18 @@ def _routes(given: Any) -> tuple[tuple[str, float], ...]:
         pattern = one.get("pattern")
         if not isinstance(pattern, str) or not 0 < len(pattern) <= MAX_PATTERN_LENGTH:
             raise ValueError("a route has no pattern")
-        found.append((pattern, _seconds(one.get("timeout_ms"))))
+        found.append((pattern, _read_milliseconds(one.get("timeout_ms"))))
     return tuple(found)
 
 
-def _breaker(given: Any) -> BreakerParameters | None:
-    """`failure_threshold` and `window_seconds` are other words for `failure_count` and the size of
-    a time window."""
+def _read_breaker(given: Any) -> BreakerParameters | None:
+    """Read the parameters of a breaker.
+
+    `failure_threshold` is an alias of `failure_count`, `window_seconds` of a time window.
+    """
     if given is None:
         return None
-    said = _known(BreakerParameters, given)
+    said = _known_fields(BreakerParameters, given)
     if (count := given.get("failure_threshold")) is not None:
         said.setdefault("failure_count", count)
     if (seconds := given.get("window_seconds")) is not None:
@@ -207,30 +230,30 @@ def _breaker(given: Any) -> BreakerParameters | None:
     return BreakerParameters(**said)
 
 
-def _retry(given: Any) -> RetryParameters | None:
+def _read_retry(given: Any) -> RetryParameters | None:
     if given is None:
         return None
-    said = _known(RetryParameters, given)
+    said = _known_fields(RetryParameters, given)
     for name in ("retry_on", "never"):
         if name in said:
-            said[name] = _words(said[name])
+            said[name] = _read_error_labels(said[name])
     return RetryParameters(**said)
 
 
-def _words(given: Any) -> tuple[str | int, ...]:
-    if not isinstance(given, list) or len(given) > MAX_WORDS:
+def _read_error_labels(given: Any) -> tuple[str | int, ...]:
+    if not isinstance(given, list) or len(given) > MAX_ERROR_LABELS:
         raise ValueError("it is no list of words")
     if not all(isinstance(one, str | int) and not isinstance(one, bool) for one in given):
         raise ValueError("its words are statuses and names")
     return tuple(int(one) if isinstance(one, str) and one.isdecimal() else one for one in given)
 
 
-def _bulkhead(given: Any) -> BulkheadParameters | None:
-    """A tier stands for what is not given."""
+def _read_bulkhead(given: Any) -> BulkheadParameters | None:
+    """Read a bulkhead; fields that are missing come from its tier."""
     if given is None:
         return None
     tier = given.get("tier")
-    said = _known(BulkheadParameters, given)
+    said = _known_fields(BulkheadParameters, given)
     if tier is not None:
         if tier not in TIERS:
             raise ValueError("it names a tier that nobody knows")
@@ -239,7 +262,7 @@ def _bulkhead(given: Any) -> BulkheadParameters | None:
     return BulkheadParameters(**said)
 
 
-def _fallback(given: Any) -> Mapping[str, Any] | None:
+def _read_fallback(given: Any) -> Mapping[str, Any] | None:
     if given is None:
         return None
     if not isinstance(given, dict) or not isinstance(given.get("chain") or [], list):
@@ -247,11 +270,11 @@ def _fallback(given: Any) -> Mapping[str, Any] | None:
     return cast(Mapping[str, Any], given)
 
 
-def _budget(given: Any) -> SpendParameters | None:
-    return None if given is None else SpendParameters(**_known(SpendParameters, given))
+def _read_budget(given: Any) -> SpendParameters | None:
+    return None if given is None else SpendParameters(**_known_fields(SpendParameters, given))
 
 
-def _override(given: Any) -> Override | None:
+def _read_override(given: Any) -> ForcedMode | None:
     if given is None:
         return None
     mode, version = given.get("mode"), given.get("version")
@@ -261,11 +284,11 @@ def _override(given: Any) -> Override | None:
         raise ValueError("it has no version")
     moment = datetime.fromisoformat(given.get("expires_at"))
     ends_at = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    return Override(mode, ends_at, version, str(given.get("reason") or "")[:300])
+    return ForcedMode(mode, ends_at, version, str(given.get("reason") or "")[:300])
 
 
-def _known(kind: type, given: Any) -> dict[str, Any]:
-    """The parameters that `kind` has, as far as something is said of them."""
+def _known_fields(kind: type, given: Any) -> dict[str, Any]:
+    """Return the fields of `given` that the dataclass `kind` has and that are not None."""
     if not isinstance(given, dict):
         raise ValueError("it is no object")
     names = {one.name for one in fields(kind)}

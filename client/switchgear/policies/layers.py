@@ -1,11 +1,12 @@
-"""The layers of a policy, as what is known now has them."""
+"""The layers of a policy under one configuration."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
-from switchgear.finding import finder
+from switchgear.argument_finders import make_finder
+from switchgear.decorators import wrap_by_kind
 from switchgear.guards import Guard
 from switchgear.patterns.breaker import Breaker
 from switchgear.patterns.bulkhead import Bulkhead
@@ -15,42 +16,47 @@ from switchgear.patterns.hedging import Hedge
 from switchgear.patterns.retry import Retry
 from switchgear.patterns.streams import apply_until_first_item
 from switchgear.patterns.timeout import Timeout
-from switchgear.policies.documents import Said
-from switchgear.wrapping import by_kind
+from switchgear.policies.documents import DependencyConfig
 
 T = TypeVar("T")
 
 OUTER_ONLY = Timeout(None)
-"""For a try without a limit of its own. A deadline around it must end the try in here: to a breaker
-that sees a cancellation, the call says nothing."""
+"""The limit of an attempt without its own: the deadline around it ends the attempt.
+
+To a breaker, a mere cancellation would not count.
+"""
 
 
 @dataclass(frozen=True)
-class Sought:
-    """Whose place it is in the bulkhead, and how urgent: values, or what finds them in the
-    arguments of a call."""
+class AdmissionArguments:
+    """The key and priority in the bulkhead: values, or functions of a call's arguments."""
 
     key: Any
     priority: Any
 
     @property
-    def is_found(self) -> bool:
+    def depends_on_call(self) -> bool:
+        """True if the key or the priority is a function of the call's arguments."""
         return callable(self.key) or callable(self.priority)
 
     @property
-    def is_plain(self) -> bool:
+    def is_default(self) -> bool:
+        """True if neither a key nor a priority is given."""
         return self.key is None and self.priority == 0
 
-    def place(self, bulkhead: Bulkhead) -> Any:
-        """For a block, which has no arguments to look at: with the values alone."""
+    def block_manager(self, bulkhead: Bulkhead) -> Any:
+        """Return the permit of a block, which has no arguments for functions to look at."""
         key = None if callable(self.key) else self.key
         return bulkhead.of(key, 0 if callable(self.priority) else self.priority)
 
-    def around(self, bulkhead: Bulkhead, function: Callable[..., Any]) -> Callable[..., Any]:
-        """`function`, with a place for each of its calls."""
-        if self.is_plain:
+    def wrap(self, bulkhead: Bulkhead, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return `function` with a permit of the bulkhead for each of its calls."""
+        if self.is_default:
             return bulkhead(function)
-        find_key, find_priority = _found(self.key, function), _found(self.priority, function)
+        find_key, find_priority = (
+            _make_finder(self.key, function),
+            _make_finder(self.priority, function),
+        )
 
         def plain(inner: Callable[..., Any]) -> Callable[..., Any]:
             def call(*args: Any, **kwargs: Any) -> Any:
@@ -70,14 +76,19 @@ class Sought:
         def stream(args: Any, kwargs: Mapping[str, Any]) -> Any:
             return bulkhead.of_stream(find_key(args, kwargs), find_priority(args, kwargs))
 
-        return by_kind(function, plain=plain, coroutine=coroutine, stream=stream, what="a bulkhead")
+        return wrap_by_kind(
+            function, plain=plain, coroutine=coroutine, stream=stream, what="a bulkhead"
+        )
 
 
 @dataclass(frozen=True)
 class Layers:
-    """Outside in; None for one that is off. `said` is what they follow from."""
+    """The layers, outermost first; None for one that is off.
 
-    said: Said
+    `config` is the configuration that they follow.
+    """
+
+    config: DependencyConfig
     fallback: Fallback | None
     guard: Guard | None
     deadline: Deadline | None
@@ -86,35 +97,43 @@ class Layers:
     bulkhead: Bulkhead | None
     timeout: Timeout | None
     hedge: Hedge | None = None
-    _through: dict[Callable[..., Any], Callable[..., Any]] = field(
+    _wrapped_callers: dict[Callable[..., Any], Callable[..., Any]] = field(
         default_factory=dict, compare=False
     )
 
-    def stacked(
-        self, function: Callable[..., Any], sought: Sought, *, with_fallback: bool = True
+    def wrap(
+        self,
+        function: Callable[..., Any],
+        sought: AdmissionArguments,
+        *,
+        with_fallback: bool = True,
     ) -> Callable[..., Any]:
         """Return `function` with all layers around it."""
         fallback = self.fallback if with_fallback else None
-        return self._stacked(function, sought, (self.hedge, self.retry), fallback)
+        return self._wrap(function, sought, (self.hedge, self.retry), fallback)
 
-    def streamed(self, function: Callable[..., Any], sought: Sought) -> Callable[..., Any]:
-        """Return a generator function with all layers around it; retry and fallback apply until its
-        first item."""
+    def wrap_generator(
+        self, function: Callable[..., Any], sought: AdmissionArguments
+    ) -> Callable[..., Any]:
+        """Return a generator function with all layers around it.
+
+        Retry and fallback apply until its first item.
+        """
         retry = (
             None if self.retry is None else partial(apply_until_first_item, decorator=self.retry)
         )
-        return self._stacked(function, sought, (retry,), self.fallback)
+        return self._wrap(function, sought, (retry,), self.fallback)
 
-    def _stacked(
+    def _wrap(
         self,
         function: Callable[..., Any],
-        sought: Sought,
+        sought: AdmissionArguments,
         again: tuple[Callable[..., Any] | None, ...],
         fallback: Fallback | None,
     ) -> Callable[..., Any]:
         original, function = function, (self.timeout or OUTER_ONLY)(function)
         if self.bulkhead is not None:
-            function = sought.around(self.bulkhead, function)
+            function = sought.wrap(self.bulkhead, function)
         function = self.breaker(function)
         for layer in (*again, self.deadline, self.guard):
             if layer is not None:
@@ -123,23 +142,27 @@ class Layers:
             function = fallback.around(function, original, self.guard)
         return function
 
-    def through(self, caller: Callable[..., Any], sought: Sought) -> Callable[..., Any]:
-        """The same around what calls whatever it is given, made once."""
-        found = self._through.get(caller)
+    def wrap_caller(
+        self, caller: Callable[..., Any], sought: AdmissionArguments
+    ) -> Callable[..., Any]:
+        """Return `caller`, which calls the function it is given, with all layers; built once."""
+        found = self._wrapped_callers.get(caller)
         if found is None:
-            found = self._through[caller] = self.stacked(caller, sought, with_fallback=False)
+            found = self._wrapped_callers[caller] = self.wrap(caller, sought, with_fallback=False)
         return found
 
 
-def called(function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
-    """Stands for every function in a stack that doesn't look at the arguments."""
+def call_function(function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
+    """Call a function; stands for every function in a stack that ignores the arguments."""
     return function(*args, **kwargs)
 
 
-async def awaited(function: Callable[..., Awaitable[T]], /, *args: Any, **kwargs: Any) -> T:
-    """And for every coroutine function."""
+async def await_function(function: Callable[..., Awaitable[T]], /, *args: Any, **kwargs: Any) -> T:
+    """Await a coroutine function, like :func:`call_function`."""
     return await function(*args, **kwargs)
 
 
-def _found(given: Any, function: Callable[..., Any]) -> Callable[[Any, Mapping[str, Any]], Any]:
-    return finder(given, function) if callable(given) else lambda _args, _kwargs: given
+def _make_finder(
+    given: Any, function: Callable[..., Any]
+) -> Callable[[Any, Mapping[str, Any]], Any]:
+    return make_finder(given, function) if callable(given) else lambda _args, _kwargs: given

@@ -1,4 +1,4 @@
-"""All patterns around the calls of one dependency, in their order."""
+"""A policy: all patterns around the calls of one dependency, in their order."""
 
 import logging
 import threading
@@ -7,6 +7,7 @@ from functools import partial
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack
 
+from switchgear.decorators import wrap_by_kind
 from switchgear.guards import Guard
 from switchgear.patterns import forks
 from switchgear.patterns.answers import Answer
@@ -20,16 +21,15 @@ from switchgear.patterns.hedging import make_hedge
 from switchgear.patterns.parameters import HttpTimeouts
 from switchgear.patterns.retry import Retry
 from switchgear.patterns.timeout import Timeout
-from switchgear.policies.answering import Answering
+from switchgear.policies.argument_checks import check_policy
 from switchgear.policies.arguments import Arguments
 from switchgear.policies.attempt import PolicyAttempt
-from switchgear.policies.blocks import Blocks, around_block, around_tries
-from switchgear.policies.checks import checked_policy
 from switchgear.policies.dependency import Dependency
-from switchgear.policies.documents import Said
-from switchgear.policies.layers import Layers, Sought, awaited, called
-from switchgear.policies.streaming import Streaming
-from switchgear.wrapping import by_kind
+from switchgear.policies.documents import DependencyConfig
+from switchgear.policies.entered_blocks import EnteredBlocks, block_managers, enter_outer_managers
+from switchgear.policies.fallback_selector import FallbackSelector
+from switchgear.policies.generator_policy import GeneratorPolicy
+from switchgear.policies.layers import AdmissionArguments, Layers, await_function, call_function
 
 if TYPE_CHECKING:
     from switchgear.llm.spend_budget import SpendBudget
@@ -42,18 +42,23 @@ T = TypeVar("T")
 
 
 class Policy:
-    """fallback › kill switch › deadline › retry › hedge › breaker › bulkhead › timeout, each as far
-    as the console or the code says something of it.
+    """All patterns around the calls of a dependency, each if the console or the code configures it.
 
-    `gear.policy("core->oracle")` follows the console: whoever holds one sees a change at its next
-    call. `Policy(...)` goes by its `arguments` alone (see :class:`Arguments`). All policies of a
-    client that have the same name share breaker, bulkhead, counters and budget for retries.
+    The order is fallback › kill switch › deadline › retry › hedge › breaker › bulkhead › timeout.
+    `gear.policy("core->oracle")` follows the console, and its changes apply to the next call.
+    `Policy(...)` uses its `arguments` alone (see :class:`Arguments`). All policies of a client with
+    the same name share breaker, bulkhead, counters and retry budget.
+
+        oracle = gear.policy("core->oracle", timeout_seconds=2, retry=RetryParameters(attempts=3))
+
+        @oracle
+        def ask(question: str) -> str: ...
 
     As a decorator it suits functions, coroutine functions and methods, and keeps their signature;
     generators too, with retry and fallback until their first item. `with policy:` and `async with
     policy:` apply everything but retry and fallback, and must not be used inside a generator (see
-    `Timeout`). `for attempt in policy:` with `with attempt:` inside (`async for`, `async with`) is
-    all but the fallback. In a plain function the timeouts are cooperative: see `Timeout`.
+    `Timeout`). `for attempt in policy:` with `with attempt:` inside (`async for`, `async with`)
+    applies all but the fallback. In a plain function the timeouts are cooperative: see `Timeout`.
     """
 
     def __init__(
@@ -65,19 +70,21 @@ class Policy:
         owner: object = None,
         **arguments: Unpack[Arguments],
     ) -> None:
-        self.name = name = checked_policy(name, arguments)
+        self.name = name = check_policy(name, arguments)
         self._owner = owner  # A client that nobody holds follows no more.
         self._arguments = arguments
         self._dependency = dependency = dependency or Dependency(name)
-        self.breaker: Breaker = dependency.breaker_of(
+        self.breaker: Breaker = dependency.get_breaker(
             parameters=arguments.get("breaker"),
             ignore=arguments.get("ignore") or (),
             is_failure=arguments.get("is_failure"),
             is_failed_result=arguments.get("is_failed_result"),
         )
         self._guard = None if guard is None else guard.with_others(self.breaker)
-        self._bulkhead = dependency.bulkhead_of(arguments.get("bulkhead"))
-        self._sought = Sought(arguments.get("key"), validate_priority(arguments.get("priority")))
+        self._bulkhead = dependency.get_bulkhead(arguments.get("bulkhead"))
+        self._admission = AdmissionArguments(
+            arguments.get("key"), validate_priority(arguments.get("priority"))
+        )
         self._retry = Retry(
             name,
             arguments.get("retry"),
@@ -85,7 +92,7 @@ class Policy:
             never=arguments.get("never"),
             retry_result=arguments.get("retry_result"),
             truncate=arguments.get("truncate"),
-            budget=dependency.budget_of(arguments.get("retry")),
+            budget=dependency.get_retry_budget(arguments.get("retry")),
             counters=dependency.counters,
             clock=dependency.clock,
             sleep=dependency.sleep,
@@ -96,28 +103,33 @@ class Policy:
         self._deadline = Deadline(arguments.get("deadline_seconds"), cuts=False, clock=clock)
         self._timeout = Timeout(arguments.get("timeout_seconds"), clock=clock)
         if arguments.get("budget") is not None:
-            dependency.spend_of(arguments["budget"])
-        self._answering = Answering(
+            dependency.get_token_budget(arguments["budget"])
+        self._fallbacks = FallbackSelector(
             name,
             dependency.counters,
             arguments.get("fallback"),
             arguments.get("providers"),
             *(bool(arguments.get("on_switch")), arguments.get("cache")),
         )
-        self._blocks = Blocks()
+        self._blocks = EnteredBlocks()
         self._lock = threading.RLock()
-        self._layers = self._composed(dependency.said)
+        self._layers = self._build_layers(dependency.config)
         forks.register(self)
 
     def __call__(self, function: F) -> F:
-        """Return `function` with all patterns around it. A generator is one call from its first
-        step to its end, with retry and fallback until its first item; `retry_result` and the
-        `is_good` of a fallback, which judge whole answers, raise :class:`TypeError` for it."""
-        return by_kind(
+        """Return `function` with all patterns around it.
+
+        A generator is one call from its first step to its end, with retry and fallback until its
+        first item. Raise :class:`TypeError` for a generator if `retry_result` or the `is_good` of a
+        fallback is given, since these judge whole answers.
+        """
+        return wrap_by_kind(
             function,
-            plain=lambda inner: self._stacked(inner, is_coroutine=False),
-            coroutine=lambda inner: self._stacked(inner, is_coroutine=True),
-            generator=Streaming(self.name, self._arguments, self._sought, self._now),
+            plain=lambda inner: self._wrap(inner, is_coroutine=False),
+            coroutine=lambda inner: self._wrap(inner, is_coroutine=True),
+            generator=GeneratorPolicy(
+                self.name, self._arguments, self._admission, self._current_layers
+            ),
             stream=None,
             what="a policy",
         )
@@ -134,24 +146,24 @@ class Policy:
 
     def run(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Answer[T]:
         """Like :meth:`call`, but return an `Answer`: the value and its label."""
-        layers = self._now()
+        layers = self._current_layers()
         if layers.fallback is None:
-            return Answer(self._one(layers, function, called)(*args, **kwargs))
-        inner = self._one(layers, function, called)
+            return Answer(self._wrap_once(layers, function, call_function)(*args, **kwargs))
+        inner = self._wrap_once(layers, function, call_function)
         return layers.fallback.run_for(function, inner, layers.guard, *args, **kwargs)
 
     async def arun(
         self, function: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs
     ) -> Answer[T]:
-        """As :meth:`run`, for a coroutine function."""
-        layers = self._now()
+        """Like :meth:`run`, for a coroutine function."""
+        layers = self._current_layers()
         if layers.fallback is None:
-            return Answer(await self._one(layers, function, awaited)(*args, **kwargs))
-        inner = self._one(layers, function, awaited)
+            return Answer(await self._wrap_once(layers, function, await_function)(*args, **kwargs))
+        inner = self._wrap_once(layers, function, await_function)
         return await layers.fallback.arun_for(function, inner, layers.guard, *args, **kwargs)
 
     def __enter__(self) -> Self:
-        self._blocks.enter(around_block(self._now(), self._sought))
+        self._blocks.enter(block_managers(self._current_layers(), self._admission))
         return self
 
     def __exit__(
@@ -163,7 +175,7 @@ class Policy:
         self._blocks.leave(error, traceback)
 
     async def __aenter__(self) -> Self:
-        await self._blocks.aenter(around_block(self._now(), self._sought))
+        await self._blocks.aenter(block_managers(self._current_layers(), self._admission))
         return self
 
     async def __aexit__(
@@ -175,105 +187,108 @@ class Policy:
         await self._blocks.aleave(error, traceback)
 
     def __iter__(self) -> Iterator[PolicyAttempt]:
-        layers = self._now()
-        with around_tries(layers) as outer:
+        layers = self._current_layers()
+        with enter_outer_managers(layers) as outer:
             if layers.retry is None:
-                yield PolicyAttempt(None, layers, self._sought, outer)
+                yield PolicyAttempt(None, layers, self._admission, outer)
                 return
             for attempt in layers.retry:
-                yield PolicyAttempt(attempt, layers, self._sought, outer)
+                yield PolicyAttempt(attempt, layers, self._admission, outer)
 
     async def __aiter__(self) -> AsyncIterator[PolicyAttempt]:
-        layers = self._now()
-        with around_tries(layers) as outer:
+        layers = self._current_layers()
+        with enter_outer_managers(layers) as outer:
             if layers.retry is None:
-                yield PolicyAttempt(None, layers, self._sought, outer)
+                yield PolicyAttempt(None, layers, self._admission, outer)
                 return
             async for attempt in layers.retry:
-                yield PolicyAttempt(attempt, layers, self._sought, outer)
+                yield PolicyAttempt(attempt, layers, self._admission, outer)
 
     def __repr__(self) -> str:
         return f"<Policy {self.name}>"
 
     @property
     def timeout_seconds(self) -> float | None:
-        """Of one try now."""
-        return self._seconds(self._dependency.said)
+        """The current timeout of one attempt; None without one."""
+        return self._timeout_for(self._dependency.config)
 
     @property
     def http(self) -> HttpTimeouts | None:
-        """Of the parts of an HTTP call, as the code says."""
+        """The timeouts of the parts of an HTTP call, as given by the code."""
         return self._arguments.get("http")
 
     @property
     def retry(self) -> Retry | None:
-        """What tries again now; None if nothing does."""
-        return self._now().retry
+        """The current retry; None if calls are not retried."""
+        return self._current_layers().retry
 
     @property
     def bulkhead(self) -> Bulkhead | None:
-        """Of the calls at once now; None without a limit."""
-        return self._now().bulkhead
+        """The current bulkhead; None without a limit."""
+        return self._current_layers().bulkhead
 
     @property
     def fallback(self) -> Fallback | None:
-        """What answers now for a call that fails."""
-        return self._now().fallback
+        """The current fallback; None without one."""
+        return self._current_layers().fallback
 
     @property
     def arguments(self) -> Mapping[str, object]:
-        """What the code has said; what it has not is left out."""
+        """The arguments given by the code."""
         return MappingProxyType(dict(self._arguments))
 
     @property
     def deadline(self) -> Deadline | None:
-        """Of the whole call with all its tries."""
-        return self._now().deadline
+        """The deadline of the whole call with all its attempts; None without one."""
+        return self._current_layers().deadline
 
     @property
     def guard(self) -> Guard | None:
-        """The kill switch around it."""
+        """The kill switch around the calls; None without one."""
         return self._guard
 
     @property
     def budget(self) -> "SpendBudget":
         """The token budget of this name, in which calls reserve tokens."""
-        return self._dependency.spend_of(self._arguments.get("budget"))
+        return self._dependency.get_token_budget(self._arguments.get("budget"))
 
     @property
     def counters(self) -> Counters:
-        """Of all calls of this name."""
+        """The counters of all calls of this name."""
         return self._dependency.counters
 
     def route_timeout(self, path: str) -> float | None:
-        """Seconds for one try of this path: by the console's routes, else as of every other."""
-        by_route = self._dependency.said.route_timeout(path)
+        """Return the seconds of one attempt for `path`.
+
+        That is the console's route, else :attr:`timeout_seconds`.
+        """
+        by_route = self._dependency.config.route_timeout(path)
         return self.timeout_seconds if by_route is None else by_route
 
     def after_fork(self) -> None:
-        """In a child: the lock may be held by a thread that is not there."""
+        """Reset the lock in a child: a thread of the parent may hold it."""
         self._lock = threading.RLock()
 
-    def _now(self) -> Layers:
-        """The layers by what the console says at this moment."""
-        said, layers = self._dependency.said, self._layers
-        if layers.said is said:
+    def _current_layers(self) -> Layers:
+        """Return the layers for the configuration in force, rebuilt if it changed."""
+        said, layers = self._dependency.config, self._layers
+        if layers.config is said:
             return layers
         with self._lock:
-            if self._layers.said is not self._dependency.said:
-                self._layers = self._composed(self._dependency.said)
+            if self._layers.config is not self._dependency.config:
+                self._layers = self._build_layers(self._dependency.config)
             return self._layers
 
-    def _composed(self, said: Said) -> Layers:
-        """What is there already is configured in place, and keeps what it counted."""
+    def _build_layers(self, said: DependencyConfig) -> Layers:
+        """Configure the patterns in place, which keeps their counts, and return the layers."""
         retry = said.retry or self._arguments.get("retry")
         if retry is not None:
             self._retry.configure(retry)
-        timeout = self._seconds(said)
+        timeout = self._timeout_for(said)
         self._timeout.configure(timeout)
         return Layers(
-            said=said,
-            fallback=self._answering.now(said.fallback),
+            config=said,
+            fallback=self._fallbacks.select(said.fallback),
             guard=self._guard,
             deadline=None if self._deadline.seconds is None else self._deadline,
             retry=None if retry is None else self._retry,
@@ -283,44 +298,50 @@ class Policy:
             hedge=self._hedge,
         )
 
-    def _seconds(self, said: Said) -> float | None:
+    def _timeout_for(self, said: DependencyConfig) -> float | None:
         if said.timeout_seconds is not None:
             return said.timeout_seconds
         return self._arguments.get("timeout_seconds")
 
-    def _stacked(self, function: Callable[..., Any], *, is_coroutine: bool) -> Callable[..., Any]:
-        """Looks at each call, in a moment, whether the layers are still the same."""
-        dependency, sought = self._dependency, self._sought
-        layers = self._now()
-        said, built = layers.said, layers.stacked(function, sought)
+    def _wrap(self, function: Callable[..., Any], *, is_coroutine: bool) -> Callable[..., Any]:
+        """Return `function` within the layers, which are compared by identity at each call."""
+        dependency, sought = self._dependency, self._admission
+        layers = self._current_layers()
+        said, built = layers.config, layers.wrap(function, sought)
 
         def rebuild() -> None:
             nonlocal said, built
             # In this order: another thread may look between the two.
-            layers = self._now()
+            layers = self._current_layers()
             try:
-                built = layers.stacked(function, sought)
+                built = layers.wrap(function, sought)
             except TypeError as error:  # A chain of the console may name what suits it not.
                 log.warning("switchgear: policy %s stays as it was: %s", self.name, error)
-            said = layers.said
+            said = layers.config
 
         def plain(*args: Any, **kwargs: Any) -> Any:
-            if dependency.said is not said:
+            if dependency.config is not said:
                 rebuild()
             return built(*args, **kwargs)
 
         async def coroutine(*args: Any, **kwargs: Any) -> Any:
-            if dependency.said is not said:
+            if dependency.config is not said:
                 rebuild()
             return await built(*args, **kwargs)
 
         return coroutine if is_coroutine else plain
 
-    def _one(
+    def _wrap_once(
         self, layers: Layers, function: Callable[..., Any], through: Callable[..., Any]
     ) -> Callable[..., Any]:
-        """For one call, all but the fallback. Where nothing looks at the arguments, the same stack
-        serves for every function."""
-        if self._sought.is_found or self._retry.truncate or (self._guard and self._guard.finds):
-            return layers.stacked(function, self._sought, with_fallback=False)
-        return partial(layers.through(through, self._sought), function)
+        """Return `function` within the layers but the fallback, for one call.
+
+        If nothing depends on the arguments, one stack serves every function.
+        """
+        if (
+            self._admission.depends_on_call
+            or self._retry.truncate
+            or (self._guard and self._guard.depends_on_call)
+        ):
+            return layers.wrap(function, self._admission, with_fallback=False)
+        return partial(layers.wrap_caller(through, self._admission), function)

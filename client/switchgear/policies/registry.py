@@ -1,4 +1,4 @@
-"""The dependencies of one client, and what the console says of them."""
+"""The dependencies of one client, and the console's configuration of them."""
 
 import logging
 import math
@@ -10,72 +10,80 @@ from switchgear.clock import ConsoleClock
 from switchgear.evaluation.snapshot_store import MAX_EPOCHS
 from switchgear.policies import documents
 from switchgear.policies.dependency import Dependency
-from switchgear.policies.documents import NOTHING, Document, Said
-from switchgear.policies.names import GRAMMAR, caller_of, suggested_name
+from switchgear.policies.dependency_names import NAME_FORMAT, caller_of, suggested_name
+from switchgear.policies.documents import EMPTY_CONFIG, ConfigDocument, DependencyConfig
 
 MAX_BREAKERS, MAX_BULKHEADS = 500, 200
-"""As many as the console takes of one process."""
+"""The console's limits for one process."""
 MAX_DEPENDENCIES = 10_000
 MAX_CALLERS = 4
-MAX_COMPLAINTS = 20
-LOOK_SECONDS = 1.0
-"""An override that ends by itself is looked after that often, also when it has ended: the console's
-time may turn out to be another one."""
+MAX_LOGGED = 20
+CHECK_SECONDS = 1.0
+"""Longest interval of the checks for expired overrides: the clock may be corrected."""
 
 log = logging.getLogger("switchgear")
 
 
-class Past(ValueError):
-    """A document that is older than the one in force, which changes nothing."""
+class OutdatedDocument(ValueError):
+    """The document is older than the one in force; nothing changes."""
 
 
 @dataclass(frozen=True)
-class Caller:
-    """What the console said last of the calls of one service; `epoch` is that of its database, and
-    those that were left are never returned to. `in_force` is what all breakers go by already."""
+class CallerPolicies:
+    """The console's latest document for the calls of one service.
+
+    `epoch` is that of the console's database; `left_epochs` are never returned to. `in_force` is
+    the document that all breakers apply already.
+    """
 
     epoch: str | None = None
     left_epochs: tuple[str, ...] = ()
     body: bytes = b""
-    document: Document = field(default_factory=lambda: Document(0, {}))
-    in_force: Document | None = None
+    document: ConfigDocument = field(default_factory=lambda: ConfigDocument(0, {}))
+    in_force: ConfigDocument | None = None
 
     @property
     def version(self) -> int | None:
         return None if self.epoch is None else self.document.version
 
 
-def _nothing(*_told: object) -> None:
+def _ignore(*_told: object) -> None:
     pass
 
 
 class Registry:
-    """Safe to use from any thread. Unless it `ends_alone`, who holds it ends overrides, by
-    :meth:`expire`. What is to hold is decided under its lock, and put in force without it: a
-    breaker's watchers may want another policy, or wait for who does."""
+    """All dependencies of a client. Thread-safe.
+
+    If not `ends_alone`, the owner ends overrides by :meth:`expire_overrides`. Configurations are
+    chosen under the lock and applied without it: a breaker's listeners may ask for another policy,
+    or wait for a thread that does.
+    """
 
     def __init__(self, clock: ConsoleClock, *, ends_alone: bool = True) -> None:
-        self.on_caller: Callable[[str], object] = _nothing
-        """Is told of each service whose policies are wanted, once."""
-        self.on_step: Callable[[], object] = _nothing
-        """Is told that a breaker has changed its state."""
+        self.on_caller: Callable[[str], object] = _ignore
+        """Called once with each service whose policies are used."""
+        self.on_transition: Callable[[], object] = _ignore
+        """Called after each state transition of a breaker."""
         self._clock = clock
-        self._ends_alone = ends_alone
+        self._expires_overrides = ends_alone
         self._dependencies: dict[str, Dependency] = {}
-        self._callers: dict[str, Caller] = {}
-        self._complaints: set[tuple[str, str]] = set()
-        self._is_abandoned = False
-        self._fresh()
+        self._callers: dict[str, CallerPolicies] = {}
+        self._logged: set[tuple[str, str]] = set()
+        self._is_finalized = False
+        self._reset_threading()
 
-    def dependency(self, name: str) -> Dependency:
-        """The one of that name. Of one that is no `caller->callee` nobody outside hears, and one of
-        too many is nobody else's, and follows nothing."""
+    def get_dependency(self, name: str) -> Dependency:
+        """Return the dependency of that name, created at its first use.
+
+        One whose name is not `caller->callee` is not reported. One beyond the limit is not shared
+        and follows nothing.
+        """
         found = self._dependencies.get(name)
         if found is not None:
             return found
         caller = caller_of(name)
         if caller is not None:
-            self._want(caller)
+            self._add_caller(caller)
         with self._lock:
             found = self._dependencies.get(name)
             if found is not None:
@@ -86,21 +94,21 @@ class Registry:
             if number <= MAX_DEPENDENCIES:
                 self._dependencies[name] = found
                 if caller is not None:
-                    found.on_step = lambda: self.on_step()
-                    self._hand(found)
+                    found.on_transition = lambda: self.on_transition()
+                    self._set_config(found)
         if caller is None:
-            self._complain_of_name(name)
+            self._log_invalid_name(name)
         if number == MAX_BREAKERS + 1:
-            self._complain(name, f"no more than {MAX_BREAKERS} breakers are reported")
+            self._warn_once(name, f"no more than {MAX_BREAKERS} breakers are reported")
         if number > MAX_DEPENDENCIES:
-            self._complain(name, f"that is one of more than {MAX_DEPENDENCIES}: it is alone")
-        found.settle()
+            self._warn_once(name, f"that is one of more than {MAX_DEPENDENCIES}: it is alone")
+        found.apply_pending()
         if found.ends_at is not None:
-            self._see_to_ends()
+            self._start_expiry_thread()
         return found
 
     def dependencies(self) -> list[Dependency]:
-        """Those that the console can be told of, in the order in which they were first wanted."""
+        """Return the dependencies that are reported, in order of their first use."""
         return [each for name, each in list(self._dependencies.items()) if caller_of(name)]
 
     def accept(
@@ -110,134 +118,137 @@ class Registry:
         body: bytes,
         left_epochs: tuple[str, ...] = (),
         *,
-        hear: Callable[[], object] = _nothing,
+        hear: Callable[[], object] = _ignore,
     ) -> bool:
-        """Put in force what the console says of the calls of `caller`; whether that is news.
-        `left_epochs` are some never to return to. `hear` is called once it is clear that the
-        console says so, and before it is looked at what time it is there.
+        """Put the console's document for the calls of `caller` in force; return True if it is new.
 
-        Raises :class:`documents.Unreadable` for what is no such document, and :class:`Past`.
+        `left_epochs` are further epochs never to return to. `hear` is called once the document is
+        found valid and before the console's time is read. Raise :class:`documents.InvalidDocument`
+        or :class:`OutdatedDocument`.
         """
         while True:
-            before = self.document(caller)
+            before = self.get_policies(caller)
             if (before.epoch, before.body) == (epoch, body):
                 hear()
                 return False
             read = documents.read(body, before.document.dependencies)
             if read.service not in (None, caller):
-                raise documents.Unreadable("it is of another service")
+                raise documents.InvalidDocument("it is of another service")
             with self._lock:
                 if self._callers.setdefault(caller, before) is not before:
-                    continue  # Another thread was quicker, and what it said counts, too.
-                left = _left(before, epoch, read, left_epochs)
+                    continue  # Another thread put a document in force meanwhile.
+                left = _next_left_epochs(before, epoch, read, left_epochs)
                 hear()
-                self._callers[caller] = Caller(epoch, left, body, read, before.in_force)
-                told = self._of(caller)
+                self._callers[caller] = CallerPolicies(epoch, left, body, read, before.in_force)
+                told = self._dependencies_of(caller)
                 for found in told:
-                    self._hand(found)
+                    self._set_config(found)
             for found in told:
-                found.settle()
-            self._see_to_ends()
-            self.version(caller)  # Sees whether it is in force now.
-            for complaint in read.complaints:
-                self._complain(complaint, "that part of its policy is left as it was")
+                found.apply_pending()
+            self._start_expiry_thread()
+            self.version(caller)  # Updates `in_force`.
+            for complaint in read.problems:
+                self._warn_once(complaint, "that part of its policy is left as it was")
             if before.epoch not in (None, epoch):
-                self._complain_of_epoch(before, read)
+                self._log_ended_overrides(before, read)
             return True
 
-    def document(self, caller: str) -> Caller:
-        """What was said last of the calls of a service."""
-        return self._callers.get(caller) or Caller()
+    def get_policies(self, caller: str) -> CallerPolicies:
+        """Return the latest document for the calls of a service."""
+        return self._callers.get(caller) or CallerPolicies()
 
     def version(self, service: str) -> int | None:
-        """Of what is in force in all breakers of `service`; None if there is nothing of it."""
+        """Return the document version that all breakers of `service` apply, or None."""
         with self._lock:
             known = self._callers.get(service)
             if known is None or known.epoch is None:
                 return None
             is_new = known.in_force is not known.document
-            if is_new and all(each.is_settled for each in self._of(service)):
+            if is_new and all(each.is_applied for each in self._dependencies_of(service)):
                 known = self._callers[service] = replace(known, in_force=known.document)
             return None if known.in_force is None else known.in_force.version
 
     def callers(self) -> list[str]:
-        """The services whose policies are wanted."""
+        """Return the services whose policies are used."""
         return list(self._callers)
 
-    def expire(self) -> None:
+    def expire_overrides(self) -> None:
         """End the overrides whose time is over."""
         for found in list(self._dependencies.values()):
-            found.expire(self._now(found.wanted))
+            found.expire_override(self._override_time(found.target_config))
 
     def stop(self) -> None:
-        """From now on no override ends by itself."""
+        """Stop the thread that ends overrides."""
         self._stopped.set()
 
-    def abandon(self) -> None:
-        """As :meth:`stop`, a moment later, for a finalizer: whoever is interrupted by it may hold
-        any lock."""
-        self._is_abandoned = True
+    def stop_from_finalizer(self) -> None:
+        """Stop the thread soon, without taking a lock: the interrupted code may hold any."""
+        self._is_finalized = True
 
     def after_fork(self) -> None:
-        """In a child: what the console said still holds, for breakers that begin anew; also what a
-        thread of the parent was about to put in force."""
-        # Those who are told are the parent's.
-        self.on_caller = self.on_step = _nothing
+        """Reset in a child: apply the configurations again to breakers that start anew."""
+        # The callbacks are the parent's.
+        self.on_caller = self.on_transition = _ignore
         was_stopped = self._stopped.is_set()
-        self._fresh()
+        self._reset_threading()
         if was_stopped:
             self._stopped.set()
         there = list(self._dependencies.values())
         with self._lock:
             for found in there:
-                self._hand(found)
+                self._set_config(found)
         for found in there:
-            found.settle()
-        self._see_to_ends()
+            found.apply_pending()
+        self._start_expiry_thread()
 
-    def _fresh(self) -> None:
-        # One that its holder may take again: a signal's handler may want a policy, too.
+    def _reset_threading(self) -> None:
+        # Reentrant, since a signal handler may ask for a policy, too.
         self._lock = threading.RLock()
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def _want(self, caller: str) -> None:
+    def _add_caller(self, caller: str) -> None:
         with self._lock:
             if caller in self._callers:
                 return
             is_followed = len(self._callers) < MAX_CALLERS
             if is_followed:
-                self._callers[caller] = Caller()
+                self._callers[caller] = CallerPolicies()
         if is_followed:
             self.on_caller(caller)
         else:
-            self._complain(caller, f"its policies are the code's: {MAX_CALLERS} are followed")
+            self._warn_once(caller, f"its policies are the code's: {MAX_CALLERS} are followed")
 
-    def _of(self, caller: str) -> list[Dependency]:
+    def _dependencies_of(self, caller: str) -> list[Dependency]:
         there = list(self._dependencies.values())
         return [each for each in there if caller_of(each.name) == caller]
 
-    def _hand(self, found: Dependency) -> None:
-        """What it is to settle next."""
-        dependencies = self.document(caller_of(found.name) or "").document.dependencies
-        said = dependencies.get(found.name, NOTHING)
-        found.want(said, self._now(said))
+    def _set_config(self, found: Dependency) -> None:
+        """Set the dependency's configuration, to be applied next."""
+        dependencies = self.get_policies(caller_of(found.name) or "").document.dependencies
+        said = dependencies.get(found.name, EMPTY_CONFIG)
+        found.set_config(said, self._override_time(said))
 
-    def _now(self, said: Said) -> float:
-        """Return the time that may end an override. A wrong clock must not let stopped calls
-        through: `forced_open` ends only by a time that recent answers of the console agree on."""
+    def _override_time(self, said: DependencyConfig) -> float:
+        """Return the time that may end an override.
+
+        A wrong clock must not let stopped calls through: `forced_open` ends only by a time that
+        recent answers of the console agree on.
+        """
         if said.override is None or said.override.mode != "forced_open":
             return self._clock.now()
         known = self._clock.release_now()
         return -math.inf if known is None else known
 
-    def _see_to_ends(self) -> None:
-        """A thread for as long as there is an override that ends by itself. It begins once that is
-        in force, so that it is the caller who has put it in force."""
+    def _start_expiry_thread(self) -> None:
+        """Start the thread that ends overrides, if there are any.
+
+        It starts after they are in force, so that the calling thread has applied them.
+        """
         with self._lock:
-            if self._thread is not None or not self._ends_alone or self._stopped.is_set():
+            if self._thread is not None or not self._expires_overrides or self._stopped.is_set():
                 return
-            if not self._has_ends():
+            if not self._has_overrides():
                 return
             thread = threading.Thread(target=self._run, name="switchgear-overrides", daemon=True)
             try:
@@ -247,37 +258,41 @@ class Registry:
             else:
                 self._thread = thread
 
-    def _has_ends(self) -> bool:
+    def _has_overrides(self) -> bool:
         return any(each.ends_at is not None for each in list(self._dependencies.values()))
 
     def _run(self) -> None:
-        while not (self._stopped.is_set() or self._is_abandoned):
+        while not (self._stopped.is_set() or self._is_finalized):
             try:
-                self.expire()
+                self.expire_overrides()
             except Exception:  # The loop that everything else relies on.
                 log.exception("switchgear: an override could not be ended")
             with self._lock:
-                if not self._has_ends():
+                if not self._has_overrides():
                     self._thread = None
                     return
             now = self._clock.now()
             ends = [at for each in self.dependencies() if (at := each.ends_at) is not None]
-            left = min((at - now for at in ends if at > now), default=LOOK_SECONDS)
-            self._stopped.wait(min(max(left, 0.01), LOOK_SECONDS))
+            left = min((at - now for at in ends if at > now), default=CHECK_SECONDS)
+            self._stopped.wait(min(max(left, 0.01), CHECK_SECONDS))
 
-    def _complain(self, what: str, why: str) -> None:
-        if self._is_first(what, why):
+    def _warn_once(self, what: str, why: str) -> None:
+        if self._may_log(what, why):
             log.warning("switchgear: %.200s: %s", what, why)
 
-    def _complain_of_name(self, name: str) -> None:
-        if self._is_first(name, "its name"):
+    def _log_invalid_name(self, name: str) -> None:
+        if self._may_log(name, "its name"):
             log.error(
                 "switchgear: policy %.200r is not reported, and the console can't configure or"
                 " override it: names are %s; write %s",
-                *(name, GRAMMAR, suggested_name(name) or "caller->callee, such as core->oracle"),
+                *(
+                    name,
+                    NAME_FORMAT,
+                    suggested_name(name) or "caller->callee, such as core->oracle",
+                ),
             )
 
-    def _complain_of_epoch(self, before: Caller, after: Document) -> None:
+    def _log_ended_overrides(self, before: CallerPolicies, after: ConfigDocument) -> None:
         was, now = before.document.dependencies, self._clock.now()
         if ended := documents.ended_overrides(was, after.dependencies, now):
             log.warning(
@@ -286,23 +301,23 @@ class Registry:
                 *(len(ended), ", ".join(sorted(ended))),
             )
 
-    def _is_first(self, what: str, why: str) -> bool:
-        """Return True if this is to be logged: each once, and a limited number."""
-        if len(self._complaints) >= MAX_COMPLAINTS or (what, why) in self._complaints:
+    def _may_log(self, what: str, why: str) -> bool:
+        """Return True the first time for each message, up to a limit."""
+        if len(self._logged) >= MAX_LOGGED or (what, why) in self._logged:
             return False
-        self._complaints.add((what, why))
+        self._logged.add((what, why))
         return True
 
 
-def _left(
-    before: Caller, epoch: str, read: Document, left_epochs: tuple[str, ...]
+def _next_left_epochs(
+    before: CallerPolicies, epoch: str, read: ConfigDocument, left_epochs: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """The epochs that are left for good if that comes next. Raises :class:`Past`."""
+    """Return the epochs left for good after this document. Raise :class:`OutdatedDocument`."""
     left = before.left_epochs or left_epochs
     if before.epoch not in (None, epoch):
         if epoch in left:
-            raise Past("its policies are from the past")
+            raise OutdatedDocument("its policies are from the past")
         left = (*left, str(before.epoch))
     elif before.epoch is not None and read.version < before.document.version:
-        raise Past("its policies are from the past")
+        raise OutdatedDocument("its policies are from the past")
     return left[-MAX_EPOCHS:]

@@ -91,7 +91,7 @@ class Context:
         size = len(json.dumps(kept))
         self.page.write(checkpoint=kept)
         name = "checkpoint_large" if size > LARGE_BYTES else "checkpoint_saved"
-        journal.note(name, self.page.job.name, job=self.job_id, step=self.step, bytes=size)
+        journal.record(name, self.page.job.name, job=self.job_id, step=self.step, bytes=size)
 
     async def asave_checkpoint(self, checkpoint: Any) -> None:
         await asyncio.to_thread(self.save_checkpoint, checkpoint)
@@ -247,4 +247,4 @@ class Context:
         return answer
 
     def _note(self, name: str, **fields: Any) -> None:
-        journal.note(name, self.page.job.name, job=self.job_id, step=self.step, **fields)
+        journal.record(name, self.page.job.name, job=self.job_id, step=self.step, **fields)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from switchgear.async_backend import require_asyncio
+from switchgear.decorators import in_event_loop, is_coroutine_function
 from switchgear.lazy import asyncio
 from switchgear.steps.records import Lease
-from switchgear.wrapping import in_event_loop, is_coroutine_function
 
 T = TypeVar("T")
 

@@ -120,4 +120,4 @@ class Effect:
 def note_repeated(page: Page, row: EffectRecord) -> None:
     """A second time was prevented by its key."""
     about = page.job.name
-    journal.note("effect_repeated", about, job=page.job.id, step=page.row.name, kind=row.kind)
+    journal.record("effect_repeated", about, job=page.job.id, step=page.row.name, kind=row.kind)

@@ -65,6 +65,6 @@ class Heart:
                 if self._leases.pop(lease, None) is None:
                     return  # It ended while it was asked for.
             lease.is_lost = True
-            journal.note("job_lost", job_name, job=lease.job_id)
+            journal.record("job_lost", job_name, job=lease.job_id)
         except Exception:  # The next one may succeed; if none does, another worker takes over.
             log.exception("switchgear: no sign of life of the job %s", lease.job_id)

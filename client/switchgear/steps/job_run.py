@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from switchgear import cancellation, journal
+from switchgear.decorators import is_coroutine_function
 from switchgear.failures.error_labels import said_by
 from switchgear.lazy import asyncio
 from switchgear.refusals import Refused
@@ -25,7 +26,6 @@ from switchgear.steps.records import (
 from switchgear.steps.risks import Risk, risk_of
 from switchgear.steps.step_writer import Page, kept
 from switchgear.steps.store import Store
-from switchgear.wrapping import is_coroutine_function
 
 ENDING = (*OURS, Refused)
 """Errors that end a step at once, whatever third-party decorator is around it."""
@@ -199,7 +199,7 @@ class Running:
         self.note("step_failed", page.row, attempts=page.row.attempts, error=type(error).__name__)
 
     def note(self, name: str, row: StepRecord, **fields: Any) -> None:
-        journal.note(name, self.job.name, job=self.record.id, step=row.name, **fields)
+        journal.record(name, self.job.name, job=self.record.id, step=row.name, **fields)
 
     def _row(self, position: int, step: Step) -> StepRecord:
         key = f"{self.record.id}:{position}"

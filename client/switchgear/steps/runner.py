@@ -205,7 +205,7 @@ class Runner:
         try:
             if before.job.status is JobStatus.RUNNING:
                 silent = self._clock() - (before.job.heartbeat or before.job.created_at)
-                journal.note("job_stuck", job.name, job=before.job.id, silent_seconds=silent)
+                journal.record("job_stuck", job.name, job=before.job.id, silent_seconds=silent)
             progress: Progress = yield Ask(self.look, (lease.job_id,))
             running = Running(
                 job, self._store, lease, progress, self._clock, self._approve, self._approve_from
@@ -219,7 +219,7 @@ class Runner:
         except LeaseLost:
             if not lease.is_lost:
                 lease.is_lost = True
-                journal.note("job_lost", job.name, job=lease.job_id)
+                journal.record("job_lost", job.name, job=lease.job_id)
             raise
         except Refused as refusal:
             if running is None:
@@ -258,13 +258,13 @@ class Runner:
         yield running.ask(running.keep, replace(running.record, **changes))
         name = "job_completed" if status is JobStatus.COMPLETED else "job_failed"
         seconds = max(now - (running.record.started_at or now), 0.0)
-        journal.note(name, running.job.name, job=running.record.id, seconds=seconds)
+        journal.record(name, running.job.name, job=running.record.id, seconds=seconds)
 
     def _pause(self, running: Running, refusal: Refused) -> Course[None]:
         rows = paused(running.record, refusal, self._clock(), self._refused_seconds)
         yield running.ask(running.keep, *rows)
         why = type(refusal).__name__
-        journal.note("job_paused", running.job.name, job=running.record.id, why=why)
+        journal.record("job_paused", running.job.name, job=running.record.id, why=why)
 
     def _let_go(self, lease: Lease, record: JobRecord) -> None:
         """So that nobody has to wait until it counts as stuck."""

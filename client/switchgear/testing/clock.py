@@ -85,7 +85,7 @@ class Alarm:
         if self._clock.monotonic() >= self._at:
             self._ring()
 
-    def go_off(self) -> None:
+    def advance(self) -> None:
         self._clock.advance(max(self._at - self._clock.monotonic(), 0.0))
 
 

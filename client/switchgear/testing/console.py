@@ -15,8 +15,8 @@ from switchgear.evaluation import snapshot
 from switchgear.evaluation.scopes import SCOPES
 from switchgear.evaluation.snapshot import switch_id
 from switchgear.policies import documents
+from switchgear.policies.dependency_names import caller_of
 from switchgear.policies.documents import Mode
-from switchgear.policies.names import caller_of
 from switchgear.testing.clock import FakeClock
 
 OnExpiry = Literal["hold", "ramp", "release"]
@@ -120,7 +120,7 @@ class Console:
     def time_passed(self) -> None:
         """By the clock, which stands still else."""
         for client in list(self._clients):
-            client._registry.expire()
+            client._registry.expire_overrides()
 
     @property
     def version(self) -> int:
@@ -143,7 +143,7 @@ class Console:
         with self._lock:
             policies = {**self._policies, dependency: policy}
             told = {"version": self._config_version + 1, "dependencies": {dependency: policy}}
-            if complaints := documents.read(json.dumps(told).encode(), {}).complaints:
+            if complaints := documents.read(json.dumps(told).encode(), {}).problems:
                 raise ValueError("; ".join(complaints))
             self._policies, self._config_version = policies, self._config_version + 1
             for client in list(self._clients):

@@ -8,9 +8,9 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from switchgear import lifecycle
+from switchgear.decorators import wrap
 from switchgear.evaluation.snapshot import switch_id
 from switchgear.evaluation.snapshot_store import FORCED_REASON
-from switchgear.wrapping import wrapped
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -48,7 +48,7 @@ class Engaged:
 
     def __call__(self, function: F) -> F:
         """`function`, a test perhaps, with the switches engaged while it runs."""
-        return wrapped(function, self._around)
+        return wrap(function, self._around)
 
     def _around(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -81,7 +81,7 @@ class _Blocks:
                 _settle(client, switch, reasons)
 
     def _show(self, switches: list[str]) -> None:
-        clients = lifecycle.everyone()  # One that is closed can still be asked.
+        clients = lifecycle.all_clients()  # One that is closed can still be asked.
         for switch in switches:
             for client in clients:
                 _settle(client, switch, self._reasons[switch])
@@ -104,6 +104,6 @@ def _settle(client: lifecycle.Client, switch: str, reasons: list[str]) -> None:
 
 
 _blocks = _Blocks()
-lifecycle.newcomers.append(_blocks.newcomer)
+lifecycle.on_register.append(_blocks.newcomer)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_blocks.after_fork)

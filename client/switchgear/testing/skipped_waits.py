@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from switchgear import cancellation
-from switchgear.wrapping import wrapped
+from switchgear.decorators import wrap
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -42,7 +42,7 @@ class NoWait:
 
     def __call__(self, function: F) -> F:
         """Return `function`, such as a test or a fixture, which runs without waiting."""
-        return wrapped(function, self._around)
+        return wrap(function, self._around)
 
     def _around(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]

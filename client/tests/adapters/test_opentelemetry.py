@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from switchgear.adapters import opentelemetry
-from switchgear.journal import note
+from switchgear.journal import record
 from switchgear.patterns.fallback import Fallback
 
 CLIENT = Path(__file__).parents[2]
@@ -77,8 +77,8 @@ def test_call_that_falls_back_is_an_event_of_the_current_span_and_counted(reader
 
 def test_what_is_told_is_plain_short_and_not_too_much(tracer, spans):
     with tracer.start_as_current_span("request"):
-        note("call_retried", "a" * 500, text="x" * 500, thing=object(), seconds=0.5, sure=True)
-        note("call_retried", "b", **{f"f{n}": n for n in range(50)})
+        record("call_retried", "a" * 500, text="x" * 500, thing=object(), seconds=0.5, sure=True)
+        record("call_retried", "b", **{f"f{n}": n for n in range(50)})
 
     first, second = spans.get_finished_spans()[0].events
     assert dict(first.attributes) == {
@@ -92,7 +92,7 @@ def test_what_is_told_is_plain_short_and_not_too_much(tracer, spans):
 
 def test_too_many_names_are_counted_as_others(reader):
     for n in range(opentelemetry.MAX_SUBJECTS + 20):
-        note("call_retried", f"n{n}")
+        record("call_retried", f"n{n}")
 
     found = counted(reader)
     assert len(found) == opentelemetry.MAX_SUBJECTS + 1

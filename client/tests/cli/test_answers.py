@@ -58,7 +58,7 @@ def test_console_that_is_not_there_is_no_doubt():
     ran = Shell("http://127.0.0.1:1")(*ENGAGE, "--json")
 
     assert (ran.code, ran.out) == (exits.UNREACHABLE, "")
-    assert ran.problem["type"] == exits.AWAY
+    assert ran.problem["type"] == exits.UNREACHABLE_TYPE
     assert "not known" not in ran.problem["detail"]
 
 

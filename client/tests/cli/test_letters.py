@@ -79,7 +79,7 @@ def test_many_are_a_job_that_can_be_paused_and_cancelled(shell, stream, letters)
 def test_purge_waits_for_a_second_person(shell, stream, letters):
     ran = shell("dlq", "purge", stream.dead, "--all", *WHY)
 
-    assert ran.code == exits.WAITS
+    assert ran.code == exits.NEEDS_APPROVAL
     assert "second person" in ran.out
     assert stream.redis.xlen(stream.dead) == 3
 

@@ -152,7 +152,7 @@ def test_what_a_second_person_has_to_approve_ends_with_6(shell):
     permanent = shell("engage", "feature:old", *WHY, "--for", "permanent")
 
     assert (release.err, permanent.err) == ("", "")
-    assert (release.code, permanent.code) == (exits.WAITS, exits.WAITS)
+    assert (release.code, permanent.code) == (exits.NEEDS_APPROVAL, exits.NEEDS_APPROVAL)
     assert "second person" in release.out
     assert shell("status", "global", "--json").json["state"] == "engaged"
     assert shell("status", "feature:old", "--json").json["state"] == "engaged"

@@ -4,18 +4,18 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from switchgear.cli.words import (
+from switchgear.cli.formatting import (
     Cell,
     Clock,
-    Part,
+    StyledText,
     cell,
     clean,
-    lines,
-    many,
-    moment_of,
-    percent,
-    seconds_of,
-    span,
+    duration_seconds,
+    format_duration,
+    format_percent,
+    parse_moment,
+    pluralize,
+    stack,
 )
 
 SEOUL = timezone(timedelta(hours=9))
@@ -40,22 +40,22 @@ HERE = Clock(NOW, SEOUL)  # Monday, 02:30
     ],
 )
 def test_span_is_rounded_and_has_two_units_at_most(seconds, said):
-    assert span(seconds) == said
+    assert format_duration(seconds) == said
 
 
 def test_moment_of_today_has_no_day_and_is_in_the_readers_zone():
-    assert HERE.at("2026-11-22T15:02:00Z") == "00:02"
-    assert HERE.at("2026-11-22T14:59:00Z") == "Sun 23:59"
-    assert HERE.at("2026-10-01T03:00:00Z") == "01 Oct 12:00"
-    assert HERE.at("2025-10-01T03:00:00Z") == "01 Oct 2025"
-    assert HERE.at(None) == "-"
+    assert HERE.short_time("2026-11-22T15:02:00Z") == "00:02"
+    assert HERE.short_time("2026-11-22T14:59:00Z") == "Sun 23:59"
+    assert HERE.short_time("2026-10-01T03:00:00Z") == "01 Oct 12:00"
+    assert HERE.short_time("2025-10-01T03:00:00Z") == "01 Oct 2025"
+    assert HERE.short_time(None) == "-"
 
 
 def test_moment_before_and_after_now_says_which():
-    assert HERE.left("2026-11-22T20:34:00Z") == "in 3 h 4 min"
-    assert HERE.left("2026-11-22T17:29:00Z") == "1 min ago"
+    assert HERE.time_left("2026-11-22T20:34:00Z") == "in 3 h 4 min"
+    assert HERE.time_left("2026-11-22T17:29:00Z") == "1 min ago"
     assert HERE.ago("2026-11-22T17:31:00Z") == "0 s ago"
-    assert HERE.exactly("2026-11-22T17:30:00.123456Z") == "2026-11-23 02:30:00 +0900"
+    assert HERE.exact_time("2026-11-22T17:30:00.123456Z") == "2026-11-23 02:30:00 +0900"
 
 
 @pytest.mark.parametrize(
@@ -68,22 +68,22 @@ def test_moment_before_and_after_now_says_which():
     ],
 )
 def test_time_is_read_by_the_readers_clock_unless_it_has_a_zone(written, meant):
-    assert moment_of(written, NOW, SEOUL).isoformat() == meant
+    assert parse_moment(written, NOW, SEOUL).isoformat() == meant
 
 
 @pytest.mark.parametrize("written", ["tomorrow", "25:00", "18", "", "2026-13-01T00:00"])
 def test_what_is_no_time_is_refused(written):
     with pytest.raises(ValueError, match=r"write|hour"):
-        moment_of(written, NOW, SEOUL)
+        parse_moment(written, NOW, SEOUL)
 
 
 def test_durations_are_read_as_the_console_reads_them():
-    assert [seconds_of(text) for text in ("90s", "5m", "2h", "1d", "1w")] == [
+    assert [duration_seconds(text) for text in ("90s", "5m", "2h", "1d", "1w")] == [
         90, 300, 7_200, 86_400, 604_800,
     ]  # fmt: skip
     for text in ("5", "0m", "1.5h", "m", "-5m", "1h30m"):
         with pytest.raises(ValueError, match="whole number"):
-            seconds_of(text)
+            duration_seconds(text)
 
 
 @pytest.mark.parametrize(
@@ -99,14 +99,14 @@ def test_durations_are_read_as_the_console_reads_them():
 )
 def test_what_a_terminal_would_obey_is_taken_out(written, shown):
     assert clean(written) == shown
-    assert str(cell(written, Part(written))) == shown * 2
+    assert str(cell(written, StyledText(written))) == shown * 2
 
 
 def test_empty_pieces_have_no_line_of_their_own():
-    assert str(lines("a", None, "", Part(""), cell(), "b")) == "a\nb"
-    assert cell(Part("")) == Cell()
+    assert str(stack("a", None, "", StyledText(""), cell(), "b")) == "a\nb"
+    assert cell(StyledText("")) == Cell()
 
 
 def test_numbers_read_as_words():
-    assert (many(1, "letter"), many(2_000, "letter")) == ("1 letter", "2,000 letters")
-    assert (percent(5), percent(12.5), percent(None)) == ("5 %", "12.5 %", "-")
+    assert (pluralize(1, "letter"), pluralize(2_000, "letter")) == ("1 letter", "2,000 letters")
+    assert (format_percent(5), format_percent(12.5), format_percent(None)) == ("5 %", "12.5 %", "-")

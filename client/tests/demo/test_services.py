@@ -69,7 +69,7 @@ class World:
         return call(self.ports["core"], "/ask", asked, seconds=20)
 
     def counted(self, service: str, sli: str) -> tuple[int, int]:
-        return self.gears[service].sli(sli).counted()
+        return self.gears[service].sli(sli).get_counts()
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ def test_a_switch_that_only_oracle_has_heard_of_is_no_failure_of_core(three: Wor
             status, said = call(port, "/ask", asked, seconds=20)
 
         assert (status, said["switch"]) == (503, "feature:nl2sql")
-        assert unaware.sli("core-availability").counted() == (0, 0)
+        assert unaware.sli("core-availability").get_counts() == (0, 0)
 
 
 def test_a_fault_of_the_experiment_fails_its_members_alone(three: World) -> None:

@@ -203,7 +203,7 @@ def test_console_s_clock_says_when_an_engagement_lapses() -> None:
     assert not is_allowed(memory, "chat")
 
     for _ in range(3):
-        memory.clock.heard({"date": "Sat, 21 Nov 2026 02:00:00 GMT"}, 0.0, 0.0)
+        memory.clock.update({"date": "Sat, 21 Nov 2026 02:00:00 GMT"}, 0.0, 0.0)
     clock.advance(64)
 
     assert not is_allowed(memory, "chat")

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from switchgear.journal import add_hook
-from switchgear.llm import providers as llm
+from switchgear.llm import providers
 from switchgear.llm.providers import ProviderUnavailable, chain
 from switchgear.patterns.answers import latest_answer
 from switchgear.patterns.caches import MemoryCache
@@ -43,7 +43,7 @@ def heard():
 
 @pytest.fixture(autouse=True)
 def _nothing_warned():
-    llm._warned.clear()
+    providers._warned.clear()
 
 
 class Provider:

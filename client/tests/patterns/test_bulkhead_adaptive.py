@@ -7,8 +7,8 @@ from contextlib import suppress
 import httpx
 import pytest
 
+from switchgear.adapters.http_requests import Patterns
 from switchgear.adapters.httpx import AsyncTransport, Transport
-from switchgear.adapters.requesting import Patterns
 from switchgear.failures.error_labels import status_of
 from switchgear.patterns.adaptive_limit import LimitRange
 from switchgear.patterns.bulkhead import Bulkhead

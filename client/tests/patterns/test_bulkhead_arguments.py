@@ -114,5 +114,5 @@ def test_documents_of_every_console_are_understood(document, seconds):
         (text % str(document).replace("None", "null").replace("'", '"')).encode(), {}
     )
 
-    assert found.complaints == ()
+    assert found.problems == ()
     assert found.dependencies["a->b"].bulkhead.wait_seconds == seconds

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from switchgear.adapters.http_requests import Patterns
 from switchgear.adapters.httpx import AsyncTransport, Transport
-from switchgear.adapters.requesting import Patterns
 from switchgear.patterns.bulkhead import Bulkhead
 from switchgear.patterns.parameters import BulkheadParameters
 from switchgear.patterns.permits import PermitPool

@@ -19,8 +19,8 @@ from switchgear import (
 )
 from switchgear.patterns.caches import MemoryCache
 from switchgear.patterns.parameters import HttpTimeouts, SpendParameters
+from switchgear.policies.argument_checks import RULES
 from switchgear.policies.arguments import Arguments, BreakerArguments, BulkheadArguments
-from switchgear.policies.checks import RULES
 from tests.policies.following import NAME
 
 

@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from breakers.policies.policy import checked
 from switchgear.patterns.parameters import TIERS, BreakerParameters, RetryParameters
-from switchgear.policies.documents import NOTHING, Override, Said, Unreadable, matcher, read
+from switchgear.policies.documents import (
+    EMPTY_CONFIG,
+    DependencyConfig,
+    ForcedMode,
+    InvalidDocument,
+    path_pattern,
+    read,
+)
 from tests.examples import examples
 
 NAME = "core->oracle"
@@ -23,10 +30,10 @@ ANYTHING = st.recursive(
 )
 
 
-def said(before=NOTHING, **fields):
+def said(before=EMPTY_CONFIG, **fields):
     body = json.dumps({"version": 3, "dependencies": {NAME: fields}}).encode()
     document = read(body, {NAME: before})
-    return document.dependencies[NAME], document.complaints
+    return document.dependencies[NAME], document.problems
 
 
 def test_policy_as_the_console_completes_it_is_read_whole():
@@ -58,7 +65,7 @@ def test_policy_as_the_console_completes_it_is_read_whole():
 def test_policy_that_says_nothing_leaves_all_to_the_code():
     found, complaints = said(**checked({}))
 
-    assert (found, complaints) == (NOTHING, ())
+    assert (found, complaints) == (EMPTY_CONFIG, ())
 
 
 @pytest.mark.parametrize("seconds", [0, 30])
@@ -129,7 +136,7 @@ def test_override_ends_at_its_moment():
         }
     )
 
-    assert found.override == Override("forced_open", 1795316400.5, 9, "a drill")
+    assert found.override == ForcedMode("forced_open", 1795316400.5, 9, "a drill")
 
 
 @pytest.mark.parametrize(
@@ -147,7 +154,7 @@ def test_override_ends_at_its_moment():
     ],
 )
 def test_what_is_no_document_is_refused(body):
-    with pytest.raises(Unreadable):
+    with pytest.raises(InvalidDocument):
         read(body, {})
 
 
@@ -167,7 +174,7 @@ def test_what_is_no_document_is_refused(body):
 def test_whatever_a_policy_says_it_can_be_read(fields):
     found, _ = said(**fields)
 
-    assert isinstance(found, Said)
+    assert isinstance(found, DependencyConfig)
 
 
 @pytest.mark.parametrize(
@@ -234,7 +241,7 @@ def pattern_and_path(draw):
 def test_any_pattern_fits_what_it_means(given):
     pattern, path = given
 
-    assert bool(matcher(pattern).fullmatch(path)) == fits(pattern, path)
+    assert bool(path_pattern(pattern).fullmatch(path)) == fits(pattern, path)
 
 
 def test_asterisks_after_any_rest_take_no_time():

@@ -8,13 +8,13 @@ import pytest
 from switchgear import BreakerParameters, BulkheadParameters, Policy
 from switchgear.clock import ConsoleClock, SystemTime
 from switchgear.policies.dependency import Dependency
-from switchgear.policies.documents import Override, Said
-from switchgear.policies.reporting import Reporting
+from switchgear.policies.documents import DependencyConfig, ForcedMode
+from switchgear.policies.resilience_report import ResilienceReport
 from tests.policies.registries import EPOCH, document, override, registry
 from tests.telling.waiting import until
 
 A, B = "core->a", "core->b"
-OPEN = Override("forced_open", 1e12, 1)
+OPEN = ForcedMode("forced_open", 1e12, 1)
 
 
 def apart(act):
@@ -28,16 +28,18 @@ def apart(act):
 @pytest.mark.parametrize("how", ["document", "end"])
 def test_watcher_may_wait_for_a_thread_that_wants_a_policy(how):
     made, seen = registry(), []
-    breaker = made.dependency(A).breaker_of()
+    breaker = made.get_dependency(A).get_breaker()
     if how == "end":
-        made.dependency(A).say(Said(override=Override("forced_open", 5.0, 1)), 0.0)
-    breaker.watch(lambda step: seen.append(apart(lambda: made.dependency("core->new"))))
-    breaker.watch(lambda step: seen.append(apart(lambda: made.dependency(A).breaker_of())))
+        made.get_dependency(A).apply_config(
+            DependencyConfig(override=ForcedMode("forced_open", 5.0, 1)), 0.0
+        )
+    breaker.watch(lambda step: seen.append(apart(lambda: made.get_dependency("core->new"))))
+    breaker.watch(lambda step: seen.append(apart(lambda: made.get_dependency(A).get_breaker())))
     body = document(2, {A: override("forced_open", 2), B: {}})
     breaker.watch(lambda step: seen.append(apart(lambda: made.accept("core", "e2", body))))
 
     if how == "end":
-        made.expire()
+        made.expire_overrides()
     else:
         made.accept("core", EPOCH, document(1, {A: override("forced_open", 1)}))
 
@@ -47,29 +49,29 @@ def test_watcher_may_wait_for_a_thread_that_wants_a_policy(how):
 
 def test_what_is_said_meanwhile_is_put_in_force_by_who_is_at_it():
     dependency = Dependency(A)
-    breaker = dependency.breaker_of()
-    says = iter([Said(timeout_seconds=2.0)])
+    breaker = dependency.get_breaker()
+    says = iter([DependencyConfig(timeout_seconds=2.0)])
     settled = []
 
     def watcher(step):
         for said in says:
-            dependency.say(said, 0.0)
-            settled.append(dependency.is_settled)
+            dependency.apply_config(said, 0.0)
+            settled.append(dependency.is_applied)
 
     breaker.watch(watcher)
-    dependency.say(Said(timeout_seconds=1.0, override=OPEN), 0.0)
+    dependency.apply_config(DependencyConfig(timeout_seconds=1.0, override=OPEN), 0.0)
 
     assert settled == [False]
-    assert dependency.is_settled
-    assert dependency.said.timeout_seconds == 2.0
+    assert dependency.is_applied
+    assert dependency.config.timeout_seconds == 2.0
     assert breaker.mode == "normal"
 
 
 def held_up(made):
     """A document on its way, held up by a hook of the first breaker: how to let it go."""
     entered, go = threading.Event(), threading.Event()
-    first = made.dependency(A).breaker_of()
-    made.dependency(B).breaker_of()
+    first = made.get_dependency(A).get_breaker()
+    made.get_dependency(B).get_breaker()
     first.watch(lambda step: (entered.set(), go.wait(20)))
     body = document(2, {A: override("forced_open", 2), B: override("forced_open", 2)})
     thread = threading.Thread(target=made.accept, args=("core", EPOCH, body), daemon=True)
@@ -80,7 +82,7 @@ def held_up(made):
 
 def test_version_is_told_once_it_is_in_force_everywhere():
     made = registry()
-    reporting = Reporting(made, ConsoleClock(SystemTime()), "core")
+    reporting = ResilienceReport(made, ConsoleClock(SystemTime()), "core")
     made.accept("core", EPOCH, document(1, {}))
     thread, go = held_up(made)
 
@@ -106,7 +108,7 @@ def test_child_of_a_fork_has_what_was_being_put_in_force():
     if child == 0:
         try:
             made.after_fork()
-            modes = [made.dependency(name).breaker_of().mode for name in (A, B)]
+            modes = [made.get_dependency(name).get_breaker().mode for name in (A, B)]
             os.write(write, f"{modes} {made.version('core')}".encode())
         finally:
             os._exit(0)
@@ -138,10 +140,10 @@ def test_calls_meanwhile_keep_their_bulkhead():
     thread.start()
     try:
         for number in range(300):
-            dependency.say(Said(timeout_seconds=1 + number), 0.0)
+            dependency.apply_config(DependencyConfig(timeout_seconds=1 + number), 0.0)
             window = BreakerParameters(window_size=10 + number)
             limit = BulkheadParameters(limit=9)
-            dependency.say(Said(breaker=window, bulkhead=limit), 0.0)
+            dependency.apply_config(DependencyConfig(breaker=window, bulkhead=limit), 0.0)
             until(lambda: policy.bulkhead is not None)
     finally:
         stop.set()

@@ -4,7 +4,7 @@ import pytest
 
 from switchgear.clock import ConsoleClock
 from switchgear.policies.dependency import Dependency
-from switchgear.policies.documents import Override, Said
+from switchgear.policies.documents import DependencyConfig, ForcedMode
 from switchgear.policies.registry import Registry
 from switchgear.testing import FakeClock
 from tests.consoles import console, policies
@@ -46,12 +46,12 @@ def test_override_of_the_copy_on_disk_holds_once_the_console_is_heard(there, tmp
 
 def test_override_that_a_wrong_clock_ended_begins_again():
     dependency = Dependency(NAME)
-    breaker = dependency.breaker_of()
-    dependency.say(Said(override=Override("forced_open", 1000.0, 1)), 900.0)
-    dependency.expire(8000.0)
+    breaker = dependency.get_breaker()
+    dependency.apply_config(DependencyConfig(override=ForcedMode("forced_open", 1000.0, 1)), 900.0)
+    dependency.expire_override(8000.0)
     assert breaker.mode == "normal"
 
-    dependency.expire(901.0)
+    dependency.expire_override(901.0)
     assert breaker.mode == "forced_open"
 
 
@@ -72,13 +72,13 @@ def test_override_of_a_restored_backup_counts_although_its_version_was_seen(ther
 
 def test_reset_is_done_once_whatever_the_clock_shows():
     dependency = Dependency(NAME)
-    breaker = dependency.breaker_of()
-    said = Said(override=Override("reset", 1000.0, 1))
-    dependency.say(said, 900.0)
+    breaker = dependency.get_breaker()
+    said = DependencyConfig(override=ForcedMode("reset", 1000.0, 1))
+    dependency.apply_config(said, 900.0)
     breaker.fail(breaker.admit(), ValueError())
     for now in (8000.0, 901.0):
-        dependency.expire(now)
-        dependency.say(said, now)
+        dependency.expire_override(now)
+        dependency.apply_config(said, now)
 
     assert breaker.look().calls == 1
 
@@ -101,9 +101,9 @@ def at_nine_past_noon(mode):
     """A registry with that override, which ended at noon by the local clock, and its breaker."""
     clock = ConsoleClock(FakeClock(1_795_262_940.0))
     registry = Registry(clock, ends_alone=False)
-    breaker = registry.dependency(NAME).breaker_of()
+    breaker = registry.get_dependency(NAME).get_breaker()
     registry.accept("core", EPOCH, document(1, {NAME: override(mode, 1, "2026-11-21T12:00:00Z")}))
-    registry.expire()
+    registry.expire_overrides()
     return clock, registry, breaker
 
 
@@ -121,8 +121,8 @@ def test_local_clock_ends_what_lets_calls_through_and_not_what_stops_them(mode, 
     assert breaker.mode == by_the_local_clock
 
     for _ in range(3):
-        clock.heard({"date": "Sat, 21 Nov 2026 12:00:01 GMT"}, 0.0, 0.0)
-    registry.expire()
+        clock.update({"date": "Sat, 21 Nov 2026 12:00:01 GMT"}, 0.0, 0.0)
+    registry.expire_overrides()
 
     assert breaker.mode == "normal"
 
@@ -131,7 +131,7 @@ def test_one_wrong_date_does_not_end_what_stops_calls():
     clock, registry, breaker = at_nine_past_noon("forced_open")
 
     for date in ("Sat, 21 Nov 2026 11:00:01 GMT",) * 3 + ("Sat, 21 Nov 2026 13:00:01 GMT",):
-        clock.heard({"date": date}, 0.0, 0.0)
-        registry.expire()
+        clock.update({"date": date}, 0.0, 0.0)
+        registry.expire_overrides()
 
         assert breaker.mode == "forced_open"

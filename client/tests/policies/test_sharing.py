@@ -60,7 +60,7 @@ def test_budget_for_retries_is_that_of_the_first(gear, caplog):
 
 def test_budget_of_the_console_goes_before_and_is_taken_back():
     made = registry()
-    dependency = made.dependency(NAME)
+    dependency = made.get_dependency(NAME)
     Policy(NAME, dependency=dependency, retry=RetryParameters(budget_rate=0.1))
     made.accept("core", EPOCH, document(1, {NAME: {"retry": {"budget_rate": 0.5}}}))
     assert dependency.budget.rate == 0.5
@@ -77,7 +77,7 @@ def test_tier_that_there_is_not_is_refused_by_name(gear):
 
 def test_version_of_another_service_is_not_told_as_its_own():
     made = registry()
-    made.dependency("synapse->oracle").breaker_of()
+    made.get_dependency("synapse->oracle").get_breaker()
     made.accept("synapse", EPOCH, document(7, {}))
 
     assert (made.version("core"), made.version("synapse")) == (None, 7)
@@ -104,12 +104,12 @@ def test_very_many_names_are_made_quickly_and_those_beyond_are_alone(caplog):
     made = Registry(ConsoleClock(SystemTime()))
     began = time.monotonic()
     for number in range(MAX_DEPENDENCIES):
-        made.dependency(f"core->a{number}")
+        made.get_dependency(f"core->a{number}")
     made.accept("core", EPOCH, document(1, {f"core->a{n}": {"timeout_ms": 5} for n in range(500)}))
     assert time.monotonic() - began < 10
 
-    assert made.dependency("core->a1") is made.dependency("core->a1")
-    assert made.dependency("core->more") is not made.dependency("core->more")
+    assert made.get_dependency("core->a1") is made.get_dependency("core->a1")
+    assert made.get_dependency("core->more") is not made.get_dependency("core->more")
     assert len(made.dependencies()) == MAX_DEPENDENCIES
     [warning] = [one for one in warnings(caplog) if "core->more" in one]
     assert "alone" in warning
@@ -120,16 +120,16 @@ def test_epochs_of_a_long_copy_are_trimmed():
     left = tuple(str(number) for number in range(MAX_EPOCHS + 50))
     made.accept("core", EPOCH, document(1, {}), left)
 
-    assert made.document("core").left_epochs == left[-MAX_EPOCHS:]
-    assert json.loads(made.document("core").body)["version"] == 1
+    assert made.get_policies("core").left_epochs == left[-MAX_EPOCHS:]
+    assert json.loads(made.get_policies("core").body)["version"] == 1
 
 
 def test_breaker_that_could_not_be_made_says_nothing_to_the_next(caplog):
-    dependency = registry().dependency(NAME)
+    dependency = registry().get_dependency(NAME)
     with pytest.raises(TypeError):
-        dependency.breaker_of(ignore=KeyError)
+        dependency.get_breaker(ignore=KeyError)
 
-    breaker = dependency.breaker_of(ignore=(ValueError,))
+    breaker = dependency.get_breaker(ignore=(ValueError,))
 
     assert breaker is dependency.breaker
     assert warnings(caplog) == []
@@ -139,7 +139,7 @@ def test_overrides_that_a_new_epoch_ends_are_told(caplog):
     made = registry()
     forced = {name: override("forced_open", 1) for name in (NAME, "core->mail")}
     over = override("forced_open", 1, "1999-01-01T00:00:00Z")
-    made.dependency(NAME)
+    made.get_dependency(NAME)
     made.accept("core", EPOCH, document(7, {**forced, "core->old": over, "core->b": {}}))
     assert warnings(caplog) == []
 

@@ -12,7 +12,7 @@ from controlplane.dataplane.report_fields import read
 from switchgear import BreakerParameters, BulkheadParameters
 from switchgear.clock import ConsoleClock, SystemTime
 from switchgear.policies.registry import MAX_BREAKERS, MAX_BULKHEADS, Registry
-from switchgear.policies.reporting import MAX_NOTIFIED, Reporting
+from switchgear.policies.resilience_report import MAX_TRANSITIONS, ResilienceReport
 from tests.consoles import REPORT, Exchange, console
 from tests.lies import errors
 from tests.policies.following import NAME, following, heard
@@ -183,20 +183,20 @@ def test_largest_report_is_one_that_the_console_takes(caplog):
     caplog.set_level(logging.CRITICAL, "switchgear")
     registry = Registry(ConsoleClock(SystemTime()))
     for number in range(MAX_BREAKERS + 50):
-        dependency = registry.dependency(f"{number:060}->{'b' * 60}")
-        breaker = dependency.breaker_of(parameters=FIRST)
-        dependency.bulkhead_of(BulkheadParameters(limit=2))
+        dependency = registry.get_dependency(f"{number:060}->{'b' * 60}")
+        breaker = dependency.get_breaker(parameters=FIRST)
+        dependency.get_bulkhead(BulkheadParameters(limit=2))
         for _ in range(4):
             trip(breaker)
             breaker.reset()
-    reporting = Reporting(registry, ConsoleClock(SystemTime()), "core")
+    reporting = ResilienceReport(registry, ConsoleClock(SystemTime()), "core")
 
     fields = reporting()
     seen = sum(len(one["transitions"]) for one in fields["breakers"])
     identity = {"service": "core", "instance": "a", "boot": "0e5d5c1e-77a8-4d1a-a1c1-5b7f7d6f0b41"}
     report = read({**identity, "seq": 1, **fields})
     assert (len(report["breakers"]), len(report["bulkheads"])) == (MAX_BREAKERS, MAX_BULKHEADS)
-    assert seen == MAX_NOTIFIED
+    assert seen == MAX_TRANSITIONS
     assert len(json.dumps(fields, separators=(",", ":"))) < 400_000
     while reporting.confirm_delivery():
         seen += sum(len(one["transitions"]) for one in reporting()["breakers"])
@@ -205,11 +205,11 @@ def test_largest_report_is_one_that_the_console_takes(caplog):
 
 def test_of_very_many_transitions_the_oldest_are_dropped():
     registry = Registry(ConsoleClock(SystemTime()))
-    breaker = registry.dependency(NAME).breaker_of(parameters=FIRST)
+    breaker = registry.get_dependency(NAME).get_breaker(parameters=FIRST)
     for _ in range(100):
         trip(breaker)
         breaker.reset()
 
-    [told_of] = Reporting(registry, ConsoleClock(SystemTime()), "core")()["breakers"]
+    [told_of] = ResilienceReport(registry, ConsoleClock(SystemTime()), "core")()["breakers"]
 
     assert [step["n"] for step in told_of["transitions"]] == list(range(101, 201))

@@ -210,11 +210,11 @@ def test_closed_client_is_known_as_long_as_it_can_be_asked():
     gc.collect()  # Clients of other tests.
     gear = Switchgear(None)
     gear.close()
-    assert gear in lifecycle.everyone()
-    assert gear not in lifecycle.clients()
-    count = len(lifecycle.everyone())
+    assert gear in lifecycle.all_clients()
+    assert gear not in lifecycle.open_clients()
+    count = len(lifecycle.all_clients())
 
     del gear
     gc.collect()
 
-    assert len(lifecycle.everyone()) == count - 1
+    assert len(lifecycle.all_clients()) == count - 1

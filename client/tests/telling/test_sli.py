@@ -24,7 +24,7 @@ def test_events_that_were_counted_are_all_there(sli):
     sli.bad()
     sli.add(good=3, total=5)
 
-    assert sli.counted() == (4, 7)
+    assert sli.get_counts() == (4, 7)
 
 
 def test_many_threads_lose_no_event(sli):
@@ -40,7 +40,7 @@ def test_many_threads_lose_no_event(sli):
     for thread in threads:
         thread.join()
 
-    assert sli.counted() == (80_000, 160_000)
+    assert sli.get_counts() == (80_000, 160_000)
 
 
 def test_counts_read_meanwhile_fit_each_other(sli):
@@ -53,7 +53,7 @@ def test_counts_read_meanwhile_fit_each_other(sli):
     thread = threading.Thread(target=count)
     thread.start()
     try:
-        seen = [sli.counted() for _ in range(2_000)]
+        seen = [sli.get_counts() for _ in range(2_000)]
     finally:
         ended.set()
         thread.join()
@@ -69,7 +69,7 @@ def test_counts_that_cannot_be_are_left_out_and_logged_once(sli, caplog, good, t
         sli.add(good, total)
         sli.add(good, total)
 
-    assert sli.counted() == (0, 0)
+    assert sli.get_counts() == (0, 0)
     [record] = caplog.records
     assert "core-availability" in record.getMessage()
 
@@ -78,22 +78,22 @@ def test_more_events_than_json_can_hold_are_left_out(sli):
     sli.add(MAX_EVENTS, MAX_EVENTS)
     sli.bad()
 
-    assert sli.counted() == (MAX_EVENTS, MAX_EVENTS)
-    assert sli.left_out == 1
+    assert sli.get_counts() == (MAX_EVENTS, MAX_EVENTS)
+    assert sli.dropped == 1
 
 
 def test_measured_block_is_one_good_event(sli):
     with sli.measure():
         pass
 
-    assert sli.counted() == (1, 1)
+    assert sli.get_counts() == (1, 1)
 
 
 def test_measured_block_that_raises_is_a_bad_event(sli):
     with pytest.raises(ConnectionResetError), sli.measure():
         raise ConnectionResetError
 
-    assert sli.counted() == (0, 1)
+    assert sli.get_counts() == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_what_nobody_failed_at_is_no_event(sli, error):
     with pytest.raises(type(error)), sli.measure():
         raise error
 
-    assert sli.counted() == (0, 0)
+    assert sli.get_counts() == (0, 0)
 
 
 def test_group_in_which_anything_failed_is_a_bad_event(sli):
@@ -121,7 +121,7 @@ def test_group_in_which_anything_failed_is_a_bad_event(sli):
     with pytest.raises(ExceptionGroup), sli.measure():
         raise group
 
-    assert sli.counted() == (0, 1)
+    assert sli.get_counts() == (0, 1)
 
 
 def test_what_takes_longer_than_it_may_is_a_bad_event(sli):
@@ -130,7 +130,7 @@ def test_what_takes_longer_than_it_may_is_a_bad_event(sli):
     with sli.measure(within_seconds=60):
         pass
 
-    assert sli.counted() == (1, 2)
+    assert sli.get_counts() == (1, 2)
 
 
 @pytest.mark.parametrize("wrong", ["3", True, [3]])
@@ -150,7 +150,7 @@ def test_decorated_function_is_measured_at_each_call(sli):
         halved(3)
 
     assert halved(4) == 2
-    assert sli.counted() == (1, 2)
+    assert sli.get_counts() == (1, 2)
     assert halved.__name__ == "halved"
     assert list(inspect.signature(halved).parameters) == ["number"]
 
@@ -164,7 +164,7 @@ def test_decorated_function_with_a_limit_may_call_itself(sli):
 
     down(2)
 
-    assert sli.counted() == (2, 3)
+    assert sli.get_counts() == (2, 3)
 
 
 def test_decorated_coroutine_function_is_measured_when_it_is_awaited(sli):
@@ -177,7 +177,7 @@ def test_decorated_coroutine_function_is_measured_when_it_is_awaited(sli):
 
     async def ask():
         unawaited = asked(False)
-        before = sli.counted()
+        before = sli.get_counts()
         answer = await unawaited
         with pytest.raises(KeyError):
             await asked(True)
@@ -185,7 +185,7 @@ def test_decorated_coroutine_function_is_measured_when_it_is_awaited(sli):
 
     assert inspect.iscoroutinefunction(asked)
     assert asyncio.run(ask()) == ((0, 0), "yes")
-    assert sli.counted() == (1, 2)
+    assert sli.get_counts() == (1, 2)
 
 
 def test_cancelled_coroutine_is_no_event(sli):
@@ -201,7 +201,7 @@ def test_cancelled_coroutine_is_no_event(sli):
 
     asyncio.run(ask())
 
-    assert sli.counted() == (0, 0)
+    assert sli.get_counts() == (0, 0)
 
 
 def test_name_gives_the_same_sli_each_time():
@@ -210,7 +210,7 @@ def test_name_gives_the_same_sli_each_time():
     indicators.get("a").good()
     indicators.get("a").bad()
 
-    assert indicators.counted() == {"a": (1, 2)}
+    assert indicators.get_counts() == {"a": (1, 2)}
 
 
 @pytest.mark.parametrize("name", ["", "a\x00b", "x" * 201, "\ud800", None, 5, ["a"]])
@@ -219,7 +219,7 @@ def test_what_is_no_name_is_counted_as_dropped(name, caplog):
 
     indicators.get(name).good()
 
-    assert indicators.counted() == {}
+    assert indicators.get_counts() == {}
     assert indicators.dropped == 1
     assert len(caplog.records) == 1
 
@@ -238,7 +238,7 @@ def test_names_without_end_fill_no_memory_and_are_counted_as_dropped(caplog):
         tracemalloc.stop()
 
     assert after - before < 200_000
-    assert len(indicators.counted()) == MAX_NAMES
+    assert len(indicators.get_counts()) == MAX_NAMES
     assert indicators.dropped == 20_000 - MAX_NAMES
     assert len(caplog.records) == 20
 
@@ -251,4 +251,4 @@ def test_child_of_a_fork_counts_from_nought_with_what_it_holds():
     indicators.after_fork()
     held.bad()
 
-    assert indicators.counted() == {"a": (0, 1)}
+    assert indicators.get_counts() == {"a": (0, 1)}

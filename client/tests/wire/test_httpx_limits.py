@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
+from switchgear.adapters.http_requests import make_timeouts
 from switchgear.adapters.httpx import AsyncTransport, Patterns, Transport
-from switchgear.adapters.requesting import timeouts_of
 from switchgear.patterns.breaker import Breaker
 from switchgear.patterns.bulkhead import Bulkhead
 from switchgear.patterns.deadline import Deadline, DeadlineExceeded
@@ -118,11 +118,11 @@ def test_each_part_has_its_time_and_none_more_than_is_left():
     plain = httpx.Client().build_request("GET", "http://a/")
     own = httpx.Client(timeout=httpx.Timeout(9, read=None)).build_request("GET", "http://a/")
 
-    assert timeouts_of(plain, http) == {"connect": 1, "read": 2, "write": 3, "pool": 4}
-    assert timeouts_of(own, http) == {"connect": 9, "read": None, "write": 9, "pool": 9}
-    assert timeouts_of(plain, None) == {"connect": 5, "read": 5, "write": 5, "pool": 5}
+    assert make_timeouts(plain, http) == {"connect": 1, "read": 2, "write": 3, "pool": 4}
+    assert make_timeouts(own, http) == {"connect": 9, "read": None, "write": 9, "pool": 9}
+    assert make_timeouts(plain, None) == {"connect": 5, "read": 5, "write": 5, "pool": 5}
     with Deadline(2.5):
-        found = timeouts_of(plain, http)
+        found = make_timeouts(plain, http)
     assert (found["connect"], found["read"]) == (1, 2)
     assert 2 < found["pool"] <= found["write"] <= 2.5
 

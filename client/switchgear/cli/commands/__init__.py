@@ -1,1 +1,1 @@
-"""What can be asked for: the commands, by what they are about."""
+"""The commands, by subject."""

@@ -1,15 +1,15 @@
-"""Bulk jobs over dead letters: how far each has come, pausing, resuming, cancelling."""
+"""Bulk jobs over dead letters: list, show, follow, pause, resume, cancel."""
 
 import argparse
 from collections.abc import Callable
 
 from switchgear.cli import exits
-from switchgear.cli.call import Call
-from switchgear.cli.commands import showing
-from switchgear.cli.console import Document, place
-from switchgear.cli.parser import Commands, reason
-from switchgear.cli.views import letters as views
-from switchgear.cli.words import Part
+from switchgear.cli.api_client import Document, url_path
+from switchgear.cli.command_context import CommandContext
+from switchgear.cli.commands import output
+from switchgear.cli.formatting import StyledText
+from switchgear.cli.parser import Commands, add_reason
+from switchgear.cli.views import letters
 
 MAX_LISTED = 50
 VERBS = {
@@ -23,80 +23,82 @@ def register(dlq: Commands) -> None:
     job = dlq.group(
         "job",
         "bulk jobs: list, show, follow, pause, resume, cancel",
-        ("list", listed, "jobs that are not over, or all", _list),
+        ("list", list_jobs, "jobs that are not over, or all", _list_options),
     )
-    job.add("show", show, "one job", _which)
-    job.add("follow", follow, "one job until it is over", _which)
+    job.add("show", show, "one job", _job_options)
+    job.add("follow", follow, "one job until it is over", _job_options)
     for verb, said in VERBS.items():
-        job.add(verb, _acting(verb), said, _act)
+        job.add(verb, _make_command(verb), said, _action_options)
 
 
-def listed(call: Call) -> int:
+def list_jobs(call: CommandContext) -> int:
     query = {"state": None if call.args.all else "live", "stream": call.args.stream}
-    page = call.console.pages("/dlq/jobs/", query, MAX_LISTED)
+    page = call.console.get_pages("/dlq/jobs/", query, MAX_LISTED)
     found = page["results"]
     if page["more"]:
-        showing.cut(call, MAX_LISTED, "jobs; the newest are shown")
+        output.note_truncated(call, MAX_LISTED, "jobs; the newest are shown")
     empty = "There was no job yet." if call.args.all else "No job is under way."
-    return showing.table(call, found, views.JOB_COLUMNS, views.job_row, empty)
+    return output.print_table(call, found, letters.JOB_COLUMNS, letters.job_row, empty)
 
 
-def show(call: Call) -> int:
-    one = call.console.get(f"/dlq/jobs{place(call.args.job)}/")
-    if not call.show(one):
-        show_one(call, one)
+def show(call: CommandContext) -> int:
+    one = call.console.get(f"/dlq/jobs{url_path(call.args.job)}/")
+    if not call.print_json(one):
+        print_job(call, one)
     return exits.DONE
 
 
-def follow(call: Call) -> int:
-    return follow_one(call, call.args.job)
+def follow(call: CommandContext) -> int:
+    return follow_job(call, call.args.job)
 
 
-def show_one(call: Call, one: Document) -> None:
-    call.screen.line(Part(f"job {one['id']}", "name"), "  ", views.job_state(one))
-    call.screen.facts(views.job_facts(one, call.clock))
+def print_job(call: CommandContext, one: Document) -> None:
+    call.screen.line(StyledText(f"job {one['id']}", "name"), "  ", letters.job_state(one))
+    call.screen.facts(letters.job_facts(one, call.clock))
 
 
-def follow_one(call: Call, job_id: int, begun: Callable[[], None] | None = None) -> int:
-    """Until it is over; then it is shown. `begun` tells what began it, if it can't be followed to
-    its end."""
+def follow_job(call: CommandContext, job_id: int, begun: Callable[[], None] | None = None) -> int:
+    """Follow a job to its end and print it.
+
+    `begun` prints the change that began it, if following fails.
+    """
     said = f"The job began, but it could not be followed (switchgear dlq job follow {job_id}):"
-    with call.unless_lost(begun, said), call.screen.progress() as progress:
-        for one in call.following(f"/dlq/jobs{place(job_id)}/"):
+    with call.report_if_lost(begun, said), call.screen.progress() as progress:
+        for one in call.poll(f"/dlq/jobs{url_path(job_id)}/"):
             done, total = one["progress"]["done"], one["progress"]["total"]
             why = f": {one['hold_reason']}" if one["hold_reason"] else ""
             what = f"job {job_id} {one['state']}{why}"
-            progress.tell(what, done, total, f"{done:,} of {total:,}")
-            if one["state"] in views.OVER:
+            progress.update(what, done, total, f"{done:,} of {total:,}")
+            if one["state"] in letters.OVER:
                 break
-    if not call.show(one):
-        show_one(call, one)
+    if not call.print_json(one):
+        print_job(call, one)
     if one["state"] == "completed":
         return exits.DONE
     said = one["error"] or one["outcome"] or "see above"
-    raise exits.ended(exits.FAILED, "job-over", f"The job is {one['state']}: {said}")
+    raise exits.make_exit(exits.FAILED, "job-over", f"The job is {one['state']}: {said}")
 
 
-def _acting(verb: str) -> Callable[[Call], int]:
-    def act(call: Call) -> int:
-        path = f"/dlq/jobs{place(call.args.job)}/{verb}"
+def _make_command(verb: str) -> Callable[[CommandContext], int]:
+    def act(call: CommandContext) -> int:
+        path = f"/dlq/jobs{url_path(call.args.job)}/{verb}"
         one = call.console.send("POST", path, {"reason": call.args.reason}).document
-        if not call.show(one):
-            show_one(call, one)
+        if not call.print_json(one):
+            print_job(call, one)
         return exits.DONE
 
     return act
 
 
-def _list(parser: argparse.ArgumentParser) -> None:
+def _list_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--all", action="store_true", help="also those that are over")
     parser.add_argument("--stream", metavar="STREAM", help="only of this one")
 
 
-def _which(parser: argparse.ArgumentParser) -> None:
+def _job_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("job", type=int, metavar="JOB", help="its number")
 
 
-def _act(parser: argparse.ArgumentParser) -> None:
-    _which(parser)
-    reason(parser, "why; it is kept in the audit trail", required=False)
+def _action_options(parser: argparse.ArgumentParser) -> None:
+    _job_options(parser)
+    add_reason(parser, "why; it is kept in the audit trail", required=False)

@@ -1,1 +1,1 @@
-"""What happens on the console, as it happens: `switchgear watch`."""
+"""Live changes of the console: `switchgear watch`."""

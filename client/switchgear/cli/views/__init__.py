@@ -1,1 +1,1 @@
-"""What answers look like: documents of the API in, cells of tables out. Pure."""
+"""Converts documents of the API to cells of tables. Pure."""

@@ -1,9 +1,18 @@
-"""Ramps, their steps, and what their gates said."""
+"""Ramps, their steps and gates."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from switchgear.cli.words import Cell, Clock, Part, cell, joined, lines, percent, span
+from switchgear.cli.formatting import (
+    Cell,
+    Clock,
+    StyledText,
+    cell,
+    format_duration,
+    format_percent,
+    join,
+    stack,
+)
 
 COLUMNS = (">RAMP", "STATE", "*SWITCH, AND WHY", "STEP", "GOES ON")
 STEP_COLUMNS = ("STEP", ">SHARE", "STATE", "STARTED", "UNTIL", "*GATES")
@@ -12,20 +21,20 @@ OVER = ("completed", "aborted", "failed")
 Ramp = Mapping[str, Any]
 
 _STATES = {
-    "pending_approval": Part("⚑ waits for approval", "warn"),
-    "running": Part("◒ running", "warn"),
-    "holding": Part("⚠ holding", "warn"),
-    "paused": Part("◌ paused", "warn"),
-    "completed": Part("✔ completed", "good"),
-    "aborted": Part("✖ aborted", "bad"),
-    "failed": Part("✖ FAILED", "alarm"),
+    "pending_approval": StyledText("⚑ waits for approval", "warn"),
+    "running": StyledText("◒ running", "warn"),
+    "holding": StyledText("⚠ holding", "warn"),
+    "paused": StyledText("◌ paused", "warn"),
+    "completed": StyledText("✔ completed", "good"),
+    "aborted": StyledText("✖ aborted", "bad"),
+    "failed": StyledText("✖ FAILED", "alarm"),
 }
 _STEPS = {"dwelling": "warn", "passed": "good", "failed": "bad", "pending": "quiet"}
 _VERDICTS = {
-    "pass": Part("✔ ", "good"),
-    "fail": Part("✖ ", "bad"),
-    "no_data": Part("? ", "warn"),
-    "waiting": Part("⚑ ", "warn"),
+    "pass": StyledText("✔ ", "good"),
+    "fail": StyledText("✖ ", "bad"),
+    "no_data": StyledText("? ", "warn"),
+    "waiting": StyledText("⚑ ", "warn"),
 }
 _GATES = {
     "slo": "SLO {slo}: burn rate over {window} at most {max_burn_rate}",
@@ -37,32 +46,32 @@ _GATES = {
 
 
 def state(one: Ramp) -> Cell:
-    stuck = Part("STUCK", "alarm") if one["stuck"] else None
-    return lines(_STATES.get(one["state"], Part(one["state"])), stuck)
+    stuck = StyledText("STUCK", "alarm") if one["stuck"] else None
+    return stack(_STATES.get(one["state"], StyledText(one["state"])), stuck)
 
 
 def row(one: Ramp, clock: Clock) -> tuple[object, ...]:
-    by = Part(f"by {one['requested_by']}: {one['justification']}", "quiet")
+    by = StyledText(f"by {one['requested_by']}: {one['justification']}", "quiet")
     return (
         one["id"],
         state(one),
-        lines(Part(one["switch"], "name"), by, Part(one["hold_reason"], "warn")),
+        stack(StyledText(one["switch"], "name"), by, StyledText(one["hold_reason"], "warn")),
         step_of(one),
-        cell(goes_on(one, clock)),
+        cell(continues_at(one, clock)),
     )
 
 
 def step_of(one: Ramp) -> str:
-    """`25 %, 2 of 3`."""
-    return f"{percent(one['allow_percent'])}, {one['step_index'] + 1} of {len(one['steps'])}"
+    """Return `25 %, 2 of 3`."""
+    return f"{format_percent(one['allow_percent'])}, {one['step_index'] + 1} of {len(one['steps'])}"
 
 
-def goes_on(one: Ramp, clock: Clock) -> str:
+def continues_at(one: Ramp, clock: Clock) -> str:
     if one["state"] in OVER:
         return f"over {clock.ago(one['finished_at'])}"
     if one["state"] == "running" and one["step_index"] < len(one["steps"]):
         until = one["steps"][one["step_index"]]["dwell_until"]
-        return clock.left(until) if until and not clock.is_over(until) else "now"
+        return clock.time_left(until) if until and not clock.is_over(until) else "now"
     return "-"
 
 
@@ -71,42 +80,42 @@ def facts(one: Ramp, clock: Clock) -> list[tuple[str, object]]:
         ("asked for by", one["requested_by"]),
         ("because", one["justification"]),
         ("step", step_of(one)),
-        ("goes on", goes_on(one, clock) if one["state"] == "running" else None),
-        ("held by", Part(one["hold_reason"], "warn")),
+        ("goes on", continues_at(one, clock) if one["state"] == "running" else None),
+        ("held by", StyledText(one["hold_reason"], "warn")),
         ("approval", f"request {one['approval']}" if one["approval"] else None),
         ("against", ", ".join(one["overridden"])),
-        ("began", clock.exactly(one["created_at"])),
-        ("over", clock.exactly(one["finished_at"]) if one["finished_at"] else None),
+        ("began", clock.exact_time(one["created_at"])),
+        ("over", clock.exact_time(one["finished_at"]) if one["finished_at"] else None),
         ("outcome", one["outcome"]),
-        ("error", Part(one["error"] if one["error"] != one["outcome"] else "", "bad")),
+        ("error", StyledText(one["error"] if one["error"] != one["outcome"] else "", "bad")),
     ]
 
 
 def step_row(number: int, step: Mapping[str, Any], clock: Clock) -> tuple[object, ...]:
     until = step["dwell_until"]
-    ends = clock.second(until) if until else span(float(step["dwell_seconds"]))
+    ends = clock.time_of_day(until) if until else format_duration(float(step["dwell_seconds"]))
     return (
         number,
-        percent(step["percent"]),
-        Part(step["state"], _STEPS.get(step["state"], "")),
-        clock.second(step["started_at"]) if step["started_at"] else "-",
+        format_percent(step["percent"]),
+        StyledText(step["state"], _STEPS.get(step["state"], "")),
+        clock.time_of_day(step["started_at"]) if step["started_at"] else "-",
         ends,
-        joined(map(gate, step["gates"]), "\n") if step["gates"] else Part("none", "quiet"),
+        join(map(gate, step["gates"]), "\n") if step["gates"] else StyledText("none", "quiet"),
     )
 
 
 def gate(one: Mapping[str, Any]) -> Cell:
-    """`✔ SLO core-availability: burn rate over 5m at most 1`, with why it does not pass."""
+    """Return `✔ SLO core-availability: burn rate over 5m at most 1`, and why it does not pass."""
     name = _GATES.get(one["type"], "{type}").format_map(one)
     why = one.get("evidence", {}).get("why") if one["verdict"] != "pass" else None
-    said = Part(f": {str(why).rstrip('.')}", "quiet") if why else ""
-    return cell(_VERDICTS.get(one["verdict"], Part("? ")), name, said)
+    said = StyledText(f": {str(why).rstrip('.')}", "quiet") if why else ""
+    return cell(_VERDICTS.get(one["verdict"], StyledText("? ")), name, said)
 
 
-def told(one: Ramp, clock: Clock) -> str:
-    """How it stands, in words that stay the same while it does."""
+def progress_text(one: Ramp, clock: Clock) -> str:
+    """Return the state in words that change only with it."""
     why = f": {one['hold_reason']}" if one["hold_reason"] else ""
     until = ""
     if one["state"] == "running" and one["step_index"] < len(one["steps"]):
-        until = f" until {clock.second(one['steps'][one['step_index']]['dwell_until'])}"
+        until = f" until {clock.time_of_day(one['steps'][one['step_index']]['dwell_until'])}"
     return f"{one['state'].replace('_', ' ')}{until}{why}"

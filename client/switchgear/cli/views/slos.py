@@ -3,7 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from switchgear.cli.words import Cell, Clock, Part, cell, lines, number, ratio
+from switchgear.cli.formatting import (
+    Cell,
+    Clock,
+    StyledText,
+    cell,
+    format_number,
+    format_ratio,
+    stack,
+)
 
 COLUMNS = ("STATE", "*SLO", ">TARGET", ">BUDGET LEFT", "GONE", "SINCE")
 WINDOW_COLUMNS = ("WINDOW", ">BURN RATE", ">COVERED")
@@ -14,37 +22,39 @@ ORDER = ("firing", "unknown", "ok")
 Slo = Mapping[str, Any]
 
 _STATES = {
-    "firing": Part("✖ FIRING", "bad"),
-    "ok": Part("✔ ok", "good"),
-    "unknown": Part("? unknown", "warn"),
+    "firing": StyledText("✖ FIRING", "bad"),
+    "ok": StyledText("✔ ok", "good"),
+    "unknown": StyledText("? unknown", "warn"),
 }
 _ALERTS = {
-    "open": Part("✖ OPEN", "bad"),
-    "acknowledged": Part("⚑ acknowledged", "warn"),
-    "resolved": Part("✔ resolved", "good"),
+    "open": StyledText("✖ OPEN", "bad"),
+    "acknowledged": StyledText("⚑ acknowledged", "warn"),
+    "resolved": StyledText("✔ resolved", "good"),
 }
 _SEVERITIES = {"critical": "bad", "page": "bad", "warning": "warn", "ticket": "warn"}
 
 
-def state(name: str) -> Part:
-    return _STATES.get(name, Part(name))
+def state(name: str) -> StyledText:
+    return _STATES.get(name, StyledText(name))
 
 
 def ordered(slos: Sequence[Slo]) -> list[Slo]:
-    """The worst first."""
+    """Sort the worst first."""
     ranks = {name: rank for rank, name in enumerate(ORDER)}
     return sorted(slos, key=lambda one: (ranks.get(one["state"], 9), one["name"]))
 
 
 def row(one: Slo, clock: Clock) -> tuple[object, ...]:
     beside = f"{one['kind']} of {one['service']}" if one["service"] else one["kind"]
-    trouble = Part(f"its source: {one['source_error']}", "bad") if one["source_error"] else None
+    trouble = (
+        StyledText(f"its source: {one['source_error']}", "bad") if one["source_error"] else None
+    )
     return (
         state(one["state"]),
-        lines(Part(one["name"], "name"), Part(beside, "quiet"), trouble),
-        lines(target(one), Part(f"{one['window_days']} d", "quiet")),
+        stack(StyledText(one["name"], "name"), StyledText(beside, "quiet"), trouble),
+        stack(target(one), StyledText(f"{one['window_days']} d", "quiet")),
         budget(one["remaining_ratio"]),
-        clock.left(one["exhausts_at"]) if one["exhausts_at"] else "-",
+        clock.time_left(one["exhausts_at"]) if one["exhausts_at"] else "-",
         clock.ago(one["since"]),
     )
 
@@ -53,11 +63,11 @@ def target(one: Slo) -> str:
     return f"{one['target'] * 100:.6g} %"
 
 
-def budget(remaining: float | None) -> Part:
+def budget(remaining: float | None) -> StyledText:
     if remaining is None:
-        return Part("? unknown", "quiet")
+        return StyledText("? unknown", "quiet")
     style = "bad" if remaining <= 0 else "warn" if remaining < 0.25 else "good"
-    return Part(ratio(remaining), style)
+    return StyledText(format_ratio(remaining), style)
 
 
 def facts(one: Slo, status: Slo, clock: Clock) -> list[tuple[str, object]]:
@@ -68,10 +78,10 @@ def facts(one: Slo, status: Slo, clock: Clock) -> list[tuple[str, object]]:
         ("target", f"{target(one)} over {one['window_days']} days, {one['kind']}{limit}"),
         ("service", one["service"]),
         ("budget left", budget(status["budget"]["remaining_ratio"])),
-        ("gone", f"{clock.left(gone)} ({clock.exactly(gone)})" if gone else None),
-        ("since", clock.exactly(one["since"]) if one["since"] else None),
-        ("counted to", clock.exactly(one["counted_to"]) if one["counted_to"] else "never"),
-        ("its source", Part(one["source_error"] or "", "bad")),
+        ("gone", f"{clock.time_left(gone)} ({clock.exact_time(gone)})" if gone else None),
+        ("since", clock.exact_time(one["since"]) if one["since"] else None),
+        ("counted to", clock.exact_time(one["counted_to"]) if one["counted_to"] else "never"),
+        ("its source", StyledText(one["source_error"] or "", "bad")),
         ("owner", one["owner"]),
         ("runbook", one["runbook_url"]),
     ]
@@ -79,8 +89,8 @@ def facts(one: Slo, status: Slo, clock: Clock) -> list[tuple[str, object]]:
 
 def windows(status: Mapping[str, Any]) -> list[tuple[object, ...]]:
     return [
-        (name, number(rate) if rate is not None else Part("? unknown", "quiet"),
-         ratio(status["coverage"].get(name), 0))
+        (name, format_number(rate) if rate is not None else StyledText("? unknown", "quiet"),
+         format_ratio(status["coverage"].get(name), 0))
         for name, rate in status["burn_rates"].items()
     ]  # fmt: skip
 
@@ -93,24 +103,24 @@ def rules(status: Mapping[str, Any]) -> list[tuple[object, ...]]:
     ]  # fmt: skip
 
 
-def severity(name: str) -> Part:
-    return Part(name, _SEVERITIES.get(name, ""))
+def severity(name: str) -> StyledText:
+    return StyledText(name, _SEVERITIES.get(name, ""))
 
 
 def alert_row(one: Mapping[str, Any], clock: Clock) -> tuple[object, ...]:
     return (
         one["id"],
         severity(one["severity"]),
-        _ALERTS.get(one["state"], Part(one["state"])),
-        lines(Part(one["subject"], "name"), one["said"], known(one)),
-        lines(clock.ago(one["opened_at"]), Part(clock.at(one["opened_at"]), "quiet")),
+        _ALERTS.get(one["state"], StyledText(one["state"])),
+        stack(StyledText(one["subject"], "name"), one["said"], acknowledgement(one)),
+        stack(clock.ago(one["opened_at"]), StyledText(clock.short_time(one["opened_at"]), "quiet")),
         clock.ago(one["firing_at"]),
     )
 
 
-def known(one: Mapping[str, Any]) -> Cell:
-    """Who said that they know, and what."""
+def acknowledgement(one: Mapping[str, Any]) -> Cell:
+    """Return who acknowledged it, and the comment."""
     if not one["acknowledged_by"]:
         return cell()
     because = f": {one['acknowledged_because']}" if one["acknowledged_because"] else ""
-    return cell(Part(f"known by {one['acknowledged_by']}{because}", "quiet"))
+    return cell(StyledText(f"known by {one['acknowledged_by']}{because}", "quiet"))

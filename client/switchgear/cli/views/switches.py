@@ -1,9 +1,18 @@
-"""Switches and how far a change has got."""
+"""Switches, and the effect of a change."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from switchgear.cli.words import Cell, Clock, Part, cell, joined, lines, many, percent
+from switchgear.cli.formatting import (
+    Cell,
+    Clock,
+    StyledText,
+    cell,
+    format_percent,
+    join,
+    pluralize,
+    stack,
+)
 from switchgear.evaluation.scopes import ORDER
 
 COLUMNS = ("STATE", "*SWITCH, AND WHY", "SINCE", "EXPIRES", "EFFECT")
@@ -15,45 +24,52 @@ Switch = Mapping[str, Any]
 
 
 def state(one: Switch) -> Cell:
-    """Icon, word and colour; what flows, where it is neither all nor nothing."""
-    overdue = Part(" OVERDUE ", "alarm") if one.get("overdue") else None
+    """Return icon, word and color, with the share of allowed calls while ramping."""
+    overdue = StyledText(" OVERDUE ", "alarm") if one.get("overdue") else None
     match one["state"]:
         case "engaged":
-            return lines(Part("✖ ENGAGED", "bad"), overdue)
+            return stack(StyledText("✖ ENGAGED", "bad"), overdue)
         case "ramping":
-            return lines(Part(f"◒ RAMPING {percent(one['allow_percent'])}", "warn"), overdue)
+            return stack(
+                StyledText(f"◒ RAMPING {format_percent(one['allow_percent'])}", "warn"), overdue
+            )
         case _:
-            return cell(Part("✔ released", "good"))
+            return cell(StyledText("✔ released", "good"))
 
 
 def ordered(switches: Sequence[Switch]) -> list[Switch]:
-    """As decisions are made: global first."""
+    """Sort in the order of decisions: global first."""
     return sorted(switches, key=lambda one: (ORDER.get(one["scope"], len(ORDER)), one["id"]))
 
 
 def row(one: Switch, clock: Clock) -> tuple[Cell, ...]:
-    by = Part(f"by {one['engaged_by']}", "quiet") if one["engaged_by"] else None
+    by = StyledText(f"by {one['engaged_by']}", "quiet") if one["engaged_by"] else None
     return (
         state(one),
-        lines(Part(one["id"], "name"), one["reason"], by),
-        lines(clock.ago(one["engaged_at"]), Part(clock.at(one["engaged_at"]), "quiet")),
+        stack(StyledText(one["id"], "name"), one["reason"], by),
+        stack(
+            clock.ago(one["engaged_at"]), StyledText(clock.short_time(one["engaged_at"]), "quiet")
+        ),
         expiry(one, clock),
         effect(one.get("effect")),
     )
 
 
 def history_row(one: Mapping[str, Any], clock: Clock) -> tuple[Cell, ...]:
-    """An episode: why and by whom, for how long, and how that ended."""
-    by = Part(f"by {one['engaged_by']['type']}:{one['engaged_by']['name']}", "quiet")
-    no_longer = [one["justification"], Part(f"ended by {one['ended_by']}", "quiet")]
-    ended = Part(one["state"].upper(), "bad")
+    """Return an episode: why and by whom, for how long, and how it ended."""
+    by = StyledText(f"by {one['engaged_by']['type']}:{one['engaged_by']['name']}", "quiet")
+    no_longer = [one["justification"], StyledText(f"ended by {one['ended_by']}", "quiet")]
+    ended = StyledText(one["state"].upper(), "bad")
     if one["ended_at"] is not None:
-        ended = Part(one["ended_how"] or "ended", "good")
+        ended = StyledText(one["ended_how"] or "ended", "good")
     return (
-        cell(clock.at(one["engaged_at"])),
-        lines(one["reason"], by, *(no_longer if one["ended_by"] else ())),
-        cell(clock.between(one["engaged_at"], one["ended_at"])),
-        lines(ended, Part(clock.at(one["ended_at"]), "quiet") if one["ended_at"] else None),
+        cell(clock.short_time(one["engaged_at"])),
+        stack(one["reason"], by, *(no_longer if one["ended_by"] else ())),
+        cell(clock.duration(one["engaged_at"], one["ended_at"])),
+        stack(
+            ended,
+            StyledText(clock.short_time(one["ended_at"]), "quiet") if one["ended_at"] else None,
+        ),
     )
 
 
@@ -62,54 +78,57 @@ def expiry(one: Switch, clock: Clock) -> Cell:
         return cell("permanent")
     if one["expires_at"] is None:
         return cell("-")
-    left = clock.left(one["expires_at"])
+    left = clock.time_left(one["expires_at"])
     style = "bad" if one["overdue"] or clock.is_over(one["expires_at"]) else ""
-    at = f"{clock.at(one['expires_at'])}, then {one['on_expiry']}"
-    return lines(Part(left, style), Part(at, "quiet"))
+    at = f"{clock.short_time(one['expires_at'])}, then {one['on_expiry']}"
+    return stack(StyledText(left, style), StyledText(at, "quiet"))
 
 
 def effect(found: Mapping[str, Any] | None) -> Cell:
-    """`3 of 4`: instances that apply it, of those heard from."""
+    """Return `3 of 4`: instances that apply it, of those heard from."""
     if not found:
         return cell("-")
     if not found["instances"]:
-        return cell(Part("nobody heard", "quiet"))
+        return cell(StyledText("nobody heard", "quiet"))
     everybody = found["applied"] >= found["instances"]
     said = f"{found['applied']:,} of {found['instances']:,}"
-    return cell(Part(said, "good" if everybody else "warn"))
+    return cell(StyledText(said, "good" if everybody else "warn"))
 
 
 def summary(switches: Sequence[Switch]) -> Cell:
-    """`2 engaged (1 OVERDUE), 1 ramping`."""
+    """Return `2 engaged (1 OVERDUE), 1 ramping`."""
     engaged = sum(one["state"] == "engaged" for one in switches)
     ramping = sum(one["state"] == "ramping" for one in switches)
     overdue = sum(bool(one["overdue"]) for one in switches)
-    late = cell(" (", Part(f"{overdue} OVERDUE", "bad"), ")") if overdue else ""
-    return joined(
+    late = cell(" (", StyledText(f"{overdue} OVERDUE", "bad"), ")") if overdue else ""
+    return join(
         [
-            cell(Part(f"{engaged} engaged", "bad"), late) if engaged else "",
-            Part(f"{ramping} ramping", "warn") if ramping else "",
+            cell(StyledText(f"{engaged} engaged", "bad"), late) if engaged else "",
+            StyledText(f"{ramping} ramping", "warn") if ramping else "",
         ]
     )
 
 
 def degradation(picture: Mapping[str, Any]) -> Cell:
-    """`Degradation: 1, degraded: core->oracle is open`."""
+    """Return `Degradation: 1, degraded: core->oracle is open`."""
     level = int(picture["level"])
-    name = Part(f"{level}, {picture['name']}", LEVELS[level])
+    name = StyledText(f"{level}, {picture['name']}", LEVELS[level])
     causes = "; ".join(map(str, picture.get("causes", ())))
     return cell("Degradation: ", name, f": {causes}" if causes else "")
 
 
 def facts(one: Switch, clock: Clock) -> list[tuple[str, object]]:
-    """All that is known of one, but for its name and state."""
+    """Return all facts but the name and state."""
     stopped = one["state"] != "released"
     proven = one["last_proven_at"]
     return [
         ("why", one["reason"]),
         ("by", one["engaged_by"]),
-        ("since", _both(clock.ago(one["engaged_at"]), clock.exactly(one["engaged_at"]))),
-        ("expires", _ends(one, clock)),
+        (
+            "since",
+            _short_and_exact(clock.ago(one["engaged_at"]), clock.exact_time(one["engaged_at"])),
+        ),
+        ("expires", _expiry_text(one, clock)),
         ("ramp", f"{one['ramp']}: switchgear ramp show {one['ramp']}" if one["ramp"] else None),
         ("effect", progress(one.get("effect"))),
         ("owner", one["owner"]),
@@ -120,20 +139,20 @@ def facts(one: Switch, clock: Clock) -> list[tuple[str, object]]:
 
 
 def progress(found: Mapping[str, Any] | None) -> Cell:
-    """Committed, applied by whom, not by whom, how fast."""
+    """Return the committed version, the instances that apply it or not, and how fast."""
     if not found:
         return cell()
     version = f"version {found['version']} is committed"
     if not found["instances"]:
         return cell(version, "; no instance was heard from within 30 s, so nothing is known")
     everybody = found["applied"] >= found["instances"]
-    of = f"{found['applied']:,} of {many(found['instances'], 'instance')}"
+    of = f"{found['applied']:,} of {pluralize(found['instances'], 'instance')}"
     fast = f", 99 % of them within {found['p99_ms']} ms" if found["p99_ms"] is not None else ""
     silent = found.get("silent_total", 0)
-    return lines(
-        cell(version, ", applied by ", Part(of, "good" if everybody else "warn"), fast),
-        cell(Part("not by ", "warn"), stragglers(found)) if not everybody else "",
-        f"{many(silent, 'instance')} fell silent before saying so" if silent else "",
+    return stack(
+        cell(version, ", applied by ", StyledText(of, "good" if everybody else "warn"), fast),
+        cell(StyledText("not by ", "warn"), stragglers(found)) if not everybody else "",
+        f"{pluralize(silent, 'instance')} fell silent before saying so" if silent else "",
     )
 
 
@@ -143,10 +162,11 @@ def stragglers(found: Mapping[str, Any]) -> str:
     return ", ".join(named) + (f" and {more} more" if more > 0 else "")
 
 
-def blast(found: Mapping[str, Any], clock: Clock) -> list[tuple[str, object]]:
-    """Who would be hit."""
+def blast_radius(found: Mapping[str, Any], clock: Clock) -> list[tuple[str, object]]:
+    """Return the services and switches that would be affected."""
     services = [
-        f"{one['service']} ({many(one['instances'], 'instance')}, {one['calls_per_second']:g}/s)"
+        f"{one['service']} ({pluralize(one['instances'], 'instance')},"
+        f" {one['calls_per_second']:g}/s)"
         for one in found["services"]
     ]
     others = [f"{one['id']} ({one['state']})" for one in found["overlapping"]]
@@ -158,16 +178,16 @@ def blast(found: Mapping[str, Any], clock: Clock) -> list[tuple[str, object]]:
     ]
 
 
-def _ends(one: Switch, clock: Clock) -> Cell:
+def _expiry_text(one: Switch, clock: Clock) -> Cell:
     if one["permanent"]:
         return cell("never: it is permanent")
     if one["expires_at"] is None:
         return cell()
-    then = f"{clock.left(one['expires_at'])} ({clock.exactly(one['expires_at'])})"
+    then = f"{clock.time_left(one['expires_at'])} ({clock.exact_time(one['expires_at'])})"
     style = "bad" if one["overdue"] else ""
-    late = cell(" ", Part(" OVERDUE ", "alarm")) if one["overdue"] else ""
-    return cell(Part(then, style), f", then {one['on_expiry']}", late)
+    late = cell(" ", StyledText(" OVERDUE ", "alarm")) if one["overdue"] else ""
+    return cell(StyledText(then, style), f", then {one['on_expiry']}", late)
 
 
-def _both(short: str, exact: str) -> str | None:
+def _short_and_exact(short: str, exact: str) -> str | None:
     return None if short == "-" else f"{short} ({exact})"

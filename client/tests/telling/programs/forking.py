@@ -55,7 +55,7 @@ def in_child(number, inherited):
     assert gear.allowed(feature="chat") is False
     assert gear.allowed(segment="any") is True
     available.good()
-    assert available.counted() == (1, 1)
+    assert available.get_counts() == (1, 1)
     assert gear.status().instance.endswith(f"-{os.getpid()}")
     gear.on_change(print)()
     if number % 4 == 0:

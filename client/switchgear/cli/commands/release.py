@@ -1,14 +1,22 @@
-"""Letting traffic flow again: by a ramp, or at once."""
+"""Release a switch: by a ramp, or at once."""
 
 import argparse
 import math
 
 from switchgear.cli import exits
-from switchgear.cli.call import Call
-from switchgear.cli.commands import ramps, showing
-from switchgear.cli.console import Document, switch_path
-from switchgear.cli.parser import Commands, break_glass, broken, dry_run, of_type, reason, switch
-from switchgear.cli.words import Part, seconds_of
+from switchgear.cli.api_client import Document, switch_path
+from switchgear.cli.command_context import CommandContext
+from switchgear.cli.commands import output, ramps
+from switchgear.cli.formatting import StyledText, duration_seconds
+from switchgear.cli.parser import (
+    Commands,
+    add_break_glass,
+    add_dry_run,
+    add_reason,
+    argument_type,
+    parse_switch,
+    read_break_glass,
+)
 
 PERCENTS = (5.0, 25.0, 100.0)
 
@@ -24,46 +32,48 @@ def register(commands: Commands) -> None:
     )
 
 
-def release(call: Call) -> int:
+def release(call: CommandContext) -> int:
     args = call.args
     body = {
         "justification": args.reason,
         "mode": "immediate" if args.immediate else None,
-        "plan": _plan(args.plan, args.dwell, args.gate),
-        "break_glass": broken(args),
+        "plan": _make_plan(args.plan, args.dwell, args.gate),
+        "break_glass": read_break_glass(args),
         "dry_run": args.dry_run or None,
     }
     document = call.console.send("POST", f"{switch_path(args.switch)}/release", body).document
     ramp = document.get("ramp")
     if isinstance(ramp, dict) and args.follow and not args.dry_run:
-        return ramps.follow_one(call, ramp["id"], lambda: _tell(call, document))
-    _tell(call, document)
-    return exits.WAITS if document.get("approval") else exits.DONE
+        return ramps.follow_ramp(call, ramp["id"], lambda: _print_result(call, document))
+    _print_result(call, document)
+    return exits.NEEDS_APPROVAL if document.get("approval") else exits.DONE
 
 
-def _tell(call: Call, document: Document) -> None:
-    if call.show(document):
+def _print_result(call: CommandContext, document: Document) -> None:
+    if call.print_json(document):
         return
     ramp, approval = document.get("ramp"), document.get("approval")
     if document.get("dry_run"):
-        call.screen.line(showing.DRY_RUN)
+        call.screen.line(output.DRY_RUN)
     if approval:
-        showing.waits(call, approval)
+        output.print_approval(call, approval)
         call.screen.line("Until then it stays as it is. Whoever asked can't approve it.")
     elif isinstance(ramp, dict):
-        ramps.show_one(call, ramp)
+        ramps.print_ramp(call, ramp)
         if ramp["id"] is not None:
-            call.screen.line(Part(f"To watch it: switchgear ramp follow {ramp['id']}", "quiet"))
+            call.screen.line(
+                StyledText(f"To watch it: switchgear ramp follow {ramp['id']}", "quiet")
+            )
     else:
-        showing.switch(call, document)
+        output.print_switch(call, document)
     if document.get("review"):
-        showing.review(call, document["review"])
+        output.print_review(call, document["review"])
 
 
-def _plan(
+def _make_plan(
     percents: list[float] | None, dwell: int | None, gates: list[Document] | None
 ) -> list[Document] | None:
-    """Steps of these shares, each with this dwell and these gates; None if nothing was said."""
+    """Return steps of these percents with this dwell and these gates; None if nothing is given."""
     if percents is None and dwell is None and gates is None:
         return None
     steps: list[Document] = [{"percent": percent} for percent in percents or PERCENTS]
@@ -75,7 +85,7 @@ def _plan(
     return steps
 
 
-def _percents(text: str) -> list[float]:
+def _parse_percents(text: str) -> list[float]:
     try:
         percents = [float(part.strip().removesuffix("%")) for part in text.split(",")]
         if all(map(math.isfinite, percents)):
@@ -85,8 +95,8 @@ def _percents(text: str) -> list[float]:
         raise ValueError("write growing percents that end at 100, such as 5,25,100") from None
 
 
-def _gate(text: str) -> Document:
-    """`manual`, `slo:NAME`, `breaker:core->oracle`, `external:NAME`."""
+def _parse_gate(text: str) -> Document:
+    """Parse `manual`, `slo:NAME`, `samples:NAME`, `breaker:core->oracle` or `external:NAME`."""
     kind, _, name = text.partition(":")
     fields = {"slo": "slo", "samples": "slo", "breaker": "dependency", "external": "gate"}
     if kind == "manual" and not name:
@@ -97,24 +107,30 @@ def _gate(text: str) -> Document:
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("switch", type=switch, metavar="SWITCH")
-    reason(parser, "why traffic may flow again")
+    parser.add_argument("switch", type=parse_switch, metavar="SWITCH")
+    add_reason(parser, "why traffic may flow again")
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--immediate", action="store_true", help="all of it now, without a ramp")
     how.add_argument(
-        "--plan", type=of_type(_percents), metavar="5,25,100", help="percent by percent, to 100"
+        "--plan",
+        type=argument_type(_parse_percents),
+        metavar="5,25,100",
+        help="percent by percent, to 100",
     )
     parser.add_argument(
-        "--dwell", type=of_type(seconds_of), metavar="5m", help="how long each step lasts"
+        "--dwell",
+        type=argument_type(duration_seconds),
+        metavar="5m",
+        help="how long each step lasts",
     )
     parser.add_argument(
         "--gate",
         action="append",
-        type=of_type(_gate),
+        type=argument_type(_parse_gate),
         metavar="GATE",
         help="what each step has to pass: manual, slo:NAME, samples:NAME, breaker:A->B,"
         " external:NAME; again for another",
     )
-    break_glass(parser, "override what is in the way; again for another rule")
-    dry_run(parser)
+    add_break_glass(parser, "override what is in the way; again for another rule")
+    add_dry_run(parser)
     parser.add_argument("--follow", action="store_true", help="until the ramp is over")

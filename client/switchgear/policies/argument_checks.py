@@ -1,4 +1,4 @@
-"""The arguments of policies, breakers and bulkheads, checked before anything is registered.
+"""Validates the arguments of policies, breakers and bulkheads before anything is registered.
 
 A wrong argument that reached the dependency would apply to all policies of that name.
 """
@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from switchgear.decorators import is_coroutine_function
 from switchgear.patterns.fallback import Fallback
 from switchgear.patterns.parameters import (
     BreakerParameters,
@@ -18,13 +19,15 @@ from switchgear.patterns.parameters import (
 )
 from switchgear.patterns.time_limits import validate_seconds
 from switchgear.policies.arguments import Arguments, BreakerArguments
-from switchgear.wrapping import is_coroutine_function
 
 
 @dataclass(frozen=True)
-class Rule:
-    """The rule for an argument. `expected` completes "… must be"; `check_value` raises
-    :class:`ValueError` for an invalid value of a valid type."""
+class ArgumentRule:
+    """The validation rule of an argument.
+
+    `expected` completes "… must be". `check_value` raises :class:`ValueError` for an invalid value
+    of a valid type.
+    """
 
     accepts: Callable[[Any], bool]
     expected: str
@@ -48,12 +51,15 @@ def _is_errors(value: object) -> bool:
 
 
 def _is_function(value: object) -> bool:
-    """Return True for a plain function. A coroutine or an exception class would always be true."""
+    """Return True for a plain function.
+
+    The result of a coroutine function or an exception class would always be truthy.
+    """
     return callable(value) and not is_coroutine_function(value) and not _is_error_class(value)
 
 
 def _is_judge(value: object) -> bool:
-    """Return True for a predicate. A class is none: its instances are nearly always true."""
+    """Return True for a predicate, which a class is not: its instances are nearly always truthy."""
     return _is_function(value) and not isinstance(value, type)
 
 
@@ -84,32 +90,34 @@ def _is_priority(value: object) -> bool:
     return _is_function(value) or hasattr(type(value), "__index__")
 
 
-_SECONDS = Rule(_is_number, "a number of seconds", validate_seconds)
-_BREAKER = Rule(_is_a(BreakerParameters), "BreakerParameters(...)")
-_BULKHEAD = Rule(
+_SECONDS = ArgumentRule(_is_number, "a number of seconds", validate_seconds)
+_BREAKER = ArgumentRule(_is_a(BreakerParameters), "BreakerParameters(...)")
+_BULKHEAD = ArgumentRule(
     _is_a(BulkheadParameters, str),
     "BulkheadParameters(...) or the name of a tier",
     resolve_bulkhead_parameters,
 )
-_FUNCTION = Rule(_is_function, "a plain function")
-_JUDGE = Rule(_is_judge, "a plain function, no class")
-_ERRORS_OR_JUDGE = Rule(_is_errors_or_judge, "a tuple of exception classes or a plain function")
+_FUNCTION = ArgumentRule(_is_function, "a plain function")
+_JUDGE = ArgumentRule(_is_judge, "a plain function, no class")
+_ERRORS_OR_JUDGE = ArgumentRule(
+    _is_errors_or_judge, "a tuple of exception classes or a plain function"
+)
 
-RULES: Mapping[str, Rule] = {
+RULES: Mapping[str, ArgumentRule] = {
     "timeout_seconds": _SECONDS,
     "deadline_seconds": _SECONDS,
-    "http": Rule(_is_a(HttpTimeouts), "HttpTimeouts(...)"),
+    "http": ArgumentRule(_is_a(HttpTimeouts), "HttpTimeouts(...)"),
     "breaker": _BREAKER,
     "parameters": _BREAKER,
-    "retry": Rule(_is_a(RetryParameters), "RetryParameters(...)"),
+    "retry": ArgumentRule(_is_a(RetryParameters), "RetryParameters(...)"),
     "bulkhead": _BULKHEAD,
-    "fallback": Rule(_is_fallback, "Fallback(...) or a function"),
-    "providers": Rule(_is_providers, "a mapping of names to functions"),
-    "cache": Rule(_is_cache, "an object with get and put, such as MemoryCache(60)"),
-    "on_switch": Rule(_is_a(bool), "True or False"),
-    "key": Rule(_is_key, "a value or a plain function"),
-    "priority": Rule(_is_priority, "a whole number or a plain function"),
-    "ignore": Rule(_is_errors, "a tuple of exception classes"),
+    "fallback": ArgumentRule(_is_fallback, "Fallback(...) or a function"),
+    "providers": ArgumentRule(_is_providers, "a mapping of names to functions"),
+    "cache": ArgumentRule(_is_cache, "an object with get and put, such as MemoryCache(60)"),
+    "on_switch": ArgumentRule(_is_a(bool), "True or False"),
+    "key": ArgumentRule(_is_key, "a value or a plain function"),
+    "priority": ArgumentRule(_is_priority, "a whole number or a plain function"),
+    "ignore": ArgumentRule(_is_errors, "a tuple of exception classes"),
     "is_failure": _JUDGE,
     "is_failed_result": _JUDGE,
     "retry_on": _ERRORS_OR_JUDGE,
@@ -117,15 +125,18 @@ RULES: Mapping[str, Rule] = {
     "retry_result": _FUNCTION,
     "truncate": _FUNCTION,
     "hedge_after_seconds": _SECONDS,
-    "is_idempotent": Rule(_is_a(bool), "True or False"),
-    "budget": Rule(_is_a(SpendParameters), "SpendParameters(...)"),
+    "is_idempotent": ArgumentRule(_is_a(bool), "True or False"),
+    "budget": ArgumentRule(_is_a(SpendParameters), "SpendParameters(...)"),
 }
-"""Rules by argument; `parameters` is the breaker's. None means that it is not given."""
+"""Rules by argument; `parameters` is the breaker's. A value of None means that it is not given."""
 
 
-def checked_policy(name: object, arguments: Mapping[str, Any]) -> str:
-    """Return the text of a policy's name. Raises :class:`TypeError` for an unknown argument or a
-    wrong type, and :class:`ValueError` for an invalid value; both name the argument."""
+def check_policy(name: object, arguments: Mapping[str, Any]) -> str:
+    """Return the text of a policy's name.
+
+    Raise :class:`TypeError` for an unknown argument or a wrong type, and :class:`ValueError` for an
+    invalid value; both name the argument.
+    """
     _check_all(arguments, Arguments.__annotations__, "a policy")
     has_own = arguments.get("on_switch") or arguments.get("cache") is not None
     if has_own and isinstance(arguments.get("fallback"), Fallback):
@@ -134,22 +145,22 @@ def checked_policy(name: object, arguments: Mapping[str, Any]) -> str:
     seconds = "hedge_after_seconds"
     if arguments.get(seconds) is not None and not arguments.get("is_idempotent"):
         raise ValueError(f"{seconds} needs is_idempotent=True: a hedged call may be made twice")
-    return _checked_name(name)
+    return _check_name(name)
 
 
-def checked_breaker(name: object, arguments: Mapping[str, Any]) -> str:
-    """Return the text of a breaker's name; see :func:`checked_policy`."""
+def check_breaker(name: object, arguments: Mapping[str, Any]) -> str:
+    """Return the text of a breaker's name; see :func:`check_policy`."""
     _check_all(arguments, BreakerArguments.__annotations__, "a breaker")
-    return _checked_name(name)
+    return _check_name(name)
 
 
-def checked_bulkhead(name: object, parameters: object) -> str:
-    """Return the text of a bulkhead's name; see :func:`checked_policy`."""
+def check_bulkhead(name: object, parameters: object) -> str:
+    """Return the text of a bulkhead's name; see :func:`check_policy`."""
     _check("parameters", parameters, _BULKHEAD)
-    return _checked_name(name)
+    return _check_name(name)
 
 
-def _checked_name(name: object) -> str:
+def _check_name(name: object) -> str:
     if not isinstance(name, str):
         kind = type(name).__name__
         raise TypeError(f"name must be text such as 'core->oracle', not {kind:.100}")
@@ -164,7 +175,7 @@ def _check_all(arguments: Mapping[str, Any], known: Mapping[str, Any], what: str
             _check(name, value, rule)
 
 
-def _check(name: str, value: object, rule: Rule) -> None:
+def _check(name: str, value: object, rule: ArgumentRule) -> None:
     if value is None:
         return
     if not rule.accepts(value):

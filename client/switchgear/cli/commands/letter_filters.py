@@ -1,8 +1,8 @@
-"""Which letters are meant: the options of all commands that choose some."""
+"""The options that filter dead letters."""
 
 import argparse
 
-CHOICE = {
+FILTERS = {
     "fingerprint": "of a group, as `dlq groups` shows it",
     "error": "a part of the error",
     "error_type": "all of the error's type",
@@ -14,17 +14,17 @@ CHOICE = {
 }
 
 
-def choice(parser: argparse.ArgumentParser) -> None:
+def add_filters(parser: argparse.ArgumentParser) -> None:
     which = parser.add_argument_group("which letters")
-    for name, said in CHOICE.items():
+    for name, said in FILTERS.items():
         which.add_argument(f"--{name.replace('_', '-')}", metavar="TEXT", help=said)
 
 
-def chosen(args: argparse.Namespace) -> dict[str, str]:
-    """What was said of it."""
-    found = {name: getattr(args, name) for name in CHOICE}
+def read_filters(args: argparse.Namespace) -> dict[str, str]:
+    """Return the filters given."""
+    found = {name: getattr(args, name) for name in FILTERS}
     return {name: value for name, value in found.items() if value is not None}
 
 
-def server(parser: argparse.ArgumentParser) -> None:
+def add_server(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--server", metavar="NAME", help="the Redis server, if there are several")

@@ -1,4 +1,4 @@
-"""The decisions of an HTTP transport about one request, for sync and async ones."""
+"""Decisions about one HTTP request, shared by the sync and the async transport."""
 
 import math
 import time
@@ -19,26 +19,26 @@ from switchgear.patterns.parameters import HttpTimeouts
 from switchgear.patterns.propagation import ATTEMPT_HEADER, LAST_ATTEMPT_HEADER, outgoing
 from switchgear.patterns.retry import Retry
 from switchgear.patterns.time_limits import TimeLimit, remaining_seconds
-from switchgear.policies.documents import matcher
+from switchgear.policies.documents import path_pattern
 
 KEY_HEADER = "Idempotency-Key"
 KEYED_METHODS = frozenset({"POST", "PATCH"})
 REPEATABLE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"})
-"""To send them twice is to send them once."""
-NOTHING_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+"""Idempotent methods."""
+UNSENT_ERRORS = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 PARTS = ("connect", "read", "write", "pool")
-MAX_DRAINED = 65_536
-"""Bytes of an answer that nobody wants, read so that its connection can be used again."""
-DRAINED_SECONDS = 0.05
-"""For so long, and no longer: a new connection costs less than a wait."""
+MAX_DRAIN_BYTES = 65_536
+"""Limit of a discarded answer that is read, so that its connection can be reused."""
+MAX_DRAIN_SECONDS = 0.05
+"""Limit of the time for that; a new connection costs less than a longer wait."""
 MIN_SECONDS = 0.001
 
-_OWN_KEY = "switchgear.idempotency_key"
-_LIBRARYS_OWN = httpx.Timeout(5.0).as_dict()
+_KEY_EXTENSION = "switchgear.idempotency_key"
+_DEFAULT_TIMEOUTS = httpx.Timeout(5.0).as_dict()
 
 
-class Parts(Protocol):
-    """What a transport puts around requests: a `Policy`, or :class:`Patterns`."""
+class TransportPatterns(Protocol):
+    """The patterns that a transport applies: a `Policy`, or :class:`Patterns`."""
 
     @property
     def guard(self) -> Guard | None: ...
@@ -53,15 +53,17 @@ class Parts(Protocol):
     @property
     def http(self) -> HttpTimeouts | None: ...
     def route_timeout(self, path: str) -> float | None:
-        """Seconds for one try of this path."""
+        """Return the seconds of one attempt for `path`."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Patterns:
-    """The parts of a policy, by hand. `routes` are patterns of paths with the seconds that one try
-    of them may take, the first that fits counts: `*` is any part between slashes, `**` any rest;
-    `timeout_seconds` is for all others."""
+    """The patterns of a transport, given individually.
+
+    `routes` are path patterns with the seconds of one attempt; the first match applies: `*` is any
+    part between slashes, `**` any rest. `timeout_seconds` applies to all other paths.
+    """
 
     guard: Guard | None = None
     deadline: Deadline | None = None
@@ -73,8 +75,10 @@ class Patterns:
     routes: Mapping[str, float] = field(default_factory=dict)
 
     def route_timeout(self, path: str) -> float | None:
-        """Seconds for one try of this path."""
-        fit = (each for pattern, each in self.routes.items() if matcher(pattern).fullmatch(path))
+        """Return the seconds of one attempt for `path`."""
+        fit = (
+            each for pattern, each in self.routes.items() if path_pattern(pattern).fullmatch(path)
+        )
         return next(fit, self.timeout_seconds)
 
 
@@ -89,20 +93,20 @@ class StatusFailure(Exception):
         return phrase_of(self.status_code)
 
 
-class Admission:
-    """Leave of a breaker, if there is one, to send a request. Raises what it raises."""
+class BreakerPermit:
+    """A breaker's permit to send a request, if there is a breaker. Raises the breaker's errors."""
 
     def __init__(self, breaker: Breaker | None) -> None:
         self._admitted = None if breaker is None else (breaker, *breaker._start())
 
-    def failed(self, error: BaseException) -> None:
-        """There was no answer."""
+    def record_error(self, error: BaseException) -> None:
+        """Record that there was no answer."""
         if self._admitted is not None:
             breaker, permit, began = self._admitted
             breaker.settle(permit, error, breaker._elapsed(began))
 
-    def answered(self, status: int) -> None:
-        """The head of an answer came."""
+    def record_status(self, status: int) -> None:
+        """Record the status of an answer."""
         if self._admitted is None:
             return
         breaker, permit, began = self._admitted
@@ -114,47 +118,50 @@ class Admission:
 
 
 @dataclass(frozen=True, slots=True)
-class _OwnKey:
-    """A key that nobody but us gave, to the request with the body `stream`."""
+class _GeneratedKey:
+    """An idempotency key that was generated here, for the request with the body `stream`."""
 
     key: str
     stream: object
 
 
-def prepare(request: httpx.Request) -> bool:
-    """Find the `Idempotency-Key` for a POST or PATCH without one, the same in all attempts; whether
-    it may be sent again whatever became of it.
+def prepare_request(request: httpx.Request) -> bool:
+    """Give a POST or PATCH without an `Idempotency-Key` one; return True if it may be repeated.
 
-    That is so for methods that can be repeated, and where the caller gave the key: a server that
-    keeps to keys is known only to who asks for it. And the body must be there to be sent again.
-    Our own key stays with a request that passes here more than once, as it is redirected, needs
-    credentials, or is sent anew by the caller; it is never taken for one of the caller's.
+    A request may be repeated if its method is idempotent or the caller gave a key, since only the
+    caller knows that the server honors keys, and if its body can be sent again. The generated key
+    is the same in all attempts and stays with a request that passes again, as after a redirect or
+    authentication; it is never taken for the caller's.
     """
     is_callers = KEY_HEADER in request.headers or explicit_key() is not None
     is_replayable = isinstance(request.stream, httpx.ByteStream)
-    if request.method in KEYED_METHODS and not is_callers and _own_key(request) is None:
+    if request.method in KEYED_METHODS and not is_callers and _generated_key(request) is None:
         body = request.content if is_replayable else b""
         url = str(request.url).encode()
-        own = _OwnKey(request_key(request.method.encode(), url, body), request.stream)
-        request.extensions = {**request.extensions, _OWN_KEY: own}
+        own = _GeneratedKey(request_key(request.method.encode(), url, body), request.stream)
+        request.extensions = {**request.extensions, _KEY_EXTENSION: own}
     return is_replayable and (request.method in REPEATABLE_METHODS or is_callers)
 
 
-def _own_key(request: httpx.Request) -> str | None:
-    own = request.extensions.get(_OWN_KEY)
+def _generated_key(request: httpx.Request) -> str | None:
+    own = request.extensions.get(_KEY_EXTENSION)
     # Extensions that somebody takes for another request bring no key along.
-    return own.key if isinstance(own, _OwnKey) and own.stream is request.stream else None
+    return own.key if isinstance(own, _GeneratedKey) and own.stream is request.stream else None
 
 
-def dressed(request: httpx.Request, http: HttpTimeouts | None) -> httpx.Request:
-    """A copy for one try, with what that may take, and what the other side should know. The
-    request itself stays as it is: it may pass here again, where other times hold."""
+def make_attempt(request: httpx.Request, http: HttpTimeouts | None) -> httpx.Request:
+    """Return a copy of the request for one attempt, with its timeouts and headers.
+
+    The request itself is not changed: it may pass again, under other limits.
+    """
     headers = request.headers.copy()
     for name in (ATTEMPT_HEADER, LAST_ATTEMPT_HEADER):
         headers.pop(name, None)  # Headers of another request, forwarded by the caller.
-    headers.update(outgoing(None if retried_calls.find_active() is None else _failure_of(request)))
+    headers.update(
+        outgoing(None if retried_calls.find_active() is None else _make_status_error(request))
+    )
     if request.method in KEYED_METHODS and KEY_HEADER not in headers:
-        key = explicit_key() or _own_key(request)
+        key = explicit_key() or _generated_key(request)
         if key is not None:
             headers[KEY_HEADER] = key
     copy = httpx.Request(
@@ -162,32 +169,31 @@ def dressed(request: httpx.Request, http: HttpTimeouts | None) -> httpx.Request:
         request.url,
         headers=headers,
         stream=request.stream,
-        extensions={**request.extensions, "timeout": timeouts_of(request, http)},
+        extensions={**request.extensions, "timeout": make_timeouts(request, http)},
     )
     if isinstance(request.stream, httpx.ByteStream):
         copy.read()  # As httpx does, so that its `content` is there for who looks.
     return copy
 
 
-def _failure_of(request: httpx.Request) -> httpx.HTTPStatusError:
+def _make_status_error(request: httpx.Request) -> httpx.HTTPStatusError:
     """Return the error that callers usually raise for a failed request."""
     response = httpx.Response(503, request=request)
     return httpx.HTTPStatusError(phrase_of(503), request=request, response=response)
 
 
 def may_repeat(is_repeatable: bool, error: Exception) -> bool:
-    """Whether the request may be sent again after `error`."""
-    return is_repeatable or isinstance(error, NOTHING_SENT)
+    """Return True if the request may be sent again after `error`."""
+    return is_repeatable or isinstance(error, UNSENT_ERRORS)
 
 
-def timeouts_of(request: httpx.Request, http: HttpTimeouts | None) -> dict[str, float | None]:
-    """Seconds for each part of one try, none longer than what is left.
+def make_timeouts(request: httpx.Request, http: HttpTimeouts | None) -> dict[str, float | None]:
+    """Return the seconds for each part of one attempt, within the time left.
 
-    What the request asks for itself wins over `http`, but for the five seconds that the library
-    gives to those who ask for nothing.
+    The request's own timeouts win over `http`, except for httpx's default of five seconds.
     """
     asked = request.extensions.get("timeout") or {}
-    is_callers = bool(asked) and asked != _LIBRARYS_OWN
+    is_callers = bool(asked) and asked != _DEFAULT_TIMEOUTS
     most = remaining_seconds()
     found: dict[str, float | None] = {}
     for part in PARTS:
@@ -200,11 +206,11 @@ def timeouts_of(request: httpx.Request, http: HttpTimeouts | None) -> dict[str, 
     return found
 
 
-class Patience:
-    """How long the waits for one answer's body may take, all together: what `limit` leaves when its
-    head has come. What the reader does in between is no fault of the answer's.
+class BodyTimer:
+    """Measures the waits for an answer's body, which share the time that `limit` leaves.
 
-    Before each wait :meth:`begin`, and after it :meth:`is_over`.
+    The time that the reader takes in between does not count. Call :meth:`begin` before each wait
+    and :meth:`is_over` after it.
     """
 
     def __init__(self, limit: TimeLimit | None) -> None:
@@ -213,7 +219,7 @@ class Patience:
         self._began = 0.0
 
     def shorten(self, seconds: float) -> None:
-        """No longer than this, from now on."""
+        """Reduce the time left to `seconds`."""
         self._seconds = min(self._seconds, seconds)
 
     def begin(self) -> None:
@@ -224,16 +230,18 @@ class Patience:
         return self._seconds <= 0
 
 
-def is_worth_draining(response: httpx.Response) -> bool:
-    """Whether the rest of an answer is there to be read, is short, and says so."""
+def should_drain(response: httpx.Response) -> bool:
+    """Return True if the rest of an answer is unread, short, and of known length."""
     length = response.headers.get("content-length", "")
     is_short = length.isascii() and length.isdigit() and len(length) < 9
-    return is_short and int(length) <= MAX_DRAINED and not response.is_stream_consumed
+    return is_short and int(length) <= MAX_DRAIN_BYTES and not response.is_stream_consumed
 
 
-def hurry(sent: httpx.Request) -> None:
-    """Let no read of the answer to `sent`, a :func:`dressed` one, wait longer than draining may:
-    whoever reads its body looks there for the time first when that begins."""
+def limit_drain(sent: httpx.Request) -> None:
+    """Limit reads of the answer to `sent` to the time for draining.
+
+    httpx looks up the timeout when reading of the body begins.
+    """
     timeout: MutableMapping[str, float | None] = sent.extensions["timeout"]
     asked = timeout["read"]
-    timeout["read"] = DRAINED_SECONDS if asked is None else min(asked, DRAINED_SECONDS)
+    timeout["read"] = MAX_DRAIN_SECONDS if asked is None else min(asked, MAX_DRAIN_SECONDS)

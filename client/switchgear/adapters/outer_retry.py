@@ -1,21 +1,21 @@
-"""Retries of other libraries, counted like ours and never multiplied by nesting."""
+"""Retries by other libraries, counted like ours and never multiplied by nesting."""
 
 import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from switchgear import journal
+from switchgear.decorators import is_coroutine_function, wrap_by_kind
 from switchgear.patterns import retried_calls, time_limits
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.retried_calls import RetriedCall
 from switchgear.patterns.retry_rules import is_final
 from switchgear.patterns.retry_state import NOTE_PREFIX, set_note
-from switchgear.wrapping import by_kind, is_coroutine_function
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Outermost:
+class OuterRetry:
     """A decorator of another library that retries, for calls of the dependency `name`.
 
     Retries inside it, also in other processes, leave failures to it, and all attempts have one
@@ -41,7 +41,7 @@ class Outermost:
 
     def __call__(self, function: F) -> F:
         """Return `function` with retries. Raises :class:`TypeError` for a generator function."""
-        return by_kind(
+        return wrap_by_kind(
             function, plain=self._plain, coroutine=self._coroutine, stream=None, what="a retry"
         )
 
@@ -49,7 +49,7 @@ class Outermost:
         tried = self._decorate(self._counting(function))
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            marker = Tried(self)
+            marker = OuterRetryCall(self)
             retried_calls.begin(marker)
             try:
                 return tried(*args, **kwargs)
@@ -62,7 +62,7 @@ class Outermost:
         tried = self._decorate(self._counting(function))
 
         async def call(*args: Any, **kwargs: Any) -> Any:
-            marker = Tried(self)
+            marker = OuterRetryCall(self)
             retried_calls.begin(marker)
             try:
                 return await tried(*args, **kwargs)
@@ -72,38 +72,38 @@ class Outermost:
         return call
 
     def _counting(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Each call of it is one attempt."""
+        """Return the function, each call of which counts as an attempt."""
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            _begin()
+            _begin_attempt()
             try:
                 return function(*args, **kwargs)
             except Exception as error:
-                _failed(error)
+                _record_failure(error)
                 raise
 
         @functools.wraps(function)
         async def coroutine(*args: Any, **kwargs: Any) -> Any:
-            _begin()
+            _begin_attempt()
             try:
                 return await function(*args, **kwargs)
             except Exception as error:
-                _failed(error)
+                _record_failure(error)
                 raise
 
         return coroutine if is_coroutine_function(function) else call
 
 
-class Tried(RetriedCall):
+class OuterRetryCall(RetriedCall):
     """One call that another library retries."""
 
-    def __init__(self, owner: Outermost) -> None:
+    def __init__(self, owner: OuterRetry) -> None:
         super().__init__(0, owner)
         self.asked_of = owner
         self.begun = 0
         self.failure = "result"
-        """The class of the last error, or that a result was not good enough."""
+        """The class of the last error; `result` if a result was rejected."""
 
     @property
     def label(self) -> str:
@@ -114,49 +114,51 @@ class Tried(RetriedCall):
         """Return True if the library retries `error`, or if it can't be asked."""
         if is_final(error):
             return False
-        return _answer(self.asked_of.would_retry, error, default=True)
+        return _ask_predicate(self.asked_of.would_retry, error, default=True)
 
     def would_retry_result(self, result: object) -> bool:
         """Return True if the library retries a call that returns `result`."""
-        return _answer(self.asked_of.would_retry_result, result, default=False)
+        return _ask_predicate(self.asked_of.would_retry_result, result, default=False)
 
 
-def may_try_again(error: BaseException, *, is_outermost: bool = False) -> bool:
-    """Return True if `error` may be retried here. Refusals, cancellations and catastrophic failures
-    may not, nor what an outer retry would retry; in that case a note on the error says so.
-    `is_outermost`: the caller is an :class:`Outermost`."""
+def may_retry(error: BaseException, *, is_outermost: bool = False) -> bool:
+    """Return True if `error` may be retried here.
+
+    Refusals, cancellations and catastrophic failures may not, nor what an outer retry would retry;
+    then a note is added to the error. `is_outermost`: the caller is an :class:`OuterRetry`.
+    """
     if is_final(error):
         return False
-    outer = retried_calls.find_retrying(_outer(is_outermost), error)
+    outer = retried_calls.find_retrying(_find_outer(is_outermost), error)
     if outer is not None:
         set_note(error, f"{NOTE_PREFIX}left to {outer.label}")
     return outer is None
 
 
-def may_try_result_again(result: object, *, is_outermost: bool = False) -> bool:
+def may_retry_result(result: object, *, is_outermost: bool = False) -> bool:
     """Return True if no outer retry would retry a call that returns `result`."""
-    return retried_calls.find_retrying_result(_outer(is_outermost), result) is None
+    return retried_calls.find_retrying_result(_find_outer(is_outermost), result) is None
 
 
 def count_retry(
     name: str, counters: Counters | None, attempt: int, error: str, seconds: float | None = None
 ) -> None:
-    """The attempt `attempt`, from 1, has failed, and there is another one."""
+    """Record that attempt `attempt`, counted from 1, failed and is retried."""
     if counters is not None:
         counters.retry()
     time_limits.count_retry()
     waits = {} if seconds is None else {"wait_seconds": round(seconds, 3)}
-    journal.note("call_retried", name, attempt=attempt, error=error, **waits)
+    journal.record("call_retried", name, attempt=attempt, error=error, **waits)
 
 
 def is_counted() -> bool:
-    """Whether an :class:`Outermost` sees to what is being tried here."""
-    return isinstance(retried_calls.find_active(), Tried)
+    """Return True if an :class:`OuterRetry` counts the current attempts."""
+    return isinstance(retried_calls.find_active(), OuterRetryCall)
 
 
-def _begin() -> None:
+def _begin_attempt() -> None:
     marker = retried_calls.find_active()
-    if not isinstance(marker, Tried) or not isinstance(marker.owner, Outermost):
+    if not isinstance(marker, OuterRetryCall) or not isinstance(marker.owner, OuterRetry):
         return
     if marker.begun:
         count_retry(marker.owner.name, marker.owner.counters, marker.begun, marker.failure)
@@ -166,18 +168,18 @@ def _begin() -> None:
     marker.begun += 1
 
 
-def _failed(error: Exception) -> None:
+def _record_failure(error: Exception) -> None:
     marker = retried_calls.find_active()
-    if isinstance(marker, Tried):
+    if isinstance(marker, OuterRetryCall):
         marker.failure = type(error).__name__
 
 
-def _outer(is_outermost: bool) -> RetriedCall | None:
+def _find_outer(is_outermost: bool) -> RetriedCall | None:
     found = retried_calls.find_innermost()
     return found.outer if is_outermost and found is not None else found
 
 
-def _answer(asked: Callable[[Any], Any] | None, about: object, *, default: bool) -> bool:
+def _ask_predicate(asked: Callable[[Any], Any] | None, about: object, *, default: bool) -> bool:
     if asked is None:
         return default
     try:

@@ -1,6 +1,6 @@
-"""Puts something around every call of a function, and leaves it of the kind that it is.
+"""Wraps functions of every kind, and keeps their kind and signature.
 
-Frameworks look at the kind (FastAPI at generators, Celery at signatures), type checkers too.
+Frameworks inspect both (FastAPI generators, Celery signatures), and so do type checkers.
 """
 
 import functools
@@ -18,60 +18,70 @@ from typing import Any, NoReturn, TypeVar, cast
 from switchgear import async_backend
 from switchgear.refusals import Refused
 
-Make = Callable[[Callable[..., Any]], Callable[..., Any]]
-"""Gives what is called in the place of a function."""
+Wrapper = Callable[[Callable[..., Any]], Callable[..., Any]]
+"""Returns the replacement of a function."""
 
 Around = Callable[[tuple[Any, ...], Mapping[str, Any]], AbstractContextManager[object]]
-"""Gives, for the arguments of a call, what is entered before its body runs and left after it. If it
-can be entered by `async with` as well, an asynchronous generator does that."""
+"""Returns the context manager around the body of a call, from the call's arguments. An asynchronous
+generator enters it by `async with` if possible."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 MAX_WRAPPED = 100
-"""So many functions are looked through; more are a ring."""
+"""Limit of `__wrapped__` functions that are followed; a longer chain is a cycle."""
 
 
 class NotAwaited(Refused, TypeError):
-    """A plain function gave a coroutine: nothing of it has run yet, and when it does, nothing that
-    was put around the function is there any more."""
+    """A plain function returned a coroutine.
+
+    Nothing of it has run yet, and when it runs, what was put around the function no longer applies.
+    """
 
 
-def wrapped(function: F, around: Around) -> F:
-    """`function` with `around` around its body: a coroutine's when it is awaited, a generator's
-    from its first step to its end. Raises :class:`TypeError` for what is no function."""
+def wrap(function: F, around: Around) -> F:
+    """Return `function` with `around` around its body.
+
+    That is from await to return for a coroutine function, and from the first step to the end for a
+    generator. Raise :class:`TypeError` for anything but a function.
+    """
     given: Any = function
     if isinstance(given, classmethod | staticmethod):
-        return cast(F, type(given)(wrapped(given.__func__, around)))
+        return cast(F, type(given)(wrap(given.__func__, around)))
     if isinstance(given, type) or not callable(given):
         raise TypeError(f"only functions and methods can be decorated, not {given!r:.100}")
     if is_coroutine_function(given):
-        made = _of_coroutine(around)(given)
-    elif _is(inspect.isgeneratorfunction, given):
-        made = _generator(given, around)
-    elif _is(inspect.isasyncgenfunction, given):
-        made = _async_generator(given, around)
+        made = _wrap_coroutine(around)(given)
+    elif _has_kind(inspect.isgeneratorfunction, given):
+        made = _wrap_generator(given, around)
+    elif _has_kind(inspect.isasyncgenfunction, given):
+        made = _wrap_async_generator(given, around)
     else:
-        plain, coroutine = _of_plain(around), _of_coroutine(around)
-        made = _of_either(given, plain, coroutine) if _may_await(given) else plain(given)
+        plain, coroutine = _wrap_plain(around), _wrap_coroutine(around)
+        made = (
+            _wrap_ambiguous(given, plain, coroutine)
+            if _wraps_coroutine_function(given)
+            else plain(given)
+        )
     return cast(F, made)
 
 
-def by_kind(
+def wrap_by_kind(
     function: F,
     *,
-    plain: Make,
-    coroutine: Make,
+    plain: Wrapper,
+    coroutine: Wrapper,
     stream: Around | None,
     what: str,
-    generator: Make | None = None,
+    generator: Wrapper | None = None,
 ) -> F:
-    """What `plain` or `coroutine` makes of `function`, by its kind, under its name and with its
-    signature. A generator has `stream` around its body, or is what `generator` makes of it;
-    without either it can't be decorated with `what`. Raises :class:`TypeError` for that, and for
-    what is no function."""
+    """Return the replacement by `plain` or `coroutine`, with the name and signature of `function`.
+
+    A generator is replaced by `generator`, or has `stream` around its body; without either, `what`
+    can't decorate it. Raise :class:`TypeError` for that, and for anything but a function.
+    """
     given: Any = function
     if isinstance(given, classmethod | staticmethod):
-        inner = by_kind(
+        inner = wrap_by_kind(
             given.__func__,
             plain=plain,
             coroutine=coroutine,
@@ -82,21 +92,23 @@ def by_kind(
         return cast(F, type(given)(inner))
     if isinstance(given, type) or not callable(given):
         raise TypeError(f"only functions and methods can be decorated, not {given!r:.100}")
-    if _is(inspect.isgeneratorfunction, given) or _is(inspect.isasyncgenfunction, given):
+    if _has_kind(inspect.isgeneratorfunction, given) or _has_kind(
+        inspect.isasyncgenfunction, given
+    ):
         if generator is not None:
             return cast(F, functools.wraps(given)(generator(given)))
         if stream is None:
             raise TypeError(f"{what} can't be put around a generator, which gives as it goes")
-        return wrapped(function, stream)
+        return wrap(function, stream)
     is_coroutine = is_coroutine_function(given)
-    if not is_coroutine and _may_await(given):
-        return cast(F, _of_either(given, plain, coroutine))
+    if not is_coroutine and _wraps_coroutine_function(given):
+        return cast(F, _wrap_ambiguous(given, plain, coroutine))
     return cast(F, functools.wraps(given)((coroutine if is_coroutine else plain)(given)))
 
 
 def is_coroutine_function(function: object) -> bool:
-    """Whether to call this gives a coroutine, also of an object with an `async def __call__`."""
-    return _is(inspect.iscoroutinefunction, function)
+    """Return True for a coroutine function, or an object with an `async def __call__`."""
+    return _has_kind(inspect.iscoroutinefunction, function)
 
 
 def in_event_loop() -> bool:
@@ -105,7 +117,7 @@ def in_event_loop() -> bool:
 
 
 def refuse_coroutine(given: "CoroutineType[Any, Any, Any]") -> NoReturn:
-    """For what is put around a plain function: raises :class:`NotAwaited`."""
+    """Close a coroutine that a plain function returned, and raise :class:`NotAwaited`."""
     name = given.__qualname__
     given.close()
     raise NotAwaited(
@@ -114,8 +126,8 @@ def refuse_coroutine(given: "CoroutineType[Any, Any, Any]") -> NoReturn:
     )
 
 
-def _may_await(function: object) -> bool:
-    """Whether this plain function is around a coroutine function."""
+def _wraps_coroutine_function(function: object) -> bool:
+    """Return True if this plain function wraps a coroutine function."""
     for _ in range(MAX_WRAPPED):
         function = getattr(function, "__wrapped__", None)
         if function is None:
@@ -125,10 +137,14 @@ def _may_await(function: object) -> bool:
     return False
 
 
-def _of_either(function: Callable[..., Any], plain: Make, coroutine: Make) -> Callable[..., Any]:
-    """What is around a coroutine function either hands its coroutine on, or runs it to its end in
-    an event loop of its own. None can be told from the other, but only the first is of use where
-    a loop runs, and only the second where none does."""
+def _wrap_ambiguous(
+    function: Callable[..., Any], plain: Wrapper, coroutine: Wrapper
+) -> Callable[..., Any]:
+    """Return a wrapper of a plain function around a coroutine function, which decides at each call.
+
+    Such a function either returns the coroutine or runs it in an event loop of its own. The first
+    is useful only inside a running loop, the second only outside.
+    """
 
     @functools.wraps(function)
     async def awaiting(*args: Any, **kwargs: Any) -> Any:
@@ -152,18 +168,18 @@ def _of_either(function: Callable[..., Any], plain: Make, coroutine: Make) -> Ca
 
 
 def is_async_generator_function(function: object) -> bool:
-    """Whether to call this gives an asynchronous generator."""
-    return _is(inspect.isasyncgenfunction, function)
+    """Return True for an asynchronous generator function."""
+    return _has_kind(inspect.isasyncgenfunction, function)
 
 
-def _is(kind: Callable[[object], bool], function: object) -> bool:
+def _has_kind(kind: Callable[[object], bool], function: object) -> bool:
     while isinstance(function, functools.partial):
         function = function.func
     call = None if isinstance(function, type) else getattr(function, "__call__", None)  # noqa: B004
     return kind(function) or kind(call)
 
 
-def _of_plain(around: Around) -> Make:
+def _wrap_plain(around: Around) -> Wrapper:
     def make(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -175,7 +191,7 @@ def _of_plain(around: Around) -> Make:
     return make
 
 
-def _of_coroutine(around: Around) -> Make:
+def _wrap_coroutine(around: Around) -> Wrapper:
     def make(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         async def call(*args: Any, **kwargs: Any) -> Any:
@@ -187,7 +203,7 @@ def _of_coroutine(around: Around) -> Make:
     return make
 
 
-def _generator(function: Callable[..., Any], around: Around) -> Callable[..., Any]:
+def _wrap_generator(function: Callable[..., Any], around: Around) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
         with around(args, kwargs):
@@ -196,7 +212,7 @@ def _generator(function: Callable[..., Any], around: Around) -> Callable[..., An
     return call
 
 
-def _async_generator(function: Callable[..., Any], around: Around) -> Callable[..., Any]:
+def _wrap_async_generator(function: Callable[..., Any], around: Around) -> Callable[..., Any]:
     @functools.wraps(function)
     async def call(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
         async with AsyncExitStack() as stack:

@@ -1,21 +1,21 @@
-"""One line for what one resource is now. Pure.
+"""One line for the state of one resource. Pure.
 
-The same text means that nothing changed which is worth a line.
+The same text means that nothing worth a line changed.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from switchgear.cli.formatting import Cell, Clock, StyledText, cell, join, pluralize, single_line
 from switchgear.cli.views import breakers, letters, ramps, slos, switches
-from switchgear.cli.words import Cell, Clock, Part, cell, flat, joined, many
 
 TOPICS = ("switches", "ramps", "breakers", "dlq", "slo", "degradation")
 
 Resource = Mapping[str, Any]
 
 
-def key(topic: str, one: Resource) -> str:
-    """Which resource it is, as the console calls it in its live messages."""
+def resource_key(topic: str, one: Resource) -> str:
+    """Return the resource's name in the console's live messages."""
     if topic == "degradation":
         return topic
     if topic == "dlq":
@@ -25,61 +25,66 @@ def key(topic: str, one: Resource) -> str:
     return str(one["name"] if topic in ("breakers", "slo") else one["id"])
 
 
-def line(topic: str, one: Resource, clock: Clock) -> Cell:
+def format_line(topic: str, one: Resource, clock: Clock) -> Cell:
     return _LINES[topic](one, clock)
 
 
 def is_normal(topic: str, one: Resource) -> bool:
-    """Whether it needs no line of its own when somebody begins to watch."""
+    """Return True if it needs no line when watching begins."""
     return _NORMAL[topic](one)
 
 
 def _switch(one: Resource, clock: Clock) -> Cell:
-    head = [flat(switches.state(one)), Part(one["id"], "name")]
+    head = [single_line(switches.state(one)), StyledText(one["id"], "name")]
     if one["state"] == "released":
-        return joined(head, "  ")
-    ends = "permanent" if one["permanent"] else f"until {clock.at(one['expires_at'])}"
+        return join(head, "  ")
+    ends = "permanent" if one["permanent"] else f"until {clock.short_time(one['expires_at'])}"
     heard = one["effect"] and one["effect"]["instances"]
     effect = cell("applied by ", switches.effect(one["effect"])) if heard else ""
-    return joined([*head, joined([f"{one['reason']} ({one['engaged_by']})", ends, effect])], "  ")
+    return join([*head, join([f"{one['reason']} ({one['engaged_by']})", ends, effect])], "  ")
 
 
 def _ramp(one: Resource, clock: Clock) -> Cell:
-    why = Part(one["hold_reason"] or one["error"] or "", "warn")
-    told = joined([f"ramp {one['id']}, {ramps.step_of(one)}", why], ": ")
-    return joined([flat(ramps.state(one)), Part(one["switch"], "name"), told], "  ")
+    why = StyledText(one["hold_reason"] or one["error"] or "", "warn")
+    told = join([f"ramp {one['id']}, {ramps.step_of(one)}", why], ": ")
+    return join([single_line(ramps.state(one)), StyledText(one["switch"], "name"), told], "  ")
 
 
 def _breaker(one: Resource, clock: Clock) -> Cell:
     forced = one["override"]
     mode = (
-        Part(f"forced: {forced['mode']} until {clock.at(forced['expires_at'])}", "warn")
+        StyledText(
+            f"forced: {forced['mode']} until {clock.short_time(forced['expires_at'])}", "warn"
+        )
         if forced
         else ""
     )
-    told = joined([breakers.instances(one), mode])
-    return joined([breakers.state(one["state"]), Part(one["name"], "name"), told], "  ")
+    told = join([breakers.instances(one), mode])
+    return join([breakers.state(one["state"]), StyledText(one["name"], "name"), told], "  ")
 
 
 def _letters(one: Resource, clock: Clock) -> Cell:
     if "away" in one:
-        state = Part("✖ away", "bad") if one["away"] else Part("✔ answers", "good")
-        return joined([state, Part(f"Redis server {one['server']}", "name")], "  ")
+        state = StyledText("✖ away", "bad") if one["away"] else StyledText("✔ answers", "good")
+        return join([state, StyledText(f"Redis server {one['server']}", "name")], "  ")
     if "progress" in one:
         done = f"{one['progress']['done']:,} of {one['progress']['total']:,}"
         what = f"{one['action']} in {one['stream']}, {done}"
-        told = joined([what, Part(one["hold_reason"] or "", "warn")], ": ")
-        return joined([flat(letters.job_state(one)), Part(f"job {one['id']}", "name"), told], "  ")
+        told = join([what, StyledText(one["hold_reason"] or "", "warn")], ": ")
+        return join(
+            [single_line(letters.job_state(one)), StyledText(f"job {one['id']}", "name"), told],
+            "  ",
+        )
     style = "bad" if one["alerting"] else "warn" if one["depth"] else "good"
-    alarm = Part("ALARM", "alarm") if one["alerting"] else ""
-    depth = Part(many(one["depth"], "letter"), style)
-    return joined([depth, Part(one["name"], "name"), alarm], "  ")
+    alarm = StyledText("ALARM", "alarm") if one["alerting"] else ""
+    depth = StyledText(pluralize(one["depth"], "letter"), style)
+    return join([depth, StyledText(one["name"], "name"), alarm], "  ")
 
 
 def _slo(one: Resource, clock: Clock) -> Cell:
     left = one["budget"]["remaining_ratio"] if "budget" in one else one["remaining_ratio"]
     budget = cell("budget left ", slos.budget(left))
-    return joined([slos.state(one["state"]), Part(one["name"], "name"), budget], "  ")
+    return join([slos.state(one["state"]), StyledText(one["name"], "name"), budget], "  ")
 
 
 def _degradation(one: Resource, clock: Clock) -> Cell:

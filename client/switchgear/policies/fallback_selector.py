@@ -1,5 +1,4 @@
-"""Which fallback answers for a policy now: the console's chain of providers, and that of the
-code."""
+"""Selects the fallback of a policy: the console's chain of providers, or the code's fallback."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -8,14 +7,17 @@ from switchgear.patterns.caches import Cache
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.fallback import Fallback
 
-NONE = "none"
-"""The console's word for: nothing is given instead."""
+MODE_NONE = "none"
+"""The console's mode that switches fallbacks off."""
 
 
-class Answering:
-    """The console's `fallback.chain` counts where the code has `providers` for it, and is followed
-    by the fallback of the code, whose cache is that of the chain; its mode `none` switches every
-    fallback off. All else that it says of fallbacks is for people."""
+class FallbackSelector:
+    """Selects a fallback by the console's configuration.
+
+    The console's `fallback.chain` applies if the code has `providers` for it. It is followed by the
+    code's fallback, whose cache it shares. The console's mode `none` switches every fallback off.
+    All other fields of a fallback are for people.
+    """
 
     def __init__(
         self,
@@ -28,28 +30,28 @@ class Answering:
     ) -> None:
         self._name, self._counters = name, counters
         self._providers, self._on_switch = providers, on_switch
-        self._of_code = self._made(given, cache)
+        self._code_fallback = self._make_code_fallback(given, cache)
         self._document: Mapping[str, Any] | None = None
         self._chain: Fallback | None = None
 
-    def now(self, document: Mapping[str, Any] | None) -> Fallback | None:
-        """By what the console says of fallbacks."""
+    def select(self, document: Mapping[str, Any] | None) -> Fallback | None:
+        """Return the fallback for the console's `fallback` section; None if there is none."""
         if document is None:
-            return self._of_code
-        if document.get("mode") == NONE:
+            return self._code_fallback
+        if document.get("mode") == MODE_NONE:
             return None
         if not self._providers or not document.get("chain"):
-            return self._of_code
+            return self._code_fallback
         if document != self._document:
-            self._document, self._chain = document, self._chained(document, self._providers)
+            self._document, self._chain = document, self._make_chain(document, self._providers)
         return self._chain
 
-    def _chained(
+    def _make_chain(
         self, document: Mapping[str, Any], providers: Mapping[str, Callable[..., Any]]
     ) -> Fallback | None:
         from switchgear.llm.providers import chain  # Only who has providers needs it.
 
-        of_code = self._of_code
+        of_code = self._code_fallback
         found = chain(
             document,
             providers,
@@ -62,7 +64,7 @@ class Answering:
             return of_code
         return found if of_code is None else found.followed_by(of_code)
 
-    def _made(
+    def _make_code_fallback(
         self, given: Fallback | Callable[..., Any] | None, cache: Cache | None
     ) -> Fallback | None:
         if isinstance(given, Fallback):

@@ -1,4 +1,4 @@
-"""Lets exceptions through patterns that are no failures: by them a framework says what to do."""
+"""Passes exceptions that are control flow of a framework through patterns, uncounted."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,14 +6,13 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, TypeVar
 
-from switchgear.wrapping import wrapped
+from switchgear.decorators import wrap
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class _Passing(asyncio.CancelledError):
-    """What was raised, in the guise of a cancellation: no pattern counts that, tries it again, or
-    answers for it."""
+class _PassedThrough(asyncio.CancelledError):
+    """An exception disguised as a cancellation, which no pattern counts, retries or answers."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__()
@@ -31,7 +30,7 @@ class _Hide(AbstractContextManager[None]):
         traceback: TracebackType | None,
     ) -> None:
         if isinstance(error, self._kinds):
-            raise _Passing(error)
+            raise _PassedThrough(error)
 
 
 class _Show(AbstractContextManager[None]):
@@ -41,13 +40,17 @@ class _Show(AbstractContextManager[None]):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if isinstance(error, _Passing):
+        if isinstance(error, _PassedThrough):
             raise error.error from error.error.__cause__
 
 
-def passing(pattern: Callable[[F], F], function: F, kinds: tuple[type[BaseException], ...]) -> F:
-    """`function` within `pattern`, to which exceptions of these kinds are as if it was cancelled.
-    Whoever calls it gets them as they are. Raises what the pattern does, for what it can't take."""
+def pass_through(
+    pattern: Callable[[F], F], function: F, kinds: tuple[type[BaseException], ...]
+) -> F:
+    """Return `function` within `pattern`, which sees exceptions of these kinds as cancellations.
+
+    The caller gets them unchanged. Raises the pattern's errors for unsuitable functions.
+    """
     hide, show = _Hide(kinds), _Show()
-    hidden = wrapped(function, lambda args, kwargs: hide)
-    return wrapped(pattern(hidden), lambda args, kwargs: show)
+    hidden = wrap(function, lambda args, kwargs: hide)
+    return wrap(pattern(hidden), lambda args, kwargs: show)

@@ -1,4 +1,4 @@
-"""Watching for as long as somebody looks: by a socket, and by asking where there is none."""
+"""Watches the console: by a socket, or by polling where sockets are refused."""
 
 import json
 import random
@@ -7,86 +7,89 @@ from collections.abc import Iterable
 from typing import Any
 
 from switchgear.cli import exits
-from switchgear.cli.call import Call
-from switchgear.cli.live import socket
-from switchgear.cli.live.board import Board
+from switchgear.cli.command_context import CommandContext
+from switchgear.cli.live import live_socket
+from switchgear.cli.live.topic_board import TopicBoard
 
-LOOK_SECONDS = 1.0
-SOCKET_AGAIN_SECONDS = 60.0
-"""Where sockets are refused: how long until the next is tried."""
-STEADY_SECONDS = 10.0
-"""A socket that ends sooner was of no use: the next one is tried later."""
+RECEIVE_SECONDS = 1.0
+SOCKET_RETRY_SECONDS = 60.0
+"""Interval of the attempts where sockets are refused."""
+STABLE_SECONDS = 10.0
+"""A socket that ends sooner lengthens the pause before the next."""
 MAX_PAUSE_SECONDS = 30.0
 
 
-class Follower:
-    def __init__(self, call: Call, board: Board) -> None:
+class Watcher:
+    def __init__(self, call: CommandContext, board: TopicBoard) -> None:
         self._call = call
         self._board = board
         self._stream: str | None = None
         self._seq: dict[str, int | None] = {}
         self._intervals = call.intervals
         self._pause = self._intervals.reconnect
-        self._said = ""
+        self._noted = ""
         self._unread: set[str] = set()
-        """Topics of which something was missed, and that could not be read anew yet."""
-        self._tried = 0.0
+        """Topics that missed messages and could not be read anew yet."""
+        self._refetched_at = 0.0
 
     def run(self, *, sockets: bool = True) -> None:
-        """Without an end; raises :class:`exits.Ended` if it can't even begin, or may not."""
+        """Watch forever.
+
+        Raise :class:`exits.CommandExit` if the first attempt fails or access is denied.
+        """
         began = False
         while True:
             try:
                 if not sockets:
-                    raise socket.Refused("asking every 5 s, as you wished")
-                with socket.opened(self._call.console) as opened:
+                    raise live_socket.SocketRefused("asking every 5 s, as you wished")
+                with live_socket.open_socket(self._call.console) as opened:
                     began = True
                     self._follow(opened)
-            except socket.Lost as lost:
+            except live_socket.SocketLost as lost:
                 if not began:
                     self._board.refetch()
                     began = True
-                self._tell(str(lost))
-                self._meanwhile(isinstance(lost, socket.Refused))
+                self._note_state(str(lost))
+                self._poll_until_retry(isinstance(lost, live_socket.SocketRefused))
 
     def _follow(self, opened: Any) -> None:
-        """One socket, to its end."""
+        """Handle one socket's messages until it ends."""
         began = heard = time.monotonic()
         live = True
         while True:
-            message = socket.receive(opened, min(LOOK_SECONDS, self._intervals.poll))
+            message = live_socket.receive(opened, min(RECEIVE_SECONDS, self._intervals.poll))
             now = time.monotonic()
-            if now - began > STEADY_SECONDS:
+            if now - began > STABLE_SECONDS:
                 self._pause = self._intervals.reconnect
-            if message is None and now - heard > socket.QUIET_SECONDS:
-                raise socket.Lost("nothing comes any more")
+            if message is None and now - heard > live_socket.QUIET_SECONDS:
+                raise live_socket.SocketLost("nothing comes any more")
             if message is not None:
                 heard = now
                 live = bool(message.get("live", live))
-                self._heard(opened, message)
-            if now - self._tried > self._intervals.poll and (self._unread or not live):
+                self._handle(opened, message)
+            if now - self._refetched_at > self._intervals.poll and (self._unread or not live):
                 # Where it is not live, the console's process does not hear of changes just now.
                 self._refetch([] if live else self._board.topics)
 
-    def _heard(self, opened: Any, message: dict[str, Any]) -> None:
+    def _handle(self, opened: Any, message: dict[str, Any]) -> None:
         try:
             if message.get("topic") == "hello":
-                self._greeted(opened, message)
+                self._handle_hello(opened, message)
             else:
-                self._take(message)
-        except exits.STRANGE:
-            raise socket.Lost("a message is none of this API's") from None
+                self._handle_change(message)
+        except exits.MISREAD_ERRORS:
+            raise live_socket.SocketLost("a message is none of this API's") from None
 
-    def _greeted(self, opened: Any, hello: dict[str, Any]) -> None:
-        """Where each topic stands. Whatever came before is read anew."""
+    def _handle_hello(self, opened: Any, hello: dict[str, Any]) -> None:
+        """Take over the sequence number of each topic, and read them anew."""
         offered = hello["seq"]
         missing = [topic for topic in self._board.topics if topic not in offered]
         if missing and self._board.chosen:
             said = f"This token may not watch {', '.join(missing)}."
-            raise exits.ended(exits.NO_RIGHTS, "no-topic", said)
+            raise exits.make_exit(exits.NO_RIGHTS, "no-topic", said)
         self._board.topics = [topic for topic in self._board.topics if topic in offered]
         if not self._board.topics:
-            raise exits.ended(exits.NO_RIGHTS, "no-topic", "This token may not watch anything.")
+            raise exits.make_exit(exits.NO_RIGHTS, "no-topic", "This token may not watch anything.")
         if missing:
             self._call.screen.note(f"Without {', '.join(missing)}: this token may not watch it.")
         if hello["stream"] != self._stream and set(offered) != set(self._board.topics):
@@ -94,7 +97,7 @@ class Follower:
         self._stream, self._seq = hello["stream"], dict(offered)
         self._refetch(self._board.topics)
 
-    def _take(self, message: dict[str, Any]) -> None:
+    def _handle_change(self, message: dict[str, Any]) -> None:
         topic = message.get("topic")
         if topic not in self._board.topics:
             return
@@ -108,16 +111,16 @@ class Follower:
         self._seq[topic] = seq
         if last is not None and seq != last + 1:
             self._refetch([topic])
-        self._board.take(message)
+        self._board.handle_message(message)
 
-    def _meanwhile(self, refused: bool) -> None:
-        """Until a socket is tried again: ask, if there will be none soon."""
+    def _poll_until_retry(self, refused: bool) -> None:
+        """Wait for the next attempt; poll meanwhile if sockets are refused."""
         self._stream = None
         least = min(0.1, self._pause)
         until = time.monotonic() + random.uniform(least, self._pause)  # noqa: S311 - no secret
         self._pause = min(self._pause * 2, MAX_PAUSE_SECONDS)
         if refused:
-            until = time.monotonic() + SOCKET_AGAIN_SECONDS
+            until = time.monotonic() + SOCKET_RETRY_SECONDS
         while (left := until - time.monotonic()) > 0:
             poll = self._intervals.poll * random.uniform(0.8, 1.2)  # noqa: S311
             time.sleep(min(left, poll))
@@ -125,27 +128,26 @@ class Follower:
                 self._refetch(self._board.topics)
 
     def _refetch(self, topics: Iterable[str]) -> None:
-        """Read these anew, and those that could not be read before. What can't be read now is read
-        later; bad credentials end it."""
+        """Read topics anew, also those that failed before; raise only for bad credentials."""
         self._unread.update(topics)
-        self._tried = time.monotonic()
+        self._refetched_at = time.monotonic()
         for topic in [one for one in self._board.topics if one in self._unread]:
             try:
                 self._board.refetch([topic])
-            except exits.Ended as end:
+            except exits.CommandExit as end:
                 if end.code == exits.NO_RIGHTS:
                     raise
-                self._tell(str(end))
+                self._note_state(str(end))
                 return
-            except exits.STRANGE:
-                self._tell(str(self._call.console.strange()))
+            except exits.MISREAD_ERRORS:
+                self._note_state(str(self._call.console.unexpected_answer()))
                 return
             self._unread.discard(topic)
-        if self._said and self._stream is not None:
-            self._tell("")
+        if self._noted and self._stream is not None:
+            self._note_state("")
 
-    def _tell(self, said: str) -> None:
-        """Once for each trouble, and once when it is over."""
-        if said != self._said:
+    def _note_state(self, said: str) -> None:
+        """Note each problem once, and its end."""
+        if said != self._noted:
             self._call.screen.note(f"Not live: {said.rstrip('.')}." if said else "Live again.")
-        self._said = said
+        self._noted = said

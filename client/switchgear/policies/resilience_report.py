@@ -1,4 +1,4 @@
-"""What a report says of breakers and bulkheads, and which of it the console has taken in."""
+"""Reports breakers, bulkheads and transitions, and drops what the console has accepted."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -10,29 +10,28 @@ from switchgear.patterns.generation import StateTransition
 from switchgear.policies.dependency import Dependency
 from switchgear.policies.registry import MAX_BREAKERS, MAX_BULKHEADS, Registry
 
-MAX_NOTIFIED = 1000
-MAX_PUBLISHED_BYTES = 200 * 2**10
-"""Transitions in one report, so that it is not too large; the rest is in the next, which follows at
-once."""
-STEP_BYTES = 140
-"""One in JSON, but for its cause."""
+MAX_TRANSITIONS = 1000
+MAX_TRANSITION_BYTES = 200 * 2**10
+"""Limits of transitions in one report; the rest follows at once in the next."""
+TRANSITION_BYTES = 140
+"""The size of one transition in JSON, without its cause."""
 MAX_CAUSE_LENGTH = 200
 
 
-class Reporting:
-    """Of one thread. Times are by the console's clock."""
+class ResilienceReport:
+    """A report source. Not thread-safe. Times are by the console's clock."""
 
     def __init__(self, registry: Registry, clock: ConsoleClock, service: str) -> None:
         self._registry, self._clock, self._service = registry, clock, service
-        self._told: dict[str, set[int]] = {}
+        self._sent: dict[str, set[int]] = {}
         """The numbers of the transitions in the latest report, by dependency."""
 
     def __call__(self) -> dict[str, Any]:
-        """The fields of a report, as they stand now. Without any breaker they say nothing."""
-        self._told = {}
+        """Return the fields of a report; none without any dependency."""
+        self._sent = {}
         if not self._registry.dependencies():
             return {}
-        # First this: it may be in force before they are looked at, but not after.
+        # Read before the breakers: it must not be newer than what they apply.
         version = self._registry.version(self._service)
         fields: dict[str, Any] = {
             "breakers": list(self._breakers()),
@@ -41,47 +40,47 @@ class Reporting:
         return fields if version is None else {**fields, "config_version": version}
 
     def confirm_delivery(self) -> bool:
-        """The console has taken in the latest report; whether there is more to be told."""
-        told, self._told = self._told, {}
+        """Drop the transitions that the console accepted; return True if more are pending."""
+        told, self._sent = self._sent, {}
         there = self._with_breakers()
         for each in there:
             if each.name in told:
-                _drop(each.steps, told[each.name])
-        return any(each.steps for each in there)
+                _remove_transitions(each.transitions, told[each.name])
+        return any(each.transitions for each in there)
 
     def _with_breakers(self) -> list[Dependency]:
         there = self._registry.dependencies()
         return [each for each in there if each.breaker is not None][:MAX_BREAKERS]
 
     def _breakers(self) -> Iterator[dict[str, Any]]:
-        room = _Room()
+        room = _TransitionQuota()
         for each in self._with_breakers():
             breaker = each.breaker
             if breaker is None:
                 continue
             look = breaker.look()
-            # Two threads may have noted theirs in the wrong order.
-            steps = room.first_of(sorted(each.steps.copy(), key=lambda step: step.n))
+            # Two threads may have appended in the wrong order.
+            steps = room.take_first(sorted(each.transitions.copy(), key=lambda step: step.n))
             if steps:
-                self._told[each.name] = {step.n for step in steps}
+                self._sent[each.name] = {step.n for step in steps}
             rates = {"failure_rate": look.failure_rate, "slow_rate": look.slow_rate}
             yield {
                 "dependency": each.name,
                 "state": look.state,
                 "mode": look.mode,
-                "since": format_time(self._clock.at(look.since)),
+                "since": format_time(self._clock.from_monotonic(look.since)),
                 **{name: round(rate, 4) for name, rate in rates.items() if rate is not None},
                 "calls": look.calls,
                 "counters": {name: n for name, n in each.counters.counted().items() if n},
-                "transitions": [self._step(step) for step in steps],
+                "transitions": [self._format_transition(step) for step in steps],
             }
 
-    def _step(self, step: StateTransition) -> dict[str, Any]:
+    def _format_transition(self, step: StateTransition) -> dict[str, Any]:
         return {
             "n": step.n,
             "from": step.before,
             "to": step.after,
-            "at": format_time(self._clock.at(step.at)),
+            "at": format_time(self._clock.from_monotonic(step.at)),
             "cause": _cause(step),
         }
 
@@ -105,17 +104,17 @@ class Reporting:
             }
 
 
-class _Room:
-    """What is left of one report for transitions."""
+class _TransitionQuota:
+    """The room left for transitions in one report."""
 
     def __init__(self) -> None:
-        self._steps, self._bytes = MAX_NOTIFIED, MAX_PUBLISHED_BYTES
+        self._steps, self._bytes = MAX_TRANSITIONS, MAX_TRANSITION_BYTES
 
-    def first_of(self, steps: list[StateTransition]) -> list[StateTransition]:
-        """As many of them as there is room for."""
+    def take_first(self, steps: list[StateTransition]) -> list[StateTransition]:
+        """Return as many of the first transitions as there is room for."""
         fit: list[StateTransition] = []
         for step in steps[: self._steps]:
-            self._bytes -= STEP_BYTES + len(_cause(step).encode(errors="replace"))
+            self._bytes -= TRANSITION_BYTES + len(_cause(step).encode(errors="replace"))
             if self._bytes < 0:
                 self._steps = 0
                 return fit
@@ -128,8 +127,8 @@ def _cause(step: StateTransition) -> str:
     return step.cause[:MAX_CAUSE_LENGTH]
 
 
-def _drop(steps: deque[StateTransition], numbers: set[int]) -> None:
-    """Take those away; others may come in meanwhile, and their order does not matter."""
+def _remove_transitions(steps: deque[StateTransition], numbers: set[int]) -> None:
+    """Remove transitions by number. Others may be added meanwhile; their order does not matter."""
     for _ in range(len(steps)):
         step = steps.popleft()
         if step.n not in numbers:

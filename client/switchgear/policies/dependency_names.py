@@ -2,7 +2,7 @@
 
 import re
 
-GRAMMAR = "caller->callee, each 1 to 60 of a-z, 0-9 and -"
+NAME_FORMAT = "caller->callee, each 1 to 60 of a-z, 0-9 and -"
 
 _MAX_PART = 60
 _PART = rf"[a-z0-9-]{{1,{_MAX_PART}}}"

@@ -1,21 +1,21 @@
-"""Finds keys in the arguments of a call: which user it is for, which department, which model."""
+"""Finds keys in the arguments of a call, such as the user, department or model."""
 
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-Finder = Callable[[tuple[Any, ...], Mapping[str, Any]], Any]
+KeyFinder = Callable[[tuple[Any, ...], Mapping[str, Any]], Any]
 
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _EMPTY = inspect.Parameter.empty
-_NOWHERE = 2**31
+_KEYWORD_ONLY = 2**31
 
 
-def finder(find: Callable[..., Any], function: Callable[..., Any]) -> Finder:
-    """What calls `find` for a call of `function`.
+def make_finder(find: Callable[..., Any], function: Callable[..., Any]) -> KeyFinder:
+    """Return a function of `(args, kwargs)` that calls `find` for a call of `function`.
 
-    If all that `find` wants are parameters of `function`, it gets those, by their names, however
-    the call gives them. Else it is called just as the function is.
+    If all parameters of `find` are parameters of `function`, it gets those, by name, however the
+    call passes them. Otherwise it is called with all arguments.
     """
     wanted, given = _parameters(find), _parameters(function)
     if wanted is None or given is None or any(each.kind not in _NAMED for each in wanted.values()):
@@ -24,7 +24,7 @@ def finder(find: Callable[..., Any], function: Callable[..., Any]) -> Finder:
     for name, each in wanted.items():
         here = given.get(name)
         if here is not None and here.kind not in (here.VAR_POSITIONAL, here.VAR_KEYWORD):
-            place = _NOWHERE if here.kind is here.KEYWORD_ONLY else list(given).index(name)
+            place = _KEYWORD_ONLY if here.kind is here.KEYWORD_ONLY else list(given).index(name)
             is_named = here.kind is not here.POSITIONAL_ONLY
             places.append((name, place, is_named, here.default))
         elif each.default is _EMPTY:
@@ -35,7 +35,7 @@ def finder(find: Callable[..., Any], function: Callable[..., Any]) -> Finder:
         for name, place, is_named, default in places:
             named = kwargs.get(name, default) if is_named else default
             value = args[place] if place < len(args) else named
-            if value is not _EMPTY:  # Else the call lacks it, which one of the two will say.
+            if value is not _EMPTY:  # Else the call itself raises the error.
                 values[name] = value
         return find(**values)
 
@@ -43,7 +43,7 @@ def finder(find: Callable[..., Any], function: Callable[..., Any]) -> Finder:
 
 
 def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter] | None:
-    """None if nobody knows them."""
+    """Return the parameters of a function; None if its signature can't be inspected."""
     inner = function.__func__ if isinstance(function, classmethod | staticmethod) else function
     try:
         return inspect.signature(inner).parameters

@@ -1,25 +1,29 @@
-"""Puts something around each step of a generator, and nothing around what is done between them.
+"""Wraps each step of a generator in a context manager, but not the time between steps.
 
-What holds for a context, as a limit of time does, must not be left there between two steps: that is
-the context of whoever takes them, and of all that is done in there.
+A context, such as a time limit, must not stay set between two steps: the caller of the generator
+runs in the same context.
 """
 
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
-Around = AbstractContextManager[object]
-Steps = Callable[[tuple[Any, ...], Mapping[str, Any]], Around]
+StepManager = AbstractContextManager[object]
+StepManagerFactory = Callable[[tuple[Any, ...], Mapping[str, Any]], StepManager]
 """A factory of the context manager around each step of a call, from the call's arguments."""
 
 
-def stepwise(function: Callable[..., Any], steps: Steps, *, is_async: bool) -> Callable[..., Any]:
-    """Return a generator function like `function`. For each call, `steps` returns, from its
-    arguments, the context manager that is entered around every step."""
+def wrap_steps(
+    function: Callable[..., Any], steps: StepManagerFactory, *, is_async: bool
+) -> Callable[..., Any]:
+    """Return a generator function like `function` that enters a manager around every step.
+
+    `steps` returns the manager of a call, from its arguments.
+    """
     return _async_steps(function, steps) if is_async else _steps(function, steps)
 
 
-def _steps(function: Callable[..., Any], steps: Steps) -> Callable[..., Any]:
+def _steps(function: Callable[..., Any], steps: StepManagerFactory) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
         inner, step = function(*args, **kwargs), steps(args, kwargs)
         act, given = inner.send, None
@@ -42,7 +46,7 @@ def _steps(function: Callable[..., Any], steps: Steps) -> Callable[..., Any]:
     return call
 
 
-def _async_steps(function: Callable[..., Any], steps: Steps) -> Callable[..., Any]:
+def _async_steps(function: Callable[..., Any], steps: StepManagerFactory) -> Callable[..., Any]:
     async def call(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
         inner, step = function(*args, **kwargs), steps(args, kwargs)
         act, given = inner.asend, None

@@ -1,15 +1,15 @@
-"""`watch`: what happens, as it happens, a line each."""
+"""`watch`: print changes as they happen, a line each."""
 
 import argparse
 import importlib.util
 
 from switchgear.cli import exits
-from switchgear.cli.call import Call
-from switchgear.cli.live.board import Board
-from switchgear.cli.live.lines import TOPICS
-from switchgear.cli.parser import Commands, of_type
+from switchgear.cli.command_context import CommandContext
+from switchgear.cli.live.resource_lines import TOPICS
+from switchgear.cli.live.topic_board import TopicBoard
+from switchgear.cli.parser import Commands, argument_type
 
-INSTALL = (
+INSTALL_HINT = (
     "Watching live needs one more package: pip install 'switchgear[cli]'. Or add --poll, to ask"
     " every 5 seconds."
 )
@@ -28,14 +28,14 @@ def register(commands: Commands) -> None:
     )
 
 
-def watch(call: Call) -> int:
+def watch(call: CommandContext) -> int:
     if not call.args.poll and importlib.util.find_spec("websockets") is None:
-        raise exits.ended(exits.USAGE, "not-installed", INSTALL)
+        raise exits.make_exit(exits.USAGE, "not-installed", INSTALL_HINT)
     topics = list(dict.fromkeys(call.args.topics)) or list(TOPICS)
-    board = Board(call, topics, chosen=bool(call.args.topics))
-    from switchgear.cli.live.following import Follower
+    board = TopicBoard(call, topics, chosen=bool(call.args.topics))
+    from switchgear.cli.live.watcher import Watcher
 
-    Follower(call, board).run(sockets=not call.args.poll)
+    Watcher(call, board).run(sockets=not call.args.poll)
     return exits.DONE
 
 
@@ -44,14 +44,14 @@ def _options(parser: argparse.ArgumentParser) -> None:
         "topics",
         nargs="*",
         metavar="TOPIC",
-        type=of_type(_topic),
+        type=argument_type(_parse_topic),
         help=f"{', '.join(TOPICS)}; all if none is said",
     )
     parser.add_argument("--poll", action="store_true", help="ask every 5 s, without a socket")
     parser.set_defaults(by_hand=True)
 
 
-def _topic(text: str) -> str:
+def _parse_topic(text: str) -> str:
     if text not in TOPICS:
         raise ValueError(f"write one of {', '.join(TOPICS)}")
     return text

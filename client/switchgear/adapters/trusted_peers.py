@@ -7,8 +7,11 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class TrustedPeers:
-    """A set of addresses and networks, such as "10.0.0.0/8" or "::1". Raises :class:`TypeError` for
-    anything but a collection of strings, :class:`ValueError` for an invalid address or network."""
+    """A set of addresses and networks, such as "10.0.0.0/8" or "::1".
+
+    Raise :class:`TypeError` for anything but a collection of strings, :class:`ValueError` for an
+    invalid address or network.
+    """
 
     def __init__(self, peers: Iterable[str]) -> None:
         if isinstance(peers, str) or not isinstance(peers, Iterable):
@@ -16,8 +19,7 @@ class TrustedPeers:
         self._networks = tuple(map(_network, peers))
 
     def has(self, address: object) -> bool:
-        """Return True if `address` is trusted. A peer without an IP address, as on a UNIX socket,
-        never is."""
+        """Return True if `address` is trusted. A peer without an IP address never is."""
         if not self._networks or not isinstance(address, str):
             return False
         try:

@@ -1,5 +1,7 @@
-"""What a policy enters for a block, or for one try, and leaves again wherever that ends: who uses a
-generator may begin and end it in different contexts, as web frameworks do with dependencies."""
+"""Context managers of a policy's blocks and attempts, which may be left in another context.
+
+Web frameworks begin and end generator dependencies in different contexts.
+"""
 
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack
@@ -13,57 +15,60 @@ from switchgear.patterns.deadline import Deadline
 from switchgear.patterns.entered_contexts import CallScope
 from switchgear.patterns.time_limits import TimeLimit, end, find_limit
 from switchgear.patterns.timeout import Timeout
-from switchgear.policies.layers import OUTER_ONLY, Layers, Sought
+from switchgear.policies.layers import OUTER_ONLY, AdmissionArguments, Layers
 
 Stack = TypeVar("Stack", ExitStack, AsyncExitStack)
 
 
-class Blocks:
-    """Those of one policy that somebody is in. Safe to use from any thread, and any task."""
+class EnteredBlocks:
+    """The blocks of one policy that are entered. Safe for any thread and task."""
 
     def __init__(self) -> None:
         self._entered: dict[ExitStack | AsyncExitStack, None] = {}
 
     def enter(self, steps: Iterable[Any]) -> None:
-        """Into all of them, or none."""
-        self._keep(entered_now(steps))
+        """Enter all managers, or none if one fails."""
+        self._push(enter_all(steps))
 
     def leave(self, error: BaseException | None, traceback: TracebackType | None) -> None:
-        """Out of what was entered last here, or for want of that, of one that was elsewhere."""
-        stack, is_own = self._taken(ExitStack)
+        """Leave the block entered last in this context, else one entered elsewhere."""
+        stack, is_own = self._pop(ExitStack)
         if stack is not None:
-            stack.__exit__(*_raised(error, is_own), traceback)
+            stack.__exit__(*_exit_arguments(error, is_own), traceback)
 
     async def aenter(self, steps: Iterable[Any]) -> None:
-        """As :meth:`enter`, for `async with`."""
-        self._keep(await entered_async(steps))
+        """Like :meth:`enter`, for `async with`."""
+        self._push(await enter_all_async(steps))
 
     async def aleave(self, error: BaseException | None, traceback: TracebackType | None) -> None:
-        stack, is_own = self._taken(AsyncExitStack)
+        stack, is_own = self._pop(AsyncExitStack)
         if stack is not None:
-            await stack.__aexit__(*_raised(error, is_own), traceback)
+            await stack.__aexit__(*_exit_arguments(error, is_own), traceback)
 
-    def _keep(self, stack: ExitStack | AsyncExitStack) -> None:
+    def _push(self, stack: ExitStack | AsyncExitStack) -> None:
         self._entered[stack] = None
         entered_contexts.push_entry(self, stack, None)
 
-    def _taken(self, kind: type[Stack]) -> tuple[Stack | None, bool]:
-        """A block to leave, and whether it is surely the one that ends. If it may be another's, as
-        many are left in the end as were entered: that one then takes what is over."""
+    def _pop(self, kind: type[Stack]) -> tuple[Stack | None, bool]:
+        """Return a block to leave, and True if it surely is the one that ends.
+
+        If it may be another's, as many blocks are left in the end as were entered: the other one
+        then takes this one's.
+        """
         while (found := entered_contexts.pop_entry(self)) is not None:
-            if isinstance(found[0], kind) and self._takes(found[0]):
+            if isinstance(found[0], kind) and self._claim(found[0]):
                 return found[0], True
         for stack in list(self._entered):
-            if isinstance(stack, kind) and self._takes(stack):
+            if isinstance(stack, kind) and self._claim(stack):
                 return stack, False
         return None, False
 
-    def _takes(self, stack: ExitStack | AsyncExitStack) -> bool:
+    def _claim(self, stack: ExitStack | AsyncExitStack) -> bool:
         return self._entered.pop(stack, False) is None
 
 
-class Within:
-    """A limit around one block. Left in another context than entered, it only ends."""
+class LimitedBlock:
+    """A time limit around one block. If left in another context, it only ends."""
 
     def __init__(self, limiting: Timeout | Deadline) -> None:
         self._limiting = limiting
@@ -72,7 +77,7 @@ class Within:
     def __enter__(self) -> None:
         before = find_limit(self._limiting)
         self._limiting.__enter__()
-        self._began(before)
+        self._remember_limit(before)
 
     def __exit__(
         self,
@@ -91,7 +96,7 @@ class Within:
     async def __aenter__(self) -> None:
         before = find_limit(self._limiting)
         await self._limiting.__aenter__()
-        self._began(before)
+        self._remember_limit(before)
 
     async def __aexit__(
         self,
@@ -101,7 +106,7 @@ class Within:
     ) -> None:
         self.__exit__(kind, error, traceback)
 
-    def _began(self, before: TimeLimit | None) -> None:
+    def _remember_limit(self, before: TimeLimit | None) -> None:
         limit = find_limit(self._limiting)
         self._limit = None if limit is before else limit
 
@@ -114,7 +119,7 @@ class GuardedBlock:
         self._scope: Scope | None = None
 
     def __enter__(self) -> None:
-        self._scope = self._guard._entered(cancels=False)[1]
+        self._scope = self._guard._enter(cancels=False)[1]
 
     def __exit__(
         self,
@@ -128,7 +133,7 @@ class GuardedBlock:
                 self._scope.cancellation.end(error)
 
     async def __aenter__(self) -> None:
-        self._scope = self._guard._entered(cancels=self._guard.on_engage == "cancel")[1]
+        self._scope = self._guard._enter(cancels=self._guard.on_engage == "cancel")[1]
 
     async def __aexit__(
         self,
@@ -140,8 +145,10 @@ class GuardedBlock:
 
 
 class CancellingBlock:
-    """Cancels the task that is in this block, once the guard that was entered around it refuses its
-    call; only if the guard says `on_engage="cancel"`."""
+    """Cancels the task in this block once the guard around it refuses its call.
+
+    Has no effect unless the guard's `on_engage` is `"cancel"`.
+    """
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
@@ -162,43 +169,43 @@ class CancellingBlock:
             self._cancellation.end(error)
 
 
-def around_block(layers: Layers, sought: Sought) -> Iterator[Any]:
-    """What a block is to enter, outside in."""
-    yield from _around_tries(layers)
-    yield from around_try(layers, sought)
+def block_managers(layers: Layers, sought: AdmissionArguments) -> Iterator[Any]:
+    """Yield the managers of a block, outermost first."""
+    yield from _outer_managers(layers)
+    yield from attempt_managers(layers, sought)
 
 
-def around_try(layers: Layers, sought: Sought) -> Iterator[Any]:
-    """What one try is to enter."""
+def attempt_managers(layers: Layers, sought: AdmissionArguments) -> Iterator[Any]:
+    """Yield the managers of one attempt, outermost first."""
     breaker = layers.breaker
     yield CallScope(breaker._begin, breaker._end)
     if layers.bulkhead is not None:
-        yield sought.place(layers.bulkhead)
-    yield Within(layers.timeout or OUTER_ONLY)
+        yield sought.block_manager(layers.bulkhead)
+    yield LimitedBlock(layers.timeout or OUTER_ONLY)
 
 
-def around_async_try(layers: Layers, sought: Sought) -> Iterator[Any]:
-    """The same in a coroutine, which the guard around all tries may cancel."""
+def async_attempt_managers(layers: Layers, sought: AdmissionArguments) -> Iterator[Any]:
+    """Yield the managers of one attempt in a coroutine, which the guard may cancel."""
     if layers.guard is not None:
         yield CancellingBlock(layers.guard)
-    yield from around_try(layers, sought)
+    yield from attempt_managers(layers, sought)
 
 
-def around_tries(layers: Layers) -> ExitStack:
-    """What all tries are in, entered already."""
-    return entered_now(_around_tries(layers))
+def enter_outer_managers(layers: Layers) -> ExitStack:
+    """Enter the managers around all attempts and return their stack."""
+    return enter_all(_outer_managers(layers))
 
 
-def entered_now(steps: Iterable[Any]) -> ExitStack:
-    """All of them; if one can't be, those before it are left."""
+def enter_all(steps: Iterable[Any]) -> ExitStack:
+    """Enter all managers; if one fails, leave those before it."""
     with ExitStack() as stack:
         for each in steps:
             stack.enter_context(each)
         return stack.pop_all()
 
 
-async def entered_async(steps: Iterable[Any]) -> AsyncExitStack:
-    """The same, in an event loop."""
+async def enter_all_async(steps: Iterable[Any]) -> AsyncExitStack:
+    """Like :func:`enter_all`, in an event loop."""
     async with AsyncExitStack() as stack:
         for each in steps:
             if isinstance(each, AbstractAsyncContextManager):
@@ -208,17 +215,20 @@ async def entered_async(steps: Iterable[Any]) -> AsyncExitStack:
         return stack.pop_all()
 
 
-def _around_tries(layers: Layers) -> Iterator[Any]:
+def _outer_managers(layers: Layers) -> Iterator[Any]:
     if layers.guard is not None:
         yield GuardedBlock(layers.guard)
     if layers.deadline is not None:
-        yield Within(layers.deadline)
+        yield LimitedBlock(layers.deadline)
 
 
-def _raised(
+def _exit_arguments(
     error: BaseException | None, is_own: bool
 ) -> tuple[type[BaseException] | None, BaseException | None]:
-    """What a block is left with. One that may be another's says nothing of how the call went."""
+    """Return the exception type and value to leave a block with.
+
+    A block that may be another's gets a `GeneratorExit`, which says nothing about the call.
+    """
     if not is_own:
         error = GeneratorExit()
     return (None if error is None else type(error)), error

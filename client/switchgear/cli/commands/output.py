@@ -1,0 +1,64 @@
+"""Output that many commands share: one switch, approvals and lists."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from switchgear.cli import exits
+from switchgear.cli.api_client import Document, Query
+from switchgear.cli.command_context import CommandContext
+from switchgear.cli.formatting import Clock, StyledText, single_line
+from switchgear.cli.views import switches
+
+Facts = Sequence[tuple[str, object]]
+
+DRY_RUN = StyledText("Dry run: nothing was done. It would be so:", "strong")
+
+
+def print_switch(call: CommandContext, one: Document, more: Facts = ()) -> None:
+    """Print a switch; `more` are facts below its own."""
+    call.screen.line(StyledText(one["id"], "name"), "  ", single_line(switches.state(one)))
+    call.screen.facts([("console", call.console.title), *switches.facts(one, call.clock), *more])
+
+
+def print_approval(call: CommandContext, approval: Document) -> None:
+    """Print the request that waits for a second person."""
+    head = StyledText("⚑ Waits for a second person", "warn")
+    call.screen.line(head, f" (request {approval['id']}): {approval['summary']}.")
+
+
+def print_review(call: CommandContext, found: Document) -> None:
+    """Print the review request for a rule that was overridden."""
+    head = StyledText("⚠ Has to be reviewed by somebody else", "warn")
+    call.screen.line(head, f" (request {found['id']}): {found['summary']}.")
+
+
+def print_table(
+    call: CommandContext,
+    found: Sequence[Mapping[str, Any]],
+    columns: Sequence[str],
+    row: Callable[[Mapping[str, Any], Clock], Sequence[object]],
+    empty: str | StyledText,
+) -> int:
+    """Print a list: the documents, or a row for each; `empty` if there is none."""
+    if call.print_json(found):
+        return exits.DONE
+    clock = call.clock
+    if found:
+        call.screen.table(columns, [row(one, clock) for one in found])
+    else:
+        call.screen.line(empty)
+    return exits.DONE
+
+
+def get_all(call: CommandContext, path: str, query: Query) -> list[Document]:
+    """Return all pages of a list; note if it was cut."""
+    page = call.console.get_pages(path, query)
+    found: list[Document] = page["results"]
+    if page["more"]:
+        note_truncated(call, len(found), "of these: choose")
+    return found
+
+
+def note_truncated(call: CommandContext, most: int, what: str) -> None:
+    """Note on standard error that a list goes on."""
+    call.screen.note(f"There are more than {most:,} {what}.")

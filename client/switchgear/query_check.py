@@ -1,0 +1,61 @@
+"""Checks a query object, and returns what its user may be told."""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from inspect import getattr_static
+from typing import Any, Protocol
+
+from switchgear.evaluation.decisions import Decision
+
+
+class Query(Protocol):
+    """The query of a service. An attribute that is None or missing is not checked.
+
+    The segment is the one of the `department`. With a `targeting_key` the decision of a ramping
+    switch is stable; without one it is random for each call.
+    """
+
+    @property
+    def segment(self) -> Mapping[str, str]: ...
+    @property
+    def intent(self) -> str | None: ...
+    @property
+    def experiments(self) -> Iterable[str]: ...
+
+
+def check_query(query: Query, check: Callable[..., Decision]) -> tuple[bool, str | None]:
+    """Return True and None if the query is allowed, else False and a message for its user."""
+    segment = _get_field(query, "segment")
+    department = segment.get("department") if isinstance(segment, Mapping) else segment
+    decision = check(
+        segment=department,
+        feature=_get_field(query, "intent"),
+        experiments=_get_field(query, "experiments"),
+        targeting_key=_get_field(query, "targeting_key"),
+    )
+    return decision.allowed, None if decision.allowed else _user_message(decision)
+
+
+def _get_field(query: Query, name: str) -> Any:
+    """Return an attribute, or None if it is missing.
+
+    A property that raises :class:`AttributeError` raises here, too: ignoring it could allow a
+    stopped call.
+    """
+    try:
+        return getattr(query, name)
+    except AttributeError:
+        if isinstance(getattr_static(query, name, None), property | cached_property):
+            raise
+        return None
+
+
+def _user_message(decision: Decision) -> str:
+    """Return the message; only that of a segment contains the reason."""
+    scope, _, key = (decision.switch or "").partition(":")
+    return {
+        "global": "system temporarily disabled",
+        "segment": f"segment {key} disabled: {decision.reason}",
+        "feature": "feature disabled",
+        "experiment": f"experiment {key} disabled",
+    }[scope]
