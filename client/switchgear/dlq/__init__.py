@@ -31,13 +31,13 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from switchgear.dlq.aio import AsyncConsumer, dead_letter_async
+    from switchgear.dlq.async_consumer import AsyncConsumer, dead_letter_async
 else:
 
     def __getattr__(name: str) -> object:
         """Import the names that need asyncio at their first use."""
         if name not in ("AsyncConsumer", "dead_letter_async"):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from switchgear.dlq import aio
+        from switchgear.dlq import async_consumer
 
-        return getattr(aio, name)
+        return getattr(async_consumer, name)
