@@ -1,4 +1,4 @@
-"""The client: what a service holds, and asks."""
+"""The client of the console that a service holds."""
 
 import logging
 import os
@@ -31,7 +31,10 @@ log = logging.getLogger("switchgear")
 
 
 class Switchgear:
-    """A client of the console: tells in memory, within a microsecond, whether a call is allowed.
+    """A client of the console: decides in memory, within a microsecond, if a call is allowed.
+
+        gear = Switchgear("https://switchgear.example", token, service="core")
+        if gear.allowed(feature="chat", targeting_key=user_id): ...
 
     Two daemon threads keep it up to date; no failure of the console is raised into the service.
     `url` and `token` (scope `switches:read`, and `report:write` for reports) are the console's;
@@ -42,8 +45,8 @@ class Switchgear:
     for which the constructor waits at most two seconds. An `offline` client never contacts the
     console: it uses its copy on disk and its bootstrap.
 
-    Raises :class:`ValueError` or :class:`TypeError` for invalid arguments. :meth:`from_env` does
-    not raise for invalid environment variables.
+    Raise :class:`ValueError` or :class:`TypeError` for invalid arguments. :meth:`from_env` does not
+    raise for invalid environment variables.
     """
 
     def __init__(
@@ -61,39 +64,23 @@ class Switchgear:
         offline: bool = False,
         time: Time | None = None,
     ) -> None:
-        from pathlib import Path
-
-        from switchgear.console.bootstrap import Bootstrap
-        from switchgear.console.change_notifier import ChangeNotifier
-
         # All that a client needs is imported here and in `_wire`, before its threads start: if the
         # process forks while a thread imports a module, the child can never import it, because it
         # waits for a lock whose holder does not exist there.
-        from switchgear.environment import FORCE_ENGAGED
+        from switchgear.console.bootstrap import Bootstrap
+        from switchgear.console.change_notifier import ChangeNotifier
         from switchgear.policies import policy as _policy  # noqa: F401
         from switchgear.policies.registry import Registry
-        from switchgear.settings import Settings, default_state_dir, own_instance, read_forced
+        from switchgear.settings import make_settings
         from switchgear.uwsgi import warn_without_threads
 
-        kept: str | os.PathLike[str] | None = None
-        if url is not None or offline:
-            kept = default_state_dir() if state_dir == "default" else state_dir
-        if not isinstance(force_engaged, Iterable):
-            kind = type(force_engaged).__name__
-            raise TypeError(f"force_engaged must be switch ids, not {kind:.100}")
-        forced, wrong = read_forced(os.environ.get(FORCE_ENGAGED, ""))
-        forced_here, wrong_here = read_forced(force_engaged)
-        self._problems = (*(f"{FORCE_ENGAGED}: {each}" for each in wrong), *wrong_here)
-        for problem in self._problems:
-            log.error("switchgear: %s", problem)
-        self._settings = Settings(
+        self._settings, self._problems = make_settings(
             url=url,
             token=token,
             service=service,
-            instance=instance or own_instance(),
-            own_name=not instance,
-            state_dir=None if kept is None else Path(kept),
-            forced=forced | forced_here,
+            instance=instance,
+            state_dir=state_dir,
+            force_engaged=force_engaged,
             stream=stream,
             reports=reports,
             offline=offline,
@@ -106,10 +93,6 @@ class Switchgear:
         self._registry = Registry(self._memory.clock, ends_alone=is_real)
         self._timings = self._make_timings()
         self._closed = False
-        if self._settings.is_plain:
-            log.warning("switchgear: the token goes over the network unencrypted: url is http")
-        if self._settings.forced:
-            log.warning("switchgear: forced engaged: %s", ", ".join(sorted(self._settings.forced)))
         self._wire()
         self._snapshot_cache.restore(self._memory)
         self._bootstrap.load()
@@ -121,36 +104,17 @@ class Switchgear:
 
     @classmethod
     def from_env(cls, *, strict: bool = False, **arguments: Any) -> Self:
-        """Return a client configured by `SWITCHGEAR_URL`, `SWITCHGEAR_TOKEN` and so on; `arguments`
-        take precedence.
+        """Return a client configured by `SWITCHGEAR_*` variables; `arguments` take precedence.
 
         Invalid variables do not keep a service from starting. Each problem is logged as an error
         and listed in :meth:`status`; without a usable URL or token the client is offline. With
         `strict`, raise :class:`ValueError` with all problems instead, also if there is no URL at
         all.
         """
-        from switchgear.environment import FORCE_ENGAGED, read_environment, unknown_variables
-        from switchgear.settings import read_forced
+        from switchgear.environment import client_arguments
 
-        found, problems = read_environment(os.environ, arguments)
-        found = {**found, **arguments}
-        is_url_given = found.setdefault("url", None) is not None or "url" in arguments
-        if strict:
-            _, wrong = read_forced(os.environ.get(FORCE_ENGAGED, ""))
-            problems += [f"{FORCE_ENGAGED}: {each}" for each in wrong]
-            if not is_url_given and not problems:
-                problems = ["SWITCHGEAR_URL is not set"]
-            if problems:
-                raise ValueError("; ".join(problems))
-        for problem in problems:
-            log.error("switchgear: %s", problem)
-        if not is_url_given and not problems:
-            log.warning("switchgear: SWITCHGEAR_URL is not set: nothing is engaged from outside")
-        if unknown := unknown_variables(os.environ):
-            log.warning(
-                "switchgear: unknown variables, which have no effect: %s", ", ".join(unknown)
-            )
-        client = cls(**found)  # type: ignore[arg-type]
+        found, problems = client_arguments(arguments, strict=strict)
+        client = cls(**found)
         client._problems = (*problems, *client._problems)
         return client
 
@@ -162,12 +126,13 @@ class Switchgear:
         experiments: Key | Iterable[Key] = (),
         targeting_key: Key | None = None,
     ) -> bool:
-        """Return True if this call is allowed. Never raises. Does no I/O, and takes no lock once
-        the answer is cached, which it is if it stays the same until the next change.
+        """Return True if this call is allowed. Never raises.
 
-        A key is a str, an int, a UUID or an enum member; keys are compared by their text. A value
-        of any other type is logged as an error, counted in `status().unknown` and stops nothing.
-        Pass several experiments as a tuple."""
+        Does no I/O, and takes no lock once the answer is cached, which it is if it stays the same
+        until the next change. A key is a str, an int, a UUID or an enum member; keys are compared
+        by their text. A value of any other type is logged as an error, counted in
+        `status().unknown` and stops nothing. Pass several experiments as a tuple.
+        """
         try:
             cell = self._memory.cells[segment, feature, experiments]
         except Exception:  # A key may be of any type, whose methods raise what they like.
@@ -186,7 +151,7 @@ class Switchgear:
         experiments: Key | Iterable[Key] = (),
         targeting_key: Key | None = None,
     ) -> Decision:
-        """As :meth:`allowed`, with the switch that decided and the reason somebody gave."""
+        """Like :meth:`allowed`, but return the decision with its switch and reason."""
         try:
             cell = self._memory.cells[segment, feature, experiments]
         except Exception:
@@ -198,8 +163,11 @@ class Switchgear:
         return decision
 
     def check_allowed(self, query: Query) -> tuple[bool, str | None]:
-        """As :meth:`check` for a query that has a `segment` with a department, an `intent` and
-        `experiments`; the second value is what a user may be told."""
+        """Like :meth:`check`, for a query object.
+
+        It has a `segment` with a department, an `intent` and `experiments`; the second value is
+        what a user may be told.
+        """
         return check_query(query, self.check)
 
     def guard(
@@ -212,9 +180,11 @@ class Switchgear:
         unknown: Unknown = "allow",
         on_engage: OnEngage = "finish",
     ) -> Guard:
-        """Return a decorator and context manager whose calls begin only while they are allowed, and
-        raise :class:`SwitchEngaged` otherwise; see :class:`Guard`. `on_engage`: `"finish"` lets
-        running calls finish, `"cancel"` cancels coroutines."""
+        """Return a decorator and context manager whose calls begin only while they are allowed.
+
+        Others raise :class:`SwitchEngaged`; see :class:`Guard`. `on_engage`: `"finish"` lets
+        running calls finish, `"cancel"` cancels coroutines.
+        """
         return Guard(
             self._memory,
             segment=segment,
@@ -227,14 +197,17 @@ class Switchgear:
         )
 
     def policy(self, name: str, **arguments: "Unpack[PolicyArguments]") -> "Policy":
-        """Return the policy of `name`, all patterns around its calls and a guard if keys are given:
-        a decorator and a context manager. The console's settings take precedence over the
+        """Return the policy of `name`: all patterns around its calls, and a guard if keys are
+        given.
+
+        It is a decorator and a context manager. The console's settings take precedence over the
         `arguments`, at once and without a restart.
 
         `name` is `caller->callee`, such as `core->oracle`: each 1 to 60 of `a-z`, `0-9` and `-`.
         Any other name works in this process only: it is not reported, the console can't configure
-        or override it, and an error is logged. Raises :class:`TypeError` for an argument of the
-        wrong type and :class:`ValueError` for an invalid value, before anything is registered."""
+        or override it, and an error is logged. Raise :class:`TypeError` for an argument of the
+        wrong type and :class:`ValueError` for an invalid value, before anything is registered.
+        """
         from switchgear.policies.argument_checks import check_policy
         from switchgear.policies.arguments import split_guard_arguments
         from switchgear.policies.policy import Policy
@@ -246,8 +219,10 @@ class Switchgear:
         return Policy(name, guard=guard, dependency=dependency, owner=self, **rest)
 
     def breaker(self, name: str, **arguments: "Unpack[BreakerArguments]") -> "Breaker":
-        """Return the breaker that all policies of `name` share. It follows the console for as long
-        as this client exists. Raises the errors of :meth:`policy`."""
+        """Return the breaker that all policies of `name` share.
+
+        It follows the console as long as this client exists. Raise the errors of :meth:`policy`.
+        """
         from switchgear.policies.argument_checks import check_breaker
 
         name = check_breaker(name, arguments)
@@ -263,33 +238,39 @@ class Switchgear:
         return self._registry.get_dependency(name).get_bulkhead(parameters)
 
     def dependencies(self) -> "list[Dependency]":
-        """Those with a policy, a breaker or a bulkhead here, and a name that the console can have:
-        what it is told of, and metrics of this process show."""
+        """Return the dependencies that are reported to the console.
+
+        Those have a policy, a breaker or a bulkhead here, and a name that the console accepts.
+        """
         return self._registry.dependencies()
 
     def on_change(self, callback: "ChangeCallback", *switches: str) -> Callable[[], None]:
-        """Call `callback(change)` after each change of these switches, or of any; returns what ends
-        that. On a thread of its own, or as a task of the event loop that runs now, for a coroutine
-        function. What it raises is logged. `global` alone means `global:all`; raises
-        :class:`ValueError` for what is no switch."""
+        """Call `callback(change)` after each change of these switches, or of any.
+
+        Return a function that unsubscribes it. It is called on a thread of its own; a coroutine
+        function runs as a task of the current event loop. Its errors are logged. `global` alone
+        means `global:all`; raise :class:`ValueError` for an invalid switch id.
+        """
         return self._change_notifier.add(callback, switches)
 
     def sli(self, name: str) -> SLI:
-        """Counts good events of all events for the console's SLO of that name."""
+        """Return the counter of good and total events for the console's SLO of that name."""
         return self._indicators.get(name)
 
     def wait_ready(self, seconds: float = 5.0) -> bool:
-        """Wait until the console has said what is engaged; False if it has not within `seconds`.
-        Not needed: until then the last good snapshot counts."""
+        """Wait until the console has answered; return False if it has not within `seconds`.
+
+        This is not required: until then the last good snapshot applies.
+        """
         heard = self._follower.synced
         return heard.wait(seconds) if self._settings.has_console else heard.is_set()
 
     async def ready(self, seconds: float = 5.0) -> bool:
-        """As :meth:`wait_ready`, in a coroutine."""
+        """Like :meth:`wait_ready`, in a coroutine."""
         return await async_backend.to_thread(self.wait_ready, seconds)
 
     def status(self) -> Status:
-        """How this client stands, for a health page or a log."""
+        """Return the status of this client, for a health page or a log."""
         memory, settings, follower = self._memory, self._settings, self._follower
         snapshot = memory.snapshot
         memory.counted()
@@ -303,7 +284,7 @@ class Switchgear:
             config_version=self._registry.version(settings.service),
             config_error=self._policy_followers.error,
             age_seconds=follower.age_seconds(),
-            bootstrap_age_seconds=self._bootstrap_age_seconds(),
+            bootstrap_age_seconds=self._bootstrap.age_seconds(),
             error=follower.error,
             stopped=memory.view.stopped(memory.clock.release_now()),
             forced=tuple(sorted(memory.forced)),
@@ -316,7 +297,7 @@ class Switchgear:
         )
 
     def close(self, seconds: float = 2.0) -> None:
-        """End the threads after a last report, within `seconds`. Its answers stay as they are."""
+        """Send a last report and end the threads, within `seconds`. Answers stay as they are."""
         if self._closed:
             return
         self._closed = True
@@ -330,10 +311,10 @@ class Switchgear:
         self._change_notifier.stop()
 
     async def aclose(self, seconds: float = 2.0) -> None:
-        """As :meth:`close`, in a coroutine."""
+        """Like :meth:`close`, in a coroutine."""
         try:
             await async_backend.to_thread(self.close, seconds)
-        except RuntimeError:  # The event loop is ending, too, and has no thread for us.
+        except RuntimeError:  # The event loop is ending and starts no threads.
             self.close(seconds)
 
     def __enter__(self) -> Self:
@@ -378,12 +359,6 @@ class Switchgear:
             self._reporter.request_report,
         )
 
-    def _bootstrap_age_seconds(self) -> float | None:
-        snapshot = self._memory.snapshot
-        if snapshot is None or snapshot.published_at is None or not self._memory.is_bootstrapped:
-            return None
-        return max(0.0, self._memory.clock.now() - snapshot.published_at)
-
     def _start(self) -> None:
         if self._closed:
             return
@@ -395,8 +370,10 @@ class Switchgear:
                 self._policy_followers.follow(caller)
 
     def _after_fork(self) -> None:
-        """In a child: go on under a name of our own, with threads, counts and connections of our
-        own. One that is closed only goes on answering."""
+        """Continue in a child, under a new instance name, with new threads, counts and connections.
+
+        A closed client only goes on answering.
+        """
         self._memory.after_fork()
         self._bootstrap.after_fork()
         self._indicators.after_fork()

@@ -1,18 +1,54 @@
 """A client's arguments from `SWITCHGEAR_*` variables, and a description of each invalid one."""
 
+import logging
+import os
 import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 
-from switchgear.settings import as_name, is_name, token_problem, url_problem
+from switchgear.settings import (
+    FORCE_ENGAGED,
+    as_name,
+    is_name,
+    read_forced,
+    token_problem,
+    url_problem,
+)
 
 PREFIX = "SWITCHGEAR_"
 ARGUMENTS = ("url", "token", "service", "instance", "state_dir", "bootstrap")
-FORCE_ENGAGED = "SWITCHGEAR_FORCE_ENGAGED"
 _KNOWN = {*(PREFIX + name.upper() for name in ARGUMENTS), FORCE_ENGAGED}
 _CONSOLE = re.compile(r"SWITCHGEAR_(DATA_DIR|STATIC_DIR|ADMIN_PASSWORD|SUPERVISOR_PID|TAG)")
 """Variables of a console that runs in the same environment."""
 _KUBERNETES = re.compile(r"SWITCHGEAR_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\w+)?)")
 """Variables that Kubernetes sets in each pod for services called `switchgear` or `switchgear-…`."""
+
+
+log = logging.getLogger("switchgear")
+
+
+def client_arguments(given: Mapping[str, Any], *, strict: bool) -> tuple[dict[str, Any], list[str]]:
+    """Return the arguments of a client, from the environment and `given`, and the problems.
+
+    Log each problem; with `strict`, raise :class:`ValueError` with all of them instead.
+    """
+    found, problems = read_environment(os.environ, given)
+    arguments: dict[str, Any] = {**found, **given}
+    is_url_given = arguments.setdefault("url", None) is not None or "url" in given
+    if strict:
+        _, wrong = read_forced(os.environ.get(FORCE_ENGAGED, ""))
+        problems += [f"{FORCE_ENGAGED}: {each}" for each in wrong]
+        if not is_url_given and not problems:
+            problems = ["SWITCHGEAR_URL is not set"]
+        if problems:
+            raise ValueError("; ".join(problems))
+    for problem in problems:
+        log.error("switchgear: %s", problem)
+    if not is_url_given and not problems:
+        log.warning("switchgear: SWITCHGEAR_URL is not set: nothing is engaged from outside")
+    if unknown := unknown_variables(os.environ):
+        log.warning("switchgear: unknown variables, which have no effect: %s", ", ".join(unknown))
+    return arguments, problems
 
 
 def read_environment(

@@ -8,11 +8,13 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from switchgear.evaluation.snapshot import switch_id
 
 MAX_NAME_LENGTH = 120
+FORCE_ENGAGED = "SWITCHGEAR_FORCE_ENGAGED"
 
 log = logging.getLogger("switchgear")
 
@@ -79,6 +81,47 @@ class Settings:
         """Return the settings of a forked process, which is an instance of its own."""
         given = f"{self.instance[: MAX_NAME_LENGTH - 12]}-{os.getpid()}"
         return replace(self, instance=own_instance() if self.own_name else given)
+
+
+def make_settings(
+    *,
+    url: str | None,
+    instance: str | None,
+    state_dir: str | os.PathLike[str] | None,
+    force_engaged: Iterable[str],
+    offline: bool,
+    **others: Any,
+) -> tuple[Settings, tuple[str, ...]]:
+    """Return the settings for the arguments of a client, and the problems of forced switches.
+
+    Each problem is logged as an error. Raise :class:`ValueError` or :class:`TypeError` for invalid
+    arguments.
+    """
+    folder: str | os.PathLike[str] | None = None
+    if url is not None or offline:
+        folder = default_state_dir() if state_dir == "default" else state_dir
+    if not isinstance(force_engaged, Iterable):
+        kind = type(force_engaged).__name__
+        raise TypeError(f"force_engaged must be switch ids, not {kind:.100}")
+    forced, wrong = read_forced(os.environ.get(FORCE_ENGAGED, ""))
+    forced_here, wrong_here = read_forced(force_engaged)
+    problems = (*(f"{FORCE_ENGAGED}: {each}" for each in wrong), *wrong_here)
+    for problem in problems:
+        log.error("switchgear: %s", problem)
+    settings = Settings(
+        url=url,
+        instance=instance or own_instance(),
+        own_name=not instance,
+        state_dir=None if folder is None else Path(folder),
+        forced=forced | forced_here,
+        offline=offline,
+        **others,
+    )
+    if settings.is_plain:
+        log.warning("switchgear: the token goes over the network unencrypted: url is http")
+    if settings.forced:
+        log.warning("switchgear: forced engaged: %s", ", ".join(sorted(settings.forced)))
+    return settings, problems
 
 
 def is_name(text: object) -> bool:

@@ -88,6 +88,13 @@ class Bootstrap:
             if self._done.wait(CHECK_SECONDS):
                 return
 
+    def age_seconds(self) -> float | None:
+        """Return the time since the bootstrap was published; None if it is not in force."""
+        snapshot = self._memory.snapshot
+        if snapshot is None or snapshot.published_at is None or not self._memory.is_bootstrapped:
+            return None
+        return max(0.0, self._memory.clock.now() - snapshot.published_at)
+
     def stop(self) -> None:
         """Abort a running fetch. Returns at once."""
         self._is_stopped = True
