@@ -11,7 +11,7 @@ from switchgear.cli.commands import letter_jobs, output
 from switchgear.cli.commands.letter_filters import add_filters, add_server, read_filters
 from switchgear.cli.formatting import StyledText
 from switchgear.cli.parser import Commands, add_dry_run, add_reason, argument_type, parse_rate
-from switchgear.cli.views import letters
+from switchgear.cli.views import letters as views
 
 WHY = "what was wrong, and what has changed since"
 MORE = (
@@ -66,7 +66,7 @@ def _act_on_letter(call: CommandContext, action: str, letter: str) -> Document:
     """Act on one letter and print it at once, as the next one may fail."""
     body: dict[str, Any] = {"reason": call.args.reason, "dry_run": call.args.dry_run or None}
     query = {"server": call.args.server}
-    if call.args.stream == letters.OUTBOX:
+    if call.args.stream == views.OUTBOX:
         path, query = f"/dlq/outbox{url_path(letter)}/{action}", {"server": None}
     else:
         path = f"/dlq/streams{url_path(call.args.stream)}/messages{url_path(letter)}/{action}"
@@ -92,7 +92,7 @@ def _print_result(call: CommandContext, action: str, one: Document) -> None:
 
 def _act_in_bulk(call: CommandContext, action: str, given: dict[str, str]) -> int:
     args = call.args
-    if args.stream == letters.OUTBOX:
+    if args.stream == views.OUTBOX:
         raise exits.make_exit(
             exits.USAGE, "usage", "Messages of the outbox are named by their ids."
         )
@@ -114,7 +114,7 @@ def _act_in_bulk(call: CommandContext, action: str, given: dict[str, str]) -> in
     if args.dry_run:
         if not call.print_json(document):
             call.screen.line(StyledText("Dry run: nothing was done.", "strong"))
-            call.screen.facts(letters.plan(document))
+            call.screen.facts(views.plan(document))
         return exits.DONE
     if getattr(args, "follow", False):
         return letter_jobs.follow_job(call, document["id"], lambda: _print_job(call, document))

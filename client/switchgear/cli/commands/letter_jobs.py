@@ -9,7 +9,7 @@ from switchgear.cli.command_context import CommandContext
 from switchgear.cli.commands import output
 from switchgear.cli.formatting import StyledText
 from switchgear.cli.parser import Commands, add_reason
-from switchgear.cli.views import letters
+from switchgear.cli.views import letters as views
 
 MAX_LISTED = 50
 VERBS = {
@@ -38,7 +38,7 @@ def list_jobs(call: CommandContext) -> int:
     if page["more"]:
         output.note_truncated(call, MAX_LISTED, "jobs; the newest are shown")
     empty = "There was no job yet." if call.args.all else "No job is under way."
-    return output.print_table(call, found, letters.JOB_COLUMNS, letters.job_row, empty)
+    return output.print_table(call, found, views.JOB_COLUMNS, views.job_row, empty)
 
 
 def show(call: CommandContext) -> int:
@@ -53,8 +53,8 @@ def follow(call: CommandContext) -> int:
 
 
 def print_job(call: CommandContext, one: Document) -> None:
-    call.screen.line(StyledText(f"job {one['id']}", "name"), "  ", letters.job_state(one))
-    call.screen.facts(letters.job_facts(one, call.clock))
+    call.screen.line(StyledText(f"job {one['id']}", "name"), "  ", views.job_state(one))
+    call.screen.facts(views.job_facts(one, call.clock))
 
 
 def follow_job(call: CommandContext, job_id: int, begun: Callable[[], None] | None = None) -> int:
@@ -69,7 +69,7 @@ def follow_job(call: CommandContext, job_id: int, begun: Callable[[], None] | No
             why = f": {one['hold_reason']}" if one["hold_reason"] else ""
             what = f"job {job_id} {one['state']}{why}"
             progress.update(what, done, total, f"{done:,} of {total:,}")
-            if one["state"] in letters.OVER:
+            if one["state"] in views.OVER:
                 break
     if not call.print_json(one):
         print_job(call, one)

@@ -9,7 +9,7 @@ from switchgear.cli.commands import letter_actions, letter_jobs, output
 from switchgear.cli.commands.letter_filters import add_filters, add_server, read_filters
 from switchgear.cli.formatting import StyledText
 from switchgear.cli.parser import Commands, add_dry_run, add_reason, argument_type, parse_count
-from switchgear.cli.views import letters
+from switchgear.cli.views import letters as views
 
 MAX_SHOWN = 50
 
@@ -36,13 +36,13 @@ def list_streams(call: CommandContext) -> int:
         call.screen.line("No stream of dead letters is known.")
         return exits.DONE
     clock = call.clock
-    rows = [letters.stream_row(one, clock) for one in letters.ordered(found)]
-    call.screen.table(letters.STREAM_COLUMNS, rows)
+    rows = [views.stream_row(one, clock) for one in views.ordered(found)]
+    call.screen.table(views.STREAM_COLUMNS, rows)
     return exits.DONE
 
 
 def show(call: CommandContext) -> int:
-    if call.args.stream == letters.OUTBOX:
+    if call.args.stream == views.OUTBOX:
         return _show_failed(call)
     path = f"/dlq/streams{url_path(call.args.stream)}/messages"
     if call.args.id is not None:
@@ -52,9 +52,7 @@ def show(call: CommandContext) -> int:
     if found["more"]:
         output.note_truncated(call, call.args.limit, "letters: add --limit, or choose")
     empty = "There is no such letter."
-    return output.print_table(
-        call, found["results"], letters.LETTER_COLUMNS, letters.letter_row, empty
-    )
+    return output.print_table(call, found["results"], views.LETTER_COLUMNS, views.letter_row, empty)
 
 
 def groups(call: CommandContext) -> int:
@@ -64,8 +62,8 @@ def groups(call: CommandContext) -> int:
         return exits.DONE
     clock = call.clock
     if found["results"]:
-        rows = [letters.group_row(one, clock) for one in found["results"]]
-        call.screen.table(letters.GROUP_COLUMNS, rows)
+        rows = [views.group_row(one, clock) for one in found["results"]]
+        call.screen.table(views.GROUP_COLUMNS, rows)
     else:
         call.screen.line("It has no letters.")
     if not found["complete"]:
@@ -80,7 +78,7 @@ def archive(call: CommandContext) -> int:
         output.note_truncated(call, call.args.limit, "letters that left: add --limit")
     empty = "Nothing has left through the console."
     return output.print_table(
-        call, found["results"], letters.ARCHIVE_COLUMNS, letters.archive_row, empty
+        call, found["results"], views.ARCHIVE_COLUMNS, views.archive_row, empty
     )
 
 
@@ -102,10 +100,10 @@ def _show_letter(call: CommandContext, path: str) -> int:
     if call.print_json(one):
         return exits.DONE
     call.screen.line(StyledText(one["stream"], "name"), f"  {one['id']}")
-    call.screen.facts(letters.letter_facts(one, call.clock))
+    call.screen.facts(views.letter_facts(one, call.clock))
     for title, pairs in (
-        ("Fields, as they may be shown", list(letters.fields(one))),
-        ("What it went through", list(letters.history(one, call.clock))),
+        ("Fields, as they may be shown", list(views.fields(one))),
+        ("What it went through", list(views.history(one, call.clock))),
     ):
         if pairs:
             call.screen.blank_line()
@@ -130,7 +128,7 @@ def _show_failed(call: CommandContext) -> int:
         return exits.DONE
     if found:
         call.screen.table(
-            letters.FAILED_COLUMNS, [letters.failed_row(one, call.clock) for one in found]
+            views.FAILED_COLUMNS, [views.failed_row(one, call.clock) for one in found]
         )
     else:
         call.screen.line(StyledText("✔ No message failed for good.", "good"))

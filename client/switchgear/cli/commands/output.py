@@ -7,7 +7,7 @@ from switchgear.cli import exits
 from switchgear.cli.api_client import Document, Query
 from switchgear.cli.command_context import CommandContext
 from switchgear.cli.formatting import Clock, StyledText, single_line
-from switchgear.cli.views import switches
+from switchgear.cli.views import switches as views
 
 Facts = Sequence[tuple[str, object]]
 
@@ -16,8 +16,8 @@ DRY_RUN = StyledText("Dry run: nothing was done. It would be so:", "strong")
 
 def print_switch(call: CommandContext, one: Document, more: Facts = ()) -> None:
     """Print a switch; `more` are facts below its own."""
-    call.screen.line(StyledText(one["id"], "name"), "  ", single_line(switches.state(one)))
-    call.screen.facts([("console", call.console.title), *switches.facts(one, call.clock), *more])
+    call.screen.line(StyledText(one["id"], "name"), "  ", single_line(views.state(one)))
+    call.screen.facts([("console", call.console.title), *views.facts(one, call.clock), *more])
 
 
 def print_approval(call: CommandContext, approval: Document) -> None:

@@ -9,7 +9,7 @@ from switchgear.cli.command_context import CommandContext
 from switchgear.cli.commands import output
 from switchgear.cli.formatting import StyledText, parse_time
 from switchgear.cli.parser import Commands, add_dry_run, add_reason
-from switchgear.cli.views import ramps
+from switchgear.cli.views import ramps as views
 from switchgear.evaluation.snapshot import switch_id
 
 MAX_LISTED = 50
@@ -44,7 +44,7 @@ def list_ramps(call: CommandContext) -> int:
     if found["more"]:
         output.note_truncated(call, MAX_LISTED, "ramps; the newest are shown")
     empty = "No ramp is under way." if not call.args.all else "There was no ramp yet."
-    return output.print_table(call, found["results"], ramps.COLUMNS, ramps.row, empty)
+    return output.print_table(call, found["results"], views.COLUMNS, views.row, empty)
 
 
 def show(call: CommandContext) -> int:
@@ -61,12 +61,12 @@ def follow(call: CommandContext) -> int:
 def print_ramp(call: CommandContext, one: Document) -> None:
     """Print a ramp with its steps."""
     name = "a ramp" if one["id"] is None else f"ramp {one['id']}"
-    call.screen.line(StyledText(one["switch"], "name"), f"  {name}  ", ramps.state(one))
+    call.screen.line(StyledText(one["switch"], "name"), f"  {name}  ", views.state(one))
     clock = call.clock
-    call.screen.facts(ramps.facts(one, clock))
+    call.screen.facts(views.facts(one, clock))
     call.screen.blank_line()
-    rows = [ramps.step_row(number, step, clock) for number, step in enumerate(one["steps"], 1)]
-    call.screen.table(ramps.STEP_COLUMNS, rows)
+    rows = [views.step_row(number, step, clock) for number, step in enumerate(one["steps"], 1)]
+    call.screen.table(views.STEP_COLUMNS, rows)
 
 
 def follow_ramp(call: CommandContext, ramp_id: int, begun: Callable[[], None] | None = None) -> int:
@@ -78,14 +78,14 @@ def follow_ramp(call: CommandContext, ramp_id: int, begun: Callable[[], None] | 
     with call.report_if_lost(begun, said), call.screen.progress() as progress:
         for one in call.poll(f"/ramps{url_path(ramp_id)}/"):
             clock = call.clock
-            what = f"{one['switch']}  {ramps.step_of(one)}"
+            what = f"{one['switch']}  {views.step_of(one)}"
             progress.update(
                 what,
                 _completed_steps(one, call),
                 len(one["steps"]),
-                ramps.progress_text(one, clock),
+                views.progress_text(one, clock),
             )
-            if one["state"] in ramps.OVER:
+            if one["state"] in views.OVER:
                 break
     if not call.print_json(one):
         print_ramp(call, one)

@@ -8,7 +8,7 @@ from switchgear.cli.command_context import CommandContext
 from switchgear.cli.commands import output
 from switchgear.cli.formatting import StyledText
 from switchgear.cli.parser import Commands
-from switchgear.cli.views import slos
+from switchgear.cli.views import slos as views
 
 STATES = ("ok", "firing", "unknown")
 ALERT_STATES = ("open", "acknowledged", "resolved")
@@ -30,8 +30,8 @@ def register(commands: Commands) -> None:
 
 def list_slos(call: CommandContext) -> int:
     query = {"state": call.args.state, "service": call.args.service}
-    found = slos.ordered(output.get_all(call, "/slos/", query))
-    return output.print_table(call, found, slos.COLUMNS, slos.row, "There is no such SLO.")
+    found = views.ordered(output.get_all(call, "/slos/", query))
+    return output.print_table(call, found, views.COLUMNS, views.row, "There is no such SLO.")
 
 
 def show(call: CommandContext) -> int:
@@ -39,11 +39,11 @@ def show(call: CommandContext) -> int:
     one, status = call.console.get(f"{path}/"), call.console.get(f"{path}/status")
     if call.print_json({"slo": one, "status": status}):
         return exits.DONE
-    call.screen.line(StyledText(one["name"], "name"), "  ", slos.state(status["state"]))
-    call.screen.facts(slos.facts(one, status, call.clock))
+    call.screen.line(StyledText(one["name"], "name"), "  ", views.state(status["state"]))
+    call.screen.facts(views.facts(one, status, call.clock))
     for columns, rows in (
-        (slos.WINDOW_COLUMNS, slos.windows(status)),
-        (slos.RULE_COLUMNS, slos.rules(status)),
+        (views.WINDOW_COLUMNS, views.windows(status)),
+        (views.RULE_COLUMNS, views.rules(status)),
     ):
         if rows:
             call.screen.blank_line()
@@ -65,14 +65,14 @@ def alerts(call: CommandContext) -> int:
         )
     found = [one for page in pages for one in page["results"]]
     empty = StyledText("✔ No alert is open." if not args.state else "None.", "good")
-    return output.print_table(call, found, slos.ALERT_COLUMNS, slos.alert_row, empty)
+    return output.print_table(call, found, views.ALERT_COLUMNS, views.alert_row, empty)
 
 
 def acknowledge(call: CommandContext) -> int:
     path = f"/alerts{url_path(call.args.alert)}/ack"
     one = call.console.send("POST", path, {"comment": call.args.comment}).document
     if not call.print_json(one):
-        call.screen.table(slos.ALERT_COLUMNS, [slos.alert_row(one, call.clock)])
+        call.screen.table(views.ALERT_COLUMNS, [views.alert_row(one, call.clock)])
     return exits.DONE
 
 

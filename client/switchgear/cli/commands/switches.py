@@ -19,7 +19,7 @@ from switchgear.cli.parser import (
     parse_switch,
     read_break_glass,
 )
-from switchgear.cli.views import switches
+from switchgear.cli.views import switches as views
 from switchgear.evaluation.scopes import GLOBAL_ID
 
 WAIT_SECONDS = 60
@@ -56,7 +56,7 @@ def status(call: CommandContext) -> int:
         return _print_status(call, call.args.switch)
     if call.args.exit_code:
         raise exits.make_exit(exits.USAGE, "usage", "--exit-code needs a switch to look at.")
-    stopped = switches.ordered(
+    stopped = views.ordered(
         [
             one
             for state in ("engaged", "ramping")
@@ -67,15 +67,13 @@ def status(call: CommandContext) -> int:
     if call.print_json({"switches": stopped, "degradation": level}):
         return exits.DONE
     screen, clock = call.screen, call.clock
-    told = (
-        switches.summary(stopped) if stopped else cell(StyledText("✔ Nothing is stopped.", "good"))
-    )
+    told = views.summary(stopped) if stopped else cell(StyledText("✔ Nothing is stopped.", "good"))
     screen.line(StyledText(call.console.title, "strong"), "  ", told)
     if stopped:
         screen.blank_line()
-        screen.table(switches.COLUMNS, [switches.row(one, clock) for one in stopped])
+        screen.table(views.COLUMNS, [views.row(one, clock) for one in stopped])
         screen.blank_line()
-    screen.line(switches.degradation(level))
+    screen.line(views.degradation(level))
     return exits.DONE
 
 
@@ -127,7 +125,7 @@ def history(call: CommandContext) -> int:
         output.note_truncated(call, MAX_EPISODES, "episodes: these are the latest")
     empty = f"{name} was never engaged."
     return output.print_table(
-        call, page["results"], switches.HISTORY_COLUMNS, switches.history_row, empty
+        call, page["results"], views.HISTORY_COLUMNS, views.history_row, empty
     )
 
 
@@ -142,7 +140,7 @@ def _print_status(call: CommandContext, name: str) -> int:
                 StyledText("Above it: ", "strong"),
                 StyledText(GLOBAL_ID, "name"),
                 "  ",
-                single_line(switches.state(above)),
+                single_line(views.state(above)),
             )
     stopped = blocked or one["state"] != "released"
     return exits.STOPPED if stopped and call.args.exit_code else exits.DONE
@@ -173,7 +171,7 @@ def _print_result(call: CommandContext, one: Document, hint: str) -> None:
     if dry:
         call.screen.line(output.DRY_RUN)
         if one["state"] != "released":
-            more = switches.blast_radius(
+            more = views.blast_radius(
                 call.console.get(f"{switch_path(one['id'])}/preview"), call.clock
             )
     output.print_switch(call, one, more)
@@ -211,7 +209,7 @@ def _describe_missing_effect(one: Document, seconds: int) -> str:
         return f"It is done, but no instance was heard from: no proof of effect in {seconds} s."
     return (
         f"It is done, but after {seconds} s only {found['applied']} of {found['instances']} "
-        f"instances say that they apply it; not {switches.stragglers(found)}."
+        f"instances say that they apply it; not {views.stragglers(found)}."
     )
 
 
