@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from breakers.policies.policy import checked
+from breakers.policies.policy import validate_policy
 from switchgear.patterns.parameters import TIERS, BreakerParameters, RetryParameters
 from switchgear.policies.documents import (
     EMPTY_CONFIG,
@@ -37,7 +37,7 @@ def said(before=EMPTY_CONFIG, **fields):
 
 
 def test_policy_as_the_console_completes_it_is_read_whole():
-    fields = checked(
+    fields = validate_policy(
         {
             "timeout_ms": 60000,
             "routes": [{"pattern": "/event-logs/**", "timeout_ms": 300000}],
@@ -63,14 +63,14 @@ def test_policy_as_the_console_completes_it_is_read_whole():
 
 
 def test_policy_that_says_nothing_leaves_all_to_the_code():
-    found, complaints = said(**checked({}))
+    found, complaints = said(**validate_policy({}))
 
     assert (found, complaints) == (EMPTY_CONFIG, ())
 
 
 @pytest.mark.parametrize("seconds", [0, 30])
 def test_limit_of_probes_is_taken_from_new_and_old_consoles_alike(seconds):
-    found, complaints = said(**checked({"breaker": {"half_open_max_seconds": seconds}}))
+    found, complaints = said(**validate_policy({"breaker": {"half_open_max_seconds": seconds}}))
 
     assert complaints == ()
     assert found.breaker == BreakerParameters(window_size=100, half_open_max_seconds=seconds)

@@ -7,8 +7,8 @@ import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from controlplane.dataplane.report_fields import read
 
+from controlplane.dataplane.ingest.report_fields import read
 from switchgear import BreakerParameters, BulkheadParameters
 from switchgear.clock import ConsoleClock, SystemTime
 from switchgear.policies.registry import MAX_BREAKERS, MAX_BULKHEADS, Registry

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from controlplane.dataplane.reports import parse
+from controlplane.dataplane.ingest.report_merge import parse
 from switchgear.clock import ConsoleClock
 from switchgear.console.report_builder import ReportBuilder
 from switchgear.evaluation.decision_counts import MAX_SWITCHES

@@ -126,7 +126,7 @@ def test_group_in_which_anything_failed_is_a_bad_event(sli):
 
 def test_what_takes_longer_than_it_may_is_a_bad_event(sli):
     with sli.measure(within_seconds=0.01):
-        time.sleep(0.02)
+        time.sleep(0.2)
     with sli.measure(within_seconds=60):
         pass
 
@@ -156,10 +156,10 @@ def test_decorated_function_is_measured_at_each_call(sli):
 
 
 def test_decorated_function_with_a_limit_may_call_itself(sli):
-    @sli.measure(within_seconds=0.03)
+    @sli.measure(within_seconds=0.3)
     def down(depth: int) -> None:
         if depth:
-            time.sleep(0.02)
+            time.sleep(0.2)
             down(depth - 1)
 
     down(2)
