@@ -35,6 +35,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 INSTALLED_APPS = [
     "controlplane.core",
     "controlplane.accounts",
+    "controlplane.notify",
     "controlplane.dataplane",
     "controlplane.processes",
     "switches",

@@ -8,6 +8,7 @@ from breakers.urls import api_urlpatterns as breakers_api
 from controlplane.accounts.urls import api_urlpatterns as accounts_api
 from controlplane.core.http.docs import DocsView, SchemaView
 from controlplane.core.urls import api_urlpatterns as core_api
+from controlplane.notify.urls import api_urlpatterns as notify_api
 from slo.urls import api_urlpatterns as slo_api
 from switches.urls import api_urlpatterns as switches_api
 
@@ -28,6 +29,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
                 *dead_letters_api,
                 *slo_api,
                 *core_api,
+                *notify_api,
                 *accounts_api,
             ]
         ),
@@ -38,6 +40,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("controlplane.core.ops_urls")),
     path("", include("controlplane.accounts.pages_urls")),
     path("", include("controlplane.core.pages_urls")),
+    path("", include("controlplane.notify.urls")),
     path("", include("breakers.pages_urls")),
     path("", include("breakers.dead_letters.pages_urls")),
     path("", include("slo.pages_urls")),

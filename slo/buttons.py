@@ -5,10 +5,10 @@ from datetime import datetime
 from typing import Any
 
 from controlplane.core.actors import Actor
-from controlplane.core.buttons import JUST_NOW, number
 from controlplane.core.errors import Conflict
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.interactions.actions import button
+from controlplane.notify.buttons import JUST_NOW, number
 from slo.alerts import lifecycle, notifications
 from slo.models import Alert
 from switches import buttons

@@ -6,10 +6,10 @@ from typing import Any
 
 from django.db import transaction
 
-from controlplane.core import buttons
 from controlplane.core.actors import Actor, label_of
 from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.interactions.actions import button
+from controlplane.notify import buttons
 from switches import publication, services
 from switches.models import Episode, Switch
 from switches.ramps import actions, descriptions

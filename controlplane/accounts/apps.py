@@ -9,9 +9,6 @@ class AccountsConfig(AppConfig):
     def ready(self) -> None:
         from controlplane.accounts.authentication import resets  # noqa: F401 - links in mails
         from controlplane.accounts.people import authority as accounts
-        from controlplane.accounts.people import leaving
         from controlplane.core import authority
-        from controlplane.core.targets import usage
 
         authority.register(accounts)
-        leaving.register_duties(usage.duties_of)

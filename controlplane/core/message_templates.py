@@ -15,6 +15,7 @@ Facts = Mapping[str, Any]
 Field = tuple[str, str | Callable[[Facts], str]]
 """A label, and the name of a fact or a function that returns the text (empty: no line)."""
 
+SEVERITIES = ("critical", "warning", "info")
 IncidentAction = Literal["trigger", "acknowledge", "resolve"]
 
 

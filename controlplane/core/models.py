@@ -9,22 +9,18 @@ from controlplane.core.escalation.models import Escalation
 from controlplane.core.gates.models import EventCount, ExternalVerdict, Gate, Hold
 from controlplane.core.idempotency.models import IdempotencyKey
 from controlplane.core.instances.models import Acknowledgement, Instance
-from controlplane.core.interactions.models import AnsweredRequest
 from controlplane.core.jobs.models import Job, JobEffect, JobStep
 from controlplane.core.outbox.models import Attempt, OutboxMessage, Pace, Thread
-from controlplane.core.targets.models import EscalationStep, OnCallMember, Route, Target
 from controlplane.core.trip_requests.models import TripRequest
 
 __all__ = [
     "Acknowledgement",
-    "AnsweredRequest",
     "Approval",
     "Attempt",
     "AuditEntry",
     "AuditRound",
     "Degradation",
     "Escalation",
-    "EscalationStep",
     "EventCount",
     "ExternalVerdict",
     "Gate",
@@ -35,11 +31,8 @@ __all__ = [
     "Job",
     "JobEffect",
     "JobStep",
-    "OnCallMember",
     "OutboxMessage",
     "Pace",
-    "Route",
-    "Target",
     "Thread",
     "Tick",
     "TripRequest",

@@ -5,22 +5,16 @@ from django.urls import path
 from controlplane.core.approvals import urls as approvals
 from controlplane.core.attention import urls as attention
 from controlplane.core.audit import views as audit
-from controlplane.core.interactions import urls as interactions
 from controlplane.core.jobs import urls as jobs
-from controlplane.core.outbox import urls as outbox
 from controlplane.core.palette import urls as palette
 from controlplane.core.runbooks import urls as runbooks
-from controlplane.core.targets import urls as targets
 
 urlpatterns = [
     path("audit/", audit.audit_page, name="audit_page"),
     path("audit/verify/", audit.verify, name="audit_verify"),
     *approvals.urlpatterns,
     *attention.urlpatterns,
-    *interactions.urlpatterns,
     *jobs.urlpatterns,
-    *outbox.urlpatterns,
     *palette.urlpatterns,
     *runbooks.urlpatterns,
-    *targets.urlpatterns,
 ]

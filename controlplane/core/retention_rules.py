@@ -7,7 +7,6 @@ from datetime import timedelta
 from .gates import services as _gates  # noqa: F401
 from .idempotency import services as _idempotency  # noqa: F401
 from .instances import services as _instances  # noqa: F401
-from .interactions import services as _interactions  # noqa: F401
 from .jobs import retention_rules as _jobs
 from .retention.rules import Rule, lasting, rule
 from .trip_requests import services as _trip_requests  # noqa: F401

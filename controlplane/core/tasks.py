@@ -7,16 +7,12 @@ from celery import shared_task
 from controlplane.core.approvals import reviews
 from controlplane.core.approvals import services as approvals
 from controlplane.core.audit import rounds
-from controlplane.core.escalation import engine as escalation
 from controlplane.core.gates import services as gates
 from controlplane.core.idempotency import services as idempotency
 from controlplane.core.instances import services as instances
-from controlplane.core.interactions import services as interactions
 from controlplane.core.jobs import alarms as job_alarms
 from controlplane.core.jobs import engine as jobs
 from controlplane.core.jobs import watch as job_watch
-from controlplane.core.outbox import backlog, claims, delivery
-from controlplane.core.targets import services as targets
 from controlplane.core.trip_requests import services as trip_requests
 
 from . import retention, ticks
@@ -41,35 +37,6 @@ def run_tick(name: str) -> None:
     ticks.run(name, RAN_BY)
 
 
-@ticks.tick("outbox.sweep", seconds=1, queue="outbox", pending=lambda now: [claims.unsent(now)])
-def sweep_outbox(now: datetime) -> int:
-    return delivery.sweep(now)
-
-
-@ticks.tick("outbox.backlog", seconds=60, queue="housekeeping")
-def watch_backlog(now: datetime) -> int:
-    return backlog.look(now)
-
-
-@ticks.tick("outbox.purge", seconds=3600, queue="housekeeping")
-def purge_outbox(now: datetime) -> int:
-    """Delete what was sent long ago. What failed stays until somebody deals with it."""
-    return retention.purge([kept.MESSAGES, kept.THREADS, kept.PACES], now)
-
-
-@ticks.tick("escalation.purge", seconds=24 * 3600, queue="housekeeping")
-def purge_escalations(now: datetime) -> int:
-    return retention.purge([kept.ESCALATIONS], now)
-
-
-@ticks.tick(
-    "escalation.advance", seconds=15, queue="outbox", pending=lambda now: [escalation.pending(now)]
-)
-def advance_escalations(now: datetime) -> int:
-    """Tell the next person, where nobody has said "I know" yet."""
-    return escalation.advance(now)
-
-
 @ticks.tick("approvals.expire", seconds=60, queue="switches")
 def expire_approvals(now: datetime) -> int:
     return approvals.expire_due(now)
@@ -86,11 +53,6 @@ def verify_audit(now: datetime) -> int:
     return rounds.turn(now)
 
 
-@ticks.tick("interactions.purge", seconds=600, queue="housekeeping")
-def purge_answered_requests(now: datetime) -> int:
-    return interactions.forget_old(now)
-
-
 @ticks.tick("idempotency.purge", seconds=600, queue="housekeeping")
 def purge_idempotency_keys(now: datetime) -> int:
     return idempotency.purge_expired(now)
@@ -100,11 +62,6 @@ def purge_idempotency_keys(now: datetime) -> int:
 def purge_gates(now: datetime) -> int:
     """Forget events counted long ago; services may count thousands in a second."""
     return gates.forget_old(now, at_once=MAX_AT_ONCE, most=MAX_EVENTS_AT_ONCE)
-
-
-@ticks.tick("targets.seal", seconds=3600, queue="housekeeping")
-def seal_webhook_urls(now: datetime) -> int:
-    return targets.seal_webhook_urls(now)
 
 
 @ticks.tick("sessions.purge", seconds=24 * 3600, queue="housekeeping")

@@ -9,8 +9,6 @@ from controlplane.core.audit import api as audit
 from controlplane.core.gates import urls as gates
 from controlplane.core.http.routes import both_forms
 from controlplane.core.jobs import urls as jobs
-from controlplane.core.outbox import urls as outbox
-from controlplane.core.targets import urls as targets
 
 api_urlpatterns: list[URLPattern] = [
     *approvals.api_urlpatterns,
@@ -19,7 +17,5 @@ api_urlpatterns: list[URLPattern] = [
     *attention.api_urlpatterns,
     *jobs.api_urlpatterns,
     *gates.api_urlpatterns,
-    *outbox.api_urlpatterns,
-    *targets.api_urlpatterns,
     *both_forms("degradation", ops_api.DegradationView.as_view(), name="api-degradation"),
 ]

@@ -10,7 +10,7 @@ LOADED = """
 import sys
 import controlplane.processes.celery_command, controlplane.celery
 from controlplane.core import ticks
-from controlplane.core.management.commands import watchdog
+from controlplane.processes.management.commands import watchdog
 ticks.registered()
 print(*sys.modules)
 """

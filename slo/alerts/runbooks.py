@@ -1,7 +1,7 @@
 """Runbooks of alerts."""
 
 from controlplane.core import runbooks
-from controlplane.core.outbox.transports.identity import console_url
+from controlplane.core.console_urls import console_url
 from slo.models import Alert
 
 

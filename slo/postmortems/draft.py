@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from controlplane.core import durations
-from controlplane.core.outbox.transports.identity import console_url
+from controlplane.core.console_urls import console_url
 from controlplane.core.runbooks.escaping import plain
 from slo.alerts import notifications, runbooks
 from slo.arithmetic.minutes import last_ended, minute_of, window_minutes

@@ -2,6 +2,6 @@
 
 from controlplane.core.admin.site import ReadOnly, Table, each
 
-from . import history, messages, work
+from . import history, work
 
-__all__ = ["ReadOnly", "Table", "each", "history", "messages", "work"]
+__all__ = ["ReadOnly", "Table", "each", "history", "work"]

@@ -8,10 +8,9 @@ from controlplane.core.approvals.models import Approval
 from controlplane.core.approvals.risk import Risk
 from controlplane.core.audit import services as audit
 from controlplane.core.canonical import timestamp
+from controlplane.core.outbox import router
 from controlplane.core.outbox import services as outbox
 from controlplane.core.scopes import SCOPES
-from controlplane.core.targets import routing
-from controlplane.core.targets.models import Target
 
 PAGE = "/approvals/"
 SEVERITY = {
@@ -140,5 +139,4 @@ def _requester(approval: Approval, now: datetime) -> list[str]:
     """Where whoever asked is reached themselves, as far as a target says so."""
     if approval.requester_id is None:
         return []
-    people = Target.objects.filter(kind=Target.Kind.PERSON, user_id=approval.requester_id)
-    return routing.unique(people, now)
+    return router.get().destinations_of_user(approval.requester_id, now)

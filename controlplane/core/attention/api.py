@@ -13,8 +13,8 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.fields import Filters
 from controlplane.core.http.pagination import PAGE_PARAMETERS, CursorPages, page_of
 from controlplane.core.http.views import ApiView
+from controlplane.core.message_templates import SEVERITIES
 from controlplane.core.page_registry import AttentionItem
-from controlplane.core.targets.reach import SEVERITIES
 
 
 class WaitingShape(serializers.Serializer[AttentionItem]):

@@ -14,8 +14,8 @@ from django.db import connection, transaction
 from django.db.models import QuerySet
 
 from controlplane.core import compiled_query
+from controlplane.core.message_templates import SEVERITIES
 from controlplane.core.page_registry import ATTENTION_SOURCES, AttentionItem, AttentionSource, Rows
-from controlplane.core.targets.reach import SEVERITIES
 
 log = structlog.get_logger(__name__)
 

@@ -13,11 +13,11 @@ from controlplane.core.browser import PersonRequest, done, show, signed_in
 from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, NotFound
-from controlplane.core.escalation import hearing, messages
 from controlplane.core.escalation import services as escalations
-from controlplane.core.escalation.hearing import Hearing
+from controlplane.core.escalation import summaries
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.http.permissions import actor_of
+from controlplane.core.outbox import router
 
 SHOWN = 100
 TOLD_SHOWN = 50
@@ -51,7 +51,7 @@ def acknowledge(request: PersonRequest, escalation_id: int) -> HttpResponse:
         context = {"heading": "Nothing to acknowledge", "detail": refusal.detail}
         context["back"] = "attention_page"
         return show(request, "core/notice.html", context, status=refusal.status)
-    message = f"You acknowledged {messages.title(known)}. Nobody is told for 24 hours."
+    message = f"You acknowledged {summaries.title(known)}. Nobody is told for 24 hours."
     return done(request, message, "/attention/")
 
 
@@ -62,7 +62,7 @@ def _context(request: PersonRequest, now: datetime) -> dict[str, Any]:
     climbing = Escalation.objects.filter(closed_at=None).order_by("next_at", "id")
     critical = sum(one.severity == "critical" for one in overview.waiting)
     told = list(climbing[:TOLD_SHOWN])
-    nexts = hearing.next_of(told, now)
+    nexts = router.get().next_notices(told, now)
     return {
         "now": now,
         "page": page,
@@ -75,13 +75,13 @@ def _context(request: PersonRequest, now: datetime) -> dict[str, Any]:
     }
 
 
-def _climbing(escalation: Escalation, following: Hearing | None) -> dict[str, Any]:
+def _climbing(escalation: Escalation, following: Any) -> dict[str, Any]:
     elsewhere = escalation.subject.partition(":")[0] in escalations.ELSEWHERE
-    told = escalation.facts.get(messages.TOLD, [])
+    told = escalation.facts.get(summaries.TOLD, [])
     return {
         "row": escalation,
         "next": following,
-        "title": messages.title(escalation),
+        "title": summaries.title(escalation),
         "path": escalation.facts.get("path"),
         "told": told[-1]["who"] if told else [],
         "can_acknowledge": not elsewhere and escalation.acknowledged_at is None,

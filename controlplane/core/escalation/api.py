@@ -9,11 +9,11 @@ from rest_framework import serializers
 
 from controlplane.core.actors import Actor
 from controlplane.core.canonical import timestamp
-from controlplane.core.escalation import messages, services
+from controlplane.core.escalation import services, summaries
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.http.fields import Filters, MutationBody, Text
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
-from controlplane.core.targets.reach import SEVERITIES
+from controlplane.core.message_templates import SEVERITIES
 
 
 class ToldShape(serializers.Serializer[Any]):
@@ -46,14 +46,14 @@ def escalation_resource(escalation: Escalation) -> dict[str, Any]:
         "id": escalation.pk,
         "subject": escalation.subject,
         "event": escalation.event,
-        "title": messages.title(escalation),
+        "title": summaries.title(escalation),
         "severity": escalation.severity,
-        "path": escalation.facts.get("path") or messages.ANY_PAGE,
+        "path": escalation.facts.get("path") or summaries.ANY_PAGE,
         "opened_at": timestamp(escalation.opened_at),
         "notices": escalation.notices,
         "notified_at": _at(escalation.notified_at),
         "next_at": _at(escalation.next_at),
-        "told": escalation.facts.get(messages.TOLD, []),
+        "told": escalation.facts.get(summaries.TOLD, []),
         "acknowledged_at": _at(escalation.acknowledged_at),
         "acknowledged_by": escalation.acknowledged_by or None,
         "closed_at": _at(escalation.closed_at),

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from django.db.models import QuerySet
 
-from controlplane.core.escalation import hearing, messages
+from controlplane.core.escalation import hearing, summaries
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.page_registry import AttentionItem, attention_source
 
@@ -32,9 +32,9 @@ def unacknowledged(now: datetime) -> list[AttentionItem]:
         AttentionItem(
             kind="escalation",
             severity=one.severity,
-            title=messages.title(one),
-            detail=f"Told so far: {messages.told_before(one)}.",
-            path=one.facts.get("path") or messages.ANY_PAGE,
+            title=summaries.title(one),
+            detail=f"Told so far: {summaries.told_before(one)}.",
+            path=one.facts.get("path") or summaries.ANY_PAGE,
             since=one.opened_at,
             due_at=nexts[one.pk].at if nexts[one.pk].is_heard else None,
         )

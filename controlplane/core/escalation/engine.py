@@ -11,8 +11,9 @@ from django.db import connection, transaction
 from django.db.models import Q, QuerySet
 from django.db.models.expressions import Combinable
 
-from controlplane.core.escalation import messages, schedule
+from controlplane.core.escalation import messages, schedule, summaries
 from controlplane.core.escalation.models import Escalation
+from controlplane.core.message_templates import SEVERITIES
 from controlplane.core.outbox import services as outbox
 from controlplane.core.outbox.transports import registry
 from controlplane.core.targets import reach
@@ -51,7 +52,7 @@ def advance(now: datetime) -> int:
     found = _due(now)
     if not found:
         return 0
-    ladders = reach.ladders(reach.SEVERITIES, now)
+    ladders = reach.ladders(SEVERITIES, now)
     due = [told for one in found if (told := _judged(one, ladders, now))]
     # Steps have their own times; were they to draw repeats along, those would never fall into step.
     if any(told.verdict.kind != "step" for told in due):
@@ -172,7 +173,7 @@ def standing(escalation: Escalation) -> schedule.Standing:
         severity=escalation.severity,
         opened_at=escalation.opened_at,
         step=escalation.step,
-        reached=bool(escalation.facts.get(messages.TOLD)),
+        reached=bool(escalation.facts.get(summaries.TOLD)),
         notified_at=escalation.notified_at,
         acknowledged_at=escalation.acknowledged_at,
     )
@@ -192,4 +193,4 @@ def _digest(escalations: Sequence[Escalation]) -> str:
 
 
 def _worst(severities: Iterable[str]) -> str:
-    return min(severities, key=reach.SEVERITIES.index)
+    return min(severities, key=SEVERITIES.index)

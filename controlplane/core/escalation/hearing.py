@@ -6,6 +6,7 @@ from datetime import datetime
 
 from controlplane.core.escalation import engine, schedule
 from controlplane.core.escalation.models import Escalation
+from controlplane.core.message_templates import SEVERITIES
 from controlplane.core.targets import reach, routing
 from controlplane.core.targets.reach import Rung
 
@@ -30,7 +31,7 @@ def next_of(escalations: Sequence[Escalation], now: datetime) -> dict[int, Heari
     open_ones = [one for one in escalations if one.closed_at is None and one.next_at]
     if not open_ones:
         return {}
-    ladders = reach.ladders(reach.SEVERITIES, now)
+    ladders = reach.ladders(SEVERITIES, now)
     with routing.reading_once():
         return {one.pk: _next(one, ladders[one.severity], now) for one in open_ones}
 

@@ -5,18 +5,15 @@ from datetime import datetime
 from typing import Any
 
 from controlplane.core.canonical import timestamp
+from controlplane.core.escalation import summaries
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.escalation.schedule import Verdict
 from controlplane.core.message_templates import format_time
-from controlplane.core.outbox import rendering
 from controlplane.core.targets.reach import Rung
 
-TOLD = "told"  # The fact that keeps who was told, and when.
 TOLD_KEPT = 20
-TOLD_SHOWN = 4
 LISTED = 8
 MAX_LISTED_LENGTH = 50
-ANY_PAGE = "/attention/"
 
 
 def facts(
@@ -24,15 +21,15 @@ def facts(
 ) -> dict[str, Any]:
     """What one message says: the facts of the escalation, and how far it has gone."""
     told = [rung.name for index, rung in enumerate(ladder) if index in verdict.told]
-    own = {key: value for key, value in escalation.facts.items() if key != TOLD}
+    own = {key: value for key, value in escalation.facts.items() if key != summaries.TOLD}
     return {
         **own,
-        "path": own.get("path") or ANY_PAGE,
+        "path": own.get("path") or summaries.ANY_PAGE,
         "escalation": escalation.pk,
-        "title": title(escalation),
-        "about": about(escalation),
+        "title": summaries.title(escalation),
+        "about": summaries.about(escalation),
         "now_told": ", ".join(dict.fromkeys(told)) or "whoever the routes lead to",
-        "told_before": told_before(escalation),
+        "told_before": summaries.told_before(escalation),
         "not_reached": not_reached(ladder[: verdict.step]),
         "acknowledged": _acknowledged(escalation),
         "opened_at": timestamp(escalation.opened_at),
@@ -43,26 +40,15 @@ def facts(
 def listing(escalations: Sequence[Escalation]) -> dict[str, Any]:
     """What one message says about many of them: the longest open first, a line for each."""
     oldest = sorted(escalations, key=lambda one: (one.opened_at, one.pk))
-    titles = [_clipped(title(one)) for one in oldest[:LISTED]]
+    titles = [_clipped(summaries.title(one)) for one in oldest[:LISTED]]
     rest = len(oldest) - LISTED
     return {
         "count": len(oldest),
-        "path": ANY_PAGE,
+        "path": summaries.ANY_PAGE,
         "list": " · ".join(titles) + (f" · and {rest} more" if rest > 0 else ""),
         "escalations": [one.pk for one in oldest],
         "opened_at": timestamp(oldest[0].opened_at),
     }
-
-
-def title(escalation: Escalation) -> str:
-    """The escalation in a line, as its event is worded."""
-    return rendering.render(escalation.event, escalation.facts).title
-
-
-def about(escalation: Escalation) -> str:
-    """The rest of its wording, in one line."""
-    lines = rendering.render(escalation.event, escalation.facts).lines
-    return " · ".join(f"{label}: {text}" for label, text in lines)
 
 
 def remember(
@@ -71,18 +57,8 @@ def remember(
     """The facts to keep, with who has now been told added."""
     who = [rung.name for index, rung in enumerate(ladder) if index in verdict.told]
     entry = {"at": timestamp(now), "who": list(dict.fromkeys(who))}
-    kept = [*escalation.facts.get(TOLD, []), entry][-TOLD_KEPT:] if who else None
-    return escalation.facts if kept is None else {**escalation.facts, TOLD: kept}
-
-
-def told_before(escalation: Escalation) -> str:
-    """`on-call (kim) at 02:11 UTC, team-lead at 02:26 UTC`: the latest few, oldest first."""
-    entries = escalation.facts.get(TOLD, [])
-    said = [
-        f"{', '.join(entry['who'])} at {format_time(entry['at'])}"
-        for entry in entries[-TOLD_SHOWN:]
-    ]
-    return "; ".join(said) or "nobody"
+    kept = [*escalation.facts.get(summaries.TOLD, []), entry][-TOLD_KEPT:] if who else None
+    return escalation.facts if kept is None else {**escalation.facts, summaries.TOLD: kept}
 
 
 def not_reached(rungs: Sequence[Rung]) -> str:

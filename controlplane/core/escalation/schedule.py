@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
+from controlplane.core.escalation.services import QUIET
+
 # What is critical or a warning is repeated hourly; what may wait for the next working day, daily.
 REPEAT = {
     "critical": timedelta(hours=1),
     "warning": timedelta(hours=1),
     "info": timedelta(days=1),
 }
-QUIET = timedelta(hours=24)
 # A repeat that comes so soon anyway is told together with the others: half its interval, so that
 # those of many things fall into step, two moments an hour at most. After an acknowledgement the
 # first comes after 24 hours, never before.

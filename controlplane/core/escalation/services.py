@@ -1,7 +1,7 @@
 """Opening, acknowledging and closing escalations; `escalation.advance` tells the next person."""
 
 from collections.abc import Collection, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
@@ -10,11 +10,12 @@ from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.escalation.models import Escalation
-from controlplane.core.escalation.schedule import QUIET
+from controlplane.core.outbox import router
 from controlplane.core.outbox import services as outbox
-from controlplane.core.targets import routing
 from controlplane.core.values import require_readable
 
+QUIET = timedelta(hours=24)
+"""After an acknowledgement, nobody is notified for this long."""
 # What an app acknowledges by a service of its own, which writes more than this row.
 ELSEWHERE = {
     "alert": "on its page, or POST /api/v1/alerts/{id}/ack",
@@ -137,7 +138,7 @@ def acknowledge_one(
 def _notify_incident_followers(
     event: str, subjects: Collection[str], facts: Mapping[str, Any], now: datetime
 ) -> None:
-    for subject, destinations in routing.incident_followers(subjects).items():
+    for subject, destinations in router.get().incident_followers(subjects).items():
         outbox.announce(
             event=event,
             event_key=f"{event}:{subject}:{now.isoformat()}",

@@ -9,5 +9,8 @@ class AnsweredRequest(models.Model):
     digest = models.CharField(max_length=64, primary_key=True)
     at = models.DateTimeField()
 
+    class Meta:
+        app_label = "core"
+
     def __str__(self) -> str:
         return self.digest

@@ -5,7 +5,7 @@ from typing import Any
 from django.db import migrations
 from django.utils import timezone
 
-from controlplane.core.targets import defaults
+from controlplane.core import first_targets as defaults
 
 
 def install(apps: Any, _editor: object) -> None:

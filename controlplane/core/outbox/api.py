@@ -16,6 +16,7 @@ from controlplane.core.errors import InvalidInput, NotFound
 from controlplane.core.http.fields import Filters, MutationBody, Text
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
+from controlplane.core.message_templates import SEVERITIES
 from controlplane.core.outbox import discards, naming, rendering, retries, selection
 from controlplane.core.outbox.models import Attempt, OutboxMessage
 from controlplane.core.outbox.naming import HIDDEN, Named
@@ -35,7 +36,7 @@ class AttemptShape(serializers.Serializer[Attempt]):
 class DeliveryShape(serializers.Serializer[OutboxMessage]):
     id = serializers.IntegerField()
     event = serializers.CharField()
-    severity = serializers.ChoiceField(selection.SEVERITIES)
+    severity = serializers.ChoiceField(SEVERITIES)
     subject = serializers.CharField()
     title = serializers.CharField()
     destination = serializers.CharField(
@@ -74,7 +75,7 @@ class ListedShape(DeliveryShape):
 
 class DeliveryFilters(Filters):
     state = serializers.ChoiceField(OutboxMessage.State.values, required=False)
-    severity = serializers.ChoiceField(selection.SEVERITIES, required=False)
+    severity = serializers.ChoiceField(SEVERITIES, required=False)
     event = serializers.CharField(
         required=False, max_length=64, help_text="`switch.engaged`, or a family: `switch`."
     )

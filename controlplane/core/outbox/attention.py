@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from django.db.models import Count, Max, Min, QuerySet
 
 from controlplane.core.durations import readable
-from controlplane.core.escalation import messages
+from controlplane.core.escalation import summaries
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.outbox import backlog, claims, naming, selection
 from controlplane.core.outbox.models import OutboxMessage
@@ -99,7 +99,7 @@ def backlogged(now: datetime) -> Sequence[AttentionItem]:
     said = (
         f"Acknowledged by {alarm.acknowledged_by}"
         if known
-        else f"Told so far: {messages.told_before(alarm)}"
+        else f"Told so far: {summaries.told_before(alarm)}"
     )
     return [
         AttentionItem(

@@ -11,8 +11,6 @@ from controlplane.core.outbox.transports.base import TRANSPORTS
 GIVEN_UP = Q(state="failed", discarded_at__isnull=True)
 """What failed and waits for somebody to retry or discard it."""
 
-SEVERITIES = ("critical", "warning", "info")
-
 
 def matching(rows: QuerySet[OutboxMessage], wanted: Mapping[str, str]) -> QuerySet[OutboxMessage]:
     """The messages that pass every filter given: `state`, `severity`, `event`, `destination`.

@@ -5,10 +5,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from controlplane.core.message_templates import incident_action_of, severity_of
+from controlplane.core.message_templates import severity_of
+from controlplane.core.outbox import router
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.outbox.transports import registry
-from controlplane.core.targets import reach, routing
 from controlplane.core.wake import wake
 
 MAX_KEY_LENGTH = 120
@@ -35,9 +34,10 @@ def announce(
     """
     event_key = _short(event_key)
     severity = severity or severity_of(event)
-    wanted = _routed(event, scope, severity, subject, now) if to is None else to
-    reaches = reach.configured if to is None else registry.reaches
-    destinations = [destination for destination in wanted if reaches(destination)]
+    if to is None:
+        destinations = router.get().routed(event, scope, severity, subject, now)
+    else:
+        destinations = router.get().reachable(to)
     OutboxMessage.objects.bulk_create(
         [
             OutboxMessage(
@@ -57,13 +57,6 @@ def announce(
     if destinations:
         wake("outbox")
     return len(destinations)
-
-
-def _routed(event: str, scope: str, severity: str, subject: str, now: datetime) -> list[str]:
-    found = routing.routed(event, scope, severity, now)
-    if subject and incident_action_of(event) != "trigger":
-        found += routing.incident_followers([subject]).get(subject, [])
-    return found
 
 
 def _short(event_key: str) -> str:

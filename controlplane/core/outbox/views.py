@@ -12,15 +12,15 @@ from django.views.decorators.http import require_GET, require_POST
 
 from controlplane.core.browser import PersonRequest, done, show, signed_in
 from controlplane.core.clock import db_now
+from controlplane.core.console_urls import local_path
 from controlplane.core.errors import DomainError
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.message_templates import MESSAGE_TEMPLATES
+from controlplane.core.message_templates import MESSAGE_TEMPLATES, SEVERITIES
 from controlplane.core.outbox import discards, naming, rendering, retries, selection
 from controlplane.core.outbox.api import ROWS, in_order
 from controlplane.core.outbox.models import Attempt, OutboxMessage, Pace
 from controlplane.core.outbox.naming import Named
 from controlplane.core.outbox.rendering import RenderedMessage
-from controlplane.core.outbox.transports.identity import inside
 
 PAGE_SIZE = 50
 MAX_SUGGESTED = 200
@@ -33,9 +33,7 @@ class DeliveryFilters(forms.Form):
     state = forms.ChoiceField(
         required=False, choices=[(state, state) for state in OutboxMessage.State.values]
     )
-    severity = forms.ChoiceField(
-        required=False, choices=[(name, name) for name in selection.SEVERITIES]
-    )
+    severity = forms.ChoiceField(required=False, choices=[(name, name) for name in SEVERITIES])
     event = forms.CharField(required=False, max_length=64)
     destination = forms.CharField(required=False, max_length=120)
     before = forms.IntegerField(required=False, min_value=1, max_value=2**62)
@@ -69,7 +67,7 @@ class Row:
     @property
     def page(self) -> str:
         """What it is about; empty if that is no page of its own."""
-        path = inside(self.notice.path)
+        path = local_path(self.notice.path)
         return "" if path == "/" else path
 
 
@@ -95,7 +93,7 @@ def deliveries_page(request: PersonRequest) -> HttpResponse:
         "counts": selection.counts(),
         "given_up": _given_up() if wanted.get("state") in (None, "failed") else [],
         "suggested": _suggested(),
-        "severities": selection.SEVERITIES,
+        "severities": SEVERITIES,
         "now": db_now(),
     }
     return render(request, "core/deliveries.html", context)

@@ -7,7 +7,7 @@ from pathlib import Path
 from django.conf import settings
 from django.urls import reverse
 
-from controlplane.core.outbox.transports.identity import console_url
+from controlplane.core.console_urls import console_url
 from controlplane.core.runbooks import documents
 from controlplane.core.runbooks.documents import Runbook
 

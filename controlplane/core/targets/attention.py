@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
+from controlplane.core.message_templates import SEVERITIES
 from controlplane.core.page_registry import AttentionItem, attention_source
 from controlplane.core.targets import directory, reach
 from controlplane.core.targets.models import Route, Target
@@ -16,10 +17,10 @@ MAX_ITEMS = 300
 @attention_source(80)
 def unreachable(now: datetime) -> list[AttentionItem]:
     """Each step and each route that reaches nobody; one line if none does, as at the beginning."""
-    steps = reach.steps_of(reach.SEVERITIES)
+    steps = reach.steps_of(SEVERITIES)
     routes = list(Route.objects.select_related("target__user").order_by("id"))
     known = directory.read([*(one.target for one in steps), *(one.target for one in routes)])
-    ladders = reach.group(steps, reach.SEVERITIES, known, now)
+    ladders = reach.group(steps, SEVERITIES, known, now)
     reached = {route: reach.reached(route.target, known, now) for route in routes}
     called = any(rung.reach.to for ladder in ladders.values() for rung in ladder)
     told = any(found.to for found in reached.values())
@@ -75,7 +76,7 @@ def _unheard(routes: Iterable[Route], now: datetime) -> AttentionItem:
 
 def _created() -> dict[str, datetime]:
     """Since when there has been an escalation for each severity."""
-    found = Target.objects.filter(name__in=reach.SEVERITIES)
+    found = Target.objects.filter(name__in=SEVERITIES)
     return dict(found.values_list("name", "created_at"))
 
 

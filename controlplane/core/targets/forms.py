@@ -12,13 +12,12 @@ from controlplane.accounts.models.people import User
 from controlplane.accounts.people.forms import zone_choices
 from controlplane.core import clock
 from controlplane.core.changes import RuleForm
-from controlplane.core.message_templates import MESSAGE_TEMPLATES
+from controlplane.core.message_templates import MESSAGE_TEMPLATES, SEVERITIES
 from controlplane.core.outbox.transports import registry
 from controlplane.core.outbox.transports.channel_settings import Field
 from controlplane.core.scopes import SCOPES
 from controlplane.core.targets.fields import MAX_MEMBERS, MAX_STEPS, Asked
 from controlplane.core.targets.models import Target
-from controlplane.core.targets.reach import SEVERITIES
 from controlplane.core.targets.resources import settings_digest
 
 BLANK_ROWS = 2

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.paginator import Paginator
 
-from controlplane.core.message_templates import MESSAGE_TEMPLATES
+from controlplane.core.message_templates import MESSAGE_TEMPLATES, SEVERITIES
 from controlplane.core.outbox.transports import registry
 from controlplane.core.targets import directory, reach, usage
 from controlplane.core.targets.directory import Directory
@@ -89,13 +89,13 @@ def everything(now: datetime, *, page: str | None = None, routes: str | None = N
 
 
 def _of_a_severity() -> dict[str, Any]:
-    return {"name__in": reach.SEVERITIES, "kind": Target.Kind.ESCALATION}
+    return {"name__in": SEVERITIES, "kind": Target.Kind.ESCALATION}
 
 
 def _severities(others: Sequence[Target], now: datetime) -> list[Severity]:
     """The three severities first, then whatever other escalation there is on this page."""
     present = {one.name: one for one in Target.objects.filter(**_of_a_severity())}
-    found = [present[name] for name in reach.SEVERITIES if name in present] + [*others]
+    found = [present[name] for name in SEVERITIES if name in present] + [*others]
     ladders = reach.ladders([one.name for one in found], now)
     return [Severity(one, ladders[one.name]) for one in found]
 

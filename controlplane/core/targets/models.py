@@ -44,6 +44,7 @@ class Target(models.Model):
     created_at = models.DateTimeField()
 
     class Meta:
+        app_label = "core"
         constraints = [
             models.CheckConstraint(
                 condition=Q(kind__in=["person", "channel", "on_call", "escalation"]),
@@ -76,6 +77,7 @@ class OnCallMember(models.Model):
     person = models.ForeignKey(Target, on_delete=models.PROTECT, related_name="rotations")
 
     class Meta:
+        app_label = "core"
         constraints = [
             models.UniqueConstraint(fields=["rotation", "position"], name="on_call_one_a_turn"),
         ]
@@ -93,6 +95,7 @@ class EscalationStep(models.Model):
     target = models.ForeignKey(Target, on_delete=models.PROTECT, related_name="used_in_steps")
 
     class Meta:
+        app_label = "core"
         constraints = [
             models.UniqueConstraint(fields=["escalation", "position"], name="step_one_a_position"),
         ]
@@ -111,6 +114,7 @@ class Route(models.Model):
     created_at = models.DateTimeField()
 
     class Meta:
+        app_label = "core"
         constraints = [
             models.UniqueConstraint(
                 fields=["event", "scope", "severity", "target"], name="route_once"

@@ -11,8 +11,6 @@ from controlplane.core.targets import directory
 from controlplane.core.targets.directory import Directory
 from controlplane.core.targets.models import EscalationStep, Target
 
-SEVERITIES = ("critical", "warning", "info")
-
 
 @dataclass(frozen=True)
 class Reach:

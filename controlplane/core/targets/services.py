@@ -14,6 +14,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput, NotFound
 from controlplane.core.escalation.models import Escalation
+from controlplane.core.message_templates import SEVERITIES
 from controlplane.core.outbox import services as outbox
 from controlplane.core.outbox.transports import registry
 from controlplane.core.outbox.transports.base import Transport
@@ -107,7 +108,7 @@ def remove(*, target_id: int, actor: Actor, now: datetime) -> None:
     """Remove a target that nothing leads to; raises :class:`Conflict` naming what does."""
     _lock(actor)
     target = one(target_id)
-    if target.name in reach.SEVERITIES and target.kind == Target.Kind.ESCALATION:
+    if target.name in SEVERITIES and target.kind == Target.Kind.ESCALATION:
         raise Conflict(f"{target.name} is what {target.name} messages climb; it can be changed.")
     users = used_by(target)
     if users:
@@ -164,8 +165,8 @@ def add_route(
         errors.add("event", "As switch.engaged, switch.* or *: small letters, dots, * and ?.")
     if scope and scope not in SCOPES:
         errors.add("scope", f"Empty for any, or one of: {', '.join(SCOPES.names)}.")
-    if severity and severity not in reach.SEVERITIES:
-        errors.add("severity", f"Empty for any, or one of: {', '.join(reach.SEVERITIES)}.")
+    if severity and severity not in SEVERITIES:
+        errors.add("severity", f"Empty for any, or one of: {', '.join(SEVERITIES)}.")
     found = fields.find(target)
     if found is None:
         errors.add("target", f"There is no target {target}.")

@@ -12,7 +12,7 @@ from controlplane.core.actors import system
 from controlplane.core.clock import db_now
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.shell import shell_actor
-from controlplane.core.tasks import purge_outbox
+from controlplane.notify.tasks import purge_outbox
 
 pytestmark = pytest.mark.django_db
 

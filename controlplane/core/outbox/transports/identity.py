@@ -27,15 +27,5 @@ def subject_id(message: OutboxMessage) -> str:
     return f"about_{_digest(settings.ENVIRONMENT_NAME, message.destination, message.subject)}"
 
 
-def console_url(path: str) -> str:
-    """The address of a page of the console; empty if nobody said where the console is."""
-    return f"{settings.PUBLIC_URL.rstrip('/')}{inside(path)}" if settings.PUBLIC_URL else ""
-
-
-def inside(path: str) -> str:
-    """The path if it is one of the console; else its first page. Browsers read `/\\` as `//`."""
-    return path if path.startswith("/") and path[1:2] not in ("/", "\\") else "/"
-
-
 def _digest(*parts: str) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]

@@ -17,6 +17,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.utils.html import format_html, format_html_join
 
+from controlplane.core.console_urls import console_url
 from controlplane.core.outbox import late, rendering
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.pacing import Limit
@@ -24,7 +25,7 @@ from controlplane.core.outbox.rendering import RenderedMessage
 from controlplane.core.outbox.transports.base import TRANSPORTS, DocsRow, Transport
 from controlplane.core.outbox.transports.email import smtp
 from controlplane.core.outbox.transports.failures import PermanentFailure
-from controlplane.core.outbox.transports.identity import console_url, stable_id, subject_id
+from controlplane.core.outbox.transports.identity import stable_id, subject_id
 
 MAX_SUBJECT_LENGTH = 150
 MAX_ADDRESS_LENGTH = 254

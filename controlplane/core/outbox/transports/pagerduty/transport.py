@@ -9,6 +9,7 @@ import httpx
 from django.conf import settings
 
 from controlplane.core.canonical import timestamp
+from controlplane.core.console_urls import console_url
 from controlplane.core.message_templates import incident_action_of
 from controlplane.core.outbox import rendering
 from controlplane.core.outbox.models import OutboxMessage
@@ -18,7 +19,6 @@ from controlplane.core.outbox.transports.base import TRANSPORTS, DocsRow, Transp
 from controlplane.core.outbox.transports.channel_settings import ChannelSettings, Field
 from controlplane.core.outbox.transports.channels import SeenSecrets, find_channel
 from controlplane.core.outbox.transports.failures import PermanentFailure
-from controlplane.core.outbox.transports.identity import console_url
 from controlplane.core.targets.models import Target
 
 KEY = "pagerduty"

@@ -16,12 +16,13 @@ import orjson
 from django.conf import settings
 
 from controlplane.core.canonical import timestamp
+from controlplane.core.console_urls import console_url
 from controlplane.core.outbox import rendering
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.transports.base import TRANSPORTS, DocsRow, Transport
 from controlplane.core.outbox.transports.channels import SeenSecrets, find_channel
 from controlplane.core.outbox.transports.failures import PermanentFailure, TransientFailure
-from controlplane.core.outbox.transports.identity import console_url, stable_id
+from controlplane.core.outbox.transports.identity import stable_id
 from controlplane.core.outbox.transports.outbound import Answer, post
 from controlplane.core.outbox.transports.webhook.settings import WebhookSettings
 from controlplane.core.outside.allowance import WEBHOOKS

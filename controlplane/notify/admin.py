@@ -3,18 +3,9 @@
 from django.contrib import admin
 
 from controlplane.core.admin.site import ReadOnly
-from controlplane.core.models import (
-    AnsweredRequest,
-    Attempt,
-    Escalation,
-    EscalationStep,
-    OnCallMember,
-    OutboxMessage,
-    Pace,
-    Route,
-    Target,
-    Thread,
-)
+from controlplane.core.models import Attempt, Escalation, OutboxMessage, Pace, Thread
+
+from .models import AnsweredRequest, EscalationStep, OnCallMember, Route, Target
 
 
 @admin.register(OutboxMessage)

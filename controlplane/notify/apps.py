@@ -1,0 +1,17 @@
+from django.apps import AppConfig
+
+
+class NotifyConfig(AppConfig):
+    name = "controlplane.notify"
+    label = "notify"
+    verbose_name = "Notify"
+
+    def ready(self) -> None:
+        from controlplane.accounts.people import leaving
+        from controlplane.core.outbox import router
+        from controlplane.core.targets import usage
+
+        from . import routes
+
+        router.register(routes)
+        leaving.register_duties(usage.duties_of)

@@ -1,0 +1,39 @@
+"""The router of messages, as core knows it; see :class:`controlplane.core.outbox.router.Router`."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+from controlplane.core.escalation import hearing
+from controlplane.core.escalation.hearing import Hearing
+from controlplane.core.escalation.models import Escalation
+from controlplane.core.message_templates import incident_action_of
+from controlplane.core.outbox.transports import registry
+from controlplane.core.targets import reach, routing
+from controlplane.core.targets.models import Target
+from controlplane.core.targets.routing import incident_followers
+
+__all__ = ["destinations_of_user", "incident_followers", "next_notices", "reachable", "routed"]
+
+
+def routed(event: str, scope: str, severity: str, subject: str, now: datetime) -> list[str]:
+    """Return the configured destinations of an event, each once."""
+    found = routing.routed(event, scope, severity, now)
+    if subject and incident_action_of(event) != "trigger":
+        found += incident_followers([subject]).get(subject, [])
+    return [destination for destination in found if reach.configured(destination)]
+
+
+def reachable(destinations: Iterable[str]) -> list[str]:
+    """Return the destinations that are configured."""
+    return [destination for destination in destinations if registry.reaches(destination)]
+
+
+def destinations_of_user(user_id: int, now: datetime) -> list[str]:
+    """Return where a user is reached, as far as a target says so."""
+    people = Target.objects.filter(kind=Target.Kind.PERSON, user_id=user_id)
+    return routing.unique(people, now)
+
+
+def next_notices(escalations: Sequence[Escalation], now: datetime) -> Mapping[int, Hearing]:
+    """Return what is sent next about open escalations, by their ids."""
+    return hearing.next_of(escalations, now)

@@ -1,0 +1,50 @@
+"""Notify's ticks."""
+
+from datetime import datetime
+
+from controlplane.core import retention, retention_rules, ticks
+from controlplane.core.escalation import engine as escalation
+from controlplane.core.interactions import services as interactions
+from controlplane.core.outbox import backlog, claims, delivery
+from controlplane.core.targets import services as targets
+
+
+@ticks.tick("outbox.sweep", seconds=1, queue="outbox", pending=lambda now: [claims.unsent(now)])
+def sweep_outbox(now: datetime) -> int:
+    return delivery.sweep(now)
+
+
+@ticks.tick("outbox.backlog", seconds=60, queue="housekeeping")
+def watch_backlog(now: datetime) -> int:
+    return backlog.look(now)
+
+
+@ticks.tick("outbox.purge", seconds=3600, queue="housekeeping")
+def purge_outbox(now: datetime) -> int:
+    """Delete what was sent long ago. What failed stays until somebody deals with it."""
+    return retention.purge(
+        [retention_rules.MESSAGES, retention_rules.THREADS, retention_rules.PACES], now
+    )
+
+
+@ticks.tick("escalation.purge", seconds=24 * 3600, queue="housekeeping")
+def purge_escalations(now: datetime) -> int:
+    return retention.purge([retention_rules.ESCALATIONS], now)
+
+
+@ticks.tick(
+    "escalation.advance", seconds=15, queue="outbox", pending=lambda now: [escalation.pending(now)]
+)
+def advance_escalations(now: datetime) -> int:
+    """Tell the next person, where nobody has said "I know" yet."""
+    return escalation.advance(now)
+
+
+@ticks.tick("interactions.purge", seconds=600, queue="housekeeping")
+def purge_answered_requests(now: datetime) -> int:
+    return interactions.forget_old(now)
+
+
+@ticks.tick("targets.seal", seconds=3600, queue="housekeeping")
+def seal_webhook_urls(now: datetime) -> int:
+    return targets.seal_webhook_urls(now)

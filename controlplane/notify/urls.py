@@ -1,0 +1,17 @@
+"""Notify's part of the API, and its pages."""
+
+from django.urls import URLPattern
+
+from controlplane.core.interactions import urls as interactions
+from controlplane.core.outbox import urls as deliveries
+from controlplane.core.targets import urls as targets
+
+api_urlpatterns: list[URLPattern] = [
+    *deliveries.api_urlpatterns,
+    *targets.api_urlpatterns,
+]
+urlpatterns: list[URLPattern] = [
+    *interactions.urlpatterns,
+    *deliveries.urlpatterns,
+    *targets.urlpatterns,
+]
