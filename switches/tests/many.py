@@ -1,4 +1,4 @@
-"""Many switches in force at once, as rows: what one engage brings about is shown by another."""
+"""Many switches in force, created as rows."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -9,7 +9,7 @@ from switches.models import Episode, Publication, Switch
 
 
 def engage_alike(model: Episode, switch_ids: Iterable[str], **fields: object) -> list[Episode]:
-    """Engage new switches as `model`'s is, but for `fields`, without audit entries or messages.
+    """Engage new switches like `model`, except `fields`, without audit entries or messages.
 
     Each change has a version of its own, in order.
     """

@@ -1,8 +1,7 @@
-"""A month of an installation at speed: switches, people who react late or never, and a clock that
-stops for an hour now and then.
+"""A simulated month: switches, people who react late or never, and a clock that may stop.
 
-People act between the turns of the clock. What they did is written down here, apart from what the
-house remembers, so that a test can hold the two against each other.
+People act between the turns of the clock. Their actions are recorded here, apart from the product's
+own records, so that the test can derive what had to follow.
 """
 
 import heapq
@@ -40,9 +39,12 @@ LASTS = {
 SILENCE = HOUR
 SILENCES = 20
 IDLE = timedelta(hours=6)
-"""The clock comes round at the hour after something fell due, for some of it at the minute, each
-hour while people are called, and four times a day otherwise. In truth it does each second, which is
-easier on whoever must not forget."""
+"""Longest time between turns.
+
+The clock turns at the hour after something fell due (for some of it at the minute), each hour
+during escalations, and otherwise four times a day. In production it turns each second, which makes
+nothing harder.
+"""
 DELAYS = [timedelta(minutes=minutes, seconds=30) for minutes in (3, 3, 12, 20, 50, 50, 200)]
 NEVER = 26 * HOUR + timedelta(seconds=30)
 ABORTED_AFTER = [timedelta(minutes=minutes, seconds=30) for minutes in (1, 8, 14)]
@@ -51,8 +53,7 @@ Act = Callable[[datetime], None]
 
 
 class Month:
-    """`terms` and `ascents` are what people did and what had to follow, `turns` when the clock came
-    round."""
+    """The recorded month: `terms` and `ascents` that had to follow, and `turns` of the clock."""
 
     def __init__(self, seed: int, olga: Actor, ada: Actor) -> None:
         self.random = random.Random(seed)
@@ -67,7 +68,7 @@ class Month:
         self._silences = [(start, start + SILENCE) for start in starts]
 
     def plan(self, switches: int, *, in_the_incident: int) -> None:
-        """Each switch is engaged once; some of them by one incident, for a day, in one second."""
+        """Plan one engage for each switch, some of them by one incident in one second."""
         for number in range(switches):
             scope = "global" if number == 0 else self.random.choice(("segment", "feature"))
             scope = "experiment" if number % 5 == 4 else scope
@@ -96,7 +97,7 @@ class Month:
                 self._turn(turn)
 
     def _turn(self, now: datetime) -> None:
-        """There are two beats, and at times both come."""
+        """Run a turn of one beat, or of two at once."""
         self.turns.append(now)
         for _ in range(2 if self.random.random() < 0.1 else 1):
             tasks.expire_switches(now)
@@ -117,7 +118,7 @@ class Month:
             self._wakings.add(BEGIN + ((now - BEGIN) // HOUR + 1) * HOUR)
 
     def _look_at_ramps(self, now: datetime) -> None:
-        """What has to follow from what began before; and some of it is aborted by somebody."""
+        """Record the ramps that began, and abort some of them."""
         for ascent in self.ascents:
             ascent.look(now)
         for term in self.terms:
@@ -149,7 +150,7 @@ class Month:
         return act
 
     def _look_after(self, term: Term, now: datetime) -> None:
-        """Somebody does something about what has come to its end: soon, or after a day and more."""
+        """Let a person react to what ended: soon, or after more than a day."""
         soon = now + (self.random.choice(DELAYS) if self.random.random() > 0.03 else NEVER)
         if term.lets_go_by_itself:
             return
@@ -262,7 +263,7 @@ class Month:
 
     @staticmethod
     def _ends(term: Term, now: datetime) -> bool:
-        """Whether the term still stood; it ends now."""
+        """End the term and return True if it was still open."""
         if term.until is not None:
             return False
         term.until = now

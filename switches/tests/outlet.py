@@ -1,4 +1,4 @@
-"""Messages in the tests of episodes: where they may go, and which were written for whom."""
+"""Messages in tests of episodes: configured destinations, and written messages."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -8,12 +8,12 @@ from controlplane.core.outbox.models import OutboxMessage
 
 
 def configure(settings: Any) -> None:
-    """Slack may be sent to, as far as routes know. Nothing is sent: nobody sweeps the outbox."""
+    """Configure Slack as a destination; nothing is sent, as nobody sweeps the outbox."""
     settings.SLACK = replace(settings.SLACK, bot_token="xoxb-1", channel="C0OPS", webhook_url="")
 
 
 def told(event: str, **payload: Any) -> list[OutboxMessage]:
-    """The messages of an event, oldest first, whose facts hold these values."""
+    """Return the messages of an event whose facts hold these values, oldest first."""
     found = OutboxMessage.objects.filter(event=event).order_by("id")
     return [
         message
@@ -23,7 +23,7 @@ def told(event: str, **payload: Any) -> list[OutboxMessage]:
 
 
 def events(since: datetime | None = None) -> list[str]:
-    """The events of every message, oldest first."""
+    """Return the events of all messages, oldest first."""
     found = OutboxMessage.objects.order_by("id")
     if since is not None:
         found = found.filter(created_at__gte=since)

@@ -1,4 +1,4 @@
-"""Ramps as tests of screens find them: begun, looked at, with gates that said something."""
+"""Ramps in tests of screens: begun, evaluated, and with gate results."""
 
 from datetime import timedelta
 from typing import Any
@@ -15,7 +15,7 @@ QUICK = [{"percent": 5, "dwell_seconds": 60}, {"percent": 100, "dwell_seconds": 
 
 
 def gated(*gates: dict[str, Any]) -> list[dict[str, Any]]:
-    """A plan whose first step has these gates."""
+    """Return a plan whose first step has these gates."""
     return [{**QUICK[0], "gates": list(gates)}, QUICK[1]]
 
 
@@ -31,12 +31,12 @@ def ramping(
 
 
 def looked_at(after_seconds: float = 1) -> None:
-    """The workers' turn at ramps, so many seconds from now."""
+    """Run the workers' turn on ramps, so many seconds from now."""
     engine.turn("ramps.turn", db_now() + timedelta(seconds=after_seconds))
 
 
 def said(ramp: Ramp, **gate: Any) -> None:
-    """What the first gate of the first step says, as a worker keeps it."""
+    """Return the result of the first gate of the first step, as stored."""
     step = JobStep.objects.get(job_id=ramp.pk, index=0)
     step.data["gates"][0].update(gate)
     step.save()

@@ -1,4 +1,4 @@
-"""A person's browser in the tests of screens: Django's client, with and without htmx."""
+"""Browsers in tests of screens: Django's client, with and without htmx."""
 
 import re
 from datetime import datetime, timedelta
@@ -29,7 +29,7 @@ def browser_as(role: str) -> Client:
 
 
 def engaged(switch: str = "segment:finance", by: User | None = None, **more: Any) -> User:
-    """Engage a switch for a day, or as `more` says; returns who did."""
+    """Engage a switch for a day, or as `more` says, and return the person."""
     scope, _, key = switch.partition(":")
     user = by or User.objects.filter(username="kim").first() or person("operator", "kim")
     arguments = {"reason": REASON, "expires_in": "24h", "now": db_now(), **more}
@@ -38,7 +38,7 @@ def engaged(switch: str = "segment:finance", by: User | None = None, **more: Any
 
 
 def released(switch: str = "segment:finance") -> None:
-    """Release a switch at once, as from the server's shell."""
+    """Release a switch at once, as the server's shell."""
     scope, _, key = switch.partition(":")
     services.release(
         scope=scope,
@@ -51,7 +51,7 @@ def released(switch: str = "segment:finance") -> None:
 
 
 def overdue(switch: str = "segment:late") -> None:
-    """An episode whose time was up an hour ago, and was held."""
+    """Create an episode that expired an hour ago and is held."""
     now = db_now()
     engaged(switch, expires_in="1h", on_expiry="hold", now=now - timedelta(hours=2))
     services.expire_due(now)
@@ -63,12 +63,12 @@ def page(response: Any) -> str:
 
 
 def text(html: str) -> str:
-    """What can be read of it, with single spaces."""
+    """Return the readable text, with single spaces."""
     return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "", html))
 
 
 class Tags(HTMLParser):
-    """Every start tag of a page, with its attributes."""
+    """All start tags of a page, with their attributes."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ class Tags(HTMLParser):
         self.found.append((tag, dict(attrs)))
 
     def having(self, tag: str, **wanted: str) -> list[dict[str, str | None]]:
-        """The attributes of each such tag; `class_` and `data_x` stand for `class`, `data-x`."""
+        """Return the attributes of matching tags; `class_` and `data_x` mean `class`, `data-x`."""
         names = {name.rstrip("_").replace("_", "-"): value for name, value in wanted.items()}
         return [
             attributes
@@ -88,7 +88,7 @@ class Tags(HTMLParser):
         ]
 
     def value(self, name: str) -> str | None:
-        """What an input of this name holds."""
+        """Return the value of the input of this name."""
         return next(
             attributes.get("value")
             for tag, attributes in self.found
@@ -97,7 +97,7 @@ class Tags(HTMLParser):
 
 
 def switches_shown(html: str) -> list[str]:
-    """The switches of the board's rows, in order."""
+    """Return the switches of the board's rows, in order."""
     return [
         str(attributes["data-switch"])
         for tag, attributes in Tags(html).found
@@ -106,5 +106,5 @@ def switches_shown(html: str) -> list[str]:
 
 
 def local(moment: datetime) -> str:
-    """As a date field sends it."""
+    """Format a time as a date field sends it."""
     return f"{moment:%Y-%m-%dT%H:%M}"

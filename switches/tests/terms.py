@@ -1,19 +1,21 @@
-"""What has to follow in the month: the expiries of episodes, and the ramps that begin at some."""
+"""Expectations of the simulated month: expiries of episodes, and ramps that begin at some."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 DWELL = timedelta(minutes=5)
 A_WHILE = timedelta(seconds=10)
-"""By so much, at most, a step begins after the clock came round: others were seen to before."""
+"""Maximum delay of a step after the clock's turn, while other ramps are processed."""
 SHARES = 4
-"""5 %, 25 %, 100 % and all of it, released."""
+"""Shares of a ramp: 5 %, 25 %, 100 %, and released."""
 
 
 @dataclass
 class Term:
-    """An expiry of an episode, or a week of a permanent one: from when somebody set it to when
-    somebody replaced it or ended it all. Nobody but a person sets `until`."""
+    """An expiry of an episode, or a week of a permanent one, until a person replaced or ended it.
+
+    Only people set `until`.
+    """
 
     switch: str
     episode: int
@@ -35,13 +37,13 @@ class Term:
         return self.set_at <= moment and (self.until is None or moment < self.until)
 
     def calls_at(self, moment: datetime) -> bool:
-        """Whether people are called for it, for all they know: nobody has said a word."""
+        """Return True if people are escalated to, without any reaction so far."""
         called = self.ends_at <= moment and self.until is None and not self.lets_go_by_itself
         return called and self.acknowledged_at is None
 
     @property
     def lets_go_by_itself(self) -> bool:
-        """Whether nobody has to do anything at its end: as long as nobody aborts its ramp."""
+        """Return True if nobody has to act at its end, unless somebody aborts its ramp."""
         if self.permanent or (self.ascent is not None and self.ascent.aborted_at):
             return False
         return self.policy in ("release", "ramp")
@@ -49,7 +51,7 @@ class Term:
 
 @dataclass
 class Ascent:
-    """A ramp: when the clock let each share begin (the last: all of it), unless it was aborted."""
+    """A ramp: the times of each share (the last: released), unless it was aborted."""
 
     switch: str
     episode: int

@@ -1,7 +1,7 @@
-"""A month with 300 switches: none outlives its expiry unnoticed, and no storm of messages.
+"""A simulated month of 300 switches: every expiry is noticed, without message storms.
 
-What is expected follows from what people did and when the clock came round, by rules written here
-anew; what happened is read from the audit trail and the outbox.
+Expectations follow from people's actions and the clock's turns, by rules written independently
+here; results are read from the audit trail and the outbox.
 """
 
 import json
@@ -36,7 +36,7 @@ BY_ANYBODY = ("switch.released", "ramp.started", "ramp.aborted")
 
 @pytest.fixture
 def somebody_on_call(settings):
-    """People behind the names that the escalations begin with."""
+    """Create the people that escalations begin with."""
     outlet.configure(settings)
     now = db_now()
     for name, user in (("team-lead", "ULEAD"), ("cto", "UCTO")):
@@ -48,7 +48,7 @@ def somebody_on_call(settings):
 
 @pytest.fixture
 def _quick():
-    """Thousands of lines of log that nobody reads would take a third of the time."""
+    """Silence the log, which would take a third of the time."""
     logging.disable(logging.INFO)
     yield
     logging.disable(logging.NOTSET)
@@ -64,13 +64,13 @@ def month(db, somebody_on_call, _quick):
 
 
 def first_turn(month: Month, since: datetime) -> datetime | None:
-    """When the clock first came round from then on."""
+    """Return the first turn of the clock from then on."""
     at = bisect_left(month.turns, since)
     return month.turns[at] if at < len(month.turns) else None
 
 
 def ends_told(*events: str) -> Counter[tuple[int, datetime, datetime]]:
-    """(episode, its end, when it was told), by messages of its own and by digests."""
+    """Return (episode, end, time of the message), by single messages and by digests."""
     found: Counter[tuple[int, datetime, datetime]] = Counter()
     for message in OutboxMessage.objects.filter(event__in=events, destination="slack"):
         facts = message.payload
@@ -87,7 +87,7 @@ def audited(action: str, by: str) -> set[tuple[str, datetime]]:
 
 
 def owed(month: Month, term: Term) -> list[datetime]:
-    """When the reminders of a term had to come: at the first turn within a day, and an hour."""
+    """Return when the reminders were due: at the first turn within a day, and an hour."""
     day, hour = term.ends_at - DAY, term.ends_at - HOUR
     windows = [(day, term.ends_at)] if term.permanent else [(day, hour), (hour, term.ends_at)]
     due = []
@@ -147,7 +147,7 @@ def _none_outlives_its_expiry_unnoticed(month: Month) -> None:
 
 
 def _every_ramp_comes_to_its_end_in_time(month: Month) -> None:
-    """Each share at the first turn after the dwell of the one before, and no share but these."""
+    """Assert that each share began at the first turn after the previous dwell, and no other."""
     moves = defaultdict(list)
     for entry in AuditEntry.objects.filter(
         action__in=("ramp.started", "ramp.advanced", "switch.released")

@@ -1,4 +1,4 @@
-"""Acting on one switch over HTTP, line by line of the contract."""
+"""The API of actions on one switch, by the lines of its contract."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -21,7 +21,7 @@ def operator():
 
 
 def written():
-    """Everything an action could leave behind."""
+    """Return everything that an action could have written."""
     return Switch.objects.count(), Episode.objects.count(), Publication.objects.get().version
 
 

@@ -1,4 +1,4 @@
-"""Effect and blast radius over HTTP and in the shell."""
+"""The API and shell output of effect and blast radius."""
 
 import json
 from datetime import timedelta

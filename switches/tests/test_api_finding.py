@@ -1,4 +1,4 @@
-"""Finding switches over HTTP, and looking back on what happened to one."""
+"""The API of switches: list, detail, description and history."""
 
 import time
 from datetime import timedelta
@@ -24,7 +24,7 @@ def operator():
 
 
 def at_once(scope, key):
-    """Released on the server's shell, where nobody has to be asked first."""
+    """Release at once by the server's shell, which needs no approval."""
     services.release(
         scope=scope,
         key=key,
@@ -37,7 +37,7 @@ def at_once(scope, key):
 
 @pytest.fixture(scope="class")
 def board(class_db):
-    """Some of everything."""
+    """Create switches in every state."""
     operator = as_role("operator")
     operator.engage("global:all")
     operator.engage("segment:finance", expires_in="1h")

@@ -1,4 +1,4 @@
-"""A page of switches is read past the models; it shows what the models show."""
+"""The list read from columns equals the resources of the models."""
 
 from datetime import timedelta
 
@@ -22,7 +22,7 @@ def rows_of(api, **params):
 
 @pytest.fixture
 def board():
-    """Released, engaged, ramping, overdue and permanent; described and never published."""
+    """Create switches in every state, described ones and one never published."""
     operator = as_role("operator")
     for name in ("global:all", "feature:beta", "segment:finance", "experiment:color"):
         operator.engage(name)

@@ -1,4 +1,4 @@
-"""Who may do what: every endpoint for every role, by session and by token."""
+"""Permissions of every endpoint, for every role, by session and by token."""
 
 import pytest
 
@@ -49,7 +49,7 @@ EVERY_SCOPE = ["switches:read", "switches:write", "audit:read"]
 
 @pytest.fixture(scope="module")
 def ids(module_db):
-    """A switch and a token to act on, and a request to decide, made by somebody else."""
+    """Create a switch, a token, and a request by another person."""
     other = Api(x_api_key=token_text(person("admin", "other"), EVERY_SCOPE, name="other"))
     other.engage("feature:beta", expires_in="1h")
     asked = other.engage("feature:gamma", expires_in="permanent").json()["approval"]["id"]
@@ -62,7 +62,7 @@ def call(api, method, path, body, ids):
 
 
 def door(response):
-    """Whether the door was open; what the state says behind it (409) is not about who asks."""
+    """Return True if the caller was permitted; a conflict (409) is about the state."""
     if response.status_code == 403:
         assert response["Content-Type"] == "application/problem+json"
         return False

@@ -1,4 +1,4 @@
-"""Two at one switch: one wins, the other is told what happened."""
+"""Concurrent actions on one switch: one wins, the other learns what happened."""
 
 import pytest
 

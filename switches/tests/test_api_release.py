@@ -1,4 +1,4 @@
-"""Letting traffic flow again over HTTP: release, and the undo of a slip of the hand."""
+"""The API of release and undo."""
 
 from datetime import timedelta
 

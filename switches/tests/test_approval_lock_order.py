@@ -1,4 +1,4 @@
-"""An approval that runs out while its switch is released: neither waits for the other for ever."""
+"""An approval that expires while its switch is released, without a deadlock."""
 
 import threading
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Needs attention is read in few statements, and misses nothing."""
+"""*Needs attention* reads all items in few statements."""
 
 from datetime import timedelta
 
@@ -18,7 +18,7 @@ MAX_STATEMENTS = 18
 
 @pytest.fixture
 def busy():
-    """A thousand engaged switches: overdue, expiring, forgotten and permanent."""
+    """Create a thousand engaged switches: overdue, expiring, neglected and permanent."""
     now = db_now()
     names = [f"payments.switch-{number}" for number in range(1000)]
     Switch.objects.bulk_create(

@@ -1,4 +1,4 @@
-"""The blast radius: who checks a switch, and what else stops part of the same traffic."""
+"""The blast radius: callers of a switch and overlapping switches."""
 
 from datetime import UTC, datetime, timedelta
 

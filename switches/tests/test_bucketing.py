@@ -1,4 +1,4 @@
-"""Bucketing: the formula, exactly, against figures worked out by other programs."""
+"""Bucketing, compared exactly with figures computed by other programs."""
 
 from decimal import Decimal
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""Acknowledge and Extend, pressed under a message in Slack."""
+"""Buttons of messages: acknowledge and extend."""
 
 import json
 from datetime import timedelta
@@ -29,7 +29,7 @@ def kim():
 
 
 def engaged(api, switch="segment:finance", **fields):
-    """Engage, and give what the buttons of the message about it carry."""
+    """Engage and return the value that the message's buttons carry."""
     api.engage(switch, **fields)
     episode = Episode.objects.get(switch=switch, ended_at__isnull=True)
     return {"switch": switch, "episode": episode.pk, "subject": f"episode:{episode.pk}"}

@@ -1,4 +1,4 @@
-"""Expiries in the zones of people: a chosen wall time is one moment, whatever the clocks do."""
+"""Expiries in people's zones around clock changes."""
 
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo

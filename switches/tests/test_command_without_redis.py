@@ -1,4 +1,4 @@
-"""The shell while Redis hangs: what was asked for is done, soon, and said in words."""
+"""The shell command while Redis hangs: the change is made soon, with a clear message."""
 
 import socket
 import time
@@ -17,7 +17,7 @@ ENGAGE = (
 
 @pytest.fixture
 def hung_redis(settings):
-    """A server that takes connections and never says a word, as one that was stopped."""
+    """Run a server that accepts connections and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         settings.REDIS_URL = f"redis://127.0.0.1:{server.getsockname()[1]}/0"
         yield

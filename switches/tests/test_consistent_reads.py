@@ -1,4 +1,4 @@
-"""A switch and its episode are read at one moment, so state and version belong together."""
+"""A switch and its episode are read at one moment, with matching state and version."""
 
 from collections.abc import Callable
 from threading import Thread
@@ -18,7 +18,7 @@ SWITCH = "feature:chat"
 
 
 class ChangeAfterFirstRead:
-    """Has another connection commit a change as soon as a row of switches was read."""
+    """Commits a change on another connection as soon as a switch row was read."""
 
     def __init__(self, change: Callable[[], object]) -> None:
         self._change: Callable[[], object] | None = change

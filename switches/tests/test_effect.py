@@ -1,4 +1,4 @@
-"""Proof of effect: who counts, who applies the change, who lags behind and by how much."""
+"""The effect of a change: counted instances, acknowledgments, stragglers and delays."""
 
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
@@ -148,7 +148,7 @@ class TestMeasured:
 
 @pytest.fixture(scope="class")
 def third(class_db):
-    """The switch of version 3 of 5."""
+    """Create the switch of version 3 of 5."""
     for number in range(5):
         engaged(f"segment:s{number}")
     return Switch.objects.get(version=3)

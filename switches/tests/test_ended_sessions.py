@@ -1,4 +1,4 @@
-"""A change whose database session is terminated before the commit is made once more."""
+"""A change is retried once if its database session is terminated before the commit."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def changes(action: str) -> int:
 
 
 def advance(ramp):
-    """Advance it in another thread, so over another session."""
+    """Advance the ramp in another thread, over another session."""
     at_once(lambda: actions.advance(ramp_id=ramp.pk, reason=REASON, actor=SHELL, now=db_now()))
 
 

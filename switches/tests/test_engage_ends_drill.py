@@ -1,4 +1,4 @@
-"""A switch that is engaged for real ends its drill: from then on everybody is told the same."""
+"""Engaging a switch for real ends its drill."""
 
 import pytest
 

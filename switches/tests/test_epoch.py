@@ -1,4 +1,4 @@
-"""A new epoch: who may begin it, what it publishes, and what it leaves in the trail."""
+"""New epochs: permission, publication and audit row."""
 
 import threading
 import uuid

@@ -1,4 +1,4 @@
-"""The decision: order of scopes, what a share lets through, and who is named."""
+"""The decision: order of scopes, admitted shares and the named switch."""
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""Expiry: what is asked for, what the scope decides, and what is refused on which field."""
+"""Expiry: requested times, scope defaults and field errors."""
 
 from datetime import UTC, datetime, timedelta, timezone
 

@@ -1,4 +1,4 @@
-"""An idle session that holds a lock delays an engage, and the like, by less than a second."""
+"""An idle session that holds a lock delays an engage by less than a second."""
 
 import threading
 import time
@@ -121,7 +121,7 @@ def test_migration_is_left_alone():
 
 @pytest.mark.faults
 def test_reader_that_only_an_index_waits_for_is_left_alone():
-    """An index that is built concurrently waits for every older snapshot, and nobody for it."""
+    """Only the concurrent index build waits for the reader's snapshot."""
     build = "CREATE INDEX CONCURRENTLY core_heartbeat_scratch ON core_heartbeat (at)"
     snapshot = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", "SELECT FROM switches_publication"
 
@@ -171,7 +171,7 @@ def test_other_changes_go_through_while_an_idle_session_holds_the_publication(ac
 
 
 def test_change_whose_session_was_ended_for_another_is_tried_once_more():
-    """One that is slow between two statements, while another waits for its lock."""
+    """A session slow between two statements is ended while another waits for its lock."""
     api, slow = with_token("switches:write"), threading.Event()
 
     def pause_once(execute, sql, params, many, context):

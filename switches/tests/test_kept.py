@@ -1,4 +1,4 @@
-"""What is kept of trips."""
+"""Retention of trips."""
 
 from datetime import UTC, datetime, timedelta
 

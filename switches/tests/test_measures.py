@@ -1,4 +1,4 @@
-"""Engaged switches, as threshold rules see them."""
+"""Engaged switches as a threshold metric."""
 
 import pytest
 

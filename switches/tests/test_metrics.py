@@ -1,4 +1,4 @@
-"""What Prometheus is told of switches."""
+"""Prometheus metrics of switches."""
 
 from datetime import timedelta
 
@@ -13,7 +13,7 @@ ACTOR = system("test")
 
 
 def series(now):
-    """{(scope, key): value}"""
+    """Return the series as {(scope, key): value}."""
     family, _ = metrics.engaged(now)
     return {(s.labels["scope"], s.labels["key"]): s.value for s in family.samples}
 

@@ -1,4 +1,4 @@
-"""Past its expiry: held and overdue, told and escalated until somebody acknowledges or decides."""
+"""Overdue episodes: held, announced and escalated until acknowledged or decided."""
 
 from contextlib import contextmanager
 from datetime import timedelta
@@ -35,7 +35,7 @@ def engage(switch="segment:finance", **more):
 
 
 def late(switch="segment:finance", **more):
-    """One that is overdue since now; returns it as it is, and now."""
+    """Create a switch that is overdue from now; return it and the time."""
     now = db_now()
     episode = engage(switch, now=now - 2 * HOUR, **more)
     services.expire_due(now)
@@ -317,7 +317,7 @@ class TestManyUnderARule:
 
 @contextmanager
 def _a_rule_that_comes_in_between():
-    """As soon as one of them is released, the database itself protects another."""
+    """Let the database protect the other switch as soon as one is released."""
     with connection.cursor() as cursor:
         cursor.execute(
             """

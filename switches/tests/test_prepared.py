@@ -1,4 +1,4 @@
-"""What a phone offers: switches likely to be meant, and reasons that say something."""
+"""Suggestions of the engage form: likely switches and prepared reasons."""
 
 import pytest
 

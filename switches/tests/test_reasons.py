@@ -1,8 +1,7 @@
-"""Reasons: the corpus of vague and good ones, columns, characters, and what holds for any text.
+"""Reasons: corpora of vague and good ones, columns, characters and properties.
 
 `reasons_vague` and `reasons_good` shaped the vocabulary, so every line must come out right. The
-`heldout` files did not: they measure the rule on reasons it has not seen. A vocabulary change is
-judged by them and never made for them; move a line to the corpus to learn from it.
+`heldout` files did not: they measure the rule on reasons that it was not tuned to.
 """
 
 import unicodedata

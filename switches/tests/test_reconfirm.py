@@ -1,4 +1,4 @@
-"""A permanent episode: once a week a person says that it has to stay, or people are called."""
+"""Permanent episodes: re-confirmed weekly by a person, or escalated."""
 
 from datetime import timedelta
 
@@ -31,7 +31,7 @@ def kim():
 
 
 def permanent(user, key="finance", now=None):
-    """A segment that two people have made permanent."""
+    """Create a segment that two people made permanent."""
     now = now or db_now()
     asked = services.engage(
         scope="segment",

@@ -1,4 +1,4 @@
-"""Re-confirming a permanent episode: through the API, from its row and from its page."""
+"""Re-confirmation of a permanent episode: by the API, on its row and on its page."""
 
 from datetime import timedelta
 

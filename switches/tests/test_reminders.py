@@ -1,4 +1,4 @@
-"""Reminders before an expiry: a day, an hour, once each, and none that says nothing new."""
+"""Reminders a day and an hour before an expiry, once each."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""What the risk of a request is computed from: how many it reaches, and for how long."""
+"""Risk facts of a request: reached instances and duration."""
 
 from datetime import timedelta
 from math import inf

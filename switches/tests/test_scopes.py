@@ -1,4 +1,4 @@
-"""A scope is one registered object: one more of them is known to every part of the product."""
+"""A scope registered as one object is accepted by every part of the product."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Engage, extend, release, undo, acknowledge, expire: what each writes, and what it refuses."""
+"""Services of switches: what each writes and refuses."""
 
 import threading
 from datetime import timedelta

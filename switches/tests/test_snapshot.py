@@ -1,4 +1,4 @@
-"""The published document: one state, one text."""
+"""The published snapshot: one state has one text."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What open sockets are told of switches and ramps: when, and the same as the API shows."""
+"""Live topics of switches and ramps: when they change, and equal to the API."""
 
 import time
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 
 
 class Listening:
-    """Hears notes on the real channel, and runs changes as if their transactions committed."""
+    """Receives notes on the real channel, and runs changes as if committed."""
 
     def __init__(self, pubsub, committing) -> None:
         self._pubsub = pubsub

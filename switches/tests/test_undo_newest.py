@@ -1,4 +1,4 @@
-"""The key that undoes: only the newest engagement, and nothing when two could be meant."""
+"""The undo key: only the newest engage, and none if ambiguous."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""The vectors for authors of SDKs, each checked against our own code."""
+"""The vectors for authors of SDKs, checked against this code."""
 
 import json
 from datetime import datetime, timedelta
@@ -19,7 +19,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "docs" / "vectors"
 
 
 def vectors(name: str) -> list[Any]:
-    """Those of one file, with every number as it is written."""
+    """Return the vectors of one file, with numbers as they are written."""
     text = (FOLDER / name).read_text(encoding="utf-8")
     found = json.loads(text, parse_float=Decimal)["vectors"]
     return [pytest.param(vector, id=str(number)) for number, vector in enumerate(found)]

@@ -1,4 +1,4 @@
-"""Switches in Django's admin: never raw edits of a state."""
+"""The Django admin of switches, without raw edits of a state."""
 
 import pytest
 

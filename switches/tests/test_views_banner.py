@@ -1,4 +1,4 @@
-"""What stands above every page: everything stopped, something overdue, nothing known."""
+"""The banner of every page: global stop, overdue switches, unknown state."""
 
 import re
 

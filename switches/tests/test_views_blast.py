@@ -1,4 +1,4 @@
-"""What the screens say of who checks a switch, before it is engaged and on its page."""
+"""The blast radius on screens, before an engage and on the switch's page."""
 
 import re
 

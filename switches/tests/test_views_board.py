@@ -1,4 +1,4 @@
-"""The switchboard: what it shows, in which order, to whom, and how it stays current."""
+"""The switchboard: rows, order, permissions and polling."""
 
 from datetime import timedelta
 
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(scope="class")
 def board(class_db):
-    """One of each: everything, overdue, two engaged, permanent, ramping, released."""
+    """Create one of each: global, overdue, two engaged, permanent, ramping, released."""
     engaged("segment:soon", expires_in="2h")
     engaged("feature:later", expires_in="7d")
     overdue("segment:late")

@@ -1,4 +1,4 @@
-"""Showing again who one is: asked before what reaches everything, and only of people."""
+"""Confirmation of one's identity before actions on the global switch."""
 
 from datetime import timedelta
 
@@ -28,7 +28,7 @@ MINUTES = 60
 
 
 def aged(client, seconds):
-    """The browser of somebody who showed who they are so long ago."""
+    """Return the browser of a person whose last confirmation was so long ago."""
     session = client.session
     session[confirmation.KEY] -= seconds
     session.save()

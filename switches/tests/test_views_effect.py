@@ -1,4 +1,4 @@
-"""What the screens say of the effect and the blast radius: never more than is known."""
+"""Effect and blast radius on screens: no more than is known."""
 
 import re
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""The list of what one may go to and do: complete, by role, and quick."""
+"""Entries of the palette: complete, by role, and fast."""
 
 import re
 
@@ -24,7 +24,7 @@ def titles(html):
 
 
 def found(role, text):
-    """The titles that a person of this role is offered for a text."""
+    """Return the titles offered to a person of this role for a text."""
     user = User.objects.filter(role=role).first() or person(role)
     return titles(page(browser(user).get("/find/part/", {"q": text})))
 

@@ -1,4 +1,4 @@
-"""Releasing from the screen: by ramp with a plan that is edited without a script, or at once."""
+"""Releasing from the screen: by an editable ramp plan without a script, or at once."""
 
 import pytest
 
@@ -26,7 +26,7 @@ TYPED = "<b>복구</b> \"vendor\" says 'yes' & مرحبا"
 
 
 def fields(html):
-    """What a browser would send of the form that was shown: its first, with its defaults."""
+    """Return the fields that a browser would send of the first form shown."""
     shown = Tags(html.split('<details class="glass')[0])
     return {
         str(tag["name"]): str(tag.get("value") or "")

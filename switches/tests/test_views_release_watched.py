@@ -1,4 +1,4 @@
-"""What a release says of who watches its ramp, and of wider switches that leave it no proof."""
+"""The release form's notices about gates of its ramp, and about wider switches."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Every page under the strict policy: nothing inline, nothing that needs eval, labels in place."""
+"""Every page under the strict policy: nothing inline, no eval, labeled fields."""
 
 import re
 from pathlib import Path
@@ -59,7 +59,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(scope="module")
 def house(module_db):
-    """Something of everything there is to show."""
+    """Create some of everything that pages show."""
     engaged("segment:finance")
     overdue("segment:late")
     engaged("global:all")

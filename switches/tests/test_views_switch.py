@@ -1,4 +1,4 @@
-"""The page of one switch, and every change made from it without a script."""
+"""The page of one switch, and its actions without a script."""
 
 from datetime import timedelta
 

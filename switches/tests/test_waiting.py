@@ -1,4 +1,4 @@
-"""What episodes have waiting on the page of all that waits for a person."""
+"""Attention items of episodes."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Instances as the data plane would have written them: what they apply, and what they check."""
+"""Reports of instances, written as the data plane would."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -19,7 +19,7 @@ def says(
     epoch: UUID | None = None,
     known_since: datetime = LONG_AGO,
 ) -> None:
-    """The instance was heard at that moment, and said that it applies `version`."""
+    """Report the instance at that time, applying `version`."""
     head = Publication.objects.get()
     Instance.objects.update_or_create(
         id=name,
@@ -34,7 +34,7 @@ def says(
 
 
 def acknowledged(name: str, switch: Switch, after_ms: int) -> None:
-    """Its first word that it applies the last change of the switch, so long after the commit."""
+    """Report the instance's first acknowledgment of the switch's last change."""
     assert switch.committed_at is not None
     Acknowledgement.objects.create(
         epoch=Publication.objects.get().epoch,
@@ -47,7 +47,7 @@ def acknowledged(name: str, switch: Switch, after_ms: int) -> None:
 def checks(
     name: str, *switches: str, at: datetime, per_second: int = 0, blocked: int = 0
 ) -> Instance:
-    """The instance has checked these switches evenly for the two minutes before that moment.
+    """Report even checks of these switches for the two minutes before that time.
 
     `blocked` is how many of its calls were blocked in each minute.
     """

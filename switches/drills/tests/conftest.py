@@ -1,4 +1,4 @@
-"""An hour from now, so that what a drill commits lies at the very moment a test says."""
+"""Fixtures of drill tests: a moment an hour from now, so that commits lie at known times."""
 
 from datetime import datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""Marked instances that follow what is published, and the turns of a drill."""
+"""Marked instances that report, and drills run turn by turn."""
 
 from datetime import datetime, timedelta
 
@@ -34,7 +34,7 @@ def turn(now: datetime, probe: Probe = no_probe) -> None:
 
 
 def applies(*names: str, now: datetime, after_ms: int = 40) -> None:
-    """Each says that it applies what is published, and did so this long after it was."""
+    """Report that each instance applied the published version `after_ms` after its commit."""
     head = Publication.objects.get()
     for name in names:
         says(name, head.version, now)
@@ -47,21 +47,21 @@ def applies(*names: str, now: datetime, after_ms: int = 40) -> None:
 
 
 def there(*names: str, now: datetime) -> None:
-    """Each is heard, and says nothing new."""
+    """Report each instance as present, without an acknowledgment."""
     for name in names:
         if not Instance.objects.filter(pk=name).update(heard_at=now):
             says(name, None, now)
 
 
 def published_at() -> datetime:
-    """When the last change of a drill was committed."""
+    """Return the time at which the last change of a drill was committed."""
     drill = Drill.objects.order_by("-pk").first()
     moment = (drill.released_at or drill.engaged_at) if drill else None
     return moment or Publication.objects.get().published_at
 
 
 def run(drill: Drill, *names: str, now: datetime, pace: timedelta = timedelta(seconds=1)) -> Drill:
-    """Turn after turn until it is over, with instances that follow at once."""
+    """Run turns until the drill is over, with instances that acknowledge at once."""
     for _ in range(400):
         applies(*names, now=now)
         turn(now)
@@ -73,7 +73,7 @@ def run(drill: Drill, *names: str, now: datetime, pace: timedelta = timedelta(se
 
 
 def actions() -> list[str]:
-    """What the audit trail says of drills, in order."""
+    """Return the audit actions about drills, in order."""
     told = AuditEntry.objects.filter(action__startswith="drill.").order_by("id")
     return list(told.values_list("action", flat=True))
 

@@ -1,4 +1,4 @@
-"""Drills over HTTP."""
+"""The API of drills."""
 
 import pytest
 from jsonschema import Draft202012Validator

@@ -1,4 +1,4 @@
-"""Who may begin a drill, of what, and who says which instances take part."""
+"""Permissions to begin drills and to mark instances."""
 
 import pytest
 

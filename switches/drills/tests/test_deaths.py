@@ -1,4 +1,4 @@
-"""A worker that dies at any line: the next one goes on, and each thing is done once."""
+"""Workers that die at any line: the next one continues, and each effect happens once."""
 
 from datetime import timedelta
 
@@ -27,11 +27,11 @@ POINTS = [
 
 
 class Killed(BaseException):
-    """As SIGKILL: nothing after this line is done."""
+    """A simulated SIGKILL: nothing after this line runs."""
 
 
 def seen(now):
-    """Every point that a drill passes."""
+    """Return every probe point that a drill passes."""
     points = []
     mark(CANARY, now=now)
     applies(CANARY, now=now)

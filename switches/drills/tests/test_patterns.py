@@ -1,4 +1,4 @@
-"""Who is marked: exactly who was meant, and nobody whose name is nearly that."""
+"""Patterns of marks: exact matches, and no similar names."""
 
 import pytest
 

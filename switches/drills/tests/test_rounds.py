@@ -1,4 +1,4 @@
-"""Drills that come round: begun once, or told why not, and round again."""
+"""Scheduled drills: begun once per round, or reported as missed."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""A drill from begin to end: what is published, measured, proven, and what goes wrong."""
+"""A drill from begin to end: publication, measurement, proof and failures."""
 
 from datetime import timedelta
 
@@ -89,7 +89,7 @@ class TestPassing:
         assert drill.measured["release"]["p99_ms"] == 70
 
     def test_who_is_marked_later_is_not_measured(self, drill, now):
-        """It may have got this version when it was not yet stopped by it."""
+        """An instance marked later may have received this version without the drill."""
         turn(now)
         applies("core/other", now=now)
         mark("core/other", "core/*", now=now)

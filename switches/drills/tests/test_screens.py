@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def moment():
-    """Now, and a marked canary is there."""
+    """Return the present time, with a marked canary present."""
     now = db_now()
     mark(CANARY, now=now)
     there(CANARY, now=now)

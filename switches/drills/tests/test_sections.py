@@ -1,4 +1,4 @@
-"""What drills say in the weekly report, on the page of all that waits, and in metrics."""
+"""Drills in the weekly report, in *Needs attention* and in metrics."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Proposing a rule over HTTP, and the approval that puts it in force."""
+"""Proposals of rules over HTTP, and their approval."""
 
 import pytest
 from django.db import connection

@@ -1,4 +1,4 @@
-"""Engaging under safety rules: refused by name, or gone on with by breaking the glass."""
+"""Engaging under safety rules: refusals by name, and overrides."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""What was engaged against a rule stays short and loud while the rule would refuse it."""
+"""Extending an episode against a rule: limited and announced while the rule refuses it."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -19,7 +19,7 @@ HOUR = timedelta(hours=1)
 
 @pytest.fixture
 def operator(settings):
-    """Somebody who has engaged `segment:b` against a rule, an hour ago."""
+    """Return a person who engaged `segment:b` against a rule an hour ago."""
     settings.SLACK = replace(settings.SLACK, webhook_url="http://127.0.0.1:9/x")
     in_force("exclusive", "segment:*", name="one at a time")
     api = as_role("operator")

@@ -1,4 +1,4 @@
-"""The pure rules, against an oracle that tries the change and counts by hand."""
+"""Evaluation of rules, compared with an oracle that counts by hand."""
 
 import fnmatch
 import re
@@ -35,14 +35,14 @@ states = st.frozensets(st.sampled_from(SWITCHES))
 
 
 def in_group(rule, switch):
-    """By the standard library's globs; the global switch is none of any pattern but `*`."""
+    """Match by the standard library's globs; only `*` and its id match the global switch."""
     if switch == "global:all":
         return switch in rule.switches or "*" in rule.switches
     return any(fnmatch.fnmatchcase(switch, pattern) for pattern in rule.switches)
 
 
 def badness(rule, engaged):
-    """How far a state is from what the rule wants: 0 is kept."""
+    """Return how far a state is from what the rule requires; 0 is satisfied."""
     count = sum(in_group(rule, switch) for switch in engaged)
     if rule.kind == "at_most":
         return max(0, count - rule.n)

@@ -1,4 +1,4 @@
-"""Rules are asked under the lock that every change takes: nobody slips through between."""
+"""Concurrent changes: rules are evaluated under the lock that every change takes."""
 
 import pytest
 

@@ -28,7 +28,7 @@ def release(api, switch, **fields):
 
 
 def _at_once(switch):
-    """Released on the server's shell, where nobody has to be asked first."""
+    """Release at once by the server's shell, which needs no approval."""
     scope, _, key = switch.partition(":")
     command = ("killswitch", "release", f"--{scope}", key, "--reason", WHY)
     call_command(*command, "--mode", "immediate")

@@ -1,4 +1,4 @@
-"""Rules on the screen: who reads and who proposes them, refusals, and broken glass above it all."""
+"""The pages of rules: permissions, proposals, refusals and the break-glass banner."""
 
 import pytest
 

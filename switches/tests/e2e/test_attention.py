@@ -1,4 +1,4 @@
-"""From "Needs attention" to where a thing is settled, as somebody half asleep would go."""
+"""Links from *Needs attention* to the pages that settle the items."""
 
 import re
 

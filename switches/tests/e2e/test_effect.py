@@ -1,4 +1,4 @@
-"""Proof of effect and blast radius in a real browser: what is shown follows what instances say."""
+"""Effect and blast radius in a real browser, updated by reports of instances."""
 
 import re
 
@@ -22,7 +22,7 @@ def version():
 
 
 def opacity(element):
-    """What is left of the element's own colour: its opacity times that of all around it."""
+    """Return the element's effective opacity: its own times that of its ancestors."""
     return element.evaluate(
         """element => {
           let left = 1;

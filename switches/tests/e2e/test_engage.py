@@ -1,4 +1,4 @@
-"""The product's main job in a real browser: engage, see it, take it back, let it flow again."""
+"""Engage, undo and release in a real browser."""
 
 import re
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""What every page has: the phone, the dark, the keyboard, the menu, a strict policy."""
+"""The frame of every page: phone, dark mode, keyboard, menu and strict policy."""
 
 import re
 from datetime import timedelta
@@ -35,7 +35,7 @@ PAGES = (
 
 @pytest.fixture
 def busy(transactional_db):
-    """Long keys, long reasons, long names, other scripts, everything stopped."""
+    """Create long keys, reasons and names, other scripts, and a global stop."""
     engaged("segment:finance", reason="결제 이중 청구 의심, 재현 확인됨 INC-4411")
     engaged(f"feature:{LONG_KEY}", reason="W" * 1990 + " INC-9")
     engaged("feature:ar", reason="ارتفاع معدل الأخطاء في خدمة الدفع منذ الساعة 02:10")

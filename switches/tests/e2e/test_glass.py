@@ -1,4 +1,4 @@
-"""Refused by a safety rule at 3 a.m., and going on at once by breaking the glass."""
+"""A refusal by a safety rule in a real browser, overridden by break-glass."""
 
 import re
 

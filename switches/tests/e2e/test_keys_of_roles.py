@@ -1,4 +1,4 @@
-"""What the key `e` does where nothing can be engaged by it."""
+"""The key `e` for people who can't engage."""
 
 import pytest
 from playwright.sync_api import expect

@@ -1,4 +1,4 @@
-"""How pages stay current, and how honest they are when they can't."""
+"""Live pages: updates, and notices while they can't update."""
 
 import re
 

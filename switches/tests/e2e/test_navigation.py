@@ -1,4 +1,4 @@
-"""The list of pages where there is less room than pages: where one is, and that there is more."""
+"""The navigation on narrow screens: the current page, and a hint that there is more."""
 
 import pytest
 from playwright.sync_api import expect

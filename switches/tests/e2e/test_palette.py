@@ -1,4 +1,4 @@
-"""What one types leads where one wants, without a mouse."""
+"""The palette, used by keyboard."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -42,7 +42,7 @@ def options(page):
 
 
 def chosen(page):
-    """The option that a screen reader is told of."""
+    """Return the option that a screen reader announces."""
     return page.locator(f"#{page.locator('#palette-q').get_attribute('aria-activedescendant')}")
 
 

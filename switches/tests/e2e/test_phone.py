@@ -1,4 +1,4 @@
-"""A kill from a phone: three taps from the home page, and a reason that says something."""
+"""Engaging from a phone: three taps from the home page, with a usable reason."""
 
 import pytest
 from playwright.sync_api import expect
@@ -13,7 +13,7 @@ PHONE = {"viewport": {"width": 390, "height": 800}, "is_mobile": True, "has_touc
 
 
 class Thumb:
-    """Taps what it can see, and counts."""
+    """Taps visible elements and counts the taps."""
 
     def __init__(self):
         self.taps = 0

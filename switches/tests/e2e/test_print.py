@@ -1,4 +1,4 @@
-"""The weekly report on paper: tables as tables, black on white, and nothing to click."""
+"""The printed weekly report: tables, black on white, without controls."""
 
 import pytest
 

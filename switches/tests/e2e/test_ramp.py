@@ -1,4 +1,4 @@
-"""A ramp in a real browser: planned, begun, watched while it goes on by itself, and aborted."""
+"""A ramp in a real browser: planned, begun, followed and aborted."""
 
 import re
 

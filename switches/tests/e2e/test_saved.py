@@ -1,4 +1,4 @@
-"""What a page shows is in its address: it can be saved, shared, reloaded and gone back from."""
+"""The state of a page is in its URL: saved, shared, reloaded and restored."""
 
 import re
 

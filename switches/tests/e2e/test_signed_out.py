@@ -1,4 +1,4 @@
-"""Whoever was signed out elsewhere is told so beside what they type, and asked for less often."""
+"""A session ended elsewhere: a notice beside the input, and fewer polls."""
 
 import pytest
 from playwright.sync_api import expect

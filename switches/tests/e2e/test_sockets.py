@@ -1,4 +1,4 @@
-"""A page on a real installation: told by the socket, honest while it is not."""
+"""Live pages of a real installation, updated by the socket."""
 
 import time
 
@@ -26,7 +26,7 @@ def client(installation):
 
 @pytest.fixture
 def page(chromium, installation):
-    """The switchboard of a person who has just signed in, its socket open."""
+    """Return the switchboard of a signed-in person, with its socket open."""
     context = chromium.new_context(viewport={"width": 1280, "height": 800})
     context.set_default_timeout(15_000)
     opened = context.new_page()

@@ -1,4 +1,4 @@
-"""A page that is not current says so, and keeps back only what needs to know how things stand."""
+"""Stale pages: a notice, and only actions that depend on the state are disabled."""
 
 import re
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.e2e
 
 
 def forgive(desk):
-    """What the browser itself says of the network being away is no complaint about us."""
+    """Ignore the browser's own messages about the missing network."""
     own = ("ERR_", "htmx:sendError", "htmx:timeout", "htmx:afterRequest")
     desk.complaints = [text for text in desk.complaints if not any(one in text for one in own)]
 

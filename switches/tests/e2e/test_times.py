@@ -1,4 +1,4 @@
-"""Every moment in the person's own time, and in UTC for whoever asks."""
+"""Times in the person's zone, and in UTC on request."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Whoever wants to stop something while the console does not answer is told so, and how else."""
+"""The notice while the console doesn't answer, with other ways to stop something."""
 
 import re
 

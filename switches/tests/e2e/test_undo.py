@@ -1,4 +1,4 @@
-"""The way back after a slip of the hand: offered for thirty seconds, in nobody's way."""
+"""Undo, offered for thirty seconds without blocking anything."""
 
 import re
 from datetime import timedelta
@@ -16,7 +16,7 @@ AWAY = 20_000  # ms to another page, on a machine that has other things to do
 
 
 def engage(page, key="finance"):
-    """Engage a segment from the board, and close what tells of it."""
+    """Engage a segment from the board and close the result."""
     page.keyboard.press("e")
     page.get_by_label("Key", exact=True).fill(key)
     page.get_by_label("Reason", exact=True).fill(REASON)
@@ -58,7 +58,7 @@ def test_z_works_while_the_dialog_still_tells_of_it(desks):
 
 
 def test_it_can_be_pressed_in_the_moment_it_is_there(desks):
-    """Not even a moment later than it is shown: before, the press would fetch another page."""
+    """The button works in the moment it is shown, without another page load."""
     page = desks.of(person("operator")).open("/")
     page.evaluate("""() => {
       window.stays = true;

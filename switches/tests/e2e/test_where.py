@@ -1,4 +1,4 @@
-"""Which environment this is stays in sight: on a phone, at a zoom of 200 % and in a dialog."""
+"""The environment's name stays visible: on a phone, at 200 % zoom and in a dialog."""
 
 import pytest
 from playwright.sync_api import expect

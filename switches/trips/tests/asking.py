@@ -1,4 +1,4 @@
-"""Machines that ask, at a moment of the test's choosing, and people who answer them."""
+"""Requests by machines at a chosen time, and people's reactions."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,12 +15,12 @@ MONITOR = Actor(type="token", name="monitor", scopes=frozenset({"switches:trip"}
 
 
 def after(**elapsed: float) -> datetime:
-    """Noon and so much more."""
+    """Return noon plus these durations."""
     return NOON + timedelta(**elapsed)
 
 
 def ask(now: datetime = NOON, **fields: Any) -> services.TripResult:
-    """A monitor's wish to stop the checkout."""
+    """Request to stop the checkout, as a monitor."""
     wish = {
         "switch": FLAG,
         "source": "latency-monitor",

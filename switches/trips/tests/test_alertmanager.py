@@ -1,4 +1,4 @@
-"""What Alertmanager sends, read; and what machines say, made fit to be kept."""
+"""Parsing of Alertmanager's messages and of machines' texts."""
 
 import json
 import time

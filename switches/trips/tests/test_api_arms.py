@@ -1,4 +1,4 @@
-"""The counts of an experiment's arms over HTTP: a mismatch stops it, nonsense is refused."""
+"""The API of arms: a mismatch trips the experiment, invalid counts are refused."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Trips over HTTP: the contract's lines, one by one."""
+"""The API of trips, by the lines of its contract."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What people are asked in a machine's stead: never lost, never silently, never without bound."""
+"""Escalations of trips to people: none lost, and limited in number."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Deciding on a wish: who decides, what repeats, what a person's word is worth, and the bounds."""
+"""Decisions on requests: policies, repeats, people's releases and limits."""
 
 from datetime import timedelta
 

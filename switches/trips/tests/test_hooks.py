@@ -1,4 +1,4 @@
-"""Alertmanager's webhook: each alert by itself, within bounds, and nothing that goes unsaid."""
+"""Alertmanager's webhook: each alert by itself, within limits."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""What machines may not stop: who is called, how often, and how long it waits."""
+"""Requests that policies leave to people: escalated, repeated and closed."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Many machines at one switch in the same moment: it is stopped once."""
+"""Concurrent requests for one switch: it is stopped once."""
 
 import time
 

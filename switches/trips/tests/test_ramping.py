@@ -1,4 +1,4 @@
-"""What machines ask for while a switch ramps: what is new ends the ramp."""
+"""Requests during a ramp: a new alert ends it."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""What apps of the house ask machines to stop, decided like any other wish."""
+"""Trip requests of other apps, decided like those of monitors."""
 
 import threading
 from datetime import timedelta

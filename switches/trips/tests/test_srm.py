@@ -1,4 +1,4 @@
-"""The chi-square tail against published tables and an integral; verdicts on arms."""
+"""The chi-square tail, compared with tables and an integral; results on arms."""
 
 import math
 from fractions import Fraction
@@ -22,7 +22,7 @@ PUBLISHED = [
 
 
 def integral(chi_square, freedom, steps=20_000):
-    """The tail by Simpson's rule over the density, with x = t² so that it is smooth at zero."""
+    """Return the tail by Simpson's rule over the density, with x = t², smooth at zero."""
     begin, end = math.sqrt(chi_square), math.sqrt(chi_square + 60 * math.sqrt(freedom) + 200)
     scale = freedom / 2 * math.log(2) + math.lgamma(freedom / 2)
 

@@ -1,4 +1,4 @@
-"""The table of policies over HTTP: who may change it, and what it can never say."""
+"""The API of trip policies: permissions and validation."""
 
 import pytest
 

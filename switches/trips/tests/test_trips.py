@@ -1,4 +1,4 @@
-"""Trips as they are kept: what is engaged, what repeats, what a person's word is worth."""
+"""Recorded trips: engaged switches, repeats and people's releases."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""The trips page: what waits, the table, the list with its evidence; and the page of a switch."""
+"""The trips page, and the trips on a switch's page."""
 
 import re
 
