@@ -6,8 +6,8 @@ from breakers.tests.house import dependency
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role
 from switches.api.shapes import PreviewShape
-from switches.tests.screens import REASON, browser_as, page, text
-from switches.tests.there import checks
+from switches.tests.browsers import REASON, browser_as, page, text
+from switches.tests.instances import checks
 
 pytestmark = pytest.mark.django_db
 

@@ -7,7 +7,7 @@ import pytest
 from breakers.services import overrides
 from breakers.tests.house import SHELL, dependency, discovered, minute, reports
 from controlplane.core.clock import db_now
-from switches.tests.screens import PART, Tags, browser_as, page, switches_shown, text
+from switches.tests.browsers import PART, Tags, browser_as, page, switches_shown, text
 
 pytestmark = pytest.mark.django_db
 

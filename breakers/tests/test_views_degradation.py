@@ -5,7 +5,7 @@ import pytest
 from controlplane.core.clock import db_now
 from controlplane.core.degradation import services
 from controlplane.core.degradation_levels import Cause
-from switches.tests.screens import Tags, browser_as, page, text
+from switches.tests.browsers import Tags, browser_as, page, text
 
 pytestmark = pytest.mark.django_db
 

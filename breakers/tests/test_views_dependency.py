@@ -9,7 +9,7 @@ from breakers.models import Override, Registry, Transition
 from breakers.services import overrides
 from breakers.tests.house import SHELL, dependency, discovered, minute, reports
 from controlplane.core.clock import db_now
-from switches.tests.screens import DIALOG, browser_as, page, text
+from switches.tests.browsers import DIALOG, browser_as, page, text
 
 pytestmark = pytest.mark.django_db
 

@@ -9,7 +9,7 @@ from breakers.map.graph import find_reachable, group_targets
 from breakers.models import Channel, Probe, Service
 from breakers.tests.house import dependency, discovered, reports
 from controlplane.core.clock import db_now
-from switches.tests.screens import Tags, browser_as, page, text
+from switches.tests.browsers import Tags, browser_as, page, text
 
 pytestmark = pytest.mark.django_db
 

@@ -6,7 +6,7 @@ import pytest
 
 from breakers.tests.house import dependency
 from controlplane.core.clock import db_now
-from switches.tests.screens import browser_as, page
+from switches.tests.browsers import browser_as, page
 
 pytestmark = pytest.mark.django_db
 PATH = "/breakers/core/oracle/"

@@ -8,7 +8,7 @@ from breakers.policies.policy import validate_outage, validate_policy, without_a
 from breakers.tests.house import dependency, discovered
 from breakers.views.forms import parse_fields, untouched_texts
 from controlplane.core.clock import db_now
-from switches.tests.screens import Tags, browser_as, page, text
+from switches.tests.browsers import Tags, browser_as, page, text
 
 pytestmark = pytest.mark.django_db
 

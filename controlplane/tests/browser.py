@@ -10,7 +10,7 @@ from django.conf import settings
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from controlplane.accounts.models.people import User
-from switches.tests.screens import browser as client_of
+from switches.tests.browsers import browser as client_of
 
 FLAGS = (
     "--no-sandbox",

@@ -15,7 +15,7 @@ from controlplane.accounts.models.people import User
 from controlplane.core.wire import LIVE_CHANNEL
 from controlplane.dataplane.tests.lines import Line
 from controlplane.dataplane.tests.processes import Server
-from switches.tests.screens import browser
+from switches.tests.browsers import browser
 
 ENDED_WITHIN = 5
 

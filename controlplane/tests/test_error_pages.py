@@ -4,7 +4,7 @@ import pytest
 from django.db import OperationalError, connection
 
 from controlplane.core.http.tests.callers import as_role, person, signed_in
-from switches.tests.screens import engaged, text
+from switches.tests.browsers import engaged, text
 
 pytestmark = pytest.mark.django_db
 

@@ -13,7 +13,7 @@ TESTS = """
 import pytest
 
 from switches.models import Switch
-from switches.tests.screens import engaged
+from switches.tests.browsers import engaged
 
 
 @pytest.mark.django_db(transaction=True)

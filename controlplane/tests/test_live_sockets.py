@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from controlplane.tests.listening import ends_with, heard, hears, hears_each, publish
-from switches.tests.screens import engaged
+from switches.tests.browsers import engaged
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
 

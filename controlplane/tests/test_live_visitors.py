@@ -21,7 +21,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person, token_text
 from controlplane.tests.installation import until
 from controlplane.tests.listening import Console, ends_with, heard, hears, refusal
-from switches.tests.screens import browser, engaged
+from switches.tests.browsers import browser, engaged
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
 

@@ -12,7 +12,7 @@ from slo.dashboard import annotations
 from slo.objectives import services
 from slo.tests import making
 from slo.tests.month import alert, excluded, judged
-from switches.tests.screens import engaged, released
+from switches.tests.browsers import engaged, released
 
 pytestmark = pytest.mark.django_db
 HOUR = timedelta(hours=1)

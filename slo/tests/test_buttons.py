@@ -14,7 +14,7 @@ from slo.tests import making
 from slo.tests.making import OPERATOR, VIEWER
 from slo.tests.month import alert
 from switches.models import Episode
-from switches.tests.screens import engaged
+from switches.tests.browsers import engaged
 
 pytestmark = pytest.mark.django_db
 

@@ -11,7 +11,7 @@ from slo.evaluation import evaluator
 from slo.models import Sli
 from slo.tests import making
 from slo.tests.month import Incident, alert, excluded, month
-from switches.tests.screens import browser_as, engaged
+from switches.tests.browsers import browser_as, engaged
 
 pytestmark = pytest.mark.django_db
 URL = "/slos/core-availability/series/"

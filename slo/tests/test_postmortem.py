@@ -16,7 +16,7 @@ from slo.models import Alert
 from slo.postmortems import draft, incident_events
 from slo.tests.making import OPERATOR, counted, slo
 from switches.models import Episode
-from switches.tests.screens import engaged
+from switches.tests.browsers import engaged
 
 pytestmark = pytest.mark.django_db
 HEADINGS = [

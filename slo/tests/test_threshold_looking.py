@@ -15,7 +15,7 @@ from slo import retention_rules
 from slo.alerts import locks
 from slo.models import Alert, ThresholdRule
 from slo.tests.measured import MINUTE, NOW, SECOND, look, offered, opened, rule
-from switches.tests.screens import engaged
+from switches.tests.browsers import engaged
 
 pytestmark = pytest.mark.django_db
 

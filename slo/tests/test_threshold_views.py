@@ -5,7 +5,7 @@ import pytest
 from slo.models import Alert, ThresholdRule
 from slo.tests.measured import NOW, SECOND, look, offered, rule
 from slo.thresholds import statuses
-from switches.tests.screens import Tags, browser_as, page, text
+from switches.tests.browsers import Tags, browser_as, page, text
 
 pytestmark = pytest.mark.django_db
 

@@ -17,7 +17,7 @@ from slo.models import Alert
 from slo.tests import making
 from slo.tests.making import OPERATOR
 from slo.tests.month import Incident, alert, month
-from switches.tests.screens import DIALOG, PART, browser_as, page, text
+from switches.tests.browsers import DIALOG, PART, browser_as, page, text
 
 pytestmark = pytest.mark.django_db
 WHAT_I_DO = "Rolling back core 2.14, bridge call open"

@@ -9,7 +9,7 @@ from slo.arithmetic.minutes import last_ended
 from slo.models import CounterMinute, Sli, Slo, SloStatus
 from slo.tests import making
 from slo.tests.month import alert, excluded
-from switches.tests.screens import PART, Tags, browser_as, page, switches_shown, text
+from switches.tests.browsers import PART, Tags, browser_as, page, switches_shown, text
 
 pytestmark = pytest.mark.django_db
 PAGING = [{"long": "1h", "short": "5m", "burn_rate": 14, "severity": "page", "state": "firing"}]

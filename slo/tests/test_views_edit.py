@@ -7,7 +7,7 @@ from slo.objectives import services
 from slo.tests import making
 from slo.tests.making import ADMIN
 from slo.views.drafts import Draft
-from switches.tests.screens import browser_as, page, text
+from switches.tests.browsers import browser_as, page, text
 
 pytestmark = pytest.mark.django_db
 EDIT = "/slos/core-availability/edit/"

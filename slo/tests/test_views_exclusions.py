@@ -9,7 +9,7 @@ from slo.models import Exclusion
 from slo.tests import making
 from slo.tests.making import REASON
 from slo.tests.month import Incident, excluded, month
-from switches.tests.screens import browser_as, page, text
+from switches.tests.browsers import browser_as, page, text
 
 pytestmark = pytest.mark.django_db
 NEW = "/slos/core-availability/exclusions/new/"

@@ -7,7 +7,7 @@ import pytest
 from controlplane.core.clock import db_now
 from slo.tests import making
 from slo.tests.month import Incident, judged, month
-from switches.tests.screens import browser_as, page
+from switches.tests.browsers import browser_as, page
 
 pytestmark = pytest.mark.django_db
 

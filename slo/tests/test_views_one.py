@@ -10,7 +10,7 @@ from slo.models import Sli, Slo, SloStatus
 from slo.objectives import services
 from slo.tests import making
 from slo.tests.month import Incident, alert, excluded, judged, month
-from switches.tests.screens import PART, browser_as, engaged, page, text
+from switches.tests.browsers import PART, browser_as, engaged, page, text
 
 pytestmark = pytest.mark.django_db
 ONE = "/slos/core-availability/"

@@ -5,7 +5,7 @@ import pytest
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role
 from switches.models import Episode, Publication, Switch
-from switches.tests.there import says
+from switches.tests.instances import says
 
 FINANCE = "/switches/segment/finance"
 RELEASE = {"justification": "duplicate charges refunded, queue empty"}

@@ -13,8 +13,8 @@ from controlplane.core.http.tests.callers import as_role, with_token
 from switches.effect import Effect
 from switches.management.commands import killswitch
 from switches.models import Episode, Switch
-from switches.tests.many import engage_alike
-from switches.tests.there import acknowledged, checks, says
+from switches.tests.bulk_engagements import engage_alike
+from switches.tests.instances import acknowledged, checks, says
 
 pytestmark = pytest.mark.django_db
 FINANCE = "/switches/segment/finance"

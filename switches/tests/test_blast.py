@@ -11,9 +11,9 @@ from controlplane.core.instances.queries import Caller
 from controlplane.tests.rows import multiply
 from switches.blast import MAX_NAMED_CALLERS, MAX_NAMED_OVERLAPS, blast_radius, group_by_service
 from switches.models import Episode, Switch
-from switches.tests.many import engage_alike
-from switches.tests.screens import engaged
-from switches.tests.there import checks, says
+from switches.tests.browsers import engaged
+from switches.tests.bulk_engagements import engage_alike
+from switches.tests.instances import checks, says
 
 AT = datetime(2026, 11, 21, 3, tzinfo=UTC)
 FINANCE = "segment:finance"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from controlplane.core.actors import system
 from switches import services
 from switches.forms import ExtendForm, LocalTimeField
-from switches.tests import outlet
+from switches.tests import messages
 
 KIM = system("test")
 REASON = "refund job is still running"
@@ -101,7 +101,7 @@ def test_a_wall_time_is_taken_if_the_clocks_show_it_exactly_once(zone, minutes):
 def test_reminders_and_expiry_count_real_hours_over_a_clock_change(
     settings, zone, now, chosen, ends
 ):
-    outlet.configure(settings)
+    messages.configure(settings)
     now, ends = utc(now) + timedelta(microseconds=400_000), utc(ends)
     services.engage(scope="segment", key="a", reason=REASON, expires_in="1h", actor=KIM, now=now)
     with timezone.override(zone):

@@ -14,8 +14,8 @@ from controlplane.tests.rows import multiply
 from switches import services
 from switches.effect import MAX_NAMED_STRAGGLERS, effect_of, effects, fallen_silent, measurable
 from switches.models import Episode, Publication, Switch
-from switches.tests.screens import engaged
-from switches.tests.there import acknowledged, says
+from switches.tests.browsers import engaged
+from switches.tests.instances import acknowledged, says
 from switches.views.effect import MAX_CELLS, cells
 
 OTHER = UUID("11111111-2b0e-4b5c-9c69-1d5f2f3a7a11")

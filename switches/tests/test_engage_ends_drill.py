@@ -3,7 +3,7 @@
 import pytest
 
 from controlplane.core.clock import db_now
-from switches.drills.tests.given import CANARY, begin, mark, there, turn
+from switches.drills.tests.drilling import CANARY, begin, mark, there, turn
 from switches.episodes import live_drills
 from switches.models import Drill, Publication
 from switches.ramps.tests.given import engage, seconds, somebody, stands

@@ -15,8 +15,8 @@ from controlplane.core.http.tests.callers import at_once, person
 from controlplane.core.outbox.models import Thread
 from switches import services
 from switches.models import Episode, Publication, Rule
-from switches.tests import outlet
-from switches.tests.many import engage_alike
+from switches.tests import messages
+from switches.tests.bulk_engagements import engage_alike
 
 KIM = system("test")
 REASON = "card payments charged twice"
@@ -25,7 +25,7 @@ HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
 @pytest.fixture(autouse=True)
 def _outlet(settings):
-    outlet.configure(settings)
+    messages.configure(settings)
 
 
 def engage(switch="segment:finance", **more):
@@ -66,7 +66,7 @@ class TestOverdue:
         episode, _ = late(switch, on_expiry="hold")
 
         assert episode.overdue
-        (message,) = outlet.told("episode.overdue")
+        (message,) = messages.find("episode.overdue")
         assert (message.severity, message.subject) == (severity, f"episode:{episode.pk}")
         opened = escalation(episode)
         assert (opened.event, opened.severity) == ("episode.overdue", severity)
@@ -78,8 +78,8 @@ class TestOverdue:
         episode, _ = late("feature:chat", on_expiry="ramp")
 
         assert (episode.overdue, episode.state, episode.allow_percent) == (False, "ramping", 5)
-        assert not outlet.told("episode.overdue")
-        (message,) = outlet.told("ramp.started")
+        assert not messages.find("episode.overdue")
+        (message,) = messages.find("ramp.started")
         assert message.subject == f"episode:{episode.pk}"
 
     def test_who_acknowledged_in_time_is_called_all_the_same(self):
@@ -153,7 +153,7 @@ class TestOverdue:
 
         assert escalation(episode).acknowledged_at is None
         assert escalation(episode).opened_at == now + HOUR
-        assert len(outlet.told("episode.overdue")) == 2
+        assert len(messages.find("episode.overdue")) == 2
 
 
 @pytest.mark.django_db
@@ -177,7 +177,7 @@ class TestReleasePolicy:
         said = escalation(episode).facts["said"]
         assert "one checkout stays off" in said
         assert "feature:b" in said
-        assert outlet.told("episode.overdue")[0].payload["said"] == said
+        assert messages.find("episode.overdue")[0].payload["said"] == said
         assert Publication.objects.get().version == 1
 
     def test_switch_that_became_protected_is_held(self):
@@ -195,14 +195,14 @@ class TestReleasePolicy:
         services.expire_due(now)
 
         assert Episode.objects.get().overdue
-        assert "protected" in outlet.told("episode.overdue")[0].payload["said"]
+        assert "protected" in messages.find("episode.overdue")[0].payload["said"]
 
     def test_nothing_in_the_way_releases_it_and_nobody_is_called(self):
         episode, _ = late("feature:a", on_expiry="release")
 
         assert episode.ended_how == "expired"
         assert is_quiet(episode)
-        assert outlet.events() == ["switch.engaged", "switch.released"]
+        assert messages.events() == ["switch.engaged", "switch.released"]
 
 
 @pytest.mark.django_db
@@ -219,12 +219,12 @@ class TestMany:
 
         assert Episode.objects.filter(overdue_at=now, ended_at=None).count() == 280
         assert Escalation.objects.filter(closed_at=None).count() == 280
-        (digest,) = outlet.told("episodes.expired")
+        (digest,) = messages.find("episodes.expired")
         assert digest.payload["count"] == 300
         assert digest.payload["held"].endswith("and 270 more")
         assert digest.payload["released"].startswith("feature:f0, feature:f1")
         assert digest.severity == "critical"
-        assert not outlet.told("episode.overdue")
+        assert not messages.find("episode.overdue")
         assert AuditEntry.objects.filter(action="episode.overdue").count() == 280
 
     def test_turn_that_follows_at_once_does_not_list_them_again(self):
@@ -236,7 +236,7 @@ class TestMany:
 
         services.expire_due(now + timedelta(seconds=1))
 
-        assert len(outlet.told("episodes.expired")) == 1
+        assert len(messages.find("episodes.expired")) == 1
         assert Episode.objects.filter(overdue_at=None).count() == 0
 
     def test_threads_of_the_episodes_go_on_quietly(self):
@@ -253,8 +253,8 @@ class TestMany:
 
         services.expire_due(now)
 
-        assert len(outlet.told("episode.overdue")) == 5
-        assert len(outlet.told("episodes.expired")) == 1
+        assert len(messages.find("episode.overdue")) == 5
+        assert len(messages.find("episodes.expired")) == 1
 
 
 def in_force(kind, *patterns, name, at):
@@ -279,11 +279,11 @@ class TestManyUnderARule:
         services.expire_due(now)
 
         (held,) = Episode.objects.filter(overdue_at=now, ended_at=None)
-        (digest,) = outlet.told("episodes.expired")
+        (digest,) = messages.find("episodes.expired")
         assert digest.payload["held"] == held.switch_id
         assert digest.payload["released"] == ", ".join(f"feature:f{number}" for number in range(4))
         assert digest.severity == "warning"
-        assert not outlet.told("episode.overdue")
+        assert not messages.find("episode.overdue")
 
     def test_one_that_turns_out_otherwise_than_told_is_told_of_by_itself(self):
         now = db_now()
@@ -294,10 +294,10 @@ class TestManyUnderARule:
             services.expire_due(now)
 
         episode.refresh_from_db()
-        (message,) = outlet.told("episode.overdue")
+        (message,) = messages.find("episode.overdue")
         assert episode.overdue
         assert (message.payload["switch"], message.severity) == ("feature:f3", "warning")
-        assert len(outlet.told("episodes.expired")) == 1
+        assert len(messages.find("episodes.expired")) == 1
 
     @pytest.mark.parametrize("left", [1, 3])
     def test_few_that_a_turn_left_undone_are_not_told_again(self, left):
@@ -310,8 +310,8 @@ class TestManyUnderARule:
 
         services.expire_due(now + timedelta(seconds=1))
 
-        assert len(outlet.told("episodes.expired")) == 1
-        assert not outlet.told("episode.overdue")
+        assert len(messages.find("episodes.expired")) == 1
+        assert not messages.find("episode.overdue")
         assert not Episode.objects.filter(overdue_at=None).exists()
 
 
@@ -350,7 +350,7 @@ def test_control_plane_that_was_down_for_three_days_does_each_thing_once():
     assert held.overdue_at == back
     assert gone.ended_how == "expired"
     assert Escalation.objects.count() == 1
-    assert outlet.events(since=back) == ["episode.overdue", "switch.released"]
+    assert messages.events(since=back) == ["episode.overdue", "switch.released"]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -366,5 +366,5 @@ def test_two_turns_at_once_deal_with_each_once(switches):
     assert AuditEntry.objects.filter(action="episode.overdue").count() == switches
     assert Escalation.objects.count() == switches
     if switches > 3:
-        covered = [end for one in outlet.told("episodes.expired") for end in one.payload["ends"]]
+        covered = [end for one in messages.find("episodes.expired") for end in one.payload["ends"]]
         assert len(covered) == len(set(covered)) == switches

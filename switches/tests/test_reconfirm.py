@@ -13,7 +13,7 @@ from controlplane.core.escalation.models import Escalation
 from controlplane.core.http.tests.callers import person
 from switches import services
 from switches.models import Episode, Publication
-from switches.tests import outlet
+from switches.tests import messages
 
 DAY, WEEK, SECOND = timedelta(days=1), timedelta(days=7), timedelta(seconds=1)
 REASON = "vendor contract ended for good, INC-77"
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def _outlet(settings):
-    outlet.configure(settings)
+    messages.configure(settings)
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ class TestService:
         entry = AuditEntry.objects.get(action="episode.reconfirmed")
         assert entry.reason == REASON
         assert entry.before != entry.after
-        assert len(outlet.told("episode.reconfirmed")) == 1
+        assert len(messages.find("episode.reconfirmed")) == 1
 
     def test_token_never_may(self, kim):
         permanent(kim)
@@ -135,8 +135,8 @@ class TestFallingDue:
         turns = [services.call_for_reconfirmation(due + n * SECOND) for n in range(3)]
 
         assert turns == [1, 0, 0]
-        assert len(outlet.told("episode.reconfirm_soon")) == 1
-        (message,) = outlet.told("episode.reconfirm_due")
+        assert len(messages.find("episode.reconfirm_soon")) == 1
+        (message,) = messages.find("episode.reconfirm_due")
         assert message.payload["reconfirm_due_at"]
         opened = Escalation.objects.get()
         assert (opened.subject, opened.event) == (f"episode:{episode.pk}", "episode.reconfirm_due")
@@ -211,9 +211,9 @@ class TestFallingDue:
 
         assert services.call_for_reconfirmation(max(due)) == 5
 
-        (digest,) = outlet.told("episodes.reconfirm_due")
+        (digest,) = messages.find("episodes.reconfirm_due")
         assert digest.payload["permanent"] == "segment:s0, segment:s1, segment:s2, " + (
             "segment:s3, segment:s4"
         )
-        assert not outlet.told("episode.reconfirm_due")
+        assert not messages.find("episode.reconfirm_due")
         assert Escalation.objects.filter(closed_at=None).count() == 5

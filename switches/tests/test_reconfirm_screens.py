@@ -8,7 +8,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role, person, with_token
 from switches import services
 from switches.models import Episode
-from switches.tests.screens import DIALOG, browser, page, text
+from switches.tests.browsers import DIALOG, browser, page, text
 from switches.tests.test_reconfirm import REASON, permanent
 
 DAY = timedelta(days=1)

@@ -14,8 +14,8 @@ from controlplane.core.outbox.models import OutboxMessage
 from switches import reminders, services
 from switches.models import Episode
 from switches.reminders import DAY, HOUR, EpisodeEnd, due_reminder
-from switches.tests import outlet
-from switches.tests.many import engage_alike
+from switches.tests import messages
+from switches.tests.bulk_engagements import engage_alike
 
 NOW = datetime(2026, 11, 21, 2, 10, tzinfo=UTC)
 KIM = system("test")
@@ -36,7 +36,7 @@ def extend(key="finance", **more):
 
 @pytest.fixture(autouse=True)
 def _outlet(settings):
-    outlet.configure(settings)
+    messages.configure(settings)
 
 
 def ending(left, *, day=None, hour=None, permanent=False):
@@ -116,7 +116,7 @@ class TestRemind:
         given = [services.remind_due(now) for now in turns]
 
         assert given == [0, 1, 0, 1, 0]
-        day, hour = outlet.told("episode.expires_soon")
+        day, hour = messages.find("episode.expires_soon")
         assert (day.payload["left"], hour.payload["left"]) == ("24 h", "1 h")
         assert (day.severity, hour.severity) == ("warning", "critical")
         assert day.subject == hour.subject == f"episode:{episode.pk}"
@@ -128,7 +128,7 @@ class TestRemind:
         turns = [NOW, NOW + SECOND, ends - DAY, ends - HOUR, ends - HOUR + SECOND]
         told = [services.remind_due(now) for now in sorted(turns)]
 
-        assert sum(told) == len(outlet.told("episode.expires_soon")) == given
+        assert sum(told) == len(messages.find("episode.expires_soon")) == given
 
     def test_extension_arms_them_again(self):
         first = engage().expires_at
@@ -144,7 +144,7 @@ class TestRemind:
 
         assert services.remind_due(episode.expires_at - timedelta(minutes=20)) == 1
         assert services.remind_due(episode.expires_at - timedelta(minutes=19)) == 0
-        (only,) = outlet.told("episode.expires_soon")
+        (only,) = messages.find("episode.expires_soon")
         assert only.payload["left"] == "20 min"
 
     def test_none_is_given_after_the_expiry(self):
@@ -161,7 +161,7 @@ class TestRemind:
 
         services.remind_due(ends - DAY)
 
-        (message,) = outlet.told("episode.expires_soon")
+        (message,) = messages.find("episode.expires_soon")
         assert said in message.payload["said"]
         assert message.severity == "warning"
 
@@ -196,18 +196,18 @@ class TestRemind:
         assert services.remind_due(ends - DAY) == 4
         assert services.remind_due(ends - DAY + SECOND) == 0
 
-        (digest,) = outlet.told("episodes.expire_soon")
+        (digest,) = messages.find("episodes.expire_soon")
         assert digest.payload["count"] == 4
         assert digest.payload["held"] == "segment:hold-0, segment:hold-1, segment:hold-2"
         assert digest.payload["released"] == "feature:lets-go"
-        assert not outlet.told("episode.expires_soon")
+        assert not messages.find("episode.expires_soon")
 
     def test_300_at_once_are_one_message_of_bounded_length(self):
         engage_alike(engage("segment:s0"), [f"segment:s{number}" for number in range(1, 300)])
 
         services.remind_due(NOW + 2 * DAY)
 
-        (digest,) = outlet.told("episodes.expire_soon")
+        (digest,) = messages.find("episodes.expire_soon")
         assert digest.payload["held"].endswith("and 290 more")
         assert len(digest.payload["switches"]) == 300
 
@@ -222,7 +222,7 @@ class TestManyTogether:
         turns = [services.remind_due(end - before) for before in (DAY, DAY, HOUR, HOUR)]
 
         assert turns == [5, 0, 5, 0]
-        a_day, an_hour = outlet.told("episodes.expire_soon")
+        a_day, an_hour = messages.find("episodes.expire_soon")
         assert (a_day.created_at, an_hour.created_at) == (end - DAY, end - HOUR)
         assert a_day.payload["count"] == an_hour.payload["count"] == 5
 
@@ -241,7 +241,7 @@ class TestManyTogether:
 
         assert len(failed.value.exceptions) == 1
         assert Episode.objects.filter(day_reminder_for=None).get() == broken
-        told = outlet.told("episodes.expire_soon") + outlet.told("episode.expires_soon")
+        told = messages.find("episodes.expire_soon") + messages.find("episode.expires_soon")
         assert sum(one.payload.get("count", 1) for one in told) == switches - 1
 
 

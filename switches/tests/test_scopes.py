@@ -13,7 +13,7 @@ from controlplane.core.targets.forms import RouteForm
 from switches.models import Switch
 from switches.rules import evaluation
 from switches.scopes import SCOPES, SwitchScope, split_id
-from switches.tests.screens import browser_as
+from switches.tests.browsers import browser_as
 from switches.trips.default_policies import default_policies
 from switchgear.evaluation import scopes as client_scopes
 

@@ -14,7 +14,7 @@ from controlplane.core.wire import LIVE_CHANNEL
 from switches import services, topics
 from switches.models import Ramp
 from switches.ramps import actions
-from switches.tests.screens import SAFE_NOW, engaged
+from switches.tests.browsers import SAFE_NOW, engaged
 
 pytestmark = pytest.mark.django_db
 

@@ -6,7 +6,7 @@ import pytest
 
 from controlplane.core.clock import db_now
 from switches.models import Episode
-from switches.tests.screens import DIALOG, browser, browser_as, engaged, page, text
+from switches.tests.browsers import DIALOG, browser, browser_as, engaged, page, text
 
 pytestmark = pytest.mark.django_db
 

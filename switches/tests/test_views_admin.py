@@ -5,7 +5,7 @@ import pytest
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
 from switches.models import Episode, Switch
-from switches.tests.screens import SAFE_NOW, browser_as, engaged, overdue, page, released
+from switches.tests.browsers import SAFE_NOW, browser_as, engaged, overdue, page, released
 
 pytestmark = pytest.mark.django_db
 SWITCHES = "/admin/switches/switch/"

@@ -12,7 +12,7 @@ from controlplane.core.http.tests.callers import person
 from switches.context import banner
 from switches.models import Episode
 from switches.rules import break_glass
-from switches.tests.screens import REASON, browser_as, engaged, overdue, page
+from switches.tests.browsers import REASON, browser_as, engaged, overdue, page
 
 RELEASER = Actor(type="user", name="ana")
 pytestmark = pytest.mark.django_db

@@ -7,8 +7,8 @@ import pytest
 from controlplane.accounts.models.people import User
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
-from switches.tests.screens import DIALOG, REASON, Tags, browser, browser_as, engaged, page, text
-from switches.tests.there import checks
+from switches.tests.browsers import DIALOG, REASON, Tags, browser, browser_as, engaged, page, text
+from switches.tests.instances import checks
 
 FINANCE = "/switches/segment/finance/"
 

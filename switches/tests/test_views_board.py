@@ -12,9 +12,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from switches import services
 from switches.models import Episode
-from switches.tests.many import engage_alike
-from switches.tests.ramping import ramping
-from switches.tests.screens import (
+from switches.tests.browsers import (
     PART,
     REASON,
     browser,
@@ -26,6 +24,8 @@ from switches.tests.screens import (
     switches_shown,
     text,
 )
+from switches.tests.bulk_engagements import engage_alike
+from switches.tests.ramps import ramping
 
 pytestmark = pytest.mark.django_db
 

@@ -13,7 +13,7 @@ from controlplane.core.instances.models import Instance
 from controlplane.core.templatetags.screen import percent
 from switches.models import Episode, Switch
 from switches.templatetags.switchboard import milliseconds, per_second
-from switches.tests.screens import (
+from switches.tests.browsers import (
     DIALOG,
     REASON,
     Tags,
@@ -23,7 +23,7 @@ from switches.tests.screens import (
     released,
     text,
 )
-from switches.tests.there import acknowledged, says
+from switches.tests.instances import acknowledged, says
 
 FINANCE = "/switches/segment/finance/"
 EFFECT = f"{FINANCE}effect/"

@@ -13,8 +13,8 @@ from controlplane.core.http.tests.callers import person
 from controlplane.core.palette import registry as sources
 from controlplane.core.palette.registry import ACTION
 from switches.models import Switch
-from switches.tests.ramping import ramping
-from switches.tests.screens import browser, browser_as, engaged, page, released
+from switches.tests.browsers import browser, browser_as, engaged, page, released
+from switches.tests.ramps import ramping
 
 pytestmark = pytest.mark.django_db
 

@@ -6,8 +6,7 @@ from controlplane.core.approvals.models import Approval
 from controlplane.core.http.tests.callers import person
 from controlplane.core.jobs.models import Job
 from switches.models import Episode, Ramp
-from switches.tests.ramping import ramping
-from switches.tests.screens import (
+from switches.tests.browsers import (
     DIALOG,
     SAFE_NOW,
     Tags,
@@ -17,6 +16,7 @@ from switches.tests.screens import (
     page,
     text,
 )
+from switches.tests.ramps import ramping
 
 pytestmark = pytest.mark.django_db
 FINANCE = "/switches/segment/finance/release/"

@@ -3,8 +3,8 @@
 import pytest
 
 from controlplane.core.clock import db_now
-from switches.tests.screens import Tags, browser_as, engaged, page, text
-from switches.tests.there import checks
+from switches.tests.browsers import Tags, browser_as, engaged, page, text
+from switches.tests.instances import checks
 
 pytestmark = pytest.mark.django_db
 FEATURE = "/switches/feature/mail/release/"

@@ -7,7 +7,7 @@ import pytest
 from django.conf import settings
 
 from controlplane.core.http.tests.callers import person
-from switches.tests.screens import (
+from switches.tests.browsers import (
     DIALOG,
     PART,
     SAFE_NOW,

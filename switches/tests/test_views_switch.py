@@ -11,7 +11,7 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from switches.models import Episode, Ramp, Switch
-from switches.tests.screens import (
+from switches.tests.browsers import (
     DIALOG,
     PART,
     REASON,

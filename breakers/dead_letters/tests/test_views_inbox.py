@@ -13,7 +13,7 @@ from breakers.dead_letters.removals import actions
 from controlplane.accounts.models.people import User
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
-from switches.tests.screens import PART, browser, page, text
+from switches.tests.browsers import PART, browser, page, text
 
 from .departing import KIM, REASON
 from .heaps import heap

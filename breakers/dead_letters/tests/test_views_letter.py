@@ -12,7 +12,7 @@ from controlplane.accounts.models.people import User
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.http.tests.callers import person
-from switches.tests.screens import DIALOG, Tags, browser, page, text
+from switches.tests.browsers import DIALOG, Tags, browser, page, text
 
 from .departing import REASON
 from .heaps import heap

@@ -11,8 +11,8 @@ from rich.cells import cell_len
 
 from controlplane.core.http.tests.callers import person
 from controlplane.core.instances.models import Instance
-from switches.rules.tests.given import in_force
-from switches.tests.screens import engaged, overdue
+from switches.rules.tests.factories import in_force
+from switches.tests.browsers import engaged, overdue
 from switchgear.cli import exits
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(180)]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from switches.tests.screens import engaged
+from switches.tests.browsers import engaged
 from switchgear.cli import exits
 from tests.cli.running import Shell
 

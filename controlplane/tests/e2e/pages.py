@@ -12,7 +12,7 @@ from breakers.dead_letters.models import Departure
 from controlplane.accounts.models.people import User
 from controlplane.core.jobs.models import Job
 from switches.models import Ramp
-from switches.tests.screens import browser
+from switches.tests.browsers import browser
 
 _LINK = re.compile(r"<a\b[^>]*?\shref=\"([^\"]+)\"")
 # Pages whose tabs and filters show other parts: as many of each as there may be.

@@ -4,7 +4,7 @@ import pytest
 
 from controlplane.tests.e2e import pages
 from controlplane.tests.security.urls import places
-from switches.tests.screens import browser
+from switches.tests.browsers import browser
 
 pytestmark = pytest.mark.e2e
 

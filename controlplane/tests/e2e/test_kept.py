@@ -7,7 +7,7 @@ from controlplane.accounts.models.people import User
 from controlplane.core.http.tests.callers import person
 from slo.models import Slo
 from switches.models import Episode
-from switches.tests.screens import REASON
+from switches.tests.browsers import REASON
 
 pytestmark = pytest.mark.e2e
 PASSWORD = "correct-horse-9"

@@ -24,8 +24,8 @@ from switches.models import Episode, Switch, WeeklyReport
 from switches.report import services as weekly
 from switches.report import weeks
 from switches.report.compose import zone
-from switches.tests.ramping import gated, looked_at, ramping
-from switches.tests.screens import REASON, SAFE_NOW, engaged
+from switches.tests.browsers import REASON, SAFE_NOW, engaged
+from switches.tests.ramps import gated, looked_at, ramping
 
 pytestmark = pytest.mark.e2e
 FINANCE = "/switches/segment/finance/"

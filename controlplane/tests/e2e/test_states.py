@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 from controlplane.core.http.tests.callers import person
 from controlplane.tests.browser import Desks
 from controlplane.tests.e2e import axe
-from switches.tests.screens import engaged
+from switches.tests.browsers import engaged
 
 pytestmark = [pytest.mark.e2e, axe.needs_axe]
 

@@ -22,16 +22,16 @@ from slo.tests import making
 from slo.tests.month import Incident, alert, excluded, month
 from switches import services
 from switches.drills import services as drills
-from switches.drills.tests import given
+from switches.drills.tests import drilling
 from switches.models import Switch
 from switches.report import services as weekly
 from switches.report import weeks
 from switches.report.compose import zone
-from switches.rules.tests.given import glass, in_force
-from switches.tests.ramping import gated, looked_at, ramping, said
-from switches.tests.screens import REASON, SAFE_NOW, engaged, overdue, released
-from switches.tests.there import acknowledged, checks, says
-from switches.trips.tests.asking import ask
+from switches.rules.tests.factories import glass, in_force
+from switches.tests.browsers import REASON, SAFE_NOW, engaged, overdue, released
+from switches.tests.instances import acknowledged, checks, says
+from switches.tests.ramps import gated, looked_at, ramping, said
+from switches.trips.tests.requests import ask
 
 WHY = "oracle is back since 03:10, INC-4411"
 
@@ -96,19 +96,19 @@ def _ramps(kim: User) -> None:
 
 def _drills() -> None:
     now = db_now()
-    given.mark(given.CANARY, now=now)
-    given.there(given.CANARY, now=now)
-    given.run(given.begin("feature:calm", now=now), given.CANARY, now=now)
+    drilling.mark(drilling.CANARY, now=now)
+    drilling.there(drilling.CANARY, now=now)
+    drilling.run(drilling.begin("feature:calm", now=now), drilling.CANARY, now=now)
     drills.schedule(
         scope="feature",
         key="calm",
         mode="live",
-        reason=given.WHY,
+        reason=drilling.WHY,
         every="7d",
-        actor=given.SHELL,
+        actor=drilling.SHELL,
         now=now,
     )
-    given.begin("feature:rehearsed", now=now)
+    drilling.begin("feature:rehearsed", now=now)
 
 
 def _breakers(actor: Actor) -> None:

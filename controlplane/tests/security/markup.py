@@ -16,11 +16,11 @@ from slo.tests import making
 from slo.tests.month import Incident, alert, month
 from switches import services
 from switches.models import Switch
-from switches.rules.tests.given import glass, in_force
-from switches.tests.ramping import gated, looked_at, ramping, said
-from switches.tests.screens import engaged, released
-from switches.tests.there import says
-from switches.trips.tests.asking import ask
+from switches.rules.tests.factories import glass, in_force
+from switches.tests.browsers import engaged, released
+from switches.tests.instances import says
+from switches.tests.ramps import gated, looked_at, ramping, said
+from switches.trips.tests.requests import ask
 
 MARK = "data-pwned"
 """An attribute that no template of ours has: whatever element has it was made of a text."""

@@ -13,7 +13,7 @@ from controlplane.core.http.tests.callers import browser_of
 from controlplane.tests.security import callers, existing, markup
 from controlplane.tests.security.writes import House, Write
 from switches.ramps import actions
-from switches.tests.ramping import gated, ramping
+from switches.tests.ramps import gated, ramping
 
 # When somebody was last seen is noted whatever they ask.
 SEEN = ["last_seen_at", "last_used_at", "expire_date"]

@@ -26,7 +26,7 @@ from controlplane.core.http.tests.callers import (
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.transports.email import transport as email
 from switches.models import Switch
-from switches.tests.screens import engaged
+from switches.tests.browsers import engaged
 
 pytestmark = pytest.mark.django_db
 JUSTIFIED = {"justification": "vendor says it is mended, queue empty"}

@@ -8,7 +8,7 @@ from breakers.dead_letters.tests.heaps import heap
 from controlplane.tests.e2e import pages
 from controlplane.tests.security import markup, urls
 from controlplane.tests.security.callers import browser_of, undone
-from switches.tests.screens import Tags
+from switches.tests.browsers import Tags
 
 WEAR = "document.querySelectorAll('[data-pwned]').length"
 

@@ -21,7 +21,7 @@ from controlplane.dataplane.tests.conftest import idle  # noqa: F401 - a fixture
 from controlplane.dataplane.tests.lines import until
 from controlplane.tests.security import asking, callers, markup
 from controlplane.tests.security.existing import arguments
-from switches.tests.screens import engaged
+from switches.tests.browsers import engaged
 
 pytestmark = [pytest.mark.django_db, pytest.mark.timeout(900)]
 EXAMPLES, MANY_EXAMPLES = 2, 10

@@ -8,7 +8,7 @@ from controlplane.core.http.tests.callers import at_once, person
 from controlplane.core.jobs.models import Job
 from switches import services as switches
 from switches.drills import services
-from switches.drills.tests.given import (
+from switches.drills.tests.drilling import (
     CANARY,
     SHELL,
     actions,
@@ -20,7 +20,7 @@ from switches.drills.tests.given import (
     version,
 )
 from switches.models import Drill, DrillMark, Switch
-from switches.tests.screens import REASON
+from switches.tests.browsers import REASON
 
 
 def actor(role):

@@ -13,7 +13,7 @@ from controlplane.core.outbox import rendering
 from switches import publication, services
 from switches.drills import services as drills
 from switches.drills.job import APPLIED_WITHIN
-from switches.drills.tests.given import (
+from switches.drills.tests.drilling import (
     CANARY,
     SHELL,
     WHY,
@@ -28,7 +28,7 @@ from switches.drills.tests.given import (
 )
 from switches.episodes import live_drills
 from switches.models import Drill, DrillMark, Episode, Switch
-from switches.tests.screens import REASON
+from switches.tests.browsers import REASON
 
 SECOND = timedelta(seconds=1)
 

@@ -10,7 +10,7 @@ from controlplane.core.http.tests.callers import as_role, person, signed_in, wit
 from controlplane.core.outbox.models import Attempt, OutboxMessage
 from switches.models import Publication, Ramp
 from switches.ramps.tests.given import CHAT, SMOKE, begin, engage, flows, look, release, seconds
-from switches.tests import outlet
+from switches.tests import messages
 
 pytestmark = pytest.mark.django_db
 WHY = {"reason": "watching the dashboards first"}
@@ -92,7 +92,7 @@ def test_an_outsiders_verdict_moves_it(operator, verdict, share, left):
 
 
 def test_side_effects_are_those_of_the_job_and_the_messages(operator, settings):
-    outlet.configure(settings)
+    messages.configure(settings)
     ramp = begun(operator)
     sent, waiting = ("2026-11-21T03:00:00.000000Z", None)
     message = OutboxMessage.objects.get(event="ramp.started")

@@ -26,7 +26,7 @@ from switches.ramps.tests.given import (
     stands,
     state,
 )
-from switches.rules.tests.given import in_force
+from switches.rules.tests.factories import in_force
 
 pytestmark = pytest.mark.django_db
 AGAIN = "checkout fails again at five percent"

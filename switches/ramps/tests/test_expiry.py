@@ -27,8 +27,8 @@ from switches.ramps.tests.given import (
     stands,
     state,
 )
-from switches.rules.tests.given import in_force
-from switches.tests import outlet
+from switches.rules.tests.factories import in_force
+from switches.tests import messages
 
 pytestmark = pytest.mark.django_db
 HOUR = timedelta(hours=1)
@@ -37,7 +37,7 @@ WHY = "not while the vendor is down"
 
 @pytest.fixture(autouse=True)
 def _configured(settings):
-    outlet.configure(settings)
+    messages.configure(settings)
 
 
 def expired(now, **more):
@@ -189,7 +189,7 @@ class TestManyAtOnce:
 
         services.expire_due(now)
 
-        (digest,) = outlet.told("episodes.expired")
+        (digest,) = messages.find("episodes.expired")
         facts = digest.payload
         assert facts["ramping"] == "feature:ramps-0, feature:ramps-1, feature:ramps-2"
         assert facts["held"] == "segment:held-0, segment:held-1, segment:held-2"
@@ -203,7 +203,7 @@ class TestManyAtOnce:
         services.expire_due(now)
 
         told = ("ramp.started", "ramps.started", "episode.overdue", "switch.released")
-        assert [event for event in told if outlet.told(event)] == []
+        assert [event for event in told if messages.find(event)] == []
 
     def test_one_that_is_held_after_all_is_told_of_by_itself(self):
         now = db_now()
@@ -214,6 +214,6 @@ class TestManyAtOnce:
 
         services.expire_due(now)
 
-        (digest,) = outlet.told("episodes.expired")
+        (digest,) = messages.find("episodes.expired")
         assert "feature:ramps-1" in digest.payload["held"]
         assert "feature:ramps-1" not in digest.payload["ramping"]

@@ -15,7 +15,7 @@ from controlplane.core.outbox.models import OutboxMessage, Thread
 from switches import services
 from switches.models import Episode, Ramp
 from switches.ramps import actions
-from switches.tests import outlet
+from switches.tests import messages
 
 pytestmark = pytest.mark.django_db
 
@@ -30,7 +30,7 @@ SMOKE = {"type": "external", "gate": "smoke"}
 
 @pytest.fixture(autouse=True)
 def _slack_is_configured(settings):
-    outlet.configure(settings)
+    messages.configure(settings)
 
 
 def engage(key, now, **more):
@@ -91,8 +91,8 @@ def test_many_of_one_expiry_are_told_of_in_two_messages():
         turn(at + minutes * MINUTE)
 
     assert told_since(at) == {"episodes.expired": 1, "ramps.released": 1}
-    (expired,) = outlet.told("episodes.expired")
-    (released,) = outlet.told("ramps.released")
+    (expired,) = messages.find("episodes.expired")
+    (released,) = messages.find("ramps.released")
     assert expired.payload["ramping"].endswith("and 2 more")
     assert released.payload["count"] == 12
     assert {*released.payload["switches"]} == {f"feature:f{number}" for number in range(12)}
@@ -130,9 +130,9 @@ def test_a_steady_stream_of_expiries_is_no_storm():
     assert min(told["ramps.started"], told["ramps.released"]) >= 2
     assert sum(told.values()) <= LOUDEST_HOUR, told
     named = [
-        name for message in outlet.told("ramps.released") for name in message.payload["switches"]
+        name for message in messages.find("ramps.released") for name in message.payload["switches"]
     ]
-    singly = [message.payload["switch"] for message in outlet.told("switch.released")]
+    singly = [message.payload["switch"] for message in messages.find("switch.released")]
     assert sorted(named + singly) == sorted(f"feature:f{number}" for number in range(STREAM))
 
 
@@ -143,7 +143,7 @@ def test_what_waits_to_collect_goes_out_after_a_while_and_no_more_joins_it():
     for minutes in (-17, -11, -5):
         turn(now + minutes * MINUTE)
     turn(now + MINUTE)
-    (digest,) = outlet.told("ramps.released")
+    (digest,) = messages.find("ramps.released")
 
     assert collecting.is_open("ramps.released", now + MINUTE)
     assert not claims.due(now + MINUTE).filter(pk=digest.pk).exists()
@@ -189,10 +189,10 @@ def test_a_gate_that_fails_for_all_is_told_of_ten_and_then_together():
     turn(now + MINUTE)
 
     assert not Episode.objects.exclude(allow_percent=0).exists()
-    (digest,) = outlet.told("ramps.compensated")
+    (digest,) = messages.find("ramps.compensated")
     assert (digest.payload["count"], digest.severity) == (4, "critical")
     assert "external gate smoke" in digest.payload["first_said"]
-    singles = outlet.told("ramp.compensated")
+    singles = messages.find("ramp.compensated")
     assert Counter(message.severity for message in singles) == {"critical": 10, "info": 4}
     in_digest = {message.payload["switch"] for message in singles if message.severity == "info"}
     assert {*digest.payload["switches"]} == in_digest
@@ -208,5 +208,5 @@ def test_many_that_hold_are_told_of_ten_and_then_together():
 
     told = told_since(now + 6 * MINUTE)
     assert told == {"ramp.held": 10, "ramps.held": 1}
-    (digest,) = outlet.told("ramps.held")
+    (digest,) = messages.find("ramps.held")
     assert (digest.payload["count"], digest.severity) == (3, "warning")

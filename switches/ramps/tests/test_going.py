@@ -29,7 +29,7 @@ from switches.ramps.tests.given import (
     stands,
     state,
 )
-from switches.rules.tests.given import in_force
+from switches.rules.tests.factories import in_force
 
 pytestmark = pytest.mark.django_db
 WHY = "watching the dashboards first"

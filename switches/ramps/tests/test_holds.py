@@ -12,7 +12,7 @@ from controlplane.core.models import Instance
 from switches.models import Ramp
 from switches.ramps import actions
 from switches.ramps.tests.given import CHAT, GATED, begin, flows, look, say, somebody, state
-from switches.tests import outlet
+from switches.tests import messages
 
 pytestmark = pytest.mark.django_db
 
@@ -40,7 +40,7 @@ def reason(ramp):
 
 
 def test_a_ramp_of_a_switch_that_the_service_checks_holds_and_says_why(settings):
-    outlet.configure(settings)
+    messages.configure(settings)
     now = db_now()
     ramp = begin(now, PLAIN)
     checks(now)
@@ -51,7 +51,7 @@ def test_a_ramp_of_a_switch_that_the_service_checks_holds_and_says_why(settings)
 
     assert (state(ramp), flows()) == ("holding", 5)
     assert reason(ramp) == f"Held: {WHY}."
-    assert [one.payload["said"] for one in outlet.told("ramp.held")] == [f"Held: {WHY}."]
+    assert [one.payload["said"] for one in messages.find("ramp.held")] == [f"Held: {WHY}."]
 
 
 def test_it_goes_on_as_soon_as_nothing_holds_it():

@@ -24,7 +24,7 @@ from switches.ramps.tests.given import (
     stands,
     state,
 )
-from switches.tests.screens import browser_as, page
+from switches.tests.browsers import browser_as, page
 
 pytestmark = pytest.mark.django_db
 

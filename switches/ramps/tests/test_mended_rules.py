@@ -35,9 +35,9 @@ from switches.ramps.tests.given import (
 )
 from switches.rules import guard
 from switches.rules.errors import SafetyRefused
-from switches.rules.tests.given import in_force
-from switches.tests import outlet
-from switches.tests.screens import browser_as, page, text
+from switches.rules.tests.factories import in_force
+from switches.tests import messages
+from switches.tests.browsers import browser_as, page, text
 
 pytestmark = pytest.mark.django_db
 WHY = "not while the vendor is down"
@@ -125,14 +125,14 @@ class TestExpiryWhileARampWaitsForApproval:
         assert (Episode.objects.get().overdue, approval.state) == (True, "pending")
 
     def test_the_digest_says_the_same(self, settings):
-        outlet.configure(settings)
+        messages.configure(settings)
         now = db_now()
         for number in range(6):
             engage(f"feature:goes-{number}", now, expires_in="60s", on_expiry="release")
 
         self.given(now, "release")
 
-        (digest,) = outlet.told("episodes.expired")
+        (digest,) = messages.find("episodes.expired")
         assert FINANCE in digest.payload["released"]
         assert not digest.payload.get("held")
 

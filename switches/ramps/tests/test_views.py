@@ -10,8 +10,8 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from controlplane.core.jobs.models import Job
 from switches.models import Episode, Ramp
-from switches.tests.ramping import QUICK, gated, looked_at, ramping, said
-from switches.tests.screens import DIALOG, PART, SAFE_NOW, Tags, browser, browser_as, page, text
+from switches.tests.browsers import DIALOG, PART, SAFE_NOW, Tags, browser, browser_as, page, text
+from switches.tests.ramps import QUICK, gated, looked_at, ramping, said
 
 pytestmark = pytest.mark.django_db
 FINANCE = "/switches/segment/finance/"

@@ -16,7 +16,7 @@ from switches import metrics, services
 from switches.models import Episode, Publication, Ramp
 from switches.ramps import actions
 from switches.ramps import attention as ramps
-from switches.tests import outlet
+from switches.tests import messages
 
 pytestmark = pytest.mark.django_db
 
@@ -29,7 +29,7 @@ SMOKE = {"type": "external", "gate": "smoke"}
 @pytest.fixture
 def on_call(settings):
     """Kim is on call, and reached in Slack."""
-    outlet.configure(settings)
+    messages.configure(settings)
     now = db_now()
     kim = Target.objects.create(name="kim", kind="person", slack_user_id="UKIM", created_at=now)
     OnCallMember.objects.create(rotation=Target.objects.get(name="on-call"), position=0, person=kim)
@@ -130,14 +130,14 @@ def test_one_that_can_not_be_taken_back_calls_the_person_on_call_until_it_is(on_
     assert ramp.job.state == "failed"
     one = Escalation.objects.get(subject=f"job:{ramp.pk}")
     assert (one.event, one.severity) == ("job.compensation_failed", "critical")
-    step = outlet.told("escalation.step")[0]
+    step = messages.find("escalation.step")[0]
     assert step.destination == "slack:UKIM"
     first = everything(now + MINUTE)[0]
     assert (first.kind, first.severity) == ("job_not_compensated", "critical")
     assert first.path == f"/ramps/{ramp.pk}/"
 
     look(now + 2 * MINUTE)
-    assert len(outlet.told("job.compensation_failed")) == 1
+    assert len(messages.find("job.compensation_failed")) == 1
     Publication.objects.update(version=version)
     look(now + 3 * MINUTE)
 
@@ -145,7 +145,7 @@ def test_one_that_can_not_be_taken_back_calls_the_person_on_call_until_it_is(on_
     one.refresh_from_db()
     assert one.closed_at is not None
     assert not [two for two in everything(now + 3 * MINUTE) if two.kind == "job_not_compensated"]
-    assert len(outlet.told("ramp.compensated")) == 1
+    assert len(messages.find("ramp.compensated")) == 1
 
 
 def test_engaging_closes_the_call_too(on_call):

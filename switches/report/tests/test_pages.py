@@ -10,7 +10,7 @@ from switches.models import WeeklyReport
 from switches.report import services, weeks
 from switches.report.compose import zone
 from switches.report.tests.house import SHELL, engage, release
-from switches.tests.screens import Tags, browser, browser_as, page, text
+from switches.tests.browsers import Tags, browser, browser_as, page, text
 
 pytestmark = pytest.mark.django_db
 HISTORY = "/reports/weekly/"

@@ -24,7 +24,7 @@ from switches.report.tests.house import (
     release,
     section,
 )
-from switches.rules.tests.given import glass, in_force
+from switches.rules.tests.factories import glass, in_force
 
 pytestmark = pytest.mark.django_db
 HOUR = timedelta(hours=1)

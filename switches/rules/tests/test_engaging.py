@@ -14,7 +14,7 @@ from controlplane.core.http.tests.callers import as_role, person, signed_in, wit
 from controlplane.core.outbox.models import OutboxMessage
 from switches.models import Episode, Publication
 from switches.rules.errors import SafetyRefused
-from switches.rules.tests.given import WHY, glass, in_force
+from switches.rules.tests.factories import WHY, glass, in_force
 from switches.services.engage import engage_authorized
 
 pytestmark = pytest.mark.django_db

@@ -11,7 +11,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role
 from controlplane.core.outbox.models import OutboxMessage
 from switches.models import Episode
-from switches.rules.tests.given import WHY, glass, in_force
+from switches.rules.tests.factories import WHY, glass, in_force
 
 pytestmark = pytest.mark.django_db
 HOUR = timedelta(hours=1)

@@ -4,7 +4,7 @@ import pytest
 
 from controlplane.core.http.tests.callers import at_once, person, signed_in
 from switches.models import Episode
-from switches.rules.tests.given import in_force
+from switches.rules.tests.factories import in_force
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SAFE = {"justification": "5xx below 0.1 % for twenty minutes"}

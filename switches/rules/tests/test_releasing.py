@@ -12,7 +12,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role, person, signed_in, with_token
 from switches import services
 from switches.models import Episode
-from switches.rules.tests.given import WHY, glass, in_force
+from switches.rules.tests.factories import WHY, glass, in_force
 
 pytestmark = pytest.mark.django_db
 SAFE = {"justification": "5xx below 0.1 % for twenty minutes"}

@@ -13,7 +13,7 @@ from switches.models import Episode, Switch, WeeklyReport
 from switches.report import services as reports
 from switches.report import weeks
 from switches.report.compose import zone
-from switches.tests.screens import SAFE_NOW, engaged, overdue
+from switches.tests.browsers import SAFE_NOW, engaged, overdue
 
 pytestmark = pytest.mark.e2e
 

@@ -10,8 +10,8 @@ from controlplane.core.http.tests.callers import person
 from controlplane.tests.browser import Desk
 from controlplane.tests.installation import PASSWORD, running
 from switches.models import Publication, Switch
-from switches.tests.screens import REASON, engaged
-from switches.tests.there import acknowledged, checks, says
+from switches.tests.browsers import REASON, engaged
+from switches.tests.instances import acknowledged, checks, says
 
 pytestmark = pytest.mark.e2e
 FINANCE = "/switches/segment/finance/"

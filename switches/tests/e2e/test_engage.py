@@ -10,8 +10,8 @@ from controlplane.accounts.models.people import User
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from switches.models import Episode
-from switches.tests.screens import REASON, engaged, overdue
-from switches.tests.there import checks
+from switches.tests.browsers import REASON, engaged, overdue
+from switches.tests.instances import checks
 
 pytestmark = pytest.mark.e2e
 PASSWORD = "correct-horse-9"

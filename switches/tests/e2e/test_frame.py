@@ -8,8 +8,8 @@ from playwright.sync_api import expect
 
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
-from switches.tests.screens import engaged, overdue
-from switches.tests.there import checks, says
+from switches.tests.browsers import engaged, overdue
+from switches.tests.instances import checks, says
 
 pytestmark = pytest.mark.e2e
 LONG_KEY = "a-key-of-the-full-length." * 4 + "x" * 20

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from controlplane.core.http.tests.callers import person
 from controlplane.tests.installation import until
-from switches.tests.screens import REASON, engaged, released
+from switches.tests.browsers import REASON, engaged, released
 
 pytestmark = pytest.mark.e2e
 AWAY = 20_000  # ms to another page, on a machine that has other things to do

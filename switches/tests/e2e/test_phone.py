@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 from controlplane.core.http.tests.callers import person
 from controlplane.core.reasons import problems_with
 from switches.models import Episode
-from switches.tests.screens import engaged, released
+from switches.tests.browsers import engaged, released
 
 pytestmark = pytest.mark.e2e
 PHONE = {"viewport": {"width": 390, "height": 800}, "is_mobile": True, "has_touch": True}

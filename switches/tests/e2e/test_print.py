@@ -7,7 +7,7 @@ from controlplane.core.http.tests.callers import person
 from switches.report import services as reports
 from switches.report import weeks
 from switches.report.compose import zone
-from switches.tests.screens import engaged, overdue
+from switches.tests.browsers import engaged, overdue
 
 pytestmark = pytest.mark.e2e
 LOOKS = """

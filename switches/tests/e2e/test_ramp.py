@@ -8,8 +8,8 @@ from playwright.sync_api import expect
 from controlplane.core.http.tests.callers import person
 from controlplane.core.jobs.models import Job
 from switches.models import Episode, Ramp
-from switches.tests.ramping import gated, looked_at, ramping, said
-from switches.tests.screens import SAFE_NOW, engaged
+from switches.tests.browsers import SAFE_NOW, engaged
+from switches.tests.ramps import gated, looked_at, ramping, said
 
 pytestmark = pytest.mark.e2e
 FINANCE = "/switches/segment/finance/"

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from controlplane.core.http.tests.callers import person
 from switches.models import Episode
-from switches.tests.screens import REASON, engaged
+from switches.tests.browsers import REASON, engaged
 
 pytestmark = pytest.mark.e2e
 

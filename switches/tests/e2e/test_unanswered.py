@@ -6,8 +6,8 @@ import pytest
 from playwright.sync_api import expect
 
 from controlplane.core.http.tests.callers import person
+from switches.tests.browsers import REASON, engaged
 from switches.tests.e2e.test_stale import forgive
-from switches.tests.screens import REASON, engaged
 
 pytestmark = pytest.mark.e2e
 SAID = "The console does not answer."

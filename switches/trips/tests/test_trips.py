@@ -12,7 +12,7 @@ from controlplane.core.outbox.models import OutboxMessage
 from switches import services as switches
 from switches.models import Episode, Publication, Trip, TripPolicy
 from switches.trips import policies
-from switches.trips.tests.asking import FLAG, NOON, after, ask, engage, kim, release, resolve
+from switches.trips.tests.requests import FLAG, NOON, after, ask, engage, kim, release, resolve
 
 pytestmark = pytest.mark.django_db
 

@@ -7,8 +7,8 @@ import pytest
 from controlplane.core.clock import db_now
 from controlplane.core.page_registry import ATTENTION_SOURCES
 from switches.models import Episode, Trip, TripPolicy
-from switches.tests.screens import DIALOG, browser_as, page, text
-from switches.trips.tests.asking import FLAG, ask, engage
+from switches.tests.browsers import DIALOG, browser_as, page, text
+from switches.trips.tests.requests import FLAG, ask, engage
 
 pytestmark = pytest.mark.django_db
 PAGE = "/trips/"

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from switches.ramps.tests.model import machine, model, parts, ramp, story
-from switches.tests import outlet
+from switches.tests import messages
 
 STEPS = 15
 HERE = "switches.ramps.tests.model."
@@ -28,7 +28,7 @@ DRAWN = settings(
 def _house(db: None, settings: object, monkeypatch: pytest.MonkeyPatch) -> None:
     """The tables as migrations made them: nothing here commits. A look takes no time at all, so
     that what it can do in its time does not depend on how busy the machine is."""
-    outlet.configure(settings)
+    messages.configure(settings)
     monkeypatch.setattr("switches.ramps.tick.time", SimpleNamespace(monotonic=lambda: 0.0))
 
 

@@ -21,7 +21,7 @@ from switches.trips.decision import (
     first_policy,
 )
 from switches.trips.default_policies import default_policies
-from switches.trips.tests.asking import NOON, after
+from switches.trips.tests.requests import NOON, after
 
 TABLE = [
     PolicyRow(row["trigger"], row["sources"], row["scopes"], row["gate"], 10)

@@ -10,7 +10,7 @@ from controlplane.core.trip_requests import services as trip_requests
 from controlplane.core.trip_requests.models import TripRequest
 from switches.models import State, Switch
 from switches.trips import internal_requests
-from switches.trips.tests.asking import FLAG, NOON, after, release
+from switches.trips.tests.requests import FLAG, NOON, after, release
 
 pytestmark = pytest.mark.django_db
 ORACLE = "segment:oracle"

@@ -12,7 +12,7 @@ def configure(settings: Any) -> None:
     settings.SLACK = replace(settings.SLACK, bot_token="xoxb-1", channel="C0OPS", webhook_url="")
 
 
-def told(event: str, **payload: Any) -> list[OutboxMessage]:
+def find(event: str, **payload: Any) -> list[OutboxMessage]:
     """Return the messages of an event whose facts hold these values, oldest first."""
     found = OutboxMessage.objects.filter(event=event).order_by("id")
     return [

@@ -16,7 +16,7 @@ from controlplane.core.approvals import services as approvals
 from controlplane.core.escalation import engine as escalation
 from switches import services, tasks
 from switches.ramps import actions, live_ramps
-from switches.tests.terms import DWELL, Ascent, Term
+from switches.tests.month_expectations import DWELL, Ascent, Term
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 WEEK = 7 * DAY

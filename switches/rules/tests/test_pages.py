@@ -6,8 +6,8 @@ from controlplane.accounts.models.people import User
 from controlplane.core.approvals.models import Approval
 from controlplane.core.http.tests.callers import person
 from switches.models import Episode, Rule
-from switches.rules.tests.given import WHY, glass, in_force
-from switches.tests.screens import (
+from switches.rules.tests.factories import WHY, glass, in_force
+from switches.tests.browsers import (
     DIALOG,
     REASON,
     SAFE_NOW,

@@ -9,9 +9,9 @@ from controlplane.core.errors import Forbidden, InvalidInput, NotFound
 from controlplane.core.http.tests.callers import at_once, person
 from switches import services as switches
 from switches.drills import schedules, services
-from switches.drills.tests.given import CANARY, SHELL, WHY, actions, begin, mark
+from switches.drills.tests.drilling import CANARY, SHELL, WHY, actions, begin, mark
 from switches.models import Drill, DrillSchedule, Switch
-from switches.tests.screens import REASON
+from switches.tests.browsers import REASON
 
 WEEK, DAY = timedelta(days=7), timedelta(days=1)
 

@@ -7,8 +7,8 @@ from django.test.utils import CaptureQueriesContext
 from controlplane.core.approvals.models import Approval
 from controlplane.core.http.tests.callers import as_role, person, signed_in, with_token
 from switches.models import Episode, Publication, Rule
-from switches.rules.tests.given import in_force
-from switches.tests.many import engage_alike
+from switches.rules.tests.factories import in_force
+from switches.tests.bulk_engagements import engage_alike
 
 pytestmark = pytest.mark.django_db
 RULE = {"name": "결제는 한 번에 둘까지", "kind": "at_most", "switches": ["segment:*"], "n": 2}

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from controlplane.core.http.tests.callers import person
-from switches.tests.screens import engaged
+from switches.tests.browsers import engaged
 
 pytestmark = pytest.mark.e2e
 

@@ -8,7 +8,7 @@ from controlplane.core.roles import ALL_SCOPES, Role
 from controlplane.core.threshold_metrics import Asked
 from switches import services
 from switches import threshold_metrics as measures
-from switches.tests.screens import engaged, overdue, released
+from switches.tests.browsers import engaged, overdue, released
 from switches.trips import services as trips
 
 pytestmark = pytest.mark.django_db

@@ -9,7 +9,7 @@ from controlplane.core.outbox.models import OutboxMessage
 from switches import services as switches
 from switches.models import Episode, Trip, TripPolicy
 from switches.trips import escalations, notifications, resolution
-from switches.trips.tests.asking import FLAG, NOON, after, ask, engage, kim, release, resolve
+from switches.trips.tests.requests import FLAG, NOON, after, ask, engage, kim, release, resolve
 
 pytestmark = pytest.mark.django_db
 LEAK = {"source": "leak-detector", "switch": "segment:finance"}

@@ -5,8 +5,8 @@ import pytest
 from controlplane.core.clock import db_now
 from controlplane.core.reasons import problems_with
 from switches import engage_suggestions, services
-from switches.tests.screens import browser_as, engaged, page, released
-from switches.tests.there import checks
+from switches.tests.browsers import browser_as, engaged, page, released
+from switches.tests.instances import checks
 
 pytestmark = pytest.mark.django_db
 

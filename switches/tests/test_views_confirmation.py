@@ -20,7 +20,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.http import confirmation
 from controlplane.core.http.tests.callers import Api, browser_of, person, with_token
 from switches.ramps.tests.given import begin, look
-from switches.tests.screens import DIALOG, REASON, SAFE_NOW, engaged
+from switches.tests.browsers import DIALOG, REASON, SAFE_NOW, engaged
 
 pytestmark = pytest.mark.django_db
 ENGAGE = "/switches/engage/?scope=global&key=all"

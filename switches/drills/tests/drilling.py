@@ -10,7 +10,7 @@ from controlplane.core.jobs.kinds import Probe, no_probe
 from controlplane.core.jobs.models import Job
 from switches.drills import services
 from switches.models import Drill, Publication
-from switches.tests.there import says
+from switches.tests.instances import says
 
 SHELL = system("test")
 WHY = "Before the sale weekend"

@@ -7,8 +7,8 @@ from playwright.sync_api import expect
 
 from controlplane.core.http.tests.callers import person
 from switches.models import Episode
-from switches.rules.tests.given import WHY, in_force
-from switches.tests.screens import REASON, engaged
+from switches.rules.tests.factories import WHY, in_force
+from switches.tests.browsers import REASON, engaged
 
 pytestmark = pytest.mark.e2e
 RULE = "결제 경로 하나는 열어 둔다"

@@ -6,7 +6,7 @@ import pytest
 
 from controlplane.core.jobs.claims import LEASE
 from controlplane.core.jobs.models import Job
-from switches.drills.tests.given import CANARY, actions, applies, begin, mark, run, turn, version
+from switches.drills.tests.drilling import CANARY, actions, applies, begin, mark, run, turn, version
 from switches.episodes import live_drills
 from switches.models import Switch
 

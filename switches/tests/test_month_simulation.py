@@ -20,9 +20,9 @@ from controlplane.core.http.tests.callers import person
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.targets.models import OnCallMember, Target
 from switches.models import Ramp
-from switches.tests import outlet
-from switches.tests.month import DAY, END, HOUR, IDLE, INCIDENT, SILENCE, Month
-from switches.tests.terms import A_WHILE, Term
+from switches.tests import messages
+from switches.tests.month_expectations import A_WHILE, Term
+from switches.tests.month_simulation import DAY, END, HOUR, IDLE, INCIDENT, SILENCE, Month
 
 SWITCHES, IN_THE_INCIDENT = 300, 60
 # Of one destination and hour, not counting what people did (engaged, extended, acknowledged …).
@@ -37,7 +37,7 @@ BY_ANYBODY = ("switch.released", "ramp.started", "ramp.aborted")
 @pytest.fixture
 def somebody_on_call(settings):
     """Create the people that escalations begin with."""
-    outlet.configure(settings)
+    messages.configure(settings)
     now = db_now()
     for name, user in (("team-lead", "ULEAD"), ("cto", "UCTO")):
         Target.objects.filter(name=name).update(slack_user_id=user)

@@ -9,7 +9,7 @@ from controlplane.core.escalation.models import Escalation
 from controlplane.core.outbox.models import OutboxMessage
 from switches.models import Episode, Rule, Trip, TripPolicy
 from switches.trips import resolution
-from switches.trips.tests.asking import FLAG, NOON, after, ask, engage, kim, release, resolve
+from switches.trips.tests.requests import FLAG, NOON, after, ask, engage, kim, release, resolve
 
 pytestmark = pytest.mark.django_db
 

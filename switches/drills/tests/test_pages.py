@@ -8,9 +8,9 @@ from django.template.loader import render_to_string
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from switches.drills import presentation, services
-from switches.drills.tests.given import CANARY, SHELL, WHY, begin, mark, run, there, turn
+from switches.drills.tests.drilling import CANARY, SHELL, WHY, begin, mark, run, there, turn
 from switches.models import Drill, DrillMark, DrillSchedule, Switch
-from switches.tests.screens import DIALOG, PART, Tags, browser_as, page, text
+from switches.tests.browsers import DIALOG, PART, Tags, browser_as, page, text
 
 pytestmark = pytest.mark.django_db
 

@@ -9,7 +9,7 @@ from controlplane.core.jobs import engine
 from controlplane.core.jobs.models import JobStep
 from switches import services
 from switches.models import Ramp
-from switches.tests.screens import SAFE_NOW, engaged
+from switches.tests.browsers import SAFE_NOW, engaged
 
 QUICK = [{"percent": 5, "dwell_seconds": 60}, {"percent": 100, "dwell_seconds": 60}]
 
