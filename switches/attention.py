@@ -11,7 +11,7 @@ from controlplane.core.page_registry import AttentionItem, attention_source
 
 from . import neglected_episodes
 from .models import Episode
-from .reminders import AT_EXPIRY, DAY, HOUR
+from .reminders import DAY, EXPIRY_EFFECTS, HOUR
 
 MAX_ITEMS = 300
 
@@ -32,7 +32,7 @@ def _expiring(now: datetime) -> QuerySet[Episode]:
 
 
 def _long_engaged(now: datetime) -> QuerySet[Episode]:
-    return _open().filter(engaged_at__lte=now - neglected_episodes.UNTOUCHED, permanent=False)
+    return _open().filter(engaged_at__lte=now - neglected_episodes.NEGLECT_AFTER, permanent=False)
 
 
 @attention_source(10, only_if=_overdue)
@@ -92,7 +92,7 @@ def expiring(now: datetime) -> list[AttentionItem]:
             "expiring",
             "warning" if expires_at <= now + HOUR else "info",
             f"{episode.switch_id} expires in {durations.readable(expires_at - now)}",
-            f"{AT_EXPIRY[episode.on_expiry]} {_because(episode)}",
+            f"{EXPIRY_EFFECTS[episode.on_expiry]} {_because(episode)}",
             episode,
             since=max(episode.engaged_at, expires_at - DAY),
             due_at=expires_at,
@@ -123,7 +123,7 @@ def forgotten(now: datetime) -> list[AttentionItem]:
             f"{durations.readable(now - episode.engaged_at)}",
             "Nobody has acknowledged, extended or released it for a week. " + _because(episode),
             episode,
-            since=episode.looked_at + neglected_episodes.UNTOUCHED,
+            since=episode.looked_at + neglected_episodes.NEGLECT_AFTER,
             due_at=episode.expires_at,
         )
         for episode in found[:MAX_ITEMS]

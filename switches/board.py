@@ -10,7 +10,7 @@ from controlplane.core.actors import Person
 from switches.models import Episode, State, Switch
 from switches.scopes import GLOBAL, SCOPES
 from switches.services import registration
-from switches.services.undo import UNDO_WITHIN
+from switches.services.undo import UNDO_WINDOW
 
 from .ramps.timeline import Brief, briefs
 
@@ -59,13 +59,13 @@ def read_filters(given: Any) -> BoardFilters:
     )
 
 
-def find_rows(asked: BoardFilters, user: Person, now: datetime) -> tuple[list[BoardRow], bool]:
+def find_rows(filters: BoardFilters, user: Person, now: datetime) -> tuple[list[BoardRow], bool]:
     """Return one page of rows, and True if more follow.
 
     The global switch and overdue ones come first, then those that expire soonest.
     """
-    start = (asked.page - 1) * PAGE_SIZE
-    found = list(_ordered(_narrowed(asked))[start : start + PAGE_SIZE + 1])
+    start = (filters.page - 1) * PAGE_SIZE
+    found = list(_ordered(_narrowed(filters))[start : start + PAGE_SIZE + 1])
     ramps = briefs([switch.pk for switch in found[:PAGE_SIZE] if switch.episode])
     rows = [board_row(switch, user, now, ramps.get(switch.pk)) for switch in found[:PAGE_SIZE]]
     return rows, len(found) > PAGE_SIZE
@@ -95,27 +95,27 @@ def undo_until(
     if episode is None or episode.engaged_by_type != "user" or not user.may_operate:
         return None
     mine = episode.engaged_by_name == user.username
-    until = episode.engaged_at + UNDO_WITHIN
+    until = episode.engaged_at + UNDO_WINDOW
     untouched = switch.version == episode.engaged_version
     return until if mine and untouched and until > now + timedelta(seconds=1) else None
 
 
-def _narrowed(asked: BoardFilters) -> QuerySet[Switch]:
+def _narrowed(filters: BoardFilters) -> QuerySet[Switch]:
     switches = Switch.objects.with_open_episode()
-    if asked.state == OVERDUE:
+    if filters.state == OVERDUE:
         switches = switches.overdue()
-    elif asked.state:
-        switches = switches.in_state(asked.state)
-    if asked.scope:
-        switches = switches.filter(scope=asked.scope)
-    if asked.q:
+    elif filters.state:
+        switches = switches.in_state(filters.state)
+    if filters.scope:
+        switches = switches.filter(scope=filters.scope)
+    if filters.q:
         # Somewhere in what the row shows, in any case; an id may be pasted whole.
         switches = switches.filter(
-            Q(id__icontains=asked.q)
-            | Q(owner__icontains=asked.q)
-            | Q(description__icontains=asked.q)
-            | Q(open_episode__reason__icontains=asked.q)
-            | Q(open_episode__engaged_by_name__icontains=asked.q)
+            Q(id__icontains=filters.q)
+            | Q(owner__icontains=filters.q)
+            | Q(description__icontains=filters.q)
+            | Q(open_episode__reason__icontains=filters.q)
+            | Q(open_episode__engaged_by_name__icontains=filters.q)
         )
     return switches
 

@@ -18,8 +18,8 @@ from .episodes import changes
 from .services.registration import lock_switch
 
 EXTEND_BY = "24h"
-LONGER = timedelta(hours=24)
-WORTH_IT = timedelta(minutes=5)
+EXTENSION = timedelta(hours=24)
+MIN_GAIN = timedelta(minutes=5)
 """Minimum gain of an extension; with less the button was pressed twice."""
 
 
@@ -47,9 +47,9 @@ def extend(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
     actor.require("switches:write")
     with transaction.atomic():
         switch, episode = _lock_episode_of(value)
-        until = now + LONGER
+        until = now + EXTENSION
         present = episode.expires_at
-        if present is not None and until - present < WORTH_IT:
+        if present is not None and until - present < MIN_GAIN:
             return (
                 f"{switch.pk} is engaged until {_format(present)} already, which is 24 hours from "
                 "now or later. Nothing was changed."

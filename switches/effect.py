@@ -86,16 +86,16 @@ def effects(switches: Sequence[Switch], now: datetime) -> dict[str, Effect]:
             instances=fleet.there.total,
             stragglers=_stragglers(fleet.lagging[:behind], fleet.head),
             silent_total=fleet.silent.below(switch.version),
-            p50_ms=told.p50_ms,
-            p99_ms=told.p99_ms,
-            measured=told.measured,
+            p50_ms=delays.p50_ms,
+            p99_ms=delays.p99_ms,
+            measured=delays.measured,
             requested_at=switch.requested_at,
             committed_at=switch.committed_at,
             past_expiry=_is_past_expiry(switch, now),
         )
         for switch in published
         for behind in (fleet.there.below(switch.version),)
-        for told in (fleet.delays.get(switch.pk, NOT_MEASURED),)
+        for delays in (fleet.delays.get(switch.pk, NOT_MEASURED),)
     }
 
 
@@ -173,18 +173,20 @@ def fallen_silent(switch: Switch, now: datetime) -> tuple[Straggler, ...]:
 
 
 def _stragglers(found: Sequence[Heard], head: Head) -> tuple[Straggler, ...]:
-    return tuple(Straggler(one.id, _said(one, head), one.heard_at) for one in found)
+    return tuple(
+        Straggler(report.id, _describe_report(report, head), report.heard_at) for report in found
+    )
 
 
-def _said(one: Heard, head: Head) -> str:
+def _describe_report(report: Heard, head: Head) -> str:
     """Return the last report of a straggler, in words."""
-    if one.version is None:
+    if report.version is None:
         return "has not said what it applies"
-    if one.epoch != head.epoch:
-        return f"applies version {one.version} of another epoch"
-    if one.version > head.version:
-        return f"claims version {one.version}, which was never published"
-    return f"applies version {one.version}"
+    if report.epoch != head.epoch:
+        return f"applies version {report.version} of another epoch"
+    if report.version > head.version:
+        return f"claims version {report.version}, which was never published"
+    return f"applies version {report.version}"
 
 
 def _is_past_expiry(switch: Switch, now: datetime) -> bool:

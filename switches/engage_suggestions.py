@@ -25,15 +25,15 @@ from .scopes import GLOBAL
 from .services.registration import find_switch
 
 MAX_SHOWN = 6
-RECENTLY = timedelta(days=90)
+STOPPED_WITHIN = timedelta(days=90)
 MAX_REPEATED_REASON_LENGTH = 300  # characters of an earlier reason that still reads as a button
-SEEN = (
+REASON_TEMPLATES = (
     "Errors or timeouts seen at {at}; cause not found yet",
     "Wrong answers or wrong amounts, reported by users at {at}",
     "Load or spending runs away, seen at {at}",
     "Data exposure or abuse suspected at {at}",
 )
-BEFORE = "stopped before"
+STOPPED_BEFORE = "stopped before"
 MAX_CHECKED = 20
 CHECKED = """
     SELECT entry.key, entry.value::text FROM core_instance, jsonb_each(checks) AS entry
@@ -72,7 +72,7 @@ def likely_switches(now: datetime) -> Sequence[Suggestion]:
     Undone episodes were mistakes and don't count. The global switch is never suggested.
     """
     stopped = (
-        Episode.objects.filter(engaged_at__gte=now - RECENTLY)
+        Episode.objects.filter(engaged_at__gte=now - STOPPED_WITHIN)
         .exclude(switch__scope=GLOBAL.name)
         .exclude(ended_how=Episode.End.UNDONE)
     )
@@ -80,7 +80,9 @@ def likely_switches(now: datetime) -> Sequence[Suggestion]:
     before = [one["switch_id"] for one in latest[: 3 * MAX_SHOWN]]
     why = dict.fromkeys(_checked(now), "checked now")
     for switch_id in before:
-        why[switch_id] = f"{why[switch_id]}, {BEFORE}" if switch_id in why else BEFORE
+        why[switch_id] = (
+            f"{why[switch_id]}, {STOPPED_BEFORE}" if switch_id in why else STOPPED_BEFORE
+        )
     known = Switch.objects.with_open_episode().in_bulk(list(why))
     found = [
         Suggestion(known.get(one) or _unknown(one), reason)
@@ -93,9 +95,13 @@ def likely_switches(now: datetime) -> Sequence[Suggestion]:
 def prepared_reasons(switch_id: str, now: datetime) -> Sequence[str]:
     """Return prepared reasons with the person's local time; an earlier reason comes first."""
     local = timezone.localtime(now)
-    said = [reason.format(at=f"{local:%H:%M %Z}") for reason in SEEN]
+    said = [reason.format(at=f"{local:%H:%M %Z}") for reason in REASON_TEMPLATES]
     last = Episode.objects.filter(switch_id=switch_id).order_by("-id").first()
-    if last and now - last.engaged_at < RECENTLY and len(last.reason) <= MAX_REPEATED_REASON_LENGTH:
+    if (
+        last
+        and now - last.engaged_at < STOPPED_WITHIN
+        and len(last.reason) <= MAX_REPEATED_REASON_LENGTH
+    ):
         said.insert(0, f"Again: {last.reason.removeprefix('Again: ')}")
     return said
 

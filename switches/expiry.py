@@ -70,7 +70,7 @@ def plan_expiry(
     ends = now
     permanent = False
     try:
-        ends, permanent = _end(_given(expires_in), _given(expires_at), now)
+        ends, permanent = _end(_strip(expires_in), _strip(expires_at), now)
     except FieldErrors as error:
         errors.update(error.errors)
     if errors:
@@ -88,8 +88,8 @@ def plan_extension(*, expires_in: str, present: datetime | None, now: datetime) 
         left = durations.readable(present - now)
         raise _wrong(
             "expires_in",
-            f"That would end at {_told(ends)}, not later than the present expiry "
-            f"{_told(present)}. It counts from now: ask for more than {left}.",
+            f"That would end at {_format_time(ends)}, not later than the present expiry "
+            f"{_format_time(present)}. It counts from now: ask for more than {left}.",
         )
     return ends
 
@@ -108,7 +108,7 @@ def _policy_problem(scope: str, policy: str) -> str | None:
     return f"Of {scope} it must be one of {', '.join(found.on_expiry)}."
 
 
-def _given(text: str | None) -> str | None:
+def _strip(text: str | None) -> str | None:
     return (text or "").strip() or None
 
 
@@ -120,7 +120,7 @@ def _end(expires_in: str | None, expires_at: str | None, now: datetime) -> tuple
     if expires_in is not None:
         return _after(expires_in, now), False
     if expires_at is not None:
-        return _at(expires_at, now), False
+        return _parse_end(expires_at, now), False
     raise _wrong(
         "expires_in",
         "An expiry is required: expires_in (24h, 7d or permanent) or expires_at (a time).",
@@ -137,10 +137,12 @@ def _after(expires_in: str, now: datetime) -> datetime:
     return now.astimezone(UTC) + duration
 
 
-def _at(expires_at: str, now: datetime) -> datetime:
+def _parse_end(expires_at: str, now: datetime) -> datetime:
     ends = _parse_time(expires_at)
     if ends <= now:
-        raise _wrong("expires_at", f"{_told(ends)} is in the past; it is {_told(now)} now.")
+        raise _wrong(
+            "expires_at", f"{_format_time(ends)} is in the past; it is {_format_time(now)} now."
+        )
     if ends - now < MIN_DURATION:
         raise _wrong("expires_at", "Must be at least 1 s from now.")
     if ends - now > MAX_DURATION:
@@ -173,7 +175,7 @@ def _parse_time(text: str) -> datetime:
         raise _wrong("expires_at", f"There is no such time. Example: {_TIME_EXAMPLE}.") from error
 
 
-def _told(moment: datetime) -> str:
+def _format_time(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 

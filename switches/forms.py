@@ -98,7 +98,7 @@ class EngageForm(_HowLongForm, _GlassForm):
                 )
         return cleaned
 
-    def asked(self) -> dict[str, Any]:
+    def service_arguments(self) -> dict[str, Any]:
         """Return the service's arguments."""
         how_long = self.given("how_long") or DAY
         until = self.cleaned_data.get("expires_at")
@@ -136,7 +136,7 @@ def _split(data: QueryDict) -> QueryDict:
 class ExtendForm(_HowLongForm):
     reason = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
 
-    def asked(self, now: datetime) -> dict[str, str]:
+    def service_arguments(self, now: datetime) -> dict[str, str]:
         """Return the service's arguments; a chosen time becomes seconds from now."""
         how_long, until = self.given("how_long") or DAY, self.cleaned_data.get("expires_at")
         if how_long == AT and until:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from django.db.models import Q
 from django.db.models.functions import Greatest
 
-UNTOUCHED = timedelta(days=7)
+NEGLECT_AFTER = timedelta(days=7)
 """Time without any action after which an episode counts as neglected."""
 
 LAST_TOUCHED = Greatest("engaged_at", "acknowledged_at", "reconfirmed_at", "switch__requested_at")
@@ -22,7 +22,7 @@ def neglect_signs(now: datetime) -> Mapping[str, Q]:
     return {
         OVERDUE: Q(overdue_at__isnull=False, acknowledged_at__isnull=True),
         UNCONFIRMED: unconfirmed(now),
-        LEFT_ALONE: Q(permanent=False, looked_at__lte=now - UNTOUCHED),
+        LEFT_ALONE: Q(permanent=False, looked_at__lte=now - NEGLECT_AFTER),
     }
 
 

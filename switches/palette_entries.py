@@ -87,7 +87,7 @@ def switches(asked: Asked) -> Sequence[Entry]:
     called = GLOBAL_ID if wanted.casefold() in EVERYTHING else wanted
     entries = [*_verbatim(asked, verb, called)]
     for switch in _like(wanted):
-        entries += _of(asked, verb, switch, wanted)
+        entries += _entries_of(asked, verb, switch, wanted)
     seen: dict[tuple[str, str], Entry] = {}
     for entry in entries:
         seen.setdefault((entry.kind, entry.path), entry)
@@ -100,7 +100,7 @@ def _verbatim(asked: Asked, verb: str, wanted: str) -> Sequence[Entry]:
         scope, _, key = wanted.partition(":")
         known = Switch.objects.with_open_episode().filter(pk=wanted).first()
         switch = known or Switch(id=wanted, scope=scope, key=key)
-        return _of(asked, verb, switch, wanted)
+        return _entries_of(asked, verb, switch, wanted)
     if verb == ENGAGE and KEY.fullmatch(wanted) and not _like(wanted):
         return [_engage(f"{scope.name}:{wanted}", 90.0) for scope in keyed_scopes()]
     return []
@@ -127,7 +127,7 @@ def _key_fits(words: Sequence[str], switch: Switch) -> float:
     return matching.weight(words, switch.key, switch.description)
 
 
-def _of(asked: Asked, verb: str, switch: Switch, wanted: str) -> Sequence[Entry]:
+def _entries_of(asked: Asked, verb: str, switch: Switch, wanted: str) -> Sequence[Entry]:
     """Return a switch's page, preceded by the action of `verb` if it applies."""
     shown = board_row(switch, asked.user, asked.now)
     weight = VERBATIM if wanted.casefold() == switch.pk.casefold() else _fit(switch, wanted)

@@ -14,7 +14,7 @@ DAY = timedelta(hours=24)
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
 
-AT_EXPIRY = {
+EXPIRY_EFFECTS = {
     "hold": "It stays engaged then and is OVERDUE: extend or release it before.",
     "ramp": "A ramp begins by itself then, unless a safety rule forbids its release: services are "
     "told to let 5, 25 and 100 % of its traffic flow. Extend it if it has to stay.",

@@ -30,14 +30,14 @@ def engaged(asked: Asked, now: datetime) -> Iterator[Reading]:
             value=1,
             beyond=asked.beyond(1),
             samples=1,
-            said=_said(episode),
+            said=_describe(episode),
             path=f"/switches/{scope}/{key}/",
             evidence={
-                "engaged_by": _by(episode),
+                "engaged_by": _engaged_by(episode),
                 "engaged_at": timestamp(episode.engaged_at),
                 "reason": episode.reason,
                 "allow_percent": float(episode.allow_percent),
-                "stands": _stands(episode),
+                "stands": _describe_state(episode),
             },
             acknowledged_by=_known_to(episode, by_trip=episode.pk in tripped),
             thread=changes.episode_subject(episode),
@@ -55,18 +55,18 @@ def overdue(now: datetime) -> Collection[str]:
     return set(rows.values_list("switch_id", flat=True))
 
 
-def _said(episode: Episode) -> str:
+def _describe(episode: Episode) -> str:
     """Return a sentence that stays true while it ramps, as an alert keeps its first words."""
     return f"The switch {episode.switch_id} was engaged by {episode.engaged_by_name}"
 
 
-def _stands(episode: Episode) -> str:
+def _describe_state(episode: Episode) -> str:
     if episode.state == State.RAMPING:
         return f"ramping, {episode.allow_percent:g} % flows"
     return "engaged"
 
 
-def _by(episode: Episode) -> str:
+def _engaged_by(episode: Episode) -> str:
     return label_of(episode.engaged_by_type, episode.engaged_by_name)
 
 
@@ -78,7 +78,7 @@ def _known_to(episode: Episode, *, by_trip: bool) -> str:
     """
     is_shell = episode.engaged_by_type == "system" and episode.engaged_by_name.startswith(SHELL)
     if not by_trip and (is_shell or episode.engaged_by_type in KNOWING):
-        return _by(episode)
+        return _engaged_by(episode)
     return episode.acknowledged_by
 
 

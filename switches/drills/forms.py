@@ -21,7 +21,7 @@ class BeginForm(RuleForm):
     reason = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
     every = forms.CharField(max_length=20, required=False)
 
-    def asked(self) -> dict[str, Any]:
+    def service_arguments(self) -> dict[str, Any]:
         """Return the service's arguments."""
         scope, _, key = self.given("switch").strip().partition(":")
         return {

@@ -35,7 +35,7 @@ NO_INSTANCES = (
 SKIPPED = Passed({"skipped": True})
 
 
-def _look(turn: Turn, _step: JobStep, now: datetime, _probe: Probe) -> Passed:
+def _list_instances(turn: Turn, _step: JobStep, now: datetime, _probe: Probe) -> Passed:
     """List the marked instances that are present; without any the drill can't pass."""
     with transaction.atomic():
         drill = transitions.lock_drill_row(turn.job.pk)
@@ -101,7 +101,7 @@ def _applied(turn: Turn, part: str, drill: Drill, now: datetime, probe: Probe) -
     if version is None or since is None:
         return SKIPPED
     stopped_by = drill.measured.get(live_drills.MARKED, [])
-    found = marked_instances.measure_effect(Marks.of(stopped_by), version, since)
+    found = marked_instances.measure_effect(Marks.from_patterns(stopped_by), version, since)
     probe(f"drill.{part}.looked")
     # Not in the turn that published it: its time is before that. And no clock is trusted for long.
     if abs(now - since) < APPLIED_WITHIN and (now < since or not found.by_everybody):
@@ -156,7 +156,7 @@ def _give_up(turn: Turn, _step: JobStep, now: datetime) -> None:
         transitions.end_drill(locked.switch, drill, turn.job, passed=False, actor=ACTOR, now=now)
 
 
-LOOK = StepKind("look", _look, compensate=_give_up)
+LOOK = StepKind("look", _list_instances, compensate=_give_up)
 LIVE_STEPS = (
     LOOK,
     StepKind("engage", _engage, compensate=_release_again),

@@ -51,7 +51,7 @@ def mark_patterns() -> list[str]:
 
 def current_marks() -> Marks:
     """Return all current marks."""
-    return Marks.of(mark_patterns())
+    return Marks.from_patterns(mark_patterns())
 
 
 def present_instances(marked: Marks, now: datetime) -> list[str]:
@@ -62,27 +62,29 @@ def present_instances(marked: Marks, now: datetime) -> list[str]:
 def measure_effect(marked: Marks, version: int, since: datetime) -> MarkedEffect:
     """Return the effect of the change `version`, committed at `since`, on the marked instances."""
     row = Publication.objects.get(pk=1)
-    told = chosen.said(
+    reports = chosen.said(
         marked.names,
         marked.services,
         version=version,
         since=since,
         head=Head(row.epoch, row.version),
     )
-    behind = [one.id for one in told if one.applied < version]
-    took = [one.after_ms for one in told if one.applied >= version and one.after_ms is not None]
+    behind_ids = [one.id for one in reports if one.applied < version]
+    delays_ms = [
+        one.after_ms for one in reports if one.applied >= version and one.after_ms is not None
+    ]
     return MarkedEffect(
-        instances=len(told),
-        applied=len(told) - len(behind),
-        p50_ms=chosen.nearest_rank(took, 0.5),
-        p99_ms=chosen.nearest_rank(took, 0.99),
-        stragglers=tuple(behind[:MAX_NAMED]),
+        instances=len(reports),
+        applied=len(reports) - len(behind_ids),
+        p50_ms=chosen.nearest_rank(delays_ms, 0.5),
+        p99_ms=chosen.nearest_rank(delays_ms, 0.99),
+        stragglers=tuple(behind_ids[:MAX_NAMED]),
     )
 
 
 def count_by_pattern(wanted: Sequence[str], now: datetime) -> dict[str, int]:
     """Count the instances heard from within 30 s that match each pattern."""
-    found = present_instances(Marks.of(wanted), now)
+    found = present_instances(Marks.from_patterns(wanted), now)
     names, services = set(found), Counter(name.partition("/")[0] for name in found)
     return {
         pattern: services[service] if instance == ALL else int(pattern in names)

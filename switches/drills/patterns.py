@@ -18,7 +18,7 @@ class Marks:
     services: frozenset[str]
 
     @classmethod
-    def of(cls, patterns: Iterable[str]) -> "Marks":
+    def from_patterns(cls, patterns: Iterable[str]) -> "Marks":
         """Build marks from patterns that were validated before."""
         names, services = set(), set()
         for pattern in patterns:

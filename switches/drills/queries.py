@@ -8,7 +8,7 @@ from switches.episodes import live_drills
 from switches.models import Drill, Switch
 from switches.scopes import GLOBAL
 
-PROVEN_FOR = timedelta(days=90)
+PROOF_DURATION = timedelta(days=90)
 """A drill proves a switch for this long; then what it stops may have changed too much."""
 
 
@@ -23,7 +23,7 @@ def never_proven() -> QuerySet[Switch]:
 
 def unproven(now: datetime) -> QuerySet[Switch]:
     """Return the drillable switches that were never proven, or not within 90 days."""
-    long_ago = Q(last_proven_at__lt=now - PROVEN_FOR)
+    long_ago = Q(last_proven_at__lt=now - PROOF_DURATION)
     return drillable_switches().filter(Q(last_proven_at__isnull=True) | long_ago)
 
 
@@ -31,7 +31,7 @@ def is_unproven(switch: Switch, now: datetime) -> bool:
     """Return True if :func:`unproven` includes the switch."""
     if switch.scope == GLOBAL.name:
         return False
-    return switch.last_proven_at is None or switch.last_proven_at < now - PROVEN_FOR
+    return switch.last_proven_at is None or switch.last_proven_at < now - PROOF_DURATION
 
 
 def failed_drills() -> QuerySet[Drill]:

@@ -63,7 +63,7 @@ def new_drill(request: PersonRequest) -> HttpResponse:
     form = BeginForm(_posted(request), initial={"switch": request.GET.get("switch", "")[:200]})
     now, refused, status = db_now(), "", 422 if form.is_bound else 200
     if form.is_valid():
-        asked = {**form.asked(), "actor": actor, "now": now}
+        asked = {**form.service_arguments(), "actor": actor, "now": now}
         try:
             drill = services.begin_and_schedule(**asked, every=form.given("every").strip() or None)
         except InvalidInput as error:

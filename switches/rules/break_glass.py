@@ -60,14 +60,16 @@ def read_override(given: Mapping[str, Any] | None) -> RuleOverride | None:
     return RuleOverride(tuple(dict.fromkeys(names)), str(reason).strip())
 
 
-def override_refusals(refusals: Sequence[Refusal], glass: RuleOverride | None) -> tuple[str, ...]:
+def override_refusals(
+    refusals: Sequence[Refusal], override: RuleOverride | None
+) -> tuple[str, ...]:
     """Return the names of the refusing rules, all of which `glass` must name.
 
     Raise :class:`SafetyRefused` with those that it doesn't name.
     """
-    left = [one for one in refusals if glass is None or not glass.names(one.rule)]
-    if left:
-        raise SafetyRefused(left, instead=_describe_unnamed(left, refusals, glass))
+    unnamed = [one for one in refusals if override is None or not override.names(one.rule)]
+    if unnamed:
+        raise SafetyRefused(unnamed, instead=_describe_unnamed(unnamed, refusals, override))
     return tuple(one.rule for one in refusals)
 
 
@@ -80,18 +82,18 @@ def override_record(reason: str, rules: Sequence[str], at: str, actor: Actor) ->
 def notify_break_glass(
     switch: Switch,
     episode: Episode,
-    broken: Mapping[str, Any],
+    override_entry: Mapping[str, Any],
     entry: AuditEntry,
     actor: Actor,
     now: datetime,
 ) -> Approval:
     """Announce the override and open the review that another person signs; after the audit row."""
-    announce_break_glass(switch, episode, broken, entry, actor, now)
+    announce_break_glass(switch, episode, override_entry, entry, actor, now)
     return reviews.open_review(
-        rule=broken["rule"],
-        reason=broken["reason"],
+        rule=override_entry["rule"],
+        reason=override_entry["reason"],
         target=switch.pk,
-        diff={"episode": episode.pk, "did": broken["at"], "rules": broken["rules"]},
+        diff={"episode": episode.pk, "did": override_entry["at"], "rules": override_entry["rules"]},
         actor=actor,
         now=now,
     )
@@ -100,7 +102,7 @@ def notify_break_glass(
 def announce_break_glass(
     switch: Switch,
     episode: Episode,
-    broken: Mapping[str, Any],
+    override_entry: Mapping[str, Any],
     entry: AuditEntry,
     actor: Actor,
     now: datetime,
@@ -112,7 +114,12 @@ def announce_break_glass(
         scope=switch.scope,
         subject=f"episode:{episode.pk}",
         facts=facts.message_facts(
-            switch, episode, actor, rule=broken["rule"], said=broken["reason"], did=broken["at"]
+            switch,
+            episode,
+            actor,
+            rule=override_entry["rule"],
+            said=override_entry["reason"],
+            did=override_entry["at"],
         ),
         now=now,
     )
@@ -123,11 +130,11 @@ def violated_rules(episode: Episode) -> tuple[str, ...]:
 
     While there are any, it lasts for hours only and is never permanent.
     """
-    broken = (episode.broke_glass or {}).get("rules", ())
-    if not broken:
+    override_entry = (episode.broke_glass or {}).get("rules", ())
+    if not override_entry:
         return ()
     refusals = guard.refusals_while_engaged(episode.switch_id)
-    return tuple(one.rule for one in refusals if one.rule in broken)
+    return tuple(one.rule for one in refusals if one.rule in override_entry)
 
 
 def describe_limit(rules: Sequence[str]) -> str:
@@ -152,11 +159,11 @@ def _normalize_names(names: Any) -> list[str]:
 
 
 def _describe_unnamed(
-    left: Sequence[Refusal], refusals: Sequence[Refusal], glass: RuleOverride | None
+    unnamed: Sequence[Refusal], refusals: Sequence[Refusal], override: RuleOverride | None
 ) -> str:
-    if glass is None:
+    if override is None:
         return ""
-    names = ", ".join(f"“{one.rule}”" for one in left)
-    if len(left) < len(refusals):
+    names = ", ".join(f"“{one.rule}”" for one in unnamed)
+    if len(unnamed) < len(refusals):
         return f"break_glass has to name {names} as well."
-    return f"break_glass names {', '.join(glass.rules)}, but what refuses is {names}."
+    return f"break_glass names {', '.join(override.rules)}, but what refuses is {names}."

@@ -75,8 +75,8 @@ def refusals_to_engage(
     """Return the refusals to engage the switch while `engaged` are engaged."""
     if switch_id in engaged:
         return []
-    over = [rule for rule in _covering(rules, switch_id) if rule.most is not None]
-    found = (_refuse_engage(rule, switch_id, members(rule, engaged)) for rule in over)
+    covering = [rule for rule in _covering(rules, switch_id) if rule.most is not None]
+    found = (_refuse_engage(rule, switch_id, members(rule, engaged)) for rule in covering)
     return [refusal for refusal in found if refusal is not None]
 
 
@@ -86,8 +86,8 @@ def refusals_to_release(
     """Return the refusals to release the switch while `engaged` still stop something."""
     if switch_id not in engaged:
         return []
-    over = [rule for rule in _covering(rules, switch_id) if rule.kind == AT_LEAST_ONE]
-    found = (_refuse_release(rule, switch_id, members(rule, engaged)) for rule in over)
+    covering = [rule for rule in _covering(rules, switch_id) if rule.kind == AT_LEAST_ONE]
+    found = (_refuse_release(rule, switch_id, members(rule, engaged)) for rule in covering)
     return [refusal for refusal in found if refusal is not None]
 
 
@@ -110,8 +110,8 @@ def forbidding_rule(
     release, so such a switch isn't engaged with `release`.
     """
     forbidden = {PROTECTED: {"ramp", "release"}, AT_LEAST_ONE: {"release"}}
-    over = _covering(rules, switch_id)
-    return next((rule for rule in over if on_expiry in forbidden.get(rule.kind, ())), None)
+    covering = _covering(rules, switch_id)
+    return next((rule for rule in covering if on_expiry in forbidden.get(rule.kind, ())), None)
 
 
 def describe_violation(rule: SafetyRule, engaged: Iterable[str]) -> str:

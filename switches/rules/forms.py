@@ -32,7 +32,7 @@ class ProposeForm(RemoveForm):
     switches = forms.CharField(max_length=10_000, required=False)
     n = forms.CharField(max_length=20, required=False, initial="1")
 
-    def asked(self) -> dict[str, Any]:
+    def service_arguments(self) -> dict[str, Any]:
         """Return the service's `asked`; only a rule of kind `at_most` has a number."""
         kind, n = self.given("kind"), self.given("n").strip()
         number = int(n) if n.isascii() and n.isdigit() else n or None

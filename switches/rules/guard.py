@@ -20,26 +20,28 @@ FULL_PERCENT = 100  # per cent
 
 def refusals_to_engage(switch_id: str) -> list[Refusal]:
     """Return the refusals to engage this switch now."""
-    over = _covering(switch_id)
-    return evaluation.refusals_to_engage(over, switch_id, engaged_switches()) if over else []
+    covering = _covering(switch_id)
+    return (
+        evaluation.refusals_to_engage(covering, switch_id, engaged_switches()) if covering else []
+    )
 
 
 def refusals_while_engaged(switch_id: str) -> list[Refusal]:
     """Return the refusals to engage this switch as if it were not engaged."""
-    over = _covering(switch_id)
+    covering = _covering(switch_id)
     return (
-        evaluation.refusals_to_engage(over, switch_id, engaged_switches() - {switch_id})
-        if over
+        evaluation.refusals_to_engage(covering, switch_id, engaged_switches() - {switch_id})
+        if covering
         else []
     )
 
 
 def refusals_to_release(switch_id: str) -> list[Refusal]:
     """Return the refusals to release this switch now."""
-    over = _covering(switch_id)
+    covering = _covering(switch_id)
     return (
-        evaluation.refusals_to_release(over, switch_id, stopping_switches(switch_id))
-        if over
+        evaluation.refusals_to_release(covering, switch_id, stopping_switches(switch_id))
+        if covering
         else []
     )
 

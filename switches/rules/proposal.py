@@ -30,7 +30,7 @@ class Proposal:
     n: int | None
 
     @classmethod
-    def of(cls, row: Rule) -> "Proposal":
+    def from_row(cls, row: Rule) -> "Proposal":
         return cls(row.name, row.kind, tuple(row.switches), row.n)
 
     @property
@@ -70,13 +70,13 @@ class RulePreview:
         }
 
 
-def validate_proposal(asked: Mapping[str, Any]) -> Proposal:
+def validate_proposal(fields: Mapping[str, Any]) -> Proposal:
     """Return the proposal of `name`, `kind`, `switches` and `n`; raise :class:`InvalidInput`."""
     errors: dict[str, list[str]] = {}
-    name = unicodedata.normalize("NFC", str(asked.get("name") or "")).strip()
-    kind = str(asked.get("kind") or "")
-    switches = [str(text).strip() for text in asked.get("switches") or ()]
-    n = asked.get("n")
+    name = unicodedata.normalize("NFC", str(fields.get("name") or "")).strip()
+    kind = str(fields.get("kind") or "")
+    switches = [str(text).strip() for text in fields.get("switches") or ()]
+    n = fields.get("n")
     if problem := _name_problem(name):
         errors["name"] = [problem]
     if kind not in evaluation.KINDS:

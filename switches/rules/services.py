@@ -58,7 +58,7 @@ def propose(
     with transaction.atomic():
         publication.lock()
         row = _row(rule_id) if rule_id is not None else None
-        before = Proposal.of(row) if row else None
+        before = Proposal.from_row(row) if row else None
         if before == after:
             raise Conflict("The rule is like that already; nothing was asked for.")
         _require_free_name(after, row)
@@ -138,7 +138,7 @@ def _carry_out(approval: Approval, actor: Actor, now: datetime) -> None:
     row = None
     if before is not None:
         row = Rule.objects.select_for_update().filter(name=before["name"]).first()
-        if row is None or Proposal.of(row).as_dict() != before:
+        if row is None or Proposal.from_row(row).as_dict() != before:
             raise Conflict("The rule has changed since this was asked for; ask for it anew.")
     proposal = validate_proposal(after) if after is not None else None
     _require_free_name(proposal, row)

@@ -81,7 +81,7 @@ def _propose(
             if "check" in request.POST and isinstance(form, ProposeForm):
                 more["outlook"], status = _preview(form, row, actor, now), 200
             else:
-                proposed = _ask(form, row, actor, now)
+                proposed = _propose_change(form, row, actor, now)
                 message = f"Asked for approval: {proposed.approval.summary}."
                 return done(request, message, reverse("rules_page"))
         except InvalidInput as error:
@@ -100,13 +100,15 @@ def _propose(
     return show(request, template, context, status=status)
 
 
-def _ask(form: RemoveForm, row: Rule | None, actor: Actor, now: datetime) -> services.RuleProposal:
+def _propose_change(
+    form: RemoveForm, row: Rule | None, actor: Actor, now: datetime
+) -> services.RuleProposal:
     reason = form.given("reason").strip()
     if not reason:
         raise InvalidInput({"reason": ["Say why: whoever approves it reads this."]})
     return services.propose(
         rule_id=row.pk if row else None,
-        asked=form.asked() if isinstance(form, ProposeForm) else None,
+        asked=form.service_arguments() if isinstance(form, ProposeForm) else None,
         reason=reason,
         actor=actor,
         now=now,
@@ -119,7 +121,7 @@ def _preview(
     """Return a preview of the rule; nothing is proposed."""
     with rehearsal():
         proposed = services.propose(
-            rule_id=row.pk if row else None, asked=form.asked(), actor=actor, now=now
+            rule_id=row.pk if row else None, asked=form.service_arguments(), actor=actor, now=now
         )
     return queries.preview_now(proposed.after.rule) if proposed.after else None
 

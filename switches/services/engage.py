@@ -94,16 +94,16 @@ def engage_authorized(
         if present is not None and present.state == State.ENGAGED:
             raise already_engaged_conflict(switch, present)
         live_drills.supersede(switch, f"{actor.label} engaged the switch for real.", now)
-        expiry = _held_by_rules(switch.pk, expiry, asked=on_expiry)
+        expiry = _held_by_rules(switch.pk, expiry, requested=on_expiry)
         if present is not None:
             return reengage.reengage(head, switch, present, reason, expiry, evidence, actor, now)
         rules = override_refusals(guard.refusals_to_engage(switch.pk), override)
-        broken = (
+        override_entry = (
             override_record(override.reason, rules, "engage", actor) if override and rules else None
         )
-        asked, expiry = expiry, shorten_for_override(expiry, now) if broken else expiry
+        requested, expiry = expiry, shorten_for_override(expiry, now) if override_entry else expiry
         episode = _new_episode(switch, reason, expiry, evidence, actor, now)
-        episode.broke_glass = broken
+        episode.broke_glass = override_entry
         before = facts.audit_state(switch, None)
         publication.publish(head, switch, now)
         episode.engaged_version = switch.version
@@ -111,9 +111,9 @@ def engage_authorized(
         entry = changes.record_change(
             "switch.engaged", switch, episode, actor, now, before=before, reason=reason
         )
-        if broken:
-            review = notify_break_glass(switch, episode, broken, entry, actor, now)
-            notice = describe_limit(rules) if expiry.is_shorter_than(asked) else ""
+        if override_entry:
+            review = notify_break_glass(switch, episode, override_entry, entry, actor, now)
+            notice = describe_limit(rules) if expiry.is_shorter_than(requested) else ""
             return Engagement(switch, episode, review=review, notice=notice)
         if not expiry.permanent_requested:
             return Engagement(switch, episode)
@@ -158,7 +158,7 @@ def _validate(
     return expiry
 
 
-def _held_by_rules(switch_id: str, expiry: Expiry, *, asked: str | None) -> Expiry:
+def _held_by_rules(switch_id: str, expiry: Expiry, *, requested: str | None) -> Expiry:
     """Return the expiry with a policy that the rules allow.
 
     A default is replaced by `hold`; a policy that was asked for is refused.
@@ -166,7 +166,7 @@ def _held_by_rules(switch_id: str, expiry: Expiry, *, asked: str | None) -> Expi
     rule = guard.forbidding_rule(switch_id, expiry.on_expiry)
     if rule is None:
         return expiry
-    if not asked:
+    if not requested:
         return replace(expiry, on_expiry=OnExpiry.HOLD.value)
     raise InvalidInput(
         {

@@ -20,8 +20,8 @@ from switches.rules import evaluation, guard
 from switches.scopes import overdue_severity
 
 MAX_AT_ONCE = 500
-HELD = "Its time is up and it is held: extend it or release it."
-RAMPED = "Its time is up and its ramp has been: it is held. Extend it or release it."
+HELD_BY_POLICY = "Its time is up and it is held: extend it or release it."
+HELD_AFTER_RAMP = "Its time is up and its ramp has been: it is held. Extend it or release it."
 
 
 def expire_due(now: datetime) -> int:
@@ -102,10 +102,10 @@ def _expire(episode_id: int, now: datetime, *, told: str | None) -> bool:
         to = digests.thread_destinations(episode) if told == RAMP_STARTED else None
         if creation.at_expiry(head, switch, episode, now, to=to) is not None:
             return True
-        in_the_way = RAMPED
+        in_the_way = HELD_AFTER_RAMP
     if in_the_way:
         to = digests.thread_destinations(episode) if told == OVERDUE else None
-        _hold(switch, episode, in_the_way, now, to)
+        _hold_overdue(switch, episode, in_the_way, now, to)
         return True
     end_episode(
         head,
@@ -124,7 +124,7 @@ def _expire(episode_id: int, now: datetime, *, told: str | None) -> bool:
 def _why_held(switch: Switch, episode: Episode) -> str:
     """Return the reason that it stays engaged, and what to do; empty if it is released."""
     if episode.on_expiry == OnExpiry.HOLD:
-        return HELD
+        return HELD_BY_POLICY
     if refusals := guard.refusals_to_release(switch.pk):
         told = " ".join(f"The rule {one.rule}: {one.detail} {one.would_pass}" for one in refusals)
         return f"Its time is up, but a safety rule forbids its release, so it is held. {told}"
@@ -138,7 +138,9 @@ def _why_held(switch: Switch, episode: Episode) -> str:
     return ""  # Services cut off from us release it as well, whatever waits for approval here.
 
 
-def _hold(switch: Switch, episode: Episode, why: str, now: datetime, to: list[str] | None) -> None:
+def _hold_overdue(
+    switch: Switch, episode: Episode, why: str, now: datetime, to: list[str] | None
+) -> None:
     actor = system("expiry")
     before = facts.audit_state(switch, episode)
     overdue.mark_overdue(switch, episode, why, actor, now)

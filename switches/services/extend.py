@@ -55,12 +55,12 @@ def extend(
         if expires_in == "permanent":
             if rules:
                 raise Conflict(f"{switch.pk}: {break_glass.describe_limit(rules)}")
-            asked = permanent_approval.request_permanent(
+            approval = permanent_approval.request_permanent(
                 switch, episode, reason.strip(), actor, now
             )
-            return Engagement(switch, episode, asked)
-        wish = _planned(episode, expires_in, now)
-        expires_at = _shortened(episode, wish, rules, now) if rules else wish
+            return Engagement(switch, episode, approval)
+        requested = _planned(episode, expires_in, now)
+        expires_at = _shortened(episode, requested, rules, now) if rules else requested
         before = facts.audit_state(switch, episode)
         _move(episode, expires_at, now)
         publication.publish(head, switch, now)
@@ -69,10 +69,12 @@ def extend(
             "switch.extended", switch, episode, actor, now, before=before, reason=reason.strip()
         )
         if rules:
-            broken = break_glass.override_record(reason.strip(), rules, "extend", actor)
-            break_glass.notify_break_glass(switch, episode, broken, entry, actor, now)
+            override_entry = break_glass.override_record(reason.strip(), rules, "extend", actor)
+            break_glass.notify_break_glass(switch, episode, override_entry, entry, actor, now)
         return Engagement(
-            switch, episode, notice=break_glass.describe_limit(rules) if expires_at < wish else ""
+            switch,
+            episode,
+            notice=break_glass.describe_limit(rules) if expires_at < requested else "",
         )
 
 
@@ -117,12 +119,14 @@ def _planned(episode: Episode, expires_in: str, now: datetime) -> datetime:
         raise InvalidInput(error.errors) from error
 
 
-def _shortened(episode: Episode, wish: datetime, rules: Sequence[str], now: datetime) -> datetime:
+def _shortened(
+    episode: Episode, requested: datetime, rules: Sequence[str], now: datetime
+) -> datetime:
     """Return the new expiry within the limit of the overridden rules.
 
     Raise :class:`InvalidInput` if that is no later than the present one.
     """
-    expires_at = min(wish, now + break_glass.MAX_DURATION)
+    expires_at = min(requested, now + break_glass.MAX_DURATION)
     if episode.expires_at is not None and expires_at <= episode.expires_at:
         raise InvalidInput(
             {"expires_in": [f"{break_glass.describe_limit(rules)} It lasts that long already."]}

@@ -73,7 +73,7 @@ def call_for_reconfirmation(now: datetime) -> int:
     An episode from before weeks were counted begins its first week now. Safe to run twice at once.
     """
     _begin_weeks(now)
-    due = list(_due(now).order_by("reconfirm_due_at", "pk")[:MAX_AT_ONCE])
+    due = list(_due_episodes(now).order_by("reconfirm_due_at", "pk")[:MAX_AT_ONCE])
     together = digests.notify_in_digest("episodes.reconfirm_due", due, _single, now)
     return batches.process_each(
         due,
@@ -86,7 +86,7 @@ def _single(episode: Episode) -> tuple[str, str]:
     return "episode.reconfirm_due", "warning"
 
 
-def _due(now: datetime) -> QuerySet[Episode]:
+def _due_episodes(now: datetime) -> QuerySet[Episode]:
     return Episode.objects.filter(
         ended_at__isnull=True, permanent=True, reconfirm_due_at__lte=now, allow_percent=0
     ).exclude(hour_reminder_for=F("reconfirm_due_at"))
@@ -97,7 +97,7 @@ def _call(episode_id: int, now: datetime, *, quietly: bool) -> bool:
     publication.lock()
     switch_id = Episode.objects.values_list("switch_id", flat=True).get(pk=episode_id)
     switch = Switch.objects.select_for_update().get(pk=switch_id)
-    episode = _due(now).select_for_update().filter(pk=episode_id).first()
+    episode = _due_episodes(now).select_for_update().filter(pk=episode_id).first()
     if episode is None:
         return False
     actor = system("expiry")

@@ -19,7 +19,9 @@ from switches.rules import break_glass, guard
 from . import permanent_approval
 from .engagement import Engagement, shorten_for_override
 
-HELD = "It is held at its expiry: to release {} then, sooner than before, takes a second person."
+HELD_NOTICE = (
+    "It is held at its expiry: to release {} then, sooner than before, takes a second person."
+)
 
 
 def reengage(
@@ -43,7 +45,7 @@ def reengage(
     outcome = f"{actor.label} engaged the switch again: {reason.strip()}"
     ramp = live_ramps.supersede(switch, outcome, actor, now)
     rules = break_glass.violated_rules(episode)
-    asked, expiry = expiry, shorten_for_override(expiry, now) if rules else expiry
+    requested, expiry = expiry, shorten_for_override(expiry, now) if rules else expiry
     is_sooner = _would_release_sooner(switch, episode, expiry)
     if is_sooner:
         expiry = replace(expiry, on_expiry=OnExpiry.HOLD.value)
@@ -63,15 +65,15 @@ def reengage(
         more={"ramp": ramp.pk} if ramp is not None else {},
     )
     if rules:
-        broken = break_glass.override_record(episode.reason, rules, "engage", actor)
-        review = break_glass.notify_break_glass(switch, episode, broken, entry, actor, now)
-        notice = break_glass.describe_limit(rules) if expiry.is_shorter_than(asked) else ""
+        override_entry = break_glass.override_record(episode.reason, rules, "engage", actor)
+        review = break_glass.notify_break_glass(switch, episode, override_entry, entry, actor, now)
+        notice = break_glass.describe_limit(rules) if expiry.is_shorter_than(requested) else ""
         return Engagement(switch, episode, review=review, notice=notice)
-    notice = HELD.format(switch.pk) if is_sooner else ""
+    notice = HELD_NOTICE.format(switch.pk) if is_sooner else ""
     if not expiry.permanent_requested:
         return Engagement(switch, episode, notice=notice)
-    wanted = permanent_approval.request_permanent(switch, episode, episode.reason, actor, now)
-    return Engagement(switch, episode, wanted, notice=notice)
+    approval = permanent_approval.request_permanent(switch, episode, episode.reason, actor, now)
+    return Engagement(switch, episode, approval, notice=notice)
 
 
 def _would_release_sooner(switch: Switch, episode: Episode, expiry: Expiry) -> bool:

@@ -79,21 +79,23 @@ def release(
     with transaction.atomic():
         head = publication.lock()
         switch, episode = lock_engaged(scope, key)
-        wish = ReleaseRequest(switch, episode, justification.strip(), steps)
+        request = ReleaseRequest(switch, episode, justification.strip(), steps)
         if steps is not None:
             _not_ramping_yet(switch)
         refusals = guard.refusals_to_release(switch.pk)
-        if guard.needs_second_person(switch, at_once=wish.is_hasty):
+        if guard.needs_second_person(switch, at_once=request.is_hasty):
             if override is None and not _is_shell(actor):
                 override_refusals(refusals, None)
-                return Release(switch, approval=release_approval.request_approval(wish, actor, now))
+                return Release(
+                    switch, approval=release_approval.request_approval(request, actor, now)
+                )
             refusals.append(two_person_refusal(switch))
-        elif wish.at_once:
+        elif request.at_once:
             _may_at_once(actor)
         if _is_shell(actor):
             override = _of_the_shell(override, justification)
         rules = override_refusals(refusals, override)
-        return _carry_out(head, wish, rules, override, actor, now)
+        return _carry_out(head, request, rules, override, actor, now)
 
 
 def _validate(
@@ -159,23 +161,23 @@ def _may_like_an_approver(actor: Actor) -> bool:
 
 def _carry_out(
     head: Publication,
-    wish: ReleaseRequest,
+    request: ReleaseRequest,
     rules: tuple[str, ...],
     override: RuleOverride | None,
     actor: Actor,
     now: datetime,
 ) -> Release:
     """Begin the ramp or release at once; an override is announced."""
-    switch, episode, broken = wish.switch, wish.episode, None
+    switch, episode, override_entry = request.switch, request.episode, None
     if override and rules:
         _may_override(actor, rules)
-        broken = override_record(override.reason, rules, "release", actor)
-        episode.broke_glass = {**(episode.broke_glass or {}), "release": broken}
+        override_entry = override_record(override.reason, rules, "release", actor)
+        episode.broke_glass = {**(episode.broke_glass or {}), "release": override_entry}
         episode.save(update_fields=["broke_glass"])
     ramp = None
-    if wish.steps is None:
+    if request.steps is None:
         entry = release_approval.release_at_once(
-            head, switch, episode, wish.justification, actor, now
+            head, switch, episode, request.justification, actor, now
         )
     else:
         why = "Another ramp was begun instead."
@@ -186,8 +188,8 @@ def _carry_out(
             head,
             switch,
             episode,
-            steps=wish.steps,
-            justification=wish.justification,
+            steps=request.steps,
+            justification=request.justification,
             overridden=rules,
             actor=actor,
             now=now,
@@ -195,7 +197,11 @@ def _carry_out(
         if overtaken is not None:  # What waited for a second person waits no more.
             kind = Approval.Kind.RELEASE
             approvals.void(kind=kind, target=switch.pk, actor=actor, now=now, why=why)
-    review = notify_break_glass(switch, episode, broken, entry, actor, now) if broken else None
+    review = (
+        notify_break_glass(switch, episode, override_entry, entry, actor, now)
+        if override_entry
+        else None
+    )
     return Release(switch, ramp=ramp, review=review)
 
 

@@ -45,10 +45,14 @@ class ReleaseRequest:
         return self.steps is None or plans.is_hasty(self.steps)
 
 
-def request_approval(wish: ReleaseRequest, actor: Actor, now: datetime) -> Approval:
+def request_approval(request: ReleaseRequest, actor: Actor, now: datetime) -> Approval:
     """Request the approval; a release by ramp waits as a ramp pending approval."""
-    switch, episode = wish.switch, wish.episode
-    by = "" if wish.steps is None else f" by ramp ({_shares(wish.steps)}{_pace(wish.steps)})"
+    switch, episode = request.switch, request.episode
+    by = (
+        ""
+        if request.steps is None
+        else f" by ramp ({_shares(request.steps)}{_pace(request.steps)})"
+    )
     kind = Approval.Kind.RELEASE
     waiting = Approval.objects.filter(kind=kind, target=switch.pk, state=Approval.State.PENDING)
     before = waiting.values_list("pk", flat=True).first()
@@ -59,10 +63,10 @@ def request_approval(wish: ReleaseRequest, actor: Actor, now: datetime) -> Appro
         diff={
             "episode": episode.pk,
             "state": [episode.state.value, "released"],
-            "mode": "immediate" if wish.steps is None else "ramp",
-            **({} if wish.steps is None else {"plan": wish.steps}),
+            "mode": "immediate" if request.steps is None else "ramp",
+            **({} if request.steps is None else {"plan": request.steps}),
         },
-        reason=wish.justification,
+        reason=request.justification,
         risk="critical" if switch.scope == GLOBAL.name else "high",
         facts=risk.risk_facts(switch.pk, now),
         actor=actor,
@@ -73,12 +77,12 @@ def request_approval(wish: ReleaseRequest, actor: Actor, now: datetime) -> Appro
     pending = live_ramps.of_switch(switch.pk)
     if pending is not None and pending.job.state == Job.State.PENDING:
         end_pending_ramp(pending, switch, "It was asked for otherwise.", actor, now)
-    if wish.steps is not None:
+    if request.steps is not None:
         creation.ask(
             switch,
             episode,
-            steps=wish.steps,
-            justification=wish.justification,
+            steps=request.steps,
+            justification=request.justification,
             actor=actor,
             now=now,
         )

@@ -26,7 +26,7 @@ def remind_due(now: datetime) -> int:
     It locks only the episodes, and skips one that is being changed. The mark of a reminder commits
     with its message. A failure doesn't keep the others, and is raised at the end.
     """
-    due = _due(now)
+    due = _due_ids(now)
     if len(due) <= digests.MAX_NOTIFIED_SINGLY:
         return batches.process_each(due, lambda pk: _remind([pk], now), FAILING)
     failures: list[Exception] = []
@@ -36,7 +36,7 @@ def remind_due(now: datetime) -> int:
     return done
 
 
-def _due(now: datetime) -> list[int]:
+def _due_ids(now: datetime) -> list[int]:
     """Return the ids of episodes with a reminder due, those that end first first."""
     latest = now + DAY
     soon = Episode.objects.filter(
@@ -91,7 +91,7 @@ def _remind(pks: list[int], now: datetime, failures: list[Exception] | None = No
         )
     else:
         for episode, ending, notice in claimed:
-            _tell(episode, ending, notice, now)
+            _announce(episode, ending, notice, now)
     return len(claimed)
 
 
@@ -112,7 +112,7 @@ def _single(episode: Episode, notice: timedelta) -> tuple[str, str]:
     return event, reminders.reminder_severity(episode.switch.scope, notice)
 
 
-def _tell(episode: Episode, ending: EpisodeEnd, notice: timedelta, now: datetime) -> None:
+def _announce(episode: Episode, ending: EpisodeEnd, notice: timedelta, now: datetime) -> None:
     switch = episode.switch
     event, severity = _single(episode, notice)
     ends_at = timestamp(ending.ends_at)
@@ -126,7 +126,7 @@ def _tell(episode: Episode, ending: EpisodeEnd, notice: timedelta, now: datetime
             switch,
             episode,
             system("expiry"),
-            said=TO_RECONFIRM if episode.permanent else reminders.AT_EXPIRY[episode.on_expiry],
+            said=TO_RECONFIRM if episode.permanent else reminders.EXPIRY_EFFECTS[episode.on_expiry],
             left=reminders.time_left(ending.ends_at, now),
         ),
         now=now,

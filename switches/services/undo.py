@@ -15,8 +15,8 @@ from switches.rules import break_glass, guard
 
 from .registration import lock_engaged
 
-UNDO_WITHIN = timedelta(seconds=30)
-AT_ONCE = timedelta(seconds=2)
+UNDO_WINDOW = timedelta(seconds=30)
+AMBIGUOUS_WINDOW = timedelta(seconds=2)
 """Two engages within this time are too close to tell which was the last."""
 
 
@@ -34,7 +34,7 @@ def undo(*, scope: str, key: str, actor: Actor, now: datetime, if_newest: bool =
         switch, episode = lock_engaged(scope, key)
         if episode.engaged_by_identity != actor.identity:
             raise Conflict("Only whoever engaged it can undo that; release it instead.")
-        if now - episode.engaged_at > UNDO_WITHIN:
+        if now - episode.engaged_at > UNDO_WINDOW:
             raise Conflict("More than 30 seconds have passed; release it instead.")
         if switch.version != episode.engaged_version:
             raise Conflict("Something changed since it was engaged; release it instead.")
@@ -59,13 +59,13 @@ def _check_newest(episode: Episode) -> None:
     others = Episode.objects.filter(
         ended_at__isnull=True,
         engaged_by_identity=episode.engaged_by_identity,
-        engaged_at__gte=episode.engaged_at - AT_ONCE,
+        engaged_at__gte=episode.engaged_at - AMBIGUOUS_WINDOW,
         engaged_version=F("switch__version"),
     ).exclude(pk=episode.pk)
     other = others.order_by("-engaged_at").first()
     if other is None:
         return
-    later = other.engaged_at - episode.engaged_at > AT_ONCE
+    later = other.engaged_at - episode.engaged_at > AMBIGUOUS_WINDOW
     told = "You engaged {0} after {1}." if later else "You engaged {0} and {1} at once."
     raise Conflict(
         f"{told.format(other.switch_id, episode.switch_id)} Nothing was undone: press Undo of the "

@@ -11,7 +11,7 @@ from switches.tests.instances import checks
 pytestmark = pytest.mark.django_db
 
 
-@pytest.mark.parametrize("reason", engage_suggestions.SEEN)
+@pytest.mark.parametrize("reason", engage_suggestions.REASON_TEMPLATES)
 def test_prepared_reason_is_good_enough_for_the_rule(reason):
     assert problems_with(reason.format(at="02:10 UTC")) == []
 
@@ -52,7 +52,7 @@ def test_earlier_reason_is_offered_again_once():
         == "Again: ledger drifts, INC-9"
     )
     assert len(engage_suggestions.prepared_reasons("segment:other", db_now())) == len(
-        engage_suggestions.SEEN
+        engage_suggestions.REASON_TEMPLATES
     )
 
 

@@ -139,13 +139,13 @@ def _requests(
 
 def _reason(name: str, notes: Mapping[str, str]) -> str:
     """Return `HighErrorRate: 12 % of payments fail. Since the deploy…`, each part shortened."""
-    told = [
+    parts = [
         texts.clean_text(notes.get(key, "")[:MAX_DETAIL_LENGTH])
         for key in ("summary", "description")
     ]
-    text = " · ".join(texts.clip(part, MAX_TEXT_LENGTH) for part in dict.fromkeys(told) if part)
-    shown = texts.clip(texts.clean_text(name), MAX_TEXT_LENGTH)
-    return ": ".join(part for part in (shown, text) if part)
+    text = " · ".join(texts.clip(part, MAX_TEXT_LENGTH) for part in dict.fromkeys(parts) if part)
+    title = texts.clip(texts.clean_text(name), MAX_TEXT_LENGTH)
+    return ": ".join(part for part in (title, text) if part)
 
 
 def _fingerprint(alert: Mapping[str, Any], labels: Mapping[str, str]) -> str:

@@ -49,7 +49,7 @@ class TripView(ApiView):
             why = resolution.resolve(**wanted, actor=actor, now=now)
             return _answer(body["switch"], {"tripped": False, "why": why, "trip": None}, now)
         asked = services.trip(**{"reason": "", **body}, actor=actor, now=now)
-        return _answer(body["switch"], _shown(asked), now)
+        return _answer(body["switch"], _trip_fields(asked), now)
 
 
 class ArmsView(ApiView):
@@ -81,7 +81,7 @@ class ArmsView(ApiView):
                 actor=actor,
                 now=now,
             )
-            return _answer(switch, {**numbers, **_shown(asked)}, now)
+            return _answer(switch, {**numbers, **_trip_fields(asked)}, now)
         why = f"Each arm needs at least {srm.MIN_EXPECTED} expected before this can be judged."
         if verdict.verdict == srm.OK:
             said = resolution.resolve(switch=switch, fingerprint=fingerprint, actor=actor, now=now)
@@ -165,7 +165,7 @@ def _answer(switch: str, told: dict[str, Any], now: datetime) -> Done:
     return Done({**told, **present()}, still=present)
 
 
-def _shown(asked: services.TripResult) -> dict[str, Any]:
+def _trip_fields(asked: services.TripResult) -> dict[str, Any]:
     return {"tripped": asked.tripped, "why": asked.why, "trip": asked.trip.pk}
 
 

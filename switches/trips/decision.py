@@ -20,16 +20,16 @@ TRIPPED, DUPLICATE, ENGAGED, ASKED, REFUSED = (
     "person",
     "refused",
 )
-_LEFT_OUT = str.maketrans("", "", "-_. \u2010\u2011\u2012\u2013")
+_IGNORED_CHARACTERS = str.maketrans("", "", "-_. \u2010\u2011\u2012\u2013")
 
 # How long each restraint lasts; what stands here is told in `why`.
-OVERRIDE_HOLDS = timedelta(hours=1)
+MIN_RELEASE_HOLD = timedelta(hours=1)
 """Minimum time after a person's release in which the same alert doesn't stop it again."""
 FLAP_TRIPS = 3
 FLAP_WITHIN = timedelta(hours=1)
 FLAP_LOCK = timedelta(hours=1)
 BUDGET_WINDOW = timedelta(hours=1)
-SILENCE = timedelta(hours=24)
+RESOLVED_AFTER = timedelta(hours=24)
 """Time without a repeat after which an alert counts as resolved."""
 
 
@@ -129,7 +129,7 @@ def first_policy(policies: Sequence[PolicyRow], source: str, scope: str) -> Poli
 
 def _normalize(name: str) -> str:
     """Return one name for `Data-Leak scan`, `data_leak.scan` and `DataLeakScan`."""
-    return unicodedata.normalize("NFKC", name).casefold().translate(_LEFT_OUT)
+    return unicodedata.normalize("NFKC", name).casefold().translate(_IGNORED_CHARACTERS)
 
 
 def decide(
@@ -160,13 +160,14 @@ def _already_stopped(switch: str, history: TripHistory) -> TripDecision | None:
         done = "has stopped" if earlier.outcome == TRIPPED else "was heard while somebody stopped"
         return TripDecision(
             DUPLICATE,
-            f"The same alert {done} {switch} already, {_at(earlier.at)}; it is noted as a repeat.",
+            f"The same alert {done} {switch} already, {_format_at(earlier.at)}; it is noted as a "
+            "repeat.",
         )
     if standing is None:
         return None
     return TripDecision(
         ENGAGED,
-        f"{switch} is engaged already, by {standing.by} since {_time(standing.at)}: "
+        f"{switch} is engaged already, by {standing.by} since {_format_time(standing.at)}: "
         f"{standing.reason}",
     )
 
@@ -184,7 +185,7 @@ def _known_during_ramp(
     return TripDecision(
         DUPLICATE,
         f"{standing.ramped_by} lets {switch} flow again by a ramp, with this alert known since "
-        f"{_time(earlier.at)}: the ramp's gates decide, or a person.",
+        f"{_format_time(earlier.at)}: the ramp's gates decide, or a person.",
     )
 
 
@@ -202,16 +203,16 @@ def _overridden(switch: str, history: TripHistory, now: datetime) -> TripDecisio
     let_flow = history.let_flow
     if let_flow is None:
         return None
-    said = f"{let_flow.by} let {switch} flow {_at(let_flow.at)}, with this alert known."
+    said = f"{let_flow.by} let {switch} flow {_format_at(let_flow.at)}, with this alert known."
     if not let_flow.resolved:
         return TripDecision(
             REFUSED,
             f"{said} The alert has not resolved since, so it does not stop it again; a person can.",
         )
-    until = let_flow.at + OVERRIDE_HOLDS
+    until = let_flow.at + MIN_RELEASE_HOLD
     if now < until:
         return TripDecision(
-            REFUSED, f"{said} The same alert may stop it again {_at(until)} at the earliest."
+            REFUSED, f"{said} The same alert may stop it again {_format_at(until)} at the earliest."
         )
     return None
 
@@ -223,16 +224,16 @@ def _repeated(history: TripHistory) -> TripDecision | None:
     if earlier.outcome == TRIPPED and not earlier.episode_open:
         return TripDecision(
             DUPLICATE,
-            f"The same alert stopped it {_at(earlier.at)}, that episode is over, and the alert has "
-            "not resolved since: engaging again is a person's decision.",
+            f"The same alert stopped it {_format_at(earlier.at)}, that episode is over, and the "
+            "alert has not resolved since: engaging again is a person's decision.",
         )
     if earlier.outcome == ASKED and earlier.waits:
-        return TripDecision(DUPLICATE, f"People are being asked, since {_time(earlier.at)}.")
+        return TripDecision(DUPLICATE, f"People are being asked, since {_format_time(earlier.at)}.")
     if earlier.outcome == ASKED:
         return TripDecision(
             DUPLICATE,
-            f"It was left to people {_at(earlier.at)}, and one of them has settled it: nobody is "
-            "asked again until the alert has resolved.",
+            f"It was left to people {_format_at(earlier.at)}, and one of them has settled it: "
+            "nobody is asked again until the alert has resolved.",
         )
     return None
 
@@ -258,7 +259,7 @@ def _flapping(switch: str, history: TripHistory, now: datetime) -> TripDecision 
     return TripDecision(
         REFUSED,
         f"Machines stopped {switch} {FLAP_TRIPS} times within an hour: it is locked against them "
-        f"until {_time(until)}, and a person decides.",
+        f"until {_format_time(until)}, and a person decides.",
         escalate=f"locked:{switch}",
     )
 
@@ -274,9 +275,9 @@ def _over_budget(policy: PolicyRow, history: TripHistory) -> TripDecision | None
     )
 
 
-def _at(moment: datetime) -> str:
-    return f"at {_time(moment)}"
+def _format_at(moment: datetime) -> str:
+    return f"at {_format_time(moment)}"
 
 
-def _time(moment: datetime) -> str:
+def _format_time(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"

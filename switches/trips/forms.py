@@ -28,7 +28,7 @@ class PolicyForm(RuleForm):
     position = forms.IntegerField(required=False, min_value=1, max_value=1000)
     seen = forms.CharField(max_length=64, required=False)
 
-    def asked(self) -> dict[str, Any]:
+    def service_arguments(self) -> dict[str, Any]:
         """Return the row as the service takes it."""
         patterns = (line.strip() for line in self.given("sources").splitlines())
         return {

@@ -57,7 +57,7 @@ def read_context(
         .order_by("-id")
         .first()
     )
-    if earlier is not None and now - earlier.last_at >= decision.SILENCE:
+    if earlier is not None and now - earlier.last_at >= decision.RESOLVED_AFTER:
         same.filter(resolved_at__isnull=True).update(resolved_at=earlier.last_at)
         earlier.resolved_at = earlier.resolved_at or earlier.last_at
     episode = Episode.objects.filter(switch=switch, ended_at__isnull=True).first()

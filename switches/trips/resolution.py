@@ -13,7 +13,7 @@ from controlplane.core.errors import Conflict, InvalidInput, NotFound
 from controlplane.core.escalation import services as escalation
 from controlplane.core.escalation.models import Escalation
 from switches.models import Episode, Trip
-from switches.services.undo import UNDO_WITHIN
+from switches.services.undo import UNDO_WINDOW
 
 from . import (
     escalations,
@@ -108,7 +108,7 @@ def close_engaged(now: datetime) -> int:
     with transaction.atomic():
         locks.lock_machines()
         questions = _list_questions()
-        stays = Q(engaged_at__lte=now - UNDO_WITHIN) | Q(ended_how=Episode.End.RELEASED)
+        stays = Q(engaged_at__lte=now - UNDO_WINDOW) | Q(ended_how=Episode.End.RELEASED)
         engaged = _engaged_since(_member_trips(questions), stays)
         done = [one for one in questions if _is_settled(one, engaged)]
         for question in done:

@@ -53,19 +53,19 @@ def trip(
     returned.
     """
     actor.require("switches:trip")
-    wish = validate_request(switch, source, fingerprint, reason, evidence, expires_in)
+    request = validate_request(switch, source, fingerprint, reason, evidence, expires_in)
     with transaction.atomic():
         locks.lock_machines()
-        policy, past, decision = _decide(wish, now)
+        policy, context, decision = _decide(request, now)
         if decision.outcome == Trip.Outcome.TRIPPED:
             publication.lock()
-            policy, past, decision = _decide(wish, now)
-        episode = past.episode if decision.outcome == Trip.Outcome.ENGAGED else None
+            policy, context, decision = _decide(request, now)
+        episode = context.episode if decision.outcome == Trip.Outcome.ENGAGED else None
         if decision.outcome == Trip.Outcome.TRIPPED:
-            decision, episode = _engage(wish, policy, decision, actor, now)
-        row = _count_repeat(past.earlier, past.episode, wish, decision, now)
+            decision, episode = _engage(request, policy, decision, actor, now)
+        row = _count_repeat(context.earlier, context.episode, request, decision, now)
         if row is None:
-            row = _create_trip(wish, policy, decision, episode, actor, now)
+            row = _create_trip(request, policy, decision, episode, actor, now)
             _record(row, decision, actor, now)
         elif decision.escalate:
             escalations.ask_people(row, decision.escalate, new=False, now=now)
@@ -73,21 +73,21 @@ def trip(
 
 
 def _decide(
-    wish: StopRequest, now: datetime
+    request: StopRequest, now: datetime
 ) -> tuple[TripPolicy | None, TripContext, TripDecision]:
-    scope = wish.switch.partition(":")[0]
-    policy = history.deciding_policy(history.list_policies(), wish.source, scope)
-    past = history.read_context(
-        switch=wish.switch, fingerprint=wish.fingerprint, policy=policy, now=now
+    scope = request.switch.partition(":")[0]
+    policy = history.deciding_policy(history.list_policies(), request.source, scope)
+    context = history.read_context(
+        switch=request.switch, fingerprint=request.fingerprint, policy=policy, now=now
     )
     decision = decide(
-        switch=wish.switch,
-        source=wish.source,
+        switch=request.switch,
+        source=request.source,
         policy=history.to_policy_row(policy) if policy else None,
-        history=past.history,
+        history=context.history,
         now=now,
     )
-    return policy, past, decision
+    return policy, context, decision
 
 
 def refuse(
@@ -107,14 +107,14 @@ def refuse(
     `escalate` is the key of the question to people, if any.
     """
     actor.require("switches:trip")
-    wish = StopRequest(switch, source, fingerprint, reason, dict(evidence), DEFAULT_EXPIRY)
+    request = StopRequest(switch, source, fingerprint, reason, dict(evidence), DEFAULT_EXPIRY)
     decision = TripDecision(Trip.Outcome.REFUSED, why, escalate)
     with transaction.atomic():
         locks.lock_machines()
-        past = history.read_context(switch=switch, fingerprint=fingerprint, policy=None, now=now)
-        row = _count_repeat(past.earlier, None, wish, decision, now)
+        context = history.read_context(switch=switch, fingerprint=fingerprint, policy=None, now=now)
+        row = _count_repeat(context.earlier, None, request, decision, now)
         if row is None:
-            row = _create_trip(wish, None, decision, None, actor, now)
+            row = _create_trip(request, None, decision, None, actor, now)
             _record(row, decision, actor, now)
         elif escalate:
             escalations.ask_people(row, escalate, new=False, now=now)
@@ -122,36 +122,35 @@ def refuse(
 
 
 def _engage(
-    wish: StopRequest,
+    request: StopRequest,
     policy: TripPolicy | None,
     decision: TripDecision,
     actor: Actor,
     now: datetime,
 ) -> tuple[TripDecision, Episode | None]:
     """Engage the switch; return a refusal as a decision, without a trace of the attempt."""
-    scope, _, key = wish.switch.partition(":")
+    scope, _, key = request.switch.partition(":")
     longest = policy.longest_minutes if policy else MAX_MINUTES_WITHOUT_POLICY
-    expires_in = texts.cap_expiry(wish.expires_in, longest)
+    expires_in = texts.cap_expiry(request.expires_in, longest)
     try:
         with transaction.atomic():
             done = engage_authorized(
                 scope=scope,
                 key=key,
-                reason=wish.reason,
+                reason=request.reason,
                 expires_in=expires_in,
-                evidence=wish.evidence,
+                evidence=request.evidence,
                 actor=actor,
                 now=now,
             )
     except Conflict as conflict:
-        return _describe_conflict(conflict, wish.switch), None
+        return _describe_conflict(conflict, request.switch), None
     except InvalidInput as error:
         return TripDecision(Trip.Outcome.REFUSED, f"It could not be engaged: {error.detail}"), None
-    if expires_in != texts.cap_expiry(wish.expires_in, texts.NO_CAP_MINUTES):
-        asked = (
-            f"It asked for {wish.expires_in.strip()} and gets {expires_in}, the policy's longest."
-        )
-        decision = replace(decision, why=f"{decision.why} {asked}")
+    if expires_in != texts.cap_expiry(request.expires_in, texts.NO_CAP_MINUTES):
+        asked = request.expires_in.strip()
+        cap = f"It asked for {asked} and gets {expires_in}, the policy's longest."
+        decision = replace(decision, why=f"{decision.why} {cap}")
     return decision, done.episode
 
 
@@ -170,7 +169,7 @@ def _describe_conflict(conflict: Conflict, switch: str) -> TripDecision:
 def _count_repeat(
     earlier: Trip | None,
     episode: Episode | None,
-    wish: StopRequest,
+    request: StopRequest,
     decision: TripDecision,
     now: datetime,
 ) -> Trip | None:
@@ -186,18 +185,18 @@ def _count_repeat(
     earlier.last_at = max(earlier.last_at, now)
     earlier.resolved_at = None
     if same_refusal:
-        earlier.why, earlier.evidence = decision.why, wish.evidence
+        earlier.why, earlier.evidence = decision.why, request.evidence
     earlier.save(update_fields=["repeats", "last_at", "resolved_at", "why", "evidence"])
     if not same_refusal:
-        _keep_latest(earlier, wish, decision, now)
+        _keep_latest(earlier, request, decision, now)
     return earlier
 
 
-def _keep_latest(first: Trip, wish: StopRequest, decision: TripDecision, now: datetime) -> None:
+def _keep_latest(first: Trip, request: StopRequest, decision: TripDecision, now: datetime) -> None:
     """Write the latest evidence to one row beside the first, however often it repeats."""
     fields = {
-        "reason": wish.reason,
-        "evidence": wish.evidence,
+        "reason": request.reason,
+        "evidence": request.evidence,
         "why": decision.why,
         "last_at": now,
         "resolved_at": None,
@@ -212,7 +211,7 @@ def _keep_latest(first: Trip, wish: StopRequest, decision: TripDecision, now: da
     if latest is None:
         Trip.objects.create(
             switch=first.switch,
-            source=wish.source,
+            source=request.source,
             fingerprint=first.fingerprint,
             policy_id=first.policy_id,
             episode_id=first.episode_id,
@@ -226,7 +225,7 @@ def _keep_latest(first: Trip, wish: StopRequest, decision: TripDecision, now: da
 
 
 def _create_trip(
-    wish: StopRequest,
+    request: StopRequest,
     policy: TripPolicy | None,
     decision: TripDecision,
     episode: Episode | None,
@@ -234,11 +233,11 @@ def _create_trip(
     now: datetime,
 ) -> Trip:
     return Trip.objects.create(
-        switch=wish.switch,
-        source=wish.source,
-        fingerprint=wish.fingerprint,
-        reason=wish.reason,
-        evidence=wish.evidence,
+        switch=request.switch,
+        source=request.source,
+        fingerprint=request.fingerprint,
+        reason=request.reason,
+        evidence=request.evidence,
         policy=policy,
         outcome=decision.outcome,
         why=decision.why,

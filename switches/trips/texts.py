@@ -26,9 +26,9 @@ def clean_fingerprint(text: str) -> str:
     return clean_text(text)
 
 
-def complete_reason(said: str, *, source: str, fingerprint: str) -> str:
+def complete_reason(raw: str, *, source: str, fingerprint: str) -> str:
     """Return the reason if it will do, else completed by source and fingerprint."""
-    text = clip(clean_text(said), reasons.MAX_CHARACTERS)
+    text = clip(clean_text(raw), reasons.MAX_CHARACTERS)
     if not reasons.problems_with(text):
         return text
     told = f"Tripped by {clean_text(source)} (fingerprint {clean_text(fingerprint)})"

@@ -65,7 +65,7 @@ def validate_request(
     if errors:
         raise InvalidInput(errors)
     source, fingerprint = texts.clean_text(source), texts.clean_fingerprint(fingerprint)
-    told = texts.complete_reason(reason, source=source, fingerprint=fingerprint)
+    full_reason = texts.complete_reason(reason, source=source, fingerprint=fingerprint)
     return StopRequest(
-        switch, source, fingerprint, told, dict(evidence or {}), expires_in or DEFAULT_EXPIRY
+        switch, source, fingerprint, full_reason, dict(evidence or {}), expires_in or DEFAULT_EXPIRY
     )

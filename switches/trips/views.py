@@ -155,7 +155,7 @@ def _edit(request: PersonRequest, trigger: str, form: PolicyForm) -> HttpRespons
 
 
 def _save(form: PolicyForm, trigger: str, actor: Actor, now: datetime) -> None:
-    asked = form.asked()
+    asked = form.service_arguments()
     position = form.cleaned_data.get("position") or 1
     if trigger:
         asked["trigger"] = trigger  # Its name is what its history hangs on.

@@ -115,11 +115,11 @@ def _process_alert(alert: AlertmanagerAlert, actor: Actor, rehearsed: bool) -> d
     if not alert.switch:
         return _answer(alert, _NO_LABEL)
     with transaction.atomic():
-        told = _resolve(alert, actor) if alert.resolved else _trip(alert, actor)
+        result = _resolve(alert, actor) if alert.resolved else _trip(alert, actor)
         if rehearsed:
             transaction.set_rollback(True)
-            told["trip"] = None
-    return told
+            result["trip"] = None
+    return result
 
 
 def _resolve(alert: AlertmanagerAlert, actor: Actor) -> dict[str, Any]:
@@ -128,7 +128,7 @@ def _resolve(alert: AlertmanagerAlert, actor: Actor) -> dict[str, Any]:
 
 
 def _trip(alert: AlertmanagerAlert, actor: Actor) -> dict[str, Any]:
-    wish: dict[str, Any] = {
+    request: dict[str, Any] = {
         "switch": alert.switch,
         "source": alert.source,
         "fingerprint": alert.fingerprint,
@@ -137,12 +137,12 @@ def _trip(alert: AlertmanagerAlert, actor: Actor) -> dict[str, Any]:
     }
     now = db_now()
     try:
-        asked = services.trip(**wish, expires_in=alert.expires_in, actor=actor, now=now)
+        trip_result = services.trip(**request, expires_in=alert.expires_in, actor=actor, now=now)
     except InvalidInput as error:
         why = f"The alert's labels can't be followed. {error.detail}"
-        asked = services.refuse(**wish, why=why, actor=actor, now=now)
-    told = {"tripped": asked.tripped, "why": asked.why, "trip": asked.trip.pk}
-    return {**_answer(alert, asked.why), **told}
+        trip_result = services.refuse(**request, why=why, actor=actor, now=now)
+    result = {"tripped": trip_result.tripped, "why": trip_result.why, "trip": trip_result.trip.pk}
+    return {**_answer(alert, trip_result.why), **result}
 
 
 def _record_left_out(message: AlertmanagerMessage, actor: Actor) -> None:
@@ -167,5 +167,5 @@ def _record_left_out(message: AlertmanagerMessage, actor: Actor) -> None:
 
 def _answer(alert: AlertmanagerAlert, why: str) -> dict[str, Any]:
     switch = alert.switch or None
-    told = {"fingerprint": alert.fingerprint, "switch": switch, "tripped": False}
-    return {**told, "why": why, "trip": None}
+    result = {"fingerprint": alert.fingerprint, "switch": switch, "tripped": False}
+    return {**result, "why": why, "trip": None}

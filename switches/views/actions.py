@@ -33,7 +33,9 @@ def extend(request: PersonRequest, scope: str, key: str) -> HttpResponse:
         require_confirmation(request, scope, db_now())
 
     def carry_out(actor: Actor, now: datetime) -> str:
-        extended = services.extend(scope=scope, key=key, **form.asked(now), actor=actor, now=now)
+        extended = services.extend(
+            scope=scope, key=key, **form.service_arguments(now), actor=actor, now=now
+        )
         if extended.approval:
             return f"Asked for approval to keep {scope}:{key} engaged for good."
         until = f"{extended.episode.expires_at:%d %b %H:%M} UTC"

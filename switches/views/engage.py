@@ -45,9 +45,9 @@ from switches.similar_keys import find_similar_keys
 from switches.views.effect import DIALOG, progress
 
 # What is sent once more when a rule is overridden: all that was asked for.
-AGAIN = ("scope", "key", "reason", "how_long", "expires_at", "on_expiry", "confirm")
+OVERRIDE_FIELDS = ("scope", "key", "reason", "how_long", "expires_at", "on_expiry", "confirm")
 # A second press of the button, or a form sent twice, is the same wish.
-SAME_WISH_WITHIN = timedelta(seconds=30)
+REPEATED_WITHIN = timedelta(seconds=30)
 MAX_REASON_LENGTH = 2000  # Characters taken from an address.
 
 
@@ -67,20 +67,20 @@ def engage(request: PersonRequest) -> HttpResponse:
         return show(request, "switches/engage.html", context)
     form = EngageForm(request.POST)
     valid = form.is_valid()
-    require_confirmation(request, form.given("scope"), now, next_url=_as_typed(form))
+    require_confirmation(request, form.given("scope"), now, next_url=_form_url(form))
     conflict: Conflict | None = None
     try:
         # With a field of the form's own still wrong, the rules are asked all the same: the person
         # gets every complaint at once.
         with nullcontext() if valid else rehearsal():
-            done = services.engage(**form.asked(), actor=actor, now=now)
+            done = services.engage(**form.service_arguments(), actor=actor, now=now)
         if valid:
-            return _engaged(request, done, now)
+            return _show_engaged(request, done, now)
     except InvalidInput as error:
         form.take(error.errors)
     except Conflict as error:
-        if valid and _is_same_wish(error, actor.label, form, now):
-            return _engaged_before(request, form, now)
+        if valid and _is_repeated(error, actor.label, form, now):
+            return _show_engaged_before(request, form, now)
         conflict = error
     context = _context(request, form, now, conflict=conflict, refusals=_refusals(form, conflict))
     status = 409 if conflict else 422
@@ -99,13 +99,13 @@ def preview(request: PersonRequest) -> HttpResponse:
     form.is_valid()
     try:
         with rehearsal():
-            context["plan"] = services.engage(**form.asked(), actor=actor, now=now)
+            context["plan"] = services.engage(**form.service_arguments(), actor=actor, now=now)
     except InvalidInput as error:
         form.take(error.errors)
     except Conflict as conflict:
         context["conflict"] = conflict
-    context |= _hit(form.given("scope"), form.given("key"), now)
-    context["ramp"] = _ramp(form.given("scope"), form.given("key"))
+    context |= _blast_context(form.given("scope"), form.given("key"), now)
+    context["ramp"] = _aborted_ramp(form.given("scope"), form.given("key"))
     return render(request, "switches/_plan.html", context)
 
 
@@ -116,13 +116,13 @@ def _refusals(form: EngageForm, conflict: Conflict | None) -> list[Refusal]:
     if form.break_glass() is None:
         return []
     try:
-        asked = form.asked()
+        asked = form.service_arguments()
         return guard.refusals_to_engage(identify(asked["scope"], asked["key"]))
     except InvalidInput:
         return []
 
 
-def _hit(scope: str, key: str, now: datetime) -> dict[str, Any]:
+def _blast_context(scope: str, key: str, now: datetime) -> dict[str, Any]:
     """Return the blast radius and other apps' previews; empty without a valid switch."""
     try:
         switch_id = identify(scope, GLOBAL.only_key if scope == GLOBAL.name else key.strip())
@@ -138,7 +138,7 @@ def _hit(scope: str, key: str, now: datetime) -> dict[str, Any]:
     }
 
 
-def _ramp(scope: str, key: str) -> Ramp | None:
+def _aborted_ramp(scope: str, key: str) -> Ramp | None:
     """Return the ramp that engaging would abort; one waiting for approval isn't."""
     try:
         switch_id = identify(scope, GLOBAL.only_key if scope == GLOBAL.name else key.strip())
@@ -162,7 +162,7 @@ def _initial(request: PersonRequest) -> dict[str, str]:
     }
 
 
-def _as_typed(form: EngageForm) -> str:
+def _form_url(form: EngageForm) -> str:
     """Return the form's URL with its target and reason, kept across a confirmation."""
     asked = {"scope": form.given("scope"), "reason": form.given("reason")[:MAX_REASON_LENGTH]}
     return f"{reverse('engage')}?{urlencode(asked)}"
@@ -182,14 +182,14 @@ def _context(
         "latest": now + MAX_DURATION,
         "until_approved": now + UNTIL_APPROVED,
         "min_columns": MIN_COLUMNS,
-        "glass_fields": [(name, form[name].value() or "") for name in AGAIN],
-        **_hit(str(form["scope"].value()), str(form["key"].value() or ""), now),
-        "ramp": _ramp(str(form["scope"].value()), str(form["key"].value() or "")),
+        "glass_fields": [(name, form[name].value() or "") for name in OVERRIDE_FIELDS],
+        **_blast_context(str(form["scope"].value()), str(form["key"].value() or ""), now),
+        "ramp": _aborted_ramp(str(form["scope"].value()), str(form["key"].value() or "")),
         **more,
     }
 
 
-def _engaged(request: PersonRequest, done: services.Engagement, now: datetime) -> HttpResponse:
+def _show_engaged(request: PersonRequest, done: services.Engagement, now: datetime) -> HttpResponse:
     """Show what is committed, its effect, and the undo button.
 
     Without a script it redirects to the switch's page.
@@ -218,16 +218,16 @@ def _engaged(request: PersonRequest, done: services.Engagement, now: datetime) -
     return trigger_client_event(response, "refresh")
 
 
-def _engaged_before(request: PersonRequest, form: EngageForm, now: datetime) -> HttpResponse:
-    asked = form.asked()
+def _show_engaged_before(request: PersonRequest, form: EngageForm, now: datetime) -> HttpResponse:
+    asked = form.service_arguments()
     switch = find_switch(str(asked["scope"]), str(asked["key"]))
     episode = switch.episode if switch else None
     if switch is None or episode is None:
         return redirect("switchboard")
-    return _engaged(request, services.Engagement(switch, episode), now)
+    return _show_engaged(request, services.Engagement(switch, episode), now)
 
 
-def _is_same_wish(conflict: Conflict, who: str, form: EngageForm, now: datetime) -> bool:
+def _is_repeated(conflict: Conflict, who: str, form: EngageForm, now: datetime) -> bool:
     present = conflict.extra.get("episode")
     if present is None:
         return False
@@ -235,5 +235,5 @@ def _is_same_wish(conflict: Conflict, who: str, form: EngageForm, now: datetime)
     return (
         present["engaged_by"] == who
         and present["reason"] == form.given("reason").strip()
-        and age < SAME_WISH_WITHIN
+        and age < REPEATED_WITHIN
     )

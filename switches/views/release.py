@@ -58,9 +58,13 @@ def release(request: PersonRequest, scope: str, key: str) -> HttpResponse:
     try:
         if valid:
             released = _carry_out(switch, form, given, actor, now)
-            return done(request, _told(switch, released), reverse("switch_page", args=[scope, key]))
+            return done(
+                request,
+                _describe_release(switch, released),
+                reverse("switch_page", args=[scope, key]),
+            )
     except InvalidInput as error:
-        editor = _take(form, editor, error.errors)
+        editor = _assign_errors(form, editor, error.errors)
     except SafetyRefused as refusal:
         more = {"refused": refusal.refusals}
         return _show(request, switch, form, editor, now, status=409, more=more)
@@ -89,7 +93,7 @@ def _carry_out(
     )
 
 
-def _told(switch: Switch, released: Release) -> str:
+def _describe_release(switch: Switch, released: Release) -> str:
     """Return a sentence or two about the result."""
     if released.approval:
         by_ramp = released.approval.diff.get("mode") == RAMP
@@ -140,7 +144,7 @@ def _checked(editor: Editor) -> Editor:
     return editor
 
 
-def _take(form: ReleaseForm, editor: Editor, errors: Mapping[str, Any]) -> Editor:
+def _assign_errors(form: ReleaseForm, editor: Editor, errors: Mapping[str, Any]) -> Editor:
     """Assign errors to the plan's fields, others to the form's."""
     of_plan = {name: texts for name, texts in errors.items() if name.startswith("plan")}
     form.take({name: texts for name, texts in errors.items() if name not in of_plan})

@@ -144,7 +144,7 @@ def _tokens(rows: list[tuple[Any, ...]]) -> TokenTable:
 
 def _rehearsal(rows: list[tuple[Any, ...]]) -> Rehearsal | None:
     """The drills that are in force; every row has all the marks too. None if there is neither."""
-    if not rows or not (marks := Marks.of(rows[0][7])):
+    if not rows or not (marks := Marks.from_patterns(rows[0][7])):
         return None
     return Rehearsal(
         marks,

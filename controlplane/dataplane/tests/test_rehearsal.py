@@ -20,7 +20,7 @@ from switches.drills.patterns import Marks
 from switches.snapshot import Publication, SnapshotEntry
 
 SNAPSHOT, STREAM, CHECK = "/api/v1/snapshot", "/api/v1/snapshot/stream", "/api/v1/check"
-MARKS = Marks.of(["core/canary-1", "chat/*"])
+MARKS = Marks.from_patterns(["core/canary-1", "chat/*"])
 MARKED = {**BEARER, "Switchgear-Instance": "core/canary-1"}
 OTHER = {**BEARER, "Switchgear-Instance": "core/canary-2"}
 BEGAN = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)

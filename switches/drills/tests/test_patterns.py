@@ -5,7 +5,7 @@ import pytest
 from controlplane.core.errors import InvalidInput
 from switches.drills.patterns import Marks, read_pattern
 
-MARKED = Marks.of(["core/canary-1", "chat/*", "결제/서버-1"])
+MARKED = Marks.from_patterns(["core/canary-1", "chat/*", "결제/서버-1"])
 
 
 @pytest.mark.parametrize(
@@ -74,4 +74,4 @@ def test_what_could_never_match_or_too_much_is_refused(text):
 
 
 def test_no_marks_are_none():
-    assert not Marks.of([])
+    assert not Marks.from_patterns([])

@@ -274,7 +274,7 @@ def _why(episode: Any, often: Mapping[str, int], now: datetime) -> list[str]:
         why.append(neglected_episodes.UNCONFIRMED)
     if extends := often.get(episode.switch_id):
         why.append(f"extended {extends} times")
-    if not episode.permanent and now - episode.looked_at >= neglected_episodes.UNTOUCHED:
+    if not episode.permanent and now - episode.looked_at >= neglected_episodes.NEGLECT_AFTER:
         alone = durations.readable(now - episode.looked_at)
         why.append(f"{neglected_episodes.LEFT_ALONE} for {alone}")
     return why

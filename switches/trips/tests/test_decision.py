@@ -253,5 +253,7 @@ def test_a_machine_stops_only_what_nothing_speaks_against(policy, history, switc
     assert history.spent < policy.budget_per_hour
     assert history.standing is None or history.standing.ramping
     let_flow = history.let_flow
-    assert let_flow is None or (let_flow.resolved and NOON - let_flow.at >= decision.OVERRIDE_HOLDS)
+    assert let_flow is None or (
+        let_flow.resolved and NOON - let_flow.at >= decision.MIN_RELEASE_HOLD
+    )
     assert sum(NOON - at < timedelta(minutes=30) for at in history.trips) < decision.FLAP_TRIPS
