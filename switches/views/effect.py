@@ -84,7 +84,7 @@ def progress(switch: Switch, now: datetime, place: str = PAGE) -> dict[str, Any]
 def _nobody(switch: Switch, now: datetime) -> dict[str, Any]:
     """Return if it is engaged without callers, and switches with a similar key."""
     found = find_similar_keys(switch.pk, now, known=True) if switch.state == State.ENGAGED else None
-    return {"unchecked": found is not None, "namesakes": found}
+    return {"unchecked": found is not None, "similar_keys": found}
 
 
 def cells(applied: int, instances: int) -> list[bool]:

@@ -134,7 +134,7 @@ def _blast_context(scope: str, key: str, now: datetime) -> dict[str, Any]:
     return {
         **more,
         "blast": blast_radius(switch_id, now),
-        "namesakes": find_similar_keys(switch_id, now),
+        "similar_keys": find_similar_keys(switch_id, now),
     }
 
 
