@@ -20,7 +20,7 @@ CONDITIONS = (State.ENGAGED, State.RAMPING, OVERDUE, State.RELEASED)
 
 
 @dataclass(frozen=True)
-class BoardFilters:
+class SwitchboardFilters:
     """Filters of the board; empty means all. `state` may also be `overdue`."""
 
     state: str = ""
@@ -34,7 +34,7 @@ class BoardFilters:
 
 
 @dataclass(frozen=True)
-class BoardRow:
+class SwitchboardRow:
     """One switch as the board shows it.
 
     `undo_until` is set if this person may still undo it, `ramp` if it ramps or its ramp waits for
@@ -48,10 +48,10 @@ class BoardRow:
     ramp: Brief | None = None
 
 
-def read_filters(given: Any) -> BoardFilters:
+def read_filters(given: Any) -> SwitchboardFilters:
     """Read the filters of a URL; invalid ones are ignored."""
     state, scope, page = given.get("state", ""), given.get("scope", ""), given.get("page", "")
-    return BoardFilters(
+    return SwitchboardFilters(
         state=state if state in CONDITIONS else "",
         scope=scope if scope in SCOPES else "",
         q=given.get("q", "").replace("\x00", "").strip()[:200],
@@ -59,7 +59,9 @@ def read_filters(given: Any) -> BoardFilters:
     )
 
 
-def find_rows(filters: BoardFilters, user: Person, now: datetime) -> tuple[list[BoardRow], bool]:
+def find_rows(
+    filters: SwitchboardFilters, user: Person, now: datetime
+) -> tuple[list[SwitchboardRow], bool]:
     """Return one page of rows, and True if more follow.
 
     The global switch and overdue ones come first, then those that expire soonest.
@@ -76,10 +78,12 @@ def find_or_new(scope: str, key: str) -> Switch:
     return registration.find_switch(scope, key) or Switch(id=f"{scope}:{key}", scope=scope, key=key)
 
 
-def board_row(switch: Switch, user: Person, now: datetime, ramp: Brief | None = None) -> BoardRow:
+def board_row(
+    switch: Switch, user: Person, now: datetime, ramp: Brief | None = None
+) -> SwitchboardRow:
     episode = switch.episode
     state = episode.state if episode else State.RELEASED
-    return BoardRow(
+    return SwitchboardRow(
         switch=switch,
         episode=episode,
         condition=OVERDUE if episode and episode.overdue else state.value,
@@ -100,7 +104,7 @@ def undo_until(
     return until if mine and untouched and until > now + timedelta(seconds=1) else None
 
 
-def _narrowed(filters: BoardFilters) -> QuerySet[Switch]:
+def _narrowed(filters: SwitchboardFilters) -> QuerySet[Switch]:
     switches = Switch.objects.with_open_episode()
     if filters.state == OVERDUE:
         switches = switches.overdue()

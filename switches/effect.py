@@ -29,7 +29,7 @@ class Straggler:
 
 
 @dataclass(frozen=True)
-class Effect:
+class SwitchEffect:
     """The progress of the change `version`: applied by `applied` of `instances`.
 
     `instances` are those heard from within 30 s; `silent_total` fell silent within 5 minutes
@@ -66,7 +66,7 @@ class Effect:
         return self.by_everybody and not self.silent_total
 
 
-def effects(switches: Sequence[Switch], now: datetime) -> dict[str, Effect]:
+def effects(switches: Sequence[Switch], now: datetime) -> dict[str, SwitchEffect]:
     """Return the effect of each switch's last published change, by id.
 
     It takes four queries for any number of switches that were read with their open episodes. A
@@ -78,9 +78,11 @@ def effects(switches: Sequence[Switch], now: datetime) -> dict[str, Effect]:
         return {}
     row = Publication.objects.get(pk=1)
     head = Head(row.epoch, row.version)
-    fleet = measure(published, Fleet(head, now, row.began_version, *queries.tally(head, now)))
+    fleet = measure(
+        published, FleetReports(head, now, row.began_version, *queries.tally(head, now))
+    )
     return {
-        switch.pk: Effect(
+        switch.pk: SwitchEffect(
             version=switch.version,
             applied=fleet.there.total - behind,
             instances=fleet.there.total,
@@ -111,7 +113,7 @@ class Published(Protocol):
 
 
 @dataclass(frozen=True)
-class Fleet:
+class FleetReports:
     """Reports of instances at `now`: counts by applied version, of present and silent instances.
 
     :func:`measure` adds the instances furthest behind the newest change, and delays by switch.
@@ -126,13 +128,13 @@ class Fleet:
     delays: Mapping[str, Delays] = field(default_factory=dict)
 
 
-def read_fleet() -> Fleet:
+def read_fleet() -> FleetReports:
     """Read the reports of instances about the published head, in one query."""
     now, head, began_version, there, silent = queries.tally_at_head()
-    return Fleet(head, now, began_version, there, silent)
+    return FleetReports(head, now, began_version, there, silent)
 
 
-def measure(published: Sequence[Published], fleet: Fleet) -> Fleet:
+def measure(published: Sequence[Published], fleet: FleetReports) -> FleetReports:
     """Return `fleet` with the stragglers and delays of the last changes of these switches."""
     head, there = fleet.head, fleet.there
     newest = max(switch.version for switch in published)
@@ -159,7 +161,7 @@ def measurable(switches: Sequence[Published], instances: int, began_version: int
     return changes[: max(1, MAX_DELAYS_AT_ONCE // max(1, instances))]
 
 
-def effect_of(switch: Switch, now: datetime) -> Effect | None:
+def effect_of(switch: Switch, now: datetime) -> SwitchEffect | None:
     """Return the effect of one switch's last published change; None before one."""
     return effects([switch], now).get(switch.pk)
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from django.db.models import FilteredRelation, Q
 
 from controlplane.core.http.rendering import moment
-from switches.effect import NOT_MEASURED, Fleet, measure, read_fleet
+from switches.effect import NOT_MEASURED, FleetReports, measure, read_fleet
 from switches.models import State, Switch, SwitchQuerySet
 from switches.resources import FULLY_ALLOWED, plain
 
@@ -66,7 +66,7 @@ def serialize_rows(rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
     return [_resource(switch, fleet) for switch in switches]
 
 
-def _resource(switch: ListedSwitch, fleet: Fleet | None) -> dict[str, Any]:
+def _resource(switch: ListedSwitch, fleet: FleetReports | None) -> dict[str, Any]:
     percent = switch.allow_percent
     return {
         "id": switch.pk,
@@ -91,7 +91,7 @@ def _resource(switch: ListedSwitch, fleet: Fleet | None) -> dict[str, Any]:
     }
 
 
-def _effect(switch: ListedSwitch, fleet: Fleet) -> dict[str, Any]:
+def _effect(switch: ListedSwitch, fleet: FleetReports) -> dict[str, Any]:
     behind = fleet.there.below(switch.version)
     delays = fleet.delays.get(switch.pk, NOT_MEASURED)
     return {

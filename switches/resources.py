@@ -7,13 +7,15 @@ from typing import Any
 
 from controlplane.core.canonical import timestamp
 from switches.blast import BlastRadius
-from switches.effect import Effect
+from switches.effect import SwitchEffect
 from switches.models import Episode, State, Switch
 
 FULLY_ALLOWED = 100
 
 
-def switch_resource(switch: Switch, effect: Effect | None, ramp: int | None) -> dict[str, Any]:
+def switch_resource(
+    switch: Switch, effect: SwitchEffect | None, ramp: int | None
+) -> dict[str, Any]:
     """Return a switch's resource; times are RFC 3339 in UTC.
 
     `effect` is null only for a switch that was never published; `ramp` is the id of its live ramp.
@@ -42,7 +44,7 @@ def switch_resource(switch: Switch, effect: Effect | None, ramp: int | None) -> 
     }
 
 
-def effect_resource(effect: Effect) -> dict[str, Any]:
+def effect_resource(effect: SwitchEffect) -> dict[str, Any]:
     """Return an effect's resource; delays are in milliseconds from the commit, of `measured`."""
     return {
         "version": effect.version,

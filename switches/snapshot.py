@@ -20,7 +20,7 @@ POLL_SECONDS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Publication:
+class SnapshotVersion:
     """The version of a snapshot; versions grow within an epoch, in the order of commits."""
 
     epoch: UUID
@@ -62,12 +62,12 @@ def drill_reason(reason: str) -> str:
     return f"Drill: {reason}"
 
 
-def render(publication: Publication, entries: Iterable[SnapshotEntry]) -> bytes:
+def render(publication: SnapshotVersion, entries: Iterable[SnapshotEntry]) -> bytes:
     """Return the canonical bytes of a snapshot; switches are sorted by id, by code point."""
     return assemble(publication, map(element, sorted(entries, key=lambda entry: entry.id)))
 
 
-def assemble(publication: Publication, elements: Iterable[bytes]) -> bytes:
+def assemble(publication: SnapshotVersion, elements: Iterable[bytes]) -> bytes:
     """Return the canonical bytes of a snapshot from its switches' bytes, sorted by id."""
     document = {
         "schema": SCHEMA,

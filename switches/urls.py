@@ -14,12 +14,12 @@ ONE = "switches/<str:scope>/<str:key>/"
 ACTIONS: dict[str, View] = {
     "engage": actions.EngageView.as_view(),
     "extend": actions.ExtendView.as_view(),
-    "acknowledge": actions.AcknowledgeView.as_view(),
+    "acknowledge": actions.AcknowledgeEpisodeView.as_view(),
     "reconfirm": actions.ReconfirmView.as_view(),
     "release": actions.ReleaseView.as_view(),
     "undo": actions.UndoView.as_view(),
     "preview": preview.PreviewView.as_view(),
-    "history": switches.HistoryView.as_view(),
+    "history": switches.EpisodeHistoryView.as_view(),
 }
 
 api_urlpatterns: list[URLPattern] = [

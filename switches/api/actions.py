@@ -60,7 +60,7 @@ class ExtendView(ActionView):
         )
 
 
-class AcknowledgeView(ActionView):
+class AcknowledgeEpisodeView(ActionView):
     @extend_schema(request=AcknowledgeBody, responses=ActedShape)
     @mutation(AcknowledgeBody)
     def post(

@@ -19,12 +19,12 @@ from switches.bucketing import BUCKETS
 from switches.evaluate import evaluate, read_question
 from switches.models import Episode
 from switches.models import Publication as PublicationRow
-from switches.snapshot import Publication, SnapshotEntry, render
+from switches.snapshot import SnapshotEntry, SnapshotVersion, render
 
 ATTEMPTS = 5
 
 
-def published() -> tuple[Publication, list[SnapshotEntry]]:
+def published() -> tuple[SnapshotVersion, list[SnapshotEntry]]:
     """Return the published version and every switch that is not released.
 
     Two queries may see two moments; with the same version before and after, they saw one.
@@ -87,9 +87,9 @@ class CheckView(ApiView):
         )
 
 
-def _publication() -> Publication:
+def _publication() -> SnapshotVersion:
     row = PublicationRow.objects.get(pk=1)
-    return Publication(row.epoch, row.version, row.published_at)
+    return SnapshotVersion(row.epoch, row.version, row.published_at)
 
 
 def _entries() -> list[SnapshotEntry]:

@@ -78,7 +78,7 @@ class SwitchDetail(ApiView):
         return Done(resource(scope, key, now))
 
 
-class HistoryView(ListView[Episode]):
+class EpisodeHistoryView(ListView[Episode]):
     """The episodes of one switch, newest first."""
 
     queryset = Episode.objects.all()

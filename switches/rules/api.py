@@ -17,7 +17,7 @@ from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from switches.models import Rule
 from switches.rules import evaluation, queries, services
 from switches.rules.proposal import FIELDS
-from switches.rules.queries import RuleStatus
+from switches.rules.queries import SafetyRuleStatus
 from switches.rules.services import RuleProposal
 
 
@@ -64,7 +64,7 @@ class ProposedShape(serializers.Serializer[Any]):
     )
 
 
-class Number(serializers.IntegerField):
+class StrictInteger(serializers.IntegerField):
     """An integer field that refuses numbers in quotes, such as `"2"`."""
 
     default_error_messages = {"invalid": "Must be a whole number, without quotes."}
@@ -83,7 +83,7 @@ class RuleBody(MutationBody):
     switches = serializers.ListField(
         child=Text(), help_text="`segment:finance`, `segment:*`, `feature:checkout-*`, `*`."
     )
-    n = Number(required=False, help_text="For `at_most` only.")
+    n = StrictInteger(required=False, help_text="For `at_most` only.")
     reason = Text(required=False)
 
 
@@ -135,7 +135,7 @@ class RuleDetail(ApiView):
         return _respond(proposed)
 
 
-def rule_resource(found: RuleStatus) -> dict[str, Any]:
+def rule_resource(found: SafetyRuleStatus) -> dict[str, Any]:
     """Return the resource of a rule, as `/rules/` shows it."""
     return {
         "id": found.row.pk,

@@ -29,7 +29,7 @@ class SafetyRule:
     n: int | None = None
 
     @property
-    def most(self) -> int | None:
+    def max_engaged(self) -> int | None:
         """The maximum of the group that may be engaged at once; None without a limit."""
         if self.kind == EXCLUSIVE:
             return 1
@@ -75,7 +75,7 @@ def refusals_to_engage(
     """Return the refusals to engage the switch while `engaged` are engaged."""
     if switch_id in engaged:
         return []
-    covering = [rule for rule in _covering(rules, switch_id) if rule.most is not None]
+    covering = [rule for rule in _covering(rules, switch_id) if rule.max_engaged is not None]
     found = (_refuse_engage(rule, switch_id, members(rule, engaged)) for rule in covering)
     return [refusal for refusal in found if refusal is not None]
 
@@ -117,8 +117,8 @@ def forbidding_rule(
 def describe_violation(rule: SafetyRule, engaged: Iterable[str]) -> str:
     """Return a sentence on how the rule is violated now; empty if it isn't."""
     now = members(rule, engaged)
-    if rule.most is not None and len(now) > rule.most:
-        return f"{len(now)} are engaged, {len(now) - rule.most} more than allowed."
+    if rule.max_engaged is not None and len(now) > rule.max_engaged:
+        return f"{len(now)} are engaged, {len(now) - rule.max_engaged} more than allowed."
     if rule.kind == AT_LEAST_ONE and not now:
         return "None of them is engaged."
     return ""
@@ -127,7 +127,7 @@ def describe_violation(rule: SafetyRule, engaged: Iterable[str]) -> str:
 def is_at_limit(rule: SafetyRule, engaged: Iterable[str]) -> bool:
     """Return True if the next change of the kind that the rule limits would be refused."""
     count = len(members(rule, engaged))
-    return count == (1 if rule.kind == AT_LEAST_ONE else rule.most)
+    return count == (1 if rule.kind == AT_LEAST_ONE else rule.max_engaged)
 
 
 def describe_rule(rule: SafetyRule) -> str:
@@ -147,9 +147,9 @@ def _covering(rules: Iterable[SafetyRule], switch_id: str) -> list[SafetyRule]:
 
 
 def _refuse_engage(rule: SafetyRule, switch_id: str, now: list[str]) -> Refusal | None:
-    if rule.most is None or len(now) < rule.most:
+    if rule.max_engaged is None or len(now) < rule.max_engaged:
         return None
-    before = len(now) - rule.most + 1
+    before = len(now) - rule.max_engaged + 1
     which = _listed(now) if before == len(now) else f"{before} of {_listed(now)}"
     return Refusal(
         rule=rule.name,

@@ -15,7 +15,7 @@ MAX_KNOWN_SWITCHES = 50_000
 
 
 @dataclass(frozen=True)
-class RuleStatus:
+class SafetyRuleStatus:
     """A rule with its members, engaged members and violation."""
 
     row: Rule
@@ -39,7 +39,7 @@ class RuleStatus:
         return "limit" if self.at_its_limit else "kept"
 
 
-def rule_statuses(rows: Collection[Rule]) -> list[RuleStatus]:
+def rule_statuses(rows: Collection[Rule]) -> list[SafetyRuleStatus]:
     """Return the statuses of these rules, by two queries for any number."""
     if not rows:
         return []
@@ -63,10 +63,10 @@ def known_switches() -> list[str]:
     return list(Switch.objects.order_by("pk").values_list("pk", flat=True)[:MAX_KNOWN_SWITCHES])
 
 
-def _rule_status(row: Rule, engaged: Collection[str], known: Collection[str]) -> RuleStatus:
+def _rule_status(row: Rule, engaged: Collection[str], known: Collection[str]) -> SafetyRuleStatus:
     rule = guard.to_safety_rule(row)
     group, stopped = evaluation.members(rule, known), evaluation.members(rule, engaged)
-    return RuleStatus(
+    return SafetyRuleStatus(
         row=row,
         rule=rule,
         members=tuple(group[:MAX_SHOWN_MEMBERS]),

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role, with_token
-from switches.effect import Effect
+from switches.effect import SwitchEffect
 from switches.management.commands import killswitch
 from switches.models import Episode, Switch
 from switches.tests.bulk_engagements import engage_alike
@@ -236,7 +236,7 @@ class TestPreview:
         assert (found["instances_total"], found["calls_per_second"]) == (1, 0)
 
     def test_status_names_nobody_when_no_straggler_is_known(self):
-        effect = Effect(
+        effect = SwitchEffect(
             version=1,
             applied=0,
             instances=1,

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from switches.snapshot import Publication, SnapshotEntry, render
+from switches.snapshot import SnapshotEntry, SnapshotVersion, render
 
 EPOCH = UUID("8b4ccf29-2b0e-4b5c-9c69-1d5f2f3a7a11")
-PUBLICATION = Publication(EPOCH, 1842, datetime(2026, 11, 21, 3, 0, 0, 5, tzinfo=UTC))
+PUBLICATION = SnapshotVersion(EPOCH, 1842, datetime(2026, 11, 21, 3, 0, 0, 5, tzinfo=UTC))
 FINANCE = SnapshotEntry(
     id="segment:finance",
     scope="segment",

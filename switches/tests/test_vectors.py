@@ -13,7 +13,7 @@ import pytest
 
 from switches.bucketing import BUCKETS, admits, bucket
 from switches.evaluate import Decision, Question, evaluate, read_question
-from switches.snapshot import Publication, SnapshotEntry, render
+from switches.snapshot import SnapshotEntry, SnapshotVersion, render
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "vectors"
 
@@ -114,7 +114,7 @@ def test_question_is_decided_as_in_the_vector(vector: dict[str, Any]) -> None:
 def test_snapshots_of_the_vectors_are_as_they_are_served() -> None:
     for vector in json.loads((FOLDER / "decision.json").read_text(encoding="utf-8"))["vectors"]:
         snapshot = vector["snapshot"]
-        publication = Publication(
+        publication = SnapshotVersion(
             UUID(snapshot["epoch"]),
             snapshot["version"],
             datetime.fromisoformat(snapshot["published_at"]),

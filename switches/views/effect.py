@@ -12,7 +12,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import InvalidInput
 from switches import board, polling
 from switches.blast import blast_radius
-from switches.effect import Effect, effect_of, fallen_silent
+from switches.effect import SwitchEffect, effect_of, fallen_silent
 from switches.models import State, Switch
 from switches.services.registration import identify
 from switches.similar_keys import find_similar_keys
@@ -100,14 +100,14 @@ def cells(applied: int, instances: int) -> list[bool]:
     return [number < full for number in range(count)]
 
 
-def _commit_ms(measured: Effect) -> int | None:
+def _commit_ms(measured: SwitchEffect) -> int | None:
     if measured.requested_at is None or measured.committed_at is None:
         return None
     taken = measured.committed_at - measured.requested_at
     return max(0, round(taken.total_seconds() * 1000))
 
 
-def _pace_seconds(measured: Effect, now: datetime) -> int:
+def _pace_seconds(measured: SwitchEffect, now: datetime) -> int:
     changed = measured.committed_at
     is_old = changed is None or (now - changed).total_seconds() > WATCHED_SECONDS
     if measured.whole or is_old:

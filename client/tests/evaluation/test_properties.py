@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from switches import bucketing as theirs
 from switches.evaluate import Question
 from switches.evaluate import evaluate as console_says
-from switches.snapshot import Publication, SnapshotEntry, render
+from switches.snapshot import SnapshotEntry, SnapshotVersion, render
 from switchgear.clock import ConsoleClock
 from switchgear.evaluation import snapshot
 from switchgear.evaluation.bucketing import BUCKETS, bucket
@@ -69,7 +69,7 @@ def test_every_question_is_decided_as_the_console_decides_it(
     key: str | None,
     drawn: int,
 ) -> None:
-    published = render(Publication(uuid.UUID(int=1), 7, NOW), stopped)
+    published = render(SnapshotVersion(uuid.UUID(int=1), 7, NOW), stopped)
     memory = Memory(ConsoleClock(FakeClock(NOW.timestamp())), draw=lambda: drawn)
     memory.clock.trust_local()
     memory.accept(snapshot.read(published))

@@ -12,7 +12,7 @@ from uuid import UUID
 from controlplane.core.histograms import Histogram
 from controlplane.dataplane.memory.instance_names import service_of
 from controlplane.dataplane.memory.served_copy import Copy
-from switches.snapshot import Publication
+from switches.snapshot import SnapshotVersion
 
 from .instance_sql import Ack, Said
 
@@ -49,7 +49,7 @@ class Note:
         self.service = service
         self.heard_at: datetime | None = None
         self.said: bytes | None = None
-        self.publication: Publication | None = None
+        self.publication: SnapshotVersion | None = None
         self.epoch: UUID | None = None
         self.version: int | None = None
         self.applied_at: datetime | None = None

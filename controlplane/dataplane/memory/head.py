@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import NamedTuple
 
-from switches.snapshot import Publication
+from switches.snapshot import SnapshotVersion
 
 
 class Head(NamedTuple):
@@ -11,7 +11,7 @@ class Head(NamedTuple):
     database's time, the version of policies and overrides and when it was given (None before the
     first), the revision of what is away, and whether PostgreSQL refuses changes."""
 
-    publication: Publication
+    publication: SnapshotVersion
     revision: int
     registrations: int
     now: datetime

@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import Optional, Protocol
 
 from controlplane.core.content_encoding import gzip_etag
-from switches.snapshot import Publication, SnapshotEntry, assemble, element
+from switches.snapshot import SnapshotEntry, SnapshotVersion, assemble, element
 
 from .compression import VARY, GzipForm, Header
 
@@ -44,7 +44,7 @@ class Copy:
     version. `is_kept`: it comes from the disk, where drills are not.
     """
 
-    publication: Publication
+    publication: SnapshotVersion
     entries: Mapping[str, SnapshotEntry]
     elements: Mapping[str, bytes]
     body: bytes
@@ -63,7 +63,7 @@ class Copy:
     @classmethod
     def of(
         cls,
-        publication: Publication,
+        publication: SnapshotVersion,
         entries: Iterable[SnapshotEntry],
         before: Optional["Copy"] = None,
         *,

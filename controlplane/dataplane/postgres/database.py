@@ -14,7 +14,7 @@ from controlplane.dataplane.memory.credentials import Credential, TokenTable
 from controlplane.dataplane.memory.drill_snapshot import Rehearsal
 from controlplane.dataplane.memory.head import Head
 from switches.drills.patterns import Marks
-from switches.snapshot import Publication, SnapshotEntry, drill_reason
+from switches.snapshot import SnapshotEntry, SnapshotVersion, drill_reason
 
 Connection = AsyncConnection[tuple[Any, ...]]
 
@@ -135,7 +135,7 @@ async def head_in(cursor: AsyncCursor[tuple[Any, ...]]) -> Head:
     if row is None:
         raise LookupError("the publication row is missing; run the migrations")
     epoch, version, published_at, *others = row
-    return Head(Publication(epoch, version, published_at), *others)
+    return Head(SnapshotVersion(epoch, version, published_at), *others)
 
 
 def _tokens(rows: list[tuple[Any, ...]]) -> TokenTable:

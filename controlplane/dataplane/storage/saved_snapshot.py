@@ -17,7 +17,7 @@ import orjson
 
 from controlplane.core.canonical import timestamp
 from controlplane.dataplane.memory.credentials import Credential, TokenTable
-from switches.snapshot import SCHEMA, Publication, SnapshotEntry, render
+from switches.snapshot import SCHEMA, SnapshotEntry, SnapshotVersion, render
 
 from . import signature
 from .signature import Refused, count, moment, word
@@ -48,7 +48,7 @@ class Saved:
     this was last known to be what the database holds.
     """
 
-    publication: Publication
+    publication: SnapshotVersion
     entries: tuple[SnapshotEntry, ...]
     tokens: TokenTable
     revision: int
@@ -61,7 +61,7 @@ class Saved:
 class Snapshot(NamedTuple):
     """The part of a :class:`Saved` that is served."""
 
-    publication: Publication
+    publication: SnapshotVersion
     entries: tuple[SnapshotEntry, ...]
 
 
@@ -172,7 +172,7 @@ def _parse(document: Any) -> Saved:
 def _snapshot(snapshot: Any) -> Snapshot:
     if snapshot["schema"] != SCHEMA:
         raise ValueError(f"the snapshot's is not {SCHEMA}")
-    publication = Publication(
+    publication = SnapshotVersion(
         UUID(snapshot["epoch"]),
         count(snapshot["version"]),
         moment(snapshot["published_at"]),

@@ -21,7 +21,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from switches.snapshot import Publication
+from switches.snapshot import SnapshotVersion
 
 from . import saved_policies, saved_snapshot
 from .saved_policies import SavedPolicies
@@ -70,7 +70,7 @@ class Disk(Files[Saved]):
         super().__init__(folder, key, COPY, largest_bytes, clock, older_keys)
         self._latest_draft = folder / f"{_DRAFT}{os.getpid()}"
 
-    def save_latest(self, publication: Publication, body: bytes) -> None:
+    def save_latest(self, publication: SnapshotVersion, body: bytes) -> None:
         """Write the rendered snapshot `body` without fsync, and remove older ones.
 
         The version is in the file name, so processes that share the folder need no lock: none

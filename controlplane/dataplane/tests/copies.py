@@ -20,7 +20,7 @@ from controlplane.dataplane.storage.snapshot_file import (
     SavedPolicies,
     signing_key,
 )
-from switches.snapshot import Publication, SnapshotEntry
+from switches.snapshot import SnapshotEntry, SnapshotVersion
 
 EPOCH = UUID("8b4ccf29-2b0e-4b5c-9c69-1d5f2f3a7a11")
 OTHER_EPOCH = UUID("0d8b7a60-6b1a-4a0e-8f3c-5a1d1c0f7e22")
@@ -51,7 +51,7 @@ CAUSE = Cause(
     2, "core->oracle", "Oracle 응답 없음", since="x", fails=("Search",), works=("Reading",)
 )
 SAVED = Saved(
-    publication=Publication(EPOCH, 17, NOON),
+    publication=SnapshotVersion(EPOCH, 17, NOON),
     entries=(ENTRY,),
     tokens={b"reader0001": CREDENTIAL},
     revision=4,
@@ -82,7 +82,7 @@ def policies_disk(folder: Path, **options: Any) -> PoliciesDisk:
 def version(number: int, epoch: UUID = EPOCH, **changes: Any) -> Saved:
     """Version `number`, confirmed that many seconds after noon."""
     at = NOON + timedelta(seconds=number)
-    publication = Publication(epoch, number, NOON)
+    publication = SnapshotVersion(epoch, number, NOON)
     begun = replace(SAVED, publication=publication, left_epochs=frozenset(), confirmed_at=at)
     return replace(begun, **changes)
 
@@ -145,7 +145,7 @@ _causes = st.builds(
 saved_copies = st.builds(
     Saved,
     publication=st.builds(
-        Publication,
+        SnapshotVersion,
         epoch=st.uuids().filter(lambda epoch: epoch != OTHER_EPOCH),
         version=_counts,
         published_at=_moments,

@@ -14,7 +14,7 @@ from controlplane.dataplane.memory.credentials import Credential
 from controlplane.dataplane.memory.served_copy import Copy
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.serving.call import ASGIApplication
-from switches.snapshot import Publication, SnapshotEntry
+from switches.snapshot import SnapshotEntry, SnapshotVersion
 
 EPOCH = UUID("8b4ccf29-2b0e-4b5c-9c69-1d5f2f3a7a11")
 ETAG = f'"{EPOCH}.17"'
@@ -41,7 +41,7 @@ def engaged(switch_id: str) -> SnapshotEntry:
 
 
 def copy(version: int, *switch_ids: str, epoch: UUID = EPOCH) -> Copy:
-    publication = Publication(epoch, version, datetime(2026, 11, 21, 3, 0, tzinfo=UTC))
+    publication = SnapshotVersion(epoch, version, datetime(2026, 11, 21, 3, 0, tzinfo=UTC))
     return Copy.of(publication, [engaged(switch_id) for switch_id in switch_ids])
 
 

@@ -18,7 +18,7 @@ from controlplane.dataplane.memory.policies import Policies, Policy
 from controlplane.dataplane.memory.served_copy import Copy
 from controlplane.dataplane.tests.exchange import Exchange
 from controlplane.dataplane.tests.served import BEARER, EPOCH, ETAG, ask, copy, engaged, plane
-from switches.snapshot import Publication
+from switches.snapshot import SnapshotVersion
 
 SNAPSHOT = "/api/v1/snapshot"
 CONFIG = "/api/v1/config?service=core"
@@ -40,7 +40,7 @@ def ramping(version, ids, at_50_percent):
     """A copy in which one switch lets half of the traffic through."""
     entries = {switch_id: engaged(switch_id) for switch_id in ids}
     entries[at_50_percent] = replace(entries[at_50_percent], allow_percent=Decimal(50))
-    publication = Publication(EPOCH, version, datetime(2026, 11, 21, 3, 0, tzinfo=UTC))
+    publication = SnapshotVersion(EPOCH, version, datetime(2026, 11, 21, 3, 0, tzinfo=UTC))
     return Copy.of(publication, entries.values())
 
 
@@ -186,7 +186,7 @@ def test_callers_for_whom_ramps_decide_alike_share_a_form():
 def test_form_made_before_the_time_was_known_is_not_served_after():
     """Until the database has told the time no engagement lapses, whatever the local clock says."""
     served = plane(*IDS)
-    publication = Publication(EPOCH, 18, datetime(2026, 11, 21, 3, 0, tzinfo=UTC))
+    publication = SnapshotVersion(EPOCH, 18, datetime(2026, 11, 21, 3, 0, tzinfo=UTC))
     over = replace(
         engaged(IDS[0]), on_expiry="release", expires_at=datetime(2026, 11, 21, 4, 0, tzinfo=UTC)
     )
@@ -205,7 +205,7 @@ def test_form_made_before_the_time_was_known_is_not_served_after():
 
 def test_when_groups_are_too_many_the_rest_is_served_unencoded():
     served = plane(*IDS)
-    publication = Publication(EPOCH, 18, datetime(2026, 11, 21, 3, 0, tzinfo=UTC))
+    publication = SnapshotVersion(EPOCH, 18, datetime(2026, 11, 21, 3, 0, tzinfo=UTC))
     half = [replace(engaged(one), allow_percent=Decimal(50), salt=one) for one in IDS]
     served.state.install_copy(Copy.of(publication, half), confirmed_at=0.0)
 

@@ -18,13 +18,13 @@ from controlplane.dataplane.tests.copies import (
     disk,
     version,
 )
-from switches.snapshot import Publication, render
+from switches.snapshot import SnapshotVersion, render
 
 SECOND = timedelta(seconds=1)
 
 
 def save_latest(to: Disk, number: int, epoch: UUID = EPOCH, published_at: datetime = NOON) -> None:
-    publication = Publication(epoch, number, published_at)
+    publication = SnapshotVersion(epoch, number, published_at)
     to.save_latest(publication, render(publication, SAVED.entries))
 
 
@@ -42,7 +42,7 @@ def test_snapshot_saved_just_before_a_kill_is_loaded_with_the_tokens_of_the_copy
 
     loaded = disk(tmp_path).load()
 
-    publication = Publication(EPOCH, 18, NOON)
+    publication = SnapshotVersion(EPOCH, 18, NOON)
     assert loaded == replace(before, publication=publication, entries=SAVED.entries)
 
 
@@ -85,7 +85,7 @@ def test_snapshot_of_a_new_epoch_saved_just_before_a_kill_is_loaded(tmp_path: Pa
 
     assert loaded == replace(
         before,
-        publication=Publication(OTHER_EPOCH, 9, NOON + SECOND),
+        publication=SnapshotVersion(OTHER_EPOCH, 9, NOON + SECOND),
         entries=SAVED.entries,
         revision=0,  # The numbers of the epoch before mean nothing now.
         registrations=-1,

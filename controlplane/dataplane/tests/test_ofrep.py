@@ -14,7 +14,7 @@ from controlplane.dataplane.serving import ofrep
 from controlplane.dataplane.serving.answers import Answer
 from controlplane.dataplane.state import State
 from controlplane.dataplane.tests.served import EPOCH
-from switches.snapshot import Publication, SnapshotEntry
+from switches.snapshot import SnapshotEntry, SnapshotVersion
 
 NOW = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
 KNOWN = ("feature:export", "feature:search", "segment:finance", "experiment:blue")
@@ -49,7 +49,7 @@ def state_of(
     """A state that serves `entries` and takes it to be `now` by the database's clock."""
     made = State(monotonic=lambda: 1000.0)
     made.set_clock(now, 1000.0)
-    made.install_copy(Copy.of(Publication(EPOCH, version, NOW), entries), confirmed_at=999.5)
+    made.install_copy(Copy.of(SnapshotVersion(EPOCH, version, NOW), entries), confirmed_at=999.5)
     made.install_known(len(known), frozenset(known))
     return made
 

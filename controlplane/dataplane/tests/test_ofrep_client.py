@@ -29,7 +29,7 @@ from controlplane.dataplane.tests.served import BEARER, EPOCH, READER, REPORTER,
 from controlplane.dataplane.tests.test_alone import answers, granian, variables
 from controlplane.dataplane.tests.test_following import engage, make_token
 from controlplane.dataplane.tests.test_ofrep import NOW, SALT, entry
-from switches.snapshot import Publication, SnapshotEntry
+from switches.snapshot import SnapshotEntry, SnapshotVersion
 
 DOCUMENTATION = Path(__file__).resolve().parents[3] / "docs" / "openfeature.md"
 FLAGS = "/ofrep/v1/evaluate/flags"
@@ -47,7 +47,7 @@ class Served:
 
     def publish(self, *entries: SnapshotEntry) -> None:
         self._version += 1
-        published = Copy.of(Publication(EPOCH, self._version, NOW), entries)
+        published = Copy.of(SnapshotVersion(EPOCH, self._version, NOW), entries)
 
         async def install() -> None:
             state = self._plane.state

@@ -17,7 +17,7 @@ from controlplane.dataplane.sync.snapshot_keeper import Keeper
 from controlplane.dataplane.tests.exchange import Exchange
 from controlplane.dataplane.tests.served import BEARER, EPOCH, ETAG, ask, engaged, plane
 from switches.drills.patterns import Marks
-from switches.snapshot import Publication, SnapshotEntry
+from switches.snapshot import SnapshotEntry, SnapshotVersion
 
 SNAPSHOT, STREAM, CHECK = "/api/v1/snapshot", "/api/v1/snapshot/stream", "/api/v1/check"
 MARKS = Marks.from_patterns(["core/canary-1", "chat/*"])
@@ -44,7 +44,7 @@ def drilled(switch_id: str = "segment:finance", seconds: float = 300) -> Snapsho
 
 def copy(version: int, *switch_ids: str, drills: tuple[SnapshotEntry, ...] = ()) -> Copy:
     return Copy.of(
-        Publication(EPOCH, version, BEGAN),
+        SnapshotVersion(EPOCH, version, BEGAN),
         [engaged(switch_id) for switch_id in switch_ids],
         rehearsal=Rehearsal(MARKS, drills) if drills else None,
     )

@@ -15,7 +15,7 @@ from controlplane.dataplane.tests.lines import until
 from controlplane.dataplane.tests.test_following import A_SECOND, engage
 from switches.drills import services
 from switches.models import Drill, Publication
-from switches.snapshot import Publication as Published
+from switches.snapshot import SnapshotVersion as Published
 
 SHELL = system("test")
 MARKED, OTHER = b"core/canary-1", b"core/canary-2"

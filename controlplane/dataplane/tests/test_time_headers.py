@@ -10,7 +10,7 @@ from controlplane.dataplane.memory.served_copy import Copy
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.state import State
 from controlplane.dataplane.tests.served import BEARER, EPOCH, ask, engaged, plane
-from switches.snapshot import Publication
+from switches.snapshot import SnapshotVersion
 
 NOON = datetime(2031, 3, 9, 12, 0, tzinfo=UTC)
 """PostgreSQL's time: years ahead of the local clock."""
@@ -68,7 +68,7 @@ def test_an_expired_engagement_ends_only_by_the_time_of_the_database(
     served = plane()
     ended = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
     entry = replace(engaged("segment:finance"), expires_at=ended, on_expiry="release")
-    served.state.install_copy(Copy.of(Publication(EPOCH, 18, ended), [entry]), 0.0)
+    served.state.install_copy(Copy.of(SnapshotVersion(EPOCH, 18, ended), [entry]), 0.0)
     if knows_time:
         dated(served)
 

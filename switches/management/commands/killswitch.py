@@ -17,7 +17,7 @@ from controlplane.core.errors import InvalidInput
 from controlplane.core.jobs.models import JobStep
 from controlplane.core.shell import ShellCommand, shell_actor
 from switches import services
-from switches.effect import Effect, effect_of, effects
+from switches.effect import SwitchEffect, effect_of, effects
 from switches.models import Episode, Ramp, State, Switch
 from switches.ramps import actions, descriptions, live_ramps
 from switches.ramps.resources import live_of
@@ -242,7 +242,7 @@ def _which(options: dict[str, Any], *, required: bool = True) -> tuple[str, str]
     return "", ""
 
 
-def _progress(effect: Effect) -> Iterator[str]:
+def _progress(effect: SwitchEffect) -> Iterator[str]:
     """Yield lines about the effect of the last change, by reports of instances."""
     yield f"version {effect.version} is committed{_applied(effect)}"
     if effect.silent_total:
@@ -257,7 +257,7 @@ def _progress(effect: Effect) -> Iterator[str]:
         )
 
 
-def _applied(effect: Effect) -> str:
+def _applied(effect: SwitchEffect) -> str:
     if not effect.instances:
         return (
             "; no instance was heard from within 30 seconds, "

@@ -87,7 +87,7 @@ def test_what_would_pass_passes(rule, switch, engaged):
 def test_violation_and_limit_follow_from_counting(rule, engaged):
     assert bool(evaluation.describe_violation(rule, engaged)) == (badness(rule, engaged) > 0)
     outside = [switch for switch in SWITCHES if switch not in engaged and in_group(rule, switch)]
-    if rule.most is not None and evaluation.is_at_limit(rule, engaged):
+    if rule.max_engaged is not None and evaluation.is_at_limit(rule, engaged):
         assert all(evaluation.refusals_to_engage([rule], switch, engaged) for switch in outside)
 
 

@@ -92,7 +92,7 @@ def everything(after: int) -> Shown:
         [HEAD, ENTRIES, EPISODES, RAMPS, EFFECTS, APPROVALS, AUDIT, MESSAGES], [after, after]
     )
     rendered = snapshot.render(
-        snapshot.Publication(*head[0]), [snapshot.SnapshotEntry(*row) for row in entries]
+        snapshot.SnapshotVersion(*head[0]), [snapshot.SnapshotEntry(*row) for row in entries]
     )
     document = json.loads(rendered)
     by_switch: dict[str, list[RampRow]] = defaultdict(list)
