@@ -1,7 +1,8 @@
 """The scopes of switches, each registered as one object with all that the product needs. Pure.
 
-A new scope is one more registration here, and one row in `switchgear.evaluation.scopes` of the
-client.
+A new scope is one more registration here, a row in `switchgear.evaluation.scopes` of the client,
+and one in `docs/operate.md`. Clients refuse a snapshot with a scope they don't know, so upgrade
+them before a switch of a new scope is engaged.
 """
 
 from collections.abc import Mapping, Sequence
