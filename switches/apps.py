@@ -7,5 +7,5 @@ class SwitchesConfig(AppConfig):
     name = "switches"
 
     def ready(self) -> None:
-        # Services and ramps import each other, which works only if the services come first.
+        # Registers the actions that approvals carry out.
         import_module("switches.services")

@@ -150,7 +150,7 @@ def _overlapping(switch_id: str, now: datetime) -> tuple[Overlap, ...]:
 
 
 def _checked_by_the_same(switch_id: str, now: datetime) -> set[str]:
-    # Moments as they are stored sort as text.
+    # Stored timestamps sort as text.
     since = timestamp(now - RECENT)
     with connection.cursor() as cursor:
         cursor.execute(CHECKED_BY, {"switch": switch_id, "since": since, "token": TOKEN})

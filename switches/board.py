@@ -113,7 +113,7 @@ def _narrowed(filters: SwitchboardFilters) -> QuerySet[Switch]:
     if filters.scope:
         switches = switches.filter(scope=filters.scope)
     if filters.q:
-        # Somewhere in what the row shows, in any case; an id may be pasted whole.
+        # Search in everything the row shows; an id may be pasted whole.
         switches = switches.filter(
             Q(id__icontains=filters.q)
             | Q(owner__icontains=filters.q)

@@ -14,14 +14,14 @@ from switches.scopes import HOLD, RAMP, RELEASE, SCOPES, default_on_expiry
 PERMANENT = "permanent"
 MIN_DURATION = timedelta(seconds=1)
 MAX_DURATION = timedelta(days=30)
-# `permanent` stops at once and for this long; the approval that makes it so may take its time.
+# A permanent engage lasts this long until it is approved.
 UNTIL_APPROVED = timedelta(hours=24)
 RECONFIRM_EVERY = timedelta(days=7)
 """Time after which a permanent episode has to be re-confirmed."""
 
 ON_EXPIRY = (HOLD, RAMP, RELEASE)
 
-# RFC 3339; Python's own parser takes a good deal more (week dates, no seconds, no offset).
+# RFC 3339; Python's parser accepts more (week dates, no seconds, no offset).
 _RFC_3339 = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ]([0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]+))?"
     r"([Zz]|[+-][0-9]{2}:[0-9]{2})?"

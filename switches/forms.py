@@ -35,7 +35,7 @@ class LocalTimeField(forms.DateTimeField):
         try:
             moment = super().to_python(value)
             return moment if moment is None else moment.astimezone(UTC)
-        except (ValidationError, OverflowError) as error:  # The calendar has two ends.
+        except (ValidationError, OverflowError) as error:  # Outside the calendar.
             zone = timezone.get_current_timezone_name()
             raise ValidationError(
                 f"That is not one moment in {zone}: it can't be read, or the clock change that "
@@ -104,7 +104,7 @@ class EngageForm(_HowLongForm, _GlassForm):
         until = self.cleaned_data.get("expires_at")
         chosen = how_long == AT
         policy = self.given("on_expiry")
-        # The form always sends one; the scope's own is no wish, so a rule may change it to hold.
+        # The form always sends one. The scope's default was not chosen, so a rule may change it.
         usual = policy == default_on_expiry(self.given("scope"))
         return {
             "scope": self.given("scope"),

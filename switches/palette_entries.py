@@ -22,8 +22,8 @@ VERBS = {
 }
 ENDING = "abort"
 UNDO = "undo"
-EVERYTHING = {"everything", "all", "global", "all traffic"}  # how people call global:all
-VERBATIM = 200.0  # a switch that is named whole stands above everything
+EVERYTHING = {"everything", "all", "global", "all traffic"}  # names of global:all
+VERBATIM = 200.0  # weight of a switch named by its whole id
 
 commands(
     5,
@@ -118,7 +118,7 @@ def _like(wanted: str) -> Sequence[Switch]:
 
 def _fit(switch: Switch, wanted: str) -> float:
     words = wanted.casefold().split()
-    stopped = 15.0 if switch.episode else 0.0  # what is stopped is what one looks for
+    stopped = 15.0 if switch.episode else 0.0  # people mostly look for stopped switches
     fits = max(matching.weight(words, switch.pk, switch.description), _key_fits(words, switch))
     return fits + stopped
 

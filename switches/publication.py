@@ -30,7 +30,7 @@ def publish(publication: Publication, switch: Switch, now: datetime) -> int:
     advance(publication, now)
     switch.version = publication.version
     switch.requested_at = now
-    # Not the transaction's `now`: whoever waited for the lock was asked long before this moment.
+    # Not the transaction's `now`, which is long past if it waited for the lock.
     switch.committed_at = db_now()
     switch.save(update_fields=["version", "requested_at", "committed_at"])
     changed("switches", switch.pk)

@@ -103,13 +103,13 @@ def _applied(turn: Turn, part: str, drill: Drill, now: datetime, probe: Probe) -
     stopped_by = drill.measured.get(live_drills.MARKED, [])
     found = marked_instances.measure_effect(Marks.from_patterns(stopped_by), version, since)
     probe(f"drill.{part}.looked")
-    # Not in the turn that published it: its time is before that. And no clock is trusted for long.
+    # `now` is before the commit in the turn that published. The time limit holds for any clock.
     if abs(now - since) < APPLIED_WITHIN and (now < since or not found.by_everybody):
         return Again(now + POLL_INTERVAL)
     with transaction.atomic():
         drill = transitions.lock_drill_row(turn.job.pk)
         if drill.measured.get(live_drills.MARKED, []) != stopped_by:
-            return Again(now + POLL_INTERVAL)  # Somebody was let go meanwhile.
+            return Again(now + POLL_INTERVAL)  # A mark was removed meanwhile.
         turn.heartbeat(now)
         late = part == "engage" and drill.ends_by is not None and now >= drill.ends_by
         why = _describe_late(part) if late else _describe_unproven(part, found)

@@ -32,7 +32,7 @@ def _begin_one(schedule_id: int, now: datetime) -> int:
     with transaction.atomic():
         publication.lock()
         row = DrillSchedule.objects.filter(pk=schedule_id, next_at__lte=now).first()
-        if row is None:  # Another tick was sooner, or nobody wants it any more.
+        if row is None:  # Another tick was faster, or the schedule was removed.
             return 0
         switch = services.lock_switch_row(row.switch_id)
         try:

@@ -47,7 +47,7 @@ def engage(locked: LockedDrill, now: datetime) -> None:
     """
     drill = locked.drill
     drill.engaged_version = publication.advance(locked.head, now)
-    # Not the transaction's `now`: whoever waited for the lock was asked long before this moment.
+    # Not the transaction's `now`, which is long past if it waited for the lock.
     drill.engaged_at = max(now, db_now())
     drill.ends_by = drill.engaged_at + live_drills.MAX_DURATION
     drill.measured = {

@@ -16,7 +16,7 @@ from switches.models import Episode, OnExpiry
 
 MAX_NOTIFIED_SINGLY = 3
 MAX_NAMED = 10
-# A turn with hundreds takes longer than until the next one begins, and that one finds the rest.
+# With hundreds of episodes the next turn begins before this one ends, and finds the rest.
 TURNS_OVERLAP = timedelta(minutes=10)
 RELEASED, RAMP_STARTED, EXPIRES_SOON = "switch.released", "ramp.started", "episode.expires_soon"
 WORST_FIRST = ("critical", "warning", "info")

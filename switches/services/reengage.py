@@ -103,7 +103,7 @@ def _rewrite(
         "engaged_by_name": actor.name,
         "engaged_by_id": actor.user_id,
         "engaged_by_identity": actor.identity,
-        # A clock that was set back must not keep anybody from stopping it.
+        # A clock that was set back must not prevent an engage.
         "engaged_at": min(episode.engaged_at, now),
         "expires_at": expiry.expires_at,
         "permanent": False,

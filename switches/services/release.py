@@ -194,7 +194,7 @@ def _carry_out(
             actor=actor,
             now=now,
         )
-        if overtaken is not None:  # What waited for a second person waits no more.
+        if overtaken is not None:  # Nothing waits for a second person any more.
             kind = Approval.Kind.RELEASE
             approvals.void(kind=kind, target=switch.pk, actor=actor, now=now, why=why)
     review = (

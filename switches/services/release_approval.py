@@ -73,7 +73,7 @@ def request_approval(request: ReleaseRequest, actor: Actor, now: datetime) -> Ap
         now=now,
     )
     if approval.pk == before:
-        return approval  # It was asked for already, and so was its ramp.
+        return approval  # It was requested already, with its ramp.
     pending = live_ramps.of_switch(switch.pk)
     if pending is not None and pending.job.state == Job.State.PENDING:
         end_pending_ramp(pending, switch, "It was asked for otherwise.", actor, now)

@@ -159,7 +159,7 @@ def _answer(switch: str, told: dict[str, Any], now: datetime) -> Done:
     def present() -> dict[str, Any]:
         found: dict[str, Any] = {"switch": resource(scope, key, now)}
         if told["trip"] and not Trip.objects.filter(pk=told["trip"]).exists():
-            found["trip"] = None  # A dry run took it back.
+            found["trip"] = None  # A dry run was rolled back.
         return found
 
     return Done({**told, **present()}, still=present)

@@ -22,7 +22,7 @@ TRIPPED, DUPLICATE, ENGAGED, ASKED, REFUSED = (
 )
 _IGNORED_CHARACTERS = str.maketrans("", "", "-_. \u2010\u2011\u2012\u2013")
 
-# How long each restraint lasts; what stands here is told in `why`.
+# Limits on trips; `why` quotes them.
 MIN_RELEASE_HOLD = timedelta(hours=1)
 """Minimum time after a person's release in which the same alert doesn't stop it again."""
 FLAP_TRIPS = 3

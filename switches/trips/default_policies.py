@@ -10,7 +10,7 @@ from typing import Any
 
 from switches.scopes import SCOPES
 
-# Rows for people come first: a source that names such a trigger never trips by itself.
+# Rows for people come first, so a source that matches one never trips automatically.
 _POLICIES: tuple[dict[str, Any], ...] = (
     {
         "trigger": "security-incident",

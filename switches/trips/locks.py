@@ -5,7 +5,7 @@ It is taken first, before the publication row, which only a request that may pub
 
 from django.db import connection
 
-TRIPS_LOCK = 0x7219  # any number nobody else uses for an advisory lock
+TRIPS_LOCK = 0x7219  # an advisory lock's key, used nowhere else
 
 
 def lock_machines() -> None:

@@ -14,7 +14,7 @@ from switches.scopes import SCOPES
 
 from .history import SUBJECT
 
-# outcome → what its event and its audit row are called
+# outcome → name of its event and audit action
 ACTIONS = {
     Trip.Outcome.TRIPPED: "tripped",
     Trip.Outcome.ENGAGED: "engaged",
@@ -22,7 +22,7 @@ ACTIONS = {
     Trip.Outcome.REFUSED: "refused",
 }
 SEVERITY = "critical"
-MAX_LINK_BYTES = 900  # bytes as they are sent: Slack takes 3000 for all that a message's part says
+MAX_LINK_BYTES = 900  # Slack takes 3000 for a whole part of a message.
 
 
 def announce(row: Trip, now: datetime, *, alone: bool = False) -> int:

@@ -24,7 +24,7 @@ from switches.trips.history import TripContext
 from .decision import TripDecision, decide
 from .trip_requests import DEFAULT_EXPIRY, StopRequest, validate_request
 
-MAX_MINUTES_WITHOUT_POLICY = 60  # minutes; nothing is engaged then
+MAX_MINUTES_WITHOUT_POLICY = 60
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from controlplane.core import canonical, durations, reasons
 
 MAX_TEXT_LENGTHS = (4000, 1000, 200, 40)
 PERMANENT = "permanent"
-NO_CAP_MINUTES = durations.MAX_DURATION.days * 24 * 60  # minutes
+NO_CAP_MINUTES = durations.MAX_DURATION.days * 24 * 60
 
 
 def clean_text(text: str) -> str:

@@ -11,7 +11,7 @@ from switches.services.registration import identify
 from . import texts
 
 MAX_LENGTHS = {"source": 120, "fingerprint": 200}
-MAX_REASON_LENGTH = 20_000  # characters as sent; what is kept of it is shortened
+MAX_REASON_LENGTH = 20_000  # As sent; the stored reason is shortened.
 DEFAULT_EXPIRY = "1h"
 
 
@@ -40,9 +40,7 @@ def validate_request(
     try:
         identify(*switch.partition(":")[::2])
     except InvalidInput as error:
-        errors["switch"] = [
-            text for texts in error.errors.values() for text in texts
-        ]  # its scope's and its key's
+        errors["switch"] = [text for texts in error.errors.values() for text in texts]
     for name, text in (("source", source), ("fingerprint", fingerprint)):
         if not texts.clean_text(text):
             errors[name] = ["Must not be empty."]

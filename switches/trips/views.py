@@ -158,7 +158,7 @@ def _save(form: PolicyForm, trigger: str, actor: Actor, now: datetime) -> None:
     asked = form.service_arguments()
     position = form.cleaned_data.get("position") or 1
     if trigger:
-        asked["trigger"] = trigger  # Its name is what its history hangs on.
+        asked["trigger"] = trigger  # Its history refers to its name.
     policies.put_policy(
         trigger=trigger,
         fields=asked,

@@ -28,7 +28,7 @@ from switches.models import Switch
 @require_http_methods(["GET", "POST"])
 def extend(request: PersonRequest, scope: str, key: str) -> HttpResponse:
     form = ExtendForm(posted(request), initial={"how_long": "24h"})
-    # Asked when it opens, before anybody types; of what is sent, only "for good" needs it.
+    # Confirm when the form opens, before anybody types; only a permanent extension needs it later.
     if request.method == "GET" or request.POST.get("how_long") == PERMANENT:
         require_confirmation(request, scope, db_now())
 

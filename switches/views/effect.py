@@ -21,9 +21,9 @@ PAGE, DIALOG = "page", "dialog"
 STRAGGLERS_SHOWN = {PAGE: 20, DIALOG: 4}
 SILENT_SHOWN = 4
 MAX_CELLS = 40
-QUICKLY, LESS_QUICKLY, SLOWLY = 1, 3, 5  # seconds between two looks
-MANY_INSTANCES = 1000  # A look reads a row of each of them.
-# Whoever has not applied a change by then is not about to: no need to look each second.
+QUICKLY, LESS_QUICKLY, SLOWLY = 1, 3, 5  # Seconds between two polls.
+MANY_INSTANCES = 1000  # A poll reads a row of each.
+# An instance that hasn't applied the change by then won't soon.
 WATCHED_SECONDS = 600
 
 

@@ -44,11 +44,11 @@ from switches.services.registration import find_switch, identify
 from switches.similar_keys import find_similar_keys
 from switches.views.effect import DIALOG, progress
 
-# What is sent once more when a rule is overridden: all that was asked for.
+# Fields sent again to override a rule.
 OVERRIDE_FIELDS = ("scope", "key", "reason", "how_long", "expires_at", "on_expiry", "confirm")
-# A second press of the button, or a form sent twice, is the same wish.
+# A second press of the button within this time is no second engage.
 REPEATED_WITHIN = timedelta(seconds=30)
-MAX_REASON_LENGTH = 2000  # Characters taken from an address.
+MAX_REASON_LENGTH = 2000  # Characters taken from the URL.
 
 
 @signed_in
@@ -70,8 +70,7 @@ def engage(request: PersonRequest) -> HttpResponse:
     require_confirmation(request, form.given("scope"), now, next_url=_form_url(form))
     conflict: Conflict | None = None
     try:
-        # With a field of the form's own still wrong, the rules are asked all the same: the person
-        # gets every complaint at once.
+        # Evaluate the rules even if a field is invalid, to show all errors at once.
         with nullcontext() if valid else rehearsal():
             done = services.engage(**form.service_arguments(), actor=actor, now=now)
         if valid:
