@@ -28,7 +28,7 @@ def seconds(count: float) -> timedelta:
 
 def somebody(role: str = "operator", name: str = "kim") -> Actor:
     """A signed-in person of this name, made on first use."""
-    return User.objects.filter(username=name).first() or person(role, name).as_actor()
+    return (User.objects.filter(username=name).first() or person(role, name)).as_actor()
 
 
 def engage(switch: str, now: datetime, *, by: Actor = SHELL, **more: Any) -> Episode:
