@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-from django.db import connection
-
-from controlplane.core.canonical import timestamp
+from controlplane.core.instances.exports import TOKEN_PREFIX, load_switches_checked_together
 from controlplane.core.instances.queries import Caller, callers
 from switches.models import Episode
 from switches.rules import guard
@@ -21,12 +19,6 @@ from switches.scopes import GLOBAL_ID, SCOPES
 RECENT = timedelta(hours=1)
 MAX_NAMED_CALLERS = 200
 MAX_NAMED_OVERLAPS = 50
-TOKEN = "token:"  # noqa: S105 - a caller that gave no name of its own goes by its token's.
-CHECKED_BY = """
-    SELECT DISTINCT entry.key FROM core_instance, jsonb_each(checks) AS entry
-    WHERE checks -> %(switch)s ->> 'seen' >= %(since)s AND NOT starts_with(id, %(token)s)
-      AND entry.value ->> 'seen' >= %(since)s
-"""
 
 
 @dataclass(frozen=True)
@@ -86,7 +78,7 @@ def blast_radius(switch_id: str, now: datetime) -> BlastRadius:
     found, total = callers(
         None if switch_id == GLOBAL_ID else switch_id, now, within=RECENT, most=None
     )
-    named = [caller for caller in found if not caller.id.startswith(TOKEN)]
+    named = [caller for caller in found if not caller.id.startswith(TOKEN_PREFIX)]
     return BlastRadius(
         switch=switch_id,
         instances=tuple(found[:MAX_NAMED_CALLERS]),
@@ -142,16 +134,9 @@ def _overlapping(switch_id: str, now: datetime) -> tuple[Overlap, ...]:
     """
     episodes = Episode.objects.filter(ended_at__isnull=True).exclude(switch_id=switch_id)
     if switch_id != GLOBAL_ID:
-        episodes = episodes.filter(switch_id__in={GLOBAL_ID, *_checked_by_the_same(switch_id, now)})
+        together = load_switches_checked_together(switch_id, now - RECENT)
+        episodes = episodes.filter(switch_id__in={GLOBAL_ID, *together})
     return tuple(
         Overlap(episode.switch_id, episode.state.value, episode.reason, episode.allow_percent)
         for episode in episodes.order_by("switch_id")[:MAX_NAMED_OVERLAPS]
     )
-
-
-def _checked_by_the_same(switch_id: str, now: datetime) -> set[str]:
-    # Stored timestamps sort as text.
-    since = timestamp(now - RECENT)
-    with connection.cursor() as cursor:
-        cursor.execute(CHECKED_BY, {"switch": switch_id, "since": since, "token": TOKEN})
-        return {row[0] for row in cursor.fetchall()}

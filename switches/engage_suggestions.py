@@ -4,20 +4,16 @@ A prepared reason still says what was seen, and since when; the person who picks
 one is true.
 """
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-import orjson
-from django.db import connection
 from django.db.models import Max
 from django.utils import timezone
 
-from controlplane.core.canonical import timestamp
 from controlplane.core.errors import InvalidInput
-from controlplane.core.instances import rates
+from controlplane.core.instances.exports import load_check_rates
 
 from .blast import RECENT
 from .models import Episode, Switch
@@ -35,10 +31,6 @@ REASON_TEMPLATES = (
 )
 STOPPED_BEFORE = "stopped before"
 MAX_CHECKED = 20
-CHECKED = """
-    SELECT entry.key, entry.value::text FROM core_instance, jsonb_each(checks) AS entry
-    WHERE entry.value ->> 'seen' >= %s
-"""
 
 
 @dataclass(frozen=True)
@@ -107,12 +99,8 @@ def prepared_reasons(switch_id: str, now: datetime) -> Sequence[str]:
 
 
 def _checked(now: datetime) -> Sequence[str]:
-    with connection.cursor() as cursor:
-        cursor.execute(CHECKED, [timestamp(now - RECENT)])
-        rows = cursor.fetchall()
-    per_second: dict[str, float] = defaultdict(float)
-    for switch_id, entry in rows:
-        per_second[switch_id] += rates.per_second(orjson.loads(entry), now)
+    rates = load_check_rates(now - RECENT, now)
+    per_second = {switch_id: sum(found) for switch_id, found in rates.items()}
     busiest = sorted(per_second, key=lambda one: (-per_second[one], one))
     return busiest[:MAX_CHECKED]
 

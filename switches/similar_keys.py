@@ -1,25 +1,15 @@
 """Switches with the same key in another scope, suggested if nobody checks the named one."""
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-import orjson
-from django.db import connection
-
-from controlplane.core.canonical import timestamp
-from controlplane.core.instances import rates
+from controlplane.core.instances.exports import load_check_rates
 from controlplane.core.instances.queries import callers
 
 from .blast import RECENT
 from .models import Switch
 from .scopes import GLOBAL_ID, keyed_scopes
-
-CHECKS = """
-    SELECT entry.key, entry.value::text FROM core_instance, jsonb_each(checks) AS entry
-    WHERE checks ?| %(ids)s AND entry.key = ANY(%(ids)s) AND entry.value ->> 'seen' >= %(since)s
-"""
 
 
 @dataclass(frozen=True)
@@ -46,7 +36,7 @@ def find_similar_keys(
         return None if callers(None, now, within=RECENT, most=1)[1] else []
     key = switch_id.partition(":")[2]
     ids = [f"{scope.name}:{key}" for scope in keyed_scopes()]
-    checks = _checks(ids, now)
+    checks = load_check_rates(now - RECENT, now, ids)
     if switch_id in checks:
         return None
     if checks:
@@ -56,17 +46,6 @@ def find_similar_keys(
         return []
     present = set(Switch.objects.filter(pk__in=ids).values_list("pk", flat=True))
     return [] if switch_id in present else [_similar_key(one, []) for one in ids if one in present]
-
-
-def _checks(ids: Sequence[str], now: datetime) -> Mapping[str, Sequence[float]]:
-    """Return the calls per second of each instance that checks these switches, by id."""
-    with connection.cursor() as cursor:
-        cursor.execute(CHECKS, {"ids": list(ids), "since": timestamp(now - RECENT)})
-        rows = cursor.fetchall()
-    found: dict[str, list[float]] = defaultdict(list)
-    for switch_id, entry in rows:
-        found[switch_id].append(rates.per_second(orjson.loads(entry), now))
-    return found
 
 
 def _similar_key(switch_id: str, per_second: Sequence[float]) -> SimilarKey:

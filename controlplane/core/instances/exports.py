@@ -1,9 +1,15 @@
 """Queries on instances for other apps, which do not read the table themselves."""
 
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import orjson
 from django.db import connection
+
+from controlplane.core.canonical import timestamp
+from controlplane.core.instances import rates
 
 _REQUESTED = """
     SELECT DISTINCT switch FROM (
@@ -11,6 +17,17 @@ _REQUESTED = """
     ) asking, jsonb_object_keys(checks) switch
     LIMIT 1000
 """
+_CHECKS = """
+    SELECT entry.key, entry.value::text FROM core_instance, jsonb_each(checks) AS entry
+    WHERE entry.value ->> 'seen' >= %(since)s
+"""
+_CHECKS_OF = f"{_CHECKS} AND checks ?| %(ids)s AND entry.key = ANY(%(ids)s)"
+_CHECKED_TOGETHER = """
+    SELECT DISTINCT entry.key FROM core_instance, jsonb_each(checks) AS entry
+    WHERE checks -> %(switch)s ->> 'seen' >= %(since)s AND NOT starts_with(id, %(token)s)
+      AND entry.value ->> 'seen' >= %(since)s
+"""
+TOKEN_PREFIX = "token:"  # noqa: S105 - a caller without a name of its own goes by its token's.
 # Instances report all that they ever counted, also while nothing is to be counted. The last of
 # `tokens` reported last.
 _COUNTED = """
@@ -37,6 +54,33 @@ def load_requested_switches(service: str) -> set[str]:
     with connection.cursor() as cursor:
         cursor.execute(_REQUESTED, [service])
         return {switch for (switch,) in cursor.fetchall()}
+
+
+def load_check_rates(
+    since: datetime, now: datetime, switch_ids: Sequence[str] | None = None
+) -> Mapping[str, list[float]]:
+    """Return the calls per second of each instance that checked switches since then, by switch.
+
+    Of all switches, or of those in `switch_ids`.
+    """
+    statement = _CHECKS if switch_ids is None else _CHECKS_OF
+    # Stored timestamps sort as text.
+    asked: dict[str, Any] = {"ids": list(switch_ids or ()), "since": timestamp(since)}
+    with connection.cursor() as cursor:
+        cursor.execute(statement, asked)
+        rows = cursor.fetchall()
+    found: dict[str, list[float]] = defaultdict(list)
+    for switch_id, entry in rows:
+        found[switch_id].append(rates.per_second(orjson.loads(entry), now))
+    return found
+
+
+def load_switches_checked_together(switch_id: str, since: datetime) -> set[str]:
+    """Return the switches that named instances checked since then, as they did `switch_id`."""
+    asked = {"switch": switch_id, "since": timestamp(since), "token": TOKEN_PREFIX}
+    with connection.cursor() as cursor:
+        cursor.execute(_CHECKED_TOGETHER, asked)
+        return {row[0] for row in cursor.fetchall()}
 
 
 def load_counted_slos(since: datetime) -> list[CountedSlo]:
