@@ -9,7 +9,7 @@ from controlplane.core.gates.services import open_gates
 
 from . import degradation_causes, gates
 from .services import discovered, overrides
-from .states import minutes, stale_instances
+from .states import minutes, retention_rules, stale_instances
 
 AT_ONCE = 5000
 MAX_PURGED = 1_000_000
@@ -77,5 +77,5 @@ def probe_services(now: datetime) -> int:
 
 @ticks.tick("breakers.purge", seconds=3600, queue="housekeeping")
 def purge_history(now: datetime) -> int:
-    purged = minutes.purge(now, at_once=AT_ONCE, most=MAX_PURGED)
+    purged = retention_rules.purge(now, at_once=AT_ONCE, most=MAX_PURGED)
     return discovered.purge_discovered(now) + purged

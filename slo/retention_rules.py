@@ -6,7 +6,7 @@ Alerts of SLOs are kept longer than those of thresholds, for postmortems.
 
 from datetime import datetime, timedelta
 
-from controlplane.core.retention import Rule, lasting, purge, rule
+from controlplane.core.retention import RETENTION_RULES, RetentionRule, keep_permanently, purge
 from slo.counters import removed_slos, retention
 
 _OLD = """
@@ -16,104 +16,96 @@ _OLD = """
         FROM slo_sli s LEFT JOIN slo_slo o ON o.id = s.slo_id WHERE s.id = it.sli_id)
 """
 
-HOURS = rule(
-    Rule(
-        name="slo-history",
-        model="slo.CounterHour",
-        parts=("slo.CounterMinute",),
-        kept=timedelta(days=retention.MIN_DAYS),
-        where=_OLD.format(least=retention.MIN_DAYS, more=retention.EXTRA_DAYS),
-        since="to_timestamp(nullif(greatest(hour, 0), 0) * 3600.0)",
-        tick="slo.purge",
-        why="What was counted, by the minute, as far as any budget looks back.",
-        but=f"An SLO's whole window and {retention.EXTRA_DAYS} days; what it came to, for ever.",
-    )
+HOURS = RetentionRule(
+    name="slo-history",
+    model="slo.CounterHour",
+    parts=("slo.CounterMinute",),
+    period=timedelta(days=retention.MIN_DAYS),
+    where=_OLD.format(least=retention.MIN_DAYS, more=retention.EXTRA_DAYS),
+    since="to_timestamp(nullif(greatest(hour, 0), 0) * 3600.0)",
+    tick="slo.purge",
+    why="What was counted, by the minute, as far as any budget looks back.",
+    exempt=f"An SLO's whole window and {retention.EXTRA_DAYS} days; what it came to, for ever.",
 )
-SAMPLES = rule(
-    Rule(
-        name="slo-samples",
-        model="slo.StoredSample",
-        kept=retention.SAMPLES_KEPT_FOR,
-        where="minute < extract(epoch FROM %(before)s::timestamptz)::bigint / 60"
-        " AND EXISTS (SELECT FROM slo_series s"
-        " WHERE s.id = it.series_id AND s.source <> 'import' AND (s.at < %(before)s"
-        " OR it.minute < (SELECT max(m.minute) FROM slo_sample m WHERE m.series_id = s.id"
-        " AND m.minute < extract(epoch FROM %(before)s::timestamptz)::bigint / 60)))",
-        since="to_timestamp(minute * 60.0)",
-        tick="slo.samples",
-        why="For as long as a late figure may still come in between.",
-        but="The last of each series; those of imported files.",
-    )
+SAMPLES = RetentionRule(
+    name="slo-samples",
+    model="slo.StoredSample",
+    period=retention.SAMPLES_KEPT_FOR,
+    where="minute < extract(epoch FROM %(before)s::timestamptz)::bigint / 60"
+    " AND EXISTS (SELECT FROM slo_series s"
+    " WHERE s.id = it.series_id AND s.source <> 'import' AND (s.at < %(before)s"
+    " OR it.minute < (SELECT max(m.minute) FROM slo_sample m WHERE m.series_id = s.id"
+    " AND m.minute < extract(epoch FROM %(before)s::timestamptz)::bigint / 60)))",
+    since="to_timestamp(minute * 60.0)",
+    tick="slo.samples",
+    why="For as long as a late figure may still come in between.",
+    exempt="The last of each series; those of imported files.",
 )
-SERIES = rule(
-    Rule(
-        name="slo-series",
-        model="slo.Series",
-        kept=retention.SERIES_KEPT_FOR,
-        where="at < %(before)s AND NOT EXISTS (SELECT FROM slo_sample m WHERE m.series_id = it.id)",
-        since="at",
-        tick="slo.purge",
-        why="What each source said last, so that nothing is counted twice when it comes back.",
-        but=f"Sooner, after a day: boots beyond the newest {retention.MAX_BOOTS_KEPT} of a source.",
-    )
+SERIES = RetentionRule(
+    name="slo-series",
+    model="slo.Series",
+    period=retention.SERIES_KEPT_FOR,
+    where="at < %(before)s AND NOT EXISTS (SELECT FROM slo_sample m WHERE m.series_id = it.id)",
+    since="at",
+    tick="slo.purge",
+    why="What each source said last, so that nothing is counted twice when it comes back.",
+    exempt=f"Sooner, after a day: boots beyond the newest {retention.MAX_BOOTS_KEPT} of a source.",
 )
-BATCHES = rule(
-    Rule(
-        name="slo-batches",
-        model="slo.DeltaBatch",
-        kept=retention.BATCHES_KEPT_FOR,
-        where="received_at < %(before)s",
-        since="received_at",
-        tick="slo.purge",
-        why="A batch that is sent again is not counted again.",
-    )
+BATCHES = RetentionRule(
+    name="slo-batches",
+    model="slo.DeltaBatch",
+    period=retention.BATCHES_KEPT_FOR,
+    where="received_at < %(before)s",
+    since="received_at",
+    tick="slo.purge",
+    why="A batch that is sent again is not counted again.",
 )
-REMOVED = rule(
-    Rule(
-        name="removed-slos",
-        model="slo.Slo",
-        parts=("slo.Sli", "slo.SloStatus", "slo.Exclusion", "slo.DeferredUpdate"),
-        kept=removed_slos.KEPT_FOR,
-        where=removed_slos.PURGEABLE.format(slo="it"),
-        since="removed_at",
-        tick="slo.purge",
-        why="So that a removal can be looked at, and its files put back.",
-        but="What was not removed, and the whole of one while there are alerts of it.",
-    )
+REMOVED = RetentionRule(
+    name="removed-slos",
+    model="slo.Slo",
+    parts=("slo.Sli", "slo.SloStatus", "slo.Exclusion", "slo.DeferredUpdate"),
+    period=removed_slos.KEPT_FOR,
+    where=removed_slos.PURGEABLE.format(slo="it"),
+    since="removed_at",
+    tick="slo.purge",
+    why="So that a removal can be looked at, and its files put back.",
+    exempt="What was not removed, and the whole of one while there are alerts of it.",
 )
-ALERTS = rule(
-    Rule(
-        name="alerts-of-thresholds",
-        model="slo.Alert",
-        kept=timedelta(days=35),
-        where="kind = 'threshold' AND opened_at < %(before)s AND resolved_at < %(before)s"
-        " AND over_told_at IS NOT NULL",
-        since="opened_at",
-        order="opened_at",
-        bounds=(8, 400),
-        tick="slo.purge",
-        why="What threshold rules told of, for the weekly report.",
-        but="What is open, and those of SLOs.",
-    )
+ALERTS = RetentionRule(
+    name="alerts-of-thresholds",
+    model="slo.Alert",
+    period=timedelta(days=35),
+    where="kind = 'threshold' AND opened_at < %(before)s AND resolved_at < %(before)s"
+    " AND over_told_at IS NOT NULL",
+    since="opened_at",
+    order="opened_at",
+    bounds=(8, 400),
+    tick="slo.purge",
+    why="What threshold rules told of, for the weekly report.",
+    exempt="What is open, and those of SLOs.",
 )
-BURNS = rule(
-    Rule(
-        name="alerts-of-slos",
-        model="slo.Alert",
-        kept=timedelta(days=400),
-        where="kind = 'burn' AND opened_at < %(before)s AND resolved_at < %(before)s",
-        since="opened_at",
-        order="opened_at",
-        bounds=(35, 3650),
-        tick="slo.purge",
-        why="What burned budgets, for postmortems and for comparison a year later.",
-        but="What is open.",
-    )
+BURNS = RetentionRule(
+    name="alerts-of-slos",
+    model="slo.Alert",
+    period=timedelta(days=400),
+    where="kind = 'burn' AND opened_at < %(before)s AND resolved_at < %(before)s",
+    since="opened_at",
+    order="opened_at",
+    bounds=(35, 3650),
+    tick="slo.purge",
+    why="What burned budgets, for postmortems and for comparison a year later.",
+    exempt="What is open.",
 )
 
-lasting("Set by people or files, until they take it away.", "slo.ThresholdRule")
-lasting("One row, or one for each thing that is judged; it goes with it.", "slo.EvaluatedMinute")
-lasting("Goes within seconds, as soon as it is added to the minutes.", "slo.ReportedEvents")
+RETENTION_RULES.register(HOURS, SAMPLES, SERIES, BATCHES, REMOVED, ALERTS, BURNS)
+
+keep_permanently("Set by people or files, until they take it away.", "slo.ThresholdRule")
+keep_permanently(
+    "One row, or one for each thing that is judged; it goes with it.", "slo.EvaluatedMinute"
+)
+keep_permanently(
+    "Goes within seconds, as soon as it is added to the minutes.", "slo.ReportedEvents"
+)
 
 
 def purge_alerts(now: datetime, *, at_once: int, most: int) -> int:

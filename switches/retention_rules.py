@@ -2,31 +2,31 @@
 
 from datetime import timedelta
 
-from controlplane.core.retention import Rule, lasting, rule
+from controlplane.core.retention import RETENTION_RULES, RetentionRule, keep_permanently
 
-TRIPS = rule(
-    Rule(
-        name="trips",
-        model="switches.Trip",
-        kept=timedelta(days=400),
-        where="last_at < %(before)s AND outcome <> 'tripped' AND episode_id IS NULL",
-        since="last_at",
-        order="at",
-        bounds=(90, 3650),
-        tick="trips.purge",
-        why="What machines wished to stop, and why they were refused.",
-        but="What stopped a switch: it belongs to its episode.",
-    )
+TRIPS = RetentionRule(
+    name="trips",
+    model="switches.Trip",
+    period=timedelta(days=400),
+    where="last_at < %(before)s AND outcome <> 'tripped' AND episode_id IS NULL",
+    since="last_at",
+    order="at",
+    bounds=(90, 3650),
+    tick="trips.purge",
+    why="What machines wished to stop, and why they were refused.",
+    exempt="What stopped a switch: it belongs to its episode.",
 )
 
-lasting(
+RETENTION_RULES.register(TRIPS)
+
+keep_permanently(
     "What was stopped, by whom and why, is the history of the installation.",
     "switches.Episode",
     "switches.Ramp",
     "switches.Drill",
     "switches.WeeklyReport",
 )
-lasting(
+keep_permanently(
     "Set by people or files, until they take it away.",
     "switches.Switch",
     "switches.Rule",
@@ -34,4 +34,4 @@ lasting(
     "switches.DrillMark",
     "switches.DrillSchedule",
 )
-lasting("One row.", "switches.Publication")
+keep_permanently("One row.", "switches.Publication")

@@ -1,15 +1,29 @@
-"""Retention of the tables of dead letters: the rules registered elsewhere, and lasting tables."""
+"""Retention of dead letters in the archive, and of their mirror."""
 
-# Each of these registers rules beside what it does.
-from controlplane.core.retention import lasting
+from controlplane.core.retention import RETENTION_RULES, RetentionRule, keep_permanently
 
-from .monitoring import retention_rules  # noqa: F401
-from .removals import archive  # noqa: F401
+from .removals.archive import ARCHIVED_FOR
 
-lasting(
+ARCHIVE = RetentionRule(
+    name="letter-archive",
+    model="breakers.Departure",
+    period=ARCHIVED_FOR,
+    where="state IN ('done', 'gone', 'restored')"
+    " AND done_at <= %(before)s AND intended_at <= %(before)s",
+    since="intended_at",
+    tick="dlq.retention",
+    why="Letters that were retried or discarded, so that it can be undone.",
+    exempt="What is on its way.",
+)
+
+RETENTION_RULES.register(ARCHIVE)
+
+keep_permanently(
     "A mirror of what lies in Redis: it goes with it. DLQ_KEPT_DAYS says how long letters lie.",
     "breakers.Letter",
     "breakers.LetterStream",
     "breakers.LetterServer",
 )
-lasting("Who retried what in bulk belongs to the proof; jobs of that kind stay.", "breakers.Replay")
+keep_permanently(
+    "Who retried what in bulk belongs to the proof; jobs of that kind stay.", "breakers.Replay"
+)

@@ -4,7 +4,6 @@ from datetime import datetime, timedelta
 
 from django.db import connection
 
-from controlplane.core import retention
 from controlplane.core.instances.queries import HEARD_WITHIN
 
 MINUTES_KEPT = timedelta(days=3)
@@ -29,60 +28,6 @@ _SAMPLE = """
     WHERE kept.worst < excluded.worst OR kept.open < excluded.open
        OR kept.half_open < excluded.half_open OR kept.instances < excluded.instances
 """
-RULES = (
-    retention.rule(
-        retention.Rule(
-            name="breaker-transitions",
-            model="breakers.Transition",
-            kept=timedelta(days=35),
-            where="received_at < %(before)s",
-            since="received_at",
-            order="received_at",
-            bounds=(8, 400),
-            tick="breakers.purge",
-            why="The history of breakers, for the page of a dependency and the weekly report.",
-        )
-    ),
-    retention.rule(
-        retention.Rule(
-            name="breaker-minutes",
-            model="breakers.Minute",
-            kept=MINUTES_KEPT,
-            where="minute < %(before)s",
-            since="minute",
-            order="minute",
-            tick="breakers.purge",
-            why="How breakers stood by the minute; threshold rules look back as far at most.",
-        )
-    ),
-    retention.rule(
-        retention.Rule(
-            name="breaker-alarms",
-            model="breakers.Alarm",
-            kept=timedelta(days=35),
-            where="closed_at < %(before)s",
-            since="since",
-            bounds=(8, 400),
-            tick="breakers.purge",
-            why="Outages of a provider that are over.",
-            but="What is open.",
-        )
-    ),
-    # Of instances that are forgotten, or of a boot before the present one.
-    retention.rule(
-        retention.Rule(
-            name="breaker-states",
-            model="breakers.BreakerState",
-            kept=timedelta(days=1),
-            where="changed_at < %(before)s AND NOT EXISTS (SELECT FROM core_instance i"
-            " WHERE i.id = it.instance AND i.boot = it.boot)",
-            since="changed_at",
-            tick="breakers.purge",
-            why="What instances said last of their breakers.",
-            but="Those of instances that run.",
-        )
-    ),
-)
 
 
 def sample_states(now: datetime) -> int:
@@ -91,8 +36,3 @@ def sample_states(now: datetime) -> int:
     with connection.cursor() as cursor:
         cursor.execute(_SAMPLE, {"now": now, "fresh": now - HEARD_WITHIN})
         return int(cursor.rowcount)
-
-
-def purge(now: datetime, *, at_once: int, most: int) -> int:
-    """Delete up to `most` old rows of each kind, `at_once` in one statement; returns how many."""
-    return retention.purge(RULES, now, at_once=at_once, most=most)

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from breakers.models import Alarm, BreakerState, Minute, Transition
-from breakers.states import minutes
+from breakers.states import minutes, retention_rules
 from breakers.tests.fleet import MINUTE, NOW, SECOND, dependency, minute, reports, transition
 
 pytestmark = pytest.mark.django_db
@@ -67,7 +67,7 @@ def test_old_history_is_deleted_and_the_rest_stays():
             closed_at=closed_at,
         )
 
-    assert minutes.purge(NOW, at_once=1, most=100) == 3
+    assert retention_rules.purge(NOW, at_once=1, most=100) == 3
 
     assert Transition.objects.get().n == 1
     assert Minute.objects.get().minute > NOW - 3 * DAY
@@ -80,6 +80,6 @@ def test_states_of_earlier_boots_are_forgotten_after_a_day():
     reports("core/a1", "open", at=NOW - 2 * DAY)
     reports("core/a1", of="core->vision", at=NOW, boot="2b7b0a5e-6f2b-4a2b-8a9c-0c8f6f1f2a11")
 
-    minutes.purge(NOW, at_once=10, most=100)
+    retention_rules.purge(NOW, at_once=10, most=100)
 
     assert BreakerState.objects.get().dependency.callee == "vision"

@@ -8,7 +8,7 @@ from django.db import DatabaseError, InterfaceError, connection
 
 from controlplane.core import expanding
 from controlplane.core.backup import manifest
-from controlplane.core.retention import rules as retention
+from controlplane.core.retention.rules import period_errors, ruled_models
 
 OWNS_THE_TRAIL = Warning(
     "The application's database role owns the audit table, so it could switch its protection off.",
@@ -36,13 +36,13 @@ def audit_table_belongs_to_another(**_: Any) -> list[CheckMessage]:
 def kept_days_are_within_bounds(**_: Any) -> list[CheckMessage]:
     """A wrong KEPT_DAYS ends `migrate`, with which every start begins."""
     return [
-        Error(f"KEPT_DAYS: {said}", id="core.E001") for said in retention.wrong(settings.KEPT_DAYS)
+        Error(f"KEPT_DAYS: {said}", id="core.E001") for said in period_errors(settings.KEPT_DAYS)
     ]
 
 
 @register(deploy=True)
 def migrations_let_the_release_before_go_on(**_: Any) -> list[CheckMessage]:
     """For upgrades without a pause: the old release runs on the new schema for a while."""
-    growing = {*retention.ruled(), "core.AuditEntry"}
+    growing = {*ruled_models(), "core.AuditEntry"}
     found = expanding.problems(manifest.product(), growing)
     return [Error(said, id="core.E002") for said in found]

@@ -15,9 +15,8 @@ from controlplane.core.jobs import engine as jobs
 from controlplane.core.jobs import watch as job_watch
 from controlplane.core.trip_requests import services as trip_requests
 
-from . import retention, ticks
-from . import retention_rules as kept
-from .jobs import retention_rules as kept_jobs
+from . import ticks
+from .jobs import retention_rules as job_retention
 
 RAN_BY = "worker"
 MAX_AT_ONCE = 5000
@@ -64,18 +63,6 @@ def purge_gates(now: datetime) -> int:
     return gates.forget_old(now, at_once=MAX_AT_ONCE, most=MAX_EVENTS_AT_ONCE)
 
 
-@ticks.tick("sessions.purge", seconds=24 * 3600, queue="housekeeping")
-def purge_sessions(now: datetime) -> int:
-    """Delete sessions that ended by themselves; also those that earlier releases kept elsewhere."""
-    return retention.purge([kept.SESSIONS, kept.OLD_SESSIONS, kept.CONFIRMATIONS], now)
-
-
-@ticks.tick("sign_ins.purge", seconds=24 * 3600, queue="housekeeping")
-def purge_sign_ins(now: datetime) -> int:
-    """Forget who tried to sign in when; lock-outs are over long before."""
-    return retention.purge([*kept.SIGN_INS, kept.ADMIN_LOG], now)
-
-
 @ticks.tick("instances.purge", seconds=60, queue="housekeeping")
 def purge_instances(now: datetime) -> int:
     """Forget instances that are gone and acknowledgements that are old."""
@@ -99,7 +86,7 @@ def look_at_job_figures(now: datetime) -> int:
 
 @ticks.tick("jobs.purge", seconds=3600, queue="housekeeping")
 def purge_jobs(now: datetime) -> int:
-    return kept_jobs.purge(now, most=MAX_AT_ONCE)
+    return job_retention.purge(now, most=MAX_AT_ONCE)
 
 
 @ticks.tick("trip_requests.purge", seconds=3600, queue="housekeeping")

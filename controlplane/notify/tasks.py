@@ -2,10 +2,12 @@
 
 from datetime import datetime
 
-from controlplane.core import retention, retention_rules, ticks
+from controlplane.core import retention, ticks
 from controlplane.core.escalation import engine as escalation
+from controlplane.core.escalation.retention_rules import ESCALATIONS
 from controlplane.core.interactions import services as interactions
 from controlplane.core.outbox import backlog, claims, delivery
+from controlplane.core.outbox.retention_rules import MESSAGES, PACES, THREADS
 from controlplane.core.targets import services as targets
 
 
@@ -22,14 +24,12 @@ def watch_backlog(now: datetime) -> int:
 @ticks.tick("outbox.purge", seconds=3600, queue="housekeeping")
 def purge_outbox(now: datetime) -> int:
     """Delete what was sent long ago. What failed stays until somebody deals with it."""
-    return retention.purge(
-        [retention_rules.MESSAGES, retention_rules.THREADS, retention_rules.PACES], now
-    )
+    return retention.purge([MESSAGES, THREADS, PACES], now)
 
 
 @ticks.tick("escalation.purge", seconds=24 * 3600, queue="housekeeping")
 def purge_escalations(now: datetime) -> int:
-    return retention.purge([retention_rules.ESCALATIONS], now)
+    return retention.purge([ESCALATIONS], now)
 
 
 @ticks.tick(

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from controlplane.core.retention import forget
+from controlplane.core.retention import purge_by_statements
 from slo.arithmetic.minutes import last_ended
 from slo.models import Series
 from slo.models.counters import IMPORTED
@@ -107,7 +107,9 @@ def purge_old(now: datetime, *, at_once: int, most: int) -> int:
         (_SERIES.format(""), SERIES_KEPT_FOR),
         (_BATCHES, BATCHES_KEPT_FOR),
     ]
-    return forget(kept, now, at_once=at_once, most=most) + _purge_history(last_ended(now), most)
+    return purge_by_statements(kept, now, at_once=at_once, most=most) + _purge_history(
+        last_ended(now), most
+    )
 
 
 def _purge_history(minute: int, most: int) -> int:

@@ -225,7 +225,7 @@ def test_alerts_that_were_over_long_ago_are_forgotten_and_others_are_not(queues)
     queues.are(mail=11)
     look(NOW + 3 * MINUTE)
     look(NOW + 5 * MINUTE)
-    kept = retention_rules.ALERTS.kept
+    kept = retention_rules.ALERTS.period
 
     done = [
         retention_rules.purge_alerts(NOW + kept + more * MINUTE, at_once=10, most=100)

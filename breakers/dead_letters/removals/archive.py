@@ -9,26 +9,12 @@ from django.db import transaction
 from django.db.models import Count
 
 from breakers.dead_letters.models import Departure, LetterStream
-from controlplane.core import retention
 from controlplane.core.actors import system
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import NotFound
 
 ARCHIVED_FOR = timedelta(days=30)
 """The screens that lead here promise it."""
-retention.rule(
-    retention.Rule(
-        name="letter-archive",
-        model="breakers.Departure",
-        kept=ARCHIVED_FOR,
-        where="state IN ('done', 'gone', 'restored')"
-        " AND done_at <= %(before)s AND intended_at <= %(before)s",
-        since="intended_at",
-        tick="dlq.retention",
-        why="Letters that were retried or discarded, so that it can be undone.",
-        but="What is on its way.",
-    )
-)
 AT_ONCE = 500
 RETENTION = system("dlq-retention")
 ENDED = (Departure.State.DONE, Departure.State.GONE, Departure.State.RESTORED)

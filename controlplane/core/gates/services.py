@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from django.db import transaction
@@ -16,37 +16,13 @@ from controlplane.core.errors import InvalidInput, NotFound
 from controlplane.core.gates import known, verdicts
 from controlplane.core.gates.models import ExternalVerdict, Gate
 from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, Answer, Question
+from controlplane.core.gates.retention_rules import EVENTS, VERDICTS
 from controlplane.core.gates.verdicts import FRESH, OK
 
 ANSWERED_BY_APPS = frozenset({"slo", "breaker"})
 NAME = re.compile(r"[A-Za-z0-9._-]{1,120}")
 MAX_LABEL_LENGTH = 200
 EXTERNAL = (OK, FAIL)
-
-EVENTS = retention.rule(
-    retention.Rule(
-        name="gate-events",
-        model="core.EventCount",
-        kept=timedelta(days=2),
-        where="ended_at < %(before)s",
-        since="ended_at",
-        order="ended_at",
-        tick="gates.purge",
-        why="What the gates of a running step count; no step looks back further.",
-    )
-)
-VERDICTS = retention.rule(
-    retention.Rule(
-        name="gate-verdicts",
-        model="core.ExternalVerdict",
-        kept=timedelta(days=30),
-        where="received_at < %(before)s",
-        since="received_at",
-        bounds=(1, 400),
-        tick="gates.purge",
-        why="What outsiders said last of their gates; one that nobody renews is gone.",
-    )
-)
 
 
 def ask(questions: Sequence[Question]) -> None:

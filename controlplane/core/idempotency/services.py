@@ -8,7 +8,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from django.db import connection
@@ -17,23 +17,11 @@ from controlplane.core import canonical, retention
 from controlplane.core.actors import Actor
 from controlplane.core.errors import InvalidInput, KeyReused
 from controlplane.core.idempotency.models import IdempotencyKey
+from controlplane.core.idempotency.retention_rules import IDEMPOTENCY_KEYS, LIFETIME
 
-LIFETIME = timedelta(hours=24)
 HEADER = "Idempotency-Key"
 USABLE_KEY = re.compile(r"[!-~]{1,200}")
 MAX_PATH_LENGTH = 400
-KEPT = retention.rule(
-    retention.Rule(
-        name="idempotency-keys",
-        model="core.IdempotencyKey",
-        kept=LIFETIME,
-        where="created_at <= %(before)s",
-        since="created_at",
-        order="created_at",
-        tick="idempotency.purge",
-        why="The first answer to a key is given again for 24 hours, as the API promises.",
-    )
-)
 
 # A row past its 24 hours that nobody has purged yet counts as absent.
 CLAIM = """
@@ -133,7 +121,7 @@ def keep(claimed: Claim, answer: Answer) -> None:
 
 def purge_expired(now: datetime) -> int:
     """Delete answers past their 24 hours, some thousands at a time; returns how many."""
-    return retention.purge([KEPT], now)
+    return retention.purge([IDEMPOTENCY_KEYS], now)
 
 
 def _kept_path(path: str) -> str:

@@ -1,6 +1,6 @@
 """Carrying out a button pressed in Slack, once, and telling the presser what came of it."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import structlog
 from django.db import connection, transaction
@@ -16,20 +16,10 @@ from controlplane.core.errors import DomainError, InvalidInput, Unavailable
 from controlplane.core.interactions import actions, hurry
 from controlplane.core.interactions.actions import Press
 from controlplane.core.interactions.payloads import Pressed
+from controlplane.core.interactions.retention_rules import ANSWERED_REQUESTS
 from controlplane.core.outbox import services as outbox
 from controlplane.core.outbox.transports.slack_reply import transport as slack_reply
 
-KEPT = retention.rule(
-    retention.Rule(
-        name="answered-requests",
-        model="core.AnsweredRequest",
-        kept=timedelta(hours=1),
-        where="at < %(before)s",
-        since="at",
-        tick="interactions.purge",
-        why="So that a button's request is not replayed: far longer than its signature is valid.",
-    )
-)
 NOT_CONNECTED = (
     "Your Slack account is not connected to an active account here, so nothing was done. "
     "An admin can connect it: your member ID goes into your user's “Slack user id”."
@@ -81,7 +71,7 @@ def _answer(
 
 def forget_old(now: datetime) -> int:
     """Delete what is too old to be replayed; returns how much."""
-    return retention.purge([KEPT], now)
+    return retention.purge([ANSWERED_REQUESTS], now)
 
 
 def _first_time(digest: str, now: datetime) -> bool:

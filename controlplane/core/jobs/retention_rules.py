@@ -1,35 +1,36 @@
-"""How long jobs are kept that are over: as long as their kind says, and for ever if it doesn't."""
+"""Retention of finished jobs: as long as their kind says, or permanently if it does not."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from controlplane.core import retention
+from controlplane.core.retention import RETENTION_RULES, RetentionRule
+from controlplane.core.retention import purge as purge_by
 
 from . import kinds
 from .kinds import Kind
 
 
 def purge(now: datetime, *, most: int) -> int:
-    """Delete jobs whose time is over, with their steps and effects; returns how many jobs.
+    """Delete old finished jobs with their steps and effects; return how many jobs.
 
-    What is counted for as long as the house stands stays: failed compensations, and duplicates.
+    Failed compensations and duplicates are counted permanently, so these jobs stay.
     """
-    return retention.purge(rules(), now, at_once=most, most=most)
+    return purge_by(rules(), now, at_once=most, most=most)
 
 
-def rules() -> Sequence[retention.Rule]:
-    """One for each kind that is not kept for ever."""
+def rules() -> Sequence[RetentionRule]:
+    """Return a rule for each kind of job that is not kept permanently."""
     known = sorted(kinds.known().values(), key=lambda kind: kind.name)
     return [_rule(kind, kind.kept_days) for kind in known if kind.kept_days is not None]
 
 
-def _rule(kind: Kind, days: int) -> retention.Rule:
+def _rule(kind: Kind, days: int) -> RetentionRule:
     name = kind.name.replace("'", "''").replace("%", "%%")
-    return retention.Rule(
+    return RetentionRule(
         name=f"jobs.{kind.name}",
         model="core.Job",
         parts=("core.JobStep", "core.JobEffect"),
-        kept=timedelta(days=days),
+        period=timedelta(days=days),
         where=f"kind = '{name}' AND finished_at < %(before)s"
         " AND compensation_failed_at IS NULL AND duplicates_stopped = 0",
         since="finished_at",
@@ -37,5 +38,9 @@ def _rule(kind: Kind, days: int) -> retention.Rule:
         bounds=(8, 3650),
         tick="jobs.purge",
         why=f"How it went, of “{kind.title}”.",
-        but="Failed compensations and duplicates, which are counted for ever; other kinds of jobs.",
+        exempt="Failed compensations and duplicates, which are counted for ever;"
+        " other kinds of jobs.",
     )
+
+
+RETENTION_RULES.register(*rules())

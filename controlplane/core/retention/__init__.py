@@ -1,6 +1,16 @@
-"""What is kept for how long: one register of rules, the deleting by them, and the table of them."""
+"""Retention: how long rows of each table are kept, and the deletion of older ones."""
 
-from controlplane.core.retention.deleting import forget, purge
-from controlplane.core.retention.rules import Rule, lasting, rule
+from controlplane.core.retention.deletion import purge, purge_by_statements
+from controlplane.core.retention.rules import (
+    RETENTION_RULES,
+    RetentionRule,
+    keep_permanently,
+)
 
-__all__ = ["Rule", "forget", "lasting", "purge", "rule"]
+__all__ = [
+    "RETENTION_RULES",
+    "RetentionRule",
+    "keep_permanently",
+    "purge",
+    "purge_by_statements",
+]

@@ -1,10 +1,9 @@
-"""The register of what is kept for how long, which each app fills in its module `kept`.
+"""The registry of retention rules, which apps fill in modules named `retention_rules`.
 
-Each table has a rule, or is said to last, with the reason: a test refuses one that has neither.
+Each table has a rule or is kept permanently for a stated reason; a test fails for any other.
 """
 
-import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,32 +11,32 @@ from typing import Any
 from django.apps import apps
 from django.conf import settings
 from django.db.models import Model
-from django.utils.module_loading import autodiscover_modules
 
 from controlplane.core import canonical
+from controlplane.core.registry import KindRegistry
 
 DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True)
-class Rule:
-    """Rows of `model` (`app.Model`) that fulfil `where` are deleted by the tick `tick`.
+class RetentionRule:
+    """The tick `tick` deletes rows of `model` (`app.Model`) that fulfil `where`.
 
-    `where` is SQL about the row `it`, with `%(before)s`: now less what is `kept`, and the same as
-    canonical text, `%(before_text)s`. `since` is the column, or the expression, that a row's age
-    counts from; `order` is what an index has. `bounds` are the days that KEPT_DAYS may set; None if
-    it may not. Rows of `parts` go with their row. `but` says what stays anyway, and `why` it is
-    kept at all.
+    `where` is SQL about the row `it`. It has the parameters `%(before)s`, which is now less the
+    period, and `%(before_text)s`, the same as canonical text. `since` is the column or expression
+    that a row's age counts from; `order` has an index. KEPT_DAYS may set the period within
+    `bounds` (days), or not at all without them. Rows of `parts` are deleted with their row. `why`
+    says what the rows are kept for, and `exempt` which are never deleted.
     """
 
     name: str
     model: str
-    kept: timedelta
+    period: timedelta
     where: str
     since: str
     tick: str
     why: str
-    but: str = ""
+    exempt: str = ""
     order: str = ""
     bounds: tuple[int, int] | None = None
     parts: tuple[str, ...] = ()
@@ -51,11 +50,11 @@ class Rule:
         return str(self._model._meta.pk.column)
 
     @property
-    def lasts(self) -> timedelta:
-        """How long it is kept here: what KEPT_DAYS says, but never outside of the bounds."""
+    def effective_period(self) -> timedelta:
+        """The period of this installation: KEPT_DAYS within the bounds, else the default."""
         days = settings.KEPT_DAYS.get(self.name)
         if days is None or self.bounds is None:
-            return self.kept
+            return self.period
         least, most = self.bounds
         return min(max(days, least), most) * DAY
 
@@ -65,65 +64,42 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Lasting:
-    """A table that nothing is deleted from because of its age, and why."""
+class PermanentTable:
+    """A table (`app.Model`) whose rows are never deleted because of their age, and why."""
 
     model: str
     why: str
 
 
-_rules: dict[str, Rule] = {}
-_lasting: dict[str, Lasting] = {}
+RETENTION_RULES = KindRegistry[RetentionRule]("retention_rules")
+PERMANENT_TABLES = KindRegistry[PermanentTable]("retention_rules", name=lambda table: table.model)
 
 
-def moments(before: datetime) -> dict[str, Any]:
-    """What the SQL of rules may name."""
+def keep_permanently(why: str, *models: str) -> None:
+    """Register tables whose rows no rule deletes."""
+    PERMANENT_TABLES.register(*(PermanentTable(model, why) for model in models))
+
+
+def sql_parameters(before: datetime) -> dict[str, Any]:
+    """Return the parameters of a rule's SQL."""
     return {"before": before, "before_text": canonical.timestamp(before)}
 
 
-def rule(given: Rule) -> Rule:
-    """Register a rule. Its name is what KEPT_DAYS calls it."""
-    _rules[given.name] = given
-    return given
+def ruled_models() -> set[str]:
+    """Return the models whose rows a rule deletes."""
+    return {model for rule in RETENTION_RULES.values() for model in (rule.model, *rule.parts)}
 
 
-def lasting(why: str, *models: str) -> None:
-    """Say of tables (`app.Model`) that age deletes nothing of theirs."""
-    for model in models:
-        _lasting[model] = Lasting(model, why)
+def period_errors(chosen: Mapping[str, int]) -> list[str]:
+    """Return what is wrong with days by rule name (KEPT_DAYS), a sentence each."""
+    return [error for name, days in sorted(chosen.items()) for error in _errors_of(name, days)]
 
 
-def known() -> Mapping[str, Rule]:
-    """Every rule by name, of every installed app."""
-    _discover()
-    return _rules
-
-
-def all_lasting() -> Mapping[str, Lasting]:
-    _discover()
-    return _lasting
-
-
-def ruled() -> set[str]:
-    """The models that a rule is about."""
-    return {model for one in known().values() for model in (one.model, *one.parts)}
-
-
-def wrong(chosen: Mapping[str, int]) -> list[str]:
-    """What is wrong with days chosen by name, a sentence each."""
-    return [said for name, days in sorted(chosen.items()) for said in _wrong(name, days)]
-
-
-def _wrong(name: str, days: int) -> Iterable[str]:
-    found = known().get(name)
-    if found is None:
+def _errors_of(name: str, days: int) -> Iterator[str]:
+    rule = RETENTION_RULES.get(name)
+    if rule is None:
         yield f"{name} is no rule; manage.py retention has the names."
-    elif found.bounds is None:
-        yield f"{name} can't be chosen: {found.why}"
-    elif not found.bounds[0] <= days <= found.bounds[1]:
-        yield f"{name} is kept for {found.bounds[0]} to {found.bounds[1]} days, not for {days}."
-
-
-@functools.cache
-def _discover() -> None:
-    autodiscover_modules("retention_rules")
+    elif rule.bounds is None:
+        yield f"{name} can't be chosen: {rule.why}"
+    elif not rule.bounds[0] <= days <= rule.bounds[1]:
+        yield f"{name} is kept for {rule.bounds[0]} to {rule.bounds[1]} days, not for {days}."

@@ -7,10 +7,10 @@ from datetime import timedelta
 import pytest
 
 from controlplane.accounts.people import services as people
-from controlplane.core import retention_rules as kept
 from controlplane.core.actors import system
 from controlplane.core.clock import db_now
 from controlplane.core.outbox.models import OutboxMessage
+from controlplane.core.outbox.retention_rules import MESSAGES
 from controlplane.core.shell import shell_actor
 from controlplane.notify.tasks import purge_outbox
 
@@ -32,7 +32,7 @@ def message(key, state, finished_at):
 
 def test_only_what_was_sent_long_ago_leaves_the_outbox():
     now = db_now()
-    long_ago = now - kept.MESSAGES.kept - timedelta(seconds=1)
+    long_ago = now - MESSAGES.period - timedelta(seconds=1)
     message("old", "sent", long_ago)
     message("old-failed", "failed", long_ago)
     message("new", "sent", now)

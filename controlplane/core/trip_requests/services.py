@@ -1,7 +1,7 @@
 """Asking, and answering."""
 
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import structlog
@@ -11,21 +11,9 @@ from django.db.models import QuerySet
 from controlplane.core import retention
 from controlplane.core.errors import DomainError
 from controlplane.core.trip_requests.models import TripRequest
+from controlplane.core.trip_requests.retention_rules import TRIP_REQUESTS
 
 MAX_AT_ONCE = 50
-KEPT = retention.rule(
-    retention.Rule(
-        name="trip-requests",
-        model="core.TripRequest",
-        kept=timedelta(days=35),
-        where="decided_at IS NOT NULL AND requested_at < %(before)s",
-        since="requested_at",
-        bounds=(8, 400),
-        tick="trip_requests.purge",
-        why="What apps of the house asked machines to stop, and was answered; one is asked once.",
-        but="What is not decided.",
-    )
-)
 UNDECIDED = "It could not be decided because of an error of ours, which is in the log."
 
 log = structlog.get_logger(__name__)
@@ -101,7 +89,7 @@ def undecided() -> QuerySet[TripRequest]:
 
 def purge(now: datetime, *, most: int) -> int:
     """Delete what was answered long ago; returns how many."""
-    return retention.purge([KEPT], now, at_once=most, most=most)
+    return retention.purge([TRIP_REQUESTS], now, at_once=most, most=most)
 
 
 @transaction.atomic

@@ -10,9 +10,9 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
+from controlplane.accounts import tasks
 from controlplane.accounts.authentication import socket_sessions as sockets
 from controlplane.accounts.models.people import BrowserSession, User
-from controlplane.core import tasks
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import MODEL_BACKEND, person
 

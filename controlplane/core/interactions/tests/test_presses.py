@@ -16,6 +16,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import Api, at_once, person, signed_in, token_text
 from controlplane.core.interactions import services
 from controlplane.core.interactions.models import AnsweredRequest
+from controlplane.core.interactions.retention_rules import ANSWERED_REQUESTS
 from controlplane.core.interactions.tests.pressing import PATH, SlackUser, send, signed
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.transports import registry
@@ -283,7 +284,7 @@ def test_answered_requests_are_forgotten_once_they_are_too_old_to_be_believed(in
     in_slack("approver", "lee").press("deny", {"approval": waiting})
 
     assert services.forget_old(db_now()) == 0
-    assert services.forget_old(db_now() + services.KEPT.kept * 1.1) == 1
+    assert services.forget_old(db_now() + ANSWERED_REQUESTS.period * 1.1) == 1
 
 
 def test_without_a_signing_secret_no_reply_goes_out(settings, in_slack, waiting):

@@ -9,8 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from controlplane.core import metrics as core_metrics
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import with_token
-from controlplane.core.jobs import figures, metrics
-from controlplane.core.jobs import retention_rules as kept
+from controlplane.core.jobs import figures, metrics, retention_rules
 from controlplane.core.jobs.models import Job, JobEffect, JobStep
 from controlplane.core.jobs.stepwise import Passed, StepKind
 from controlplane.core.jobs.tests.house import DAY, KIND, MINUTE, NOW, SECOND, begin, ended, turn
@@ -171,17 +170,17 @@ def test_jobs_are_kept_for_as_long_as_their_kind_says(given):
         begin(now=old),
     ]
 
-    assert kept.purge(NOW, most=100) == 1
+    assert retention_rules.purge(NOW, most=100) == 1
 
     assert set(Job.objects.values_list("pk", flat=True)) == {job.pk for job in stay}
     assert not JobEffect.objects.exists()
-    assert kept.purge(NOW, most=100) == 0
+    assert retention_rules.purge(NOW, most=100) == 0
 
 
 def test_a_few_are_deleted_at_a_time():
     ended(5, at=NOW - 91 * DAY)
 
-    assert [kept.purge(NOW, most=2) for _ in range(4)] == [2, 2, 1, 0]
+    assert [retention_rules.purge(NOW, most=2) for _ in range(4)] == [2, 2, 1, 0]
 
 
 def test_what_is_counted_for_ever_only_grows():
@@ -190,6 +189,6 @@ def test_what_is_counted_for_ever_only_grows():
     turn(NOW + SECOND)
     before = of("switchgear_job_duplicates_stopped_total")
 
-    kept.purge(NOW, most=100)
+    retention_rules.purge(NOW, most=100)
 
     assert of("switchgear_job_duplicates_stopped_total") == before == 2

@@ -9,8 +9,8 @@ from django.db import transaction
 
 from controlplane.core.clock import db_now
 from controlplane.core.errors import InvalidInput
-from controlplane.core.retention import figures, rules
-from controlplane.core.retention.rules import Rule
+from controlplane.core.retention import RETENTION_RULES, RetentionRule, table_sizes
+from controlplane.core.retention.rules import PERMANENT_TABLES, period_errors
 from controlplane.core.shell import ShellCommand
 from controlplane.core.ticks import registered
 
@@ -25,7 +25,7 @@ class Command(ShellCommand):
         parser.add_argument("--only", metavar="NAME", help="one rule")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        if found := rules.wrong(settings.KEPT_DAYS):
+        if found := period_errors(settings.KEPT_DAYS):
             raise InvalidInput({"KEPT_DAYS": found})
         chosen = _chosen(options["only"])
         now = db_now()
@@ -39,29 +39,30 @@ class Command(ShellCommand):
         elif not options["only"]:
             self._show_lasting()
 
-    def _show(self, rule: Rule, now: datetime, *, only_due: bool) -> int:
+    def _show(self, rule: RetentionRule, now: datetime, *, only_due: bool) -> int:
         with transaction.atomic():
-            figures.patiently()
-            found = figures.of_rule(rule, now)
+            table_sizes.allow_slow_counts()
+            found = table_sizes.measure(rule, now)
         if only_due and not found.due:
             return 0
         oldest = f"{found.oldest:%Y-%m-%d}" if found.oldest else "-"
         self.line(
-            f"{rule.name:26} {_span(rule.lasts):>9} {found.rows:>9} rows  oldest {oldest:10}"
-            f" {found.due:>8} due  {rule.table}"
+            f"{rule.name:26} {_span(rule.effective_period):>9} {found.rows:>9} rows"
+            f"  oldest {oldest:10} {found.due:>8} due  {rule.table}"
         )
         return found.due
 
     def _show_lasting(self) -> None:
-        for one in sorted(rules.all_lasting().values(), key=lambda one: one.model):
-            self.line(f"{one.model:36} lasting {figures.rows_of(one):>9} rows  {one.why}")
+        for _, table in sorted(PERMANENT_TABLES.items()):
+            self.line(
+                f"{table.model:36} lasting {table_sizes.count_rows(table):>9} rows  {table.why}"
+            )
 
 
-def _chosen(name: str | None) -> list[Rule]:
-    known = rules.known()
-    if name is not None and name not in known:
+def _chosen(name: str | None) -> list[RetentionRule]:
+    if name is not None and name not in RETENTION_RULES:
         raise InvalidInput({"--only": [f"There is no rule {name}."]})
-    return [known[name]] if name else [known[key] for key in sorted(known)]
+    return [RETENTION_RULES[key] for key in ([name] if name else sorted(RETENTION_RULES))]
 
 
 def _span(kept: timedelta) -> str:

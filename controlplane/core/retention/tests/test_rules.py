@@ -8,30 +8,32 @@ from django.core.management import CommandError, call_command
 
 from controlplane.core import ticks
 from controlplane.core.checks import kept_days_are_within_bounds
-from controlplane.core.retention import figures, rules
+from controlplane.core.retention.rules import PERMANENT_TABLES, RETENTION_RULES, ruled_models
+from controlplane.core.retention.table_sizes import models_without_rule
 
 DAY = timedelta(days=1)
 
 
 def test_every_model_has_a_rule_or_lasts_for_a_reason():
-    assert figures.unruled() == []
+    assert models_without_rule() == []
 
 
 def test_a_model_without_a_rule_is_named(monkeypatch):
-    monkeypatch.delitem(rules.all_lasting(), "switches.Episode")
+    assert PERMANENT_TABLES
+    monkeypatch.delitem(PERMANENT_TABLES._items, "switches.Episode")
 
-    assert figures.unruled() == ["switches.Episode"]
+    assert models_without_rule() == ["switches.Episode"]
 
 
 def test_no_model_has_both_and_each_exists():
-    lasting = set(rules.all_lasting())
-    assert not lasting & rules.ruled()
-    for label in lasting | rules.ruled():
+    lasting = set(PERMANENT_TABLES)
+    assert not lasting & ruled_models()
+    for label in lasting | ruled_models():
         apps.get_model(label)
 
 
 def test_each_rule_names_a_tick_that_runs():
-    for rule in rules.known().values():
+    for rule in RETENTION_RULES.values():
         assert rule.tick in ticks.registered(), rule.name
 
 
@@ -43,18 +45,18 @@ def test_proof_is_never_ruled():
         "switches.WeeklyReport",
         "breakers.Override",
     }
-    assert proof <= set(rules.all_lasting())
+    assert proof <= set(PERMANENT_TABLES)
 
 
 def test_chosen_days_count_within_the_bounds_only(settings):
-    messages, keys = rules.known()["messages"], rules.known()["idempotency-keys"]
+    messages, keys = RETENTION_RULES["messages"], RETENTION_RULES["idempotency-keys"]
 
     settings.KEPT_DAYS = {"messages": 60, "idempotency-keys": 60}
 
-    assert messages.lasts == 60 * DAY
-    assert keys.lasts == DAY
+    assert messages.effective_period == 60 * DAY
+    assert keys.effective_period == DAY
     settings.KEPT_DAYS = {"messages": 1}
-    assert messages.lasts == 8 * DAY
+    assert messages.effective_period == 8 * DAY
 
 
 @pytest.mark.parametrize(

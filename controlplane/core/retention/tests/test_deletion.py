@@ -9,9 +9,10 @@ from django.core.management import call_command
 from django.db import connection, connections, transaction
 
 from controlplane.core import retention
-from controlplane.core import retention_rules as kept
+from controlplane.core.escalation.retention_rules import ESCALATIONS
 from controlplane.core.models import Attempt, Escalation, OutboxMessage, Pace, Thread
-from controlplane.core.retention import figures, rules
+from controlplane.core.outbox.retention_rules import MESSAGES, PACES, THREADS
+from controlplane.core.retention import table_sizes
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -44,7 +45,7 @@ def test_a_message_goes_with_its_attempts_and_a_failed_one_stays():
     Attempt.objects.create(message=old, number=1, started_at=NOW - 31 * DAY)
     message("failed", NOW - 31 * DAY, state="failed")
 
-    assert retention.purge([kept.MESSAGES], NOW) == 1
+    assert retention.purge([MESSAGES], NOW) == 1
 
     assert [row.event_key for row in OutboxMessage.objects.all()] == ["failed"]
     assert not Attempt.objects.exists()
@@ -58,7 +59,7 @@ def test_a_thread_stays_while_messages_have_its_subject():
         )
     message("weekly", NOW - DAY, subject="episode:2")
 
-    assert retention.purge([kept.THREADS], NOW) == 1
+    assert retention.purge([THREADS], NOW) == 1
 
     assert Thread.objects.get().subject == "episode:2"
 
@@ -68,7 +69,7 @@ def test_a_pace_that_keeps_away_for_long_stays():
     Pace.objects.create(destination="old", paced_until=NOW - 8 * DAY)
     Pace.objects.create(destination="shy", paced_until=NOW - 8 * DAY, keep_away_until=NOW - 6 * DAY)
 
-    assert retention.purge([kept.PACES], NOW) == 1
+    assert retention.purge([PACES], NOW) == 1
     assert Pace.objects.get().destination == "shy"
 
 
@@ -78,7 +79,7 @@ def test_a_call_that_is_open_stays_however_old_it_is():
     stays = [call(NOW - 399 * DAY), call(NOW - 500 * DAY)]
     Escalation.objects.filter(pk=stays[1].pk).update(closed_at=None)
 
-    assert retention.purge([kept.ESCALATIONS], NOW) == 1
+    assert retention.purge([ESCALATIONS], NOW) == 1
     assert list(Escalation.objects.order_by("pk")) == stays
 
 
@@ -87,9 +88,9 @@ def test_no_more_than_asked_goes_and_the_rest_is_counted_as_due():
     for number in range(5):
         call(NOW - (401 + number) * DAY)
 
-    assert retention.purge([kept.ESCALATIONS], NOW, at_once=2, most=3) == 3
+    assert retention.purge([ESCALATIONS], NOW, at_once=2, most=3) == 3
 
-    found = figures.of_rule(kept.ESCALATIONS, NOW)
+    found = table_sizes.measure(ESCALATIONS, NOW)
     assert (found.rows, found.due) == (2, 2)
     assert found.oldest == Escalation.objects.earliest("opened_at").opened_at
 
@@ -103,7 +104,7 @@ def test_every_rule_can_be_counted_and_the_command_shows_it(capsys):
     call_command("retention", "--dry-run")
     due = capsys.readouterr().out
 
-    assert all(f"{name} " in whole for name in rules.known())
+    assert all(f"{name} " in whole for name in retention.RETENTION_RULES)
     assert "core.AuditEntry" in whole
     assert due.endswith("1 rows would go now.\n")
     assert due.startswith("escalations ")
@@ -135,13 +136,13 @@ def test_a_row_that_somebody_holds_is_left_without_waiting():
     holder.start()
     try:
         assert holding.wait(10)
-        assert retention.purge([kept.ESCALATIONS], NOW) == 1
+        assert retention.purge([ESCALATIONS], NOW) == 1
     finally:
         done.set()
         holder.join()
 
     assert not Escalation.objects.filter(pk=free.pk).exists()
-    assert retention.purge([kept.ESCALATIONS], NOW) == 1
+    assert retention.purge([ESCALATIONS], NOW) == 1
 
 
 @pytest.mark.slow
@@ -168,7 +169,7 @@ def test_two_hundred_thousand_rows_go_while_others_write_to_the_table():
     writer.start()
     try:
         began = time.monotonic()
-        deleted = retention.purge([kept.ESCALATIONS], NOW)
+        deleted = retention.purge([ESCALATIONS], NOW)
         took = time.monotonic() - began
     finally:
         stop.set()

@@ -1,0 +1,69 @@
+"""Retention of sessions, sign-in attempts and e-mail confirmations."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from controlplane.core.retention import RETENTION_RULES, RetentionRule, keep_permanently
+
+SESSIONS = RetentionRule(
+    name="sessions",
+    model="core.BrowserSession",
+    period=timedelta(0),
+    where="expire_date < %(before)s",
+    since="started_at",
+    order="expire_date",
+    tick="sessions.purge",
+    why="A session that has ended is of no use; the audit trail has its beginning and end.",
+)
+OLD_SESSIONS = replace(
+    SESSIONS, name="sessions-before", model="sessions.Session", since="expire_date"
+)
+CONFIRMATIONS = RetentionRule(
+    name="e-mail-confirmations",
+    model="account.EmailConfirmation",
+    period=timedelta(days=7),
+    where="created < %(before)s",
+    since="created",
+    tick="sessions.purge",
+    why="Keys of links in e-mails, which are valid for days at most.",
+)
+_ATTEMPTS = RetentionRule(
+    name="sign-ins",
+    model="axes.AccessAttempt",
+    parts=("axes.AccessAttemptExpiration",),
+    period=timedelta(days=30),
+    where="attempt_time < %(before)s",
+    since="attempt_time",
+    bounds=(1, 400),
+    tick="sign_ins.purge",
+    why="Names and addresses of who tried to sign in; lock-outs are over long before.",
+)
+SIGN_INS = (
+    _ATTEMPTS,
+    replace(_ATTEMPTS, name="sign-ins-failed", model="axes.AccessFailureLog", parts=()),
+    replace(_ATTEMPTS, name="sign-ins-done", model="axes.AccessLog", parts=()),
+)
+ADMIN_LOG = RetentionRule(
+    name="admin-log",
+    model="admin.LogEntry",
+    period=timedelta(days=400),
+    where="action_time < %(before)s",
+    since="action_time",
+    bounds=(30, 3650),
+    tick="sign_ins.purge",
+    why="What was changed in Django's admin; the audit trail says the same for ever.",
+)
+
+RETENTION_RULES.register(SESSIONS, OLD_SESSIONS, CONFIRMATIONS, *SIGN_INS, ADMIN_LOG)
+
+keep_permanently("People are deactivated, not deleted: the trail names them.", "core.User")
+keep_permanently("A token that has ended is shown as such; the trail names it.", "core.Token")
+keep_permanently("One row.", "core.Credentials")
+keep_permanently(
+    "Set by people, until they take it away.",
+    "account.EmailAddress",
+    "mfa.Authenticator",
+    "socialaccount.SocialAccount",
+    "socialaccount.SocialApp",
+    "socialaccount.SocialToken",
+)

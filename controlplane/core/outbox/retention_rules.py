@@ -1,0 +1,46 @@
+"""Retention of messages, threads and paces."""
+
+from datetime import timedelta
+
+from controlplane.core.retention import RETENTION_RULES, RetentionRule
+
+DAY = timedelta(days=1)
+
+MESSAGES = RetentionRule(
+    name="messages",
+    model="core.OutboxMessage",
+    parts=("core.Attempt",),
+    period=30 * DAY,
+    where="finished_at < %(before)s AND "
+    "(state IN ('sent', 'superseded') OR discarded_at IS NOT NULL)",
+    since="finished_at",
+    bounds=(8, 400),
+    tick="outbox.purge",
+    why="What was sent to whom, for as long as somebody may ask; weekly messages among it.",
+    exempt="What failed stays until somebody deals with it.",
+)
+# A thread is found by the subject of messages that are still to come. Whatever still runs is told
+# of weekly, so its messages are younger than they are kept.
+THREADS = RetentionRule(
+    name="threads",
+    model="core.Thread",
+    period=400 * DAY,
+    where="created_at < %(before)s AND NOT EXISTS (SELECT FROM core_outboxmessage m"
+    " WHERE m.destination = it.destination AND m.subject = it.subject)",
+    since="created_at",
+    bounds=(90, 3650),
+    tick="outbox.purge",
+    why="Which message in Slack is about what, to update it in place.",
+    exempt="Those with messages in the outbox.",
+)
+PACES = RetentionRule(
+    name="paces",
+    model="core.Pace",
+    period=7 * DAY,
+    where="greatest(paced_until, keep_away_until) < %(before)s",
+    since="greatest(paced_until, keep_away_until)",
+    tick="outbox.purge",
+    why="How fast a destination may be sent to; one unused for long begins anew.",
+)
+
+RETENTION_RULES.register(MESSAGES, THREADS, PACES)
