@@ -10,10 +10,11 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from breakers.models import Alarm, Override, Probe
 from breakers.outages import services as outages
-from controlplane.core import exposing, metrics
+from controlplane.core import exposing
 from controlplane.core.compiled_query import fetch_rows
 from controlplane.core.degradation import services as degradation
 from controlplane.core.instances.queries import HEARD_WITHIN
+from controlplane.core.metrics import DATABASE_METRICS
 
 from .states.dependency_status import CLOSED, HALF_OPEN, OPEN, UNKNOWN
 
@@ -41,7 +42,7 @@ _STANDING = """
 _REGISTERED = "SELECT count(*) FROM breakers_dependency WHERE removed_at IS NULL"
 
 
-@metrics.from_database
+@DATABASE_METRICS.add()
 def breakers(now: datetime) -> Iterator[Metric]:
     """Yield the states of breakers that an instance has reported lately; others are unknown.
 
@@ -82,21 +83,21 @@ def breakers(now: datetime) -> Iterator[Metric]:
     )
 
 
-@metrics.from_database
+@DATABASE_METRICS.add()
 def forced(now: datetime) -> Iterator[Metric]:
     """Every mode has its series, so that it goes back to 0."""
     counts = {str(mode): 0 for mode in Override.Mode.values} | dict(fetch_rows(_overrides))
     yield _by("switchgear_breaker_overrides", "Overrides that stand.", "mode", counts)
 
 
-@metrics.from_database
+@DATABASE_METRICS.add()
 def alarms(now: datetime) -> Iterator[Metric]:
     """Outages. What threshold rules find is told with the SLOs."""
     counts = {outages.RULE: 0} | dict(fetch_rows(_alarms))
     yield _by("switchgear_breaker_alarms", "Alarms that are open.", "rule", counts)
 
 
-@metrics.from_database
+@DATABASE_METRICS.add()
 def standing(now: datetime) -> Iterator[Metric]:
     yield exposing.gauge(
         "switchgear_degradation_level",

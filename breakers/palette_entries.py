@@ -7,29 +7,37 @@ from django.db.models import Q
 from django.urls import reverse
 
 from controlplane.core.palette import matching
-from controlplane.core.palette.registry import ACTION, FEW, Asked, Command, Entry, commands, things
+from controlplane.core.palette.registry import (
+    ACTION,
+    MAX_ENTRIES,
+    PALETTE_SOURCES,
+    PaletteCommand,
+    PaletteEntry,
+    PaletteQuery,
+    register_commands,
+)
 
 from .models import Dependency
 
 FORCE = "force"
 ARROW = re.compile(r"\s*(?:->|→)\s*")
 
-commands(
+register_commands(
     6,
-    Command(
+    PaletteCommand(
         "Force a breaker…",
         "override",
         "breakers_page",
         kind=ACTION,
         scope="operate",
         words="override open close disable",
-        says="choose a dependency, then f; or type: force core->oracle",
+        detail="choose a dependency, then f; or type: force core->oracle",
         keys="f",
     ),
 )
-commands(
+register_commands(
     7,
-    Command(
+    PaletteCommand(
         "Register a dependency…",
         "breaker-closed",
         "dependency_new",
@@ -39,21 +47,23 @@ commands(
         in_dialog=True,
     ),
 )
-commands(
+register_commands(
     40,
-    Command("Breakers", "breaker-open", "breakers_page", keys="g b", words="dependencies circuit"),
-    Command("Dependency map", "map", "map_page", keys="g m", words="graph who calls"),
-    Command("Fallbacks", "fallback", "fallbacks_page", words="coverage gaps matrix"),
-    Command("Infrastructure", "store", "infrastructure_page", words="redis postgres probes"),
+    PaletteCommand(
+        "Breakers", "breaker-open", "breakers_page", keys="g b", words="dependencies circuit"
+    ),
+    PaletteCommand("Dependency map", "map", "map_page", keys="g m", words="graph who calls"),
+    PaletteCommand("Fallbacks", "fallback", "fallbacks_page", words="coverage gaps matrix"),
+    PaletteCommand("Infrastructure", "store", "infrastructure_page", words="redis postgres probes"),
 )
 
 
-@things(20)
-def dependencies(asked: Asked) -> Sequence[Entry]:
+@PALETTE_SOURCES.add(20)
+def dependencies(query: PaletteQuery) -> Sequence[PaletteEntry]:
     """`core->oracle`, `oracle`, `force core->oracle`."""
-    first, _, rest = asked.text.partition(" ")
-    forces = first.casefold() == FORCE and asked.user.may_operate
-    words = ARROW.sub(" ", rest if forces else asked.text).casefold().split()
+    first, _, rest = query.text.partition(" ")
+    forces = first.casefold() == FORCE and query.user.may_operate
+    words = ARROW.sub(" ", rest if forces else query.text).casefold().split()
     if not words:
         return []
     found = Dependency.objects.registered()
@@ -61,24 +71,26 @@ def dependencies(asked: Asked) -> Sequence[Entry]:
         found = found.filter(
             Q(caller__icontains=word) | Q(callee__icontains=word) | Q(owner__icontains=word)
         )
-    entries: list[Entry] = []
+    entries: list[PaletteEntry] = []
     for one in found.order_by("caller", "callee")[:50]:
         entries += _of(one, words, forces)
-    return sorted(entries, key=lambda entry: -entry.weight)[:FEW]
+    return sorted(entries, key=lambda entry: -entry.weight)[:MAX_ENTRIES]
 
 
-def _of(one: Dependency, words: Sequence[str], forces: bool) -> Sequence[Entry]:
+def _of(one: Dependency, words: Sequence[str], forces: bool) -> Sequence[PaletteEntry]:
     name = f"{one.caller}->{one.callee}"
     weight = matching.weight(words, f"{one.caller} {one.callee}", one.owner)
     weight = max(weight, matching.weight(words, one.callee))
     path = reverse("dependency_page", args=[one.caller, one.callee])
     detail = f"{one.criticality}" + (f" · {one.owner}" if one.owner else "")
-    page = Entry("Dependency", name, "breaker-closed", path, detail, weight=weight, keeps=True)
+    page = PaletteEntry(
+        "Dependency", name, "breaker-closed", path, detail, weight=weight, is_lasting=True
+    )
     if not forces:
         return [page]
     path = reverse("override", args=[one.caller, one.callee])
     title = f"Force {name}…"
-    force = Entry(
+    force = PaletteEntry(
         ACTION, title, "override", path, "opens the form", in_dialog=True, weight=weight + 100
     )
     return [force, page]

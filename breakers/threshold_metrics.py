@@ -2,8 +2,14 @@
 
 from datetime import timedelta
 
-from controlplane.core import threshold_metrics as measures
-from controlplane.core.threshold_metrics import ABOVE, AT_LEAST, COUNT, RATIO, Measure
+from controlplane.core.threshold_metrics import (
+    ABOVE,
+    AT_LEAST,
+    COUNT,
+    RATIO,
+    THRESHOLD_METRICS,
+    ThresholdMetric,
+)
 
 from . import attention
 from .readings import bulkheads, openings, rates
@@ -32,8 +38,8 @@ for name, title, about, read in (
         rates.fallbacks,
     ),
 ):
-    measures.register(
-        Measure(
+    THRESHOLD_METRICS.register(
+        ThresholdMetric(
             name=name,
             title=title,
             unit=RATIO,
@@ -43,8 +49,8 @@ for name, title, about, read in (
             windows=CALLS,
         )
     )
-measures.register(
-    Measure(
+THRESHOLD_METRICS.register(
+    ThresholdMetric(
         name="breaker_open",
         title="Open breakers",
         unit=COUNT,
@@ -55,8 +61,8 @@ measures.register(
         waiting=attention.open_weighty_names,
     )
 )
-measures.register(
-    Measure(
+THRESHOLD_METRICS.register(
+    ThresholdMetric(
         name="concurrency",
         title="Concurrency",
         unit=RATIO,

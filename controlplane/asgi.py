@@ -107,6 +107,6 @@ async def _refuse(call: Call, error: DomainError) -> None:
 
 
 _gate = Gate(TokenReads(_django), _state, _refuse, sockets=consumer.application(_hub))
-metrics.from_process(_gate.metrics)
-metrics.from_process(lambda: dataplane_metrics.process_metrics(_state))
+metrics.PROCESS_METRICS.add()(_gate.metrics)
+metrics.PROCESS_METRICS.add()(lambda: dataplane_metrics.process_metrics(_state))
 application = Application(_plane, behind=_gate)

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from django.db.models import QuerySet, Subquery
 from django.urls import reverse
 
-from controlplane.core import threshold_metrics
 from controlplane.core.durations import readable
 from controlplane.core.page_registry import AttentionItem, attention_source
+from controlplane.core.threshold_metrics import find
 from slo.arithmetic.minutes import end_of
 from slo.models import Alert, EvaluatedMinute, Sli, Slo, SloStatus, ThresholdRule
 from slo.models.alerts import WORST_FIRST
@@ -151,7 +151,7 @@ def list_evaluation_stopped(now: datetime) -> Sequence[AttentionItem]:
 def _exclude_duplicates(alerts: QuerySet[Alert], now: datetime) -> QuerySet[Alert]:
     """Leave out alerts whose subject waits by itself, such as an open breaker."""
     for rule in ThresholdRule.objects.filter(pk__in=alerts.order_by().values("threshold_id")):
-        known = threshold_metrics.find(rule.metric)
+        known = find(rule.metric)
         if known is not None and known[0].waiting is not None:
             alerts = alerts.exclude(rule=rule.name, subject__in=list(known[0].waiting(now)))
     return alerts

@@ -7,8 +7,8 @@ from typing import Any
 from django.db.models import Count, QuerySet
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from controlplane.core import metrics
 from controlplane.core.compiled_query import fetch_rows
+from controlplane.core.metrics import DATABASE_METRICS
 from slo.models import Alert, SloStatus, ThresholdRule
 
 FRESH_FOR = timedelta(minutes=10)
@@ -16,7 +16,7 @@ FRESH_FOR = timedelta(minutes=10)
 STATES = ("ok", "firing", "unknown")
 
 
-@metrics.from_database
+@DATABASE_METRICS.add()
 def collect_statuses(now: datetime) -> Iterator[Metric]:
     """Yield burn rates and budgets only where they are known: a series that ends beats a guess."""
     rates = GaugeMetricFamily(
@@ -50,7 +50,7 @@ def collect_statuses(now: datetime) -> Iterator[Metric]:
     yield from (rates, left, states)
 
 
-@metrics.from_database
+@DATABASE_METRICS.add()
 def collect_alerts(now: datetime) -> Iterator[Metric]:
     """Yield open alerts; every severity has its series, so that it goes back to 0."""
     firing = GaugeMetricFamily(
@@ -63,7 +63,7 @@ def collect_alerts(now: datetime) -> Iterator[Metric]:
     yield firing
 
 
-@metrics.from_database
+@DATABASE_METRICS.add()
 def collect_thresholds(now: datetime) -> Iterator[Metric]:
     """Yield open alerts by rule; every rule has its series, so that it goes back to 0."""
     counts = dict.fromkeys((name for (name,) in fetch_rows(_rules)), 0)

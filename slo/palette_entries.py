@@ -6,54 +6,61 @@ from django.db.models import Q
 from django.urls import reverse
 
 from controlplane.core.palette import matching
-from controlplane.core.palette.registry import FEW, Asked, Command, Entry, commands, things
+from controlplane.core.palette.registry import (
+    MAX_ENTRIES,
+    PALETTE_SOURCES,
+    PaletteCommand,
+    PaletteEntry,
+    PaletteQuery,
+    register_commands,
+)
 
 from .models import Alert, Slo
 
-commands(
+register_commands(
     45,
-    Command("SLOs", "slo", "slos_page", keys="g o", words="objectives budgets burn"),
-    Command("Alerts", "critical", "alerts_page", keys="g l", words="firing pages tickets"),
-    Command("Threshold rules", "threshold", "thresholds_page", words="limits figures"),
+    PaletteCommand("SLOs", "slo", "slos_page", keys="g o", words="objectives budgets burn"),
+    PaletteCommand("Alerts", "critical", "alerts_page", keys="g l", words="firing pages tickets"),
+    PaletteCommand("Threshold rules", "threshold", "thresholds_page", words="limits figures"),
 )
 
 
-@things(50)
-def objectives(asked: Asked) -> Sequence[Entry]:
+@PALETTE_SOURCES.add(50)
+def objectives(query: PaletteQuery) -> Sequence[PaletteEntry]:
     found = Slo.objects.present()
-    for word in asked.words[:6]:
+    for word in query.words[:6]:
         found = found.filter(
             Q(name__icontains=word) | Q(service__icontains=word) | Q(description__icontains=word)
         )
     entries = [
-        Entry(
+        PaletteEntry(
             "SLO",
             one.name,
             "slo",
             reverse("slo_page", args=[one.name]),
             one.service or one.description,
-            weight=matching.weight(asked.words, one.name, f"{one.service} {one.description}"),
-            keeps=True,
+            weight=matching.weight(query.words, one.name, f"{one.service} {one.description}"),
+            is_lasting=True,
         )
         for one in found.order_by("name")[:50]
     ]
-    return sorted(entries, key=lambda entry: -entry.weight)[:FEW]
+    return sorted(entries, key=lambda entry: -entry.weight)[:MAX_ENTRIES]
 
 
-@things(55)
-def alerts(asked: Asked) -> Sequence[Entry]:
+@PALETTE_SOURCES.add(55)
+def alerts(query: PaletteQuery) -> Sequence[PaletteEntry]:
     """Return open alerts that match; resolved ones are on their page."""
     found = Alert.objects.filter(resolved_at__isnull=True)
-    for word in asked.words[:6]:
+    for word in query.words[:6]:
         found = found.filter(Q(subject__icontains=word) | Q(said__icontains=word))
     return [
-        Entry(
+        PaletteEntry(
             "Alert",
             one.subject,
             "critical",
             reverse("alert_page", args=[one.pk]),
             one.said,
-            weight=matching.weight(asked.words, one.subject, one.said) + 10,
+            weight=matching.weight(query.words, one.subject, one.said) + 10,
         )
-        for one in found.order_by("-opened_at")[:FEW]
+        for one in found.order_by("-opened_at")[:MAX_ENTRIES]
     ]

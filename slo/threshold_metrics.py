@@ -2,12 +2,17 @@
 
 from datetime import timedelta
 
-from controlplane.core import threshold_metrics as measures
-from controlplane.core.threshold_metrics import ABOVE, AT_MOST, MILLISECONDS, Measure
+from controlplane.core.threshold_metrics import (
+    ABOVE,
+    AT_MOST,
+    MILLISECONDS,
+    THRESHOLD_METRICS,
+    ThresholdMetric,
+)
 from slo.thresholds import latency_measure
 
-measures.register(
-    Measure(
+THRESHOLD_METRICS.register(
+    ThresholdMetric(
         name="latency_ms",
         title="Latency",
         unit=MILLISECONDS,

@@ -13,8 +13,8 @@ from django.db.models import QuerySet
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.samples import Sample
 
-from controlplane.core import metrics
 from controlplane.core.compiled_query import fetch_rows
+from controlplane.core.metrics import DATABASE_METRICS
 from switches.models import Ramp, Switch
 from switches.scopes import SCOPES
 
@@ -34,7 +34,7 @@ _IN_FORCE = """
 """
 
 
-@metrics.from_database
+@DATABASE_METRICS.add()
 def engaged(now: datetime) -> Iterator[Metric]:
     """Yield series of switches in force or just released, and counts by state."""
     family = GaugeMetricFamily(
@@ -65,7 +65,7 @@ def engaged(now: datetime) -> Iterator[Metric]:
     yield totals
 
 
-@metrics.from_database
+@DATABASE_METRICS.add()
 def last_proven(now: datetime) -> Iterator[Metric]:
     """Yield the time of the last proof by a drill, of switches that were ever proven.
 
@@ -81,7 +81,7 @@ def last_proven(now: datetime) -> Iterator[Metric]:
     yield family
 
 
-@metrics.from_database
+@DATABASE_METRICS.add()
 def ramping(now: datetime) -> Iterator[Metric]:
     """Yield step and share of live ramps. `switch` is `<scope>:<key>`, as elsewhere in the API."""
     labels = ["switch", "scope", "key"]

@@ -8,7 +8,15 @@ from django.urls import reverse
 
 from controlplane.core.jobs.models import Job
 from controlplane.core.palette import matching
-from controlplane.core.palette.registry import ACTION, FEW, Asked, Command, Entry, commands, things
+from controlplane.core.palette.registry import (
+    ACTION,
+    MAX_ENTRIES,
+    PALETTE_SOURCES,
+    PaletteCommand,
+    PaletteEntry,
+    PaletteQuery,
+    register_commands,
+)
 
 from .board import board_row
 from .models import Ramp, Switch
@@ -25,9 +33,9 @@ UNDO = "undo"
 EVERYTHING = {"everything", "all", "global", "all traffic"}  # names of global:all
 VERBATIM = 200.0  # weight of a switch named by its whole id
 
-commands(
+register_commands(
     5,
-    Command(
+    PaletteCommand(
         "Engage a switch…",
         "engaged",
         "engage",
@@ -37,7 +45,7 @@ commands(
         scope="operate",
         words="stop kill halt block",
     ),
-    Command(
+    PaletteCommand(
         "Undo what you engaged",
         "undo",
         keys="z",
@@ -45,9 +53,9 @@ commands(
         runs="undo",
         scope="operate",
         words="take back mistake revert",
-        says="within 30 seconds; no question is asked",
+        detail="within 30 seconds; no question is query",
     ),
-    Command(
+    PaletteCommand(
         "Abort the ramp of this page",
         "engaged",
         keys="a",
@@ -55,52 +63,52 @@ commands(
         runs="abort",
         scope="operate",
         words="ramp stop engage again",
-        says="where the page shows one; no question is asked",
+        detail="where the page shows one; no question is query",
     ),
 )
-commands(
+register_commands(
     10,
-    Command("Switchboard", "board", "switchboard", keys="g s", words="home switches"),
+    PaletteCommand("Switchboard", "board", "switchboard", keys="g s", words="home switches"),
 )
-commands(
+register_commands(
     30,
-    Command("Ramps", "ramping", "ramps_page", keys="g r", words="release canary steps"),
+    PaletteCommand("Ramps", "ramping", "ramps_page", keys="g r", words="release canary steps"),
 )
-commands(
+register_commands(
     50,
-    Command("Drills", "drill", "drills_page", words="rehearse proven"),
-    Command("Weekly report", "report", "reports_page", keys="g w", words="sign off"),
+    PaletteCommand("Drills", "drill", "drills_page", words="rehearse proven"),
+    PaletteCommand("Weekly report", "report", "reports_page", keys="g w", words="sign off"),
 )
-commands(
+register_commands(
     80,
-    Command("Safety rules", "rules", "rules_page", words="at most exclusive protected"),
-    Command("Trips", "trip", "trips_page", words="automatic monitors alertmanager"),
+    PaletteCommand("Safety rules", "rules", "rules_page", words="at most exclusive protected"),
+    PaletteCommand("Trips", "trip", "trips_page", words="automatic monitors alertmanager"),
 )
 
 
-@things(10)
-def switches(asked: Asked) -> Sequence[Entry]:
+@PALETTE_SOURCES.add(10)
+def switches(query: PaletteQuery) -> Sequence[PaletteEntry]:
     """Return pages and actions for texts such as `finance` or `engage feature:nl2sql`."""
-    first, _, rest = asked.text.partition(" ")
-    verb = VERBS.get(first.casefold(), "") if asked.user.may_operate else ""
-    wanted = rest.strip() if verb else asked.text
+    first, _, rest = query.text.partition(" ")
+    verb = VERBS.get(first.casefold(), "") if query.user.may_operate else ""
+    wanted = rest.strip() if verb else query.text
     called = GLOBAL_ID if wanted.casefold() in EVERYTHING else wanted
-    entries = [*_verbatim(asked, verb, called)]
+    entries = [*_verbatim(query, verb, called)]
     for switch in _like(wanted):
-        entries += _entries_of(asked, verb, switch, wanted)
-    seen: dict[tuple[str, str], Entry] = {}
+        entries += _entries_of(query, verb, switch, wanted)
+    seen: dict[tuple[str, str], PaletteEntry] = {}
     for entry in entries:
         seen.setdefault((entry.kind, entry.path), entry)
-    return list(seen.values())[: 2 * FEW]
+    return list(seen.values())[: 2 * MAX_ENTRIES]
 
 
-def _verbatim(asked: Asked, verb: str, wanted: str) -> Sequence[Entry]:
+def _verbatim(query: PaletteQuery, verb: str, wanted: str) -> Sequence[PaletteEntry]:
     """Return entries of a switch named by its id, known or not, or of an unused key."""
     if is_switch_id(wanted):
         scope, _, key = wanted.partition(":")
         known = Switch.objects.with_open_episode().filter(pk=wanted).first()
         switch = known or Switch(id=wanted, scope=scope, key=key)
-        return _entries_of(asked, verb, switch, wanted)
+        return _entries_of(query, verb, switch, wanted)
     if verb == ENGAGE and KEY.fullmatch(wanted) and not _like(wanted):
         return [_engage(f"{scope.name}:{wanted}", 90.0) for scope in keyed_scopes()]
     return []
@@ -113,7 +121,7 @@ def _like(wanted: str) -> Sequence[Switch]:
     found = Switch.objects.with_open_episode()
     for part in parts:
         found = found.filter(part)
-    return sorted(found.order_by("id")[:50], key=lambda one: -_fit(one, wanted))[:FEW]
+    return sorted(found.order_by("id")[:50], key=lambda one: -_fit(one, wanted))[:MAX_ENTRIES]
 
 
 def _fit(switch: Switch, wanted: str) -> float:
@@ -127,20 +135,22 @@ def _key_fits(words: Sequence[str], switch: Switch) -> float:
     return matching.weight(words, switch.key, switch.description)
 
 
-def _entries_of(asked: Asked, verb: str, switch: Switch, wanted: str) -> Sequence[Entry]:
+def _entries_of(
+    query: PaletteQuery, verb: str, switch: Switch, wanted: str
+) -> Sequence[PaletteEntry]:
     """Return a switch's page, preceded by the action of `verb` if it applies."""
-    shown = board_row(switch, asked.user, asked.now)
+    shown = board_row(switch, query.user, query.now)
     weight = VERBATIM if wanted.casefold() == switch.pk.casefold() else _fit(switch, wanted)
-    page = Entry(
+    page = PaletteEntry(
         "Switch",
         switch.pk,
         shown.condition,
         reverse("switch_page", args=[switch.scope, switch.key]),
         shown.condition + (f" · {switch.description}" if switch.description else ""),
         weight=weight,
-        keeps=True,
+        is_lasting=True,
     )
-    may_engage = asked.user.may_operate and (not switch.episode or shown.condition == "ramping")
+    may_engage = query.user.may_operate and (not switch.episode or shown.condition == "ramping")
     if verb == ENGAGE and may_engage:
         return [_engage(switch.pk, weight + 5), page]
     if verb in {"release", "extend"} and switch.episode:
@@ -150,37 +160,39 @@ def _entries_of(asked: Asked, verb: str, switch: Switch, wanted: str) -> Sequenc
     return [page]
 
 
-def _engage(switch_id: str, weight: float) -> Entry:
+def _engage(switch_id: str, weight: float) -> PaletteEntry:
     scope, _, key = switch_id.partition(":")
     path = f"{reverse('engage')}?{urlencode({'scope': scope, 'key': key})}"
     title = f"Engage {switch_id}…"
-    return Entry(ACTION, title, "engaged", path, "opens the form", in_dialog=True, weight=weight)
+    return PaletteEntry(
+        ACTION, title, "engaged", path, "opens the form", in_dialog=True, weight=weight
+    )
 
 
-def _change(verb: str, switch: Switch, weight: float) -> Entry:
+def _change(verb: str, switch: Switch, weight: float) -> PaletteEntry:
     path = reverse(verb, args=[switch.scope, switch.key])
     icon = "released" if verb == "release" else "extend"
     title = f"{verb.capitalize()} {switch.pk}…"
-    return Entry(ACTION, title, icon, path, "opens the form", in_dialog=True, weight=weight)
+    return PaletteEntry(ACTION, title, icon, path, "opens the form", in_dialog=True, weight=weight)
 
 
-@things(12)
-def under_way(asked: Asked) -> Sequence[Entry]:
+@PALETTE_SOURCES.add(12)
+def under_way(query: PaletteQuery) -> Sequence[PaletteEntry]:
     """Return engaged or ramping switches for `release`, `extend`, `undo` or `abort` alone."""
-    verb = asked.text.casefold()
+    verb = query.text.casefold()
     verb = VERBS.get(verb, verb)
-    if verb not in {"release", "extend", UNDO, ENDING} or not asked.user.may_operate:
+    if verb not in {"release", "extend", UNDO, ENDING} or not query.user.may_operate:
         return []
     found = Switch.objects.stopped().with_open_episode()
-    entries: list[Entry] = []
-    for switch in found.order_by(F("open_episode__engaged_at").desc())[: 2 * FEW]:
-        shown = board_row(switch, asked.user, asked.now)
+    entries: list[PaletteEntry] = []
+    for switch in found.order_by(F("open_episode__engaged_at").desc())[: 2 * MAX_ENTRIES]:
+        shown = board_row(switch, query.user, query.now)
         fits = {UNDO: shown.undo_until is not None, ENDING: shown.condition == "ramping"}
         if fits.get(verb, True):
             path = reverse("switch_page", args=[switch.scope, switch.key])
             title, keys = f"{verb.capitalize()} {switch.pk}", {UNDO: ("z",), ENDING: ("a",)}
             entries.append(
-                Entry(
+                PaletteEntry(
                     "Switch",
                     title,
                     shown.condition,
@@ -190,20 +202,20 @@ def under_way(asked: Asked) -> Sequence[Entry]:
                     weight=VERBATIM - len(entries) / 100,
                 )
             )
-    return entries[:FEW]
+    return entries[:MAX_ENTRIES]
 
 
-@things(30)
-def ramps(asked: Asked) -> Sequence[Entry]:
+@PALETTE_SOURCES.add(30)
+def ramps(query: PaletteQuery) -> Sequence[PaletteEntry]:
     """Return live ramps whose switch matches."""
-    found = Ramp.objects.filter(live=True, switch__id__icontains=asked.words[-1])
+    found = Ramp.objects.filter(live=True, switch__id__icontains=query.words[-1])
     entries = []
-    for ramp in found.select_related("job").order_by("-pk")[:FEW]:
-        weight = matching.weight(asked.words, f"Ramp of {ramp.switch_id}", ramp.switch_id)
+    for ramp in found.select_related("job").order_by("-pk")[:MAX_ENTRIES]:
+        weight = matching.weight(query.words, f"Ramp of {ramp.switch_id}", ramp.switch_id)
         if weight:
             waits = ramp.job.state == Job.State.PENDING
             detail = "waits for approval" if waits else str(ramp.job.state)
             path = reverse("ramp_page", args=[ramp.pk])
             title = f"Ramp of {ramp.switch_id}"
-            entries.append(Entry("Ramp", title, "ramping", path, detail, weight=weight))
+            entries.append(PaletteEntry("Ramp", title, "ramping", path, detail, weight=weight))
     return entries

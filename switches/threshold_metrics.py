@@ -3,10 +3,17 @@
 from collections.abc import Collection, Iterator
 from datetime import datetime
 
-from controlplane.core import threshold_metrics as measures
 from controlplane.core.actors import SHELL, label_of
 from controlplane.core.canonical import timestamp
-from controlplane.core.threshold_metrics import ABOVE, AT_LEAST, COUNT, Asked, Measure, Reading
+from controlplane.core.threshold_metrics import (
+    ABOVE,
+    AT_LEAST,
+    COUNT,
+    THRESHOLD_METRICS,
+    MetricQuery,
+    Reading,
+    ThresholdMetric,
+)
 
 from .episodes import changes
 from .models import Episode, State, Trip
@@ -15,7 +22,7 @@ KNOWING = ("user", "slack", "token")
 TO_DO = "See what stopped it and whether that is over; release it or acknowledge it."
 
 
-def engaged(asked: Asked, now: datetime) -> Iterator[Reading]:
+def engaged(asked: MetricQuery, now: datetime) -> Iterator[Reading]:
     """Yield a reading for each switch with an open episode, engaged or ramping."""
     rows = Episode.objects.filter(ended_at__isnull=True).select_related("switch")
     tripped = set(
@@ -82,8 +89,8 @@ def _known_to(episode: Episode, *, by_trip: bool) -> str:
     return episode.acknowledged_by
 
 
-measures.register(
-    Measure(
+THRESHOLD_METRICS.register(
+    ThresholdMetric(
         name="switch_engaged",
         title="Engaged switches",
         unit=COUNT,

@@ -9,13 +9,13 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from breakers.dead_letters import sources
 from breakers.dead_letters.models import LetterServer, LetterStream
-from controlplane.core import metrics
 from controlplane.core.compiled_query import fetch_rows
+from controlplane.core.metrics import DATABASE_METRICS
 
 from .monitoring import streams
 
 
-@metrics.from_database
+@DATABASE_METRICS.add()
 def dead_letters(now: datetime) -> Iterator[Metric]:
     """A stream's label is its name, with the server before it unless that is the default one."""
     depth = GaugeMetricFamily(

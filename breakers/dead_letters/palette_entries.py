@@ -6,31 +6,40 @@ from django.db.models import Q
 from django.urls import reverse
 
 from controlplane.core.palette import matching
-from controlplane.core.palette.registry import FEW, Asked, Command, Entry, commands, things
+from controlplane.core.palette.registry import (
+    MAX_ENTRIES,
+    PALETTE_SOURCES,
+    PaletteCommand,
+    PaletteEntry,
+    PaletteQuery,
+    register_commands,
+)
 
 from .models import LetterStream
 
-commands(
+register_commands(
     40,
-    Command("Dead letters", "letters", "dead_letters_page", keys="g d", words="dlq retry queue"),
+    PaletteCommand(
+        "Dead letters", "letters", "dead_letters_page", keys="g d", words="dlq retry queue"
+    ),
 )
 
 
-@things(40)
-def letter_streams(asked: Asked) -> Sequence[Entry]:
+@PALETTE_SOURCES.add(40)
+def letter_streams(query: PaletteQuery) -> Sequence[PaletteEntry]:
     """Streams of dead letters, by name and origin."""
     found = LetterStream.objects.filter(gone_at__isnull=True)
-    for word in asked.words[:6]:
+    for word in query.words[:6]:
         found = found.filter(Q(name__icontains=word) | Q(origin__icontains=word))
     return [
-        Entry(
+        PaletteEntry(
             "Dead letters",
             one.name,
             "letters",
             reverse("letter_stream_page", args=[one.server, one.name]),
             f"{one.depth:,} on {one.server}",
-            weight=matching.weight(asked.words, one.name, one.origin),
-            keeps=True,
+            weight=matching.weight(query.words, one.name, one.origin),
+            is_lasting=True,
         )
-        for one in found.order_by("-depth", "name")[:FEW]
+        for one in found.order_by("-depth", "name")[:MAX_ENTRIES]
     ]

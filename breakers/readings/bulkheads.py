@@ -5,7 +5,7 @@ from datetime import datetime
 
 from breakers import message_facts
 from controlplane.core.instances.queries import HEARD_WITHIN
-from controlplane.core.threshold_metrics import Asked, Reading, count, percent
+from controlplane.core.threshold_metrics import MetricQuery, Reading, count, percent
 
 from .sql import fetch_all
 
@@ -21,7 +21,7 @@ _BULKHEADS = """
 """
 
 
-def read_concurrency(asked: Asked, now: datetime) -> Iterator[Reading]:
+def read_concurrency(asked: MetricQuery, now: datetime) -> Iterator[Reading]:
     """Calls in flight for each that is allowed."""
     for service, name, in_flight, limit, instances in fetch_all(
         _BULKHEADS, fresh=now - HEARD_WITHIN

@@ -10,7 +10,7 @@ from breakers.states import unhealthy
 from breakers.states.dependency_status import find_by_names
 from breakers.states.unhealthy import UnhealthyDependency
 from controlplane.core.instances.openings import TRIPPED
-from controlplane.core.threshold_metrics import Asked, Reading, count
+from controlplane.core.threshold_metrics import MetricQuery, Reading, count
 
 from .sql import fetch_all
 
@@ -34,7 +34,7 @@ _OPENED = f"""
 """  # noqa: S608
 
 
-def read_open_breakers(asked: Asked, now: datetime) -> Iterator[Reading]:
+def read_open_breakers(asked: MetricQuery, now: datetime) -> Iterator[Reading]:
     """In how many of the instances that report the breaker of a dependency is open."""
     found = list(_iterate_readings(asked, now))
     about = _load_dependencies([one.subject for one in found])
@@ -42,7 +42,7 @@ def read_open_breakers(asked: Asked, now: datetime) -> Iterator[Reading]:
         yield _add_facts(one, about.get(one.subject))
 
 
-def _iterate_readings(asked: Asked, now: datetime) -> Iterator[Reading]:
+def _iterate_readings(asked: MetricQuery, now: datetime) -> Iterator[Reading]:
     said = fetch_all(_OPENED, since=_window_start(asked, now), recent=now - MAX_WINDOW)
     tripped = {pk: (name, instances) for pk, name, instances in said}
     stand = unhealthy.find_unhealthy(now, also=tripped)
@@ -60,7 +60,7 @@ def _iterate_readings(asked: Asked, now: datetime) -> Iterator[Reading]:
             yield _unheard_reading(asked, one, text)
 
 
-def _window_start(asked: Asked, now: datetime) -> datetime:
+def _window_start(asked: MetricQuery, now: datetime) -> datetime:
     """A turn that was missed misses none of them, as far as it is looked back."""
     wanted = now - MIN_WINDOW
     if asked.since is not None:
@@ -68,7 +68,9 @@ def _window_start(asked: Asked, now: datetime) -> datetime:
     return max(wanted, now - MAX_WINDOW)
 
 
-def _reading(asked: Asked, name: str, text: str, some: int, instances: int, what: str) -> Reading:
+def _reading(
+    asked: MetricQuery, name: str, text: str, some: int, instances: int, what: str
+) -> Reading:
     return Reading(
         subject=name,
         value=some,
@@ -80,7 +82,7 @@ def _reading(asked: Asked, name: str, text: str, some: int, instances: int, what
     )
 
 
-def _unheard_reading(asked: Asked, one: UnhealthyDependency, text: str) -> Reading:
+def _unheard_reading(asked: MetricQuery, one: UnhealthyDependency, text: str) -> Reading:
     """Its last word was open. Nobody has said anything else since."""
     heard = _reading(asked, one.name, text, one.silent_open, one.silent, "open")
     return replace(heard, evidence={**heard.evidence, "heard": False}, is_fresh=False)

@@ -7,7 +7,7 @@ from typing import Any
 
 from breakers import message_facts, names
 from controlplane.core.durations import readable
-from controlplane.core.threshold_metrics import COMPARISONS, Asked, Reading, count, percent
+from controlplane.core.threshold_metrics import COMPARISONS, MetricQuery, Reading, count, percent
 
 from .sql import fetch_all
 
@@ -44,7 +44,7 @@ class RateMeasure:
     did: str
     to_do: str
 
-    def read(self, asked: Asked, now: datetime) -> Iterator[Reading]:
+    def read(self, asked: MetricQuery, now: datetime) -> Iterator[Reading]:
         """Of the calls in the window, by dependency."""
         comparison = COMPARISONS[COMPARISONS.index(asked.comparison)]
         statement = _RATES.format(some=self.some, whole=self.whole, comparison=comparison)
@@ -60,7 +60,7 @@ class RateMeasure:
 
     def _reading(
         self,
-        asked: Asked,
+        asked: MetricQuery,
         pair: tuple[str, str],
         about: tuple[str, str],
         some: int,
@@ -95,7 +95,7 @@ class RateMeasure:
         )
 
 
-Read = Callable[[Asked, datetime], Iterator[Reading]]
+Read = Callable[[MetricQuery, datetime], Iterator[Reading]]
 
 timeouts: Read = RateMeasure(
     some="timeout",

@@ -60,7 +60,7 @@ def put_dependency(
 
 
 def apply_policy(dependency: Dependency, wanted: Mapping[str, Any], now: datetime) -> None:
-    """Have the row say this policy, which :func:`validate_fields` has made; nothing is written yet."""
+    """Set the policy that :func:`validate_fields` returned on the row, without saving it."""
     if not is_registered(dependency):
         dependency.registered_at = now
     document = {name: value for name, value in wanted.items() if name != "on_outage"}

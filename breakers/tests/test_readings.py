@@ -16,13 +16,13 @@ from breakers.tests.fleet import (
     transition,
 )
 from controlplane.core.models import Instance
-from controlplane.core.threshold_metrics import Asked
+from controlplane.core.threshold_metrics import MetricQuery
 
 pytestmark = pytest.mark.django_db
 
 
 def asked(limit=0.01, minutes=5, comparison=">", **more):
-    return Asked("rate", comparison, limit, timedelta(minutes=minutes), **more)
+    return MetricQuery("rate", comparison, limit, timedelta(minutes=minutes), **more)
 
 
 def test_only_what_is_beyond_the_limit_is_named_and_what_had_been():
@@ -80,7 +80,7 @@ def test_a_breaker_says_in_how_many_instances_it_is_open_and_whom_to_ask():
     for name, state in (("a1", "open"), ("a2", "open"), ("a3", "closed")):
         reports(f"core/{name}", state)
 
-    (found,) = openings.read_open_breakers(Asked("count", ">", 2), NOW)
+    (found,) = openings.read_open_breakers(MetricQuery("count", ">", 2), NOW)
 
     assert (found.value, found.beyond, found.samples) == (2, False, 3)
     assert (found.path, found.service) == ("/breakers/core/oracle/", "core")
@@ -93,18 +93,18 @@ def test_one_that_nobody_hears_of_is_not_fresh():
     dependency()
     reports("core/a1", "open", at=NOW - MINUTE)
 
-    (found,) = openings.read_open_breakers(Asked("count", ">", 0), NOW)
+    (found,) = openings.read_open_breakers(MetricQuery("count", ">", 0), NOW)
 
     assert (found.beyond, found.is_fresh) == (True, False)
-    assert list(openings.read_open_breakers(Asked("count", ">", 0), NOW + 5 * MINUTE)) == []
+    assert list(openings.read_open_breakers(MetricQuery("count", ">", 0), NOW + 5 * MINUTE)) == []
 
 
 def test_what_opened_since_it_was_asked_last_is_found_however_late_that_is():
     about = dependency()
     transition(about, 1, "closed>open", NOW - 4 * MINUTE)
 
-    lately = openings.read_open_breakers(Asked("count", ">", 0, since=NOW - 10 * SECOND), NOW)
-    late = openings.read_open_breakers(Asked("count", ">", 0, since=NOW - 270 * SECOND), NOW)
+    lately = openings.read_open_breakers(MetricQuery("count", ">", 0, since=NOW - 10 * SECOND), NOW)
+    late = openings.read_open_breakers(MetricQuery("count", ">", 0, since=NOW - 270 * SECOND), NOW)
 
     assert (len(list(lately)), len(list(late))) == (0, 1)
 
@@ -116,7 +116,7 @@ def test_a_bulkhead_is_that_of_all_instances_of_a_service_that_report():
             pk=f"core/{name}", service="core", reported_at=at, resilience={"bulkheads": held}
         )
 
-    (found,) = bulkheads.read_concurrency(Asked("now", ">", 0.7), NOW)
+    (found,) = bulkheads.read_concurrency(MetricQuery("now", ">", 0.7), NOW)
 
     assert (found.subject, found.value, found.beyond) == ("core/llm", 0.7, False)
     assert found.samples == 2

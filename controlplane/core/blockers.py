@@ -22,12 +22,12 @@ from django.db.backends.signals import connection_created
 from prometheus_client.core import CounterMetricFamily, Metric
 from psycopg.rows import class_row
 
-from controlplane.core import metrics
 from controlplane.core.actors import system
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.ended_sessions import SessionEnded
+from controlplane.core.metrics import DATABASE_METRICS
 from controlplane.core.threads import OWNER_NAME, own_connection, unpooled_connection
 
 PATIENCE_SECONDS = 0.4
@@ -246,8 +246,8 @@ def _watch_connection(connection: BaseDatabaseWrapper, **_kwargs: Any) -> None:
         connection.execute_wrappers.insert(0, watch.time_statement)
 
 
-@metrics.from_database
-def _ended(_now: datetime) -> Iterator[Metric]:
+@DATABASE_METRICS.add()
+def lock_holders_ended(_now: datetime) -> Iterator[Metric]:
     family = CounterMetricFamily(
         "switchgear_lock_holders_ended",
         "Database sessions that were ended because others waited for their locks.",

@@ -60,7 +60,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         path = self.path.partition("?")[0].rstrip("/")
         if path == "/metrics":
-            content, kind = metrics.of_process(self.headers.get("Accept", ""), self.loop)
+            content, kind = metrics.process_exposition(self.headers.get("Accept", ""), self.loop)
             self._answer(200, content, kind)
         elif path in self.reports:
             report = self.reports[path]()

@@ -1,7 +1,7 @@
 """Prometheus metrics, read from PostgreSQL at each scrape, so every process reports the same.
 
-Apps add theirs in a module named `metrics`. Without the database a scrape still reports metrics of
-this process.
+Apps register theirs in modules named `metrics`. Without the database a scrape still reports metrics
+of this process.
 """
 
 import functools
@@ -12,37 +12,33 @@ from datetime import datetime
 
 import redis
 import structlog
-from django.db import DatabaseError, InterfaceError, connection
-from django.utils.module_loading import autodiscover_modules
+from django.db import DatabaseError, InterfaceError
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from controlplane.core import broker, exposing, health, heartbeats, ticks
 from controlplane.core.clock import db_now
 from controlplane.core.exposing import gauge
-from controlplane.core.jobs import metrics as jobs
 from controlplane.core.loops import Loop
+from controlplane.core.registry import FunctionRegistry
 from controlplane.core.threads import Bounded, KeptConnection
 
 DATABASE_SECONDS = 2.0
 
-Source = Callable[[datetime], Iterable[Metric]]
+DatabaseReader = Callable[[datetime], Iterable[Metric]]
+"""Yields metric families read from the database at a moment."""
+ProcessReader = Callable[[], Iterable[Metric]]
+"""Yields metric families of this process."""
 TokenCheck = Callable[[str, str], None]
 
 log = structlog.get_logger(__name__)
-_sources: list[Source] = []
-_process_sources: list[Callable[[], Iterable[Metric]]] = []
+DATABASE_METRICS = FunctionRegistry[DatabaseReader]("metrics")
+PROCESS_METRICS = FunctionRegistry[ProcessReader]("metrics")
 _token_check: TokenCheck | None = None
 
 
-def from_database(source: Source) -> Source:
-    """Register a function that yields metric families out of the database, at the given time."""
-    _sources.append(source)
-    return source
-
-
 def set_token_check(check: TokenCheck) -> None:
-    """Name a check (token, scope) that needs no database and raises what is wrong."""
+    """Set a check of (token, scope) that needs no database and raises what is wrong."""
     global _token_check
     _token_check = check
 
@@ -64,18 +60,13 @@ def scrape(accept: str) -> exposing.Exposition:
     return scrapes.get(accept)
 
 
-def from_process(source: Callable[[], Iterable[Metric]]) -> None:
-    """Register a function that yields metrics of this process."""
-    _process_sources.append(source)
-
-
-def of_process(accept: str, loop: Loop) -> tuple[bytes, str]:
-    """As :func:`exposition`, of what a process beside the web knows without asking PostgreSQL."""
+def process_exposition(accept: str, loop: Loop) -> tuple[bytes, str]:
+    """Return what :func:`exposition` does, for a process beside the web: without PostgreSQL."""
     return exposing.text(_process_registry(loop), accept)
 
 
-class _House:
-    """Everything of ours, collected anew at each scrape."""
+class _ConsoleCollector:
+    """All metrics, collected anew at each scrape."""
 
     def collect(self) -> Iterator[Metric]:
         yield exposing.build_info()
@@ -94,8 +85,8 @@ class _House:
 _DATABASE_UP = ("switchgear_database_up", "1 if PostgreSQL answered this scrape.")
 
 
-class _Process:
-    """What a process beside the web has to tell."""
+class _ProcessCollector:
+    """Metrics of a process beside the web."""
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
@@ -112,21 +103,20 @@ class _Process:
 
 @functools.cache
 def _registry() -> CollectorRegistry:
-    autodiscover_modules("metrics")
-    return exposing.registry(_House())
+    return exposing.registry(_ConsoleCollector())
 
 
 @functools.cache
 def _process_registry(loop: Loop) -> CollectorRegistry:
-    return exposing.registry(_Process(loop))
+    return exposing.registry(_ProcessCollector(loop))
 
 
 def _in_memory() -> Iterator[Metric]:
     present = health.snapshot()
     if present is not None:
         yield from exposing.snapshot(present.version, present.age_seconds)
-    for source in _process_sources:
-        yield from source()
+    for read in PROCESS_METRICS.functions():
+        yield from read()
 
 
 def _broker() -> Iterator[Metric]:
@@ -155,38 +145,14 @@ scrapes = exposing.Cache(exposition, _served_version, time.monotonic)
 
 def _from_database() -> list[Metric]:
     now = db_now()
-    return [family for source in _sources for family in source(now)]
+    return [family for read in DATABASE_METRICS.functions() for family in read(now)]
 
 
 kept_connection = KeptConnection()
 _database = Bounded(_from_database, seconds=DATABASE_SECONDS, kept=kept_connection)
 
 
-@from_database
-def _outbox(now: datetime) -> Iterator[Metric]:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT count(*) FILTER (WHERE state = 'pending'),"
-            " count(*) FILTER (WHERE state = 'failed' AND discarded_at IS NULL),"
-            " count(*) FILTER (WHERE state = 'superseded'),"
-            " min(created_at) FILTER (WHERE state = 'pending')"
-            " FROM core_outboxmessage WHERE NOT (state = 'sent')"
-        )
-        pending, failed, superseded, oldest = cursor.fetchone()
-    age = (now - oldest).total_seconds() if oldest else 0.0
-    yield gauge("switchgear_outbox_pending", "Messages that are still to be sent.", pending)
-    yield gauge("switchgear_outbox_failed", "Messages that were given up.", failed)
-    yield gauge(
-        "switchgear_outbox_superseded",
-        "Updates that are kept and were left out, since a later message told the newer state.",
-        superseded,
-    )
-    yield gauge(
-        "switchgear_outbox_oldest_pending_seconds", "Age of the oldest message to be sent.", age
-    )
-
-
-@from_database
+@DATABASE_METRICS.add()
 def _clockwork(now: datetime) -> Iterator[Metric]:
     late = GaugeMetricFamily(
         "switchgear_tick_late_seconds",
@@ -206,7 +172,7 @@ def _clockwork(now: datetime) -> Iterator[Metric]:
     yield silent
 
 
-@from_database
+@DATABASE_METRICS.add()
 def _clock(_now: datetime) -> Iterator[Metric]:
     asked = time.time()
     there = db_now().timestamp()
@@ -215,6 +181,3 @@ def _clock(_now: datetime) -> Iterator[Metric]:
         "Seconds that this machine's clock is ahead of PostgreSQL's.",
         (asked + time.time()) / 2 - there,
     )
-
-
-from_database(jobs.families)

@@ -1,18 +1,17 @@
-"""What threshold rules compare with a limit: measures, which apps register in a module named
-`measures`. Whoever judges the rules knows none of them by name.
+"""The registry of threshold metrics: figures that threshold rules compare with a limit.
 
-A measure reads all its subjects at once, and says of each figure whether it is beyond the limit, by
-exact arithmetic of its own. Subjects that are well within it may be left out.
+Apps register theirs in modules named `threshold_metrics`. A metric reads all its subjects at once
+and compares each figure with the limit by exact arithmetic. Subjects well within the limit may be
+left out.
 """
 
-import functools
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from django.utils.module_loading import autodiscover_modules
+from controlplane.core.registry import KindRegistry
 
 ABOVE, AT_LEAST, BELOW, AT_MOST = ">", ">=", "<", "<="
 COMPARISONS = (ABOVE, AT_LEAST, BELOW, AT_MOST)
@@ -27,12 +26,12 @@ _ALLOWED = {
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a rule wants to know: which subjects have a figure that compares so with `limit`.
+class MetricQuery:
+    """A query for the subjects whose `statistic` compares with `limit` by `comparison`.
 
-    `statistic` over `window` (zero for a measure that has none), of one `part` of it if that is
-    named. `since` is when it was asked last: what came and went after that counts, too. Of the
-    subjects in `standing` something is wanted in any case, if anything is known of them.
+    `window` is zero for a metric without windows; `part` restricts the query to one part. `since`
+    is the time of the last query: figures that exceeded the limit only between the two count, too.
+    Subjects in `standing` are always returned if anything is known of them.
     """
 
     statistic: str
@@ -45,27 +44,27 @@ class Asked:
 
     @property
     def exact_limit(self) -> Decimal:
-        """The limit as it was written: 0.01 is a hundredth."""
+        """The limit as it was written: exactly a hundredth for 0.01."""
         return Decimal(repr(self.limit))
 
     def beyond(self, some: float, whole: float = 1) -> bool:
-        """Whether `some` of `whole` (above zero) is beyond the limit, exactly."""
+        """Return whether `some` of `whole` (above zero) is beyond the limit, exactly."""
         return compare(Decimal(some), self.comparison, self.exact_limit * Decimal(whole))
 
     def allowed(self, show: Callable[[float], str]) -> str:
-        """What the rule allows, in words: `1 % at most`."""
+        """Return what the rule allows, in words: `1 % at most`."""
         return _ALLOWED[self.comparison].format(show(self.limit))
 
 
 @dataclass(frozen=True)
 class Reading:
-    """The figure of one subject, which rests on so many `samples`.
+    """The figure of one subject, computed from `samples` samples.
 
-    `beyond` is whether it is beyond the limit, null where that can't be told; `value` is null where
+    `beyond` is True if it is beyond the limit, None if that can't be told; `value` is None if
     nothing is known. `said` is a sentence without a full stop, `path` the page of the subject,
-    `evidence` what was counted (JSON), `acknowledged_by` who brought it about or knows of it.
-    Messages go to `thread` and say `facts` besides. One that is not fresh only says that nobody has
-    heard anything else since.
+    `evidence` what was counted (JSON), `acknowledged_by` the person who caused it or knows of it.
+    Messages go to `thread` with the additional `facts`. A reading that is not fresh repeats the
+    last known one.
     """
 
     subject: str
@@ -82,57 +81,50 @@ class Reading:
     is_fresh: bool = True
 
 
-Read = Callable[[Asked, datetime], Iterable[Reading]]
-Waiting = Callable[[datetime], Collection[str]]
-"""Subjects that wait for a person just now by themselves: an alert need not say it once more."""
+MetricReader = Callable[[MetricQuery, datetime], Iterable[Reading]]
+SubjectReader = Callable[[datetime], Collection[str]]
+"""Returns subjects that *Needs attention* lists already, so that their alerts need not be."""
 
 
 @dataclass(frozen=True)
-class Measure:
-    """`statistics` are what may be asked of it, over windows from the first to the second of
-    `windows`, if it has any. `about` says in a sentence what it is of; `parts` what a part of it
-    is called, where a rule may look at one alone (`latency_ms:e2e`), else nothing."""
+class ThresholdMetric:
+    """A figure that threshold rules may refer to.
+
+    `statistics` are available over windows from the first to the second of `windows`, if it has
+    any. `about` describes it in a sentence. `parts` is the word for a part that a rule may refer to
+    alone (`latency_ms:e2e`), empty if there are none.
+    """
 
     name: str
     title: str
     unit: str
     statistics: tuple[str, ...]
     about: str
-    read: Read
+    read: MetricReader
     comparisons: tuple[str, ...] = COMPARISONS
     windows: tuple[timedelta, timedelta] | None = None
     parts: str = ""
-    waiting: Waiting | None = None
+    waiting: SubjectReader | None = None
 
-    def shown(self, value: float) -> str:
-        """A figure of it for people: `4.2 %`, `5,000 ms`, `3`."""
+    def format(self, value: float) -> str:
+        """Format a figure for people: `4.2 %`, `5,000 ms`, `3`."""
         if self.unit == RATIO:
             return percent(value)
         return f"{value:,g} ms" if self.unit == MILLISECONDS else count(value)
 
 
-_registered: dict[str, Measure] = {}
+THRESHOLD_METRICS = KindRegistry[ThresholdMetric](
+    "threshold_metrics", order=lambda metric: metric.name
+)
 
 
-def register(measure: Measure) -> Measure:
-    """Offer a measure to rules; done in the `measures` module of its app."""
-    _registered[measure.name] = measure
-    return measure
-
-
-def registered() -> Mapping[str, Measure]:
-    """Every measure of every installed app, by name."""
-    _discover()
-    return dict(sorted(_registered.items()))
-
-
-def find(metric: str) -> tuple[Measure, str] | None:
-    """The measure that a rule's `metric` names, and the part of it (`latency_ms:e2e`), if any."""
+def find(metric: str) -> tuple[ThresholdMetric, str] | None:
+    """Return the metric that a rule names, and its part (`latency_ms:e2e`) if it names one."""
     name, divided, part = metric.partition(":")
-    measure = registered().get(name)
-    if measure is None or (divided and not (measure.parts and part)):
+    found = THRESHOLD_METRICS.get(name)
+    if found is None or (divided and not (found.parts and part)):
         return None
-    return measure, part
+    return found, part
 
 
 def compare(value: Decimal, comparison: str, limit: Decimal) -> bool:
@@ -144,14 +136,9 @@ def compare(value: Decimal, comparison: str, limit: Decimal) -> bool:
 
 
 def percent(share: float) -> str:
-    """`4.2 %`, `100 %`."""
+    """Format a share: `4.2 %`, `100 %`."""
     return f"{round(share * 100, 1):g} %"
 
 
 def count(value: float) -> str:
     return f"{value:,.0f}"
-
-
-@functools.cache
-def _discover() -> None:
-    autodiscover_modules("threshold_metrics")

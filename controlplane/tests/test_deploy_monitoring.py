@@ -42,7 +42,7 @@ def exposed(transactional_db):
     until(lambda: b"switchgear_database_up 1" in metrics.exposition("")[0], 30)
     texts = [
         metrics.exposition("")[0],
-        metrics.of_process("", Loop(may_rest_seconds=1))[0],
+        metrics.process_exposition("", Loop(may_rest_seconds=1))[0],
         dataplane_metrics.page(State(), "")[2],
     ]
     types = re.findall(r"^# TYPE (\S+) (\S+)$", b"".join(texts).decode(), re.MULTILINE)

@@ -26,7 +26,7 @@ def test_metrics() -> None:
     rounds.turn(db_now())  # The trail has figures once it was looked at.
     scraped = (
         metrics.exposition(OPENMETRICS)[0],
-        metrics.of_process(OPENMETRICS, Loop(may_rest_seconds=30))[0],
+        metrics.process_exposition(OPENMETRICS, Loop(may_rest_seconds=30))[0],
         dataplane_metrics.page(State(), OPENMETRICS)[2],
     )
     told = {found for text in scraped for found in _TYPE.findall(text.decode())}

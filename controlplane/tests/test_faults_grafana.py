@@ -203,7 +203,7 @@ def scraped(tmp_path, monkeypatch):
     pages = {
         "/web": web,
         "/plane": alone,
-        "/beside": lambda: metrics.of_process("", Loop(may_rest_seconds=30)),
+        "/beside": lambda: metrics.process_exposition("", Loop(may_rest_seconds=30)),
     }
     places = dict(zip((WEB, PLANE, BESIDE), pages, strict=True))
     with exporting(pages) as port, prometheus(tmp_path, port, places) as client:

@@ -10,8 +10,8 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from controlplane.core import durations
-from controlplane.core import threshold_metrics as measures
 from controlplane.core.templatetags.screen import icon
+from controlplane.core.threshold_metrics import find
 from slo.arithmetic.meanings import RuleMeaning
 from slo.arithmetic.minutes import window_minutes
 from slo.arithmetic.objective import PAGE
@@ -114,8 +114,8 @@ def measured(value: float | None, alert: Alert) -> str:
     """Format a figure of a threshold rule in its unit."""
     if value is None:
         return "–"
-    known = measures.find(alert.threshold.metric) if alert.threshold else None
-    return known[0].shown(value) if known else figure(value)
+    known = find(alert.threshold.metric) if alert.threshold else None
+    return known[0].format(value) if known else figure(value)
 
 
 @register.filter

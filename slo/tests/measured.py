@@ -7,9 +7,14 @@ from typing import Any
 
 from django.db import connection
 
-from controlplane.core import threshold_metrics as measures
 from controlplane.core.models import Tick
-from controlplane.core.threshold_metrics import COUNT, Asked, Measure, Reading
+from controlplane.core.threshold_metrics import (
+    COUNT,
+    THRESHOLD_METRICS,
+    MetricQuery,
+    Reading,
+    ThresholdMetric,
+)
 from slo.models import Alert, ThresholdRule
 from slo.thresholds import evaluation
 
@@ -24,13 +29,13 @@ class Queues:
 
     def __init__(self) -> None:
         self.said: dict[str, dict[str, Any]] = {}
-        self.asked: list[Asked] = []
+        self.asked: list[MetricQuery] = []
         self.broken = False
 
     def are(self, **depths: float | None) -> None:
         self.said = {name: {"value": depth} for name, depth in depths.items()}
 
-    def read(self, asked: Asked, now: datetime) -> Iterator[Reading]:
+    def read(self, asked: MetricQuery, now: datetime) -> Iterator[Reading]:
         self.asked.append(asked)
         if self.broken:
             with connection.cursor() as cursor:
@@ -46,15 +51,14 @@ class Queues:
 def offered(**fields: Any) -> Iterator[Queues]:
     """The measure is there meanwhile."""
     queues = Queues()
-    measures.registered()
     about = "How deep a queue is."
-    measures.register(
-        Measure(QUEUE, "Depth of queues", COUNT, ("now",), about, queues.read, **fields)
+    THRESHOLD_METRICS.register(
+        ThresholdMetric(QUEUE, "Depth of queues", COUNT, ("now",), about, queues.read, **fields)
     )
     try:
         yield queues
     finally:
-        measures._registered.pop(QUEUE)
+        THRESHOLD_METRICS.unregister(QUEUE)
 
 
 def rule(name: str = "deep", **fields: Any) -> ThresholdRule:

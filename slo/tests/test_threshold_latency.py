@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from controlplane.core.threshold_metrics import Asked
+from controlplane.core.threshold_metrics import MetricQuery
 from slo.arithmetic.minutes import last_ended
 from slo.models import Alert, CounterMinute, Sli, ThresholdRule
 from slo.tests.measured import MINUTE, NOW, look
@@ -12,7 +12,7 @@ from slo.thresholds.latency_measure import read_latency
 
 pytestmark = pytest.mark.django_db
 AT = last_ended(NOW)
-ASKED = Asked("p95", ">", 5000.0, timedelta(minutes=5))
+ASKED = MetricQuery("p95", ">", 5000.0, timedelta(minutes=5))
 
 
 def histogram(edges, service="core", metric="e2e", *, per_minute=100, minutes=10, covered=True):
@@ -59,7 +59,7 @@ def test_exactly_its_share_within_the_limit_is_not_above_it():
     histogram({1000: 80, 5000: 95, 10000: 100})
 
     assert seen()["core/e2e"].beyond is False
-    assert seen(Asked("p95", "<=", 5000.0, timedelta(minutes=5)))["core/e2e"].beyond is True
+    assert seen(MetricQuery("p95", "<=", 5000.0, timedelta(minutes=5)))["core/e2e"].beyond is True
 
 
 def test_without_an_edge_at_the_limit_it_is_unknown_and_says_why():
@@ -88,7 +88,9 @@ def test_a_part_of_the_measure_is_the_histograms_of_one_metric():
     histogram({5000: 10}, metric="database")
 
     assert set(seen()) == {"core/e2e", "core/database"}
-    assert set(seen(Asked("p95", ">", 5000.0, timedelta(minutes=5), part="e2e"))) == {"core/e2e"}
+    assert set(seen(MetricQuery("p95", ">", 5000.0, timedelta(minutes=5), part="e2e"))) == {
+        "core/e2e"
+    }
 
 
 def test_counters_of_slos_are_no_histograms_and_without_any_nothing_is_known():

@@ -7,9 +7,8 @@ from datetime import datetime, timedelta
 import structlog
 from django.db import connection, transaction
 
-from controlplane.core import threshold_metrics as measures
 from controlplane.core.models import Tick
-from controlplane.core.threshold_metrics import Asked, Reading
+from controlplane.core.threshold_metrics import MetricQuery, Reading, find
 from slo.alerts import lifecycle, locks
 from slo.arithmetic.hysteresis import AlertKey, FiringRule
 from slo.models import Alert, ThresholdRule
@@ -81,11 +80,11 @@ def evaluate_rule(
     standing: Collection[str] = (),
 ) -> RuleResult:
     """Evaluate one rule now, without writing. A failing metric is logged; other rules go on."""
-    known = measures.find(rule.metric)
+    known = find(rule.metric)
     if known is None:
         return RuleResult(rule, error=UNMEASURED)
     measure, part = known
-    asked = Asked(
+    asked = MetricQuery(
         statistic=rule.statistic,
         comparison=rule.comparison,
         limit=rule.value,

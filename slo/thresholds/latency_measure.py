@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from controlplane.core.durations import readable
-from controlplane.core.threshold_metrics import ABOVE, Asked, Reading, count
+from controlplane.core.threshold_metrics import ABOVE, MetricQuery, Reading, count
 from slo.arithmetic.counts import CounterValues
 from slo.arithmetic.minutes import last_ended
 from slo.arithmetic.windows import WindowCounts, measure_window
@@ -41,7 +41,7 @@ class HistogramKey(NamedTuple):
         return f"{self.service}/{self.metric}"
 
 
-def read_latency(asked: Asked, now: datetime) -> Iterator[Reading]:
+def read_latency(asked: MetricQuery, now: datetime) -> Iterator[Reading]:
     """Yield the percentile of every histogram, over whole minutes that have ended."""
     at, minutes = last_ended(now), asked.window // _MINUTE
     known = _load_edges(asked.part)
@@ -54,7 +54,7 @@ def read_latency(asked: Asked, now: datetime) -> Iterator[Reading]:
         yield _reading(asked, histogram, windows)
 
 
-def _no_histograms(asked: Asked) -> Reading:
+def _no_histograms(asked: MetricQuery) -> Reading:
     """Return an unknown reading: no histogram does not mean that all is well."""
     of = f" of {asked.part}" if asked.part else ""
     said = f"Nobody has pushed a latency histogram{of}"
@@ -81,7 +81,7 @@ def _window(
 
 
 def _reading(
-    asked: Asked, histogram: HistogramKey, windows: Sequence[tuple[float, WindowCounts]]
+    asked: MetricQuery, histogram: HistogramKey, windows: Sequence[tuple[float, WindowCounts]]
 ) -> Reading:
     share, limit = SHARES[asked.statistic], asked.limit
     seen = [(ms, one) for ms, one in windows if one.is_known(0)]
@@ -109,7 +109,7 @@ def _reading(
 
 
 def _describe(
-    asked: Asked,
+    asked: MetricQuery,
     histogram: HistogramKey,
     edges: Sequence[HistogramEdge],
     share: Fraction,

@@ -9,9 +9,18 @@ from datetime import timedelta
 from typing import Any
 
 from controlplane.core import durations, values
-from controlplane.core import threshold_metrics as measures
 from controlplane.core.errors import InvalidInput
-from controlplane.core.threshold_metrics import ABOVE, AT_LEAST, AT_MOST, BELOW, RATIO, Measure
+from controlplane.core.threshold_metrics import (
+    ABOVE,
+    AT_LEAST,
+    AT_MOST,
+    BELOW,
+    COMPARISONS,
+    RATIO,
+    THRESHOLD_METRICS,
+    ThresholdMetric,
+    find,
+)
 from controlplane.core.values import Errors, put
 from slo.models import ThresholdRule
 from slo.models.alerts import SEVERITIES
@@ -86,10 +95,10 @@ def rule_window(rule: ThresholdRule) -> timedelta:
 
 def describe_rule(rule: ThresholdRule) -> str:
     """Return a rule in words: `Timeout rate above 1 % in 5 min, of 20 at least`."""
-    known = measures.find(rule.metric)
+    known = find(rule.metric)
     title = known[0].title if known else rule.metric
     part = f" of {known[1]}" if known and known[1] else ""
-    shown = known[0].shown(rule.value) if known else f"{rule.value:g}"
+    shown = known[0].format(rule.value) if known else f"{rule.value:g}"
     statistic = f"{rule.statistic} of " if known and len(known[0].statistics) > 1 else ""
     over = f" in {durations.readable(rule_window(rule))}" if rule.window else ""
     least = f", of {rule.min_events:,} at least" if rule.min_events > 1 else ""
@@ -113,10 +122,10 @@ def _check_name(name: str, errors: Errors) -> None:
         )
 
 
-def _measure(metric: str, errors: Errors) -> Measure | None:
+def _measure(metric: str, errors: Errors) -> ThresholdMetric | None:
     if "metric" in errors:
         return None
-    found = measures.find(metric)
+    found = find(metric)
     if found is None:
         put(errors, "metric", f"Must be one of {', '.join(_offered())}.")
         return None
@@ -126,11 +135,11 @@ def _measure(metric: str, errors: Errors) -> Measure | None:
 def _offered() -> list[str]:
     return [
         f"{one.name} (or {one.name}:{one.parts.upper()})" if one.parts else one.name
-        for one in measures.registered().values()
+        for one in THRESHOLD_METRICS.values()
     ]
 
 
-def _statistic(given: Mapping[str, Any], measure: Measure | None, errors: Errors) -> str:
+def _statistic(given: Mapping[str, Any], measure: ThresholdMetric | None, errors: Errors) -> str:
     """Return the statistic, which may be left out if the metric has only one."""
     if measure is None:
         return ""
@@ -138,12 +147,12 @@ def _statistic(given: Mapping[str, Any], measure: Measure | None, errors: Errors
     return values.choice("statistic", given.get("statistic", usual), measure.statistics, errors)
 
 
-def _comparison(given: Any, measure: Measure | None, errors: Errors) -> str:
-    choices = measure.comparisons if measure else measures.COMPARISONS
+def _comparison(given: Any, measure: ThresholdMetric | None, errors: Errors) -> str:
+    choices = measure.comparisons if measure else COMPARISONS
     return values.choice("comparison", given, choices, errors)
 
 
-def _window(given: Any, measure: Measure | None, errors: Errors) -> str:
+def _window(given: Any, measure: ThresholdMetric | None, errors: Errors) -> str:
     text = values.text("window", given, 12, errors)
     if measure is None or "window" in errors:
         return ""
@@ -178,7 +187,7 @@ def _flag(path: str, given: Any, errors: Errors) -> bool:
     return bool(given)
 
 
-def _refuse_constant_rules(document: Document, measure: Measure, errors: Errors) -> None:
+def _refuse_constant_rules(document: Document, measure: ThresholdMetric, errors: Errors) -> None:
     """Refuse a rule that can never fire, or always does."""
     value, comparison = document["value"], document["comparison"]
     if measure.unit == RATIO and value > 1:

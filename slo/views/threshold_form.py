@@ -6,10 +6,17 @@ from typing import Any
 
 from django import forms
 
-from controlplane.core import threshold_metrics as measures
 from controlplane.core.changes import RuleForm
 from controlplane.core.reasons import MAX_CHARACTERS
-from controlplane.core.threshold_metrics import ABOVE, AT_LEAST, AT_MOST, BELOW, RATIO, Measure
+from controlplane.core.threshold_metrics import (
+    ABOVE,
+    AT_LEAST,
+    AT_MOST,
+    BELOW,
+    RATIO,
+    ThresholdMetric,
+    find,
+)
 from slo.models import ThresholdRule
 from slo.thresholds import rules
 
@@ -41,7 +48,7 @@ class ThresholdForm(RuleForm):
 
     renamed = {"metric": "part"}
 
-    def asked(self, measure: Measure) -> dict[str, Any]:
+    def asked(self, measure: ThresholdMetric) -> dict[str, Any]:
         """Return the fields for the service; unreadable numbers stay texts, which it refuses."""
         part = self.given("part").strip()
         return {
@@ -58,7 +65,7 @@ class ThresholdForm(RuleForm):
         }
 
 
-def new_rule_initial(measure: Measure) -> dict[str, Any]:
+def new_rule_initial(measure: ThresholdMetric) -> dict[str, Any]:
     """Return the form's initial values for a new rule."""
     return {
         "statistic": measure.statistics[0],
@@ -72,7 +79,7 @@ def new_rule_initial(measure: Measure) -> dict[str, Any]:
 
 def rule_initial(rule: ThresholdRule) -> dict[str, Any]:
     """Return the form's initial values for an existing rule."""
-    known = measures.find(rule.metric)
+    known = find(rule.metric)
     is_share = known is not None and known[0].unit == RATIO
     value = Decimal(repr(rule.value)) * (_HUNDRED if is_share else 1)
     return {
@@ -85,7 +92,7 @@ def rule_initial(rule: ThresholdRule) -> dict[str, Any]:
     }
 
 
-def form_choices(measure: Measure) -> Mapping[str, Any]:
+def form_choices(measure: ThresholdMetric) -> Mapping[str, Any]:
     """Return the choices that a metric offers."""
     return {
         "statistics": measure.statistics if len(measure.statistics) > 1 else (),
@@ -95,7 +102,7 @@ def form_choices(measure: Measure) -> Mapping[str, Any]:
     }
 
 
-def _value(text: str, measure: Measure) -> float | str | None:
+def _value(text: str, measure: ThresholdMetric) -> float | str | None:
     typed = text.strip().removesuffix("%").replace(",", "").strip()
     if not typed:
         return None

@@ -7,14 +7,13 @@ from django.http import Http404, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
-from controlplane.core import threshold_metrics as measures
 from controlplane.core.actors import Actor
 from controlplane.core.browser import PersonRequest, done, show, signed_in
 from controlplane.core.changes import change, posted
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.threshold_metrics import Measure
+from controlplane.core.threshold_metrics import THRESHOLD_METRICS, ThresholdMetric, find
 from slo.models import ThresholdRule
 from slo.objectives.permissions import SCOPE, is_admin, require_admin
 from slo.thresholds import rules, services, statuses
@@ -47,9 +46,9 @@ def thresholds_page(request: PersonRequest) -> HttpResponse:
 def new(request: PersonRequest) -> HttpResponse:
     """Show the choice of a metric first, then the form."""
     require_admin(actor_of(request))
-    known = measures.find(request.GET.get("metric", ""))
+    known = find(request.GET.get("metric", ""))
     if known is None:
-        context = {"measures": list(measures.registered().values())}
+        context = {"measures": list(THRESHOLD_METRICS.values())}
         return show(request, "slo/thresholds_new.html", context)
     form = ThresholdForm(posted(request), initial=threshold_form.new_rule_initial(known[0]))
     return _edit(request, None, known[0], form)
@@ -60,7 +59,7 @@ def new(request: PersonRequest) -> HttpResponse:
 def edit(request: PersonRequest, name: str) -> HttpResponse:
     require_admin(actor_of(request))
     rule = _rule(name)
-    known = measures.find(rule.metric)
+    known = find(rule.metric)
     if known is None:
         return _show_refusal(request, f"{rule.metric} is measured by nobody here; remove the rule.")
     form = ThresholdForm(posted(request), initial=threshold_form.rule_initial(rule))
@@ -95,7 +94,10 @@ def remove(request: PersonRequest, name: str) -> HttpResponse:
 
 
 def _edit(
-    request: PersonRequest, rule: ThresholdRule | None, measure: Measure, form: ThresholdForm
+    request: PersonRequest,
+    rule: ThresholdRule | None,
+    measure: ThresholdMetric,
+    form: ThresholdForm,
 ) -> HttpResponse:
     """Show the form, save it, or (`check`) only show what the rule would find now."""
     actor, now = actor_of(request), db_now()
@@ -129,7 +131,7 @@ def _save(
     name: str,
     rule: ThresholdRule | None,
     form: ThresholdForm,
-    measure: Measure,
+    measure: ThresholdMetric,
     actor: Actor,
     now: datetime,
 ) -> HttpResponse:
@@ -148,7 +150,7 @@ def _save(
 
 
 def _outlook(
-    name: str, form: ThresholdForm, measure: Measure, now: datetime
+    name: str, form: ThresholdForm, measure: ThresholdMetric, now: datetime
 ) -> statuses.RuleStatus:
     """Return what the rule would find now, as if enabled; nothing is saved."""
     wanted = rules.validate(name, {**form.asked(measure), "enabled": True})

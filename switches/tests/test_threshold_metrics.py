@@ -5,20 +5,19 @@ import pytest
 from controlplane.core.actors import Actor, system
 from controlplane.core.clock import db_now
 from controlplane.core.roles import ALL_SCOPES, Role
-from controlplane.core.threshold_metrics import Asked
-from switches import services
-from switches import threshold_metrics as measures
+from controlplane.core.threshold_metrics import MetricQuery
+from switches import services, threshold_metrics
 from switches.tests.browsers import engaged, overdue, released
 from switches.trips import services as trips
 
 pytestmark = pytest.mark.django_db
 
-ANY = Asked("now", ">", 0)
+ANY = MetricQuery("now", ">", 0)
 MONITOR = Actor(type="token", name="monitor", role=Role.OPERATOR, scopes=ALL_SCOPES)
 
 
 def seen():
-    return {one.subject: one for one in measures.engaged(ANY, db_now())}
+    return {one.subject: one for one in threshold_metrics.engaged(ANY, db_now())}
 
 
 def stop(actor, key):
@@ -93,4 +92,4 @@ def test_those_that_are_overdue_wait_by_themselves():
     engaged("segment:fresh")
     overdue("segment:late")
 
-    assert measures.overdue(db_now()) == {"segment:late"}
+    assert threshold_metrics.overdue(db_now()) == {"segment:late"}

@@ -10,8 +10,7 @@ from django.urls import resolve
 from controlplane.accounts.models.people import User
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
-from controlplane.core.palette import registry as sources
-from controlplane.core.palette.registry import ACTION
+from controlplane.core.palette.registry import ACTION, PALETTE_COMMANDS
 from switches.models import Switch
 from switches.tests.browsers import browser, browser_as, engaged, page, released
 from switches.tests.ramps import ramping
@@ -31,17 +30,17 @@ def found(role, text):
 
 def test_every_command_leads_to_a_page_that_answers():
     # Read before the first query: loading all URLs takes a while, and a transaction may not wait.
-    paths = {one.title: one.path for one in sources.every_command()}
+    paths = {one.title: one.path for one in PALETTE_COMMANDS.values()}
     admin = browser_as("admin")
 
-    for command in sources.every_command():
+    for command in PALETTE_COMMANDS.values():
         assert bool(command.path) != bool(command.runs), command.title
         if command.path:
             assert admin.get(paths[command.title]).status_code == 200, command.title
 
 
 def test_no_two_commands_have_the_same_keys_or_title():
-    commands = sources.every_command()
+    commands = PALETTE_COMMANDS.values()
     keys = [one.keys for one in commands if one.keys]
 
     assert len(keys) == len(set(keys))
@@ -59,7 +58,7 @@ def test_navigation_and_menu_have_nothing_that_the_palette_lacks(role, begins, e
     shown = html[html.index(begins) : html.index(ends, html.index(begins))]
     leads_to = set(re.findall(r'<a (?:class="menu__item" )?href="([^"]+)"', shown))
 
-    paths = {one.path for one in sources.every_command()}
+    paths = {one.path for one in PALETTE_COMMANDS.values()}
 
     assert len(leads_to) >= 3
     assert leads_to <= paths
@@ -146,7 +145,9 @@ def test_number_of_queries_does_not_grow_with_what_is_there(client):
 
 def test_commands_say_their_keys_where_they_are_offered():
     html = page(browser_as("operator").get("/find/part/"))
-    engage = next(one for one in sources.every_command() if one.kind == ACTION and one.keys == "e")
+    engage = next(
+        one for one in PALETTE_COMMANDS.values() if one.kind == ACTION and one.keys == "e"
+    )
 
     assert re.search(rf"{engage.title}.*?<kbd>e</kbd>", html)
 

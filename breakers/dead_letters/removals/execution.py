@@ -74,7 +74,7 @@ def execute_intents(
 
 
 def execute_restore(departure: Departure) -> RemovalOutcome:
-    """Add an archived letter to its stream again, with all that it had. As :func:`execute_intents`."""
+    """Add an archived letter to its stream again, whole. See :func:`execute_intents`."""
     stream = departure.stream
     day = departure.restored_at or departure.intended_at
     pairs = packing.unpack(departure.fields)

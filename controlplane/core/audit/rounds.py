@@ -1,13 +1,10 @@
 """The trail verified round after round, a piece at a time, so that a broken one is noticed."""
 
-from collections.abc import Iterator
 from datetime import datetime
 
 import structlog
 from django.db import transaction
-from prometheus_client.core import Metric
 
-from controlplane.core import exposing, metrics
 from controlplane.core.audit import chain, services
 from controlplane.core.audit.models import AuditEntry, AuditRound
 
@@ -36,23 +33,6 @@ def turn(now: datetime, *, most: int = MAX_AT_ONCE) -> int:
         log.error("audit.broken", row=verdict.bad_id, problem=verdict.problem)
     here.save()
     return verdict.rows
-
-
-@metrics.from_database
-def families(now: datetime) -> Iterator[Metric]:
-    here = AuditRound.objects.first()
-    if here is None:
-        return
-    yield exposing.gauge(
-        "switchgear_audit_intact",
-        "0 from when a row of the audit trail did not hold until it does.",
-        0 if here.problem else 1,
-    )
-    yield exposing.gauge(
-        "switchgear_audit_verified_age_seconds",
-        "Seconds since the whole audit trail was last found intact.",
-        (now - (here.whole_at or here.begun_at)).total_seconds(),
-    )
 
 
 def _next(here: AuditRound, most: int) -> tuple[chain.Verdict, bool]:

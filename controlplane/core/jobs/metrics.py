@@ -1,4 +1,4 @@
-"""What Prometheus is told of jobs."""
+"""Prometheus metrics of jobs."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,6 +16,7 @@ from prometheus_client.core import (
 
 from controlplane.core.jobs import figures, kinds, watch
 from controlplane.core.jobs.models import Job
+from controlplane.core.metrics import DATABASE_METRICS
 
 DURATIONS_FROM = timedelta(days=30)
 BUCKETS = (1, 5, 30, 60, 300, 600, 1800, 3600, 7200, 14400, 43200, 86400)  # seconds
@@ -34,6 +35,7 @@ _EVER = """
 """
 
 
+@DATABASE_METRICS.add()
 def families(now: datetime) -> Iterator[Metric]:
     """Every known kind has its series, also where nothing happened; steps only once they ended."""
     names = sorted(kinds.known())

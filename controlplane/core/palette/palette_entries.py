@@ -1,4 +1,4 @@
-"""What core itself puts into the palette."""
+"""Core's pages and actions in the palette, and the runbooks."""
 
 from collections.abc import Sequence
 
@@ -7,34 +7,48 @@ from django.urls import reverse
 from controlplane.core.runbooks import shelf
 
 from . import matching
-from .registry import ACTION, FEW, Asked, Command, Entry, commands, things
+from .registry import (
+    ACTION,
+    MAX_ENTRIES,
+    PALETTE_SOURCES,
+    PaletteCommand,
+    PaletteEntry,
+    PaletteQuery,
+    register_commands,
+)
 
-commands(
+register_commands(
     20,
-    Command(
+    PaletteCommand(
         "Needs attention",
         "attention",
         "attention_page",
         keys="g n",
         words="waits inbox todo overdue",
     ),
-    Command(
+    PaletteCommand(
         "Approvals", "approvals", "approvals_page", keys="g p", words="approve review sign second"
     ),
 )
-commands(
+register_commands(
     60,
-    Command("Runbooks", "book", "runbooks_page", keys="g h", words="help how what to do"),
-    Command("Audit", "audit", "audit_page", keys="g a", words="trail who did history log"),
-    Command("Jobs", "jobs", "jobs_page", words="background work"),
-    Command("Targets", "target", "targets_page", words="who is told escalation rotation slack"),
-    Command("Deliveries", "delivery", "deliveries_page", words="messages slack e-mail webhook"),
+    PaletteCommand("Runbooks", "book", "runbooks_page", keys="g h", words="help how what to do"),
+    PaletteCommand("Audit", "audit", "audit_page", keys="g a", words="trail who did history log"),
+    PaletteCommand("Jobs", "jobs", "jobs_page", words="background work"),
+    PaletteCommand(
+        "Targets", "target", "targets_page", words="who is told escalation rotation slack"
+    ),
+    PaletteCommand(
+        "Deliveries", "delivery", "deliveries_page", words="messages slack e-mail webhook"
+    ),
 )
-commands(
+register_commands(
     85,
-    Command("People", "person", "people_page", words="users accounts roles who", scope="admin"),
-    Command("Tokens", "token", "tokens_page", words="api keys programs scopes mine"),
-    Command(
+    PaletteCommand(
+        "People", "person", "people_page", words="users accounts roles who", scope="admin"
+    ),
+    PaletteCommand("Tokens", "token", "tokens_page", words="api keys programs scopes mine"),
+    PaletteCommand(
         "Add a person…",
         "person",
         "person_new",
@@ -43,7 +57,7 @@ commands(
         words="new user account invite",
         scope="admin",
     ),
-    Command(
+    PaletteCommand(
         "Make a token…",
         "token",
         "token_new",
@@ -53,21 +67,23 @@ commands(
         scope="admin",
     ),
 )
-commands(
+register_commands(
     90,
-    Command("Preferences", "settings", "preferences", words="time zone name password me"),
-    Command(
+    PaletteCommand("Preferences", "settings", "preferences", words="time zone name password me"),
+    PaletteCommand(
         "Security",
         "glass",
         "security_page",
         words="second factor app passkey totp mfa recovery codes me",
     ),
-    Command("Sessions", "monitor", "sessions_page", words="signed in devices sign out end me"),
-    Command("Administration", "person", "admin:index", words="admin django", scope="admin"),
+    PaletteCommand(
+        "Sessions", "monitor", "sessions_page", words="signed in devices sign out end me"
+    ),
+    PaletteCommand("Administration", "person", "admin:index", words="admin django", scope="admin"),
 )
-commands(
+register_commands(
     95,
-    Command(
+    PaletteCommand(
         "Show times in UTC, or in my zone",
         "clock",
         keys="u",
@@ -75,21 +91,23 @@ commands(
         runs="times",
         words="utc local zone",
     ),
-    Command(
+    PaletteCommand(
         "Keyboard shortcuts", "keyboard", keys="?", kind=ACTION, runs="shortcuts", words="help keys"
     ),
 )
 
 
-@things(60)
-def runbooks(asked: Asked) -> Sequence[Entry]:
-    """Runbooks by their titles and what one sees."""
+@PALETTE_SOURCES.add(60)
+def runbooks(query: PaletteQuery) -> Sequence[PaletteEntry]:
+    """Return runbooks by their titles and symptoms."""
     found = []
     for one in shelf.every():
-        weight = matching.weight(asked.words, one.title, f"{one.summary} {' '.join(one.symptoms)}")
+        weight = matching.weight(query.words, one.title, f"{one.summary} {' '.join(one.symptoms)}")
         if weight:
             path = reverse("runbook_page", args=[one.slug])
             found.append(
-                Entry("Runbook", one.title, "book", path, one.summary, weight=weight, keeps=True)
+                PaletteEntry(
+                    "Runbook", one.title, "book", path, one.summary, weight=weight, is_lasting=True
+                )
             )
-    return sorted(found, key=lambda one: -one.weight)[:FEW]
+    return sorted(found, key=lambda one: -one.weight)[:MAX_ENTRIES]

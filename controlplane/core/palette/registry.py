@@ -1,25 +1,27 @@
-"""What apps put into the palette: commands as data, and sources that find things."""
+"""The registries of the palette: commands as data, and sources that find things.
 
-import functools
+Apps register theirs in modules named `palette_entries`.
+"""
+
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from django.urls import reverse
-from django.utils.module_loading import autodiscover_modules
 
 from controlplane.core.actors import Person
+from controlplane.core.registry import FunctionRegistry, KindRegistry
 
 PAGE, ACTION = "Page", "Action"
 
 
 @dataclass(frozen=True)
-class Command:
-    """A page or an action that is always there.
+class PaletteCommand:
+    """A page or an action that is always listed.
 
-    `url_name` takes no arguments; an action without one is carried out by the script that knows
-    `runs`. `keys` are pressed one after the other (`g s`); `words` find it besides its title. The
-    scope is what one needs to see it: `""` for everybody, `admin` for admins.
+    `url_name` takes no arguments; an action without one is run by the page's script under the name
+    `runs`. `keys` are pressed one after the other (`g s`); `words` find it besides its title.
+    `scope` is what a person needs to see it: nothing, `operate`, `admin` or a scope of tokens.
     """
 
     title: str
@@ -31,10 +33,11 @@ class Command:
     kind: str = PAGE
     in_dialog: bool = False
     runs: str = ""
-    says: str = ""
+    detail: str = ""
+    position: int = 0
 
     @property
-    def pressed(self) -> list[str]:
+    def key_sequence(self) -> list[str]:
         return self.keys.split()
 
     @property
@@ -43,11 +46,11 @@ class Command:
 
 
 @dataclass(frozen=True)
-class Entry:
+class PaletteEntry:
     """One line of the palette, and where it leads.
 
-    `weight` says how well it fits beside others (the higher the better); a thing that `keeps` may
-    be offered again later to anybody who saw it.
+    `weight` ranks it among others, the highest first. `is_lasting` lets the script list it among
+    the recent entries later.
     """
 
     kind: str
@@ -59,12 +62,12 @@ class Entry:
     in_dialog: bool = False
     runs: str = ""
     weight: float = 0.0
-    keeps: bool = False
+    is_lasting: bool = False
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What somebody typed, without spaces around it, and who."""
+class PaletteQuery:
+    """The text that somebody typed, stripped, and that person."""
 
     text: str
     user: Person
@@ -75,40 +78,21 @@ class Asked:
         return tuple(self.text.casefold().split())
 
 
-ThingSource = Callable[[Asked], Sequence[Entry]]
-"""The things of one kind that fit, the best first, `FEW` at most; never asked with empty text."""
+PaletteSource = Callable[[PaletteQuery], Sequence[PaletteEntry]]
+"""Returns the things of one kind that fit, the best first, `MAX_ENTRIES` at most. The text is never
+empty."""
 
-FEW = 6
+MAX_ENTRIES = 6
 
-_commands: list[tuple[int, Command]] = []
-_things: list[tuple[int, ThingSource]] = []
-
-
-def commands(position: int, *given: Command) -> None:
-    """Register commands; they stand in the order of `position` while nothing is typed."""
-    _commands.extend((position, command) for command in given)
-
-
-def things(position: int) -> Callable[[ThingSource], ThingSource]:
-    """Register a source of things."""
-
-    def register(source: ThingSource) -> ThingSource:
-        _things.append((position, source))
-        return source
-
-    return register
+PALETTE_COMMANDS = KindRegistry[PaletteCommand](
+    "palette_entries",
+    name=lambda command: command.title,
+    order=lambda command: command.position,
+)
+"""Commands, in the order they are listed in while nothing is typed."""
+PALETTE_SOURCES = FunctionRegistry[PaletteSource]("palette_entries")
 
 
-def every_command() -> list[Command]:
-    _discover()
-    return [command for _, command in sorted(_commands, key=lambda each: each[0])]
-
-
-def every_source() -> list[ThingSource]:
-    _discover()
-    return [source for _, source in sorted(_things, key=lambda each: each[0])]
-
-
-@functools.cache
-def _discover() -> None:
-    autodiscover_modules("palette_entries")
+def register_commands(position: int, *commands: PaletteCommand) -> None:
+    """Register commands at a position of the list."""
+    PALETTE_COMMANDS.register(*(replace(command, position=position) for command in commands))

@@ -1,4 +1,4 @@
-"""Asking every source for what somebody typed, and putting the best first."""
+"""The search of the palette: the commands and things that fit a text, the best first."""
 
 from collections.abc import Iterable
 
@@ -9,34 +9,43 @@ from controlplane.core.actors import Person
 from controlplane.core.roles import SCOPES_OF, Role
 
 from . import matching
-from . import registry as sources
-from .registry import ACTION, Asked, Command, Entry, ThingSource
+from .registry import (
+    ACTION,
+    PALETTE_COMMANDS,
+    PALETTE_SOURCES,
+    PaletteCommand,
+    PaletteEntry,
+    PaletteQuery,
+    PaletteSource,
+)
 
 log = structlog.get_logger(__name__)
 
-SHOWN = 24
+MAX_FOUND = 24
 MAX_QUERY_LENGTH = 200  # characters of what is typed
 
 
-def find(asked: Asked) -> list[tuple[str, list[Entry]]]:
-    """(kind, entries) of all that fits, the kind with the best entry first; with nothing typed,
-    every command."""
-    here = [command for command in sources.every_command() if allowed(command, asked.user)]
-    if not asked.text:
+def search(query: PaletteQuery) -> list[tuple[str, list[PaletteEntry]]]:
+    """Return (kind, entries) of all that fits, the kind with the best entry first.
+
+    With nothing typed, that is every command.
+    """
+    here = [command for command in PALETTE_COMMANDS.values() if is_allowed(command, query.user)]
+    if not query.text:
         # Actions first: they teach their keys where everybody looks.
-        return _grouped(entry_of(one, 1.0 if one.kind == ACTION else 0.0) for one in here)
+        return _group(command_entry(one, 1.0 if one.kind == ACTION else 0.0) for one in here)
     found = [
-        entry_of(one, weight)
+        command_entry(one, weight)
         for one in here
-        if (weight := matching.weight(asked.words, one.title, one.words))
+        if (weight := matching.weight(query.words, one.title, one.words))
     ]
-    for source in sources.every_source():
-        found += _read(source, asked)
-    return _grouped(sorted(found, key=lambda one: -one.weight)[:SHOWN])
+    for source in PALETTE_SOURCES.functions():
+        found += _read_source(source, query)
+    return _group(sorted(found, key=lambda one: -one.weight)[:MAX_FOUND])
 
 
-def allowed(command: Command, user: Person) -> bool:
-    """Whether this person may carry a command out. Pages that everybody sees need nothing."""
+def is_allowed(command: PaletteCommand, user: Person) -> bool:
+    """Return whether this person may run a command."""
     if command.scope == "admin":
         return user.is_admin
     if command.scope == "operate":
@@ -44,35 +53,35 @@ def allowed(command: Command, user: Person) -> bool:
     return not command.scope or command.scope in SCOPES_OF[Role(user.role)]
 
 
-def entry_of(command: Command, weight: float = 0.0) -> Entry:
-    return Entry(
+def command_entry(command: PaletteCommand, weight: float = 0.0) -> PaletteEntry:
+    return PaletteEntry(
         kind=command.kind,
         title=command.title,
         icon=command.icon,
         path=command.path,
-        detail=command.says,
-        keys=tuple(command.pressed),
+        detail=command.detail,
+        keys=tuple(command.key_sequence),
         in_dialog=command.in_dialog,
         runs=command.runs,
         weight=weight,
-        keeps=True,
+        is_lasting=True,
     )
 
 
-def _read(source: ThingSource, asked: Asked) -> list[Entry]:
+def _read_source(source: PaletteSource, query: PaletteQuery) -> list[PaletteEntry]:
     try:
         with transaction.atomic():
-            return list(source(asked))
+            return list(source(query))
     except Exception:
-        # A source's own mistake must not hide the others; without the database there are only
-        # commands, which is what somebody then needs most.
+        # A source's error must not hide the others; without the database there are only commands,
+        # which are needed most then.
         if connection.is_usable():
             log.exception("palette.source_failed", source=source.__name__)
         return []
 
 
-def _grouped(entries: Iterable[Entry]) -> list[tuple[str, list[Entry]]]:
-    groups: dict[str, list[Entry]] = {}
+def _group(entries: Iterable[PaletteEntry]) -> list[tuple[str, list[PaletteEntry]]]:
+    groups: dict[str, list[PaletteEntry]] = {}
     for entry in sorted(entries, key=lambda one: -one.weight):
         groups.setdefault(entry.kind, []).append(entry)
     return list(groups.items())

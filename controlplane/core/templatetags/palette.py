@@ -1,19 +1,18 @@
-"""The commands that have keys: the list of shortcuts, where the script reads what leads where."""
+"""The commands with keys: the list of shortcuts, which the script reads its targets from."""
 
 from django import template
 
-from controlplane.core.palette import registry as sources
-from controlplane.core.palette import search as finding
-from controlplane.core.palette.registry import Command
+from controlplane.core.palette.registry import PALETTE_COMMANDS, PaletteCommand
+from controlplane.core.palette.search import is_allowed
 
 register = template.Library()
 
 
 @register.simple_tag(takes_context=True)
-def taught(context: template.Context) -> list[Command]:
-    """What this person may do by keys, those of one key first."""
+def commands_with_keys(context: template.Context) -> list[PaletteCommand]:
+    """Return the commands with keys that this person may run, single keys first."""
     user = context["user"]
     if not user.is_authenticated:
         return []
-    found = [one for one in sources.every_command() if one.keys and finding.allowed(one, user)]
+    found = [one for one in PALETTE_COMMANDS.values() if one.keys and is_allowed(one, user)]
     return sorted(found, key=lambda one: len(one.keys))

@@ -6,6 +6,7 @@ import pytest
 
 from controlplane.core import metrics
 from controlplane.core.audit import attention, chain, rounds, services
+from controlplane.core.audit.metrics import verification
 from controlplane.core.audit.models import AuditRound
 from controlplane.core.clock import db_now
 from controlplane.core.tests.test_audit import as_owner_without_trigger, write
@@ -25,7 +26,7 @@ def here():
 def told(now):
     """{metric: value}"""
     found = {}
-    for family in rounds.families(now):
+    for family in verification(now):
         (sample,) = family.samples
         found[sample.name] = sample.value
     return found

@@ -4,8 +4,13 @@ from datetime import timedelta
 
 import pytest
 
-from controlplane.core import threshold_metrics as measures
-from controlplane.core.threshold_metrics import Asked
+from controlplane.core.threshold_metrics import (
+    COMPARISONS,
+    THRESHOLD_METRICS,
+    MetricQuery,
+    find,
+    percent,
+)
 
 
 @pytest.mark.parametrize(
@@ -22,18 +27,18 @@ from controlplane.core.threshold_metrics import Asked
     ],
 )
 def test_a_share_is_compared_exactly(comparison, some, beyond):
-    assert Asked("rate", comparison, 0.01).beyond(some, 100) is beyond
+    assert MetricQuery("rate", comparison, 0.01).beyond(some, 100) is beyond
 
 
 def test_what_binary_fractions_can_not_tell_apart_is_told_apart():
-    asked = Asked("rate", ">", 0.1)
+    asked = MetricQuery("rate", ">", 0.1)
 
     assert not asked.beyond(10**17, 10**18)
     assert asked.beyond(10**17 + 1, 10**18)
 
 
 def test_what_is_allowed_is_said_in_words():
-    said = {sign: Asked("", sign, 0.05).allowed(measures.percent) for sign in measures.COMPARISONS}
+    said = {sign: MetricQuery("", sign, 0.05).allowed(percent) for sign in COMPARISONS}
 
     assert said == {
         ">": "5 % at most",
@@ -44,20 +49,20 @@ def test_what_is_allowed_is_said_in_words():
 
 
 def test_a_measure_is_found_by_its_name_and_a_part_only_where_it_has_parts():
-    found = measures.find("latency_ms:e2e")
+    found = find("latency_ms:e2e")
 
     assert found is not None
     assert (found[0].name, found[1]) == ("latency_ms", "e2e")
-    assert measures.find("timeout_rate:e2e") is None
-    assert measures.find("latency_ms:") is None
-    assert measures.find("nobody") is None
+    assert find("timeout_rate:e2e") is None
+    assert find("latency_ms:") is None
+    assert find("nobody") is None
 
 
 def test_every_measure_says_what_may_be_asked_of_it():
-    for name, one in measures.registered().items():
+    for name, one in THRESHOLD_METRICS.items():
         assert one.name == name
         assert one.title
         assert one.about.endswith(".")
         assert one.statistics
-        assert set(one.comparisons) <= set(measures.COMPARISONS)
+        assert set(one.comparisons) <= set(COMPARISONS)
         assert one.windows is None or one.windows[0] >= timedelta(minutes=1)

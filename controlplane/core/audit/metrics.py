@@ -1,0 +1,27 @@
+"""Prometheus metrics of the audit trail's verification."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from prometheus_client.core import Metric
+
+from controlplane.core import exposing
+from controlplane.core.audit.models import AuditRound
+from controlplane.core.metrics import DATABASE_METRICS
+
+
+@DATABASE_METRICS.add()
+def verification(now: datetime) -> Iterator[Metric]:
+    here = AuditRound.objects.first()
+    if here is None:
+        return
+    yield exposing.gauge(
+        "switchgear_audit_intact",
+        "0 from when a row of the audit trail did not hold until it does.",
+        0 if here.problem else 1,
+    )
+    yield exposing.gauge(
+        "switchgear_audit_verified_age_seconds",
+        "Seconds since the whole audit trail was last found intact.",
+        (now - (here.whole_at or here.begun_at)).total_seconds(),
+    )

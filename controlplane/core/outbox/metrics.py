@@ -1,0 +1,34 @@
+"""Prometheus metrics of the outbox."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from django.db import connection
+from prometheus_client.core import Metric
+
+from controlplane.core.exposing import gauge
+from controlplane.core.metrics import DATABASE_METRICS
+
+
+@DATABASE_METRICS.add()
+def messages(now: datetime) -> Iterator[Metric]:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FILTER (WHERE state = 'pending'),"
+            " count(*) FILTER (WHERE state = 'failed' AND discarded_at IS NULL),"
+            " count(*) FILTER (WHERE state = 'superseded'),"
+            " min(created_at) FILTER (WHERE state = 'pending')"
+            " FROM core_outboxmessage WHERE NOT (state = 'sent')"
+        )
+        pending, failed, superseded, oldest = cursor.fetchone()
+    age = (now - oldest).total_seconds() if oldest else 0.0
+    yield gauge("switchgear_outbox_pending", "Messages that are still to be sent.", pending)
+    yield gauge("switchgear_outbox_failed", "Messages that were given up.", failed)
+    yield gauge(
+        "switchgear_outbox_superseded",
+        "Updates that are kept and were left out, since a later message told the newer state.",
+        superseded,
+    )
+    yield gauge(
+        "switchgear_outbox_oldest_pending_seconds", "Age of the oldest message to be sent.", age
+    )
