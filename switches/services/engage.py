@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -31,6 +31,19 @@ from switches.services.engagement import Engagement, shorten_for_override
 from .registration import identify, register_and_lock
 
 
+@dataclass(frozen=True)
+class EngageRequest:
+    """The parameters of an engage as the caller gave them, not validated yet."""
+
+    scope: str
+    key: str
+    reason: str
+    expires_in: str | None = None
+    expires_at: str | None = None
+    on_expiry: str | None = None
+    evidence: Mapping[str, Any] | None = None
+
+
 def engage(
     *,
     scope: str,
@@ -53,48 +66,29 @@ def engage(
     :class:`SafetyRefused`.
     """
     actor.require("switches:write")
-    return engage_authorized(
-        scope=scope,
-        key=key,
-        reason=reason,
-        expires_in=expires_in,
-        expires_at=expires_at,
-        on_expiry=on_expiry,
-        evidence=evidence,
-        override=read_override(break_glass),
-        actor=actor,
-        now=now,
-    )
+    request = EngageRequest(scope, key, reason, expires_in, expires_at, on_expiry, evidence)
+    return engage_authorized(request, override=read_override(break_glass), actor=actor, now=now)
 
 
 @retry_if_ended
 def engage_authorized(
-    *,
-    scope: str,
-    key: str,
-    reason: str,
-    expires_in: str | None = None,
-    expires_at: str | None = None,
-    on_expiry: str | None = None,
-    evidence: Mapping[str, Any] | None = None,
-    override: RuleOverride | None = None,
-    actor: Actor,
-    now: datetime,
+    request: EngageRequest, *, override: RuleOverride | None = None, actor: Actor, now: datetime
 ) -> Engagement:
     """Engage after the caller's permission check; people's engages and trips share it.
 
     A trip never has an `override`.
     """
-    identify(scope, key)
-    expiry = _validate(scope, reason, expires_in, expires_at, on_expiry, evidence, now)
+    identify(request.scope, request.key)
+    expiry = _validate(request, now)
+    reason, evidence = request.reason, request.evidence
     with transaction.atomic():
         head = publication.lock()
-        switch = register_and_lock(scope, key, now=now)
+        switch = register_and_lock(request.scope, request.key, now=now)
         present = changes.lock_open_episode(switch)
         if present is not None and present.state == State.ENGAGED:
             raise already_engaged_conflict(switch, present)
         live_drills.supersede(switch, f"{actor.label} engaged the switch for real.", now)
-        expiry = _held_by_rules(switch.pk, expiry, requested=on_expiry)
+        expiry = _held_by_rules(switch.pk, expiry, requested=request.on_expiry)
         if present is not None:
             return reengage.reengage(head, switch, present, reason, expiry, evidence, actor, now)
         rules = override_refusals(guard.refusals_to_engage(switch.pk), override)
@@ -131,25 +125,22 @@ def already_engaged_conflict(switch: Switch, episode: Episode) -> Conflict:
     )
 
 
-def _validate(
-    scope: str,
-    reason: str,
-    expires_in: str | None,
-    expires_at: str | None,
-    on_expiry: str | None,
-    evidence: Mapping[str, Any] | None,
-    now: datetime,
-) -> Expiry:
+def _validate(request: EngageRequest, now: datetime) -> Expiry:
     errors: dict[str, list[str]] = {}
-    if problems := reasons.problems_with(reason):
+    if problems := reasons.problems_with(request.reason):
         errors["reason"] = problems
+    evidence = request.evidence
     if evidence is not None and len(canonical.dumps(evidence)) > canonical.MAX_EVIDENCE_BYTES:
         errors["evidence"] = [
             f"At most {canonical.MAX_EVIDENCE_BYTES // 1024} KiB; link to the rest."
         ]
     try:
         expiry = plan_expiry(
-            scope=scope, expires_in=expires_in, expires_at=expires_at, on_expiry=on_expiry, now=now
+            scope=request.scope,
+            expires_in=request.expires_in,
+            expires_at=request.expires_at,
+            on_expiry=request.on_expiry,
+            now=now,
         )
     except FieldErrors as error:
         raise InvalidInput({**errors, **error.errors}) from error

@@ -17,7 +17,7 @@ from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput
 from switches import publication
 from switches.models import Episode, Trip, TripPolicy
-from switches.services.engage import engage_authorized
+from switches.services.engage import EngageRequest, engage_authorized
 from switches.trips import escalations, history, locks, notifications, texts
 from switches.trips.history import TripContext
 
@@ -132,17 +132,10 @@ def _engage(
     scope, _, key = request.switch.partition(":")
     longest = policy.longest_minutes if policy else MAX_MINUTES_WITHOUT_POLICY
     expires_in = texts.cap_expiry(request.expires_in, longest)
+    wanted = EngageRequest(scope, key, request.reason, expires_in, evidence=request.evidence)
     try:
         with transaction.atomic():
-            done = engage_authorized(
-                scope=scope,
-                key=key,
-                reason=request.reason,
-                expires_in=expires_in,
-                evidence=request.evidence,
-                actor=actor,
-                now=now,
-            )
+            done = engage_authorized(wanted, actor=actor, now=now)
     except Conflict as conflict:
         return _describe_conflict(conflict, request.switch), None
     except InvalidInput as error:

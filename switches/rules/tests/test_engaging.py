@@ -15,7 +15,7 @@ from controlplane.core.outbox.models import OutboxMessage
 from switches.models import Episode, Publication
 from switches.rules.errors import SafetyRefused
 from switches.rules.tests.factories import WHY, glass, in_force
-from switches.services.engage import engage_authorized
+from switches.services.engage import EngageRequest, engage_authorized
 
 pytestmark = pytest.mark.django_db
 
@@ -89,10 +89,7 @@ def test_trip_is_refused_like_everybody(operator):
 
     with pytest.raises(SafetyRefused) as refused:
         engage_authorized(
-            scope="segment",
-            key="b",
-            reason="p95 above 8 s since 02:10",
-            expires_in="1h",
+            EngageRequest("segment", "b", "p95 above 8 s since 02:10", expires_in="1h"),
             actor=system("monitor"),
             now=db_now(),
         )
