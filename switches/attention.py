@@ -56,7 +56,7 @@ def overdue(now: datetime) -> list[AttentionItem]:
 def unconfirmed(now: datetime) -> list[AttentionItem]:
     """Return items of permanent episodes that were not re-confirmed, or must be within a day."""
     found = _unconfirmed(now)
-    shown = []
+    items = []
     for episode in found.order_by("reconfirm_due_at", "pk")[:MAX_ITEMS]:
         due_at = episode.reconfirm_due_at or now
         late = due_at <= now
@@ -65,19 +65,19 @@ def unconfirmed(now: datetime) -> list[AttentionItem]:
             if late
             else f"has to be re-confirmed within {durations.readable(due_at - now)}"
         )
-        said = f"{_acknowledged(episode)}Re-confirm it or release it. {_because(episode)}"
-        shown.append(
+        detail = f"{_acknowledged(episode)}Re-confirm it or release it. {_because(episode)}"
+        items.append(
             _waiting(
                 "unconfirmed",
                 "critical" if late else "warning",
                 title,
-                said,
+                detail,
                 episode,
                 since=due_at if late else due_at - DAY,
                 due_at=None if late else due_at,
             )
         )
-    return shown
+    return items
 
 
 @attention_source(40, only_if=_expiring)

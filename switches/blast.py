@@ -118,11 +118,11 @@ def group_by_service(found: Sequence[Caller]) -> tuple[CallingService, ...]:
     services = [
         CallingService(
             id=service,
-            instances=len(them),
-            calls_per_second=sum(one.calls_per_second for one in them),
-            last_seen=max(one.last_seen for one in them),
+            instances=len(group),
+            calls_per_second=sum(one.calls_per_second for one in group),
+            last_seen=max(one.last_seen for one in group),
         )
-        for service, them in grouped.items()
+        for service, group in grouped.items()
     ]
     return tuple(sorted(services, key=lambda one: (-one.calls_per_second, one.id)))
 

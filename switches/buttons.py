@@ -97,11 +97,11 @@ def _lock_episode_of(value: Mapping[str, Any]) -> tuple[Switch, Episode]:
     switch = lock_switch(scope, key)
     if switch is None:
         raise NotFound("This button names no switch. Open the console instead.")
-    told = buttons.number(value, "episode")
+    episode_id = buttons.number(value, "episode")
     present = changes.lock_open_episode(switch)
-    if present is not None and present.pk == told:
+    if present is not None and present.pk == episode_id:
         return switch, present
-    raise Conflict(f"{_describe_end(switch, told)}{_describe_present(present)}")
+    raise Conflict(f"{_describe_end(switch, episode_id)}{_describe_present(present)}")
 
 
 def _describe_end(switch: Switch, episode_id: int) -> str:

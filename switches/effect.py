@@ -84,8 +84,8 @@ def effects(switches: Sequence[Switch], now: datetime) -> dict[str, SwitchEffect
     return {
         switch.pk: SwitchEffect(
             version=switch.version,
-            applied=fleet.there.total - behind,
-            instances=fleet.there.total,
+            applied=fleet.present.total - behind,
+            instances=fleet.present.total,
             stragglers=_stragglers(fleet.lagging[:behind], fleet.head),
             silent_total=fleet.silent.below(switch.version),
             p50_ms=delays.p50_ms,
@@ -96,7 +96,7 @@ def effects(switches: Sequence[Switch], now: datetime) -> dict[str, SwitchEffect
             past_expiry=_is_past_expiry(switch, now),
         )
         for switch in published
-        for behind in (fleet.there.below(switch.version),)
+        for behind in (fleet.present.below(switch.version),)
         for delays in (fleet.delays.get(switch.pk, NOT_MEASURED),)
     }
 
@@ -122,7 +122,7 @@ class FleetReports:
     head: Head
     now: datetime
     began_version: int
-    there: Applied
+    present: Applied
     silent: Applied
     lagging: Sequence[Heard] = ()
     delays: Mapping[str, Delays] = field(default_factory=dict)
@@ -130,19 +130,19 @@ class FleetReports:
 
 def read_fleet() -> FleetReports:
     """Read the reports of instances about the published head, in one query."""
-    now, head, began_version, there, silent = queries.tally_at_head()
-    return FleetReports(head, now, began_version, there, silent)
+    now, head, began_version, present, silent = queries.tally_at_head()
+    return FleetReports(head, now, began_version, present, silent)
 
 
 def measure(published: Sequence[Published], fleet: FleetReports) -> FleetReports:
     """Return `fleet` with the stragglers and delays of the last changes of these switches."""
-    head, there = fleet.head, fleet.there
+    head, present = fleet.head, fleet.present
     newest = max(switch.version for switch in published)
     lagging: Sequence[Heard] = ()
-    if there.below(newest):
+    if present.below(newest):
         # Ordered by version, so those behind an older change come first.
         lagging = queries.behind(newest, head, fleet.now, most=MAX_NAMED_STRAGGLERS)
-    changes = measurable(published, there.total, fleet.began_version)
+    changes = measurable(published, present.total, fleet.began_version)
     return replace(fleet, lagging=lagging, delays=queries.delays(head.epoch, changes))
 
 

@@ -92,12 +92,12 @@ def _resource(switch: ListedSwitch, fleet: FleetReports | None) -> dict[str, Any
 
 
 def _effect(switch: ListedSwitch, fleet: FleetReports) -> dict[str, Any]:
-    behind = fleet.there.below(switch.version)
+    behind = fleet.present.below(switch.version)
     delays = fleet.delays.get(switch.pk, NOT_MEASURED)
     return {
         "version": switch.version,
-        "applied": fleet.there.total - behind,
-        "instances": fleet.there.total,
+        "applied": fleet.present.total - behind,
+        "instances": fleet.present.total,
         "stragglers": [one.id for one in fleet.lagging[:behind]],
         "stragglers_total": behind,
         "silent_total": fleet.silent.below(switch.version),

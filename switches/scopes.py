@@ -36,7 +36,7 @@ class SwitchScope(scopes.Scope):
     default_on_expiry: str = RAMP
     on_expiry: tuple[str, ...] = (HOLD, RAMP, RELEASE)
     overdue_severity: str = "warning"
-    approves_immediate_release: bool = False
+    immediate_release_needs_approval: bool = False
     """A second person approves a release of all traffic at once."""
     trip_triggers: frozenset[str] = frozenset()
 
@@ -60,7 +60,7 @@ GLOBAL = SwitchScope(
     default_on_expiry=HOLD,
     on_expiry=(HOLD,),
     overdue_severity="critical",
-    approves_immediate_release=True,
+    immediate_release_needs_approval=True,
 )
 SEGMENT = SwitchScope(
     name="segment",
@@ -73,7 +73,7 @@ SEGMENT = SwitchScope(
     icon="segment",
     default_on_expiry=HOLD,
     overdue_severity="critical",
-    approves_immediate_release=True,
+    immediate_release_needs_approval=True,
     trip_triggers=frozenset({"provider-outage"}),
 )
 FEATURE = SwitchScope(
@@ -136,10 +136,10 @@ def overdue_severity(name: str) -> str:
     return scope.overdue_severity if scope else "critical"
 
 
-def approves_immediate_release(name: str) -> bool:
+def immediate_release_needs_approval(name: str) -> bool:
     """Return True if releasing all traffic at once takes a second person."""
     scope = SCOPES.get(name)
-    return scope is None or scope.approves_immediate_release
+    return scope is None or scope.immediate_release_needs_approval
 
 
 def split_id(typed: str) -> tuple[str, str] | None:

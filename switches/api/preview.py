@@ -24,6 +24,6 @@ class PreviewView(ApiView):
         """Callers of this switch with their rates, and overlapping switches."""
         switch_id, now = identify(scope, key), db_now()
         found = replace(blast_radius(switch_id, now), refusals=current_refusals(switch_id))
-        told = [read(switch_id, now) for read in PREVIEW_FIELDS.functions()]
-        more = {field: value for fields in told for field, value in fields.items()}
+        previews = [read(switch_id, now) for read in PREVIEW_FIELDS.functions()]
+        more = {field: value for fields in previews for field, value in fields.items()}
         return Response({**more, **blast_resource(found)})

@@ -58,10 +58,10 @@ def begin_and_schedule(
 ) -> Drill:
     """Begin a drill, and schedule it too if `every` is given; both or neither."""
     with transaction.atomic():
-        asked = {"scope": scope, "key": key, "mode": mode, "reason": reason}
-        drill = begin(**asked, actor=actor, now=now)
+        arguments = {"scope": scope, "key": key, "mode": mode, "reason": reason}
+        drill = begin(**arguments, actor=actor, now=now)
         if every is not None:
-            schedule(**asked, every=every, actor=actor, now=now)
+            schedule(**arguments, every=every, actor=actor, now=now)
         return drill
 
 
@@ -131,14 +131,14 @@ def cancel(*, drill_id: int, reason: str, actor: Actor, now: datetime) -> Drill:
 def mark(*, pattern: str, actor: Actor, now: datetime) -> tuple[DrillMark, bool]:
     """Mark instances for drills, which really stop them; return the mark and True if it is new."""
     require_approver(actor)
-    wanted = patterns.read_pattern(pattern)
+    parsed = patterns.read_pattern(pattern)
     with transaction.atomic():
         head = publication.lock()
         row, new = DrillMark.objects.get_or_create(
-            pattern=wanted, defaults={"created_at": now, "created_by": actor.label}
+            pattern=parsed, defaults={"created_at": now, "created_by": actor.label}
         )
         if new:
-            _record_mark_change("drill.marked", wanted, head, actor, now)
+            _record_mark_change("drill.marked", parsed, head, actor, now)
         return row, new
 
 

@@ -63,9 +63,11 @@ def new_drill(request: PersonRequest) -> HttpResponse:
     form = BeginForm(_posted(request), initial={"switch": request.GET.get("switch", "")[:200]})
     now, refused, status = db_now(), "", 422 if form.is_bound else 200
     if form.is_valid():
-        asked = {**form.service_arguments(), "actor": actor, "now": now}
+        arguments = {**form.service_arguments(), "actor": actor, "now": now}
         try:
-            drill = services.begin_and_schedule(**asked, every=form.given("every").strip() or None)
+            drill = services.begin_and_schedule(
+                **arguments, every=form.given("every").strip() or None
+            )
         except InvalidInput as error:
             form.take(error.errors)
         except Conflict as conflict:

@@ -35,12 +35,14 @@ def notify_in_digest(
     if the worker dies the message was early, and never missing.
     """
     before = _recently_notified(event, now) if due else {}
-    told = {episode.pk: before[_end_key(episode)] for episode in due if _end_key(episode) in before}
-    fresh = [episode for episode in due if episode.pk not in told]
+    notified = {
+        episode.pk: before[_end_key(episode)] for episode in due if _end_key(episode) in before
+    }
+    fresh = [episode for episode in due if episode.pk not in notified]
     if len(fresh) > MAX_NOTIFIED_SINGLY:
         announce_digest(event, fresh, single, now)
-        told |= {episode.pk: single(episode)[0] for episode in fresh}
-    return told
+        notified |= {episode.pk: single(episode)[0] for episode in fresh}
+    return notified
 
 
 def announce_digest(
@@ -60,11 +62,11 @@ def announce_digest(
     for episode in expiring:
         become.setdefault(_becomes(episode, single), []).append(episode)
     ends = [_end_key(episode) for episode in due]
-    told = sorted((_end_key(episode), str(notices.get(episode.pk, ""))) for episode in due)
+    keys = sorted((_end_key(episode), str(notices.get(episode.pk, ""))) for episode in due)
     singles = {(scope_of(episode), *single(episode)) for episode in due}
     outbox.announce(
         event=event,
-        event_key=f"{event}:{sha256(repr(told).encode()).hexdigest()[:40]}",
+        event_key=f"{event}:{sha256(repr(keys).encode()).hexdigest()[:40]}",
         severity=min((severity for _, _, severity in singles), key=WORST_FIRST.index),
         facts={
             "count": len(due),

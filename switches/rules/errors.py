@@ -20,9 +20,9 @@ class SafetyRefused(Conflict):
 
     def __init__(self, refusals: Sequence[Refusal], *, instead: str = "") -> None:
         first = refusals[0]
-        said = " ".join(f"“{one.rule}” refuses: {one.detail} {one.would_pass}" for one in refusals)
+        text = " ".join(f"“{one.rule}” refuses: {one.detail} {one.would_pass}" for one in refusals)
         super().__init__(
-            f"{instead} {said}".strip(),
+            f"{instead} {text}".strip(),
             rule=first.rule,
             would_pass=first.would_pass,
             refusals=[asdict(one) for one in refusals],

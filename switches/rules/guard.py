@@ -9,7 +9,7 @@ from django.db.models import Q
 
 from switches.models import Episode, Rule, Switch
 from switches.rules import evaluation
-from switches.scopes import GLOBAL, approves_immediate_release
+from switches.scopes import GLOBAL, immediate_release_needs_approval
 
 from .evaluation import Refusal, SafetyRule
 
@@ -86,14 +86,14 @@ def engaged_switches() -> set[str]:
     return set(Episode.objects.filter(ended_at__isnull=True).values_list("switch_id", flat=True))
 
 
-def stopping_switches(asked: str = "") -> set[str]:
+def stopping_switches(included: str = "") -> set[str]:
     """Return the switches that still stop something, by which a release is evaluated.
 
     A ramp at its last step lets everything flow, so no rule can rely on its switch; if it counted,
-    two of them could leave a rule with none. The switch `asked` about always counts.
+    two of them could leave a rule with none. The switch `included` always counts.
     """
     present = Episode.objects.filter(ended_at__isnull=True)
-    stops = Q(allow_percent__lt=FULL_PERCENT) | Q(switch_id=asked)
+    stops = Q(allow_percent__lt=FULL_PERCENT) | Q(switch_id=included)
     return set(present.filter(stops).values_list("switch_id", flat=True))
 
 
@@ -109,4 +109,4 @@ def needs_second_person(switch: Switch, *, at_once: bool) -> bool:
     """
     if switch.scope == GLOBAL.name:
         return True
-    return at_once and (approves_immediate_release(switch.scope) or is_protected(switch.pk))
+    return at_once and (immediate_release_needs_approval(switch.scope) or is_protected(switch.pk))

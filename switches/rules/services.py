@@ -120,12 +120,12 @@ def _sides(diff: RuleFields) -> tuple[RuleFields | None, RuleFields | None]:
 
 def _summary(before: Proposal | None, after: Proposal | None) -> str:
     if before is None:
-        said = f"New rule “{after.name}”: {after.sentence}" if after else ""
+        text = f"New rule “{after.name}”: {after.sentence}" if after else ""
     elif after is None:
-        said = f"Remove the rule “{before.name}”: {before.sentence}"
+        text = f"Remove the rule “{before.name}”: {before.sentence}"
     else:
-        said = f"Change the rule “{before.name}”: {after.sentence}, instead of: {before.sentence}"
-    return said if len(said) <= 300 else f"{said[:299]}…"
+        text = f"Change the rule “{before.name}”: {after.sentence}, instead of: {before.sentence}"
+    return text if len(text) <= 300 else f"{text[:299]}…"
 
 
 @approvals.carries_out(
@@ -189,9 +189,9 @@ def hold_protected_episodes(*, actor: Actor, now: datetime) -> int:
         episode.on_expiry = OnExpiry.HOLD
         episode.save(update_fields=["on_expiry"])
         publication.publish(head, switch, now)
-        said = f"The rule “{rule.name}” covers it now: at its expiry it is held."
+        text = f"The rule “{rule.name}” covers it now: at its expiry it is held."
         changes.record_change(
-            "switch.held", switch, episode, actor, now, before=before, reason=said
+            "switch.held", switch, episode, actor, now, before=before, reason=text
         )
         found += 1
     return found

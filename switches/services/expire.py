@@ -36,7 +36,7 @@ def expire_due(now: datetime) -> int:
     )
     return batches.process_each(
         due,
-        lambda episode: _expire(episode.pk, now, told=together.get(episode.pk)),
+        lambda episode: _expire(episode.pk, now, notified=together.get(episode.pk)),
         "some episodes could not expire",
     )
 
@@ -85,7 +85,7 @@ def _single(episode: Episode, forecast: Mapping[int, str]) -> tuple[str, str]:
 
 
 @transaction.atomic
-def _expire(episode_id: int, now: datetime, *, told: str | None) -> bool:
+def _expire(episode_id: int, now: datetime, *, notified: str | None) -> bool:
     """Expire one episode; `told` is the event that a digest announced for it, if any."""
     head = publication.lock()
     switch_id = Episode.objects.values_list("switch_id", flat=True).get(pk=episode_id)
@@ -99,12 +99,12 @@ def _expire(episode_id: int, now: datetime, *, told: str | None) -> bool:
         return False
     in_the_way = _why_held(switch, episode)
     if not in_the_way and episode.on_expiry == OnExpiry.RAMP:
-        to = digests.thread_destinations(episode) if told == RAMP_STARTED else None
+        to = digests.thread_destinations(episode) if notified == RAMP_STARTED else None
         if creation.at_expiry(head, switch, episode, now, to=to) is not None:
             return True
         in_the_way = HELD_AFTER_RAMP
     if in_the_way:
-        to = digests.thread_destinations(episode) if told == OVERDUE else None
+        to = digests.thread_destinations(episode) if notified == OVERDUE else None
         _hold_overdue(switch, episode, in_the_way, now, to)
         return True
     end_episode(
@@ -116,7 +116,7 @@ def _expire(episode_id: int, now: datetime, *, told: str | None) -> bool:
         reason="Its time was up and its policy is to release.",
         actor=system("expiry"),
         now=now,
-        to=digests.thread_destinations(episode) if told == RELEASED else None,
+        to=digests.thread_destinations(episode) if notified == RELEASED else None,
     )
     return True
 
@@ -126,8 +126,10 @@ def _why_held(switch: Switch, episode: Episode) -> str:
     if episode.on_expiry == OnExpiry.HOLD:
         return HELD_BY_POLICY
     if refusals := guard.refusals_to_release(switch.pk):
-        told = " ".join(f"The rule {one.rule}: {one.detail} {one.would_pass}" for one in refusals)
-        return f"Its time is up, but a safety rule forbids its release, so it is held. {told}"
+        notified = " ".join(
+            f"The rule {one.rule}: {one.detail} {one.would_pass}" for one in refusals
+        )
+        return f"Its time is up, but a safety rule forbids its release, so it is held. {notified}"
     if guard.is_protected(switch.pk):
         return (
             "Its time is up, but a protected switch is never released by itself, so it is held: "

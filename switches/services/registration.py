@@ -118,6 +118,6 @@ def lock_engaged(scope: str, key: str) -> tuple[Switch, Episode]:
     episode = changes.lock_open_episode(switch) if switch is not None else None
     if switch is None or episode is None:
         last = Episode.objects.filter(switch_id=identify(scope, key)).order_by("-id").first()
-        told = f" since {last.ended_at:%Y-%m-%d %H:%M} UTC, by {last.ended_by}" if last else ""
-        raise Conflict(f"{scope}:{key} is already released{told}.", state="released")
+        since = f" since {last.ended_at:%Y-%m-%d %H:%M} UTC, by {last.ended_by}" if last else ""
+        raise Conflict(f"{scope}:{key} is already released{since}.", state="released")
     return switch, episode

@@ -66,8 +66,6 @@ def _check_newest(episode: Episode) -> None:
     if other is None:
         return
     later = other.engaged_at - episode.engaged_at > AMBIGUOUS_WINDOW
-    told = "You engaged {0} after {1}." if later else "You engaged {0} and {1} at once."
-    raise Conflict(
-        f"{told.format(other.switch_id, episode.switch_id)} Nothing was undone: press Undo of the "
-        "one you mean, on its page."
-    )
+    message = "You engaged {0} after {1}." if later else "You engaged {0} and {1} at once."
+    message = message.format(other.switch_id, episode.switch_id)
+    raise Conflict(f"{message} Nothing was undone: press Undo of the one you mean, on its page.")

@@ -88,12 +88,12 @@ def read_message(payload: Mapping[str, Any]) -> AlertmanagerMessage:
             message.alerts.append(
                 AlertmanagerAlert(_fingerprint(alert, _texts(alert.get("labels"))), "")
             )
-        taken = names[: min(MAX_SWITCHES, MAX_ALERTS - labelled)]
-        if taken:
-            labelled += len(taken)
-            message.alerts += _requests(alert, taken, shared)
+        accepted = names[: min(MAX_SWITCHES, MAX_ALERTS - labelled)]
+        if accepted:
+            labelled += len(accepted)
+            message.alerts += _requests(alert, accepted, shared)
         if alert.get("status") != "resolved":
-            for name in names[len(taken) :]:
+            for name in names[len(accepted) :]:
                 message.leave_out(name)
     return message
 

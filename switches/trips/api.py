@@ -48,8 +48,8 @@ class TripView(ApiView):
             wanted = {name: body[name] for name in ("switch", "fingerprint")}
             why = resolution.resolve(**wanted, actor=actor, now=now)
             return _answer(body["switch"], {"tripped": False, "why": why, "trip": None}, now)
-        asked = services.trip(**{"reason": "", **body}, actor=actor, now=now)
-        return _answer(body["switch"], _trip_fields(asked), now)
+        result = services.trip(**{"reason": "", **body}, actor=actor, now=now)
+        return _answer(body["switch"], _trip_fields(result), now)
 
 
 class ArmsView(ApiView):
@@ -71,7 +71,7 @@ class ArmsView(ApiView):
         numbers = _numbers(arms, verdict)
         fingerprint = f"srm:{key}"
         if verdict.mismatch:
-            asked = services.trip(
+            result = services.trip(
                 switch=switch,
                 source=SRM_SOURCE,
                 fingerprint=fingerprint,
@@ -81,7 +81,7 @@ class ArmsView(ApiView):
                 actor=actor,
                 now=now,
             )
-            return _answer(switch, {**numbers, **_trip_fields(asked)}, now)
+            return _answer(switch, {**numbers, **_trip_fields(result)}, now)
         why = f"Each arm needs at least {srm.MIN_EXPECTED} expected before this can be judged."
         if verdict.verdict == srm.OK:
             said = resolution.resolve(switch=switch, fingerprint=fingerprint, actor=actor, now=now)
@@ -153,20 +153,20 @@ class PoliciesView(ApiView):
 _FITS = "The counts fit the shares."
 
 
-def _answer(switch: str, told: dict[str, Any], now: datetime) -> Done:
+def _answer(switch: str, text: dict[str, Any], now: datetime) -> Done:
     scope, _, key = switch.partition(":")
 
     def present() -> dict[str, Any]:
         found: dict[str, Any] = {"switch": resource(scope, key, now)}
-        if told["trip"] and not Trip.objects.filter(pk=told["trip"]).exists():
+        if text["trip"] and not Trip.objects.filter(pk=text["trip"]).exists():
             found["trip"] = None  # A dry run was rolled back.
         return found
 
-    return Done({**told, **present()}, still=present)
+    return Done({**text, **present()}, still=present)
 
 
-def _trip_fields(asked: services.TripResult) -> dict[str, Any]:
-    return {"tripped": asked.tripped, "why": asked.why, "trip": asked.trip.pk}
+def _trip_fields(result: services.TripResult) -> dict[str, Any]:
+    return {"tripped": result.tripped, "why": result.why, "trip": result.trip.pk}
 
 
 def _numbers(arms: list[srm.Arm], verdict: srm.SrmResult) -> dict[str, Any]:

@@ -157,10 +157,10 @@ def _already_stopped(switch: str, history: TripHistory) -> TripDecision | None:
     if standing is not None and standing.ramping:
         return _known_during_ramp(switch, standing, earlier)
     if earlier is not None and earlier.episode_open:
-        done = "has stopped" if earlier.outcome == TRIPPED else "was heard while somebody stopped"
+        verb = "has stopped" if earlier.outcome == TRIPPED else "was heard while somebody stopped"
         return TripDecision(
             DUPLICATE,
-            f"The same alert {done} {switch} already, {_format_at(earlier.at)}; it is noted as a "
+            f"The same alert {verb} {switch} already, {_format_at(earlier.at)}; it is noted as a "
             "repeat.",
         )
     if standing is None:
@@ -203,16 +203,16 @@ def _overridden(switch: str, history: TripHistory, now: datetime) -> TripDecisio
     let_flow = history.let_flow
     if let_flow is None:
         return None
-    said = f"{let_flow.by} let {switch} flow {_format_at(let_flow.at)}, with this alert known."
+    text = f"{let_flow.by} let {switch} flow {_format_at(let_flow.at)}, with this alert known."
     if not let_flow.resolved:
         return TripDecision(
             REFUSED,
-            f"{said} The alert has not resolved since, so it does not stop it again; a person can.",
+            f"{text} The alert has not resolved since, so it does not stop it again; a person can.",
         )
     until = let_flow.at + MIN_RELEASE_HOLD
     if now < until:
         return TripDecision(
-            REFUSED, f"{said} The same alert may stop it again {_format_at(until)} at the earliest."
+            REFUSED, f"{text} The same alert may stop it again {_format_at(until)} at the earliest."
         )
     return None
 

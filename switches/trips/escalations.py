@@ -39,9 +39,9 @@ def ask_people(row: Trip, once: str, *, new: bool, now: datetime) -> None:
     if present is not None:
         _join(present, row, new=new, now=now)
         return
-    told = notifications.announce(row, now, alone=True) if new else 0
+    announced = notifications.announce(row, now, alone=True) if new else 0
     notifications.escalate(
-        row, {"once": once, "own_why": why, "why": why}, announced=told > 0, now=now
+        row, {"once": once, "own_why": why, "why": why}, announced=announced > 0, now=now
     )
 
 
@@ -77,8 +77,8 @@ def _was_asked_recently(row: Trip, once: str, now: datetime) -> bool:
     """
     if row.outcome == Trip.Outcome.PERSON:
         return False
-    told = Escalation.objects.filter(subject__startswith=SUBJECT, facts__once=once)
-    return told.filter(opened_at__gt=now - WINDOW).exists()
+    announced = Escalation.objects.filter(subject__startswith=SUBJECT, facts__once=once)
+    return announced.filter(opened_at__gt=now - WINDOW).exists()
 
 
 def _is_over_limit(row: Trip, now: datetime) -> bool:

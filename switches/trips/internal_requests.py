@@ -21,7 +21,7 @@ def _decide(request: TripRequest, now: datetime) -> tuple[bool, str]:
         return False, resolution.resolve(
             switch=request.switch, fingerprint=request.fingerprint, actor=actor, now=now
         )
-    asked = services.trip(
+    result = services.trip(
         switch=request.switch,
         source=request.source,
         fingerprint=request.fingerprint,
@@ -31,4 +31,4 @@ def _decide(request: TripRequest, now: datetime) -> tuple[bool, str]:
         actor=actor,
         now=now,
     )
-    return asked.tripped, asked.why
+    return result.tripped, result.why

@@ -107,11 +107,11 @@ def _encode_within(text: str, most: int) -> str:
     """Return as much of the text, URL-encoded, as fits; a character may be twelve bytes."""
     if len(encoded := quote_plus(text)) <= most:
         return encoded
-    kept: list[str] = []
+    characters: list[str] = []
     left = most - len(quote_plus("…"))
     for character in text:
         encoded = quote_plus(character)
         if (left := left - len(encoded)) < 0:
             break
-        kept.append(encoded)
-    return "".join([*kept, quote_plus("…")])
+        characters.append(encoded)
+    return "".join([*characters, quote_plus("…")])

@@ -48,14 +48,14 @@ def replace_policies(
     A row keeps its history by its trigger; rows not named are removed.
     """
     actor.require_power(Power.ADMINISTER)
-    wanted = [{**DEFAULTS, **row} for row in rows]
-    _check(wanted)
+    new_rows = [{**DEFAULTS, **row} for row in rows]
+    _check(new_rows)
     with transaction.atomic():
         locks.lock_machines()
         publication.lock()
         before = {row.trigger: row for row in history.list_policies()}
         was = [policy_fields(row) for row in before.values()]
-        for position, fields in enumerate(wanted):
+        for position, fields in enumerate(new_rows):
             present = before.pop(fields["trigger"], None) or TripPolicy()
             for name in FIELDS:
                 setattr(present, name, fields[name])
@@ -86,7 +86,7 @@ def put_policy(
         locks.lock_machines()
         publication.lock()
         rows = [policy_fields(row) for row in history.list_policies()]
-        kept = [row for row in rows if row["trigger"] != trigger]
+        others = [row for row in rows if row["trigger"] != trigger]
         present = (
             policy_digest(row, n) for n, row in enumerate(rows, 1) if row["trigger"] == trigger
         )
@@ -94,10 +94,10 @@ def put_policy(
             raise Conflict("Somebody else changed this policy meanwhile. Open it anew.")
         if not trigger and any(row["trigger"] == fields.get("trigger") for row in rows):
             raise InvalidInput({"trigger": ["There is a policy of this name already."]})
-        place = min(max(position, 1), len(kept) + 1) - 1
-        kept.insert(place, {**DEFAULTS, **fields})
+        place = min(max(position, 1), len(others) + 1) - 1
+        others.insert(place, {**DEFAULTS, **fields})
         try:
-            replace_policies(rows=kept, actor=actor, now=now)
+            replace_policies(rows=others, actor=actor, now=now)
         except InvalidInput as error:
             prefix = f"rows.{place}."
             raise InvalidInput(
@@ -112,10 +112,10 @@ def remove_policy(*, trigger: str, actor: Actor, now: datetime) -> None:
         locks.lock_machines()
         publication.lock()
         rows = [policy_fields(row) for row in history.list_policies()]
-        kept = [row for row in rows if row["trigger"] != trigger]
-        if len(kept) == len(rows):
+        others = [row for row in rows if row["trigger"] != trigger]
+        if len(others) == len(rows):
             raise NotFound(f"There is no policy {trigger!r}.")
-        replace_policies(rows=kept, actor=actor, now=now)
+        replace_policies(rows=others, actor=actor, now=now)
 
 
 def policy_fields(row: TripPolicy) -> dict[str, Any]:
@@ -203,11 +203,11 @@ def _record_change(
     differing = [
         name for name in before.keys() | after.keys() if before.get(name) != after.get(name)
     ]
-    told = sorted(differing) or ["the order"]
+    names = sorted(differing) or ["the order"]
     outbox.announce(
         event="trip_policy.changed",
         event_key=f"trip_policy:{now.isoformat()}",
-        facts={"by": actor.label, "said": ", ".join(told), "path": "/trips/"},
+        facts={"by": actor.label, "said": ", ".join(names), "path": "/trips/"},
         now=now,
     )
     audit.record(

@@ -93,10 +93,12 @@ def list_waiting() -> list[Trip]:
     questions = _list_questions()
     engaged = _engaged_since(_member_trips(questions), Q())
     found = [one for one in questions if not _is_settled(one, engaged)]
-    said = {escalations.first_trip(one): one.facts.get("why") for one in found}
-    trips = list(Trip.objects.filter(pk__in=said).select_related("policy").order_by("id"))
+    reasons_by_trip = {escalations.first_trip(one): one.facts.get("why") for one in found}
+    trips = list(
+        Trip.objects.filter(pk__in=reasons_by_trip).select_related("policy").order_by("id")
+    )
     for trip in trips:
-        trip.why = said[trip.pk] or trip.why
+        trip.why = reasons_by_trip[trip.pk] or trip.why
     return trips
 
 

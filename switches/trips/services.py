@@ -141,8 +141,8 @@ def _engage(
     except InvalidInput as error:
         return TripDecision(Trip.Outcome.REFUSED, f"It could not be engaged: {error.detail}"), None
     if expires_in != texts.cap_expiry(request.expires_in, texts.NO_CAP_MINUTES):
-        asked = request.expires_in.strip()
-        cap = f"It asked for {asked} and gets {expires_in}, the policy's longest."
+        requested = request.expires_in.strip()
+        cap = f"It asked for {requested} and gets {expires_in}, the policy's longest."
         decision = replace(decision, why=f"{decision.why} {cap}")
     return decision, done.episode
 

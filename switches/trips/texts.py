@@ -17,8 +17,8 @@ NO_CAP_MINUTES = durations.MAX_DURATION.days * 24 * 60
 
 def clean_text(text: str) -> str:
     """Return the text without control and bidirectional override characters."""
-    kept = (" " if _unwanted(character) else character for character in text)
-    return " ".join("".join(kept).split())
+    characters = (" " if _unwanted(character) else character for character in text)
+    return " ".join("".join(characters).split())
 
 
 def clean_fingerprint(text: str) -> str:
@@ -31,8 +31,8 @@ def complete_reason(raw: str, *, source: str, fingerprint: str) -> str:
     text = clip(clean_text(raw), reasons.MAX_CHARACTERS)
     if not reasons.problems_with(text):
         return text
-    told = f"Tripped by {clean_text(source)} (fingerprint {clean_text(fingerprint)})"
-    return clip(f"{told}: {text}" if text else told, reasons.MAX_CHARACTERS)
+    prefix = f"Tripped by {clean_text(source)} (fingerprint {clean_text(fingerprint)})"
+    return clip(f"{prefix}: {text}" if text else prefix, reasons.MAX_CHARACTERS)
 
 
 def cap_expiry(expires_in: str, longest_minutes: int) -> str:

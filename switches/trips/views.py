@@ -155,13 +155,13 @@ def _edit(request: PersonRequest, trigger: str, form: PolicyForm) -> HttpRespons
 
 
 def _save(form: PolicyForm, trigger: str, actor: Actor, now: datetime) -> None:
-    asked = form.service_arguments()
+    fields = form.service_arguments()
     position = form.cleaned_data.get("position") or 1
     if trigger:
-        asked["trigger"] = trigger  # Its history refers to its name.
+        fields["trigger"] = trigger  # Its history refers to its name.
     policies.put_policy(
         trigger=trigger,
-        fields=asked,
+        fields=fields,
         position=position,
         seen=form.given("seen"),
         actor=actor,
@@ -169,15 +169,15 @@ def _save(form: PolicyForm, trigger: str, actor: Actor, now: datetime) -> None:
     )
 
 
-def _matching(wanted: dict[str, Any]) -> QuerySet[Trip]:
+def _matching(filters: dict[str, Any]) -> QuerySet[Trip]:
     rows = Trip.objects.select_related("policy").order_by("-id")
-    if text := (wanted.get("q") or "").replace("\x00", ""):
+    if text := (filters.get("q") or "").replace("\x00", ""):
         rows = rows.filter(
             Q(switch__icontains=text) | Q(source__icontains=text) | Q(fingerprint=text)
         )
-    if (outcome := wanted.get("outcome")) in Trip.Outcome.values:
+    if (outcome := filters.get("outcome")) in Trip.Outcome.values:
         rows = rows.filter(outcome=outcome)
-    if before := wanted.get("before"):
+    if before := filters.get("before"):
         rows = rows.filter(pk__lt=before)
     return rows
 

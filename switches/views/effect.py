@@ -103,8 +103,8 @@ def cells(applied: int, instances: int) -> list[bool]:
 def _commit_ms(measured: SwitchEffect) -> int | None:
     if measured.requested_at is None or measured.committed_at is None:
         return None
-    taken = measured.committed_at - measured.requested_at
-    return max(0, round(taken.total_seconds() * 1000))
+    filled = measured.committed_at - measured.requested_at
+    return max(0, round(filled.total_seconds() * 1000))
 
 
 def _pace_seconds(measured: SwitchEffect, now: datetime) -> int:

@@ -115,8 +115,8 @@ def _refusals(form: EngageForm, conflict: Conflict | None) -> list[Refusal]:
     if form.break_glass() is None:
         return []
     try:
-        asked = form.service_arguments()
-        return guard.refusals_to_engage(identify(asked["scope"], asked["key"]))
+        arguments = form.service_arguments()
+        return guard.refusals_to_engage(identify(arguments["scope"], arguments["key"]))
     except InvalidInput:
         return []
 
@@ -163,8 +163,8 @@ def _initial(request: PersonRequest) -> dict[str, str]:
 
 def _form_url(form: EngageForm) -> str:
     """Return the form's URL with its target and reason, kept across a confirmation."""
-    asked = {"scope": form.given("scope"), "reason": form.given("reason")[:MAX_REASON_LENGTH]}
-    return f"{reverse('engage')}?{urlencode(asked)}"
+    arguments = {"scope": form.given("scope"), "reason": form.given("reason")[:MAX_REASON_LENGTH]}
+    return f"{reverse('engage')}?{urlencode(arguments)}"
 
 
 def _context(
@@ -197,8 +197,8 @@ def _show_engaged(request: PersonRequest, done: services.Engagement, now: dateti
         if done.approval:
             messages.success(request, "Engaged for 24 hours; permanent waits for approval.")
         if done.review:
-            told = "Engaged against a rule; somebody else has to review it."
-            messages.success(request, f"{told} {done.notice}".strip())
+            message = "Engaged against a rule; somebody else has to review it."
+            messages.success(request, f"{message} {done.notice}".strip())
         elif done.notice:
             messages.success(request, done.notice)
         return redirect("switch_page", done.switch.scope, done.switch.key)
@@ -218,8 +218,8 @@ def _show_engaged(request: PersonRequest, done: services.Engagement, now: dateti
 
 
 def _show_engaged_before(request: PersonRequest, form: EngageForm, now: datetime) -> HttpResponse:
-    asked = form.service_arguments()
-    switch = find_switch(str(asked["scope"]), str(asked["key"]))
+    arguments = form.service_arguments()
+    switch = find_switch(str(arguments["scope"]), str(arguments["key"]))
     episode = switch.episode if switch else None
     if switch is None or episode is None:
         return redirect("switchboard")

@@ -103,10 +103,10 @@ def _describe_release(switch: Switch, released: Release) -> str:
         return f"Asked for approval to release {switch.pk}; {then}."
     if released.ramp:
         share = descriptions.percent(released.ramp.plan[0]["percent"])
-        told = f"{switch.pk} ramps: services are told to let {share} flow."
+        message = f"{switch.pk} ramps: services are told to let {share} flow."
     else:
-        told = f"{switch.pk} is released: services are told to let traffic flow."
-    return f"{told} Somebody else has to review it." if released.review else told
+        message = f"{switch.pk} is released: services are told to let traffic flow."
+    return f"{message} Somebody else has to review it." if released.review else message
 
 
 def _edited(

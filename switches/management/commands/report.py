@@ -62,5 +62,5 @@ class Command(ShellCommand):
 def _standing(report: WeeklyReport, *, told_now: bool) -> str:
     """Return what was done about the report by now."""
     signed = f"signed by {report.signed_by}" if report.signed_at else "not signed off"
-    told = "told now" if told_now else "told before" if report.sent_at else "kept, not told"
-    return f"{told}; {signed}; audit anchor {report.anchor_id}:{report.anchor_hash}"
+    sent = "told now" if told_now else "told before" if report.sent_at else "kept, not told"
+    return f"{sent}; {signed}; audit anchor {report.anchor_id}:{report.anchor_hash}"
