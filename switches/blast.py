@@ -42,7 +42,7 @@ class Overlap:
 
 
 @dataclass(frozen=True)
-class BlastRadius:
+class SwitchBlastRadius:
     """The effect of engaging a switch: the busiest 200 callers, and sums over all of them.
 
     `instances` and `instances_total` are of all callers: processes of `services`, and `tokens`,
@@ -70,7 +70,7 @@ class BlastRadius:
         return self.instances_total - self.tokens
 
 
-def blast_radius(switch_id: str, now: datetime) -> BlastRadius:
+def blast_radius(switch_id: str, now: datetime) -> SwitchBlastRadius:
     """Return the callers of a switch within the last hour; of any switch for `global:all`.
 
     An unknown switch has no callers.
@@ -79,7 +79,7 @@ def blast_radius(switch_id: str, now: datetime) -> BlastRadius:
         None if switch_id == GLOBAL_ID else switch_id, now, within=RECENT, most=None
     )
     named = [caller for caller in found if not caller.id.startswith(TOKEN_PREFIX)]
-    return BlastRadius(
+    return SwitchBlastRadius(
         switch=switch_id,
         instances=tuple(found[:MAX_NAMED_CALLERS]),
         instances_total=total,

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from controlplane.core.canonical import timestamp
-from switches.blast import BlastRadius
+from switches.blast import SwitchBlastRadius
 from switches.effect import SwitchEffect
 from switches.models import Episode, State, Switch
 
@@ -61,7 +61,7 @@ def effect_resource(effect: SwitchEffect) -> dict[str, Any]:
     }
 
 
-def blast_resource(blast: BlastRadius) -> dict[str, Any]:
+def blast_resource(blast: SwitchBlastRadius) -> dict[str, Any]:
     """Return the resource of a blast radius, as `…/preview` shows it."""
     return {
         "switch": blast.switch,

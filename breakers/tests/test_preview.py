@@ -7,7 +7,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role
 from switches.api.shapes import PreviewShape
 from switches.tests.browsers import REASON, browser_as, page, text
-from switches.tests.instances import checks
+from switches.tests.instances import report_checks
 
 pytestmark = pytest.mark.django_db
 
@@ -17,7 +17,7 @@ FORM = {"scope": "segment", "key": "finance", "reason": REASON, "how_long": "24h
 @pytest.fixture
 def called():
     now = db_now()
-    checks("core/a1", "segment:finance", at=now, per_second=10)
+    report_checks("core/a1", "segment:finance", at=now, per_second=10)
     dependency("canvas->core", now, criticality="critical")
     dependency("batch->core", now, criticality="low")
 

@@ -9,7 +9,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from controlplane.core.templatetags.screen import icon
-from switches.blast import BlastRadius
+from switches.blast import SwitchBlastRadius
 from switches.scopes import SCOPES, conjoined
 
 register = template.Library()
@@ -49,13 +49,13 @@ def switch_name(switch_id: str, link: bool = True, **attributes: Any) -> SafeStr
 
 
 @register.filter
-def callers(blast: BlastRadius) -> str:
+def callers(blast: SwitchBlastRadius) -> str:
     """Return counts of callers: `4 instances of 2 services and 1 token`."""
     return _with_tokens(blast, f" of {_counted(len(blast.services), 'service')}")
 
 
 @register.filter
-def callers_in_short(blast: BlastRadius) -> str:
+def callers_in_short(blast: SwitchBlastRadius) -> str:
     """Return counts of callers without services: `4 instances and 1 token`."""
     return _with_tokens(blast, "")
 
@@ -114,7 +114,7 @@ def scope_keys() -> str:
     )
 
 
-def _with_tokens(blast: BlastRadius, of_services: str) -> str:
+def _with_tokens(blast: SwitchBlastRadius, of_services: str) -> str:
     processes = _counted(blast.processes, "instance") + of_services if blast.processes else ""
     tokens = _counted(blast.tokens, "token") if blast.tokens else ""
     return " and ".join(filter(None, (processes, tokens)))

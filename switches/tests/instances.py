@@ -11,7 +11,7 @@ from switches.models import Publication, Switch
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def says(
+def report_version(
     name: str,
     version: int | None,
     at: datetime,
@@ -33,7 +33,7 @@ def says(
     )
 
 
-def acknowledged(name: str, switch: Switch, after_ms: int) -> None:
+def report_acknowledgment(name: str, switch: Switch, after_ms: int) -> None:
     """Report the instance's first acknowledgment of the switch's last change."""
     assert switch.committed_at is not None
     Acknowledgement.objects.create(
@@ -44,7 +44,7 @@ def acknowledged(name: str, switch: Switch, after_ms: int) -> None:
     )
 
 
-def checks(
+def report_checks(
     name: str, *switches: str, at: datetime, per_second: int = 0, blocked: int = 0
 ) -> Instance:
     """Report even checks of these switches for the two minutes before that time.

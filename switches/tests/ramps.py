@@ -14,12 +14,12 @@ from switches.tests.browsers import SAFE_NOW, engaged
 QUICK = [{"percent": 5, "dwell_seconds": 60}, {"percent": 100, "dwell_seconds": 60}]
 
 
-def gated(*gates: dict[str, Any]) -> list[dict[str, Any]]:
+def gated_plan(*gates: dict[str, Any]) -> list[dict[str, Any]]:
     """Return a plan whose first step has these gates."""
     return [{**QUICK[0], "gates": list(gates)}, QUICK[1]]
 
 
-def ramping(
+def start_ramp(
     switch: str = "segment:finance", *, plan: Any = None, by: User | None = None, **more: Any
 ) -> Ramp:
     """Engage a switch and release it by ramp."""
@@ -30,12 +30,12 @@ def ramping(
     return Ramp.objects.get(switch_id=switch, live=True)
 
 
-def looked_at(after_seconds: float = 1) -> None:
+def run_workers(after_seconds: float = 1) -> None:
     """Run the workers' turn on ramps, so many seconds from now."""
     engine.turn("ramps.turn", db_now() + timedelta(seconds=after_seconds))
 
 
-def said(ramp: Ramp, **gate: Any) -> None:
+def first_gate_result(ramp: Ramp, **gate: Any) -> None:
     """Return the result of the first gate of the first step, as stored."""
     step = JobStep.objects.get(job_id=ramp.pk, index=0)
     step.data["gates"][0].update(gate)

@@ -5,7 +5,7 @@ import pytest
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role
 from switches.models import Episode, Publication, Switch
-from switches.tests.instances import says
+from switches.tests.instances import report_version
 
 FINANCE = "/switches/segment/finance"
 RELEASE = {"justification": "duplicate charges refunded, queue empty"}
@@ -81,7 +81,7 @@ def test_dry_run_of_the_first_change_has_no_effect_to_tell_of(operator):
 )
 def test_dry_run_tells_the_effect_of_what_is_published(operator, action, body):
     operator.engage("segment:finance")
-    says("core/a1", 1, db_now())
+    report_version("core/a1", 1, db_now())
     before = operator.get(f"{FINANCE}/").json()["effect"]
 
     answer = operator.post(f"{FINANCE}/{action}", {**body, "dry_run": True}).json()

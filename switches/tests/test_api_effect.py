@@ -14,7 +14,7 @@ from switches.effect import SwitchEffect
 from switches.management.commands import killswitch
 from switches.models import Episode, Switch
 from switches.tests.bulk_engagements import engage_alike
-from switches.tests.instances import acknowledged, checks, says
+from switches.tests.instances import report_acknowledgment, report_checks, report_version
 
 pytestmark = pytest.mark.django_db
 FINANCE = "/switches/segment/finance"
@@ -32,9 +32,9 @@ def operator():
 def engaged_and_half_applied(operator):
     operator.engage("segment:finance")
     finance, now = Switch.objects.get(), db_now()
-    says("core/a1", finance.version, now)
-    says("core/a2", finance.version - 1, now)
-    acknowledged("core/a1", finance, 41)
+    report_version("core/a1", finance.version, now)
+    report_version("core/a2", finance.version - 1, now)
+    report_acknowledgment("core/a1", finance, 41)
 
 
 class TestEffect:
@@ -51,7 +51,7 @@ class TestEffect:
 
     def test_those_that_fell_silent_are_counted_apart(self, operator):
         engaged_and_half_applied(operator)
-        says("core/lost", 0, db_now() - timedelta(minutes=1))
+        report_version("core/lost", 0, db_now() - timedelta(minutes=1))
 
         effect = operator.get(f"{FINANCE}/").json()["effect"]
 
@@ -59,7 +59,7 @@ class TestEffect:
         assert "core/lost" not in effect["stragglers"]
 
     def test_engage_never_answers_that_it_is_applied(self, operator):
-        says("core/a1", 0, db_now())
+        report_version("core/a1", 0, db_now())
 
         effect = operator.engage("segment:finance").json()["effect"]
 
@@ -92,11 +92,11 @@ class TestEffect:
 
         operator.engage("segment:s0")
         now = db_now()
-        says("core/a0", 0, now)
+        report_version("core/a0", 0, now)
         few = queries()
         engage_alike(Episode.objects.get(), [f"segment:s{number}" for number in range(1, 20)])
         for number in range(1, 20):
-            says(f"core/a{number}", number, now)
+            report_version(f"core/a{number}", number, now)
 
         # Session, person, page; head with counts, names, delays.
         assert queries() == few <= 6
@@ -147,7 +147,7 @@ class TestShell:
     def test_status_counts_as_people_do(self, operator, capsys, there, said):
         operator.engage("segment:finance")
         for number, version in enumerate(there):
-            says(f"core/a{number}", version, db_now())
+            report_version(f"core/a{number}", version, db_now())
 
         call_command("killswitch", "status", "--segment", "finance")
 
@@ -157,8 +157,8 @@ class TestShell:
         operator.engage("feature:beta", on_expiry="release", expires_in="1h")
         long_ago = db_now() - timedelta(hours=2)
         Episode.objects.update(engaged_at=long_ago, expires_at=long_ago + timedelta(hours=1))
-        says("core/a1", 1, db_now())
-        says("core/lost", 0, db_now() - timedelta(minutes=1))
+        report_version("core/a1", 1, db_now())
+        report_version("core/lost", 0, db_now() - timedelta(minutes=1))
 
         call_command("killswitch", "status", "--feature", "beta")
 
@@ -190,7 +190,9 @@ class TestPreview:
 
     def test_names_instances_services_and_what_overlaps(self, operator):
         now = db_now()
-        checks("core/a1", "segment:finance", "feature:beta", at=now, per_second=10, blocked=60)
+        report_checks(
+            "core/a1", "segment:finance", "feature:beta", at=now, per_second=10, blocked=60
+        )
         operator.engage("feature:beta", reason="ledger rows are missing")
 
         found = self.preview(operator)
@@ -211,7 +213,7 @@ class TestPreview:
         ]
 
     def test_token_is_counted_by_itself(self, operator):
-        checks("token:ci", "segment:finance", at=db_now(), per_second=10)
+        report_checks("token:ci", "segment:finance", at=db_now(), per_second=10)
 
         found = self.preview(operator)
 
@@ -229,7 +231,9 @@ class TestPreview:
         assert operator.get(f"{FINANCE}/preview/").status_code in {301, 308}
 
     def test_last_minutes_rate_fades(self, operator):
-        checks("core/a1", "segment:finance", at=db_now() - timedelta(minutes=5), per_second=10)
+        report_checks(
+            "core/a1", "segment:finance", at=db_now() - timedelta(minutes=5), per_second=10
+        )
 
         found = self.preview(operator)
 

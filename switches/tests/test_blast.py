@@ -13,7 +13,7 @@ from switches.blast import MAX_NAMED_CALLERS, MAX_NAMED_OVERLAPS, blast_radius, 
 from switches.models import Episode, Switch
 from switches.tests.browsers import engaged
 from switches.tests.bulk_engagements import engage_alike
-from switches.tests.instances import checks, says
+from switches.tests.instances import report_checks, report_version
 
 AT = datetime(2026, 11, 21, 3, tzinfo=UTC)
 FINANCE = "segment:finance"
@@ -47,9 +47,9 @@ class TestCallers:
 
     def test_only_who_checks_this_switch_is_hit(self):
         now = db_now()
-        checks("core/a1", FINANCE, at=now, per_second=10)
-        checks("core/a2", "feature:other", at=now, per_second=99)
-        says("core/poller", 0, now)
+        report_checks("core/a1", FINANCE, at=now, per_second=10)
+        report_checks("core/a2", "feature:other", at=now, per_second=99)
+        report_version("core/poller", 0, now)
 
         found = blast_radius(FINANCE, now)
 
@@ -59,7 +59,7 @@ class TestCallers:
 
     def test_rates_are_calls_and_how_many_of_them_were_blocked(self):
         now = db_now()
-        checks("core/a1", FINANCE, at=now, per_second=10, blocked=120)
+        report_checks("core/a1", FINANCE, at=now, per_second=10, blocked=120)
 
         (caller,) = blast_radius(FINANCE, now).instances
 
@@ -68,15 +68,15 @@ class TestCallers:
 
     def test_caller_of_two_hours_ago_is_forgotten(self):
         now = db_now()
-        checks("core/a1", FINANCE, at=now - timedelta(hours=2), per_second=10)
+        report_checks("core/a1", FINANCE, at=now - timedelta(hours=2), per_second=10)
 
         assert blast_radius(FINANCE, now).instances_total == 0
 
     def test_global_switch_hits_whoever_checks_any(self):
         now = db_now()
-        checks("core/a1", FINANCE, at=now, per_second=2)
-        checks("billing/b1", "feature:other", at=now, per_second=1)
-        says("core/poller", 0, now)
+        report_checks("core/a1", FINANCE, at=now, per_second=2)
+        report_checks("billing/b1", "feature:other", at=now, per_second=1)
+        report_version("core/poller", 0, now)
 
         found = blast_radius("global:all", now)
 
@@ -84,9 +84,9 @@ class TestCallers:
 
     def test_token_is_a_caller_and_neither_a_service_nor_an_instance_of_one(self):
         now = db_now()
-        checks("core/a1", FINANCE, at=now, per_second=2)
+        report_checks("core/a1", FINANCE, at=now, per_second=2)
         for name in ("token:ci", "token:cron", "token:shop/web"):
-            checks(name, FINANCE, at=now, per_second=1)
+            report_checks(name, FINANCE, at=now, per_second=1)
 
         found = blast_radius(FINANCE, now)
 
@@ -102,7 +102,9 @@ class TestCallers:
 
     def test_more_callers_than_could_be_named_are_all_summed_up(self):
         now = db_now()
-        multiply(checks("core/a0", FINANCE, at=now, per_second=1), 10_019, id="'core/a' || i")
+        multiply(
+            report_checks("core/a0", FINANCE, at=now, per_second=1), 10_019, id="'core/a' || i"
+        )
 
         found = blast_radius(FINANCE, now)
 
@@ -113,7 +115,7 @@ class TestCallers:
         now = db_now()
         total = MAX_NAMED_CALLERS + 5
         for number in range(total):
-            checks(f"core/a{number}", FINANCE, at=now, per_second=1 + number)
+            report_checks(f"core/a{number}", FINANCE, at=now, per_second=1 + number)
 
         found = blast_radius(FINANCE, now)
 
@@ -133,8 +135,8 @@ class TestOverlapping:
 
     def test_switch_checked_by_the_same_instance_overlaps(self):
         now = db_now()
-        checks("core/a1", FINANCE, "feature:beta", at=now)
-        checks("core/a2", "feature:elsewhere", at=now)
+        report_checks("core/a1", FINANCE, "feature:beta", at=now)
+        report_checks("core/a2", "feature:elsewhere", at=now)
         engaged("feature:beta", reason="Ledger drifts since 01:00, INC-1")
         engaged("feature:elsewhere")
         engaged(FINANCE)
@@ -146,15 +148,15 @@ class TestOverlapping:
         assert beta.reason == "Ledger drifts since 01:00, INC-1"
 
     def test_two_checks_by_one_token_are_no_overlap(self):
-        checks("token:ci", FINANCE, "feature:beta", at=db_now())
+        report_checks("token:ci", FINANCE, "feature:beta", at=db_now())
         engaged("feature:beta")
 
         assert blast_radius(FINANCE, db_now()).overlapping == ()
 
     def test_instance_that_no_longer_checks_this_switch_makes_no_overlap(self):
         now = db_now()
-        instance = checks("core/a1", "feature:beta", at=now)
-        old = checks("core/old", FINANCE, at=now - timedelta(hours=2)).checks
+        instance = report_checks("core/a1", "feature:beta", at=now)
+        old = report_checks("core/old", FINANCE, at=now - timedelta(hours=2)).checks
         instance.checks = {**instance.checks, **old}
         instance.save()
         engaged("feature:beta")
@@ -163,15 +165,15 @@ class TestOverlapping:
 
     def test_released_switch_overlaps_with_nothing(self):
         now = db_now()
-        checks("core/a1", FINANCE, "feature:beta", at=now)
+        report_checks("core/a1", FINANCE, "feature:beta", at=now)
         Switch.objects.create(id="feature:beta", scope="feature", key="beta", registered_at=now)
 
         assert blast_radius(FINANCE, now).overlapping == ()
 
     def test_check_of_two_hours_ago_is_no_overlap(self):
         now = db_now()
-        instance = checks("core/a1", FINANCE, at=now)
-        old = checks("core/old", "feature:beta", at=now - timedelta(hours=2)).checks
+        instance = report_checks("core/a1", FINANCE, at=now)
+        old = report_checks("core/old", "feature:beta", at=now - timedelta(hours=2)).checks
         instance.checks = {**instance.checks, **old}
         instance.save()
         engaged("feature:beta")
@@ -199,9 +201,9 @@ def test_number_of_queries_does_not_grow_with_the_callers():
             blast_radius(FINANCE, now)
         return len(caught)
 
-    checks("core/a0", FINANCE, "feature:beta", at=now)
+    report_checks("core/a0", FINANCE, "feature:beta", at=now)
     few = queries()
     for number in range(30):
-        checks(f"core/a{number}", FINANCE, "feature:beta", at=now)
+        report_checks(f"core/a{number}", FINANCE, "feature:beta", at=now)
 
     assert queries() == few == 3

@@ -15,7 +15,7 @@ from switches import services
 from switches.effect import MAX_NAMED_STRAGGLERS, effect_of, effects, fallen_silent, measurable
 from switches.models import Episode, Publication, Switch
 from switches.tests.browsers import engaged
-from switches.tests.instances import acknowledged, says
+from switches.tests.instances import report_acknowledgment, report_version
 from switches.views.effect import MAX_CELLS, cells
 
 OTHER = UUID("11111111-2b0e-4b5c-9c69-1d5f2f3a7a11")
@@ -69,14 +69,14 @@ class TestMeasured:
         return Switch.objects.get()
 
     def test_never_published_switch_has_no_effect(self):
-        says("core/a1", 0, db_now())
+        report_version("core/a1", 0, db_now())
 
         assert effect_of(Switch(id="segment:x", scope="segment", key="x"), db_now()) is None
 
     def test_instance_counts_for_thirty_seconds(self, finance):
         now = db_now()
-        says("core/lately", finance.version, now - timedelta(seconds=29))
-        says("core/stale", finance.version, now - timedelta(seconds=31))
+        report_version("core/lately", finance.version, now - timedelta(seconds=29))
+        report_version("core/stale", finance.version, now - timedelta(seconds=31))
 
         effect = effect_of(finance, now)
 
@@ -84,7 +84,7 @@ class TestMeasured:
 
     def test_new_epoch_makes_everybody_a_straggler_until_they_say_so(self, finance):
         now = db_now()
-        says("core/a1", finance.version, now)
+        report_version("core/a1", finance.version, now)
         assert effect_of(finance, now).by_everybody
 
         Publication.objects.update(epoch=uuid4())
@@ -94,8 +94,8 @@ class TestMeasured:
     def test_delays_are_counted_from_the_commit(self, finance):
         now = db_now()
         for name, after_ms in (("core/a1", 20), ("core/a2", 41), ("core/a3", 900)):
-            says(name, finance.version, now)
-            acknowledged(name, finance, after_ms)
+            report_version(name, finance.version, now)
+            report_acknowledgment(name, finance, after_ms)
 
         effect = effect_of(finance, now)
 
@@ -108,7 +108,7 @@ class TestMeasured:
 
     def test_change_from_before_times_were_kept_is_still_counted(self, finance):
         Switch.objects.update(requested_at=None, committed_at=None)
-        says("core/a1", finance.version, db_now())
+        report_version("core/a1", finance.version, db_now())
 
         effect = effect_of(Switch.objects.get(), db_now())
 
@@ -116,7 +116,7 @@ class TestMeasured:
 
     def test_next_change_starts_over(self, finance):
         now = db_now()
-        says("core/a1", finance.version, now)
+        report_version("core/a1", finance.version, now)
         engaged("segment:other")
 
         other = effect_of(Switch.objects.get(pk="segment:other"), now)
@@ -126,10 +126,10 @@ class TestMeasured:
 
     def test_newcomer_is_no_measure_of_the_delay(self, finance):
         now = db_now()
-        says("core/a1", finance.version, now)
-        says("core/new", finance.version, now, known_since=now)
-        acknowledged("core/a1", finance, 41)
-        acknowledged("core/new", finance, 12_731)
+        report_version("core/a1", finance.version, now)
+        report_version("core/new", finance.version, now, known_since=now)
+        report_acknowledgment("core/a1", finance, 41)
+        report_acknowledgment("core/new", finance, 12_731)
 
         effect = effect_of(finance, now)
 
@@ -138,8 +138,8 @@ class TestMeasured:
     def test_change_from_before_the_epoch_began_gets_no_delays_of_it(self, finance):
         now = db_now()
         services.begin_epoch(reason="backup restored, INC-7", actor=system("shell"), now=now)
-        says("core/a1", 2, now)
-        acknowledged("core/a1", finance, 41)
+        report_version("core/a1", 2, now)
+        report_acknowledgment("core/a1", finance, 41)
 
         effect = effect_of(finance, now)
 
@@ -176,8 +176,8 @@ class TestWhoApplies:
     )
     def test_straggler_is_named_with_what_it_says(self, third, version, epoch, words):
         now = db_now()
-        says("core/a1", 3, now)
-        says("core/a2", version, now, epoch=epoch)
+        report_version("core/a1", 3, now)
+        report_version("core/a2", version, now, epoch=epoch)
 
         effect = effect_of(third, now)
 
@@ -187,15 +187,15 @@ class TestWhoApplies:
 
     @pytest.mark.parametrize("version", [3, 4, 5])
     def test_later_version_covers_an_earlier_change(self, third, version):
-        says("core/a1", version, db_now())
+        report_version("core/a1", version, db_now())
 
         assert effect_of(third, db_now()).whole
 
     def test_those_furthest_behind_are_named_first_and_at_most_twenty(self, third):
         now = db_now()
         for number in range(30):
-            says(f"core/{number:02}", 2 - number % 3, now)
-        says("core/zz", None, now)
+            report_version(f"core/{number:02}", 2 - number % 3, now)
+        report_version("core/zz", None, now)
 
         effect = effect_of(third, now)
 
@@ -206,7 +206,7 @@ class TestWhoApplies:
     def test_each_of_many_switches_has_its_own_stragglers(self, third):
         now = db_now()
         for number in range(25):
-            says(f"core/{number:02}", number % 5 + 1, now)
+            report_version(f"core/{number:02}", number % 5 + 1, now)
 
         found = effects([*Switch.objects.with_open_episode()], now)
 
@@ -282,7 +282,7 @@ class TestFallenSilent:
     def test_tells_of_who_left_without_saying_so(self, seconds, version, is_told):
         engaged("segment:finance")
         now = db_now()
-        says("core/a1", version, now - timedelta(seconds=seconds))
+        report_version("core/a1", version, now - timedelta(seconds=seconds))
 
         switch = Switch.objects.get()
         assert [one.id for one in fallen_silent(switch, now)] == ["core/a1"] * is_told
@@ -291,9 +291,9 @@ class TestFallenSilent:
     def test_takes_from_the_whole_though_everybody_heard_from_applies_it(self):
         engaged("segment:finance")
         now = db_now()
-        says("core/a1", 1, now)
+        report_version("core/a1", 1, now)
         assert effect_of(Switch.objects.get(), now).whole
-        says("core/a2", 0, now - timedelta(minutes=1))
+        report_version("core/a2", 0, now - timedelta(minutes=1))
 
         effect = effect_of(Switch.objects.get(), now)
 

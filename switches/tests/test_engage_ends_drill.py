@@ -3,7 +3,7 @@
 import pytest
 
 from controlplane.core.clock import db_now
-from switches.drills.tests.drilling import CANARY, begin, mark, there, turn
+from switches.drills.tests.drilling import CANARY, begin, mark, report_present, turn
 from switches.episodes import live_drills
 from switches.models import Drill, Publication
 from switches.ramps.tests.given import engage, seconds, somebody, stands
@@ -15,7 +15,7 @@ FINANCE = "segment:finance"
 def test_engage_ends_the_drill_and_says_who():
     now = db_now()
     mark(CANARY, now=now)
-    there(CANARY, now=now)
+    report_present(CANARY, now=now)
     begin(FINANCE, now=now)
     turn(now)
     assert live_drills.drills_in_force().exists()

@@ -6,7 +6,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.reasons import problems_with
 from switches import engage_suggestions, services
 from switches.tests.browsers import browser_as, engaged, page, released
-from switches.tests.instances import checks
+from switches.tests.instances import report_checks
 
 pytestmark = pytest.mark.django_db
 
@@ -17,9 +17,9 @@ def test_prepared_reason_is_good_enough_for_the_rule(reason):
 
 
 def test_busiest_come_first_then_released_ones_stopped_lately():
-    checks("core/a1", "feature:mail", at=db_now(), per_second=3)
-    checks("core/a2", "feature:mail", at=db_now(), per_second=3)
-    checks("core/b1", "feature:nl2sql", at=db_now(), per_second=27)
+    report_checks("core/a1", "feature:mail", at=db_now(), per_second=3)
+    report_checks("core/a2", "feature:mail", at=db_now(), per_second=3)
+    report_checks("core/b1", "feature:nl2sql", at=db_now(), per_second=27)
     engaged("feature:mail")
     released("feature:mail")
     engaged("segment:finance")

@@ -8,7 +8,7 @@ from controlplane.accounts.models.people import User
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from switches.tests.browsers import DIALOG, REASON, Tags, browser, browser_as, engaged, page, text
-from switches.tests.instances import checks
+from switches.tests.instances import report_checks
 
 FINANCE = "/switches/segment/finance/"
 
@@ -20,7 +20,7 @@ class TestEngaging:
         return client.post(f"/switches/engage/{path}", {**asked, **fields}, headers=DIALOG)
 
     def test_who_is_hit_stands_in_the_form_before_the_button(self):
-        checks("core/a1", "segment:finance", at=db_now(), per_second=10)
+        report_checks("core/a1", "segment:finance", at=db_now(), per_second=10)
         client = browser_as("operator")
 
         html = page(client.get("/switches/engage/?scope=segment&key=finance", headers=DIALOG))
@@ -29,7 +29,7 @@ class TestEngaging:
         assert html.index("1 instance of 1 service") < html.index("data-verb")
 
     def test_sum_stands_beside_the_button_whatever_else_is_said_there(self):
-        checks("core/a1", "segment:finance", at=db_now(), per_second=10)
+        report_checks("core/a1", "segment:finance", at=db_now(), per_second=10)
         client = browser_as("operator")
 
         for fields in ({}, {"reason": ""}):
@@ -39,16 +39,16 @@ class TestEngaging:
 
     def test_tokens_are_no_services(self):
         now = db_now()
-        checks("core/a1", "segment:finance", at=now)
+        report_checks("core/a1", "segment:finance", at=now)
         for name in ("token:billing", "token:mail", "token:ledger"):
-            checks(name, "segment:finance", at=now)
+            report_checks(name, "segment:finance", at=now)
 
         said = text(page(self.engage(browser_as("operator"), "preview/")))
 
         assert "1 instance of 1 service and 3 tokens checked segment:finance" in said
 
     def test_tokens_alone_are_named_as_such(self):
-        checks("token:billing", "segment:finance", at=db_now())
+        report_checks("token:billing", "segment:finance", at=db_now())
 
         html = page(self.engage(browser_as("operator"), "preview/"))
 
@@ -57,7 +57,7 @@ class TestEngaging:
         assert "Services that check it" not in html
 
     def test_preview_says_who_is_hit_also_while_the_reason_is_missing(self):
-        checks("core/a1", "segment:finance", at=db_now(), per_second=10)
+        report_checks("core/a1", "segment:finance", at=db_now(), per_second=10)
 
         html = page(self.engage(browser_as("operator"), "preview/", reason=""))
 
@@ -71,8 +71,8 @@ class TestEngaging:
         assert "may depend on it all the same" in said
 
     def test_preview_of_the_global_switch_is_everybody(self):
-        checks("core/a1", "segment:finance", at=db_now())
-        checks("core/a2", "feature:beta", at=db_now())
+        report_checks("core/a1", "segment:finance", at=db_now())
+        report_checks("core/a2", "feature:beta", at=db_now())
 
         said = text(page(self.engage(browser_as("operator"), "preview/", scope="global", key="")))
 
@@ -86,7 +86,7 @@ class TestEngaging:
         assert "checked" not in text(page(response))
 
     def test_overlapping_switch_is_named(self):
-        checks("core/a1", "segment:finance", "feature:beta", at=db_now())
+        report_checks("core/a1", "segment:finance", "feature:beta", at=db_now())
         kim = engaged("feature:beta", reason="Ledger drifts since 01:00, INC-1")
 
         said = text(page(self.engage(browser(kim), "preview/")))
@@ -99,7 +99,7 @@ class TestEngaging:
 def test_page_of_a_switch_says_who_checks_it():
     now = db_now()
     for number in range(25):
-        checks(f"s{number}/a", "segment:finance", at=now, per_second=number)
+        report_checks(f"s{number}/a", "segment:finance", at=now, per_second=number)
 
     said = text(page(browser_as("viewer").get(FINANCE)))
 
@@ -110,7 +110,7 @@ def test_page_of_a_switch_says_who_checks_it():
 
 @pytest.mark.django_db
 def test_ids_stay_unique_with_the_dialog_over_the_page():
-    checks("core/a1", "segment:finance", at=db_now())
+    report_checks("core/a1", "segment:finance", at=db_now())
     client = browser_as("operator")
     engaged("segment:finance")
 
@@ -133,7 +133,7 @@ class TestSameKeyInAnotherScope:
         return page(client.post("/switches/engage/preview/", asked | fields, headers=DIALOG))
 
     def test_is_offered_where_it_is_checked(self):
-        checks("core/a1", "feature:nl2sql", at=db_now(), per_second=27)
+        report_checks("core/a1", "feature:nl2sql", at=db_now(), per_second=27)
 
         html = self.preview()
 
@@ -149,13 +149,13 @@ class TestSameKeyInAnotherScope:
         assert "instead" not in text(self.preview(scope="experiment"))
 
     def test_is_not_offered_if_this_one_is_checked(self):
-        checks("core/a1", "feature:nl2sql", "segment:nl2sql", at=db_now(), per_second=27)
+        report_checks("core/a1", "feature:nl2sql", "segment:nl2sql", at=db_now(), per_second=27)
 
         assert "instead" not in text(self.preview())
 
     @pytest.mark.parametrize("path", ["/switches/segment/nl2sql/", ""])
     def test_result_says_again_that_nobody_was_seen(self, path):
-        checks("core/a1", "feature:nl2sql", at=db_now(), per_second=27)
+        report_checks("core/a1", "feature:nl2sql", at=db_now(), per_second=27)
         client = browser_as("operator")
         asked = {"scope": "segment", "key": "nl2sql", "reason": REASON, "how_long": "24h"}
 

@@ -25,7 +25,7 @@ from switches.tests.browsers import (
     text,
 )
 from switches.tests.bulk_engagements import engage_alike
-from switches.tests.ramps import ramping
+from switches.tests.ramps import start_ramp
 
 pytestmark = pytest.mark.django_db
 
@@ -233,7 +233,7 @@ def test_known_switches_are_counted_in_words_that_fit(known, said):
 
 
 def test_ramp_says_that_the_global_switch_blocks_its_share():
-    ramp = ramping()
+    ramp = start_ramp()
     client = browser_as("viewer")
     assert "blocked by global:all" not in text(page(client.get("/")))
 

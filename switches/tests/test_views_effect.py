@@ -23,7 +23,7 @@ from switches.tests.browsers import (
     released,
     text,
 )
-from switches.tests.instances import acknowledged, says
+from switches.tests.instances import report_acknowledgment, report_version
 
 FINANCE = "/switches/segment/finance/"
 EFFECT = f"{FINANCE}effect/"
@@ -73,10 +73,10 @@ class TestPanel:
 
     def test_straggler_is_named_with_what_it_says_and_when(self, finance):
         now = db_now()
-        says("core/a1", finance.version - 1, now - timedelta(seconds=4))
+        report_version("core/a1", finance.version - 1, now - timedelta(seconds=4))
         for name in ("core/a2", "core/a3", "core/a4"):
-            says(name, finance.version, now)
-            acknowledged(name, finance, 41)
+            report_version(name, finance.version, now)
+            report_acknowledgment(name, finance, 41)
 
         said = told(browser_as("viewer"))
 
@@ -87,8 +87,8 @@ class TestPanel:
         assert "half within 41 ms, 99 % within 41 ms" in said
 
     def test_all_of_them_are_told_as_what_they_say(self, finance):
-        says("core/a1", finance.version, db_now())
-        says("core/a2", finance.version, db_now())
+        report_version("core/a1", finance.version, db_now())
+        report_version("core/a2", finance.version, db_now())
 
         said = told(browser_as("viewer"))
 
@@ -98,8 +98,8 @@ class TestPanel:
         assert "may still" not in said
 
     def test_one_that_fell_silent_before_saying_so_is_told(self, finance):
-        says("core/a1", finance.version, db_now())
-        says("core/lost", 0, db_now() - timedelta(seconds=70))
+        report_version("core/a1", finance.version, db_now())
+        report_version("core/lost", 0, db_now() - timedelta(seconds=70))
 
         said = told(browser_as("viewer"))
 
@@ -114,7 +114,7 @@ class TestPanel:
             (panel,) = Tags(page(client.get(EFFECT))).having("section", id="effect-page")
             return "effect--whole" in panel["class"]
 
-        says("core/a1", finance.version, db_now())
+        report_version("core/a1", finance.version, db_now())
         assert is_whole()
         long_ago = db_now() - timedelta(hours=2)
         expired = {"expires_at": long_ago + timedelta(hours=1), "on_expiry": "release"}
@@ -123,12 +123,12 @@ class TestPanel:
         assert not is_whole()
         Episode.objects.update(on_expiry="hold")
         assert is_whole()
-        says("core/lost", 0, db_now() - timedelta(seconds=70))
+        report_version("core/lost", 0, db_now() - timedelta(seconds=70))
         assert not is_whole()
 
     def test_of_many_stragglers_twenty_are_named_and_the_rest_counted(self, finance):
         for number in range(40):
-            says(f"core/a{number:02}", 0, db_now())
+            report_version(f"core/a{number:02}", 0, db_now())
 
         on_the_page = told(browser_as("viewer"))
         in_the_dialog = told(browser_as("operator"), f"{EFFECT}?in=dialog")
@@ -140,7 +140,7 @@ class TestPanel:
         assert "and 36 more" in in_the_dialog
 
     def test_release_is_not_told_as_flowing_before_it_is(self, finance):
-        says("core/a1", finance.version, db_now())
+        report_version("core/a1", finance.version, db_now())
         released()
 
         said = told(browser_as("viewer"))
@@ -150,7 +150,7 @@ class TestPanel:
 
     def test_ramp_is_told_as_a_share(self, finance):
         Episode.objects.update(allow_percent=25)
-        says("core/a1", 0, db_now())
+        report_version("core/a1", 0, db_now())
 
         assert "Another share may still flow through 1 instance" in told(browser_as("viewer"))
 
@@ -161,7 +161,7 @@ class TestPanel:
     def test_looks_each_second_while_it_spreads_and_less_often_after(
         self, finance, applied, changed_ago, pace
     ):
-        says("core/a1", applied, db_now())
+        report_version("core/a1", applied, db_now())
         Switch.objects.update(committed_at=finance.committed_at - changed_ago)
 
         (panel,) = Tags(page(browser_as("viewer").get(EFFECT))).having("section", id="effect-page")
@@ -181,15 +181,15 @@ class TestPanel:
         assert "Applied by 0 of 1,001 instances" in told(browser_as("operator"))
 
     def test_looks_each_second_while_one_has_fallen_silent(self, finance):
-        says("core/a1", finance.version, db_now())
-        says("core/lost", 0, db_now() - timedelta(seconds=70))
+        report_version("core/a1", finance.version, db_now())
+        report_version("core/lost", 0, db_now() - timedelta(seconds=70))
 
         (panel,) = Tags(page(browser_as("viewer").get(EFFECT))).having("section", id="effect-page")
 
         assert panel["hx-trigger"] == "every 1s, refresh from:body"
 
     def test_page_has_it_without_a_script(self, finance):
-        says("core/a1", finance.version - 1, db_now())
+        report_version("core/a1", finance.version - 1, db_now())
 
         assert "Applied by 0 of 1 instance" in text(page(browser_as("viewer").get(FINANCE)))
 
@@ -217,10 +217,10 @@ class TestPanel:
                 client.get(EFFECT, headers=PART)
             return len(caught)
 
-        says("core/a0", 0, db_now())
+        report_version("core/a0", 0, db_now())
         few = queries()
         for number in range(30):
-            says(f"core/a{number}", 0, db_now())
+            report_version(f"core/a{number}", 0, db_now())
 
         assert queries() == few <= 10
 
@@ -228,7 +228,7 @@ class TestPanel:
 @pytest.mark.django_db
 def test_confirmation_claims_no_more_than_the_commit():
     asked = {"scope": "segment", "key": "finance", "reason": REASON, "how_long": "24h"}
-    says("core/a1", 0, db_now())
+    report_version("core/a1", 0, db_now())
 
     said = text(page(browser_as("operator").post("/switches/engage/", asked, headers=DIALOG)))
 
@@ -242,7 +242,7 @@ def test_page_of_a_released_switch_claims_no_traffic_while_the_global_one_is_eng
     now = db_now()
     engaged("segment:finance")
     released()
-    says("core/a1", Switch.objects.get().version, now)
+    report_version("core/a1", Switch.objects.get().version, now)
     engaged("global:all")
 
     said = text(page(browser_as("viewer").get(FINANCE)))

@@ -13,7 +13,7 @@ from controlplane.core.http.tests.callers import person
 from controlplane.core.palette.registry import ACTION, PALETTE_COMMANDS
 from switches.models import Switch
 from switches.tests.browsers import browser, browser_as, engaged, page, released
-from switches.tests.ramps import ramping
+from switches.tests.ramps import start_ramp
 
 pytestmark = pytest.mark.django_db
 
@@ -154,7 +154,7 @@ def test_commands_say_their_keys_where_they_are_offered():
 
 def test_verb_alone_leads_to_what_is_engaged_or_ramps():
     kim = engaged("segment:finance")
-    ramp = ramping("feature:nl2sql")
+    ramp = start_ramp("feature:nl2sql")
     client = browser(kim)
 
     def offered(text):

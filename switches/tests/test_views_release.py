@@ -16,7 +16,7 @@ from switches.tests.browsers import (
     page,
     text,
 )
-from switches.tests.ramps import ramping
+from switches.tests.ramps import start_ramp
 
 pytestmark = pytest.mark.django_db
 FINANCE = "/switches/segment/finance/release/"
@@ -206,7 +206,7 @@ class TestAtOnce:
         assert "dwell_seconds" not in approvals
 
     def test_ramping_one_offers_no_second_ramp(self):
-        ramp = ramping("feature:mail")
+        ramp = start_ramp("feature:mail")
         client = browser_as("approver")
 
         html = page(client.get(FEATURE))

@@ -4,7 +4,7 @@ import pytest
 
 from controlplane.core.clock import db_now
 from switches.tests.browsers import Tags, browser_as, engaged, page, text
-from switches.tests.instances import checks
+from switches.tests.instances import report_checks
 
 pytestmark = pytest.mark.django_db
 FEATURE = "/switches/feature/mail/release/"
@@ -63,7 +63,7 @@ def test_everything_stopped_makes_the_ramp_prove_nothing():
 def test_segment_checked_by_the_same_is_named_and_another_feature_is_not():
     for switch in ("feature:mail", "feature:chat", "segment:finance", "segment:other"):
         engaged(switch)
-    checks("core/a1", "feature:mail", "feature:chat", "segment:finance", at=db_now())
+    report_checks("core/a1", "feature:mail", "feature:chat", "segment:finance", at=db_now())
 
     html = text(page(browser_as("operator").get(FEATURE)))
 

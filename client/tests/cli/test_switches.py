@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from controlplane.core.http.tests.callers import person
 from controlplane.core.instances.models import Instance
-from switches.rules.tests.factories import in_force
+from switches.rules.tests.factories import create_rule
 from switches.tests.browsers import engaged, overdue
 from switchgear.cli import exits
 
@@ -170,7 +170,7 @@ def test_immediate_release_releases_where_the_role_allows_it(shell_of):
 
 
 def test_safety_rule_is_named_and_broken_only_when_it_is_named_back(shell):
-    in_force("at_most", "segment:*", name="one region", n=1)
+    create_rule("at_most", "segment:*", name="one region", n=1)
     engaged("segment:east")
 
     refused = shell("engage", "segment:west", *WHY)

@@ -25,7 +25,7 @@ from switches.report import services as weekly
 from switches.report import weeks
 from switches.report.compose import zone
 from switches.tests.browsers import REASON, SAFE_NOW, engaged
-from switches.tests.ramps import gated, looked_at, ramping
+from switches.tests.ramps import gated_plan, run_workers, start_ramp
 
 pytestmark = pytest.mark.e2e
 FINANCE = "/switches/segment/finance/"
@@ -79,8 +79,8 @@ def test_switch_is_extended_and_released(keys):
 
 def test_ramp_is_approved_and_aborted(keys):
     kim = engaged("feature:other")
-    ramp = ramping(plan=gated({"type": "manual"}), by=kim)
-    looked_at(90)
+    ramp = start_ramp(plan=gated_plan({"type": "manual"}), by=kim)
+    run_workers(90)
     hands = keys(person("approver", "lee"), f"/ramps/{ramp.pk}/")
     page = hands.page
 

@@ -27,11 +27,11 @@ from switches.models import Switch
 from switches.report import services as weekly
 from switches.report import weeks
 from switches.report.compose import zone
-from switches.rules.tests.factories import glass, in_force
+from switches.rules.tests.factories import break_glass_naming, create_rule
 from switches.tests.browsers import REASON, SAFE_NOW, engaged, overdue, released
-from switches.tests.instances import acknowledged, checks, says
-from switches.tests.ramps import gated, looked_at, ramping, said
-from switches.trips.tests.requests import ask
+from switches.tests.instances import report_acknowledgment, report_checks, report_version
+from switches.tests.ramps import first_gate_result, gated_plan, run_workers, start_ramp
+from switches.trips.tests.requests import request_stop
 
 WHY = "oracle is back since 03:10, INC-4411"
 
@@ -62,43 +62,47 @@ def _people(ada: User) -> None:
 
 def _switches(kim: User) -> None:
     now = db_now()
-    checks("core/a1", "segment:finance", "feature:nl2sql", at=now, per_second=40, blocked=900)
+    report_checks(
+        "core/a1", "segment:finance", "feature:nl2sql", at=now, per_second=40, blocked=900
+    )
     engaged("segment:finance", by=kim, reason="결제 이중 청구 의심, 재현 확인됨 INC-4411")
     finance = Switch.objects.get(pk="segment:finance")
-    says("core/a1", finance.version, now)
-    says("core/a2", finance.version - 1, now - timedelta(seconds=60))
-    acknowledged("core/a1", finance, 140)
+    report_version("core/a1", finance.version, now)
+    report_version("core/a2", finance.version - 1, now - timedelta(seconds=60))
+    report_acknowledgment("core/a1", finance, 140)
     engaged("feature:nl2sql", by=kim, expires_in="50m")
     engaged("experiment:ranker-b", by=kim, expires_in="permanent")
     overdue("segment:late")
     engaged("segment:gone", by=kim)
     released("segment:gone")
-    in_force("exclusive", "segment:*", name="결제 경로 하나는 열어 둔다")
-    in_force("at_most", "feature:*", name="Never more than five features", n=5)
-    engaged("segment:emea", by=kim, break_glass=glass("결제 경로 하나는 열어 둔다"))
+    create_rule("exclusive", "segment:*", name="결제 경로 하나는 열어 둔다")
+    create_rule("at_most", "feature:*", name="Never more than five features", n=5)
+    engaged("segment:emea", by=kim, break_glass=break_glass_naming("결제 경로 하나는 열어 둔다"))
     services.engage(
         scope="global", key="all", reason=REASON, expires_in="24h", actor=kim.as_actor(), now=now
     )
     services.release(
         scope="global", key="all", justification=SAFE_NOW, actor=kim.as_actor(), now=now
     )
-    ask(now, switch="experiment:checkout-b")
-    ask(now, switch="segment:hr", source="leak-detector")
+    request_stop(now, switch="experiment:checkout-b")
+    request_stop(now, switch="segment:hr", source="leak-detector")
 
 
 def _ramps(kim: User) -> None:
-    ramp = ramping("feature:search", by=kim, plan=gated({"type": "external", "gate": "smoke"}))
-    looked_at(2)
-    said(ramp, verdict="no_data", evidence={"why": "nobody has reported smoke yet"})
-    ramping("feature:export", by=kim, plan=gated({"type": "manual"}))
-    looked_at(90)
+    ramp = start_ramp(
+        "feature:search", by=kim, plan=gated_plan({"type": "external", "gate": "smoke"})
+    )
+    run_workers(2)
+    first_gate_result(ramp, verdict="no_data", evidence={"why": "nobody has reported smoke yet"})
+    start_ramp("feature:export", by=kim, plan=gated_plan({"type": "manual"}))
+    run_workers(90)
 
 
 def _drills() -> None:
     now = db_now()
     drilling.mark(drilling.CANARY, now=now)
-    drilling.there(drilling.CANARY, now=now)
-    drilling.run(drilling.begin("feature:calm", now=now), drilling.CANARY, now=now)
+    drilling.report_present(drilling.CANARY, now=now)
+    drilling.run_drill(drilling.begin("feature:calm", now=now), drilling.CANARY, now=now)
     drills.schedule(
         scope="feature",
         key="calm",

@@ -16,11 +16,11 @@ from slo.tests import making
 from slo.tests.month import Incident, alert, month
 from switches import services
 from switches.models import Switch
-from switches.rules.tests.factories import glass, in_force
+from switches.rules.tests.factories import break_glass_naming, create_rule
 from switches.tests.browsers import engaged, released
-from switches.tests.instances import says
-from switches.tests.ramps import gated, looked_at, ramping, said
-from switches.trips.tests.requests import ask
+from switches.tests.instances import report_version
+from switches.tests.ramps import first_gate_result, gated_plan, run_workers, start_ramp
+from switches.trips.tests.requests import request_stop
 
 MARK = "data-pwned"
 """An attribute that no template of ours has: whatever element has it was made of a text."""
@@ -59,24 +59,28 @@ def _switches(kim: User) -> None:
     # What was stored before links were checked is no reason to follow it now.
     Switch.objects.filter(pk="segment:finance").update(runbook_url=LINK)
     engaged("segment:finance", by=kim, reason=REASON, evidence={SHORT: [BREAKS_OUT]})
-    says(f"core/{SHORT}", Switch.objects.get(pk="segment:finance").version, now)
+    report_version(f"core/{SHORT}", Switch.objects.get(pk="segment:finance").version, now)
     engaged("experiment:b", by=kim, reason=REASON, expires_in="permanent")
     engaged("segment:gone", by=kim, reason=REASON)
     released("segment:gone")
-    in_force("exclusive", "segment:*", name=SHORT)
-    engaged("segment:emea", by=kim, reason=REASON, break_glass=glass(SHORT, reason=REASON))
+    create_rule("exclusive", "segment:*", name=SHORT)
+    engaged(
+        "segment:emea", by=kim, reason=REASON, break_glass=break_glass_naming(SHORT, reason=REASON)
+    )
     services.engage(
         scope="global", key="all", reason=REASON, expires_in="24h", actor=actor, now=now
     )
     services.release(scope="global", key="all", justification=JUSTIFIED, actor=actor, now=now)
-    ramp = ramping("feature:search", by=kim, plan=gated({"type": "external", "gate": "smoke"}))
-    looked_at(2)
-    said(ramp, verdict="no_data", evidence={"why": BREAKS_OUT, SHORT: SHORT})
+    ramp = start_ramp(
+        "feature:search", by=kim, plan=gated_plan({"type": "external", "gate": "smoke"})
+    )
+    run_workers(2)
+    first_gate_result(ramp, verdict="no_data", evidence={"why": BREAKS_OUT, SHORT: SHORT})
 
 
 def _machines() -> None:
     now = db_now()
-    ask(
+    request_stop(
         now,
         switch="experiment:checkout-b",
         source=SHORT,

@@ -13,7 +13,7 @@ from controlplane.core.http.tests.callers import browser_of
 from controlplane.tests.security import callers, existing, markup
 from controlplane.tests.security.writes import House, Write
 from switches.ramps import actions
-from switches.tests.ramps import gated, ramping
+from switches.tests.ramps import gated_plan, start_ramp
 
 # When somebody was last seen is noted whatever they ask.
 SEEN = ["last_seen_at", "last_used_at", "expire_date"]
@@ -26,7 +26,9 @@ def full_house(settings: Any) -> Iterator[tuple[House, dict[str, Client]]]:
         ada = markup.build(letters)
         existing.more(ada, letters)
         existing.kept_for_good(ada, "experiment:b")
-        paused = ramping("feature:paused", by=ada, plan=gated({"type": "external", "gate": "x"}))
+        paused = start_ramp(
+            "feature:paused", by=ada, plan=gated_plan({"type": "external", "gate": "x"})
+        )
         why: dict[str, Any] = {"reason": existing.REASON, "actor": ada.as_actor(), "now": db_now()}
         actions.pause(ramp_id=paused.pk, **why)
         # Made before anybody is asked: some writes name them.

@@ -10,7 +10,7 @@ from controlplane.core.jobs.kinds import Probe, no_probe
 from controlplane.core.jobs.models import Job
 from switches.drills import services
 from switches.models import Drill, Publication
-from switches.tests.instances import says
+from switches.tests.instances import report_version
 
 SHELL = system("test")
 WHY = "Before the sale weekend"
@@ -33,11 +33,11 @@ def turn(now: datetime, probe: Probe = no_probe) -> None:
     engine.turn("jobs.turn", now, probe)
 
 
-def applies(*names: str, now: datetime, after_ms: int = 40) -> None:
+def acknowledge(*names: str, now: datetime, after_ms: int = 40) -> None:
     """Report that each instance applied the published version `after_ms` after its commit."""
     head = Publication.objects.get()
     for name in names:
-        says(name, head.version, now)
+        report_version(name, head.version, now)
         Acknowledgement.objects.get_or_create(
             epoch=head.epoch,
             version=head.version,
@@ -46,11 +46,11 @@ def applies(*names: str, now: datetime, after_ms: int = 40) -> None:
         )
 
 
-def there(*names: str, now: datetime) -> None:
+def report_present(*names: str, now: datetime) -> None:
     """Report each instance as present, without an acknowledgment."""
     for name in names:
         if not Instance.objects.filter(pk=name).update(heard_at=now):
-            says(name, None, now)
+            report_version(name, None, now)
 
 
 def published_at() -> datetime:
@@ -60,10 +60,12 @@ def published_at() -> datetime:
     return moment or Publication.objects.get().published_at
 
 
-def run(drill: Drill, *names: str, now: datetime, pace: timedelta = timedelta(seconds=1)) -> Drill:
+def run_drill(
+    drill: Drill, *names: str, now: datetime, pace: timedelta = timedelta(seconds=1)
+) -> Drill:
     """Run turns until the drill is over, with instances that acknowledge at once."""
     for _ in range(400):
-        applies(*names, now=now)
+        acknowledge(*names, now=now)
         turn(now)
         drill.refresh_from_db()
         if not drill.live and not Job.objects.get(pk=drill.pk).is_live:
@@ -72,7 +74,7 @@ def run(drill: Drill, *names: str, now: datetime, pace: timedelta = timedelta(se
     raise AssertionError("the drill does not end")
 
 
-def actions() -> list[str]:
+def audit_actions() -> list[str]:
     """Return the audit actions about drills, in order."""
     told = AuditEntry.objects.filter(action__startswith="drill.").order_by("id")
     return list(told.values_list("action", flat=True))

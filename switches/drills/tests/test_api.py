@@ -7,7 +7,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role, person, with_token
 from controlplane.core.http.tests.documents import api_document
 from controlplane.core.instances.models import Instance
-from switches.drills.tests.drilling import CANARY, mark, run, there
+from switches.drills.tests.drilling import CANARY, mark, report_present, run_drill
 from switches.models import Drill, DrillMark, DrillSchedule, Switch
 
 pytestmark = pytest.mark.django_db
@@ -46,9 +46,9 @@ def test_post_begins_one(api):
 
 def test_ended_one_tells_what_was_measured(api):
     now = db_now()
-    there(CANARY, now=now)
+    report_present(CANARY, now=now)
     begun = api.post("/drills/", BODY).json()["drill"]
-    run(Drill.objects.get(), CANARY, now=now)
+    run_drill(Drill.objects.get(), CANARY, now=now)
 
     drill = api.get(f"/drills/{begun['id']}/").json()
 
@@ -205,10 +205,10 @@ class TestMarks:
 def test_real_answers_are_what_the_document_says(api):
     document = api_document()
     now = db_now()
-    there(CANARY, now=now)
+    report_present(CANARY, now=now)
     begun = api.post("/drills/", {**BODY, "every": "7d"})
     dry = api.post("/drills/", {**BODY, "switch": "segment:b", "dry_run": True})
-    run(Drill.objects.get(), CANARY, now=now)
+    run_drill(Drill.objects.get(), CANARY, now=now)
     one = f"/drills/{begun.json()['drill']['id']}/"
     answers = [
         ("/api/v1/drills/", "post", begun),

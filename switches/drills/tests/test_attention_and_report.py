@@ -5,7 +5,7 @@ from datetime import timedelta
 from controlplane.core.page_registry import ATTENTION_SOURCES, REPORT_SECTIONS
 from switches import metrics
 from switches.drills import attention, report_sections
-from switches.drills.tests.drilling import CANARY, begin, mark, run, there
+from switches.drills.tests.drilling import CANARY, begin, mark, report_present, run_drill
 from switches.models import Switch
 
 
@@ -20,13 +20,13 @@ def report(now):
 
 
 def passed(now, switch="segment:finance"):
-    there(CANARY, now=now)
-    return run(begin(switch, now=now), CANARY, now=now)
+    report_present(CANARY, now=now)
+    return run_drill(begin(switch, now=now), CANARY, now=now)
 
 
 def failed(now, switch="segment:finance"):
-    there("core/other", now=now)
-    return run(begin(switch, now=now), now=now)
+    report_present("core/other", now=now)
+    return run_drill(begin(switch, now=now), now=now)
 
 
 def test_report_names_who_was_never_proven_first_and_who_long_ago(now):
@@ -85,8 +85,8 @@ def test_dry_one_settles_nothing(now):
     mark(CANARY, now=now)
     failed(now)
     later = now + timedelta(hours=1)
-    there(CANARY, now=later)
-    run(begin(mode="dry", now=later), CANARY, now=later)
+    report_present(CANARY, now=later)
+    run_drill(begin(mode="dry", now=later), CANARY, now=later)
 
     assert len(attention.failed_drills(later)) == 1
 

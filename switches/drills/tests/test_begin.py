@@ -11,11 +11,11 @@ from switches.drills import services
 from switches.drills.tests.drilling import (
     CANARY,
     SHELL,
-    actions,
+    audit_actions,
     begin,
     mark,
-    run,
-    there,
+    report_present,
+    run_drill,
     turn,
     version,
 )
@@ -87,8 +87,8 @@ class TestBeginning:
 
     def test_after_one_has_ended_another_may_begin(self, now):
         mark(CANARY, now=now)
-        there(CANARY, now=now)
-        run(begin(now=now), CANARY, now=now)
+        report_present(CANARY, now=now)
+        run_drill(begin(now=now), CANARY, now=now)
 
         assert begin(now=now).pk
 
@@ -126,7 +126,7 @@ class TestMarking:
 
     def test_is_published_only_while_a_drill_is_in_force(self, now):
         mark(CANARY, now=now)
-        there(CANARY, now=now)
+        report_present(CANARY, now=now)
         assert version() == 0
 
         begin(now=now)
@@ -137,7 +137,7 @@ class TestMarking:
         services.unmark(pattern="core/b", actor=SHELL, now=now)
 
         assert version() == 3
-        assert actions()[-3:] == ["drill.engaged", "drill.marked", "drill.unmarked"]
+        assert audit_actions()[-3:] == ["drill.engaged", "drill.marked", "drill.unmarked"]
 
 
 @pytest.mark.django_db(transaction=True)

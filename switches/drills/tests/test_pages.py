@@ -8,7 +8,16 @@ from django.template.loader import render_to_string
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from switches.drills import presentation, services
-from switches.drills.tests.drilling import CANARY, SHELL, WHY, begin, mark, run, there, turn
+from switches.drills.tests.drilling import (
+    CANARY,
+    SHELL,
+    WHY,
+    begin,
+    mark,
+    report_present,
+    run_drill,
+    turn,
+)
 from switches.models import Drill, DrillMark, DrillSchedule, Switch
 from switches.tests.browsers import DIALOG, PART, Tags, browser_as, page, text
 
@@ -20,7 +29,7 @@ def moment():
     """Return the present time, with a marked canary present."""
     now = db_now()
     mark(CANARY, now=now)
-    there(CANARY, now=now)
+    report_present(CANARY, now=now)
     return now
 
 
@@ -30,7 +39,7 @@ def seen(role="operator", **headers):
 
 class TestPage:
     def test_tells_what_was_measured(self, moment):
-        run(begin(now=moment), CANARY, now=moment)
+        run_drill(begin(now=moment), CANARY, now=moment)
 
         said = text(seen())
 
@@ -43,7 +52,7 @@ class TestPage:
         mark("core/gone", now=moment)
         drill = begin(now=moment)
         services.unmark(pattern=CANARY, actor=SHELL, now=moment)
-        run(drill, now=moment)
+        run_drill(drill, now=moment)
 
         assert "Failed" in text(seen())
         assert "No marked instance was heard from" in text(seen("viewer"))
@@ -67,7 +76,7 @@ class TestPage:
         assert "nobody of that name is heard from now" in said
 
     def test_lists_what_nobody_rehearsed(self, moment):
-        run(begin(now=moment), CANARY, now=moment)
+        run_drill(begin(now=moment), CANARY, now=moment)
         Switch.objects.create(id="feature:old", scope="feature", key="old", registered_at=moment)
         Switch.objects.create(id="global:all", scope="global", key="all", registered_at=moment)
 
@@ -188,7 +197,7 @@ class TestPartOfASwitch:
         assert Tags(html).having("a", href="/drills/new/?switch=segment%3Aa")
 
     def test_proven_lately_does_not_and_long_ago_does(self, moment):
-        run(begin(now=moment), CANARY, now=moment)
+        run_drill(begin(now=moment), CANARY, now=moment)
         switch = Switch.objects.get()
 
         assert "Last proven" in text(self.part(switch, moment))

@@ -17,12 +17,12 @@ from switches.drills.tests.drilling import (
     CANARY,
     SHELL,
     WHY,
-    actions,
-    applies,
+    acknowledge,
+    audit_actions,
     begin,
     mark,
-    run,
-    there,
+    report_present,
+    run_drill,
     turn,
     version,
 )
@@ -36,7 +36,7 @@ SECOND = timedelta(seconds=1)
 @pytest.fixture
 def drill(now):
     mark(CANARY, now=now)
-    there(CANARY, "core/other", now=now)
+    report_present(CANARY, "core/other", now=now)
     return begin(now=now)
 
 
@@ -52,7 +52,7 @@ class TestPassing:
     def test_engages_and_releases_and_proves_the_switch(self, drill, now):
         before = version()
 
-        ended = run(drill, CANARY, now=now)
+        ended = run_drill(drill, CANARY, now=now)
 
         assert ended.passed is True
         assert (ended.engaged_version, ended.released_version) == (before + 1, before + 2)
@@ -62,7 +62,7 @@ class TestPassing:
         assert {step.state for step in steps(drill).values()} == {JobStep.State.PASSED}
 
     def test_touches_no_episode_and_no_version_of_the_switch(self, drill, now):
-        run(drill, CANARY, now=now)
+        run_drill(drill, CANARY, now=now)
 
         assert not Episode.objects.exists()
         assert finance().version == 0
@@ -71,11 +71,11 @@ class TestPassing:
     def test_measures_delays_of_marked_instances_from_the_commit(self, drill, now):
         mark("core/canary-2", now=now)
         turn(now)
-        applies(CANARY, now=now, after_ms=40)
-        applies("core/canary-2", now=now, after_ms=900)
-        applies("core/other", now=now, after_ms=5000)
+        acknowledge(CANARY, now=now, after_ms=40)
+        acknowledge("core/canary-2", now=now, after_ms=900)
+        acknowledge("core/other", now=now, after_ms=5000)
         turn(now + SECOND)
-        applies(CANARY, "core/canary-2", now=now + SECOND, after_ms=70)
+        acknowledge(CANARY, "core/canary-2", now=now + SECOND, after_ms=70)
         turn(now + 2 * SECOND)
 
         drill.refresh_from_db()
@@ -91,10 +91,10 @@ class TestPassing:
     def test_who_is_marked_later_is_not_measured(self, drill, now):
         """An instance marked later may have received this version without the drill."""
         turn(now)
-        applies("core/other", now=now)
+        acknowledge("core/other", now=now)
         mark("core/other", "core/*", now=now)
-        applies(CANARY, now=now + SECOND)
-        there("core/other", now=now + SECOND)
+        acknowledge(CANARY, now=now + SECOND)
+        report_present("core/other", now=now + SECOND)
 
         turn(now + SECOND)
 
@@ -103,16 +103,16 @@ class TestPassing:
 
     def test_who_is_unmarked_and_marked_again_is_not_measured(self, now):
         mark("core/*", now=now)
-        there(CANARY, "core/other", now=now)
+        report_present(CANARY, "core/other", now=now)
         mark("core/other", now=now)
         drill = begin(now=now)
         turn(now)
 
         drills.unmark(pattern="core/*", actor=SHELL, now=now)
         drills.unmark(pattern="core/other", actor=SHELL, now=now)
-        applies("core/other", now=now)
+        acknowledge("core/other", now=now)
         mark("core/other", CANARY, now=now)
-        applies("core/other", CANARY, now=now + SECOND)
+        acknowledge("core/other", CANARY, now=now + SECOND)
         for seconds in range(1, 150, 5):
             turn(now + seconds * SECOND)
 
@@ -122,10 +122,10 @@ class TestPassing:
 
     def test_who_joins_a_marked_service_is_stopped_and_measured(self, now):
         mark("core/*", now=now)
-        there(CANARY, now=now)
+        report_present(CANARY, now=now)
         begin(now=now)
         turn(now)
-        applies(CANARY, "core/new", now=now)
+        acknowledge(CANARY, "core/new", now=now)
 
         turn(now + SECOND)
 
@@ -134,7 +134,7 @@ class TestPassing:
     def test_who_is_unmarked_while_it_is_looked_at_is_not_written_down(self, drill, now):
         mark("core/canary-2", now=now)
         turn(now)
-        applies(CANARY, "core/canary-2", now=now)
+        acknowledge(CANARY, "core/canary-2", now=now)
 
         def unmarked_meanwhile(point):
             if point == "drill.engage.looked" and DrillMark.objects.count() == 2:
@@ -149,13 +149,13 @@ class TestPassing:
 
     def test_waits_for_every_marked_instance_and_for_nobody_else(self, drill, now):
         mark("core/canary-2", now=now)
-        there("core/canary-2", now=now)
+        report_present("core/canary-2", now=now)
         turn(now)
-        applies(CANARY, now=now)
+        acknowledge(CANARY, now=now)
         turn(now + SECOND)
         assert "engage" not in Drill.objects.get().measured
 
-        applies("core/canary-2", now=now + SECOND)
+        acknowledge("core/canary-2", now=now + SECOND)
         turn(now + 2 * SECOND)
 
         assert Drill.objects.get().measured["engage"]["applied"] == 2
@@ -163,9 +163,9 @@ class TestPassing:
     def test_tells_each_step_in_the_audit_trail_those_that_publish_with_their_version(
         self, drill, now
     ):
-        run(drill, CANARY, now=now)
+        run_drill(drill, CANARY, now=now)
 
-        assert actions() == [
+        assert audit_actions() == [
             "drill.marked",
             "drill.begun",
             "drill.engaged",
@@ -191,8 +191,8 @@ class TestFailing:
         mark("core/canary-2", now=now)
         moment = now
         while moment < now + APPLIED_WITHIN + timedelta(seconds=70):
-            applies(CANARY, now=moment)
-            there("core/canary-2", now=moment)
+            acknowledge(CANARY, now=moment)
+            report_present("core/canary-2", now=moment)
             turn(moment)
             moment += SECOND
 
@@ -207,25 +207,25 @@ class TestFailing:
         assert drill.released_version is not None
         assert not live_drills.drills_in_force().exists()
         assert finance().last_proven_at is None
-        assert actions()[-2:] == ["drill.released", "drill.failed"]
+        assert audit_actions()[-2:] == ["drill.released", "drill.failed"]
 
     def test_waits_for_a_minute_and_no_less(self, drill, now):
         turn(now)
         drill.refresh_from_db()
-        there(CANARY, now=now + timedelta(seconds=59))
+        report_present(CANARY, now=now + timedelta(seconds=59))
 
         turn(drill.engaged_at + timedelta(seconds=59))
         assert live_drills.drills_in_force().exists()
 
-        there(CANARY, now=now + timedelta(seconds=60))
+        report_present(CANARY, now=now + timedelta(seconds=60))
         turn(drill.engaged_at + timedelta(seconds=60))
         assert not live_drills.drills_in_force().exists()
 
     def test_release_that_nobody_hears_fails_too(self, drill, now):
         turn(now)
-        applies(CANARY, now=now)
+        acknowledge(CANARY, now=now)
         for seconds in range(1, 70, 2):
-            there(CANARY, now=now + seconds * SECOND)
+            report_present(CANARY, now=now + seconds * SECOND)
             turn(now + seconds * SECOND)
 
         drill.refresh_from_db()
@@ -235,10 +235,10 @@ class TestFailing:
 
     def test_nobody_there_publishes_nothing(self, now):
         mark(CANARY, now=now)
-        there("core/other", now=now)
+        report_present("core/other", now=now)
         before = version()
 
-        ended = run(begin(now=now), now=now)
+        ended = run_drill(begin(now=now), now=now)
 
         assert ended.passed is False
         assert "No marked instance" in live_drills.failure_reason(ended)
@@ -247,11 +247,11 @@ class TestFailing:
 
     def test_one_that_fell_silent_when_it_should_have_stopped_is_a_straggler(self, drill, now):
         mark("core/broken", now=now)
-        there("core/broken", now=now)
+        report_present("core/broken", now=now)
         turn(now)
 
         for seconds in range(1, 150, 5):
-            applies(CANARY, now=now + seconds * SECOND)
+            acknowledge(CANARY, now=now + seconds * SECOND)
             turn(now + seconds * SECOND)
 
         drill.refresh_from_db()
@@ -272,22 +272,22 @@ class TestFailing:
     def test_late_worker_does_not_take_an_ended_one_for_proof(self, drill, now):
         turn(now)
         late = now + timedelta(minutes=6)
-        applies(CANARY, now=late)
+        acknowledge(CANARY, now=late)
 
-        ended = run(drill, CANARY, now=late)
+        ended = run_drill(drill, CANARY, now=late)
 
         assert ended.passed is False
         assert "too late" in live_drills.failure_reason(ended)
 
     def test_earlier_failure_leaves_what_was_proven_before(self, drill, now):
-        run(drill, CANARY, now=now)
+        run_drill(drill, CANARY, now=now)
         proven = finance().last_proven_at
         later = now + timedelta(days=1)
-        there(CANARY, now=later)
+        report_present(CANARY, now=later)
 
         second = begin(now=later)
         for seconds in range(0, 200, 5):
-            there(CANARY, now=later + seconds * SECOND)
+            report_present(CANARY, now=later + seconds * SECOND)
             turn(later + seconds * SECOND)
 
         second.refresh_from_db()
@@ -298,10 +298,10 @@ class TestFailing:
 class TestDry:
     def test_says_whom_it_would_reach_and_proves_nothing(self, now):
         mark("core/*", now=now)
-        there(CANARY, "core/b", "chat/a", now=now)
+        report_present(CANARY, "core/b", "chat/a", now=now)
         before = version()
 
-        ended = run(begin(mode="dry", now=now), now=now)
+        ended = run_drill(begin(mode="dry", now=now), now=now)
 
         assert ended.measured["look"] == {"instances": 2, "names": ["core/b", CANARY]}
         assert ended.passed is True
@@ -327,23 +327,23 @@ class TestEngageWins:
 
         assert not live_drills.drills_in_force().exists()
         assert version() == before + 1
-        ended = run(drill, CANARY, now=now + 2 * SECOND)
+        ended = run_drill(drill, CANARY, now=now + 2 * SECOND)
         assert ended.passed is False
         assert live_drills.failure_reason(ended) == "Engaged for real meanwhile."
         assert version() == before + 1
-        assert actions()[-2:] == ["drill.engaged", "drill.failed"]
+        assert audit_actions()[-2:] == ["drill.engaged", "drill.failed"]
 
     def test_before_it_engaged_it_never_does(self, drill, now):
         self.supersede(now)
 
-        ended = run(drill, CANARY, now=now)
+        ended = run_drill(drill, CANARY, now=now)
 
         assert ended.engaged_at is None
         assert ended.passed is False
 
     def test_worker_at_it_writes_nothing_any_more(self, drill, now):
         turn(now)
-        applies(CANARY, now=now)
+        acknowledge(CANARY, now=now)
 
         def engaged_meanwhile(point):
             if point == "step.engaged_applied.found":
@@ -354,7 +354,7 @@ class TestEngageWins:
         job = Job.objects.get(pk=drill.pk)
         assert job.duplicates_stopped == 1
         assert "engage" not in Drill.objects.get().measured
-        assert run(drill, CANARY, now=now + 2 * SECOND).passed is False
+        assert run_drill(drill, CANARY, now=now + 2 * SECOND).passed is False
 
     def test_without_one_under_way_it_is_one_query(self, now, django_assert_num_queries):
         switch = Switch.objects.create(id="segment:x", scope="segment", key="x", registered_at=now)
@@ -376,7 +376,7 @@ class TestEngageWins:
             salt="s",
         )
 
-        ended = run(drill, CANARY, now=now)
+        ended = run_drill(drill, CANARY, now=now)
 
         assert ended.engaged_at is None
         assert "engaged" in live_drills.failure_reason(ended)
@@ -437,7 +437,7 @@ def test_engaging_for_real_through_the_service_ends_the_drill(now, drill):
 
 def test_clock_that_was_set_back_ends_it_and_does_not_wait_for_the_time_to_come_again(drill, now):
     turn(now)
-    there(CANARY, now=now - timedelta(hours=1))
+    report_present(CANARY, now=now - timedelta(hours=1))
     Job.objects.filter(pk=drill.pk).update(heartbeat_at=now)
 
     turn(now - timedelta(hours=1))

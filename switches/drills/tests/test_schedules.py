@@ -9,7 +9,7 @@ from controlplane.core.errors import Forbidden, InvalidInput, NotFound
 from controlplane.core.http.tests.callers import at_once, person
 from switches import services as switches
 from switches.drills import schedules, services
-from switches.drills.tests.drilling import CANARY, SHELL, WHY, actions, begin, mark
+from switches.drills.tests.drilling import CANARY, SHELL, WHY, audit_actions, begin, mark
 from switches.models import Drill, DrillSchedule, Switch
 from switches.tests.browsers import REASON
 
@@ -166,7 +166,7 @@ def test_removed_one_comes_round_no_more(now):
     services.unschedule(scope="segment", key="finance", actor=SHELL, now=now)
 
     assert schedules.begin_due(now + WEEK) == 0
-    assert actions()[-2:] == ["drill.scheduled", "drill.unscheduled"]
+    assert audit_actions()[-2:] == ["drill.scheduled", "drill.unscheduled"]
     with pytest.raises(NotFound):
         services.unschedule(scope="segment", key="finance", actor=SHELL, now=now)
 

@@ -6,7 +6,16 @@ import pytest
 
 from controlplane.core.jobs.claims import LEASE
 from controlplane.core.jobs.models import Job
-from switches.drills.tests.drilling import CANARY, actions, applies, begin, mark, run, turn, version
+from switches.drills.tests.drilling import (
+    CANARY,
+    acknowledge,
+    audit_actions,
+    begin,
+    mark,
+    run_drill,
+    turn,
+    version,
+)
 from switches.episodes import live_drills
 from switches.models import Switch
 
@@ -34,10 +43,10 @@ def seen(now):
     """Return every probe point that a drill passes."""
     points = []
     mark(CANARY, now=now)
-    applies(CANARY, now=now)
+    acknowledge(CANARY, now=now)
     drill = begin(now=now)
     for _ in range(10):
-        applies(CANARY, now=now)
+        acknowledge(CANARY, now=now)
         turn(now, points.append)
         now += timedelta(seconds=1)
     assert not Job.objects.get(pk=drill.pk).is_live
@@ -52,7 +61,7 @@ def test_these_are_all_the_points_there_are(now):
 @pytest.mark.parametrize("deaths", [1, pytest.param(2, marks=pytest.mark.exhaustive)])
 def test_it_is_gone_on_with(now, point, deaths):
     mark(CANARY, now=now)
-    applies(CANARY, now=now)
+    acknowledge(CANARY, now=now)
     drill, before, left = begin(now=now), version(), deaths
 
     def probe(passed):
@@ -62,18 +71,18 @@ def test_it_is_gone_on_with(now, point, deaths):
             raise Killed
 
     while left and Job.objects.get(pk=drill.pk).is_live:
-        applies(CANARY, now=now)
+        acknowledge(CANARY, now=now)
         try:
             turn(now, probe)
         except Killed:
             now += LEASE
         now += timedelta(seconds=1)
-    ended = run(drill, CANARY, now=now)
+    ended = run_drill(drill, CANARY, now=now)
 
     assert left == 0 or deaths == 2
     assert ended.passed is True, live_drills.failure_reason(ended)
     assert version() == before + 2
-    assert actions() == [
+    assert audit_actions() == [
         "drill.marked",
         "drill.begun",
         "drill.engaged",

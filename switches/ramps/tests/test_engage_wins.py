@@ -26,7 +26,7 @@ from switches.ramps.tests.given import (
     stands,
     state,
 )
-from switches.rules.tests.factories import in_force
+from switches.rules.tests.factories import create_rule
 
 pytestmark = pytest.mark.django_db
 AGAIN = "checkout fails again at five percent"
@@ -71,7 +71,7 @@ def test_no_safety_rule_stands_in_its_way():
     now = db_now()
     begin(now)
     engage("feature:other", now)
-    in_force("at_most", "feature:*", n=1)
+    create_rule("at_most", "feature:*", n=1)
 
     engage(CHAT, now + seconds(1), reason=AGAIN)
 

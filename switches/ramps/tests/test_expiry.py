@@ -27,7 +27,7 @@ from switches.ramps.tests.given import (
     stands,
     state,
 )
-from switches.rules.tests.factories import in_force
+from switches.rules.tests.factories import create_rule
 from switches.tests import messages
 
 pytestmark = pytest.mark.django_db
@@ -160,7 +160,7 @@ def test_it_can_be_engaged_but_not_extended_while_it_ramps():
 def test_a_rule_in_the_way_holds(kind):
     now = db_now()
     engage(CHAT, now - HOUR, expires_in="1h", on_expiry="ramp")
-    in_force(kind, CHAT)
+    create_rule(kind, CHAT)
 
     services.expire_due(now)
 
@@ -210,7 +210,7 @@ class TestManyAtOnce:
         self.given(now)
         ramp = release("feature:ramps-1", now - HOUR / 2).ramp
         actions.abort(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now - HOUR / 3)
-        in_force("at_least_one", "feature:ramps-1", name="keep")
+        create_rule("at_least_one", "feature:ramps-1", name="keep")
 
         services.expire_due(now)
 

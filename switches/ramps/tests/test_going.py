@@ -29,7 +29,7 @@ from switches.ramps.tests.given import (
     stands,
     state,
 )
-from switches.rules.tests.factories import in_force
+from switches.rules.tests.factories import create_rule
 
 pytestmark = pytest.mark.django_db
 WHY = "watching the dashboards first"
@@ -386,7 +386,7 @@ class TestRules:
     def at_the_door(self, now):
         """A ramp about to go to all, of the last one that a rule wants engaged."""
         ramp = begin(now, self.PLAN)
-        in_force("at_least_one", "feature:*", name="one way")
+        create_rule("at_least_one", "feature:*", name="one way")
         look(now + seconds(60))
         return ramp
 
@@ -422,7 +422,7 @@ class TestRules:
     def test_at_the_end_it_is_asked_once_more(self):
         now = db_now()
         ramp = begin(now, [{"percent": 100, "dwell_seconds": 60}])
-        in_force("at_least_one", "feature:*", name="one way")
+        create_rule("at_least_one", "feature:*", name="one way")
 
         look(now + seconds(60))
 
@@ -430,7 +430,7 @@ class TestRules:
 
     def test_one_that_was_overridden_is_not_asked_again(self):
         now = db_now()
-        in_force("at_least_one", "feature:*", name="one way")
+        create_rule("at_least_one", "feature:*", name="one way")
         engage(CHAT, now)
         glass = {"rule": "one way", "reason": "both regions double charge, INC-4411"}
         ada = somebody("approver", "ada")
@@ -452,7 +452,7 @@ class TestRules:
 
     def test_a_protected_one_ramps_without_asking(self):
         now = db_now()
-        in_force("protected", CHAT)
+        create_rule("protected", CHAT)
 
         ramp = begin(now, TWO, by=somebody())
 

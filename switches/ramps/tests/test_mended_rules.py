@@ -35,7 +35,7 @@ from switches.ramps.tests.given import (
 )
 from switches.rules import guard
 from switches.rules.errors import SafetyRefused
-from switches.rules.tests.factories import in_force
+from switches.rules.tests.factories import create_rule
 from switches.tests import messages
 from switches.tests.browsers import browser_as, page, text
 
@@ -51,7 +51,7 @@ class TestLastOneOfARule:
         """Both of a rule that keeps one of them engaged; the first ramps."""
         for switch in (A, B):
             engage(switch, now, by=somebody(), expires_in="60s")
-        in_force("at_least_one", A, B)
+        create_rule("at_least_one", A, B)
         return release(A, now, plan=TO_THE_END).ramp
 
     def given_two(self, now):

@@ -26,7 +26,7 @@ from switches.ramps.tests.given import (
     stands,
     state,
 )
-from switches.rules.tests.factories import in_force
+from switches.rules.tests.factories import create_rule
 
 pytestmark = pytest.mark.django_db
 ALL = "global:all"
@@ -220,7 +220,7 @@ def test_of_a_segment_all_at_once_by_a_plan_waits_too():
 def test_rule_in_the_way_of_what_was_approved_leaves_it_waiting():
     now = db_now()
     ramp, approval = asked(now)
-    in_force("at_least_one", ALL, "segment:*", name="one way")
+    create_rule("at_least_one", ALL, "segment:*", name="one way")
 
     with pytest.raises(Conflict, match="one way"):
         decide(approvals.approve, approval, now)

@@ -11,7 +11,7 @@ from controlplane.core.http.tests.callers import person
 from controlplane.core.jobs.models import Job
 from switches.models import Episode, Ramp
 from switches.tests.browsers import DIALOG, PART, SAFE_NOW, Tags, browser, browser_as, page, text
-from switches.tests.ramps import QUICK, gated, looked_at, ramping, said
+from switches.tests.ramps import QUICK, first_gate_result, gated_plan, run_workers, start_ramp
 
 pytestmark = pytest.mark.django_db
 FINANCE = "/switches/segment/finance/"
@@ -27,7 +27,7 @@ def of(ramp, what=""):
 class TestTimeline:
     @pytest.mark.parametrize("path", [FINANCE, "/ramps/{}/", "/ramps/{}/part/"])
     def test_running_ramp_says_share_step_and_what_is_left(self, path):
-        ramp = ramping(plan=QUICK)
+        ramp = start_ramp(plan=QUICK)
 
         html = page(browser_as("viewer").get(path.format(ramp.pk)))
         shown = text(html)
@@ -37,9 +37,11 @@ class TestTimeline:
         assert 'aria-current="step"' in html
 
     def test_gate_says_verdict_why_and_evidence(self):
-        ramp = ramping(plan=gated({"type": "slo", "slo": "core-availability"}))
+        ramp = start_ramp(plan=gated_plan({"type": "slo", "slo": "core-availability"}))
         evidence = {"why": "burns too fast", "good": 1204, "total": 1210, "burn_rate": 3.25}
-        said(ramp, verdict="pass", evidence=evidence, checked_at="2026-11-21T10:00:00Z")
+        first_gate_result(
+            ramp, verdict="pass", evidence=evidence, checked_at="2026-11-21T10:00:00Z"
+        )
 
         shown = text(page(browser_as("viewer").get(of(ramp))))
 
@@ -52,16 +54,20 @@ class TestTimeline:
         [("pass", "Pass"), ("fail", "Fail"), ("no_data", "No data"), ("waiting", "Waits")],
     )
     def test_each_verdict_has_a_word(self, verdict, word):
-        ramp = ramping(plan=gated({"type": "breaker", "dependency": "core->oracle"}))
-        said(ramp, verdict=verdict, evidence={})
+        ramp = start_ramp(plan=gated_plan({"type": "breaker", "dependency": "core->oracle"}))
+        first_gate_result(ramp, verdict=verdict, evidence={})
 
         html = page(browser_as("viewer").get(of(ramp)))
 
         assert f"<span>{word}</span></span></span>" in html
 
     def test_what_others_wrote_is_escaped(self):
-        ramp = ramping(plan=gated({"type": "external", "gate": "smoke"}), justification=MARKUP)
-        said(ramp, verdict="no_data", evidence={"why": NASTY, NASTY: NASTY, "deep": {"x": NASTY}})
+        ramp = start_ramp(
+            plan=gated_plan({"type": "external", "gate": "smoke"}), justification=MARKUP
+        )
+        first_gate_result(
+            ramp, verdict="no_data", evidence={"why": NASTY, NASTY: NASTY, "deep": {"x": NASTY}}
+        )
         Job.objects.update(state="holding", hold_reason=NASTY)
 
         html = page(browser_as("viewer").get(FINANCE))
@@ -71,9 +77,9 @@ class TestTimeline:
         assert html.count("&lt;script&gt;alert(1)&lt;/script&gt; &amp; 한국어 مرحبا 🚨") >= 2
 
     def test_endless_evidence_is_cut(self):
-        ramp = ramping(plan=gated({"type": "external", "gate": "smoke"}))
+        ramp = start_ramp(plan=gated_plan({"type": "external", "gate": "smoke"}))
         evidence = {f"figure_{number}": number for number in range(1000)}
-        said(ramp, verdict="pass", evidence={**evidence, "long": "x" * 50_000})
+        first_gate_result(ramp, verdict="pass", evidence={**evidence, "long": "x" * 50_000})
 
         html = page(browser_as("viewer").get(of(ramp)))
 
@@ -85,7 +91,7 @@ class TestTimeline:
         client = browser_as("viewer")
         gates = [{"type": "external", "gate": f"g{number}"} for number in range(20)]
         steps = [{"percent": 5 * (n + 1), "dwell_seconds": 60, "gates": gates} for n in range(20)]
-        short, long = ramping("feature:a"), ramping("feature:b", plan=steps)
+        short, long = start_ramp("feature:a"), start_ramp("feature:b", plan=steps)
 
         def queries(ramp):
             with CaptureQueriesContext(connection) as caught:
@@ -97,8 +103,8 @@ class TestTimeline:
         # Session, person, time, ramp, steps; three for whether everything is stopped meanwhile.
 
     def test_holding_one_says_why_and_for_how_long(self):
-        ramp = ramping(plan=gated({"type": "external", "gate": "smoke"}))
-        looked_at(61)
+        ramp = start_ramp(plan=gated_plan({"type": "external", "gate": "smoke"}))
+        run_workers(61)
 
         shown = text(page(browser_as("viewer").get(of(ramp))))
 
@@ -107,7 +113,7 @@ class TestTimeline:
         assert "at most 1 h; then it is taken back" in shown
 
     def test_aborted_one_stays_to_be_read_and_asks_no_more(self):
-        ramp = ramping()
+        ramp = start_ramp()
         browser_as("operator").post(of(ramp, "abort/"))
 
         client = browser_as("viewer")
@@ -121,11 +127,11 @@ class TestTimeline:
         assert panel["hx-trigger"] == "refresh from:body"
 
     def test_completed_one_says_so(self):
-        ramp = ramping(
+        ramp = start_ramp(
             plan=[{"percent": 25, "dwell_seconds": 60}, {"percent": 100, "dwell_seconds": 0}]
         )
-        looked_at(62)
-        looked_at(64)
+        run_workers(62)
+        run_workers(64)
 
         shown = text(page(browser_as("viewer").get(of(ramp))))
 
@@ -134,7 +140,7 @@ class TestTimeline:
         assert not Episode.objects.filter(ended_at__isnull=True).exists()
 
     def test_failed_one_stands_in_red_above_every_page(self):
-        ramp = ramping()
+        ramp = start_ramp()
         client = browser_as("viewer")
         assert "could not be taken back" not in page(client.get("/audit/"))
         why = f"It could not be engaged again: {NASTY}"
@@ -163,8 +169,8 @@ class TestTimeline:
 
 class TestManualGate:
     def waiting(self):
-        ramp = ramping(plan=gated({"type": "manual"}))
-        looked_at(61)
+        ramp = start_ramp(plan=gated_plan({"type": "manual"}))
+        run_workers(61)
         return ramp, Approval.objects.get(kind="ramp_gate")
 
     def test_approver_decides_it_on_the_timeline(self):
@@ -173,15 +179,15 @@ class TestManualGate:
 
         html = page(client.get(FINANCE))
         client.post(f"/approvals/{approval.pk}/approve/", {"comment": ""})
-        looked_at(63)
+        run_workers(63)
 
         assert f'action="/approvals/{approval.pk}/approve/"' in html
         assert Job.objects.get(pk=ramp.pk).step_index == 1
 
     def test_whoever_asked_for_the_ramp_may_not(self):
         user = person("approver", "ben")
-        ramp = ramping(plan=gated({"type": "manual"}), by=user)
-        looked_at(61)
+        ramp = start_ramp(plan=gated_plan({"type": "manual"}), by=user)
+        run_workers(61)
 
         html = page(browser(user).get(of(ramp)))
 
@@ -200,7 +206,7 @@ class TestManualGate:
 
 class TestAbort:
     def test_one_press_engages_again_and_says_so(self):
-        ramp = ramping()
+        ramp = start_ramp()
 
         response = browser_as("operator").post(of(ramp, "abort/"), follow=True)
 
@@ -211,7 +217,7 @@ class TestAbort:
         assert "Aborted on the console" in entry.reason
 
     def test_from_a_live_page_the_page_stays(self):
-        ramp = ramping()
+        ramp = start_ramp()
 
         response = browser_as("operator").post(of(ramp, "abort/"), headers=PART)
 
@@ -219,7 +225,7 @@ class TestAbort:
         assert "0 % flows" in response["HX-Trigger"]
 
     def test_second_press_is_told_what_happened(self):
-        ramp = ramping()
+        ramp = start_ramp()
         client = browser_as("operator")
         client.post(of(ramp, "abort/"))
 
@@ -229,7 +235,7 @@ class TestAbort:
         assert "This ramp is aborted" in page(response)
 
     def test_one_that_waits_for_approval_is_withdrawn(self):
-        ramp = ramping("global:all")
+        ramp = start_ramp("global:all")
 
         response = browser_as("operator").post(of(ramp, "abort/"), follow=True)
 
@@ -237,7 +243,7 @@ class TestAbort:
         assert Approval.objects.get().state != "pending"
 
     def test_viewer_may_not_and_sees_no_button(self):
-        ramp = ramping()
+        ramp = start_ramp()
         viewer = browser_as("viewer")
 
         assert "data-abort" not in page(viewer.get(FINANCE)) + page(viewer.get("/"))
@@ -245,13 +251,13 @@ class TestAbort:
         assert Ramp.objects.get().live
 
     def test_get_aborts_nothing(self):
-        ramp = ramping()
+        ramp = start_ramp()
 
         assert browser_as("operator").get(of(ramp, "abort/")).status_code == 405
         assert Ramp.objects.get().live
 
     def test_form_of_another_site_does_nothing(self):
-        ramp = ramping()
+        ramp = start_ramp()
 
         response = browser(person("operator"), csrf=True).post(of(ramp, "abort/"))
 
@@ -259,7 +265,7 @@ class TestAbort:
         assert Ramp.objects.get().live
 
     def test_page_has_one_abort_for_each_ramp(self):
-        ramp = ramping()
+        ramp = start_ramp()
         client = browser_as("operator")
 
         for path in ("/", FINANCE, of(ramp)):
@@ -270,7 +276,7 @@ class TestAbort:
 class TestOther:
     @pytest.mark.parametrize("headers", [{}, DIALOG], ids=["page", "dialog"])
     def test_pause_and_resume_ask_why(self, headers):
-        ramp = ramping()
+        ramp = start_ramp()
         client = browser_as("operator")
 
         blank = client.post(of(ramp, "pause/"), {"reason": " "}, headers=headers)
@@ -284,7 +290,7 @@ class TestOther:
         assert Job.objects.get().state == "running"
 
     def test_approver_advances(self):
-        ramp = ramping(plan=QUICK)
+        ramp = start_ramp(plan=QUICK)
 
         response = browser_as("approver").post(
             of(ramp, "advance/"), {"reason": REASON_TO_DO}, follow=True
@@ -293,7 +299,7 @@ class TestOther:
         assert "On to step 2: 100 % of segment:finance flows." in page(response)
 
     def test_operator_may_not_advance(self):
-        ramp = ramping()
+        ramp = start_ramp()
         client = browser_as("operator")
 
         assert of(ramp, "advance/") not in page(client.get(FINANCE))
@@ -302,14 +308,14 @@ class TestOther:
 
     @pytest.mark.parametrize("what", ["pause/", "resume/", "advance/"])
     def test_viewer_may_do_nothing(self, what):
-        ramp = ramping()
+        ramp = start_ramp()
 
         client = browser_as("viewer")
         assert client.get(of(ramp, what)).status_code == 403
         assert client.post(of(ramp, what), {"reason": SAFE_NOW}).status_code == 403
 
     def test_what_its_state_forbids_is_told(self):
-        ramp = ramping()
+        ramp = start_ramp()
 
         response = browser_as("operator").post(
             of(ramp, "resume/"), {"reason": REASON_TO_DO}, headers=DIALOG
@@ -321,9 +327,9 @@ class TestOther:
 
 class TestList:
     def test_live_ones_come_first_and_are_counted_in_the_menu(self):
-        over = ramping("feature:over")
+        over = start_ramp("feature:over")
         browser_as("operator").post(of(over, "abort/"))
-        live = ramping("feature:live")
+        live = start_ramp("feature:live")
 
         html = page(browser_as("viewer").get("/ramps/"))
 
@@ -332,12 +338,12 @@ class TestList:
         assert '<span class="count">1<span class="unseen"> live</span></span>' in html
 
     def test_is_current_until_something_changes(self):
-        ramp, client = ramping(), browser_as("viewer")
+        ramp, client = start_ramp(), browser_as("viewer")
         browser_as("operator").post(of(ramp, "abort/"))
         since = AuditEntry.objects.order_by("-id").first().pk
 
         assert client.get("/ramps/", {"since": since}, headers=PART).status_code == 204
-        ramping("feature:next")
+        start_ramp("feature:next")
         changed = page(client.get("/ramps/", {"since": since}, headers=PART))
         assert "<html" not in changed
         assert "feature:</span>next" in changed
@@ -348,7 +354,7 @@ class TestList:
 
 class TestBoard:
     def test_row_says_share_step_and_what_is_left(self):
-        ramping(plan=QUICK)
+        start_ramp(plan=QUICK)
 
         html = page(browser_as("operator").get("/"))
 
@@ -357,8 +363,8 @@ class TestBoard:
         assert "of its dwell left" in html
 
     def test_holding_one_says_so(self):
-        ramping(plan=gated({"type": "external", "gate": "smoke"}))
-        looked_at(61)
+        start_ramp(plan=gated_plan({"type": "external", "gate": "smoke"}))
+        run_workers(61)
 
         shown = text(page(browser_as("operator").get("/")))
 
@@ -366,7 +372,7 @@ class TestBoard:
         assert "waits for its gates" in shown
 
     def test_engaging_it_says_that_the_ramp_is_aborted(self):
-        ramping()
+        start_ramp()
         client = browser_as("operator")
         asked = {"scope": "segment", "key": "finance"}
 

@@ -24,7 +24,7 @@ from switches.report.tests.house import (
     release,
     section,
 )
-from switches.rules.tests.factories import glass, in_force
+from switches.rules.tests.factories import break_glass_naming, create_rule
 
 pytestmark = pytest.mark.django_db
 HOUR = timedelta(hours=1)
@@ -239,20 +239,20 @@ def test_trips_approvals_and_reviews_are_counted():
 def test_rules_are_overridden_to_engage_and_to_release():
     for name, switches in (("only one", "segment:*"), ("stays", "feature:on")):
         kind = "exclusive" if name == "only one" else "at_least_one"
-        in_force(kind, switches, name=name)
+        create_rule(kind, switches, name=name)
     engage("segment:a", at(1))
     engage("feature:on", at(1))
-    engage("segment:b", at(2), break_glass=glass("only one"))
-    engage("segment:c", at(3), break_glass=glass("only one"))
+    engage("segment:b", at(2), break_glass=break_glass_naming("only one"))
+    engage("segment:c", at(3), break_glass=break_glass_naming("only one"))
     services.release(
         scope="feature",
         key="on",
         justification="both paths are healthy",
-        break_glass=glass("stays"),
+        break_glass=break_glass_naming("stays"),
         actor=person("approver", "ayse").as_actor(),
         now=at(4),
     )
-    engage("segment:d", at(-1), break_glass=glass("only one"))
+    engage("segment:d", at(-1), break_glass=break_glass_naming("only one"))
 
     content = written()
 

@@ -6,7 +6,7 @@ from controlplane.core.clock import db_now
 from switches.models import Rule
 
 
-def in_force(kind: str, *switches: str, name: str = "", n: int | None = None) -> Rule:
+def create_rule(kind: str, *switches: str, name: str = "", n: int | None = None) -> Rule:
     """Create a rule as if approved; its name defaults to its kind."""
     now = db_now()
     fields: dict[str, Any] = {"name": name or kind, "kind": kind, "switches": list(switches)}
@@ -16,6 +16,6 @@ def in_force(kind: str, *switches: str, name: str = "", n: int | None = None) ->
 WHY = "both regions double charge, INC-4411"
 
 
-def glass(*rules: str, reason: str = WHY) -> dict[str, Any]:
+def break_glass_naming(*rules: str, reason: str = WHY) -> dict[str, Any]:
     """Return a `break_glass` argument that names these rules."""
     return {"rule": rules[0] if len(rules) == 1 else list(rules), "reason": reason}

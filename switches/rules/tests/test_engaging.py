@@ -14,7 +14,7 @@ from controlplane.core.http.tests.callers import as_role, person, signed_in, wit
 from controlplane.core.outbox.models import OutboxMessage
 from switches.models import Episode, Publication
 from switches.rules.errors import SafetyRefused
-from switches.rules.tests.factories import WHY, glass, in_force
+from switches.rules.tests.factories import WHY, break_glass_naming, create_rule
 from switches.services.engage import EngageRequest, engage_authorized
 
 pytestmark = pytest.mark.django_db
@@ -32,7 +32,7 @@ def lasts(switch):
 
 
 def test_refusal_is_409_with_the_rule_and_what_would_pass(operator):
-    in_force("exclusive", "segment:a", "segment:b", name="한 번에 하나")
+    create_rule("exclusive", "segment:a", "segment:b", name="한 번에 하나")
     operator.engage("segment:a")
     version = Publication.objects.get().version
 
@@ -50,8 +50,8 @@ def test_refusal_is_409_with_the_rule_and_what_would_pass(operator):
 
 
 def test_every_rule_in_the_way_is_told(operator):
-    in_force("exclusive", "segment:*", name="one")
-    in_force("at_most", "*", name="few", n=1)
+    create_rule("exclusive", "segment:*", name="one")
+    create_rule("at_most", "*", name="few", n=1)
     operator.engage("segment:a")
 
     problem = operator.engage("segment:b").json()
@@ -60,7 +60,7 @@ def test_every_rule_in_the_way_is_told(operator):
 
 
 def test_at_most_lets_so_many_through_and_ramping_counts(operator):
-    in_force("at_most", "segment:*", n=2)
+    create_rule("at_most", "segment:*", n=2)
     operator.engage("segment:a")
     Episode.objects.update(allow_percent=25)
 
@@ -70,21 +70,21 @@ def test_at_most_lets_so_many_through_and_ramping_counts(operator):
 
 
 def test_global_switch_is_engaged_whatever_patterns_say(operator):
-    in_force("at_most", "segment:*", n=1)
+    create_rule("at_most", "segment:*", n=1)
     operator.engage("segment:a")
 
     assert operator.engage("global:all").status_code == 200
 
 
 def test_engaged_switch_answers_with_its_episode_not_with_a_rule(operator):
-    in_force("exclusive", "segment:*")
+    create_rule("exclusive", "segment:*")
     operator.engage("segment:a")
 
     assert "episode" in operator.engage("segment:a").json()
 
 
 def test_trip_is_refused_like_everybody(operator):
-    in_force("exclusive", "segment:*")
+    create_rule("exclusive", "segment:*")
     operator.engage("segment:a")
 
     with pytest.raises(SafetyRefused) as refused:
@@ -108,7 +108,7 @@ def test_trip_is_refused_like_everybody(operator):
     ],
 )
 def test_policy_at_expiry_that_a_rule_forbids_is_refused(operator, kind, policy, answer):
-    in_force(kind, "feature:*")
+    create_rule(kind, "feature:*")
 
     response = operator.engage("feature:a", on_expiry=policy)
 
@@ -118,18 +118,21 @@ def test_policy_at_expiry_that_a_rule_forbids_is_refused(operator, kind, policy,
 
 
 def test_default_of_a_protected_feature_is_to_hold(operator):
-    in_force("protected", "feature:a")
+    create_rule("protected", "feature:a")
 
     assert operator.engage("feature:a").json()["on_expiry"] == "hold"
     assert operator.engage("feature:b").json()["on_expiry"] == "ramp"
 
 
 def test_broken_glass_engages_shortly_loudly_and_leaves_a_review(operator):
-    in_force("exclusive", "feature:*", name="one at a time")
+    create_rule("exclusive", "feature:*", name="one at a time")
     operator.engage("feature:a")
 
     response = operator.engage(
-        "feature:b", expires_in="7d", on_expiry="release", break_glass=glass("one at a time")
+        "feature:b",
+        expires_in="7d",
+        on_expiry="release",
+        break_glass=break_glass_naming("one at a time"),
     )
 
     switch = response.json()
@@ -154,9 +157,9 @@ def test_broken_glass_engages_shortly_loudly_and_leaves_a_review(operator):
 
 def test_broken_glass_is_announced_as_critical(operator, settings):
     settings.SLACK = replace(settings.SLACK, webhook_url="http://127.0.0.1:9/x")
-    in_force("exclusive", "segment:*")
+    create_rule("exclusive", "segment:*")
     operator.engage("segment:a")
-    episode = operator.engage("segment:b", break_glass=glass("exclusive")).json()
+    episode = operator.engage("segment:b", break_glass=break_glass_naming("exclusive")).json()
 
     message = OutboxMessage.objects.filter(event="switch.broke_glass").first()
     assert message is not None
@@ -166,19 +169,23 @@ def test_broken_glass_is_announced_as_critical(operator, settings):
 
 
 def test_shorter_wish_stays_as_it_is(operator):
-    in_force("exclusive", "segment:*")
+    create_rule("exclusive", "segment:*")
     operator.engage("segment:a")
 
-    switch = operator.engage("segment:b", expires_in="1h", break_glass=glass("exclusive")).json()
+    switch = operator.engage(
+        "segment:b", expires_in="1h", break_glass=break_glass_naming("exclusive")
+    ).json()
 
     assert lasts(switch) == timedelta(hours=1)
 
 
 def test_nothing_is_permanent_against_a_rule(operator):
-    in_force("exclusive", "segment:*")
+    create_rule("exclusive", "segment:*")
     operator.engage("segment:a")
 
-    response = operator.engage("segment:b", expires_in="permanent", break_glass=glass("exclusive"))
+    response = operator.engage(
+        "segment:b", expires_in="permanent", break_glass=break_glass_naming("exclusive")
+    )
 
     switch = response.json()
     assert response.status_code == 200
@@ -189,19 +196,19 @@ def test_nothing_is_permanent_against_a_rule(operator):
 
 
 def test_name_of_the_rule_is_read_as_people_type_it(operator):
-    in_force("exclusive", "segment:*", name="café")
+    create_rule("exclusive", "segment:*", name="café")
     operator.engage("segment:a")
 
-    response = operator.engage("segment:b", break_glass=glass(" cafe\u0301 "))
+    response = operator.engage("segment:b", break_glass=break_glass_naming(" cafe\u0301 "))
 
     assert response.json()["broke_glass"]["rules"] == ["café"]
 
 
 def test_wrong_name_is_409_with_the_right_one(operator):
-    in_force("exclusive", "segment:*", name="one")
+    create_rule("exclusive", "segment:*", name="one")
     operator.engage("segment:a")
 
-    response = operator.engage("segment:b", break_glass=glass("two-person"))
+    response = operator.engage("segment:b", break_glass=break_glass_naming("two-person"))
 
     assert response.status_code == 409
     assert response.json()["rule"] == "one"
@@ -209,12 +216,12 @@ def test_wrong_name_is_409_with_the_right_one(operator):
 
 
 def test_all_rules_in_the_way_have_to_be_named(operator):
-    in_force("exclusive", "segment:*", name="one")
-    in_force("at_most", "*", name="few", n=1)
+    create_rule("exclusive", "segment:*", name="one")
+    create_rule("at_most", "*", name="few", n=1)
     operator.engage("segment:a")
 
-    partly = operator.engage("segment:b", break_glass=glass("one"))
-    wholly = operator.engage("segment:b", break_glass=glass("one", "few"))
+    partly = operator.engage("segment:b", break_glass=break_glass_naming("one"))
+    wholly = operator.engage("segment:b", break_glass=break_glass_naming("one", "few"))
 
     assert (partly.status_code, partly.json()["rule"]) == (409, "few")
     assert [one["rule"] for one in partly.json()["refusals"]] == ["few"]
@@ -223,7 +230,9 @@ def test_all_rules_in_the_way_have_to_be_named(operator):
 
 
 def test_glass_that_nothing_asks_for_stays_whole(operator):
-    response = operator.engage("segment:a", expires_in="7d", break_glass=glass("whatever"))
+    response = operator.engage(
+        "segment:a", expires_in="7d", break_glass=break_glass_naming("whatever")
+    )
 
     switch = response.json()
     assert response.status_code == 200
@@ -254,11 +263,11 @@ def test_wrong_break_glass_is_named(operator, given, field):
 
 
 def test_dry_run_refuses_and_breaks_nothing(operator):
-    in_force("exclusive", "segment:*")
+    create_rule("exclusive", "segment:*")
     operator.engage("segment:a")
 
     refused = operator.engage("segment:b", dry_run=True)
-    broken = operator.engage("segment:b", dry_run=True, break_glass=glass("exclusive"))
+    broken = operator.engage("segment:b", dry_run=True, break_glass=break_glass_naming("exclusive"))
 
     assert refused.status_code == 409
     assert (broken.status_code, broken.json()["dry_run"]) == (200, True)
@@ -268,9 +277,9 @@ def test_dry_run_refuses_and_breaks_nothing(operator):
 
 
 def test_repeat_breaks_the_glass_once(operator):
-    in_force("exclusive", "segment:*")
+    create_rule("exclusive", "segment:*")
     operator.engage("segment:a")
-    sent = {"break_glass": glass("exclusive"), "headers": {"Idempotency_Key": "k-1"}}
+    sent = {"break_glass": break_glass_naming("exclusive"), "headers": {"Idempotency_Key": "k-1"}}
 
     first, second = (operator.engage("segment:b", **sent) for _ in range(2))
 
@@ -280,28 +289,30 @@ def test_repeat_breaks_the_glass_once(operator):
 
 
 def test_token_breaks_the_glass_and_its_owner_cannot_sign(operator):
-    in_force("exclusive", "segment:*")
+    create_rule("exclusive", "segment:*")
     operator.engage("segment:a")
     owner = person("approver", "owner")
     program = with_token("switches:write", "switches:read", owner=owner)
 
-    review = program.engage("segment:b", break_glass=glass("exclusive")).json()["review"]
+    review = program.engage("segment:b", break_glass=break_glass_naming("exclusive")).json()[
+        "review"
+    ]
 
     assert signed_in(owner).post(f"/approvals/{review['id']}/approve").status_code == 403
     assert as_role("approver").post(f"/approvals/{review['id']}/approve").status_code == 200
 
 
 def test_who_may_not_engage_may_not_break_glass(operator):
-    in_force("exclusive", "segment:*")
+    create_rule("exclusive", "segment:*")
     operator.engage("segment:a")
 
-    answer = as_role("viewer").engage("segment:b", break_glass=glass("exclusive"))
+    answer = as_role("viewer").engage("segment:b", break_glass=break_glass_naming("exclusive"))
 
     assert answer.status_code == 403
 
 
 def test_shell_is_refused_with_the_option_that_goes_on(operator, capsys):
-    in_force("exclusive", "segment:*", name="one at a time")
+    create_rule("exclusive", "segment:*", name="one at a time")
     operator.engage("segment:a")
     command = ("killswitch", "engage", "--segment", "b", "--reason", WHY)
 
@@ -315,7 +326,7 @@ def test_shell_is_refused_with_the_option_that_goes_on(operator, capsys):
 
 
 def test_shell_tells_what_is_otherwise_than_was_asked(operator, capsys):
-    in_force("exclusive", "segment:*", name="one")
+    create_rule("exclusive", "segment:*", name="one")
     waits = "permanent waits for somebody to approve it: request"
     command = ("--reason", WHY, "--for", "permanent")
 
@@ -331,8 +342,8 @@ def test_shell_tells_what_is_otherwise_than_was_asked(operator, capsys):
 
 
 def test_preview_tells_what_would_be_refused(operator):
-    in_force("exclusive", "segment:*", name="one")
-    in_force("at_least_one", "segment:*", name="some")
+    create_rule("exclusive", "segment:*", name="one")
+    create_rule("at_least_one", "segment:*", name="some")
     operator.engage("segment:a")
 
     (engaging,) = operator.get("/switches/segment/b/preview").json()["rules"]

@@ -11,7 +11,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role
 from controlplane.core.outbox.models import OutboxMessage
 from switches.models import Episode
-from switches.rules.tests.factories import WHY, glass, in_force
+from switches.rules.tests.factories import WHY, break_glass_naming, create_rule
 
 pytestmark = pytest.mark.django_db
 HOUR = timedelta(hours=1)
@@ -21,10 +21,10 @@ HOUR = timedelta(hours=1)
 def operator(settings):
     """Return a person who engaged `segment:b` against a rule an hour ago."""
     settings.SLACK = replace(settings.SLACK, webhook_url="http://127.0.0.1:9/x")
-    in_force("exclusive", "segment:*", name="one at a time")
+    create_rule("exclusive", "segment:*", name="one at a time")
     api = as_role("operator")
     api.engage("segment:a")
-    api.engage("segment:b", break_glass=glass("one at a time"))
+    api.engage("segment:b", break_glass=break_glass_naming("one at a time"))
     broken().update(engaged_at=db_now() - HOUR, expires_at=db_now() + 3 * HOUR)
     return api
 
@@ -107,7 +107,7 @@ def test_what_no_rule_refuses_any_more_is_ordinary(operator):
 def test_permanent_asked_for_before_the_rule_refuses_again_is_not_carried_out(operator):
     assert operator.post("/switches/segment/a/undo").status_code == 200
     asked = extend(operator, "permanent").json()["approval"]
-    operator.engage("segment:c", break_glass=glass("one at a time"))
+    operator.engage("segment:c", break_glass=break_glass_naming("one at a time"))
 
     response = as_role("approver").post(f"/approvals/{asked['id']}/approve")
 

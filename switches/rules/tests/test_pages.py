@@ -6,7 +6,7 @@ from controlplane.accounts.models.people import User
 from controlplane.core.approvals.models import Approval
 from controlplane.core.http.tests.callers import person
 from switches.models import Episode, Rule
-from switches.rules.tests.factories import WHY, glass, in_force
+from switches.rules.tests.factories import WHY, break_glass_naming, create_rule
 from switches.tests.browsers import (
     DIALOG,
     REASON,
@@ -40,7 +40,7 @@ PROPOSAL = {
 
 @pytest.mark.parametrize("role", ["viewer", "operator", "approver", "admin"])
 def test_everybody_reads_the_rules_and_admins_get_the_forms(role):
-    in_force("at_most", "segment:*", name=NAME, n=2)
+    create_rule("at_most", "segment:*", name=NAME, n=2)
     engaged("segment:finance")
 
     html = page(browser_as(role).get("/rules/"))
@@ -54,7 +54,7 @@ def test_everybody_reads_the_rules_and_admins_get_the_forms(role):
 @pytest.mark.parametrize("role", ["viewer", "operator", "approver"])
 @pytest.mark.parametrize("path", ["/rules/new/", "/rules/{}/change/", "/rules/{}/remove/"])
 def test_forms_are_for_admins(role, path):
-    row = in_force("exclusive", "segment:*")
+    row = create_rule("exclusive", "segment:*")
     client = browser_as(role)
 
     assert client.get(path.format(row.pk)).status_code == 403
@@ -65,9 +65,9 @@ def test_forms_are_for_admins(role, path):
 def test_page_says_what_is_broken_and_what_is_at_its_limit():
     engaged("segment:a")
     engaged("segment:b")
-    in_force("exclusive", "segment:*", name="one")
-    in_force("at_most", "segment:*", name="two", n=2)
-    in_force("protected", "feature:x", name="kept")
+    create_rule("exclusive", "segment:*", name="one")
+    create_rule("at_most", "segment:*", name="two", n=2)
+    create_rule("protected", "feature:x", name="kept")
 
     shown = text(page(browser_as("viewer").get("/rules/")))
 
@@ -83,7 +83,7 @@ def test_no_rules_yet_says_what_they_are_for():
 
 def test_many_rules_come_in_pages():
     for number in range(55):
-        in_force("exclusive", "segment:*", name=f"rule {number:02}")
+        create_rule("exclusive", "segment:*", name=f"rule {number:02}")
     client = browser_as("viewer")
 
     first = page(client.get("/rules/"))
@@ -137,7 +137,7 @@ def test_what_it_would_do_is_shown_and_not_asked_for():
 
 
 def test_change_and_removal_are_asked_for():
-    row = in_force("at_most", "segment:*", name="few", n=2)
+    row = create_rule("at_most", "segment:*", name="few", n=2)
     client = browser_as("admin")
 
     form = page(client.get(f"/rules/{row.pk}/change/"))
@@ -154,7 +154,7 @@ def test_change_and_removal_are_asked_for():
 
 
 def test_forms_keep_what_stands_above_every_page():
-    row = in_force("exclusive", "segment:*")
+    row = create_rule("exclusive", "segment:*")
     engaged("global:all")
     client = browser_as("admin")
 
@@ -164,7 +164,7 @@ def test_forms_keep_what_stands_above_every_page():
 
 @pytest.mark.parametrize("headers", [{}, DIALOG], ids=["page", "dialog"])
 def test_refused_engage_offers_the_glass_with_everything_kept(headers):
-    in_force("exclusive", "segment:*", name=NAME)
+    create_rule("exclusive", "segment:*", name=NAME)
     engaged("segment:a")
     client = browser(person("operator", "lee"))
 
@@ -183,8 +183,8 @@ def test_refused_engage_offers_the_glass_with_everything_kept(headers):
 
 
 def test_glass_breaks_from_the_form():
-    in_force("exclusive", "segment:*", name=NAME)
-    in_force("at_most", "*", name="few", n=1)
+    create_rule("exclusive", "segment:*", name=NAME)
+    create_rule("at_most", "*", name="few", n=1)
     engaged("segment:a")
     client = browser(person("operator", "lee"))
     again = {**FORM, "glass_rule": f"few\r\n{NAME}", "glass_reason": WHY}
@@ -201,7 +201,7 @@ def test_glass_breaks_from_the_form():
 
 
 def test_glass_sent_twice_is_one_wish():
-    in_force("exclusive", "segment:*", name="one")
+    create_rule("exclusive", "segment:*", name="one")
     engaged("segment:a")
     client = browser(person("operator", "lee"))
     again = {**FORM, "glass_rule": "one", "glass_reason": WHY}
@@ -213,7 +213,7 @@ def test_glass_sent_twice_is_one_wish():
 
 
 def test_plan_says_beforehand_that_a_rule_is_in_the_way():
-    in_force("exclusive", "segment:*", name=NAME)
+    create_rule("exclusive", "segment:*", name=NAME)
     engaged("segment:a")
 
     plan = page(browser_as("operator").post("/switches/engage/preview/", FORM))
@@ -223,7 +223,7 @@ def test_plan_says_beforehand_that_a_rule_is_in_the_way():
 
 
 def test_default_of_the_form_gives_way_to_a_protecting_rule():
-    in_force("protected", "feature:a")
+    create_rule("protected", "feature:a")
     form = {**FORM, "scope": "feature", "key": "a", "on_expiry": "ramp"}
 
     browser_as("operator").post("/switches/engage/", form)
@@ -232,11 +232,11 @@ def test_default_of_the_form_gives_way_to_a_protecting_rule():
 
 
 def test_broken_glass_stands_above_every_page_until_it_is_reviewed():
-    in_force("exclusive", "segment:*", name=NAME)
+    create_rule("exclusive", "segment:*", name=NAME)
     kim = engaged("segment:a")
     viewer, approver = browser_as("viewer"), browser(person("approver", "ben"))
     assert "Glass broken" not in page(viewer.get("/audit/"))
-    engaged("segment:b", by=kim, break_glass=glass(NAME))
+    engaged("segment:b", by=kim, break_glass=break_glass_naming(NAME))
 
     shown = page(viewer.get("/audit/"))
     assert "Glass broken" in shown
@@ -262,7 +262,7 @@ def test_broken_glass_stands_above_every_page_until_it_is_reviewed():
     ],
 )
 def test_release_form_says_what_its_button_does(switch, button):
-    in_force("protected", "feature:kept")
+    create_rule("protected", "feature:kept")
     engaged(switch)
     client = browser_as("operator")
     path = f"/switches/{switch.replace(':', '/')}/release/"
@@ -279,7 +279,7 @@ def test_release_form_says_what_its_button_does(switch, button):
 
 @pytest.mark.parametrize("headers", [{}, DIALOG], ids=["page", "dialog"])
 def test_refused_release_says_what_would_pass(headers):
-    in_force("at_least_one", "feature:a", "feature:b", name="one way")
+    create_rule("at_least_one", "feature:a", "feature:b", name="one way")
     engaged("feature:a")
     sent = {"justification": SAFE_NOW}
 

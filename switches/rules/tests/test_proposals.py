@@ -7,7 +7,7 @@ from django.test.utils import CaptureQueriesContext
 from controlplane.core.approvals.models import Approval
 from controlplane.core.http.tests.callers import as_role, person, signed_in, with_token
 from switches.models import Episode, Publication, Rule
-from switches.rules.tests.factories import in_force
+from switches.rules.tests.factories import create_rule
 from switches.tests.bulk_engagements import engage_alike
 
 pytestmark = pytest.mark.django_db
@@ -52,7 +52,7 @@ def test_proposed_rule_waits_and_then_is_in_force(admin, approver):
 
 
 def test_rule_is_changed_and_removed_by_approval(admin, approver):
-    row = in_force("at_most", "segment:*", name="few", n=2)
+    row = create_rule("at_most", "segment:*", name="few", n=2)
     changed = {"name": "fewer", "kind": "exclusive", "switches": ["segment:*", "feature:x"]}
 
     asked = admin.send("put", f"/rules/{row.pk}/", changed)
@@ -85,7 +85,7 @@ def test_owner_of_the_token_that_asked_does_not_approve(approver):
 
 @pytest.mark.parametrize("role", ["viewer", "operator", "approver"])
 def test_only_admins_propose(role):
-    row = in_force("exclusive", "segment:*")
+    row = create_rule("exclusive", "segment:*")
     somebody = as_role(role)
     token = with_token("switches:read", owner=person("admin", "owner"))
 
@@ -129,7 +129,7 @@ def test_token_of_an_operator_proposes_nothing():
     ],
 )
 def test_wrong_rule_is_named(admin, fields, field):
-    in_force("exclusive", "segment:*", name="taken")
+    create_rule("exclusive", "segment:*", name="taken")
 
     response = admin.post("/rules/", {**RULE, **fields})
 
@@ -145,13 +145,13 @@ def test_unknown_rule_is_404(admin):
 
 
 def test_change_to_what_it_is_already_is_409(admin):
-    row = in_force("at_most", "segment:*", name=RULE["name"], n=2)
+    row = create_rule("at_most", "segment:*", name=RULE["name"], n=2)
 
     assert admin.send("put", f"/rules/{row.pk}/", RULE).status_code == 409
 
 
 def test_another_change_of_the_same_rule_has_to_wait(admin):
-    row = in_force("at_most", "segment:*", name="few", n=2)
+    row = create_rule("at_most", "segment:*", name="few", n=2)
     admin.send("put", f"/rules/{row.pk}/", {**RULE, "name": "few", "n": 3})
     other = signed_in(person("admin", "other"))
 
@@ -162,7 +162,7 @@ def test_another_change_of_the_same_rule_has_to_wait(admin):
 
 
 def test_approval_of_a_change_that_no_longer_fits_is_refused(admin, approver):
-    row = in_force("at_most", "segment:*", name="few", n=2)
+    row = create_rule("at_most", "segment:*", name="few", n=2)
     asked = admin.send("put", f"/rules/{row.pk}/", {**RULE, "name": "few", "n": 3})
     Rule.objects.update(n=5)
 
@@ -173,7 +173,7 @@ def test_approval_of_a_change_that_no_longer_fits_is_refused(admin, approver):
 
 
 def test_two_proposals_of_one_name_make_one_rule(admin, approver):
-    row = in_force("exclusive", "segment:*", name="old")
+    row = create_rule("exclusive", "segment:*", name="old")
     first = admin.post("/rules/", {**RULE, "name": "new"})
     second = admin.send("put", f"/rules/{row.pk}/", {**RULE, "name": "new"})
     approve(approver, first)
@@ -225,9 +225,9 @@ def test_rule_that_holds_changes_what_clients_do_at_expiry(admin, approver):
 
 
 def test_list_tells_how_things_stand_in_a_few_queries(admin):
-    in_force("at_most", "segment:*", name="at", n=1)
-    in_force("exclusive", "segment:*", "feature:x", name="broken")
-    in_force("at_least_one", "experiment:*", name="none")
+    create_rule("at_most", "segment:*", name="at", n=1)
+    create_rule("exclusive", "segment:*", "feature:x", name="broken")
+    create_rule("at_least_one", "experiment:*", name="none")
     Episode.objects.all()
     admin.engage("segment:a")
     Rule.objects.filter(name="broken").update(switches=["feature:y"])
@@ -261,7 +261,7 @@ def test_number_is_one_as_json_has_it(admin, number):
 
 
 def test_engaged_ones_of_a_group_are_counted_and_the_first_are_named(admin):
-    in_force("at_least_one", "segment:*")
+    create_rule("at_least_one", "segment:*")
     as_role("operator").engage("segment:s00")
     engage_alike(Episode.objects.get(), [f"segment:s{number:02}" for number in range(1, 52)])
 

@@ -4,7 +4,7 @@ import pytest
 
 from controlplane.core.http.tests.callers import at_once, person, signed_in
 from switches.models import Episode
-from switches.rules.tests.factories import in_force
+from switches.rules.tests.factories import create_rule
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SAFE = {"justification": "5xx below 0.1 % for twenty minutes"}
@@ -15,7 +15,7 @@ def people(count):
 
 
 def test_of_an_exclusive_pair_engaged_at_once_one_wins():
-    in_force("exclusive", "feature:a", "feature:b")
+    create_rule("exclusive", "feature:a", "feature:b")
     kim, lee = people(2)
 
     for _ in range(5):
@@ -31,7 +31,7 @@ def test_of_an_exclusive_pair_engaged_at_once_one_wins():
 
 
 def test_of_six_at_once_no_more_than_two_are_engaged():
-    in_force("at_most", "segment:*", n=2)
+    create_rule("at_most", "segment:*", n=2)
 
     answers = at_once(
         *(
@@ -44,7 +44,7 @@ def test_of_six_at_once_no_more_than_two_are_engaged():
 
 
 def test_of_the_last_two_released_at_once_one_stays():
-    in_force("at_least_one", "feature:*")
+    create_rule("at_least_one", "feature:*")
     kim, lee = (signed_in(person("approver", name)) for name in ("kim", "lee"))
     at_full = {**SAFE, "mode": "immediate"}
     kim.engage("feature:a")

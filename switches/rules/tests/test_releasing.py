@@ -12,7 +12,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role, person, signed_in, with_token
 from switches import services
 from switches.models import Episode
-from switches.rules.tests.factories import WHY, glass, in_force
+from switches.rules.tests.factories import WHY, break_glass_naming, create_rule
 
 pytestmark = pytest.mark.django_db
 SAFE = {"justification": "5xx below 0.1 % for twenty minutes"}
@@ -94,7 +94,7 @@ WAITS, RAMPS, FLOWS = ("approval", "engaged"), ("ramp", "ramping"), ("id", "rele
 def test_who_has_to_wait_for_a_second_person(switch, how, protected, expected, role):
     somebody = as_role(role)
     if protected:
-        in_force("protected", switch)
+        create_rule("protected", switch)
     somebody.engage(switch)
     answer, left = expected
 
@@ -137,7 +137,7 @@ def test_approved_release_of_a_segment_is_carried_out(operator):
 
 
 def test_last_one_is_not_released(operator):
-    in_force("at_least_one", "feature:a", "feature:b", name="one way")
+    create_rule("at_least_one", "feature:a", "feature:b", name="one way")
     operator.engage("feature:a")
 
     problem = release(operator, "feature:a").json()
@@ -152,7 +152,7 @@ def test_last_one_is_not_released(operator):
 
 
 def test_rule_refuses_before_anybody_is_asked_to_approve(operator):
-    in_force("at_least_one", "segment:*")
+    create_rule("at_least_one", "segment:*")
     operator.engage("segment:a")
 
     assert release(operator, "segment:a", mode="immediate").status_code == 409
@@ -160,7 +160,7 @@ def test_rule_refuses_before_anybody_is_asked_to_approve(operator):
 
 
 def test_approved_release_is_judged_again_when_it_is_carried_out(operator):
-    in_force("at_least_one", "segment:*", name="one way")
+    create_rule("at_least_one", "segment:*", name="one way")
     operator.engage("segment:a")
     operator.engage("segment:b")
     pending = release(operator, "segment:a", mode="immediate").json()["approval"]
@@ -177,11 +177,13 @@ def test_approved_release_is_judged_again_when_it_is_carried_out(operator):
 @pytest.mark.parametrize("switch", ["global:all", "segment:a", "feature:a"])
 @pytest.mark.parametrize("role", ["approver", "admin"])
 def test_approver_breaks_the_glass_instead_of_waiting(switch, role):
-    in_force("protected", "feature:a")
+    create_rule("protected", "feature:a")
     somebody = as_role(role)
     somebody.engage(switch)
 
-    response = release(somebody, switch, mode="immediate", break_glass=glass("two-person"))
+    response = release(
+        somebody, switch, mode="immediate", break_glass=break_glass_naming("two-person")
+    )
 
     assert response.status_code == 200
     assert response.json()["state"] == "released"
@@ -197,7 +199,7 @@ def test_approver_breaks_the_glass_instead_of_waiting(switch, role):
 def test_who_broke_the_glass_does_not_sign_the_review():
     ada, ben = (signed_in(person("approver", name)) for name in ("ada", "ben"))
     ada.engage("global:all")
-    begun = release(ada, "global:all", break_glass=glass("two-person"))
+    begun = release(ada, "global:all", break_glass=break_glass_naming("two-person"))
     assert (begun.status_code, set(begun.json())) == (202, {"ramp", "review"})
     review = begun.json()["review"]["id"]
 
@@ -210,19 +212,21 @@ def test_operator_and_token_do_not_break_the_glass_to_release(operator):
     token = with_token("switches:write", "switches:read", owner=person("admin", "owner"))
 
     for somebody in (operator, token):
-        response = release(somebody, "global:all", break_glass=glass("two-person"))
+        response = release(somebody, "global:all", break_glass=break_glass_naming("two-person"))
         assert response.status_code == 403
     assert state(operator, "global:all") == "engaged"
 
 
 @pytest.mark.parametrize(("role", "status"), [("operator", 403), ("approver", 200)])
 def test_token_of_an_approver_goes_against_a_safety_rule_as_they_might(role, status):
-    in_force("at_least_one", "segment:*", "feature:*", name="one way")
+    create_rule("at_least_one", "segment:*", "feature:*", name="one way")
     owner = person(role, "owner")
     token = with_token("switches:write", "switches:read", owner=owner)
     token.engage("feature:a")
 
-    response = release(token, "feature:a", mode="immediate", break_glass=glass("one way"))
+    response = release(
+        token, "feature:a", mode="immediate", break_glass=break_glass_naming("one way")
+    )
 
     assert response.status_code == status
     reviews = Approval.objects.filter(kind="break_glass_review", requester=owner)
@@ -230,15 +234,20 @@ def test_token_of_an_approver_goes_against_a_safety_rule_as_they_might(role, sta
 
 
 def test_all_in_the_way_of_a_release_has_to_be_named():
-    in_force("at_least_one", "segment:*", name="one way")
+    create_rule("at_least_one", "segment:*", name="one way")
     admin = as_role("admin")
     admin.engage("segment:a")
 
     for named, left in ((["one way"], "two-person"), (["two-person"], "one way")):
-        response = release(admin, "segment:a", mode="immediate", break_glass=glass(*named))
+        response = release(
+            admin, "segment:a", mode="immediate", break_glass=break_glass_naming(*named)
+        )
         assert (response.status_code, response.json()["rule"]) == (409, left)
     broken = release(
-        admin, "segment:a", mode="immediate", break_glass=glass("one way", "two-person")
+        admin,
+        "segment:a",
+        mode="immediate",
+        break_glass=break_glass_naming("one way", "two-person"),
     )
     assert broken.status_code == 200
 
@@ -246,19 +255,19 @@ def test_all_in_the_way_of_a_release_has_to_be_named():
 def test_glass_that_no_release_asks_for_stays_whole(operator):
     operator.engage("feature:a")
 
-    response = release(operator, "feature:a", break_glass=glass("two-person"))
+    response = release(operator, "feature:a", break_glass=break_glass_naming("two-person"))
 
     assert response.status_code == 202
     assert "review" not in response.json()
 
 
 def test_dry_run_of_a_release_shows_the_refusal_and_the_review():
-    in_force("at_least_one", "segment:*", name="one way")
+    create_rule("at_least_one", "segment:*", name="one way")
     admin = as_role("admin")
     admin.engage("segment:a")
 
     assert release(admin, "segment:a", dry_run=True).status_code == 409
-    shown = release(admin, "segment:a", dry_run=True, break_glass=glass("one way"))
+    shown = release(admin, "segment:a", dry_run=True, break_glass=break_glass_naming("one way"))
     assert (shown.status_code, shown.json()["state"]) == (200, "ramping")
     assert shown.json()["review"]["diff"]["rules"] == ["one way"]
     assert shown.json()["ramp"]["overridden"] == ["one way"]
@@ -267,15 +276,15 @@ def test_dry_run_of_a_release_shows_the_refusal_and_the_review():
 
 
 def test_undo_brings_back_what_was_and_no_rule_minds(operator):
-    in_force("at_least_one", "segment:*")
-    in_force("protected", "segment:a", name="keep")
+    create_rule("at_least_one", "segment:*")
+    create_rule("protected", "segment:a", name="keep")
     operator.engage("segment:a")
 
     assert operator.post("/switches/segment/a/undo").status_code == 200
 
 
 def test_undo_is_refused_if_what_kept_the_rule_was_released_meanwhile(operator):
-    in_force("at_least_one", "segment:*", name="one way")
+    create_rule("at_least_one", "segment:*", name="one way")
     operator.engage("segment:a")
     operator.engage("segment:b")
     _at_once("segment:a")
@@ -287,7 +296,7 @@ def test_undo_is_refused_if_what_kept_the_rule_was_released_meanwhile(operator):
 
 def test_expiry_that_a_rule_refuses_holds(operator):
     operator.engage("segment:a", on_expiry="release")
-    in_force("at_least_one", "segment:*")
+    create_rule("at_least_one", "segment:*")
     Episode.objects.update(
         engaged_at=F("engaged_at") - timedelta(days=2), expires_at=db_now() - timedelta(days=1)
     )
@@ -318,7 +327,7 @@ def test_shell_releases_a_segment_without_ado(operator):
 
 
 def test_shell_names_the_safety_rule_to_override(operator):
-    in_force("at_least_one", "segment:*", name="one way")
+    create_rule("at_least_one", "segment:*", name="one way")
     operator.engage("segment:a")
     command = ("killswitch", "release", "--segment", "a", "--reason", WHY)
 

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from controlplane.core.http.tests.callers import person
 from switches.models import Episode
-from switches.rules.tests.factories import WHY, in_force
+from switches.rules.tests.factories import WHY, create_rule
 from switches.tests.browsers import REASON, engaged
 
 pytestmark = pytest.mark.e2e
@@ -15,7 +15,7 @@ RULE = "결제 경로 하나는 열어 둔다"
 
 
 def test_refusal_leads_to_the_glass_with_the_keyboard_alone(desks):
-    in_force("exclusive", "segment:*", name=RULE)
+    create_rule("exclusive", "segment:*", name=RULE)
     engaged("segment:first")
     page = desks.of(person("operator", "lee")).open("/")
     keys = page.keyboard
@@ -49,7 +49,7 @@ def test_refusal_leads_to_the_glass_with_the_keyboard_alone(desks):
 
 
 def test_without_a_script_the_glass_breaks_too(desks):
-    in_force("exclusive", "segment:*", name=RULE)
+    create_rule("exclusive", "segment:*", name=RULE)
     engaged("segment:first")
     page = desks.of(person("operator", "lee"), java_script_enabled=False).open(
         "/switches/engage/?scope=segment&key=second"

@@ -11,7 +11,7 @@ from controlplane.tests.browser import Desk
 from controlplane.tests.installation import PASSWORD, running
 from switches.models import Publication, Switch
 from switches.tests.browsers import REASON, engaged
-from switches.tests.instances import acknowledged, checks, says
+from switches.tests.instances import report_acknowledgment, report_checks, report_version
 
 pytestmark = pytest.mark.e2e
 FINANCE = "/switches/segment/finance/"
@@ -43,7 +43,7 @@ def engage_finance(page):
 @pytest.mark.smoke
 def test_dialog_follows_the_change_until_everybody_applies_it(desks):
     for name in ("core/a1", "core/a2"):
-        says(name, 0, db_now())
+        report_version(name, 0, db_now())
     page = desks.of(person("operator")).open("/")
 
     engage_finance(page)
@@ -53,14 +53,14 @@ def test_dialog_follows_the_change_until_everybody_applies_it(desks):
     expect(done).to_be_focused()
     expect(done).to_have_accessible_description("Committed. Applied by 0 of 2 instances")
 
-    says("core/a2", version(), db_now())
+    report_version("core/a2", version(), db_now())
     expect(panel.locator(".effect__said")).to_have_text("Applied by 1 of 2 instances")
     expect(panel.locator(".stragglers")).to_contain_text("core/a1")
     expect(panel.locator(".stragglers")).not_to_contain_text("core/a2")
 
     for name in ("core/a1", "core/a2"):
-        says(name, version(), db_now())
-    acknowledged("core/a2", Switch.objects.get(), 41)
+        report_version(name, version(), db_now())
+    report_acknowledgment("core/a2", Switch.objects.get(), 41)
     expect(panel.locator(".effect__said")).to_have_text("Applied by all 2 instances heard from")
     expect(panel).to_contain_text("41 ms")
     expect(page.get_by_role("button", name="Done")).to_be_focused()
@@ -68,12 +68,12 @@ def test_dialog_follows_the_change_until_everybody_applies_it(desks):
 
 def test_page_tells_of_a_straggler_that_comes_later(desks):
     kim = engaged("segment:finance")
-    says("core/a1", version(), db_now())
+    report_version("core/a1", version(), db_now())
     page = desks.of(kim).open(FINANCE)
     panel = page.locator("#effect-page")
     expect(panel.locator(".effect__said")).to_have_text("Applied by the 1 instance heard from")
 
-    says("core/a2", 0, db_now())
+    report_version("core/a2", 0, db_now())
 
     # Once everybody applies it, the panel looks every five seconds.
     expect(panel.locator(".effect__said")).to_have_text("Applied by 1 of 2 instances", timeout=9000)
@@ -87,13 +87,13 @@ def test_panel_appears_on_a_page_that_was_open_before_the_first_engage(desks):
 
     engaged("segment:finance", by=kim)
     expect(page.locator("#effect-page")).to_contain_text("Its effect is not known")
-    says("core/a1", version(), db_now())
+    report_version("core/a1", version(), db_now())
 
     expect(page.locator("#effect-page")).to_contain_text("Applied by the 1 instance heard from")
 
 
 def test_who_is_hit_stands_before_the_button_as_the_key_is_typed(desks):
-    checks("core/a1", "segment:finance", "feature:beta", at=db_now(), per_second=10)
+    report_checks("core/a1", "segment:finance", "feature:beta", at=db_now(), per_second=10)
     engaged("feature:beta", reason="Ledger drifts since 01:00, INC-1")
     page = desks.of(person("operator")).open("/")
 
@@ -119,7 +119,9 @@ def test_who_is_hit_stands_before_the_button_as_the_key_is_typed(desks):
 )
 def test_who_is_hit_is_in_sight_above_the_button(desks, width, height, scope):
     for number in range(9):
-        checks(f"s{number}/a1", "segment:finance", "feature:beta", at=db_now(), per_second=10)
+        report_checks(
+            f"s{number}/a1", "segment:finance", "feature:beta", at=db_now(), per_second=10
+        )
     engaged("feature:beta", reason="Ledger drifts since 01:00, INC-1")
     page = desks.of(person("operator"), viewport={"width": width, "height": height}).open("/")
 
@@ -138,27 +140,27 @@ def test_who_is_hit_is_in_sight_above_the_button(desks, width, height, scope):
 def test_dialog_announces_milestones_and_no_counts(desks):
     names = ("core/a1", "core/a2", "core/a3")
     for name in names:
-        says(name, 0, db_now())
+        report_version(name, 0, db_now())
     page = desks.of(person("operator")).open("/")
     engage_finance(page)
     said, announced = page.locator("#effect-dialog-said"), page.locator("#dialog [data-announcer]")
     expect(said).to_contain_text("0 of 3")
 
-    says("core/a1", version(), db_now())
+    report_version("core/a1", version(), db_now())
     expect(announced).to_contain_text("Applied by 1 of 3 instances")
-    says("core/a2", version(), db_now())
+    report_version("core/a2", version(), db_now())
     expect(said).to_have_text("Applied by 2 of 3 instances")
     expect(announced).not_to_contain_text("2 of 3")
     for name in names:
-        says(name, version(), db_now())
+        report_version(name, version(), db_now())
     expect(announced).to_contain_text("Applied by all 3 instances heard from")
-    says("core/a4", 0, db_now())
+    report_version("core/a4", 0, db_now())
     expect(announced).to_contain_text("Applied by 3 of 4 instances", timeout=9000)
 
 
 def test_tab_that_nobody_looks_at_asks_for_no_effect(desks):
     kim = engaged("segment:finance")
-    says("core/a1", 0, db_now())
+    report_version("core/a1", 0, db_now())
     page = desks.of(kim).open(FINANCE)
     said = page.locator("#effect-page-said")
     expect(said).to_contain_text("0 of 1")
@@ -171,7 +173,7 @@ def test_tab_that_nobody_looks_at_asks_for_no_effect(desks):
     page.wait_for_timeout(2500)
     assert not [url for url in asked if "/effect/" in url]
 
-    says("core/a1", version(), db_now())
+    report_version("core/a1", version(), db_now())
     page.evaluate(hide % "false")
     page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
     expect(said).to_have_text("Applied by the 1 instance heard from", timeout=900)
@@ -180,8 +182,8 @@ def test_tab_that_nobody_looks_at_asks_for_no_effect(desks):
 def test_long_name_takes_three_lines_at_most(desks):
     kim = engaged("segment:finance")
     long_name = f"{'a-service-' * 12}/{'i' * 120}"
-    says(long_name, 0, db_now())
-    checks(long_name, "segment:finance", at=db_now(), per_second=10)
+    report_version(long_name, 0, db_now())
+    report_checks(long_name, "segment:finance", at=db_now(), per_second=10)
     page = desks.of(kim, viewport={"width": 390, "height": 800}).open(FINANCE)
     page.get_by_text("By caller").click()
 
@@ -195,7 +197,7 @@ def test_long_name_takes_three_lines_at_most(desks):
 
 
 def test_panel_that_gets_no_answer_says_so(desks):
-    says("core/a1", 0, db_now())
+    report_version("core/a1", 0, db_now())
     desk = desks.of(person("operator"))
     page = desk.open("/")
     engage_finance(page)

@@ -11,7 +11,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from switches.models import Episode
 from switches.tests.browsers import REASON, engaged, overdue
-from switches.tests.instances import checks
+from switches.tests.instances import report_checks
 
 pytestmark = pytest.mark.e2e
 PASSWORD = "correct-horse-9"
@@ -227,7 +227,7 @@ def test_overdue_is_acknowledged_from_its_page(desks):
 
 
 def test_key_of_another_scope_is_put_right_with_one_press(desks):
-    checks("core/a1", "feature:nl2sql", at=db_now(), per_second=27)
+    report_checks("core/a1", "feature:nl2sql", at=db_now(), per_second=27)
     page = desks.of(person("operator")).open("/")
     page.keyboard.press("e")
     page.get_by_label("Key", exact=True).fill("nl2sql")

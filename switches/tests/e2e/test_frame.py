@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from switches.tests.browsers import engaged, overdue
-from switches.tests.instances import checks, says
+from switches.tests.instances import report_checks, report_version
 
 pytestmark = pytest.mark.e2e
 LONG_KEY = "a-key-of-the-full-length." * 4 + "x" * 20
@@ -42,9 +42,9 @@ def busy(transactional_db):
     overdue("segment:late")
     engaged("global:all")
     long_name = f"{'a-service-' * 12}/{'i' * 120}"
-    checks(long_name, "segment:finance", at=db_now(), per_second=12_000)
-    says(long_name, 0, db_now())
-    says(f"{long_name[:-1]}2", 1, db_now() - timedelta(seconds=60))
+    report_checks(long_name, "segment:finance", at=db_now(), per_second=12_000)
+    report_version(long_name, 0, db_now())
+    report_version(f"{long_name[:-1]}2", 1, db_now() - timedelta(seconds=60))
 
 
 @pytest.mark.smoke
@@ -80,7 +80,7 @@ def test_time_left_in_the_red_bar_is_not_red(desks):
 @pytest.mark.parametrize(("width", "height"), [(390, 800), (320, 568)])
 def test_phone_kills_in_three_taps_and_the_words(desks, width, height):
     for number in range(9):
-        says(f"core/a{number}", 0, db_now())
+        report_version(f"core/a{number}", 0, db_now())
     page = desks.of(
         person("operator"),
         viewport={"width": width, "height": height},

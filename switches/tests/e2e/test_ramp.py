@@ -9,7 +9,7 @@ from controlplane.core.http.tests.callers import person
 from controlplane.core.jobs.models import Job
 from switches.models import Episode, Ramp
 from switches.tests.browsers import SAFE_NOW, engaged
-from switches.tests.ramps import gated, looked_at, ramping, said
+from switches.tests.ramps import first_gate_result, gated_plan, run_workers, start_ramp
 
 pytestmark = pytest.mark.e2e
 FINANCE = "/switches/segment/finance/"
@@ -39,7 +39,7 @@ def test_ramp_is_planned_watched_and_aborted_by_a_key(desks):
     panel = page.locator(".ramp")
     expect(panel.locator(".ramp__figure")).to_have_text("5 %")
     expect(page.locator(".toast")).to_contain_text("segment:finance ramps")
-    looked_at(63)
+    run_workers(63)
     expect(panel.locator(".ramp__figure")).to_have_text("52 %")
     expect(panel).to_contain_text("step 2 of 3")
     expect(panel.locator(".ramp__step").first).to_contain_text("Passed")
@@ -53,15 +53,15 @@ def test_ramp_is_planned_watched_and_aborted_by_a_key(desks):
 
 def test_verdicts_change_under_open_details_and_the_focus(desks):
     kim = engaged("feature:other")
-    ramp = ramping(plan=gated({"type": "external", "gate": "smoke"}), by=kim)
-    said(ramp, verdict="no_data", evidence={"why": "nobody has reported smoke yet"})
+    ramp = start_ramp(plan=gated_plan({"type": "external", "gate": "smoke"}), by=kim)
+    first_gate_result(ramp, verdict="no_data", evidence={"why": "nobody has reported smoke yet"})
     page = desks.of(kim).open(f"/ramps/{ramp.pk}/")
     gate = page.locator(".gate")
     expect(gate).to_contain_text("No data")
     gate.get_by_text("Evidence").click()
     page.get_by_role("link", name="Pause").focus()
 
-    said(ramp, verdict="pass", evidence={"passed": 41})
+    first_gate_result(ramp, verdict="pass", evidence={"passed": 41})
 
     expect(gate).to_contain_text("Pass")
     expect(gate).to_contain_text("passed 41")
@@ -70,7 +70,7 @@ def test_verdicts_change_under_open_details_and_the_focus(desks):
 
 
 def test_dwell_ticks_down_by_itself(desks):
-    ramp = ramping()
+    ramp = start_ramp()
     page = desks.of(person("viewer")).open(f"/ramps/{ramp.pk}/")
     left = page.locator(".ramp__said [data-rest]")
 
@@ -82,13 +82,13 @@ def test_dwell_ticks_down_by_itself(desks):
 
 def test_key_aborts_nothing_while_one_types_or_where_there_are_two(desks):
     kim = engaged("feature:other")
-    ramping("segment:a", by=kim)
+    start_ramp("segment:a", by=kim)
     page = desks.of(kim).open("/switches/segment/a/")
     page.wait_for_load_state()
     page.keyboard.press("e")  # A dialog with a text to type.
     page.get_by_label("Reason", exact=True).press_sequentially("a a a")
     page.keyboard.press("Escape")
-    ramping("segment:b", by=kim)
+    start_ramp("segment:b", by=kim)
     page.goto(f"{page.url.partition('/switches')[0]}/")
     page.wait_for_load_state()
     page.keyboard.press("a")
@@ -98,7 +98,7 @@ def test_key_aborts_nothing_while_one_types_or_where_there_are_two(desks):
 
 
 def test_tab_that_nobody_looks_at_asks_for_no_verdicts(desks):
-    ramp = ramping()
+    ramp = start_ramp()
     page = desks.of(person("viewer")).open(f"/ramps/{ramp.pk}/")
     hide = "Object.defineProperty(document, 'hidden', {configurable: true, value: true})"
     page.evaluate(hide)
@@ -131,8 +131,8 @@ def test_without_a_script_it_is_released_and_aborted_all_the_same(desks):
 def test_phone_has_no_sideways_scroll(desks, scheme):
     kim = engaged("feature:calm")
     gates = [{"type": "external", "gate": "x" * 110}, {"type": "slo", "slo": "s" * 190}]
-    ramp = ramping(plan=gated(*gates), by=kim)
-    said(ramp, verdict="fail", evidence={"why": "w" * 400, "figure" * 20: "v" * 300})
+    ramp = start_ramp(plan=gated_plan(*gates), by=kim)
+    first_gate_result(ramp, verdict="fail", evidence={"why": "w" * 400, "figure" * 20: "v" * 300})
     Job.objects.update(state="holding", hold_reason="h" * 500)
     desk = desks.of(kim, viewport={"width": 390, "height": 844}, color_scheme=scheme)
 

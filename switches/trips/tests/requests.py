@@ -14,12 +14,12 @@ FLAG = "feature:checkout"
 MONITOR = Actor(type="token", name="monitor", scopes=frozenset({"switches:trip"}))
 
 
-def after(**elapsed: float) -> datetime:
+def noon_plus(**elapsed: float) -> datetime:
     """Return noon plus these durations."""
     return NOON + timedelta(**elapsed)
 
 
-def ask(now: datetime = NOON, **fields: Any) -> services.TripResult:
+def request_stop(now: datetime = NOON, **fields: Any) -> services.TripResult:
     """Request to stop the checkout, as a monitor."""
     wish = {
         "switch": FLAG,

@@ -21,7 +21,7 @@ from switches.trips.decision import (
     first_policy,
 )
 from switches.trips.default_policies import default_policies
-from switches.trips.tests.requests import NOON, after
+from switches.trips.tests.requests import NOON, noon_plus
 
 TABLE = [
     PolicyRow(row["trigger"], row["sources"], row["scopes"], row["gate"], 10)
@@ -119,7 +119,7 @@ def test_global_is_never_automatic_whatever_the_table_says():
 
 
 def test_engaged_switch_is_not_engaged_again():
-    found = decide(standing=OpenEpisode("user:kim", after(hours=-1), "INC-4411"))
+    found = decide(standing=OpenEpisode("user:kim", noon_plus(hours=-1), "INC-4411"))
 
     assert found.outcome == ENGAGED
     assert "user:kim" in found.why
@@ -135,16 +135,16 @@ def test_ramping_switch_is_stopped():
 @pytest.mark.parametrize("firing", [True, False])
 def test_same_alert_while_its_episode_is_open_is_a_repeat(firing):
     found = decide(
-        earlier=EarlierTrip(TRIPPED, after(hours=-1), firing=firing, episode_open=True),
-        standing=OpenEpisode("token:ci", after(hours=-1), "p95 high"),
+        earlier=EarlierTrip(TRIPPED, noon_plus(hours=-1), firing=firing, episode_open=True),
+        standing=OpenEpisode("token:ci", noon_plus(hours=-1), "p95 high"),
     )
 
     assert found.outcome == DUPLICATE
 
 
 def test_same_alert_after_its_episode_expired_waits_until_it_has_resolved():
-    found = decide(earlier=EarlierTrip(TRIPPED, after(hours=-5)))
-    again = decide(earlier=EarlierTrip(TRIPPED, after(hours=-5), firing=False))
+    found = decide(earlier=EarlierTrip(TRIPPED, noon_plus(hours=-5)))
+    again = decide(earlier=EarlierTrip(TRIPPED, noon_plus(hours=-5), firing=False))
 
     assert found.outcome == DUPLICATE
     assert "not resolved" in found.why
@@ -154,8 +154,8 @@ def test_same_alert_after_its_episode_expired_waits_until_it_has_resolved():
 def test_what_a_person_let_flow_is_not_stopped_by_the_same_alert_before_it_resolved():
     for hours in (0.1, 2, 200):
         found = decide(
-            let_flow=ReleaseByHand("user:kim", after(hours=-hours), resolved=False),
-            earlier=EarlierTrip(TRIPPED, after(hours=-hours - 1)),
+            let_flow=ReleaseByHand("user:kim", noon_plus(hours=-hours), resolved=False),
+            earlier=EarlierTrip(TRIPPED, noon_plus(hours=-hours - 1)),
         )
 
         assert found.outcome == REFUSED
@@ -166,8 +166,8 @@ def test_what_a_person_let_flow_is_not_stopped_by_the_same_alert_before_it_resol
 @pytest.mark.parametrize(("minutes", "outcome"), [(0, REFUSED), (59, REFUSED), (60, TRIPPED)])
 def test_nor_within_an_hour_although_it_resolved(minutes, outcome):
     found = decide(
-        let_flow=ReleaseByHand("user:kim", after(minutes=-minutes), resolved=True),
-        earlier=EarlierTrip(TRIPPED, after(hours=-3), firing=False),
+        let_flow=ReleaseByHand("user:kim", noon_plus(minutes=-minutes), resolved=True),
+        earlier=EarlierTrip(TRIPPED, noon_plus(hours=-3), firing=False),
     )
 
     assert found.outcome == outcome
@@ -175,21 +175,21 @@ def test_nor_within_an_hour_although_it_resolved(minutes, outcome):
 
 def test_a_persons_word_counts_before_another_person_is_asked():
     found = decide(
-        policy=PERSON, let_flow=ReleaseByHand("user:kim", after(minutes=-5), resolved=False)
+        policy=PERSON, let_flow=ReleaseByHand("user:kim", noon_plus(minutes=-5), resolved=False)
     )
 
     assert found.outcome == REFUSED
 
 
 def test_person_is_asked_once_until_the_alert_has_resolved():
-    asked = EarlierTrip(ASKED, after(hours=-5))
+    asked = EarlierTrip(ASKED, noon_plus(hours=-5))
 
     assert decide(policy=PERSON, earlier=asked).outcome == DUPLICATE
     assert decide(policy=PERSON, earlier=EarlierTrip(ASKED, NOON, firing=False)).outcome == ASKED
 
 
 def test_what_was_refused_is_judged_anew_at_each_repeat():
-    assert decide(earlier=EarlierTrip(REFUSED, after(minutes=-5))).outcome == TRIPPED
+    assert decide(earlier=EarlierTrip(REFUSED, noon_plus(minutes=-5))).outcome == TRIPPED
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_what_was_refused_is_judged_anew_at_each_repeat():
     ],
 )
 def test_third_trip_within_an_hour_locks_the_switch_for_an_hour(minutes_ago, outcome):
-    found = decide(trips=[after(minutes=-minutes) for minutes in minutes_ago])
+    found = decide(trips=[noon_plus(minutes=-minutes) for minutes in minutes_ago])
 
     assert found.outcome == outcome
     assert bool(found.escalate) == (outcome == REFUSED)

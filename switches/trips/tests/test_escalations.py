@@ -9,7 +9,16 @@ from controlplane.core.outbox.models import OutboxMessage
 from switches import services as switches
 from switches.models import Episode, Trip, TripPolicy
 from switches.trips import escalations, notifications, resolution
-from switches.trips.tests.requests import FLAG, NOON, after, ask, engage, kim, release, resolve
+from switches.trips.tests.requests import (
+    FLAG,
+    NOON,
+    engage,
+    kim,
+    noon_plus,
+    release,
+    request_stop,
+    resolve,
+)
 
 pytestmark = pytest.mark.django_db
 LEAK = {"source": "leak-detector", "switch": "segment:finance"}
@@ -33,56 +42,58 @@ def messages(event):
 
 
 def test_second_leak_after_a_dismissed_one_is_asked_about_and_told():
-    dismiss(ask(**LEAK), after(minutes=2))
+    dismiss(request_stop(**LEAK), noon_plus(minutes=2))
 
-    second = ask(after(minutes=5), **LEAK, fingerprint="another")
+    second = request_stop(noon_plus(minutes=5), **LEAK, fingerprint="another")
 
     assert questions().get().subject == f"trip:{second.trip.pk}"
     assert messages("trip.waits").count() == 2
 
 
 def test_dismissed_alert_is_not_said_to_be_asked_about():
-    first = ask(**LEAK)
-    assert "People are being asked" in ask(after(minutes=1), **LEAK).why
+    first = request_stop(**LEAK)
+    assert "People are being asked" in request_stop(noon_plus(minutes=1), **LEAK).why
 
-    dismiss(first, after(minutes=2))
+    dismiss(first, noon_plus(minutes=2))
 
-    assert "settled it" in ask(after(minutes=3), **LEAK).why
+    assert "settled it" in request_stop(noon_plus(minutes=3), **LEAK).why
 
 
 def test_another_alert_about_the_same_joins_what_is_asked():
-    first = ask(**LEAK)
+    first = request_stop(**LEAK)
 
-    second = ask(after(minutes=5), **LEAK, fingerprint="b")
+    second = request_stop(noon_plus(minutes=5), **LEAK, fingerprint="b")
 
     question = questions().get()
     assert escalations.member_trips(question) == [first.trip.pk, second.trip.pk]
     assert "segment:finance (fingerprint b)" in question.facts["why"]
     assert "fingerprint b" in resolution.list_waiting()[0].why
-    assert "People are being asked" in ask(after(minutes=6), **LEAK, fingerprint="b").why
-    dismiss(first, after(minutes=7))
+    assert (
+        "People are being asked" in request_stop(noon_plus(minutes=6), **LEAK, fingerprint="b").why
+    )
+    dismiss(first, noon_plus(minutes=7))
     assert "fingerprint b" in Trip.objects.get(pk=first.trip.pk).why
 
 
 def test_routes_that_were_told_are_not_told_again_at_once():
-    ask(**LEAK)
+    request_stop(**LEAK)
 
     assert questions().get().notified_at == NOON
 
 
 def test_machines_short_trip_settles_nothing():
-    ask(**LEAK)
+    request_stop(**LEAK)
 
-    assert ask(after(minutes=1), switch="segment:finance", fingerprint="slow").tripped
+    assert request_stop(noon_plus(minutes=1), switch="segment:finance", fingerprint="slow").tripped
 
     assert len(resolution.list_waiting()) == 1
-    assert resolution.close_engaged(after(minutes=5)) == 0
+    assert resolution.close_engaged(noon_plus(minutes=5)) == 0
 
 
 def test_leak_that_comes_while_a_machine_stopped_it_is_asked_about():
-    assert ask(switch="segment:finance").tripped
+    assert request_stop(switch="segment:finance").tripped
 
-    asked = ask(after(minutes=1), **LEAK, fingerprint="leak")
+    asked = request_stop(noon_plus(minutes=1), **LEAK, fingerprint="leak")
 
     assert asked.trip.outcome == "person"
     assert len(resolution.list_waiting()) == 1
@@ -91,38 +102,38 @@ def test_leak_that_comes_while_a_machine_stopped_it_is_asked_about():
 def test_leak_that_comes_while_a_person_stopped_it_is_not():
     engage(NOON, "segment:finance")
 
-    assert ask(after(minutes=1), **LEAK).trip.outcome == "engaged"
+    assert request_stop(noon_plus(minutes=1), **LEAK).trip.outcome == "engaged"
     assert resolution.list_waiting() == []
 
 
 def test_engaging_that_was_undone_or_expired_settles_nothing():
-    ask(**LEAK)
-    engage(after(minutes=1), "segment:finance")
-    assert resolution.close_engaged(after(minutes=1, seconds=5)) == 0
+    request_stop(**LEAK)
+    engage(noon_plus(minutes=1), "segment:finance")
+    assert resolution.close_engaged(noon_plus(minutes=1, seconds=5)) == 0
 
     switches.undo(
-        scope="segment", key="finance", actor=kim().as_actor(), now=after(minutes=1, seconds=9)
+        scope="segment", key="finance", actor=kim().as_actor(), now=noon_plus(minutes=1, seconds=9)
     )
-    assert resolution.close_engaged(after(minutes=5)) == 0
+    assert resolution.close_engaged(noon_plus(minutes=5)) == 0
     assert len(resolution.list_waiting()) == 1
     Episode.objects.update(ended_how="expired")
-    assert resolution.close_engaged(after(minutes=5)) == 0
+    assert resolution.close_engaged(noon_plus(minutes=5)) == 0
 
 
 def test_engaging_that_was_released_settles_it():
-    ask(source="leak-detector")
-    engage(after(minutes=1))
-    release(after(minutes=1, seconds=10))
+    request_stop(source="leak-detector")
+    engage(noon_plus(minutes=1))
+    release(noon_plus(minutes=1, seconds=10))
 
-    assert resolution.close_engaged(after(minutes=1, seconds=12)) == 1
+    assert resolution.close_engaged(noon_plus(minutes=1, seconds=12)) == 1
 
 
 def test_with_the_budget_spent_every_refused_switch_is_in_the_question():
     TripPolicy.objects.filter(trigger="provider-outage").update(budget_per_hour=1)
-    ask(switch="feature:a")
+    request_stop(switch="feature:a")
 
     for number in range(4):
-        ask(after(minutes=1 + number), switch=f"feature:g{number}")
+        request_stop(noon_plus(minutes=1 + number), switch=f"feature:g{number}")
 
     question = questions(facts__once="budget:provider-outage").get()
     switches_named = [one["switch"] for one in question.facts["others"]]
@@ -135,15 +146,15 @@ def test_with_the_budget_spent_every_refused_switch_is_in_the_question():
 
 def test_question_of_several_ends_with_the_last_of_them():
     TripPolicy.objects.filter(trigger="provider-outage").update(budget_per_hour=1)
-    ask(switch="feature:a")
+    request_stop(switch="feature:a")
     for minute, name in enumerate(("feature:b", "feature:c"), 1):
-        ask(after(minutes=minute), switch=name)
+        request_stop(noon_plus(minutes=minute), switch=name)
 
-    resolve(after(minutes=5), switch="feature:b")
+    resolve(noon_plus(minutes=5), switch="feature:b")
     assert questions().count() == 1
-    engage(after(minutes=5), "feature:b")
-    assert resolution.close_engaged(after(minutes=9)) == 0
-    resolve(after(minutes=10), switch="feature:c")
+    engage(noon_plus(minutes=5), "feature:b")
+    assert resolution.close_engaged(noon_plus(minutes=9)) == 0
+    resolve(noon_plus(minutes=10), switch="feature:c")
     assert questions().count() == 0
 
 
@@ -153,21 +164,23 @@ def test_one_program_can_ask_people_only_so_much(monkeypatch):
     TripPolicy.objects.exclude(trigger="data-leak").delete()
 
     for number in range(14):
-        asked = ask(after(seconds=number), source=f"s{number % 8}", switch=f"feature:f{number}")
+        asked = request_stop(
+            noon_plus(seconds=number), source=f"s{number % 8}", switch=f"feature:f{number}"
+        )
 
     assert questions().count() == escalations.MAX_PER_PROGRAM + 1
     rest = questions(facts__once="many:token:monitor").get()
     assert len(escalations.member_trips(rest)) == 8
     assert asked.trip.outcome == "person"
-    again = ask(after(minutes=2), source="s5", switch="feature:f13")
+    again = request_stop(noon_plus(minutes=2), source="s5", switch="feature:f13")
     assert "People are being asked" in again.why
-    ask(after(hours=2), source="s1", switch="feature:later")
+    request_stop(noon_plus(hours=2), source="s1", switch="feature:later")
     assert questions(facts__switch="feature:later").count() == 1
 
 
 def test_one_source_can_ask_people_only_so_much():
     for number in range(escalations.MAX_PER_SOURCE + 3):
-        ask(after(seconds=number), source="leak-detector", switch=f"feature:f{number}")
+        request_stop(noon_plus(seconds=number), source="leak-detector", switch=f"feature:f{number}")
 
     assert questions().count() == escalations.MAX_PER_SOURCE + 1
 
@@ -190,7 +203,7 @@ def test_changing_fingerprints_at_an_engaged_switch_are_told_once_an_hour():
     engage(NOON)
 
     for number in range(50):
-        ask(after(seconds=number), fingerprint=f"f{number}")
+        request_stop(noon_plus(seconds=number), fingerprint=f"f{number}")
 
     assert messages("trip.engaged").count() == 1
     assert Trip.objects.filter(outcome="engaged").count() == 50
@@ -200,7 +213,7 @@ def test_changing_fingerprints_at_an_engaged_switch_are_told_once_an_hour():
     "reason", ["x" * 2000, "결제 이중 청구 " * 200, "🧨" * 500, "a&b=c " * 300]
 )
 def test_link_to_the_form_stays_short(reason):
-    asked = ask(**LEAK, reason=reason)
+    asked = request_stop(**LEAK, reason=reason)
 
     path = notifications.engage_path(asked.trip)
     assert path.isascii()

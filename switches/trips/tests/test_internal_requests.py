@@ -10,7 +10,7 @@ from controlplane.core.trip_requests import services as trip_requests
 from controlplane.core.trip_requests.models import TripRequest
 from switches.models import State, Switch
 from switches.trips import internal_requests
-from switches.trips.tests.requests import FLAG, NOON, after, release
+from switches.trips.tests.requests import FLAG, NOON, noon_plus, release
 
 pytestmark = pytest.mark.django_db
 ORACLE = "segment:oracle"
@@ -145,10 +145,10 @@ def test_answers_are_kept_for_five_weeks_and_open_requests_for_ever():
 def test_the_same_outage_does_not_stop_it_again_once_a_person_let_it_flow():
     ask("one", switch=FLAG)
     internal_requests.decide_open_requests(NOON)
-    release(after(minutes=5), FLAG)
+    release(noon_plus(minutes=5), FLAG)
 
-    ask("two", after(minutes=90), switch=FLAG)
-    internal_requests.decide_open_requests(after(minutes=90))
+    ask("two", noon_plus(minutes=90), switch=FLAG)
+    internal_requests.decide_open_requests(noon_plus(minutes=90))
 
     assert TripRequest.objects.get(key="two").tripped is False
     assert not is_engaged(FLAG)
@@ -157,12 +157,12 @@ def test_the_same_outage_does_not_stop_it_again_once_a_person_let_it_flow():
 def test_a_new_outage_stops_it_again_after_the_first_was_over():
     ask("one", switch=FLAG)
     internal_requests.decide_open_requests(NOON)
-    over("one", after(minutes=3), switch=FLAG)
-    internal_requests.decide_open_requests(after(minutes=3))
-    release(after(minutes=5), FLAG)
+    over("one", noon_plus(minutes=3), switch=FLAG)
+    internal_requests.decide_open_requests(noon_plus(minutes=3))
+    release(noon_plus(minutes=5), FLAG)
 
-    ask("two", after(minutes=90), switch=FLAG)
-    internal_requests.decide_open_requests(after(minutes=90))
+    ask("two", noon_plus(minutes=90), switch=FLAG)
+    internal_requests.decide_open_requests(noon_plus(minutes=90))
 
     assert TripRequest.objects.get(key="two").tripped
     assert is_engaged(FLAG)
@@ -172,8 +172,8 @@ def test_an_outage_that_is_over_releases_nothing():
     ask("one")
     internal_requests.decide_open_requests(NOON)
 
-    over("one", after(minutes=3))
-    internal_requests.decide_open_requests(after(minutes=3))
+    over("one", noon_plus(minutes=3))
+    internal_requests.decide_open_requests(noon_plus(minutes=3))
 
     assert is_engaged()
     assert "stays engaged" in TripRequest.objects.get(key="one:over").why

@@ -9,7 +9,16 @@ from controlplane.core.escalation.models import Escalation
 from controlplane.core.outbox.models import OutboxMessage
 from switches.models import Episode, Rule, Trip, TripPolicy
 from switches.trips import resolution
-from switches.trips.tests.requests import FLAG, NOON, after, ask, engage, kim, release, resolve
+from switches.trips.tests.requests import (
+    FLAG,
+    NOON,
+    engage,
+    kim,
+    noon_plus,
+    release,
+    request_stop,
+    resolve,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -37,30 +46,33 @@ def messages(event):
 
 def test_third_trip_within_an_hour_locks_the_switch_and_calls_a_person():
     for number in range(3):
-        assert ask(after(minutes=10 * number), fingerprint=f"f{number}").tripped
-        release(after(minutes=10 * number + 5))
+        assert request_stop(noon_plus(minutes=10 * number), fingerprint=f"f{number}").tripped
+        release(noon_plus(minutes=10 * number + 5))
 
-    locked = ask(after(minutes=30), fingerprint="f9")
-    ask(after(minutes=31), fingerprint="f10")
+    locked = request_stop(noon_plus(minutes=30), fingerprint="f9")
+    request_stop(noon_plus(minutes=31), fingerprint="f10")
 
     assert "locked" in locked.why
     (escalation,) = Escalation.objects.filter(subject__startswith="trip:")
     assert escalation.subject == f"trip:{locked.trip.pk}"
-    assert ask(after(minutes=30), fingerprint="f9", switch="feature:other").tripped
-    assert ask(after(minutes=81), fingerprint="f9").tripped
+    assert request_stop(noon_plus(minutes=30), fingerprint="f9", switch="feature:other").tripped
+    assert request_stop(noon_plus(minutes=81), fingerprint="f9").tripped
 
 
 def test_spent_budget_refuses_and_calls_a_person_once_an_hour():
     TripPolicy.objects.filter(trigger="provider-outage").update(budget_per_hour=2)
     for number in range(2):
-        assert ask(after(minutes=number), switch=f"feature:f{number}").tripped
+        assert request_stop(noon_plus(minutes=number), switch=f"feature:f{number}").tripped
 
-    refused = [ask(after(minutes=2 + number), switch=f"feature:g{number}") for number in range(3)]
+    refused = [
+        request_stop(noon_plus(minutes=2 + number), switch=f"feature:g{number}")
+        for number in range(3)
+    ]
 
     assert all("are spent" in asked.why for asked in refused)
     assert Escalation.objects.filter(facts__once="budget:provider-outage").count() == 1
-    assert ask(after(minutes=9), switch="experiment:a").tripped
-    assert ask(after(minutes=62), switch="feature:g0").tripped
+    assert request_stop(noon_plus(minutes=9), switch="experiment:a").tripped
+    assert request_stop(noon_plus(minutes=62), switch="feature:g0").tripped
 
 
 def test_safety_rule_refuses_and_calls_a_person():
@@ -75,7 +87,7 @@ def test_safety_rule_refuses_and_calls_a_person():
     )
     engage(NOON, "feature:other")
 
-    asked = ask(after(minutes=1))
+    asked = request_stop(noon_plus(minutes=1))
 
     assert not asked.tripped
     assert "one feature at a time" in asked.why
@@ -85,9 +97,11 @@ def test_safety_rule_refuses_and_calls_a_person():
 
 
 def test_what_is_a_persons_decision_calls_people_once_and_waits():
-    asked = ask(source="leak-detector", switch="segment:finance")
-    ask(after(minutes=5), source="leak-detector", switch="segment:finance")
-    other = ask(after(minutes=6), source="leak-detector", switch="segment:finance", fingerprint="b")
+    asked = request_stop(source="leak-detector", switch="segment:finance")
+    request_stop(noon_plus(minutes=5), source="leak-detector", switch="segment:finance")
+    other = request_stop(
+        noon_plus(minutes=6), source="leak-detector", switch="segment:finance", fingerprint="b"
+    )
 
     assert [asked.trip.outcome, other.trip.outcome] == ["person", "person"]
     escalation = Escalation.objects.get(subject__startswith="trip:")
@@ -101,46 +115,46 @@ def test_what_is_a_persons_decision_calls_people_once_and_waits():
 
 
 def test_it_waits_until_somebody_engages():
-    asked = ask(source="leak-detector", switch="segment:finance")
+    asked = request_stop(source="leak-detector", switch="segment:finance")
 
-    engage(after(minutes=3), "segment:finance")
+    engage(noon_plus(minutes=3), "segment:finance")
 
     assert resolution.list_waiting() == []
-    assert resolution.close_engaged(after(minutes=3, seconds=5)) == 0
-    assert resolution.close_engaged(after(minutes=4)) == 1
-    assert Escalation.objects.get(subject=f"trip:{asked.trip.pk}").closed_at == after(minutes=4)
-    assert resolution.close_engaged(after(minutes=4)) == 0
+    assert resolution.close_engaged(noon_plus(minutes=3, seconds=5)) == 0
+    assert resolution.close_engaged(noon_plus(minutes=4)) == 1
+    assert Escalation.objects.get(subject=f"trip:{asked.trip.pk}").closed_at == noon_plus(minutes=4)
+    assert resolution.close_engaged(noon_plus(minutes=4)) == 0
 
 
 def test_or_until_somebody_dismisses_it():
-    asked = ask(source="leak-detector", switch="segment:finance")
+    asked = request_stop(source="leak-detector", switch="segment:finance")
 
     resolution.dismiss(
-        trip_id=asked.trip.pk, reason="load test", actor=kim().as_actor(), now=after(minutes=2)
+        trip_id=asked.trip.pk, reason="load test", actor=kim().as_actor(), now=noon_plus(minutes=2)
     )
 
     assert resolution.list_waiting() == []
     assert audited() == ["trip.waits", "trip.dismissed"]
-    again = ask(after(minutes=5), source="leak-detector", switch="segment:finance")
+    again = request_stop(noon_plus(minutes=5), source="leak-detector", switch="segment:finance")
     assert again.trip.pk == asked.trip.pk
     assert resolution.list_waiting() == []
 
 
 def test_resolved_alert_still_waits_for_the_person_it_asked():
-    ask(source="leak-detector", switch="segment:finance")
+    request_stop(source="leak-detector", switch="segment:finance")
 
-    resolve(after(minutes=5), switch="segment:finance")
+    resolve(noon_plus(minutes=5), switch="segment:finance")
 
     assert len(resolution.list_waiting()) == 1
 
 
 def test_resolved_refusal_waits_for_nobody():
     TripPolicy.objects.filter(trigger="provider-outage").update(budget_per_hour=1)
-    ask(switch="feature:a")
-    ask(after(minutes=1))
+    request_stop(switch="feature:a")
+    request_stop(noon_plus(minutes=1))
     assert len(resolution.list_waiting()) == 1
 
-    resolve(after(minutes=5))
+    resolve(noon_plus(minutes=5))
 
     assert resolution.list_waiting() == []
 
@@ -148,7 +162,7 @@ def test_resolved_refusal_waits_for_nobody():
 def test_global_is_left_to_a_person_even_if_the_table_is_tampered_with():
     TripPolicy.objects.update(gate="automatic")
 
-    asked = ask(source="security", switch="global:all")
+    asked = request_stop(source="security", switch="global:all")
 
     assert asked.trip.outcome == "person"
     assert not Episode.objects.exists()
@@ -156,7 +170,7 @@ def test_global_is_left_to_a_person_even_if_the_table_is_tampered_with():
 
 def test_machine_that_keeps_asking_for_what_it_may_not_is_told_of_once_an_hour():
     for second in range(20):
-        ask(after(seconds=second), switch="global:all", fingerprint=f"f{second}")
+        request_stop(noon_plus(seconds=second), switch="global:all", fingerprint=f"f{second}")
 
     assert outcomes() == ["refused"] * 20
     assert messages("trip.refused").count() == 1

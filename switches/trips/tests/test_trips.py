@@ -12,7 +12,16 @@ from controlplane.core.outbox.models import OutboxMessage
 from switches import services as switches
 from switches.models import Episode, Publication, Trip, TripPolicy
 from switches.trips import policies
-from switches.trips.tests.requests import FLAG, NOON, after, ask, engage, kim, release, resolve
+from switches.trips.tests.requests import (
+    FLAG,
+    NOON,
+    engage,
+    kim,
+    noon_plus,
+    release,
+    request_stop,
+    resolve,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -41,7 +50,7 @@ def messages(event):
 def test_allowed_trip_engages_with_its_evidence():
     version = Publication.objects.get().version
 
-    asked = ask()
+    asked = request_stop()
 
     episode = Episode.objects.get(ended_at__isnull=True)
     assert asked.tripped
@@ -49,14 +58,14 @@ def test_allowed_trip_engages_with_its_evidence():
     assert asked.trip.policy.trigger == "provider-outage"
     assert (episode.switch_id, episode.engaged_by_name) == (FLAG, "monitor")
     assert episode.evidence == {"p95_seconds": 7.4}
-    assert episode.expires_at == after(hours=1)
+    assert episode.expires_at == noon_plus(hours=1)
     assert Publication.objects.get().version == version + 1
     assert audited("switch.") == ["switch.engaged"]
     assert audited() == ["trip.tripped"]
 
 
 def test_short_reason_is_made_whole_rather_than_refused():
-    asked = ask(reason="bad")
+    asked = request_stop(reason="bad")
 
     assert asked.tripped
     assert Episode.objects.get().reason == (
@@ -67,20 +76,20 @@ def test_short_reason_is_made_whole_rather_than_refused():
 def test_expiry_is_capped_by_the_policy():
     TripPolicy.objects.filter(trigger="provider-outage").update(longest_minutes=30)
 
-    ask(expires_in="7d")
+    request_stop(expires_in="7d")
 
-    assert Episode.objects.get().expires_at == after(minutes=30)
+    assert Episode.objects.get().expires_at == noon_plus(minutes=30)
 
 
 def test_repeats_are_counted_and_keep_the_latest_evidence():
-    first = ask()
+    first = request_stop()
     for minute in range(1, 6):
-        again = ask(after(minutes=minute), evidence={"p95_seconds": minute})
+        again = request_stop(noon_plus(minutes=minute), evidence={"p95_seconds": minute})
         assert not again.tripped
         assert again.trip.pk == first.trip.pk
 
     row = Trip.objects.get(pk=first.trip.pk)
-    assert (row.repeats, row.last_at) == (5, after(minutes=5))
+    assert (row.repeats, row.last_at) == (5, noon_plus(minutes=5))
     assert row.evidence == {"p95_seconds": 7.4}
     assert outcomes() == ["tripped", "duplicate"]
     assert Trip.objects.get(outcome="duplicate").evidence == {"p95_seconds": 5}
@@ -91,7 +100,7 @@ def test_repeats_are_counted_and_keep_the_latest_evidence():
 def test_evidence_for_a_switch_that_a_person_engaged_is_kept_with_its_episode():
     engage(NOON)
 
-    asked = ask(after(minutes=1))
+    asked = request_stop(noon_plus(minutes=1))
 
     assert not asked.tripped
     assert "user:kim" in asked.why
@@ -100,88 +109,88 @@ def test_evidence_for_a_switch_that_a_person_engaged_is_kept_with_its_episode():
 
 
 def test_what_a_person_released_stays_released_until_resolved_and_an_hour_has_passed():
-    ask()
-    release(after(minutes=10))
+    request_stop()
+    release(noon_plus(minutes=10))
 
-    assert "user:kim let feature:checkout flow" in ask(after(minutes=11)).why
-    assert not ask(after(hours=5)).tripped
-    resolve(after(hours=5, minutes=1))
-    assert ask(after(hours=5, minutes=2)).tripped
+    assert "user:kim let feature:checkout flow" in request_stop(noon_plus(minutes=11)).why
+    assert not request_stop(noon_plus(hours=5)).tripped
+    resolve(noon_plus(hours=5, minutes=1))
+    assert request_stop(noon_plus(hours=5, minutes=2)).tripped
     assert outcomes() == ["tripped", "refused", "tripped"]
 
 
 def test_within_the_hour_it_stays_released_although_it_resolved():
-    ask()
-    release(after(minutes=10))
-    resolve(after(minutes=11))
+    request_stop()
+    release(noon_plus(minutes=10))
+    resolve(noon_plus(minutes=11))
 
-    asked = ask(after(minutes=12))
+    asked = request_stop(noon_plus(minutes=12))
     assert not asked.tripped
     assert "13:10 UTC at the earliest" in asked.why
-    assert not ask(after(minutes=69)).tripped
-    assert ask(after(minutes=71)).tripped
+    assert not request_stop(noon_plus(minutes=69)).tripped
+    assert request_stop(noon_plus(minutes=71)).tripped
 
 
 def test_undo_by_a_person_holds_as_a_release_does():
     engage(NOON)
-    ask(after(seconds=5))
-    switches.undo(scope="feature", key="checkout", actor=kim().as_actor(), now=after(seconds=9))
+    request_stop(noon_plus(seconds=5))
+    switches.undo(scope="feature", key="checkout", actor=kim().as_actor(), now=noon_plus(seconds=9))
 
-    assert not ask(after(seconds=12)).tripped
+    assert not request_stop(noon_plus(seconds=12)).tripped
 
 
 def test_another_alert_may_stop_what_a_person_let_flow():
-    ask()
-    release(after(minutes=10))
+    request_stop()
+    release(noon_plus(minutes=10))
 
-    assert ask(after(minutes=11), fingerprint="errors-high").tripped
+    assert request_stop(noon_plus(minutes=11), fingerprint="errors-high").tripped
 
 
 def test_alert_not_heard_of_for_a_day_counts_as_resolved():
-    ask()
-    release(after(minutes=10))
+    request_stop()
+    release(noon_plus(minutes=10))
 
-    assert not ask(after(hours=23)).tripped
-    assert ask(after(hours=48)).tripped
+    assert not request_stop(noon_plus(hours=23)).tripped
+    assert request_stop(noon_plus(hours=48)).tripped
 
 
 def test_expired_episode_is_not_followed_by_another_while_the_alert_goes_on():
-    ask(expires_in="10m")
+    request_stop(expires_in="10m")
     Episode.objects.update(
-        ended_at=after(minutes=10), ended_how="expired", ended_by="system:expiry"
+        ended_at=noon_plus(minutes=10), ended_how="expired", ended_by="system:expiry"
     )
 
-    assert "has not resolved since" in ask(after(minutes=30)).why
-    resolve(after(minutes=40))
-    assert ask(after(minutes=50)).tripped
+    assert "has not resolved since" in request_stop(noon_plus(minutes=30)).why
+    resolve(noon_plus(minutes=40))
+    assert request_stop(noon_plus(minutes=50)).tripped
 
 
 def test_resolved_alert_releases_nothing_and_tells_the_thread():
-    ask()
+    request_stop()
 
-    said = resolve(after(minutes=5))
+    said = resolve(noon_plus(minutes=5))
 
     assert said == f"The alert has resolved; {FLAG} stays engaged until somebody releases it."
     assert Episode.objects.get().ended_at is None
-    assert Trip.objects.get().resolved_at == after(minutes=5)
+    assert Trip.objects.get().resolved_at == noon_plus(minutes=5)
     assert messages("trip.resolved").get().subject == f"episode:{Episode.objects.get().pk}"
     assert audited() == ["trip.tripped", "trip.resolved"]
-    assert "nothing was known" in resolve(after(minutes=6))
+    assert "nothing was known" in resolve(noon_plus(minutes=6))
 
 
 def test_firing_again_while_its_episode_is_open_is_a_repeat():
-    ask()
-    resolve(after(minutes=5))
+    request_stop()
+    resolve(noon_plus(minutes=5))
 
-    asked = ask(after(minutes=6))
+    asked = request_stop(noon_plus(minutes=6))
 
     assert not asked.tripped
     assert Trip.objects.filter(resolved_at__isnull=False).count() == 0
-    assert "stays engaged" in resolve(after(minutes=7))
+    assert "stays engaged" in resolve(noon_plus(minutes=7))
 
 
 def test_messages_of_a_trip_are_in_the_thread_of_its_episode():
-    asked = ask()
+    asked = request_stop()
 
     subjects = OutboxMessage.objects.filter(event__in=["switch.engaged", "trip.tripped"])
     assert {row.subject for row in subjects} == {f"episode:{asked.trip.episode_id}"}
@@ -208,7 +217,7 @@ def test_messages_of_a_trip_are_in_the_thread_of_its_episode():
 )
 def test_what_cannot_be_read_is_an_error(fields, wrong):
     with pytest.raises(InvalidInput) as error:
-        ask(**fields)
+        request_stop(**fields)
 
     assert set(error.value.errors) == {wrong}
     assert not Trip.objects.exists()
@@ -216,15 +225,15 @@ def test_what_cannot_be_read_is_an_error(fields, wrong):
 
 def test_without_the_scope_nothing_is_asked():
     with pytest.raises(Forbidden):
-        ask(actor=Actor(type="token", name="other"))
+        request_stop(actor=Actor(type="token", name="other"))
 
 
 def test_removing_a_policy_keeps_its_trips():
-    ask()
+    request_stop()
     admin = kim().__class__.objects.create_user("root", role="admin").as_actor()
 
-    policies.remove_policy(trigger="provider-outage", actor=admin, now=after(minutes=1))
+    policies.remove_policy(trigger="provider-outage", actor=admin, now=noon_plus(minutes=1))
 
     assert Trip.objects.get().policy is None
-    assert not ask(after(minutes=2), switch="feature:b", fingerprint="z").tripped
+    assert not request_stop(noon_plus(minutes=2), switch="feature:b", fingerprint="z").tripped
     assert Trip.objects.latest("id").at - NOON == timedelta(minutes=2)

@@ -8,7 +8,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.page_registry import ATTENTION_SOURCES
 from switches.models import Episode, Trip, TripPolicy
 from switches.tests.browsers import DIALOG, browser_as, page, text
-from switches.trips.tests.requests import FLAG, ask, engage
+from switches.trips.tests.requests import FLAG, engage, request_stop
 
 pytestmark = pytest.mark.django_db
 PAGE = "/trips/"
@@ -27,7 +27,7 @@ POLICY = {
 
 
 def leak(**more):
-    return ask(db_now(), source="leak-detector", switch="segment:finance", **more)
+    return request_stop(db_now(), source="leak-detector", switch="segment:finance", **more)
 
 
 @pytest.mark.parametrize("role", ["viewer", "operator", "admin"])
@@ -46,7 +46,7 @@ def test_nobody_is_sent_to_sign_in(client):
 
 
 def test_trip_is_shown_with_its_evidence_escaped():
-    ask(db_now(), reason=EVIL, evidence={"note": EVIL})
+    request_stop(db_now(), reason=EVIL, evidence={"note": EVIL})
 
     shown = page(browser_as("viewer").get(PAGE))
 
@@ -57,7 +57,7 @@ def test_trip_is_shown_with_its_evidence_escaped():
 
 
 def test_huge_evidence_is_cut():
-    ask(db_now(), evidence={"log": "x" * 30_000})
+    request_stop(db_now(), evidence={"log": "x" * 30_000})
 
     shown = page(browser_as("viewer").get(PAGE))
 
@@ -67,7 +67,7 @@ def test_huge_evidence_is_cut():
 
 def test_list_is_narrowed_and_comes_in_pages():
     for number in range(30):
-        ask(db_now(), switch=f"feature:f{number:02}", source="monitor")
+        request_stop(db_now(), switch=f"feature:f{number:02}", source="monitor")
     viewer = browser_as("viewer")
 
     first = page(viewer.get(PAGE))
@@ -83,7 +83,7 @@ def test_list_is_narrowed_and_comes_in_pages():
     "query", [{"before": "x"}, {"before": "9" * 30}, {"outcome": "nope"}, {"q": "\x00" * 3}]
 )
 def test_query_that_makes_no_sense_narrows_nothing(query):
-    ask(db_now())
+    request_stop(db_now())
 
     assert ROW in page(browser_as("viewer").get(PAGE, query))
 
@@ -104,7 +104,7 @@ def test_what_waits_offers_to_engage_and_to_dismiss():
 
 def test_what_a_machine_has_stopped_meanwhile_links_to_its_page():
     leak()
-    ask(db_now(), switch="segment:finance", fingerprint="slow")
+    request_stop(db_now(), switch="segment:finance", fingerprint="slow")
 
     shown = page(browser_as("operator").get(PAGE))
 
@@ -237,8 +237,8 @@ def test_only_admins_change_the_table():
 
 
 def test_page_of_the_switch_shows_evidence_and_trips():
-    ask(db_now(), evidence={"p95": EVIL})
-    ask(db_now(), evidence={"p95": EVIL})
+    request_stop(db_now(), evidence={"p95": EVIL})
+    request_stop(db_now(), evidence={"p95": EVIL})
 
     shown = page(browser_as("viewer").get("/switches/feature/checkout/"))
 
