@@ -7,6 +7,7 @@ them before a switch of a new scope is engaged.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import cast
 
 from controlplane.core import scopes
@@ -109,7 +110,14 @@ def keyed_scopes() -> list[SwitchScope]:
 
 def question_fields() -> Mapping[str, str]:
     """Return the fields of a question that list keys, with their scopes, in decision order."""
-    return {scope.question_field: scope.name for scope in keyed_scopes()}
+    return _question_fields_of(tuple(SCOPES))
+
+
+@lru_cache(maxsize=8)
+def _question_fields_of(names: tuple[str, ...]) -> Mapping[str, str]:
+    # Cached, as the data plane reads the fields at every check.
+    found = [SCOPES[name] for name in names]
+    return {scope.question_field: scope.name for scope in found if not scope.stops_everything}
 
 
 def default_on_expiry(name: str) -> str:
