@@ -183,7 +183,7 @@ def _ask(jobs: list[Any], plans: list[list[dict[str, Any]]], now: datetime) -> N
     from controlplane.core.gates import services as gates
     from controlplane.core.gates.questions import Question
 
-    gates.ask(
+    gates.store_questions(
         [
             Question(f"ramp:{job.pk}:0:{number}", spec, now)
             for job, plan in zip(jobs, plans, strict=True)

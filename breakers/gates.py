@@ -1,5 +1,6 @@
-"""Answers to the gates of ramps: is a dependency's breaker closed wherever it is known?"""
+"""Gates that wait for a closed breaker: the kind, and the answers to its questions."""
 
+import functools
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -9,9 +10,12 @@ from django.db import connection
 
 from breakers import names
 from controlplane.core.canonical import timestamp
+from controlplane.core.gates import kinds
 from controlplane.core.gates import services as gates
+from controlplane.core.gates.fields import Field, text
 from controlplane.core.gates.models import Gate
 from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, Answer
+from controlplane.core.gates.verdicts import judge_observation
 from controlplane.core.instances.queries import HEARD_WITHIN
 
 TYPE = "breaker"
@@ -52,7 +56,7 @@ class FreshBreakers:
 
 def answer_open(now: datetime) -> int:
     """Answer every open question about a breaker; returns how many answers were written."""
-    questions = gates.open_questions(TYPE)
+    questions = list(gates.find_open_gates(TYPE).order_by("pk"))
     if not questions:
         return 0
     seen = read_fresh_breakers({_gate_dependency(one) for one in questions}, now)
@@ -119,7 +123,7 @@ def _answer(gate: Gate, seen: FreshBreakers | None, now: datetime) -> bool:
     if _is_unchanged(gate, given, now):
         return False
     evidence: Mapping[str, Any] = {**given.evidence, "looked_at": timestamp(now)}
-    return gates.answer(
+    return gates.record_answer(
         key=gate.key, verdict=given.verdict, evidence=evidence, observed_at=now, now=now
     )
 
@@ -138,3 +142,26 @@ def _gate_dependency(gate: Gate) -> str:
 
 def _count_instances(count: int) -> str:
     return f"{count:,} instance{'' if count == 1 else 's'}"
+
+
+def check_dependency(value: Any) -> str:
+    """Check the name of a dependency, such as `core->oracle`."""
+    caller, arrow, callee = text(value).partition("->")
+    if not arrow or not caller.strip() or not callee.strip():
+        raise ValueError("Must be a dependency such as `core->oracle`.")
+    return f"{caller.strip()}->{callee.strip()}"
+
+
+KIND = kinds.register(
+    kinds.GateKind(
+        name=TYPE,
+        label="Breaker",
+        summary="breaker {dependency}",
+        passes_when="every fresh instance's breaker is closed",
+        fields=(Field("dependency", "Dependency", check_dependency, placeholder="core->oracle"),),
+        look_up=gates.find_observations,
+        judge=functools.partial(judge_observation, missing="nobody has looked at this breaker yet"),
+        position=20,
+        is_stored=True,
+    )
+)

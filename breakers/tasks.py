@@ -5,7 +5,7 @@ from datetime import datetime
 from breakers.outages import services as outages
 from breakers.probes import services as probes
 from controlplane.core import ticks
-from controlplane.core.gates.services import open_gates
+from controlplane.core.gates.services import find_open_gates
 
 from . import degradation_causes, gates
 from .services import discovered, overrides
@@ -16,7 +16,10 @@ MAX_PURGED = 1_000_000
 
 
 @ticks.tick(
-    "breakers.gates", seconds=1, queue="breakers", pending=lambda _now: [open_gates(gates.TYPE)]
+    "breakers.gates",
+    seconds=1,
+    queue="breakers",
+    pending=lambda _now: [find_open_gates(gates.TYPE)],
 )
 def answer_gates(now: datetime) -> int:
     return gates.answer_open(now)

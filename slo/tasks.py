@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from controlplane.core import ticks
-from controlplane.core.gates.services import open_gates
+from controlplane.core.gates.services import find_open_gates
 from slo import retention_rules
 from slo.counters import compaction, removed_slos, retention
 from slo.evaluation import gates, tick
@@ -23,7 +23,7 @@ def evaluate_slos(now: datetime) -> int:
     return tick.evaluate_due_minutes(now)
 
 
-@ticks.tick("slo.gates", seconds=1, queue="slo", pending=lambda _now: [open_gates(gates.TYPE)])
+@ticks.tick("slo.gates", seconds=1, queue="slo", pending=lambda _now: [find_open_gates(gates.TYPE)])
 def answer_gates(now: datetime) -> int:
     return gates.answer_open_gates(now)
 

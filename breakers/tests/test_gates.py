@@ -14,14 +14,14 @@ BEGAN = NOW - 10 * SECOND
 
 def asked(name=ORACLE, since=BEGAN, key="ramp:1:0:0"):
     question = Question(key, {"type": "breaker", "dependency": name}, since)
-    services.ask([question])
+    services.store_questions([question])
     return question
 
 
 def verdict(question, now=NOW):
     """What stands after a turn, as a ramp is told."""
     gates.answer_open(now)
-    (answer,) = services.answers([question], now)
+    (answer,) = services.evaluate([question], now)
     return answer.verdict, answer.evidence.get("why", "")
 
 

@@ -60,7 +60,7 @@ def purge_idempotency_keys(now: datetime) -> int:
 @ticks.tick("gates.purge", seconds=60, queue="housekeeping")
 def purge_gates(now: datetime) -> int:
     """Forget events counted long ago; services may count thousands in a second."""
-    return gates.forget_old(now, at_once=MAX_AT_ONCE, most=MAX_EVENTS_AT_ONCE)
+    return gates.purge_expired(now, at_once=MAX_AT_ONCE, most=MAX_EVENTS_AT_ONCE)
 
 
 @ticks.tick("instances.purge", seconds=60, queue="housekeeping")

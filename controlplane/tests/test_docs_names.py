@@ -8,6 +8,7 @@ import pytest
 from controlplane.core import exposing, metrics
 from controlplane.core.audit import rounds
 from controlplane.core.clock import db_now
+from controlplane.core.gates import kinds
 from controlplane.core.loops import Loop
 from controlplane.core.message_templates import MESSAGE_TEMPLATES
 from controlplane.dataplane import metrics as dataplane_metrics
@@ -46,6 +47,13 @@ def test_events() -> None:
     told = {(event, template.severity) for event, template in MESSAGE_TEMPLATES.items()}
 
     assert _rows(_EVENT, "events.md") == told
+
+
+def test_gate_kinds() -> None:
+    page = (DOCS / "operate.md").read_text(encoding="utf-8")
+    _, _, table = page.partition("| gate | passes when |\n|---|---|\n")
+
+    assert table.partition("\n\n")[0].splitlines() == kinds.document()
 
 
 def _rows(row: re.Pattern[str], page: str) -> set[tuple[str, ...]]:

@@ -111,7 +111,9 @@ def _hold_ramps(deeds: Sequence[PlannedAction], now: datetime) -> None:
     for one in new:
         service = one.slo.service
         slos = names.get(service, ())
-        holds.place(key=one.key, service=service, slos=slos, why=one.said, path=one.path, now=now)
+        holds.place_hold(
+            key=one.key, service=service, slos=slos, why=one.said, path=one.path, now=now
+        )
 
 
 def _request_trips(deeds: Sequence[PlannedAction], now: datetime) -> None:
@@ -154,7 +156,7 @@ def end_all_but(active: Sequence[PlannedAction], now: datetime) -> None:
     holding = {one.key for one in wanted if one.action["do"] == HOLD_RAMPS}
     asking = {(one.key, one.action["switch"]) for one in wanted if one.action["do"] == TRIP}
     if gone := keys - holding:
-        holds.release(gone)
+        holds.release_holds(gone)
     _end_trip_requests([one for one in asked if (one.fingerprint, one.switch) not in asking], now)
 
 
@@ -164,7 +166,7 @@ def _alert_id(key: str) -> int | None:
 
 
 def _end_for_keys(keys: Collection[str], now: datetime) -> None:
-    holds.release(keys)
+    holds.release_holds(keys)
     _end_trip_requests(_active_trip_requests().filter(fingerprint__in=list(keys)), now)
 
 

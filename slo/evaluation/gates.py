@@ -56,7 +56,7 @@ class EventTotals:
 
 def answer_open_gates(now: datetime) -> int:
     """Answer every open gate about an SLO; return how many answers were written."""
-    questions = gates.open_questions(TYPE)
+    questions = list(gates.find_open_gates(TYPE).order_by("pk"))
     if not questions:
         return 0
     names = {_slo_name(one) for one in questions}
@@ -149,7 +149,7 @@ def _write_answer(gate: Gate, given: Answer, now: datetime) -> bool:
     if _is_unchanged(gate, given, now):
         return False
     evidence = {**given.evidence, "looked_at": timestamp(now)}
-    return gates.answer(
+    return gates.record_answer(
         key=gate.key, verdict=given.verdict, evidence=evidence, observed_at=now, now=now
     )
 

@@ -13,6 +13,7 @@ from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.ended_sessions import retry_if_ended
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
+from controlplane.core.gates import kinds
 from controlplane.core.gates.questions import FAIL, PASS, WAITING
 from controlplane.core.jobs.claims import Turn
 from controlplane.core.jobs.kinds import Intervention
@@ -171,14 +172,14 @@ def _none_fails(look: Look) -> None:
     for gate in (*look.gates, *look.step.data["gates"]):
         if gate.get("verdict") == FAIL:
             raise Conflict(
-                f"A gate fails: {descriptions.gate(gate)}. The ramp is about to be taken back.",
+                f"A gate fails: {kinds.describe(gate)}. The ramp is about to be taken back.",
                 gate=gate,
             )
 
 
 def _may_pass_over(found: Scene, look: Look, actor: Actor, now: datetime) -> None:
     """Raise :class:`Forbidden` if skipping this step needs a second person."""
-    waits = any(gate["type"] == "manual" and gate["verdict"] == WAITING for gate in look.gates)
+    waits = any(gate["verdict"] == WAITING for gate in look.gates)
     if waits:
         _be_another(found.ramp, actor, "A manual gate needs a signed-in person")
     is_early = look.step.due_at is not None and look.step.due_at > now

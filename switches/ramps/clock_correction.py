@@ -14,6 +14,7 @@ from controlplane.core.jobs.models import Job, JobStep
 from switches.models import Ramp
 
 from . import transitions
+from .questions import build_questions
 
 AHEAD = timedelta(seconds=60)
 """What is further ahead of us than this was written before the clock was set back."""
@@ -82,6 +83,6 @@ def _set_right(turn: Turn, ramp: Ramp, step: JobStep, now: datetime) -> None:
 
 
 def _ask_anew(ramp: Ramp, index: int, now: datetime) -> None:
-    questions = transitions.questions(ramp, index, now)
-    gates.withdraw([one.key for one in questions])
-    gates.ask(questions)
+    questions = build_questions(ramp, index, ramp.plan[index]["gates"], now)
+    gates.withdraw_questions(questions)
+    gates.store_questions(questions)

@@ -11,11 +11,6 @@ MAX_DETAILS = 4
 MAX_DETAIL_LENGTH = 60
 
 
-def gate(spec: Mapping[str, Any]) -> str:
-    """`SLO core-availability: burn rate over 5m at most 1`, `the external gate smoke`, …"""
-    return _GATES[spec["type"]].format_map(spec)
-
-
 def percent(value: Any) -> str:
     """`5 %`, `12.5 %`."""
     return f"{float(value):g} %"
@@ -75,10 +70,3 @@ def _plain(name: str) -> str:
 
 
 _NO_DETAILS = ("why", "said", "by", "since", "observed_at", "left_out")
-_GATES = {
-    "slo": "SLO {slo}, burn rate over {window} at most {max_burn_rate}",
-    "breaker": "breaker {dependency}",
-    "manual": "a person's approval",
-    "samples": "at least {min_events} events of {slo}",
-    "external": "external gate {gate}",
-}

@@ -14,7 +14,7 @@ from django.db import InterfaceError, OperationalError, connection
 from django.db.models import F
 
 from controlplane.core.canonical import timestamp
-from controlplane.core.gates import holds
+from controlplane.core.gates import holds, kinds
 from controlplane.core.gates import services as gates
 from controlplane.core.gates.models import Hold
 from controlplane.core.gates.questions import NO_DATA, WAITING, Answer, Question
@@ -26,11 +26,10 @@ from switches.models import Ramp
 from . import (
     clock_correction,
     descriptions,
-    live_ramps,
-    manual_gates,
     transitions,
 )
 from .decision import Decision, Next, Seen, Standing, decide
+from .questions import approval_target, build_questions
 
 KEEP_EVERY = timedelta(seconds=5)
 MAX_HOLDS = 3
@@ -113,7 +112,7 @@ def _judged(
     turn: Turn,
     ramp: Ramp,
     step: JobStep,
-    said: Mapping[str, Answer],
+    said: Mapping[str, Sequence[Answer]],
     held: Mapping[str, Sequence[Hold]],
     now: datetime,
 ) -> Look:
@@ -128,27 +127,24 @@ def _judged(
 
 def _said(
     turns: Sequence[Turn], ramps: Mapping[int, Ramp], steps: Mapping[int, JobStep], now: datetime
-) -> dict[str, Answer]:
-    """What every gate of every step says now, by the key of its question."""
-    questions, people = [], {}
+) -> dict[str, list[Answer]]:
+    """Return the answers of the gates of every step now, by the step's approval target."""
+    questions = []
     for turn in turns:
         ramp, step = ramps[turn.job.pk], steps[turn.job.pk]
-        for number, spec in enumerate(step.data["gates"]):
-            key = live_ramps.question_key(ramp, step.index, number)
-            if spec["type"] == "manual":
-                people[key] = live_ramps.approval_target(ramp, step.index)
-            else:
-                questions.append(Question(key, spec, step.started_at or now))
-    found = _answers(questions, now) if questions else []
-    said = {question.key: answer for question, answer in zip(questions, found, strict=True)}
-    asked = manual_gates.answers(people.values(), now) if people else {}
-    return said | {key: asked.get(target, manual_gates.NOT_YET) for key, target in people.items()}
+        since = step.started_at or now
+        questions += build_questions(ramp, step.index, step.data["gates"], since)
+    answers = _answers(questions, now) if questions else []
+    found: dict[str, list[Answer]] = {}
+    for question, answer in zip(questions, answers, strict=True):
+        found.setdefault(question.step, []).append(answer)
+    return found
 
 
 def _answers(questions: Sequence[Question], now: datetime) -> list[Answer]:
     """Gates that can't be read say nothing, so the ramps that need them hold."""
     try:
-        return gates.answers(questions, now)
+        return gates.evaluate(questions, now)
     except (OperationalError, InterfaceError):
         raise
     except Exception as error:
@@ -159,12 +155,12 @@ def _answers(questions: Sequence[Question], now: datetime) -> list[Answer]:
 
 def _held(ramps: Collection[int], now: datetime) -> Mapping[str, Sequence[Hold]]:
     """What holds these ramps, by switch. Plans are only read while something does at all."""
-    standing = holds.standing() if ramps else []
+    standing = holds.list_holds() if ramps else []
     if not standing:
         return {}
     plans = Ramp.objects.filter(pk__in=ramps).values_list("switch_id", "plan")
-    ways = [holds.Way(switch, frozenset(_slos(plan))) for switch, plan in plans]
-    return holds.in_the_way(standing, ways, now)
+    ways = [holds.HoldTarget(switch, frozenset(_slos(plan))) for switch, plan in plans]
+    return holds.find_blocking_holds(standing, ways, now)
 
 
 def _slos(plan: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -176,15 +172,12 @@ def _looked(
     turn: Turn,
     ramp: Ramp,
     step: JobStep,
-    said: Mapping[str, Answer],
+    said: Mapping[str, Sequence[Answer]],
     held: Sequence[Hold],
     now: datetime,
 ) -> Look:
     job = turn.job
-    answers = [
-        said[live_ramps.question_key(ramp, step.index, number)]
-        for number in range(len(step.data["gates"]))
-    ]
+    answers = said.get(approval_target(ramp, step.index), ())
     found = [
         {**spec, "verdict": answer.verdict, "evidence": dict(answer.evidence)}
         for spec, answer in zip(step.data["gates"], answers, strict=True)
@@ -201,7 +194,7 @@ def _looked(
         else ramp.blind_since,
         held=[one.why for one in held[:MAX_HOLDS]],
     )
-    seen = [Seen(descriptions.gate(gate), gate["verdict"], _why(gate)) for gate in found]
+    seen = [Seen(kinds.describe(gate), gate["verdict"], _why(gate)) for gate in found]
     return Look(turn, ramp, step, found, decide(standing, seen, now), is_held=bool(held))
 
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from controlplane.core.actors import Actor, system
-from controlplane.core.approvals import notes
+from controlplane.core.actors import Actor
 from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval
 from controlplane.core.escalation import services as escalation
@@ -17,6 +16,9 @@ from controlplane.core.jobs import control, endings
 from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.live.notes import changed
 from switches.models import Ramp, Switch
+
+from . import manual_gates
+from .questions import build_questions
 
 EVERYTHING = 100  # per cent
 
@@ -74,14 +76,8 @@ def close(ramp: Ramp, job: Job, step_state: str, said: str, actor: Actor, now: d
 
 def leave(ramp: Ramp, index: int, actor: Actor, now: datetime, why: str) -> None:
     """A step is over: nobody needs an answer to its gates any more."""
-    types = [gate["type"] for gate in _gates(ramp, index)]
-    asked = [number for number, type_ in enumerate(types) if type_ in gates.ANSWERED_BY_APPS]
-    if asked:
-        gates.withdraw([question_key(ramp, index, number) for number in asked])
-    if "manual" in types:
-        kind, target = Approval.Kind.RAMP_GATE, approval_target(ramp, index)
-        _lapse(kind, target, now)
-        approvals.void(kind=kind, target=target, actor=actor, now=now, why=why)
+    gates.withdraw_questions(build_questions(ramp, index, ramp.plan[index]["gates"], now))
+    manual_gates.withdraw(ramp, index, actor, now, why)
 
 
 def was_released_at_once(ramp: Ramp) -> bool:
@@ -98,29 +94,3 @@ def percent_of(ramp: Ramp) -> Any:
         return ramp.episode.allow_percent
     is_through = ramp.job.state == Job.State.COMPLETED or was_released_at_once(ramp)
     return EVERYTHING if is_through else 0
-
-
-def question_key(ramp: Ramp, step: int, gate: int) -> str:
-    """What a gate's question is known by: `ramp:12:1:0`."""
-    return f"ramp:{ramp.pk}:{step}:{gate}"
-
-
-def approval_target(ramp: Ramp, step: int) -> str:
-    """What the approval of a manual gate is about: the switch, and behind `#` the step."""
-    return f"{ramp.switch_id}#ramp-{ramp.pk}-{step}"
-
-
-def _lapse(kind: str, target: str, now: datetime) -> None:
-    """Nobody answered in time: it expired, whoever notices first, and is not void."""
-    late = Approval.objects.filter(
-        kind=kind, target=target, state=Approval.State.PENDING, expires_at__lte=now
-    )
-    for approval in late.select_for_update():
-        actor = system("approvals")
-        notes.decide(approval, Approval.State.EXPIRED, approvals.EXPIRED, actor, now)
-        notes.tell_decided(approval, actor, now)
-
-
-def _gates(ramp: Ramp, index: int) -> list[Mapping[str, str]]:
-    found: list[Mapping[str, str]] = ramp.plan[index]["gates"]
-    return found

@@ -1,36 +1,44 @@
-"""Manual gates: asking a person whether a ramp may go on, and what they said."""
+"""Manual gates: a person approves that a ramp goes on."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from controlplane.core import durations, reasons
-from controlplane.core.actors import Actor
+from controlplane.core.actors import Actor, system
+from controlplane.core.approvals import notes
 from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval
 from controlplane.core.canonical import timestamp
 from controlplane.core.errors import Conflict
-from controlplane.core.gates.questions import FAIL, PASS, WAITING, Answer
+from controlplane.core.gates import kinds
+from controlplane.core.gates.fields import DURATION, Field, whole_number
+from controlplane.core.gates.questions import FAIL, PASS, WAITING, Answer, Question
 from switches import publication, risk
 from switches.models import Ramp
 from switches.scopes import GLOBAL_ID
 
-from . import descriptions, live_ramps
+from . import descriptions
+from .plan import MAX_DWELL_SECONDS
+from .questions import approval_target
 
+APPROVAL_SECONDS = 2 * 3600
 NOT_YET = Answer(WAITING, {"why": "a person is asked when the dwell is over"})
 
 
 def ask(ramp: Ramp, index: int, now: datetime) -> None:
-    """Ask for the approval of a step's manual gate, in the name of whoever asked for the ramp.
+    """Request the approval of a step's manual gate, if it has one, in the caller's transaction.
 
-    So they can't give it themselves. A step is asked for once, whatever was said. In the caller's
-    transaction.
+    The requester is that of the ramp, who can't approve it. A step is requested once, whatever was
+    decided.
     """
-    target = live_ramps.approval_target(ramp, index)
+    if not has_gate(ramp, index):
+        return
+    target = approval_target(ramp, index)
     asked = Approval.objects.filter(kind=Approval.Kind.RAMP_GATE, target=target)
     if asked.exclude(state=Approval.State.VOID).exists():
         return
-    spec = next(gate for gate in ramp.plan[index]["gates"] if gate["type"] == "manual")
+    spec = next(gate for gate in ramp.plan[index]["gates"] if gate["type"] == KIND.name)
     share = descriptions.percent(ramp.plan[index]["percent"])
     last = index + 1 == len(ramp.plan)
     then = (
@@ -57,17 +65,70 @@ def requester(ramp: Ramp) -> Actor:
     return Actor(type=kind, name=ramp.requested_by_name, user_id=ramp.requested_by_id)
 
 
-def answers(targets: Iterable[str], now: datetime) -> Mapping[str, Answer]:
-    """What people have said to the manual gates of these targets; one that nobody asked is left
-    out."""
-    found = Approval.objects.filter(kind=Approval.Kind.RAMP_GATE, target__in=list(targets))
+def has_gate(ramp: Ramp, index: int) -> bool:
+    """Return whether a step has a manual gate."""
+    return any(gate["type"] == KIND.name for gate in ramp.plan[index]["gates"])
+
+
+def withdraw(ramp: Ramp, index: int, actor: Actor, now: datetime, why: str) -> None:
+    """End the request of a step's manual gate, if it has one, in the caller's transaction.
+
+    A request that is past its time has expired, whoever notices first, and is not void.
+    """
+    if not has_gate(ramp, index):
+        return
+    kind, target = Approval.Kind.RAMP_GATE, approval_target(ramp, index)
+    late = Approval.objects.filter(
+        kind=kind, target=target, state=Approval.State.PENDING, expires_at__lte=now
+    )
+    for approval in late.select_for_update():
+        expiry = system("approvals")
+        notes.decide(approval, Approval.State.EXPIRED, approvals.EXPIRED, expiry, now)
+        notes.tell_decided(approval, expiry, now)
+    approvals.void(kind=kind, target=target, actor=actor, now=now, why=why)
+
+
+def find_answers(questions: Sequence[Question], now: datetime) -> list[Answer | None]:
+    """Return what people decided about each step; None if nobody was asked yet."""
+    targets = {question.step for question in questions}
+    found = Approval.objects.filter(kind=Approval.Kind.RAMP_GATE, target__in=targets)
     since: dict[int | None, datetime] = {}
-    said = {}
+    answers = {}
     for approval in found.order_by("id"):
-        # Since when a person is waited for: one that was edited goes on waiting.
+        # An edited request waits since the first one.
         since[approval.pk] = since.get(approval.replaces_id, approval.requested_at)
-        said[approval.target] = _answer(approval, since[approval.pk], now)
-    return said
+        answers[approval.target] = _answer(approval, since[approval.pk], now)
+    return [answers.get(question.step) for question in questions]
+
+
+def judge(_question: Question, answer: Answer | None, _now: datetime) -> Answer:
+    return answer or NOT_YET
+
+
+KIND = kinds.register(
+    kinds.GateKind(
+        name="manual",
+        label="A person",
+        summary="a person's approval",
+        passes_when="somebody approved: when the step's time is over, it is asked for under "
+        "*Approvals*",
+        fields=(
+            Field(
+                "timeout_seconds",
+                "Waits for a person at most",
+                whole_number(1, MAX_DWELL_SECONDS),
+                APPROVAL_SECONDS,
+                input=DURATION,
+            ),
+        ),
+        look_up=find_answers,
+        judge=judge,
+        position=30,
+        can_fail=False,
+        is_unique=True,
+        initial_verdict=WAITING,
+    )
+)
 
 
 def _answer(approval: Approval, asked_at: datetime, now: datetime) -> Answer:

@@ -3,12 +3,18 @@
 Pure: JSON in, plain JSON out, as it is kept.
 """
 
-import re
-from collections.abc import Callable, Mapping
 from typing import Any
 
-from controlplane.core import durations
 from controlplane.core.errors import InvalidInput
+from controlplane.core.gates import kinds
+from controlplane.core.gates.fields import (
+    DURATION,
+    NUMBER,
+    Field,
+    check_fields,
+    check_value,
+    number,
+)
 
 MAX_STEPS = 20
 MAX_GATES = 20
@@ -16,96 +22,39 @@ MAX_DWELL_SECONDS = 7 * 24 * 3600
 MAX_HOLD_LIMIT_SECONDS = 24 * 3600
 DWELL_SECONDS = 300
 MAX_HOLD_SECONDS = 3600
-APPROVAL_SECONDS = 2 * 3600
 DEFAULT_PERCENTS = (5, 25, 100)
 EVERYTHING = 100
 MAX_EARLY_PERCENT = 25
 MIN_EARLY_SECONDS = 60
 """A plan is hasty if it spends less time than this at `MAX_EARLY_PERCENT` or less."""
 
-Check = Callable[[Any], Any]
-"""Gives the value as it is kept; raises ValueError with a sentence that says what it must be."""
-
-_NAME = re.compile(r"[A-Za-z0-9._-]{1,120}")
-
-
-def _number(lowest: float, highest: float) -> Check:
-    def check(value: Any) -> Any:
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or not lowest <= value <= highest:
-            raise ValueError(f"Must be a number from {lowest:g} to {highest:g}.")
-        return int(value) if float(value).is_integer() else value
-
-    return check
-
-
-def _whole(lowest: int, highest: int) -> Check:
-    def check(value: Any) -> Any:
-        if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
-            raise ValueError(f"Must be a whole number from {lowest} to {highest}.")
-        return value
-
-    return check
-
 
 def _percent(value: Any) -> Any:
-    kept = _number(0.01, EVERYTHING)(value)
-    if round(kept, 2) != kept:
+    percent = number(0.01, EVERYTHING)(value)
+    if round(percent, 2) != percent:
         raise ValueError("Must have at most two decimals.")
-    return kept
+    return percent
 
 
-def _gate_name(value: Any) -> str:
-    if not isinstance(value, str) or not _NAME.fullmatch(value):
-        raise ValueError("Must be 1 to 120 letters, digits, `.`, `_` or `-`.")
-    return value
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or not value.strip() or len(value) > 200 or "\x00" in value:
-        raise ValueError("Must be a name of 1 to 200 characters.")
-    return value.strip()
-
-
-def _dependency(value: Any) -> str:
-    caller, arrow, callee = _text(value).partition("->")
-    if not arrow or not caller.strip() or not callee.strip():
-        raise ValueError("Must be a dependency such as `core->oracle`.")
-    return f"{caller.strip()}->{callee.strip()}"
-
-
-def _window(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError("Must be a duration such as `5m`.")
-    durations.parse(value)
-    return value
-
-
-_REQUIRED = object()
-_EVENTS = (_whole(1, 10**9), 100)
-GATES: Mapping[str, Mapping[str, tuple[Check, Any]]] = {
-    "slo": {
-        "slo": (_text, _REQUIRED),
-        "window": (_window, "5m"),
-        "max_burn_rate": (_number(0, 10**6), 1),
-        "min_events": _EVENTS,
-        "min_bad": (_whole(1, 10**9), 3),
-    },
-    "breaker": {"dependency": (_dependency, _REQUIRED)},
-    "manual": {"timeout_seconds": (_whole(1, MAX_DWELL_SECONDS), APPROVAL_SECONDS)},
-    "samples": {"slo": (_text, _REQUIRED), "min_events": _EVENTS},
-    "external": {"gate": (_gate_name, _REQUIRED)},
-}
-"""The fields of each type of gate, with what they are by default."""
-
-TAKES_BACK = frozenset({"slo", "breaker", "external"})
-"""Gates that find by themselves that something goes wrong; the others only wait."""
-
-_STEP: Mapping[str, tuple[Check, Any]] = {
-    "percent": (_percent, _REQUIRED),
-    "dwell_seconds": (_number(0, MAX_DWELL_SECONDS), DWELL_SECONDS),
-    "max_hold_seconds": (_number(0, MAX_HOLD_LIMIT_SECONDS), MAX_HOLD_SECONDS),
-}
+STEP_FIELDS = (
+    Field("percent", "Share, %", _percent, input=NUMBER, placeholder="25"),
+    Field(
+        "dwell_seconds",
+        "Dwell",
+        number(0, MAX_DWELL_SECONDS),
+        DWELL_SECONDS,
+        input=DURATION,
+        placeholder="5m",
+    ),
+    Field(
+        "max_hold_seconds",
+        "Without data, hold at most",
+        number(0, MAX_HOLD_LIMIT_SECONDS),
+        MAX_HOLD_SECONDS,
+        input=DURATION,
+        placeholder="1h",
+    ),
+)
 
 
 def default() -> list[dict[str, Any]]:
@@ -121,9 +70,8 @@ def read(plan: Any, max_hold_seconds: Any = None) -> list[dict[str, Any]]:
     """
     errors: dict[str, list[str]] = {}
     if max_hold_seconds is not None:
-        max_hold_seconds = _checked(
-            _STEP["max_hold_seconds"][0], max_hold_seconds, "max_hold_seconds", errors
-        )
+        check = STEP_FIELDS[-1].check
+        max_hold_seconds = check_value(check, max_hold_seconds, "max_hold_seconds", errors)
     given = [{"percent": percent} for percent in DEFAULT_PERCENTS] if plan is None else plan
     steps = _steps(given, max_hold_seconds, errors)
     if not errors:
@@ -164,7 +112,7 @@ def _steps(given: Any, max_hold: Any, errors: dict[str, list[str]]) -> list[dict
         plain = {key: value for key, value in step.items() if key != "gates"}
         if max_hold is not None:
             plain.setdefault("max_hold_seconds", max_hold)
-        kept = _fields(_STEP, plain, where, errors)
+        kept = check_fields(STEP_FIELDS, plain, where, errors)
         found.append({**kept, "gates": _gates(step.get("gates"), f"{where}.gates", errors)})
     return found
 
@@ -178,45 +126,17 @@ def _gates(given: Any, where: str, errors: dict[str, list[str]]) -> list[dict[st
     found: list[dict[str, Any]] = []
     for index, gate in enumerate(given):
         here = f"{where}[{index}]"
-        kind = gate.get("type") if isinstance(gate, dict) else None
-        if not isinstance(kind, str) or kind not in GATES:
-            errors[f"{here}.type"] = [f"Must be one of {', '.join(GATES)}."]
+        kind = kinds.get(gate.get("type")) if isinstance(gate, dict) else None
+        if kind is None:
+            errors[f"{here}.type"] = [f"Must be one of {', '.join(kinds.get_names())}."]
             continue
         plain = {key: value for key, value in gate.items() if key != "type"}
-        kept = {"type": kind, **_fields(GATES[kind], plain, here, errors)}
-        if kept in found or (kind == "manual" and any(one["type"] == kind for one in found)):
+        kept = {"type": kind.name, **check_fields(kind.fields, plain, here, errors)}
+        is_there = any(one["type"] == kind.name for one in found)
+        if kept in found or (kind.is_unique and is_there):
             errors[here] = ["The step has this gate already."]
         found.append(kept)
     return found
-
-
-def _fields(
-    known: Mapping[str, tuple[Check, Any]],
-    given: Mapping[str, Any],
-    where: str,
-    errors: dict[str, list[str]],
-) -> dict[str, Any]:
-    for name in given:
-        if name not in known:
-            errors[f"{where}.{name}"[:200]] = [f"Unknown; the fields are {', '.join(known)}."]
-    kept = {}
-    for name, (check, default) in known.items():
-        value = given.get(name)
-        if value is not None:
-            kept[name] = _checked(check, value, f"{where}.{name}", errors)
-        elif default is _REQUIRED:
-            errors[f"{where}.{name}"] = ["Is required."]
-        else:
-            kept[name] = default
-    return kept
-
-
-def _checked(check: Check, value: Any, where: str, errors: dict[str, list[str]]) -> Any:
-    try:
-        return check(value)
-    except ValueError as error:
-        errors[where] = [str(error)]
-        return None
 
 
 def _in_order(steps: list[dict[str, Any]], errors: dict[str, list[str]]) -> None:

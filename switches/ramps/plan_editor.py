@@ -10,19 +10,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from controlplane.core.errors import InvalidInput
+from controlplane.core.gates import kinds
+from controlplane.core.gates.fields import Field, format_values, parse_number, parse_texts
 
 from . import descriptions
 from . import plan as plans
-from .plan_fields import (
-    GATE_FIELDS,
-    GATE_NAMES,
-    STEP_FIELDS,
-    Field,
-    is_misread,
-    number,
-    read,
-    written,
-)
+from .plan import STEP_FIELDS
 
 CHECK, ADD_STEP = "check", "add-step"
 NEW = "new"
@@ -60,9 +53,9 @@ class Editor:
         """What was typed, as :func:`switches.ramps.plan.read` takes it; blank is left out."""
         return [
             {
-                **read(STEP_FIELDS, step.values),
+                **parse_texts(STEP_FIELDS, step.values),
                 "gates": [
-                    {"type": gate.type, **read(GATE_FIELDS.get(gate.type, ()), gate.values)}
+                    {"type": gate.type, **parse_texts(kinds.get_fields(gate.type), gate.values)}
                     for gate in step.gates
                 ],
             }
@@ -88,7 +81,7 @@ class Editor:
         return [
             number
             for number, step in enumerate(self.steps, 1)
-            if not any(gate.type in plans.TAKES_BACK for gate in step.gates)
+            if not any((kind := kinds.get(gate.type)) and kind.can_fail for gate in step.gates)
         ]
 
     @property
@@ -138,11 +131,11 @@ class Editor:
     def _gate(self, name: str, where: str, number: int, gate: TypedGate) -> dict[str, Any]:
         return {
             "number": number,
-            "title": GATE_NAMES.get(gate.type, gate.type),
+            "title": kind.label if (kind := kinds.get(gate.type)) else gate.type,
             "type_field": {"name": f"{name}-type", "value": gate.type},
             "errors": [*self.errors.get(where, ()), *self.errors.get(f"{where}.type", ())],
             "fields": [
-                self._field(one, name, where, gate.values) for one in GATE_FIELDS.get(gate.type, ())
+                self._field(one, name, where, gate.values) for one in kinds.get_fields(gate.type)
             ],
         }
 
@@ -150,13 +143,13 @@ class Editor:
         self, one: Field, name: str, where: str, values: Mapping[str, str]
     ) -> dict[str, Any]:
         return {
-            "name": f"{name}-{one.name}",
+            "name": f"{name}-{one.input_name}",
             "label": one.label,
-            "kind": one.kind,
+            "kind": one.input,
             "placeholder": one.placeholder,
-            "value": values.get(one.name, ""),
-            "errors": self.errors.get(f"{where}.{one.kept}", ()),
-            "focused": self.focus == f"{name}-{one.name}",
+            "value": values.get(one.input_name, ""),
+            "errors": self.errors.get(f"{where}.{one.name}", ()),
+            "focused": self.focus == f"{name}-{one.input_name}",
         }
 
 
@@ -165,9 +158,9 @@ def of_plan(plan: Iterable[Mapping[str, Any]]) -> Editor:
     return Editor(
         tuple(
             TypedStep(
-                written(STEP_FIELDS, step),
+                format_values(STEP_FIELDS, step),
                 tuple(
-                    TypedGate(gate["type"], written(GATE_FIELDS[gate["type"]], gate))
+                    TypedGate(gate["type"], format_values(kinds.get_fields(gate["type"]), gate))
                     for gate in step["gates"]
                 ),
             )
@@ -213,12 +206,12 @@ def changed(editor: Editor, button: str, given: Mapping[str, str]) -> Editor:
     step = steps[index]
     if found[1] == "add-gate":
         type_ = given.get(f"step-{index}-{NEW}", "")
-        if type_ not in GATE_FIELDS:
+        kind = kinds.get(type_)
+        if kind is None:
             return editor
-        fields = GATE_FIELDS[type_]
-        usual = {name: default for name, (_, default) in plans.GATES[type_].items()}
-        gate = TypedGate(type_, written(fields, usual))
-        focus = f"step-{index}-gate-{len(step.gates)}-{fields[0].name}"
+        defaults = {field.name: field.default for field in kind.fields}
+        gate = TypedGate(type_, format_values(kind.fields, defaults))
+        focus = f"step-{index}-gate-{len(step.gates)}-{kind.fields[0].input_name}"
         step = replace(step, gates=(*step.gates, gate))
         return Editor((*steps[:index], step, *steps[index + 1 :]), focus=focus)
     number = int(found[3] or 0)
@@ -229,8 +222,8 @@ def changed(editor: Editor, button: str, given: Mapping[str, str]) -> Editor:
 def _with_step(editor: Editor) -> Editor:
     """One more before the last: halfway between its neighbours, with their dwell."""
     before, last = editor.steps[:-1], editor.steps[-1]
-    low = number(before[-1].values.get("percent", "")) if before else 0
-    high = number(last.values.get("percent", ""))
+    low = parse_number(before[-1].values.get("percent", "")) if before else 0
+    high = parse_number(last.values.get("percent", ""))
     is_known = all(isinstance(one, int | float) for one in (low, high))
     half = f"{_half(low + high):g}" if is_known else ""
     values = {**(before[-1] if before else last).values, "percent": half}
@@ -245,14 +238,14 @@ def _half(sum_: float) -> float:
 
 def _typed(given: Mapping[str, str], name: str, fields: Iterable[Field]) -> dict[str, str]:
     return {
-        one.name: str(given.get(f"{name}-{one.name}", "")).strip()[:MAX_TEXT_LENGTH]
+        one.input_name: str(given.get(f"{name}-{one.input_name}", "")).strip()[:MAX_TEXT_LENGTH]
         for one in fields
     }
 
 
 def _typed_gate(given: Mapping[str, str], name: str) -> TypedGate:
     type_ = str(given.get(f"{name}-type", ""))[:24]
-    return TypedGate(type_, _typed(given, name, GATE_FIELDS.get(type_, ())))
+    return TypedGate(type_, _typed(given, name, kinds.get_fields(type_)))
 
 
 def _misread(steps: Iterable[TypedStep]) -> dict[str, list[str]]:
@@ -263,16 +256,16 @@ def _misread(steps: Iterable[TypedStep]) -> dict[str, list[str]]:
             (f"plan[{index}]", STEP_FIELDS, step.values)
         ]
         places += [
-            (f"plan[{index}].gates[{number}]", GATE_FIELDS.get(gate.type, ()), gate.values)
+            (f"plan[{index}].gates[{number}]", kinds.get_fields(gate.type), gate.values)
             for number, gate in enumerate(step.gates)
         ]
         for where, fields, values in places:
             for one in fields:
-                if is_misread(one, values.get(one.name, "")):
-                    found[f"{where}.{one.kept}"] = [_MISREAD]
+                if one.is_invalid_duration(values.get(one.input_name, "")):
+                    found[f"{where}.{one.name}"] = [_MISREAD]
     return found
 
 
 def _share(text: str) -> str:
-    value = number(text)
+    value = parse_number(text)
     return descriptions.percent(value) if isinstance(value, int | float) else "?"

@@ -10,12 +10,15 @@ from django.db.models import Prefetch
 from controlplane.core.actors import label_of
 from controlplane.core.approvals.models import Approval
 from controlplane.core.canonical import timestamp
-from controlplane.core.gates.questions import NO_DATA, WAITING
+from controlplane.core.gates import kinds
+from controlplane.core.gates.questions import NO_DATA
 from controlplane.core.jobs import watch
 from controlplane.core.jobs.models import Job, JobEffect, JobStep
 from controlplane.core.outbox.models import Attempt, OutboxMessage
 from switches.models import Ramp
-from switches.ramps import live_ramps
+
+from . import live_ramps
+from .questions import approval_target
 
 STEP_STATES: Mapping[str, str] = {
     JobStep.State.PENDING: "pending",
@@ -119,9 +122,16 @@ def _step(step: JobStep) -> dict[str, Any]:
 
 
 def _gate(gate: Mapping[str, Any]) -> dict[str, Any]:
-    """A gate and what it said last; nobody has looked at one without a verdict yet."""
-    unseen = WAITING if gate["type"] == "manual" else NO_DATA
-    return {"verdict": unseen, "evidence": {}, "checked_at": None, **gate}
+    """Return a gate with its latest answer; one that was never evaluated has its kind's first."""
+    kind = kinds.get(gate["type"])
+    verdict = kind.initial_verdict if kind else NO_DATA
+    return {
+        "verdict": verdict,
+        "evidence": {},
+        "checked_at": None,
+        **gate,
+        "summary": kinds.describe(gate),
+    }
 
 
 def _effect(effect: JobEffect) -> dict[str, Any]:
@@ -154,7 +164,7 @@ def _approvals(ramps: list[Ramp]) -> dict[int, int]:
         if ramp.job.state == Job.State.PENDING:
             wanted[Approval.Kind.RELEASE, ramp.switch_id] = ramp.pk
         else:
-            target = live_ramps.approval_target(ramp, ramp.job.step_index)
+            target = approval_target(ramp, ramp.job.step_index)
             wanted[Approval.Kind.RAMP_GATE, target] = ramp.pk
     if not wanted:
         return {}

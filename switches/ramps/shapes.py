@@ -4,10 +4,12 @@ from typing import Any
 
 from rest_framework import serializers
 
+from controlplane.core.gates import kinds
 from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, WAITING
 from controlplane.core.http.fields import Filters, MutationBody, Text
 from switches.models import Ramp
-from switches.ramps import live_ramps, plan, resources
+
+from . import live_ramps, resources
 
 LIVE = "live"
 VERDICTS = (PASS, FAIL, NO_DATA, WAITING)
@@ -23,10 +25,19 @@ class Whole(serializers.IntegerField):
         return int(data)
 
 
-class GateShape(serializers.Serializer[Any]):
-    """A gate as the plan has it (its other fields go by its type), and what it said last."""
+class GateTypeField(serializers.ChoiceField):
+    """The name of a registered kind of gate; kinds are read when the serializer is built."""
 
-    type = serializers.ChoiceField(list(plan.GATES))
+    def __init__(self, **options: Any) -> None:
+        passes = "; ".join(f"`{kind.name}`: {kind.passes_when}" for kind in kinds.get_all())
+        super().__init__(kinds.get_names(), help_text=f"It passes when … {passes}.", **options)
+
+
+class GateShape(serializers.Serializer[Any]):
+    """A gate as the plan has it (its other fields depend on its type), and its latest answer."""
+
+    type = GateTypeField()
+    summary = serializers.CharField(help_text="The gate in words.")
     verdict = serializers.ChoiceField(VERDICTS)
     evidence = serializers.DictField()
     checked_at = serializers.DateTimeField(allow_null=True)

@@ -9,11 +9,13 @@ from django.db.models import F
 
 from controlplane.core.actors import Person
 from controlplane.core.approvals.models import Approval
+from controlplane.core.gates import kinds
 from controlplane.core.jobs import watch
 from controlplane.core.jobs.models import Job, JobStep
 from switches.models import Episode, Ramp, Switch
 
-from . import descriptions, live_ramps
+from . import descriptions, live_ramps, manual_gates
+from .questions import approval_target
 
 ENDED_LATELY = timedelta(hours=24)
 QUICKLY, USUALLY = 1, 2  # seconds between two looks
@@ -209,7 +211,7 @@ def _gate(ramp: Ramp, index: int, number: int, gate: Mapping[str, Any]) -> GateL
     checked_at = gate.get("checked_at")
     return GateLine(
         pk=f"gate-{ramp.pk}-{index}-{number}",
-        name=descriptions.gate(gate),
+        name=kinds.describe(gate),
         verdict=gate.get("verdict", ""),
         why=descriptions.why(evidence),
         evidence=evidence,
@@ -225,9 +227,9 @@ def _approval(ramp: Ramp, now: datetime) -> Approval | None:
     waiting = Approval.objects.filter(state=Approval.State.PENDING, expires_at__gt=now)
     if ramp.job.state == Job.State.PENDING:
         return waiting.filter(kind=Approval.Kind.RELEASE, target=ramp.switch_id).first()
-    if not any(gate["type"] == "manual" for gate in ramp.plan[index]["gates"]):
+    if not manual_gates.has_gate(ramp, index):
         return None
-    target = live_ramps.approval_target(ramp, index)
+    target = approval_target(ramp, index)
     return waiting.filter(kind=Approval.Kind.RAMP_GATE, target=target).order_by("-id").first()
 
 

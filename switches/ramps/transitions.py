@@ -10,24 +10,25 @@ from typing import Any
 from controlplane.core import durations
 from controlplane.core.actors import Actor, system
 from controlplane.core.audit.models import AuditEntry
+from controlplane.core.gates import kinds
 from controlplane.core.gates import services as gates
-from controlplane.core.gates.questions import FAIL, Question
+from controlplane.core.gates.questions import FAIL
 from controlplane.core.jobs import effects
 from controlplane.core.jobs.kinds import Probe, no_probe
 from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.live.notes import changed
 from switches.episodes import changes, overdue
-from switches.models import Episode, OnExpiry, Ramp
+from switches.models import Episode, OnExpiry
 from switches.rules import guard
 
 from . import (
-    descriptions,
     live_ramps,
     manual_gates,
     notifications,
 )
 from .episode_end import end_episode
 from .locked_ramp import Scene
+from .questions import build_questions
 
 WATCH = system("ramps")
 MAX_EVIDENCE = 5
@@ -46,18 +47,9 @@ def enter(scene: Scene, index: int, now: datetime) -> None:
         due_at=now + timedelta(seconds=plan["dwell_seconds"]),
         attempts=1,
     )
-    gates.ask(questions(scene.ramp, index, now))
+    gates.store_questions(build_questions(scene.ramp, index, plan["gates"], now))
     effects.had(scene.job, "publish", now=now)
     scene.publish(plan["percent"], now)
-
-
-def questions(ramp: Ramp, index: int, since: datetime) -> list[Question]:
-    """What a step that begins then asks of gates; people are asked later."""
-    return [
-        Question(live_ramps.question_key(ramp, index, number), spec, since)
-        for number, spec in enumerate(ramp.plan[index]["gates"])
-        if spec["type"] != "manual"
-    ]
 
 
 def advance(
@@ -105,12 +97,10 @@ def hold(
     scene.ramp.save(update_fields=["blind_since"])
     scene.remember(HELD_FOR, held_for)
     changed("ramps", str(scene.ramp.pk))
-    manual = any(gate["type"] == "manual" for gate in scene.ramp.plan[scene.index]["gates"])
     if is_new:
         tell(scene, "ramp.held", why, WATCH, now, severity="warning")
         probe("hold.told")
-    if manual:
-        manual_gates.ask(scene.ramp, scene.index, now)
+    manual_gates.ask(scene.ramp, scene.index, now)
 
 
 def compensate(
@@ -241,6 +231,6 @@ def _evidence(seen: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """What failed, first, with what was found: enough to decide by, not all there is."""
     ordered = sorted(seen, key=lambda gate: gate["verdict"] != FAIL)
     return [
-        {"gate": descriptions.gate(gate), "verdict": gate["verdict"], "evidence": gate["evidence"]}
+        {"gate": kinds.describe(gate), "verdict": gate["verdict"], "evidence": gate["evidence"]}
         for gate in ordered[:MAX_EVIDENCE]
     ]

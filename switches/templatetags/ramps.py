@@ -10,6 +10,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from controlplane.core import durations
+from controlplane.core.gates import kinds
 from controlplane.core.templatetags.screen import epoch, icon, time_left
 from switches.ramps import descriptions
 
@@ -109,7 +110,7 @@ def share(value: Any) -> str:
 @register.filter
 def gates_in_words(gates: Any) -> list[str]:
     """The gates of a step of a plan, each as a clause."""
-    return [descriptions.gate(gate) for gate in gates]
+    return [kinds.describe(gate) for gate in gates]
 
 
 @register.filter

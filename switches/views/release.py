@@ -15,6 +15,7 @@ from controlplane.core.browser import PersonRequest, done, in_dialog, show, sign
 from controlplane.core.changes import posted
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
+from controlplane.core.gates import kinds
 from controlplane.core.http.permissions import actor_of
 from switches import blast, services
 from switches.confirmation import require_confirmation
@@ -23,7 +24,6 @@ from switches.models import Switch
 from switches.ramps import descriptions, live_ramps, plan_editor
 from switches.ramps import plan as plans
 from switches.ramps.plan_editor import Editor
-from switches.ramps.plan_fields import GATE_NAMES
 from switches.rules import guard
 from switches.rules.errors import SafetyRefused
 from switches.rules.guard import Refusal
@@ -198,7 +198,7 @@ def _in_the_way(
 
 def _gates() -> dict[str, Any]:
     return {
-        "gate_types": GATE_NAMES.items(),
+        "gate_types": [(kind.name, kind.label) for kind in kinds.get_all()],
         "early": {"seconds": plans.MIN_EARLY_SECONDS, "percent": plans.MAX_EARLY_PERCENT},
         "most_steps": plans.MAX_STEPS,
         "most_gates": plans.MAX_GATES,

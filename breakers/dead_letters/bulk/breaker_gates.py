@@ -46,18 +46,18 @@ def validate_dependencies(given: Sequence[Any]) -> list[str]:
 
 def ask_gates(replay: Replay, now: datetime) -> None:
     """Have the questions answered from now on, in the caller's transaction."""
-    gates.ask(_build_questions(replay.job, replay.waits_for, now))
+    gates.store_questions(_build_questions(replay.job, replay.waits_for, now))
 
 
 def withdraw_gates(replay: Replay) -> None:
     """Nobody needs an answer any more, in the caller's transaction."""
-    gates.withdraw([one.key for one in _build_questions(replay.job, replay.waits_for, None)])
+    gates.withdraw_questions(_build_questions(replay.job, replay.waits_for, None))
 
 
 def describe_hold(replay: Replay, now: datetime) -> str:
     """What it waits for, in a sentence; empty if nothing holds it back."""
     questions = _build_questions(replay.job, replay.waits_for, None)
-    for question, answer in zip(questions, gates.answers(questions, now), strict=True):
+    for question, answer in zip(questions, gates.evaluate(questions, now), strict=True):
         is_known = _is_known(answer, question.since, now)
         if said := _describe_answer(str(question.spec["dependency"]), answer, is_known):
             return said

@@ -1,1 +1,1 @@
-"""What a step has to pass before the next: questions, and verdicts with their evidence."""
+"""Gates: conditions that a step must pass before the next. Kinds, questions, verdicts, holds."""

@@ -1,4 +1,4 @@
-"""External gates over HTTP: saying how one stands, and seeing what was said last."""
+"""External gates over HTTP: report a verdict, and read the latest ones."""
 
 from datetime import datetime
 from typing import Any
@@ -10,18 +10,19 @@ from rest_framework.response import Response
 
 from controlplane.core.actors import Actor
 from controlplane.core.canonical import timestamp
-from controlplane.core.gates import services
-from controlplane.core.gates.models import ExternalVerdict
 from controlplane.core.http.fields import Instant, MutationBody, Text
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 
+from . import external
+from .models import ExternalVerdict
+
 ONE_GATE = (
-    OpenApiParameter("name", str, OpenApiParameter.PATH, pattern=f"^{services.NAME.pattern}$"),
+    OpenApiParameter("name", str, OpenApiParameter.PATH, pattern=f"^{external.NAME.pattern}$"),
 )
 
 
 class VerdictBody(MutationBody):
-    verdict = Text(help_text=f"One of {', '.join(services.EXTERNAL)}.")
+    verdict = Text(help_text=f"One of {', '.join(external.VERDICTS)}.")
     evidence = serializers.DictField(required=False, help_text="Any JSON object, up to 32 KiB.")
     observed_at = Instant(
         required=False, help_text="Now, if left out; at most 60 s ahead of our clock."
@@ -30,14 +31,21 @@ class VerdictBody(MutationBody):
 
 class VerdictShape(serializers.Serializer[ExternalVerdict]):
     name = serializers.CharField()
-    verdict = serializers.ChoiceField(services.EXTERNAL)
+    verdict = serializers.ChoiceField(external.VERDICTS)
     evidence = serializers.DictField()
     observed_at = serializers.DateTimeField()
     received_at = serializers.DateTimeField()
     by = serializers.CharField()
 
     def to_representation(self, verdict: ExternalVerdict) -> dict[str, Any]:
-        return resource(verdict)
+        return {
+            "name": verdict.name,
+            "verdict": verdict.verdict,
+            "evidence": verdict.evidence,
+            "observed_at": timestamp(verdict.observed_at),
+            "received_at": timestamp(verdict.received_at),
+            "by": verdict.by,
+        }
 
 
 class ReportedShape(VerdictShape):
@@ -47,19 +55,8 @@ class ReportedShape(VerdictShape):
     dry_run = serializers.BooleanField(required=False)
 
 
-def resource(verdict: ExternalVerdict) -> dict[str, Any]:
-    return {
-        "name": verdict.name,
-        "verdict": verdict.verdict,
-        "evidence": verdict.evidence,
-        "observed_at": timestamp(verdict.observed_at),
-        "received_at": timestamp(verdict.received_at),
-        "by": verdict.by,
-    }
-
-
 class GateList(ListView[ExternalVerdict]):
-    """What was said last of every external gate, by name."""
+    """The latest verdict of every external gate, by name."""
 
     queryset = ExternalVerdict.objects.all()
     serializer_class = VerdictShape
@@ -75,17 +72,17 @@ class GateView(ApiView):
 
     @extend_schema(responses=VerdictShape)
     def get(self, request: Request, name: str) -> Response:
-        """What was said last of a gate, by whom and on what evidence."""
-        return Response(resource(services.external(name)))
+        """Return the latest verdict of a gate, with its evidence and who reported it."""
+        return Response(VerdictShape(external.get_verdict(name)).data)
 
     @extend_schema(request=VerdictBody, responses=ReportedShape)
     @mutation(VerdictBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str) -> Done:
-        """Say how a gate stands. It counts for 60 s, and for steps that began before.
+        """Report the verdict of a gate. It counts for 60 s, and for steps that began before.
 
-        A `fail` ends such a step whatever is said after it.
+        A `fail` ends such a step whatever is reported after it.
         """
-        reported = services.report_external(
+        reported = external.record_verdict(
             name=name,
             verdict=body["verdict"],
             evidence=body.get("evidence", {}),
@@ -93,4 +90,4 @@ class GateView(ApiView):
             actor=actor,
             now=now,
         )
-        return Done({**resource(reported.verdict), "accepted": reported.accepted})
+        return Done({**VerdictShape(reported.verdict).data, "accepted": reported.accepted})

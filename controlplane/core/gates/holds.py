@@ -1,4 +1,4 @@
-"""Holding ramps while something is wrong with a service that they let traffic back to."""
+"""Holds: ramps stay at their step while something is wrong with a service behind their switch."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ from typing import Any
 
 from django.db import connection
 
-from controlplane.core.gates.models import Hold
+from .models import Hold
 
 CHECKED_WITHIN = timedelta(hours=1)
-"""An instance that has not been heard of for so long checks nothing any more."""
+"""An instance that was last heard from longer ago checks no switch any more."""
 MAX_TEXT_LENGTH = 500
 
-# Which of these switches the instances of these services check.
+# The switches among these that instances of these services check.
 _CHECKED = """
     SELECT DISTINCT asked.switch, i.service
     FROM core_instance i, unnest(%(switches)s::text[]) AS asked (switch)
@@ -22,19 +22,17 @@ _CHECKED = """
 
 
 @dataclass(frozen=True)
-class Way:
-    """What lets traffic back, as far as holds look at it: a switch, and the SLOs that its plan is
-    gated on."""
+class HoldTarget:
+    """The part of a ramp that holds apply to: its switch, and the SLOs that its gates name."""
 
     switch: str
     slos: frozenset[str] = frozenset()
 
 
-def place(
+def place_hold(
     *, key: str, service: str, slos: Collection[str], why: str, path: str, now: datetime
 ) -> None:
-    """Hold the ramps of a service from now on, in the caller's transaction; one of the same `key`
-    stays as it is."""
+    """Hold the ramps of a service, in the caller's transaction; a hold of the same `key` stays."""
     row = Hold(
         key=key,
         service=service,
@@ -46,29 +44,33 @@ def place(
     Hold.objects.bulk_create([row], ignore_conflicts=True)
 
 
-def release(keys: Collection[str]) -> int:
-    """What placed these is over, in the caller's transaction; returns how many there were."""
+def release_holds(keys: Collection[str]) -> int:
+    """Delete the holds of these keys, in the caller's transaction; return their number."""
     return Hold.objects.filter(key__in=list(keys)).delete()[0]
 
 
-def standing() -> list[Hold]:
-    """What holds ramps now, the oldest first."""
+def list_holds() -> list[Hold]:
+    """Return every hold, the oldest first."""
     return list(Hold.objects.order_by("since", "pk"))
 
 
-def in_the_way(of: Sequence[Hold], ways: Sequence[Way], now: datetime) -> Mapping[str, list[Hold]]:
-    """Which of these holds stand in the way of each of these ways, by its switch: their service
-    checks the switch, or has an SLO that the plan is gated on."""
-    checked = _checked({one.switch for one in ways}, {one.service for one in of}, now)
+def find_blocking_holds(
+    holds: Sequence[Hold], targets: Sequence[HoldTarget], now: datetime
+) -> Mapping[str, list[Hold]]:
+    """Return by switch the holds that apply to each target.
+
+    A hold applies if its service checks the switch or has an SLO that the plan is gated on.
+    """
+    checked = _find_checked({one.switch for one in targets}, {one.service for one in holds}, now)
     found: dict[str, list[Hold]] = {}
-    for way in ways:
-        for hold in of:
-            if (way.switch, hold.service) in checked or way.slos.intersection(hold.slos):
-                found.setdefault(way.switch, []).append(hold)
+    for target in targets:
+        for hold in holds:
+            if (target.switch, hold.service) in checked or target.slos.intersection(hold.slos):
+                found.setdefault(target.switch, []).append(hold)
     return found
 
 
-def _checked(
+def _find_checked(
     switches: Collection[str], services: Collection[str], now: datetime
 ) -> set[tuple[str, str]]:
     given: dict[str, Any] = {

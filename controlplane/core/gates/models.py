@@ -1,15 +1,15 @@
-"""The tables of gates: what is asked, what outsiders said, what holds ramps, and events that were
-counted over short spans."""
+"""Tables of gates: stored questions, external verdicts, holds, and event counts."""
 
 from django.db import models
 from django.db.models import Q
 
 
 class Gate(models.Model):
-    """A question that an app of ours answers while a step needs it: an SLO, a breaker.
+    """A question that an app answers while a step needs it, such as that of an SLO or a breaker.
 
-    `key` names who asks (`ramp:12:1:0`); `spec` is the gate as the plan has it; nothing from before
-    `since` may count. The verdict is the latest one, with its evidence, observed at `observed_at`.
+    `key` identifies it (`ramp:12:1:0`), `spec` is the gate as the plan has it, and only
+    observations since `since` count. `verdict` and `evidence` are the latest answer, observed at
+    `observed_at`.
     """
 
     key = models.CharField(max_length=120, unique=True)
@@ -33,9 +33,9 @@ class Gate(models.Model):
 
 
 class ExternalVerdict(models.Model):
-    """The latest that an outsider said of a gate by its name (a smoke test, a pipeline).
+    """The latest verdict that an outside program (a smoke test, a pipeline) reported for a gate.
 
-    `failed_at` is when a `fail` was last observed: what is said after it does not undo it.
+    `failed_at` is the time of its latest failure, which later verdicts don't undo.
     """
 
     name = models.CharField(primary_key=True, max_length=120, db_collation="C")
@@ -58,9 +58,9 @@ class ExternalVerdict(models.Model):
 
 
 class Hold(models.Model):
-    """Something is wrong with `service`: ramps that its traffic depends on do not go on meanwhile.
+    """A hold on the ramps of `service`, while something is wrong with it.
 
-    `key` names what placed it (`alert:12`), `why` says it in a sentence without a full stop, and
+    `key` identifies its cause (`alert:12`), `why` states it in a sentence without a full stop, and
     `path` is its page. `slos` are the names of the SLOs of the service.
     """
 
@@ -76,7 +76,7 @@ class Hold(models.Model):
 
 
 class EventCount(models.Model):
-    """Events of an SLO that one instance counted between two reports: `good` of `total`."""
+    """Events of an SLO, `good` of `total`, that one instance counted between two reports."""
 
     slo = models.CharField(max_length=1000)
     instance = models.CharField(max_length=250)

@@ -1,4 +1,4 @@
-"""A gate as it is asked, and what comes back. Pure."""
+"""The question that a gate asks, and its answer. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,14 +10,17 @@ PASS, FAIL, NO_DATA, WAITING = "pass", "fail", "no_data", "waiting"
 
 @dataclass(frozen=True)
 class Question:
-    """`key` names who asks (`ramp:12:1:0`); `spec` is the gate as the plan has it.
+    """A gate of a step, with the start of the step.
 
-    Nothing from before `since` may count.
+    `key` identifies it (`ramp:12:1:0`), `spec` is the gate as the plan has it, and only
+    observations since `since` count. `step` identifies the step for approvals
+    (`feature:nl2sql#ramp-12-1`); it is empty where nobody can be asked.
     """
 
     key: str
     spec: Mapping[str, Any]
     since: datetime
+    step: str = ""
 
     @property
     def type(self) -> str:
@@ -26,7 +29,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Answer:
-    """A verdict (`pass`, `fail`, `no_data`), and plain JSON values that show why."""
+    """A verdict (`pass`, `fail`, `no_data`, `waiting`), and JSON values that explain it."""
 
     verdict: str
     evidence: Mapping[str, Any] = field(default_factory=dict)

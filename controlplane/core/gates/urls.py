@@ -2,8 +2,9 @@
 
 from django.urls import URLPattern
 
-from controlplane.core.gates import api
 from controlplane.core.http.routes import both_forms
+
+from . import api
 
 api_urlpatterns: list[URLPattern] = [
     *both_forms("gates/", api.GateList.as_view(), name="api-gates"),

@@ -1,8 +1,8 @@
-"""How a gate is judged from what is known of it. Pure.
+"""Verdicts from observations. Pure.
 
-What is not known, too old, from before the step or from a clock that is ahead is `no_data`: it
-holds a step and fails none. Whatever is no data says why in its evidence, in a clause that goes on
-a line of its own or behind the gate's name.
+An observation that is missing, too old, older than the step or ahead of the clock is `no_data`: it
+holds a step and never fails one. Its evidence says why, in a clause that reads after the name of
+the gate.
 """
 
 from collections.abc import Mapping
@@ -11,25 +11,28 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from controlplane.core import canonical
-from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, Answer, Question
 
-OK = "ok"
+from .questions import FAIL, NO_DATA, PASS, Answer, Question
+
 FRESH = timedelta(seconds=60)
-"""For how long a verdict counts. Also how far ahead of us one may seem: transactions that overlap
-read their clocks in any order. One that is further ahead is from before a clock was set back, and
-nobody knows how old it is."""
-MIN_EVENTS = 100
-MIN_BAD = 3
-MAX_SHOWN_BYTES = 2048  # bytes of canonical JSON; a step keeps the evidence of each of its gates.
-MAX_SHOWN = 6  # parts of evidence that is longer.
+"""The longest age of an observation that counts, and the furthest that it may be ahead of the
+clock: overlapping transactions read their clocks in any order. One further ahead dates from before
+the clock was set back, so its age is unknown."""
+MAX_KEPT_BYTES = 2048
+"""Of canonical JSON. A step stores the evidence of each of its gates."""
+MAX_KEPT_FIELDS = 6
 MAX_TEXT_LENGTH = 200
-JUDGED_BY = ("good", "total", "why")
+MAX_NAME_LENGTH = 50
+KEPT_FIRST = ("good", "total", "why")
+"""Fields of long evidence that verdicts depend on."""
 
 
 @dataclass(frozen=True)
-class Said:
-    """The latest verdict that somebody gave, and what they saw; `by` is an outsider's label, and
-    `failed_at` when one last observed a fail."""
+class Observation:
+    """The latest verdict of a program or an app, with its evidence.
+
+    `by` is the label of an outside program, `failed_at` the time at which one last saw a failure.
+    """
 
     verdict: str
     observed_at: datetime
@@ -38,151 +41,83 @@ class Said:
     failed_at: datetime | None = None
 
 
-def external(question: Question, said: Said | None, now: datetime) -> Answer:
-    """`ok` passes and `fail` fails, from an outsider who looked since the step began.
-
-    A fail since then fails whatever was said after it, and however long nobody looked here: two
-    words may come between two looks.
-    """
-    if said is None:
-        return _nothing(question, f"nobody has reported {question.spec.get('gate')} yet", {})
-    evidence = {
-        "said": said.verdict,
-        "by": said.by,
-        "observed_at": canonical.timestamp(said.observed_at),
-        "evidence": dict(said.evidence),
-    }
-    if said.failed_at is not None and question.since <= said.failed_at <= now + FRESH:
-        return Answer(FAIL, {**evidence, **_failed(said, said.failed_at)})
-    if why := _why_not(question, said, now):
-        return _nothing(question, why, evidence)
-    if said.verdict == OK:
-        return Answer(PASS, evidence)
-    return Answer(FAIL, {**evidence, "why": f"{said.by} said {said.verdict}"})
+def judge_observation(
+    question: Question, observation: Observation | None, now: datetime, *, missing: str
+) -> Answer:
+    """Return an app's verdict while it is fresh; `missing` explains that there is none yet."""
+    if observation is None:
+        return no_data(question, missing, {})
+    if why := explain_staleness(question, observation, now):
+        return no_data(question, why, show_evidence(observation))
+    return repeat_verdict(question, observation)
 
 
-def samples(question: Question, seen: int, _now: datetime) -> Answer:
-    """Passes once there were enough events since the step began; it never fails.
-
-    `seen` may be less than all, once it is enough.
-    """
-    needed = _number(question, "min_events", MIN_EVENTS)
-    evidence = {"seen": seen, "needed": needed, "since": canonical.timestamp(question.since)}
-    if seen >= needed:
-        return Answer(PASS, evidence)
-    return _nothing(question, _too_few(seen, needed), evidence)
+def judge_unknown(question: Question, _found: Any, _now: datetime) -> Answer:
+    """Return no data for a kind that no app here has: a later version may have asked."""
+    return no_data(question, f"there are no gates of the type {question.type} here", {})
 
 
-def breaker(question: Question, said: Said | None, now: datetime) -> Answer:
-    """As whoever knows the breakers says: passes while all fresh instances have it closed."""
-    if said is None:
-        return _nothing(question, "nobody has looked at this breaker yet", {})
-    if why := _why_not(question, said, now):
-        return _nothing(question, why, _seen(said))
-    return _as_said(question, said)
-
-
-def slo(question: Question, said: Said | None, now: datetime) -> Answer:
-    """As whoever evaluates SLOs says, if it stands on enough events: `good` of `total`.
-
-    Fewer than `min_events` are no data, whatever the verdict; a `fail` on fewer than `min_bad` bad
-    ones is a pass, because a burn rate means nothing on so few.
-    """
-    if said is None:
-        return _nothing(question, "nobody has evaluated this SLO yet", {})
-    if why := _why_not(question, said, now):
-        return _nothing(question, why, _seen(said))
-    if said.verdict == NO_DATA:
-        return _as_said(question, said)
-    good, total = _count(said.evidence.get("good")), _count(said.evidence.get("total"))
-    if good is None or total is None or good > total:
-        why = "the answer does not say how many events it stands on"
-        return _nothing(question, why, _seen(said))
-    needed = _number(question, "min_events", MIN_EVENTS)
-    if total < needed:
-        return _nothing(question, _too_few(total, needed), _seen(said))
-    min_bad = _number(question, "min_bad", MIN_BAD)
-    if said.verdict == FAIL and total - good < min_bad:
-        why = f"{_figure(total - good)} bad events are too few to fail on; it takes {min_bad:,}"
-        return Answer(PASS, {**_seen(said), "why": why})
-    return _as_said(question, said)
-
-
-def unknown(question: Question, _found: Any, _now: datetime) -> Answer:
-    """Nobody knows how to judge such a gate: perhaps a later version asked."""
-    return _nothing(question, f"there are no gates of the type {question.type} here", {})
-
-
-def brief(evidence: Mapping[str, Any]) -> dict[str, Any]:
-    """The evidence if it is short, else some of its numbers and short texts and how long it is."""
-    size = len(canonical.dumps(evidence))
-    if size <= MAX_SHOWN_BYTES:
-        return dict(evidence)
-    named = sorted(evidence, key=lambda name: name not in JUDGED_BY)
-    short = [name for name in named if len(name) <= 50 and _is_short(evidence[name])]
-    shown = {name: evidence[name] for name in short[:MAX_SHOWN]}
-    return {**shown, "left_out": f"the rest of {size:,} bytes"}
-
-
-def _as_said(question: Question, said: Said) -> Answer:
-    if said.verdict in (PASS, FAIL):
-        return Answer(said.verdict, _seen(said))
-    why = said.evidence.get("why")
+def repeat_verdict(question: Question, observation: Observation) -> Answer:
+    """Return the verdict of a fresh observation."""
+    evidence = show_evidence(observation)
+    if observation.verdict in (PASS, FAIL):
+        return Answer(observation.verdict, evidence)
+    why = observation.evidence.get("why")
     text = why if isinstance(why, str) and why else "whoever answers has no data"
-    return _nothing(question, text, _seen(said))
+    return no_data(question, text, evidence)
 
 
-def _seen(said: Said) -> dict[str, Any]:
-    return {**said.evidence, "observed_at": canonical.timestamp(said.observed_at)}
-
-
-def _nothing(question: Question, why: str, evidence: Mapping[str, Any]) -> Answer:
+def no_data(question: Question, why: str, evidence: Mapping[str, Any]) -> Answer:
     since = canonical.timestamp(question.since)
     return Answer(NO_DATA, {**evidence, "since": since, "why": why})
 
 
-def _why_not(question: Question, said: Said, now: datetime) -> str:
-    """Why what was said does not count now; empty if it does."""
-    at = said.observed_at
+def show_evidence(observation: Observation) -> dict[str, Any]:
+    return {
+        **observation.evidence,
+        "observed_at": canonical.timestamp(observation.observed_at),
+    }
+
+
+def explain_staleness(question: Question, observation: Observation, now: datetime) -> str:
+    """Return why an observation does not count now; empty if it counts."""
+    at = observation.observed_at
     if at < question.since:
-        began = _clock(question.since)
-        return f"the last verdict is from {_clock(at)}, before the step began at {began}"
+        began = format_time(question.since)
+        return f"the last verdict is from {format_time(at)}, before the step began at {began}"
     if at > now + FRESH:
-        return f"the last verdict is from {_clock(at)}, still to come: a clock was set back"
+        return f"the last verdict is from {format_time(at)}, still to come: a clock was set back"
     if now - at > FRESH:
-        return f"the last verdict is from {_clock(at)}, more than {FRESH.seconds} seconds ago"
+        return f"the last verdict is from {format_time(at)}, more than {FRESH.seconds} seconds ago"
     return ""
 
 
-def _failed(said: Said, at: datetime) -> dict[str, Any]:
-    """What tells of a fail at that time, where perhaps something else was said since."""
-    if (said.verdict, said.observed_at) == (FAIL, at):
-        return {"why": f"{said.by} said {said.verdict}"}
-    why = f"a fail was observed at {_clock(at)}, since the step began; no later word undoes it"
-    return {"failed_at": canonical.timestamp(at), "why": why}
+def truncate_evidence(evidence: Mapping[str, Any]) -> dict[str, Any]:
+    """Return short evidence as it is; of long evidence a few short fields, and its size."""
+    size = len(canonical.dumps(evidence))
+    if size <= MAX_KEPT_BYTES:
+        return dict(evidence)
+    names = sorted(evidence, key=lambda name: name not in KEPT_FIRST)
+    short = [name for name in names if len(name) <= MAX_NAME_LENGTH and _is_short(evidence[name])]
+    kept = {name: evidence[name] for name in short[:MAX_KEPT_FIELDS]}
+    return {**kept, "left_out": f"the rest of {size:,} bytes"}
 
 
-def _too_few(total: float, needed: int) -> str:
-    return f"{_figure(total)} of {needed:,} events since the step began"
+def read_limit(question: Question, name: str, default: int) -> int:
+    """Return a whole number of the gate's spec."""
+    return int(question.spec.get(name, default))
 
 
-def _clock(moment: datetime) -> str:
+def explain_too_few(total: float, needed: int) -> str:
+    return f"{format_count(total)} of {needed:,} events since the step began"
+
+
+def format_time(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _figure(value: float) -> str:
+def format_count(value: float) -> str:
     return f"{int(value):,}" if value == int(value) else f"{value:,.1f}"
-
-
-def _number(question: Question, name: str, otherwise: int) -> int:
-    return int(question.spec.get(name, otherwise))
-
-
-def _count(value: Any) -> float | None:
-    """A number of events, whole or not as Prometheus extrapolates them; None if it is none."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 2**63:
-        return None
-    return value
 
 
 def _is_short(value: Any) -> bool:

@@ -51,7 +51,7 @@ def reported() -> list[tuple[str, str, datetime, datetime, int, int]]:
 
 def samples(since: datetime, needed: int = 100, slo: str = "core-availability") -> Answer:
     spec = {"type": "samples", "slo": slo, "min_events": needed}
-    (found,) = gates.answers([Question("ramp:1:0:0", spec, since)], db_now())
+    (found,) = gates.evaluate([Question("ramp:1:0:0", spec, since)], db_now())
     return found
 
 

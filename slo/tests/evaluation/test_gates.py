@@ -28,7 +28,7 @@ KEY = "ramp:1:0:0"
 
 def ask(since=NOW - 10 * MINUTE, **more):
     question = Question(KEY, {**SPEC, **more}, since)
-    gates.ask([question])
+    gates.store_questions([question])
     return question
 
 
@@ -58,7 +58,7 @@ def counted(rows):
 
 def said(question, now=NOW):
     judging.answer_open_gates(now)
-    (found,) = gates.answers([question], now)
+    (found,) = gates.evaluate([question], now)
     return found
 
 
@@ -196,7 +196,7 @@ def test_a_window_that_can_not_be_read_is_five_minutes_long():
 def test_however_many_gates_ask_the_database_is_asked_a_few_times(django_assert_max_num_queries):
     making.slo("core")
     counted([(NOON - 20, 0, 0), (NOON - 1, 5000, 5000)])
-    gates.ask([Question(f"ramp:{n}:0:0", SPEC, NOW - 10 * MINUTE) for n in range(50)])
+    gates.store_questions([Question(f"ramp:{n}:0:0", SPEC, NOW - 10 * MINUTE) for n in range(50)])
     judging.answer_open_gates(NOW)
     Gate.objects.update(observed_at=NOW)
 

@@ -14,6 +14,7 @@ from controlplane.core.actors import label_of
 from controlplane.core.approvals.models import Approval
 from controlplane.core.clock import db_now
 from controlplane.core.errors import InvalidInput
+from controlplane.core.gates import kinds
 from controlplane.core.jobs.models import JobStep
 from controlplane.core.shell import ShellCommand, shell_actor
 from switches import services
@@ -288,7 +289,7 @@ def _ramping(ramp: Ramp) -> str:
 def _steps(ramp: Ramp) -> Iterator[str]:
     """Yield a line for each step of the plan: share, dwell and gates."""
     for number, step in enumerate(ramp.plan, 1):
-        gates = "; ".join(map(descriptions.gate, step["gates"])) or "no gates"
+        gates = "; ".join(map(kinds.describe, step["gates"])) or "no gates"
         share = descriptions.percent(step["percent"])
         yield f"step {number}: {share} for {step['dwell_seconds']} s, {gates}"
 

@@ -7,7 +7,7 @@ from typing import Any
 from controlplane.accounts.models.people import User
 from controlplane.core.actors import Actor, system
 from controlplane.core.audit.models import AuditEntry
-from controlplane.core.gates import services as gates
+from controlplane.core.gates import external
 from controlplane.core.http.tests.callers import person
 from controlplane.core.jobs import engine
 from switches import services
@@ -65,7 +65,7 @@ def look(now: datetime) -> int:
 
 def say(verdict: str, now: datetime, gate: str = "smoke", **evidence: Any) -> None:
     """An outsider reports its gate."""
-    gates.report_external(name=gate, verdict=verdict, evidence=evidence, actor=SHELL, now=now)
+    external.record_verdict(name=gate, verdict=verdict, evidence=evidence, actor=SHELL, now=now)
 
 
 def state(ramp: Ramp) -> str:

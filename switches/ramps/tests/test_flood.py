@@ -8,7 +8,7 @@ import pytest
 
 from controlplane.core.actors import system
 from controlplane.core.clock import db_now
-from controlplane.core.gates import services as gates
+from controlplane.core.gates import external
 from controlplane.core.jobs import engine
 from controlplane.core.outbox import claims, collecting
 from controlplane.core.outbox.models import OutboxMessage, Thread
@@ -182,7 +182,7 @@ def test_a_gate_that_fails_for_all_is_told_of_ten_and_then_together():
     for number in range(14):
         in_a_thread(engage(f"f{number}", now))
         ramp(f"f{number}", now, SMOKE)
-    gates.report_external(
+    external.record_verdict(
         name="smoke", verdict="fail", evidence={"errors": 3}, actor=SHELL, now=now + MINUTE
     )
 

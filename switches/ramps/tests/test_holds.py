@@ -32,7 +32,7 @@ def checks(now, service="core", switch=CHAT, heard=timedelta(0)):
 
 
 def hold(now, service="core", slos=(), key="alert:1"):
-    holds.place(key=key, service=service, slos=slos, why=WHY, path="/alerts/1/", now=now)
+    holds.place_hold(key=key, service=service, slos=slos, why=WHY, path="/alerts/1/", now=now)
 
 
 def reason(ramp):
@@ -61,7 +61,7 @@ def test_it_goes_on_as_soon_as_nothing_holds_it():
     hold(now)
     look(now + 2 * MINUTE)
 
-    assert holds.release(["alert:1", "alert:2"]) == 1
+    assert holds.release_holds(["alert:1", "alert:2"]) == 1
     look(now + 3 * MINUTE)
 
     assert (state(ramp), flows()) == ("running", 100)
@@ -103,7 +103,7 @@ def test_it_holds_without_limit_and_time_without_data_begins_after_it():
 
     look(now + DAY)
     assert state(ramp) == "holding"
-    holds.release(["alert:1"])
+    holds.release_holds(["alert:1"])
     look(now + DAY + MINUTE)
     assert Ramp.objects.get().blind_since == now + DAY + MINUTE
     look(now + DAY + 2 * HOUR)
@@ -173,5 +173,5 @@ def test_two_that_hold_it_are_both_named_and_one_key_holds_once():
 
     look(now + 2 * MINUTE)
 
-    assert len(holds.standing()) == 2
+    assert len(holds.list_holds()) == 2
     assert reason(ramp) == f"Held: {WHY}; {WHY}."

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.core.errors import InvalidInput
+from controlplane.core.gates import kinds
 from switches.ramps import plan as plans
 from switches.ramps import plan_editor as editor
 
@@ -96,19 +97,19 @@ def test_last_step_that_is_left_can_not_be_removed():
     assert editor.changed(one, "remove-step-0", {}) == one
 
 
-@pytest.mark.parametrize("kind", list(plans.GATES))
-def test_gate_of_each_type_is_added_with_its_defaults_and_removed(kind):
+@pytest.mark.parametrize("kind", kinds.get_all(), ids=str)
+def test_gate_of_each_kind_is_added_with_its_defaults_and_removed(kind):
     plan = editor.of_plan(plans.default())
 
-    shown = editor.changed(plan, "add-gate-1", {"step-1-new": kind})
+    shown = editor.changed(plan, "add-gate-1", {"step-1-new": kind.name})
     gate = shown.plan()[1]["gates"][0]
     defaults = {
-        name: default
-        for name, (_check, default) in plans.GATES[kind].items()
-        if isinstance(default, int | float | str)
+        field.name: field.default
+        for field in kind.fields
+        if isinstance(field.default, int | float | str)
     }
 
-    assert gate == {"type": kind, **defaults}
+    assert gate == {"type": kind.name, **defaults}
     assert shown.rows()[1]["gates"][0]["fields"][0]["focused"]
     assert editor.changed(shown, "remove-gate-1-0", {}).plan() == plan.plan()
 

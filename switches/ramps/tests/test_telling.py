@@ -10,7 +10,7 @@ from controlplane.core.actors import system
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
-from controlplane.core.gates import services as gates
+from controlplane.core.gates import external
 from controlplane.core.http.tests.callers import person, signed_in
 from controlplane.core.interactions.tests import conftest as clicks
 from controlplane.core.jobs import engine
@@ -122,7 +122,7 @@ def test_hold_says_what_is_missing_and_until_when_it_waits(slack, kim):
 
 def test_compensation_is_told_with_the_evidence_in_words(slack, kim):
     begin(kim, SMOKE)
-    gates.report_external(
+    external.record_verdict(
         name="smoke",
         verdict="fail",
         evidence={"errors": 12, "page": "/checkout"},

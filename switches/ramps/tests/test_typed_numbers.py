@@ -3,19 +3,20 @@
 import pytest
 
 from controlplane.core.errors import InvalidInput
-from switches.ramps import plan, plan_fields
+from controlplane.core.gates.fields import parse_number
+from switches.ramps import plan
 
 
 @pytest.mark.parametrize("typed", ["٥", "1_0", "５", "nan", "inf", "1e", ".", "5,5", ""])
 def test_a_number_is_typed_in_plain_digits(typed):
-    assert plan_fields.number(typed) == typed
+    assert parse_number(typed) == typed
 
 
 @pytest.mark.parametrize(
     ("typed", "read"), [("5", 5), ("12.5 %", 12.5), ("-1", -1), (".5", 0.5), ("1e-05", 1e-05)]
 )
 def test_a_number_is_read(typed, read):
-    assert plan_fields.number(typed) == read
+    assert parse_number(typed) == read
 
 
 @pytest.mark.parametrize(

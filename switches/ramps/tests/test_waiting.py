@@ -8,7 +8,7 @@ from controlplane.core.actors import system
 from controlplane.core.clock import db_now
 from controlplane.core.escalation import engine as escalation
 from controlplane.core.escalation.models import Escalation
-from controlplane.core.gates import services as gates
+from controlplane.core.gates import external
 from controlplane.core.jobs import engine
 from controlplane.core.page_registry import ATTENTION_SOURCES
 from controlplane.core.targets.models import OnCallMember, Target
@@ -120,7 +120,9 @@ def unpublishable():
 def test_one_that_can_not_be_taken_back_calls_the_person_on_call_until_it_is(on_call):
     now = db_now()
     ramp = begin(now, SMOKE)
-    gates.report_external(name="smoke", verdict="fail", evidence={}, actor=SHELL, now=now + MINUTE)
+    external.record_verdict(
+        name="smoke", verdict="fail", evidence={}, actor=SHELL, now=now + MINUTE
+    )
     version = unpublishable()
 
     look(now + MINUTE)
@@ -151,7 +153,9 @@ def test_one_that_can_not_be_taken_back_calls_the_person_on_call_until_it_is(on_
 def test_engaging_closes_the_call_too(on_call):
     now = db_now()
     ramp = begin(now, SMOKE)
-    gates.report_external(name="smoke", verdict="fail", evidence={}, actor=SHELL, now=now + MINUTE)
+    external.record_verdict(
+        name="smoke", verdict="fail", evidence={}, actor=SHELL, now=now + MINUTE
+    )
     version = unpublishable()
     look(now + MINUTE)
     Publication.objects.update(version=version)

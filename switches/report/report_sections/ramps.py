@@ -12,11 +12,11 @@ from controlplane.core import durations
 from controlplane.core.actors import label_of
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.canonical import timestamp
+from controlplane.core.gates import kinds
 from controlplane.core.gates.questions import FAIL, PASS
 from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.page_registry import REPORT_SECTIONS, ReportRow, ReportSection
 from switches.models import Ramp
-from switches.ramps import descriptions
 from switches.report.words import MAX_ROWS, counted, first
 
 HELD = "ramp.held"
@@ -112,7 +112,7 @@ def _gates_in_the_way(ramps: Sequence[Ramp]) -> Mapping[int, str]:
     for step in steps:
         seen = [gate for gate in step.data["gates"] if gate.get("verdict", PASS) != PASS]
         failing = [gate for gate in seen if gate["verdict"] == FAIL]
-        found[step.job_id] = "; ".join(descriptions.gate(gate) for gate in failing or seen)
+        found[step.job_id] = "; ".join(kinds.describe(gate) for gate in failing or seen)
     return found
 
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from controlplane.core.gates import services as gates
+from controlplane.core.gates import external
 from controlplane.core.jobs import engine
 from controlplane.core.jobs.models import Job
 from switches import services
@@ -49,7 +49,9 @@ def test_each_outcome_is_told_the_worst_first():
     look(at(1, 0, 12))
     ramp("feature:back", at(2), SMOKE)
     look(at(2, 0, 6))
-    gates.report_external(name="smoke", verdict="fail", evidence={}, actor=HOUSE, now=at(2, 0, 26))
+    external.record_verdict(
+        name="smoke", verdict="fail", evidence={}, actor=HOUSE, now=at(2, 0, 26)
+    )
     look(at(2, 0, 26))
     stopped = ramp("feature:stopped", at(3))
     actions.abort(ramp_id=stopped.pk, reason=GOOD, actor=kim().as_actor(), now=at(3, 0, 1))

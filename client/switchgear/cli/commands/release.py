@@ -1,7 +1,9 @@
 """Release a switch: by a ramp, or at once."""
 
 import argparse
+import json
 import math
+import re
 
 from switchgear.cli import exits
 from switchgear.cli.api_client import Document, switch_path
@@ -96,14 +98,27 @@ def _parse_percents(text: str) -> list[float]:
 
 
 def _parse_gate(text: str) -> Document:
-    """Parse `manual`, `slo:NAME`, `samples:NAME`, `breaker:core->oracle` or `external:NAME`."""
+    """Parse `manual`, `slo:NAME`, `breaker:core->oracle`, or any kind as `KIND:FIELD=VALUE,…`.
+
+    The console checks the fields of kinds that this version does not have.
+    """
     kind, _, name = text.partition(":")
     fields = {"slo": "slo", "samples": "slo", "breaker": "dependency", "external": "gate"}
     if kind == "manual" and not name:
         return {"type": kind}
+    if kind and "=" in name and (kind not in fields or name.startswith(f"{fields[kind]}=")):
+        pairs = (pair.partition("=") for pair in name.split(","))
+        return {"type": kind, **{field.strip(): _parse_value(value) for field, _, value in pairs}}
     if kind not in fields or not name:
-        raise ValueError("write manual, slo:NAME, samples:NAME, breaker:A->B or external:NAME")
+        raise ValueError(
+            "write manual, slo:NAME, samples:NAME, breaker:A->B, external:NAME or KIND:FIELD=VALUE"
+        )
     return {"type": kind, fields[kind]: name}
+
+
+def _parse_value(text: str) -> object:
+    """Return a number if the text is one, else the text."""
+    return json.loads(text) if re.fullmatch(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?", text) else text
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
@@ -129,7 +144,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
         type=argument_type(_parse_gate),
         metavar="GATE",
         help="what each step has to pass: manual, slo:NAME, samples:NAME, breaker:A->B,"
-        " external:NAME; again for another",
+        " external:NAME or KIND:FIELD=VALUE,...; again for another",
     )
     add_break_glass(parser, "override what is in the way; again for another rule")
     add_dry_run(parser)

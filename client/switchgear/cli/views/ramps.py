@@ -106,7 +106,8 @@ def step_row(number: int, step: Mapping[str, Any], clock: Clock) -> tuple[object
 
 def gate(one: Mapping[str, Any]) -> Cell:
     """Return `✔ SLO core-availability: burn rate over 5m at most 1`, and why it does not pass."""
-    name = _GATES.get(one["type"], "{type}").format_map(one)
+    words = _GATES.get(one["type"])
+    name = words.format_map(one) if words else one.get("summary", one["type"])
     why = one.get("evidence", {}).get("why") if one["verdict"] != "pass" else None
     said = StyledText(f": {str(why).rstrip('.')}", "quiet") if why else ""
     return cell(_VERDICTS.get(one["verdict"], StyledText("? ")), name, said)

@@ -35,49 +35,49 @@ def events(slo: str = "core", began: datetime = BEGAN, total: int = 50, **more: 
 
 
 def reply(key: str, verdict: str = PASS, at: datetime = NOW, **evidence: Any) -> bool:
-    return services.answer(
+    return services.record_answer(
         key=key, verdict=verdict, evidence=evidence or ENOUGH, observed_at=at, now=NOW
     )
 
 
 def verdict_of(one: Question, now: datetime = NOW) -> str:
-    (found,) = services.answers([one], now)
+    (found,) = services.evaluate([one], now)
     return found.verdict
 
 
 def test_only_what_apps_answer_is_written_down_and_once() -> None:
     questions = [question(number) for number in range(4)]
 
-    services.ask(questions)
-    services.ask(questions)
+    services.store_questions(questions)
+    services.store_questions(questions)
 
     assert set(Gate.objects.values_list("type", flat=True)) == {"slo", "breaker"}
-    (open_one,) = services.open_questions("slo")
+    (open_one,) = services.find_open_gates("slo")
     assert (open_one.key, open_one.spec, open_one.since) == ("ramp:12:0:0", SPECS[0], BEGAN)
 
 
 def test_asking_again_keeps_the_answer() -> None:
-    services.ask([question()])
+    services.store_questions([question()])
     reply("ramp:12:0:0")
 
-    services.ask([question()])
+    services.store_questions([question()])
 
     assert verdict_of(question()) == PASS
 
 
 def test_a_withdrawn_question_is_gone_and_can_be_answered_no_more() -> None:
-    services.ask([question(0), question(1)])
+    services.store_questions([question(0), question(1)])
 
-    services.withdraw(["ramp:12:0:0", "ramp:12:0:2", "nobody:asked"])
+    services.withdraw_questions([question(0), question(2), question(1, key="nobody:asked")])
 
-    assert [gate.key for gate in services.open_questions("breaker")] == ["ramp:12:0:1"]
-    assert not services.open_questions("slo")
+    assert [gate.key for gate in services.find_open_gates("breaker")] == ["ramp:12:0:1"]
+    assert not services.find_open_gates("slo")
     assert not reply("ramp:12:0:0")
 
 
 @pytest.mark.parametrize("verdict", [PASS, FAIL, NO_DATA])
 def test_an_answer_is_what_the_next_look_sees(verdict: str) -> None:
-    services.ask([question(1)])
+    services.store_questions([question(1)])
 
     assert verdict_of(question(1)) == NO_DATA
     assert reply("ramp:12:0:1", verdict)
@@ -90,7 +90,7 @@ def test_a_verdict_that_is_none_is_a_mistake_of_the_app() -> None:
 
 
 def test_an_older_observation_does_not_replace_a_later_one() -> None:
-    services.ask([question(1)])
+    services.store_questions([question(1)])
     reply("ramp:12:0:1", FAIL, NOW)
 
     assert not reply("ramp:12:0:1", PASS, NOW - SECOND)
@@ -98,7 +98,7 @@ def test_an_older_observation_does_not_replace_a_later_one() -> None:
 
 
 def test_what_was_answered_before_the_clock_was_set_back_does_not_shut_out_answers() -> None:
-    services.ask([question(1)])
+    services.store_questions([question(1)])
     Gate.objects.update(verdict=FAIL, observed_at=NOW + timedelta(hours=1))
     assert verdict_of(question(1)) == NO_DATA
 
@@ -107,11 +107,11 @@ def test_what_was_answered_before_the_clock_was_set_back_does_not_shut_out_answe
 
 
 def test_long_evidence_of_an_app_is_shortened_and_still_judged() -> None:
-    services.ask([question()])
+    services.store_questions([question()])
 
     reply("ramp:12:0:0", PASS, series=[0.1] * 5000, **ENOUGH)
 
-    (found,) = services.answers([question()], NOW)
+    (found,) = services.evaluate([question()], NOW)
     assert found.verdict == PASS
     assert "series" not in found.evidence
 
@@ -121,10 +121,10 @@ def test_events_count_from_the_moment_that_the_step_began() -> None:
     events(began=BEGAN + SECOND, total=39)
     events(began=BEGAN - timedelta(microseconds=1), total=1000)
     events("other", total=1000)
-    (before,) = services.answers([question(2)], NOW)
+    (before,) = services.evaluate([question(2)], NOW)
 
     events(began=BEGAN, total=1)
-    (after,) = services.answers([question(2)], NOW)
+    (after,) = services.evaluate([question(2)], NOW)
 
     assert (before.verdict, before.evidence["seen"]) == (NO_DATA, 99)
     assert (after.verdict, after.evidence["seen"]) == (PASS, 100)
@@ -147,22 +147,22 @@ def test_two_steps_that_need_the_same_events_each_get_their_own() -> None:
     events(began=BEGAN, total=150)
     late = question(2, key="ramp:13:0:2", since=BEGAN + SECOND)
 
-    found = services.answers([late, question(2), late], NOW)
+    found = services.evaluate([late, question(2), late], NOW)
 
     assert [one.verdict for one in found] == [NO_DATA, PASS, NO_DATA]
 
 
 def test_answers_come_in_the_order_of_the_questions_whatever_their_types() -> None:
-    services.ask([question(0), question(1)])
+    services.store_questions([question(0), question(1)])
     reply("ramp:12:0:0", PASS)
     reply("ramp:12:0:1", FAIL)
     weather = Question("ramp:12:0:9", {"type": "weather"}, BEGAN)
 
-    found = services.answers([question(3), question(1), weather, question(2), question(0)], NOW)
+    found = services.evaluate([question(3), question(1), weather, question(2), question(0)], NOW)
 
     assert [one.verdict for one in found] == [NO_DATA, FAIL, NO_DATA, NO_DATA, PASS]
     assert "weather" in found[2].evidence["why"]
-    assert services.answers([], NOW) == []
+    assert services.evaluate([], NOW) == []
 
 
 def test_any_number_of_questions_takes_one_query_for_each_type(
@@ -172,15 +172,15 @@ def test_any_number_of_questions_takes_one_query_for_each_type(
         question(number, key=f"ramp:{ramp}:0:{number}") for ramp in range(99) for number in range(4)
     ]
     with django_assert_num_queries(1):
-        services.ask(questions)
+        services.store_questions(questions)
     assert Gate.objects.count() == 198
 
     with django_assert_num_queries(4):
-        services.answers(questions, NOW)
+        services.evaluate(questions, NOW)
     with django_assert_num_queries(1):
-        services.answers(questions[2::4], NOW)
+        services.evaluate(questions[2::4], NOW)
     with django_assert_num_queries(1):
-        services.withdraw([one.key for one in questions])
+        services.withdraw_questions(questions)
     assert Gate.objects.count() == 0
 
 
@@ -211,14 +211,14 @@ def test_a_thousand_ramps_are_looked_up_together_in_a_fraction_of_a_second() -> 
         specs[2] = {"type": "samples", "slo": f"slo-{ramp % 20}", "min_events": 100}
         specs[3] = {"type": "external", "gate": f"smoke-{ramp}"}
         questions += [Question(f"ramp:{ramp}:0:{n}", specs[n], since[ramp]) for n in range(4)]
-    services.ask(questions)
+    services.store_questions(questions)
     Gate.objects.update(verdict=PASS, evidence=ENOUGH, observed_at=NOW)
 
     took = {}
     for number, kind in [*enumerate(spec["type"] for spec in SPECS), (None, "all")]:
         some = questions if number is None else questions[number::4]
         began = time.perf_counter()
-        found = services.answers(some, NOW)
+        found = services.evaluate(some, NOW)
         took[kind] = (time.perf_counter() - began) * 1000
         assert {one.verdict for one in found} == {PASS}
 

@@ -12,7 +12,7 @@ from controlplane.core import canonical
 from controlplane.core.actors import Actor, system
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.errors import Forbidden, InvalidInput, NotFound
-from controlplane.core.gates import services
+from controlplane.core.gates import external, services
 from controlplane.core.gates.models import EventCount, ExternalVerdict
 from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, Question
 from controlplane.core.http.tests.callers import at_once
@@ -26,9 +26,9 @@ CI = system("ci")
 SMOKE = Question("ramp:12:1:0", {"type": "external", "gate": "smoke"}, NOW - 30 * SECOND)
 
 
-def report(verdict: str = "ok", now: datetime = NOW, **more: Any) -> services.Reported:
+def report(verdict: str = "ok", now: datetime = NOW, **more: Any) -> external.RecordedVerdict:
     fields = {"name": "smoke", "evidence": {"build": 412}, "actor": CI, **more}
-    return services.report_external(verdict=verdict, now=now, **fields)
+    return external.record_verdict(verdict=verdict, now=now, **fields)
 
 
 def audited() -> list[tuple[str | None, str]]:
@@ -39,7 +39,7 @@ def audited() -> list[tuple[str | None, str]]:
 
 
 def verdict_at(now: datetime) -> str:
-    (found,) = services.answers([SMOKE], now)
+    (found,) = services.evaluate([SMOKE], now)
     return found.verdict
 
 
@@ -133,14 +133,14 @@ def test_a_name_and_evidence_may_be_as_long_as_that() -> None:
 
     report(name="x" * 120, evidence=evidence)
 
-    assert services.external("x" * 120).evidence == evidence
+    assert external.get_verdict("x" * 120).evidence == evidence
 
 
 @pytest.mark.django_db
 def test_long_evidence_is_kept_whole_but_not_carried_into_every_look() -> None:
     report("fail", evidence={"log": "정산 " * 1000})
 
-    (found,) = services.answers([SMOKE], NOW)
+    (found,) = services.evaluate([SMOKE], NOW)
 
     assert found.verdict == FAIL
     assert len(canonical.dumps(found.evidence)) < 1000
@@ -155,7 +155,7 @@ def test_only_a_change_is_on_record_but_every_report_keeps_who_it_was_by() -> No
     report("ok", NOW + 5 * SECOND, actor=other)
 
     assert audited() == [(None, "ok"), ("ok", "fail"), ("fail", "ok")]
-    assert services.external("smoke").by == "system:nightly"
+    assert external.get_verdict("smoke").by == "system:nightly"
 
 
 @pytest.mark.django_db
@@ -170,7 +170,7 @@ def test_whoever_may_not_write_gates_is_told_so() -> None:
 @pytest.mark.parametrize("name", ["unheard-of", "\x00", "x" * 500, ""])
 def test_what_nobody_has_reported_is_not_found(name: str) -> None:
     with pytest.raises(NotFound):
-        services.external(name)
+        external.get_verdict(name)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -189,7 +189,7 @@ def test_two_reports_at_once_end_with_the_later_observation_whoever_writes_first
         at = NOW + 10 * number * SECOND
         at_once(partial(report, "fail", at + SECOND), partial(report, "ok", at))
 
-        kept = services.external("smoke")
+        kept = external.get_verdict("smoke")
         assert (kept.verdict, kept.observed_at) == ("fail", at + SECOND)
 
 
@@ -204,7 +204,7 @@ def test_housekeeping_forgets_old_events_in_steps_and_verdicts_nobody_renews() -
     report(name="old", now=NOW - timedelta(days=30, minutes=1))
     report(name="new", now=NOW - timedelta(days=29))
 
-    assert services.forget_old(NOW, at_once=2, most=4) == 4 + 1
+    assert services.purge_expired(NOW, at_once=2, most=4) == 4 + 1
     assert EventCount.objects.count() == 5
     assert purge_gates(NOW) == 3
 

@@ -7,10 +7,10 @@ import pytest
 
 from controlplane.core.actors import system
 from controlplane.core.audit.models import AuditEntry
-from controlplane.core.gates import services, verdicts
+from controlplane.core.gates import external, services
 from controlplane.core.gates.models import ExternalVerdict
 from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, Answer, Question
-from controlplane.core.gates.verdicts import Said
+from controlplane.core.gates.verdicts import Observation
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -19,9 +19,9 @@ A_TICK = timedelta(microseconds=1)
 SINCE = NOW - 30 * SECOND
 
 
-def report(verdict: str, now: datetime = NOW, **more: Any) -> services.Reported:
+def report(verdict: str, now: datetime = NOW, **more: Any) -> external.RecordedVerdict:
     fields = {"name": "smoke", "evidence": {"build": 412}, "actor": system("ci"), **more}
-    return services.report_external(verdict=verdict, now=now, **fields)
+    return external.record_verdict(verdict=verdict, now=now, **fields)
 
 
 def asked(since: datetime = SINCE) -> Question:
@@ -29,7 +29,7 @@ def asked(since: datetime = SINCE) -> Question:
 
 
 def seen(now: datetime = NOW, since: datetime = SINCE) -> Answer:
-    (found,) = services.answers([asked(since)], now)
+    (found,) = services.evaluate([asked(since)], now)
     return found
 
 
@@ -141,7 +141,7 @@ def test_an_ok_that_is_the_first_word_has_no_fail_behind_it() -> None:
 
 
 def test_a_fail_from_a_clock_far_ahead_does_not_count_yet() -> None:
-    said = Said("ok", NOW, {}, "token:ci", failed_at=NOW + MINUTE + A_TICK)
+    said = Observation("ok", NOW, {}, "token:ci", failed_at=NOW + MINUTE + A_TICK)
 
-    assert verdicts.external(asked(), said, NOW).verdict == PASS
-    assert verdicts.external(asked(), said, NOW + A_TICK).verdict == FAIL
+    assert external.judge(asked(), said, NOW).verdict == PASS
+    assert external.judge(asked(), said, NOW + A_TICK).verdict == FAIL

@@ -10,7 +10,7 @@ from controlplane.core.actors import system
 from controlplane.core.approvals import services as approvals
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
-from controlplane.core.gates import services as gates
+from controlplane.core.gates import external
 from switches import services
 from switches.models import Publication
 from switches.ramps import actions
@@ -125,7 +125,7 @@ class House:
         seen = self.world.now - age
         self.both(
             lambda: self.world.report(gate, verdict, seen),
-            lambda: gates.report_external(
+            lambda: external.record_verdict(
                 name=gate,
                 verdict=verdict,
                 evidence={},

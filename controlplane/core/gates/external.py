@@ -1,0 +1,242 @@
+"""External gates: programs outside (smoke tests, pipelines) report how they stand.
+
+The latest observation counts, in whatever order reports arrive. A `fail` since the step began
+counts even if an `ok` follows, since reports may change twice between two evaluations.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+from django.db import connection, transaction
+
+from controlplane.core import canonical
+from controlplane.core.actors import Actor
+from controlplane.core.audit import services as audit
+from controlplane.core.errors import InvalidInput, NotFound
+
+from . import kinds
+from .fields import Field
+from .models import ExternalVerdict
+from .questions import FAIL, PASS, Answer, Question
+from .verdicts import (
+    FRESH,
+    MAX_KEPT_BYTES,
+    Observation,
+    explain_staleness,
+    format_time,
+    no_data,
+    truncate_evidence,
+)
+
+OK = "ok"
+VERDICTS = (OK, FAIL)
+NAME = re.compile(r"[A-Za-z0-9._-]{1,120}")
+WRONG_NAME = "Must be 1 to 120 letters, digits, `.`, `_` or `-`."
+MAX_LABEL_LENGTH = 200
+
+# Evidence is read for each gate every second, so long evidence is only known to be there. Values
+# that are stored long are not even unpacked.
+_OBSERVATIONS = """
+    SELECT name, verdict, observed_at, "by", failed_at,
+           CASE WHEN length(written.text) <= %(longest)s THEN written.text END
+    FROM core_externalverdict, LATERAL (
+        SELECT CASE WHEN pg_column_size(evidence) <= %(longest)s THEN evidence::text END AS text
+        OFFSET 0
+    ) AS written
+    WHERE name = ANY(%(names)s)
+"""
+
+
+@dataclass(frozen=True)
+class RecordedVerdict:
+    """The verdict after a report; `accepted` is False if a later observation stands."""
+
+    verdict: ExternalVerdict
+    accepted: bool
+
+
+@transaction.atomic
+def record_verdict(
+    *,
+    name: str,
+    verdict: str,
+    evidence: Mapping[str, Any],
+    observed_at: datetime | None = None,
+    actor: Actor,
+    now: datetime,
+) -> RecordedVerdict:
+    """Record what a program observed of its gate, `ok` or `fail`; `observed_at` is now by default.
+
+    Audited when it differs from the verdict before. Raises :class:`InvalidInput`,
+    :class:`Forbidden`.
+    """
+    actor.require("gates:write")
+    seen_at = _check_report(name, verdict, evidence, observed_at, now)
+    fields = {
+        "verdict": verdict,
+        "evidence": dict(evidence),
+        "observed_at": seen_at,
+        "failed_at": _latest_failure(verdict, seen_at, None, now),
+        "received_at": now,
+        "by": actor.label[:MAX_LABEL_LENGTH],
+    }
+    rows = ExternalVerdict.objects.select_for_update()
+    row, is_first = rows.get_or_create(name=name, defaults=fields)
+    before = None if is_first else row.verdict
+    if not is_first:
+        failed_at = _latest_failure(verdict, seen_at, row.failed_at, now)
+        if seen_at < row.observed_at <= now + FRESH:
+            if failed_at == seen_at != row.failed_at:
+                row.failed_at = seen_at  # The failure counts, though a later verdict stands.
+                row.save(update_fields=["failed_at"])
+                _audit(row.name, row.verdict, verdict, seen_at, evidence, actor, now)
+            return RecordedVerdict(row, accepted=False)
+        fields["failed_at"] = failed_at
+        for field, value in fields.items():
+            setattr(row, field, value)
+        row.save()
+    if before != verdict:
+        _audit(row.name, before, verdict, seen_at, evidence, actor, now)
+    return RecordedVerdict(row, accepted=True)
+
+
+def get_verdict(name: str) -> ExternalVerdict:
+    """Return the latest verdict of a gate. Raise :class:`NotFound` if there is none."""
+    found = ExternalVerdict.objects.filter(pk=name).first() if NAME.fullmatch(name) else None
+    if found is None:
+        raise NotFound(f"Nobody has reported a gate {name} yet.")
+    return found
+
+
+def check_name(value: Any) -> str:
+    """Check the name of a gate as a plan has it."""
+    if not isinstance(value, str) or not NAME.fullmatch(value):
+        raise ValueError(WRONG_NAME)
+    return value
+
+
+def find_observations(questions: Sequence[Question], _now: datetime) -> list[Observation | None]:
+    """Return the latest observation of each gate, in one query."""
+    names = [str(one.spec.get("gate", "")) for one in questions]
+    with connection.cursor() as cursor:
+        cursor.execute(_OBSERVATIONS, {"names": sorted(set(names)), "longest": MAX_KEPT_BYTES})
+        rows = cursor.fetchall()
+    found = {}
+    for name, verdict, observed_at, by, failed_at, text in rows:
+        evidence = {"left_out": f"it is long; GET /api/v1/gates/{name} has it"}
+        if text is not None:
+            evidence = orjson.loads(text)
+        found[name] = Observation(verdict, observed_at, evidence, by, failed_at)
+    return [found.get(name) for name in names]
+
+
+def judge(question: Question, observation: Observation | None, now: datetime) -> Answer:
+    """Return a pass for a fresh `ok`, and a fail for a `fail` or any failure since the step began.
+
+    A failure counts however old it has become by now, since no evaluation may have seen it.
+    """
+    if observation is None:
+        return no_data(question, f"nobody has reported {question.spec.get('gate')} yet", {})
+    evidence = {
+        "said": observation.verdict,
+        "by": observation.by,
+        "observed_at": canonical.timestamp(observation.observed_at),
+        "evidence": dict(observation.evidence),
+    }
+    failed_at = observation.failed_at
+    if failed_at is not None and question.since <= failed_at <= now + FRESH:
+        return Answer(FAIL, {**evidence, **_explain_failure(observation, failed_at)})
+    if why := explain_staleness(question, observation, now):
+        return no_data(question, why, evidence)
+    if observation.verdict == OK:
+        return Answer(PASS, evidence)
+    return Answer(FAIL, {**evidence, "why": f"{observation.by} said {observation.verdict}"})
+
+
+KIND = kinds.register(
+    kinds.GateKind(
+        name="external",
+        label="External gate",
+        summary="external gate {gate}",
+        passes_when="a program of yours said ok (`POST /api/v1/gates/{name}`)",
+        fields=(Field("gate", "Name", check_name, placeholder="smoke-tests"),),
+        look_up=find_observations,
+        judge=judge,
+        position=50,
+    )
+)
+
+
+def _explain_failure(observation: Observation, at: datetime) -> dict[str, Any]:
+    """Return evidence of a failure at that time, which another verdict may have followed."""
+    if (observation.verdict, observation.observed_at) == (FAIL, at):
+        return {"why": f"{observation.by} said {observation.verdict}"}
+    why = f"a fail was observed at {format_time(at)}, since the step began; no later word undoes it"
+    return {"failed_at": canonical.timestamp(at), "why": why}
+
+
+def _latest_failure(
+    verdict: str, seen_at: datetime, before: datetime | None, now: datetime
+) -> datetime | None:
+    """Return the time of the latest failure, including this report.
+
+    A failure that was too old when it was reported is left out: no evaluation could have seen it
+    in time.
+    """
+    if before is not None and before > now + FRESH:
+        before = None  # From before the clock was set back.
+    if verdict != FAIL or now - seen_at > FRESH:
+        return before
+    return seen_at if before is None else max(before, seen_at)
+
+
+def _audit(
+    name: str,
+    before: str | None,
+    verdict: str,
+    seen_at: datetime,
+    evidence: Mapping[str, Any],
+    actor: Actor,
+    now: datetime,
+) -> None:
+    audit.record(
+        actor=actor,
+        action="gate.reported",
+        target=f"gate:{name}",
+        now=now,
+        before=None if before is None else {"verdict": before},
+        after={
+            "verdict": verdict,
+            "observed_at": seen_at,
+            "evidence": truncate_evidence(evidence),
+        },
+    )
+
+
+def _check_report(
+    name: str,
+    verdict: str,
+    evidence: Mapping[str, Any],
+    observed_at: datetime | None,
+    now: datetime,
+) -> datetime:
+    """Return the time of the observation in UTC, at most now. Raise :class:`InvalidInput`."""
+    errors: dict[str, list[str]] = {}
+    if not NAME.fullmatch(name):
+        errors["name"] = [WRONG_NAME]
+    if verdict not in VERDICTS:
+        errors["verdict"] = [f"Must be {' or '.join(VERDICTS)}."]
+    if len(canonical.dumps(evidence)) > canonical.MAX_EVIDENCE_BYTES:
+        errors["evidence"] = [canonical.TOO_MUCH_EVIDENCE]
+    if observed_at is not None and observed_at > now + FRESH:
+        errors["observed_at"] = [
+            f"Is more than {FRESH.seconds} seconds ahead of {canonical.timestamp(now)}, the time"
+            " here; set your clock, or leave it out."
+        ]
+    if errors:
+        raise InvalidInput(errors)
+    return now if observed_at is None else min(observed_at.astimezone(UTC), now)

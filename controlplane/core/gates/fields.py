@@ -1,0 +1,165 @@
+"""Fields of plans and gates: checked as JSON, and typed as text in the plan editor. Pure."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from controlplane.core import durations
+
+Check = Callable[[Any], Any]
+"""Return the value to store, or raise ValueError with a sentence that says what it must be."""
+
+REQUIRED = object()
+TEXT, NUMBER, DURATION = "text", "number", "duration"
+MAX_TEXT_LENGTH = 200
+
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field: `check` and `default` are those of the JSON value, the others those of the form.
+
+    `input` is the form's type: `text`, `number`, or `duration` (typed as `5m`, stored in seconds).
+    """
+
+    name: str
+    label: str
+    check: Check
+    default: Any = REQUIRED
+    input: str = TEXT
+    placeholder: str = ""
+
+    @property
+    def input_name(self) -> str:
+        return self.name.removesuffix("_seconds")
+
+    def parse(self, text: str) -> Any:
+        """Return the JSON value of a typed text; a text that can't be read is returned as it is."""
+        if self.input == TEXT:
+            return text
+        return parse_number(text) if self.input == NUMBER else parse_seconds(text)
+
+    def format(self, value: Any) -> str:
+        """Return the text that would be typed for a JSON value."""
+        if self.input != DURATION:
+            return str(value)
+        if isinstance(value, int) and value > 0:
+            return durations.canonical(timedelta(seconds=value))
+        return f"{value:g}"
+
+    def is_invalid_duration(self, text: str) -> bool:
+        return self.input == DURATION and bool(text) and isinstance(parse_seconds(text), str)
+
+
+def check_fields(
+    fields: Iterable[Field], given: Mapping[str, Any], path: str, errors: dict[str, list[str]]
+) -> dict[str, Any]:
+    """Return the stored values of a JSON object, with defaults filled in.
+
+    Errors are added by path (`plan[1].gates[0].slo`); a wrong value is stored as None.
+    """
+    known = {field.name: field for field in fields}
+    for name in given:
+        if name not in known:
+            errors[f"{path}.{name}"[:200]] = [f"Unknown; the fields are {', '.join(known)}."]
+    values = {}
+    for name, field in known.items():
+        value = given.get(name)
+        if value is not None:
+            values[name] = check_value(field.check, value, f"{path}.{name}", errors)
+        elif field.default is REQUIRED:
+            errors[f"{path}.{name}"] = ["Is required."]
+        else:
+            values[name] = field.default
+    return values
+
+
+def check_value(check: Check, value: Any, path: str, errors: dict[str, list[str]]) -> Any:
+    """Return the stored value; None, with an error at `path`, if it is wrong."""
+    try:
+        return check(value)
+    except ValueError as error:
+        errors[path] = [str(error)]
+        return None
+
+
+def parse_texts(fields: Iterable[Field], texts: Mapping[str, str]) -> dict[str, Any]:
+    """Return JSON values by field name for typed texts by input name; blank ones are left out."""
+    return {
+        field.name: field.parse(text) for field in fields if (text := texts.get(field.input_name))
+    }
+
+
+def format_values(fields: Iterable[Field], values: Mapping[str, Any]) -> dict[str, str]:
+    """Return the texts by input name that would be typed for stored values."""
+    return {
+        field.input_name: field.format(values[field.name])
+        for field in fields
+        if isinstance(values.get(field.name), str | int | float)
+    }
+
+
+def number(lowest: float, highest: float) -> Check:
+    """Return a check for numbers within these limits."""
+
+    def check(value: Any) -> Any:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not lowest <= value <= highest:
+            raise ValueError(f"Must be a number from {lowest:g} to {highest:g}.")
+        return int(value) if float(value).is_integer() else value
+
+    return check
+
+
+def whole_number(lowest: int, highest: int) -> Check:
+    """Return a check for whole numbers within these limits."""
+
+    def check(value: Any) -> Any:
+        if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
+            raise ValueError(f"Must be a whole number from {lowest} to {highest}.")
+        return value
+
+    return check
+
+
+def text(value: Any) -> str:
+    """Check a name of 1 to 200 characters."""
+    if (
+        not isinstance(value, str)
+        or not value.strip()
+        or len(value) > MAX_TEXT_LENGTH
+        or "\x00" in value
+    ):
+        raise ValueError(f"Must be a name of 1 to {MAX_TEXT_LENGTH} characters.")
+    return value.strip()
+
+
+def duration(value: Any) -> str:
+    """Check a duration such as `5m`; it is stored as it is written."""
+    if not isinstance(value, str):
+        raise ValueError("Must be a duration such as `5m`.")
+    durations.parse(value)
+    return value
+
+
+def parse_number(text: str) -> Any:
+    """Return the number that was typed, or the text: the field's check says what is wrong."""
+    typed = text.removesuffix("%").strip()
+    if not _NUMBER.fullmatch(typed):  # Python also reads `1_0`, `٥` and `nan`.
+        return text
+    value = float(typed)
+    return int(value) if value.is_integer() else value
+
+
+def parse_seconds(text: str) -> Any:
+    """Return the seconds of a typed duration, or the text."""
+    value = parse_number(text)
+    if not isinstance(value, str):
+        return value
+    try:
+        return int(durations.parse(text.replace(" ", "")).total_seconds())
+    except ValueError:
+        return text

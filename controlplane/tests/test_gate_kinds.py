@@ -1,0 +1,147 @@
+"""A gate kind that is registered from one module is there everywhere: this one, for instance."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from controlplane.core.clock import db_now
+from controlplane.core.gates import kinds
+from controlplane.core.gates.fields import NUMBER, Field, text, whole_number
+from controlplane.core.gates.questions import FAIL, PASS, Answer
+from controlplane.core.gates.verdicts import no_data
+from controlplane.core.http.tests.callers import as_role
+from switches.models import Ramp
+from switches.ramps.shapes import GateShape
+from switches.ramps.tests.given import begin, flows, look, outcome, state
+from switches.tests.browsers import Tags, browser_as, engaged, page
+from switchgear.cli.commands import release
+from switchgear.cli.views import ramps as cli_ramps
+
+OPERATE = Path(__file__).resolve().parents[2] / "docs" / "operate.md"
+SPEC = {"type": "weather", "place": "Lisbon"}
+PLAN = [{"percent": 5, "dwell_seconds": 0, "gates": [SPEC]}, {"percent": 100}]
+FORM = "/switches/feature/chat/release/"
+PART = {"HX-Request": "true", "HX-Target": "plan-editor"}
+
+WIND: dict[str, int] = {}
+"""The wind in each place, in km/h."""
+
+
+def judge(question, wind, _now):
+    if wind is None:
+        return no_data(question, "nobody has measured the wind", {})
+    is_calm = wind <= question.spec["max_wind"]
+    return Answer(PASS if is_calm else FAIL, {"wind": wind, "why": f"the wind is {wind} km/h"})
+
+
+WEATHER = kinds.GateKind(
+    name="weather",
+    label="Weather",
+    summary="calm in {place}, up to {max_wind} km/h",
+    passes_when="the wind is low",
+    fields=(
+        Field("place", "Place", text, placeholder="Lisbon"),
+        Field("max_wind", "Most wind, km/h", whole_number(0, 200), 30, input=NUMBER),
+    ),
+    look_up=lambda questions, _now: [WIND.get(one.spec["place"]) for one in questions],
+    judge=judge,
+    position=60,
+)
+
+
+@pytest.fixture(autouse=True)
+def weather():
+    kinds.register(WEATHER)
+    yield
+    kinds.unregister("weather")
+    WIND.clear()
+
+
+def test_documentation_lists_every_other_kind():
+    rows = re.findall(r"^\| `[a-z]+` \| .*(?:$)", OPERATE.read_text(), re.MULTILINE)
+    table = [row for row in kinds.document() if row not in rows]
+
+    assert table == ["| `weather` | the wind is low |"]
+
+
+def test_openapi_names_it():
+    field = GateShape().fields["type"]
+
+    assert "weather" in field.choices
+    assert "`weather`: the wind is low" in field.help_text
+
+
+@pytest.mark.django_db
+def test_api_takes_and_shows_it():
+    operator = as_role("operator")
+    operator.engage("feature:chat")
+    body = {"justification": "5xx below 0.1 % for twenty minutes"}
+
+    wrong = [{"percent": 100, "gates": [{**SPEC, "max_wind": 500}]}]
+    refused = operator.post("/switches/feature/chat/release", {**body, "plan": wrong})
+    accepted = operator.post("/switches/feature/chat/release", {**body, "plan": PLAN})
+
+    assert refused.json()["errors"] == {
+        "plan[0].gates[0].max_wind": ["Must be a whole number from 0 to 200."]
+    }
+    (gate,) = accepted.json()["ramp"]["steps"][0]["gates"]
+    assert gate == {
+        **SPEC,
+        "max_wind": 30,
+        "summary": "calm in Lisbon, up to 30 km/h",
+        "verdict": "no_data",
+        "evidence": {},
+        "checked_at": None,
+    }
+
+
+@pytest.mark.django_db
+def test_plan_editor_offers_it_with_its_fields():
+    engaged("feature:chat")
+    client = browser_as("operator")
+
+    offered = page(client.get(FORM))
+    sent = {"step-0-percent": "100", "do": "add-gate-0", "step-0-new": "weather"}
+    added = Tags(page(client.post(FORM, sent, headers=PART)))
+
+    assert '<option value="weather">Weather</option>' in offered
+    assert added.value("step-0-gate-0-max_wind") == "30"
+
+
+def test_command_line_sends_and_shows_it():
+    sent = release._parse_gate("weather:place=Lisbon,max_wind=30")
+    shown = {**sent, "summary": WEATHER.describe(sent), "verdict": "fail", "evidence": {}}
+
+    assert sent == {**SPEC, "max_wind": 30}
+    assert "calm in Lisbon, up to 30 km/h" in str(cli_ramps.gate(shown))
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("wind", "expected", "share"), [(None, "holding", 5), (30, "running", 100), (31, "aborted", 0)]
+)
+def test_ramp_holds_goes_on_or_goes_back_by_its_verdict(wind, expected, share):
+    now = db_now()
+    ramp = begin(now, PLAN)
+    if wind is not None:
+        WIND["Lisbon"] = wind
+
+    look(now)
+
+    assert (state(ramp), flows()) == (expected, share)
+    if expected == "aborted":
+        assert "calm in Lisbon, up to 30 km/h: the wind is 31 km/h" in outcome(ramp)
+
+
+@pytest.mark.django_db
+def test_ramp_holds_once_its_kind_is_gone():
+    now = db_now()
+    ramp = begin(now, PLAN)
+    kinds.unregister("weather")
+
+    look(now)
+
+    assert state(ramp) == "holding"
+    assert "no gates of the type weather" in Ramp.objects.get().job.hold_reason
+    kinds.register(WEATHER)

@@ -1,0 +1,79 @@
+"""Gates that wait for a slow burn of an SLO's budget: the kind and its judgement."""
+
+from datetime import datetime
+from typing import Any
+
+from controlplane.core.gates import kinds
+from controlplane.core.gates import services as gates
+from controlplane.core.gates.fields import NUMBER, Field, duration, number, whole_number
+from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, Answer, Question
+from controlplane.core.gates.samples import MIN_EVENTS, MIN_EVENTS_FIELD, SLO_FIELD
+from controlplane.core.gates.verdicts import (
+    Observation,
+    explain_staleness,
+    explain_too_few,
+    format_count,
+    no_data,
+    read_limit,
+    repeat_verdict,
+    show_evidence,
+)
+from slo.evaluation.gates import TYPE
+
+MIN_BAD = 3
+
+
+def judge(question: Question, observation: Observation | None, now: datetime) -> Answer:
+    """Return the verdict of the evaluation, if it rests on enough events: `good` of `total`.
+
+    Fewer than `min_events` are no data, whatever the verdict. A `fail` on fewer than `min_bad` bad
+    events is a pass, because a burn rate means nothing on so few.
+    """
+    if observation is None:
+        return no_data(question, "nobody has evaluated this SLO yet", {})
+    evidence = show_evidence(observation)
+    if why := explain_staleness(question, observation, now):
+        return no_data(question, why, evidence)
+    if observation.verdict == NO_DATA:
+        return repeat_verdict(question, observation)
+    good, total = _read_count(evidence.get("good")), _read_count(evidence.get("total"))
+    if good is None or total is None or good > total:
+        why = "the answer does not say how many events it stands on"
+        return no_data(question, why, evidence)
+    min_events = read_limit(question, "min_events", MIN_EVENTS)
+    if total < min_events:
+        return no_data(question, explain_too_few(total, min_events), evidence)
+    min_bad = read_limit(question, "min_bad", MIN_BAD)
+    if observation.verdict == FAIL and total - good < min_bad:
+        bad = format_count(total - good)
+        why = f"{bad} bad events are too few to fail on; it takes {min_bad:,}"
+        return Answer(PASS, {**evidence, "why": why})
+    return repeat_verdict(question, observation)
+
+
+KIND = kinds.register(
+    kinds.GateKind(
+        name=TYPE,
+        label="SLO",
+        summary="SLO {slo}, burn rate over {window} at most {max_burn_rate}",
+        passes_when="the budget burns slowly since the step began",
+        fields=(
+            SLO_FIELD,
+            Field("window", "Window", duration, "5m"),
+            Field("max_burn_rate", "Highest burn rate", number(0, 10**6), 1, input=NUMBER),
+            MIN_EVENTS_FIELD,
+            Field("min_bad", "Least bad events", whole_number(1, 10**9), MIN_BAD, input=NUMBER),
+        ),
+        look_up=gates.find_observations,
+        judge=judge,
+        position=10,
+        is_stored=True,
+    )
+)
+
+
+def _read_count(value: Any) -> float | None:
+    """Return a number of events, fractional as Prometheus extrapolates; None if it is not one."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 2**63:
+        return None
+    return value

@@ -1,0 +1,24 @@
+"""The questions that the gates of a ramp's step ask."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from controlplane.core.gates.questions import Question
+from switches.models import Ramp
+
+
+def build_questions(
+    ramp: Ramp, index: int, gates: Sequence[Mapping[str, Any]], since: datetime
+) -> list[Question]:
+    """Return the questions of a step's gates, in their order; `since` is the step's start."""
+    step = approval_target(ramp, index)
+    return [
+        Question(f"ramp:{ramp.pk}:{index}:{number}", gate, since, step)
+        for number, gate in enumerate(gates)
+    ]
+
+
+def approval_target(ramp: Ramp, index: int) -> str:
+    """Return the target of approvals for a step, such as `feature:nl2sql#ramp-12-1`."""
+    return f"{ramp.switch_id}#ramp-{ramp.pk}-{index}"
