@@ -165,14 +165,16 @@ def _plan(kind: str, number: int) -> list[dict[str, Any]]:
 
     gates = [{name: value.format(n=number) for name, value in gate.items()} for gate in GATES[kind]]
     step = {"dwell_seconds": DWELL_SECONDS, "gates": gates}
-    return plan.read([{"percent": percent, **step} for percent in PERCENTS])
+    return plan.read_plan([{"percent": percent, **step} for percent in PERCENTS])
 
 
 def _step(job: Any, index: int, data: dict[str, Any], now: datetime) -> Any:
     from controlplane.core.jobs.models import JobStep
     from switches.ramps import descriptions
 
-    step = JobStep(job=job, index=index, name=descriptions.percent(data["percent"]), data=data)
+    step = JobStep(
+        job=job, index=index, name=descriptions.format_percent(data["percent"]), data=data
+    )
     if index == 0:
         step.state, step.attempts = JobStep.State.RUNNING, 1
         step.started_at, step.due_at = now, now + timedelta(seconds=DWELL_SECONDS)

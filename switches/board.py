@@ -12,7 +12,7 @@ from switches.scopes import GLOBAL, SCOPES
 from switches.services import registration
 from switches.services.undo import UNDO_WINDOW
 
-from .ramps.timeline import Brief, briefs
+from .ramps.timeline import RampSummary, summarize_live_ramps
 
 PAGE_SIZE = 50
 OVERDUE = "overdue"
@@ -45,7 +45,7 @@ class SwitchboardRow:
     episode: Episode | None
     condition: str
     undo_until: datetime | None
-    ramp: Brief | None = None
+    ramp: RampSummary | None = None
 
 
 def read_filters(given: Any) -> SwitchboardFilters:
@@ -68,7 +68,7 @@ def find_rows(
     """
     start = (filters.page - 1) * PAGE_SIZE
     found = list(_ordered(_narrowed(filters))[start : start + PAGE_SIZE + 1])
-    ramps = briefs([switch.pk for switch in found[:PAGE_SIZE] if switch.episode])
+    ramps = summarize_live_ramps([switch.pk for switch in found[:PAGE_SIZE] if switch.episode])
     rows = [board_row(switch, user, now, ramps.get(switch.pk)) for switch in found[:PAGE_SIZE]]
     return rows, len(found) > PAGE_SIZE
 
@@ -79,7 +79,7 @@ def find_or_new(scope: str, key: str) -> Switch:
 
 
 def board_row(
-    switch: Switch, user: Person, now: datetime, ramp: Brief | None = None
+    switch: Switch, user: Person, now: datetime, ramp: RampSummary | None = None
 ) -> SwitchboardRow:
     episode = switch.episode
     state = episode.state if episode else State.RELEASED

@@ -73,7 +73,7 @@ def abort_ramp(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
     with transaction.atomic():
         publication.lock()
         share = Episode.objects.filter(ramps=ramp_id).values_list("allow_percent", flat=True)
-        at = descriptions.percent(share.first() or 0)
+        at = descriptions.format_percent(share.first() or 0)
         reason = f"{actor.name} pressed Abort ramp in Slack, at {at}."
         ramp = actions.abort(ramp_id=ramp_id, reason=reason, actor=actor, now=now)
         return f"You aborted the ramp of {ramp.switch_id} at {at}: it is engaged, nothing flows."

@@ -134,7 +134,7 @@ def _engaged(done: Engagement, scope: str, key: str, now: datetime) -> Done:
 def _ramping(done: Release, scope: str, key: str, now: datetime) -> Done:
     """Respond that a ramp began; a dry run also shows the switch as it would be."""
     assert done.ramp is not None  # noqa: S101 - asked before
-    ramp = ramps.of(done.ramp.pk, now)
+    ramp = ramps.get_ramp_resource(done.ramp.pk, now)
     begun = {"ramp": ramp, **_review(done)}
     would_be = {**resource(scope, key, now), **begun, "ramp": {**ramp, "id": None}}
     still = partial(present_effect, scope, key, now)

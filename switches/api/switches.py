@@ -17,7 +17,7 @@ from switches import services
 from switches.effect import effect_of
 from switches.listing import COLUMNS, serialize_rows, with_episode_and_ramp
 from switches.models import Episode, Switch, SwitchQuerySet
-from switches.ramps.resources import live_of
+from switches.ramps.resources import find_live_ramps
 from switches.resources import effect_resource, switch_resource
 from switches.services.registration import DESCRIPTIVE, find_switch, identify
 
@@ -28,7 +28,9 @@ from .shapes import ONE_SWITCH, ActedShape, EpisodeShape, SwitchShape
 def resource(scope: str, key: str, now: datetime) -> dict[str, Any]:
     """Return the resource of a switch in this transaction; an unknown one is released."""
     switch = find_switch(scope, key) or _unheard_of(scope, key)
-    return switch_resource(switch, effect_of(switch, now), live_of([switch.pk]).get(switch.pk))
+    return switch_resource(
+        switch, effect_of(switch, now), find_live_ramps([switch.pk]).get(switch.pk)
+    )
 
 
 def present_effect(scope: str, key: str, now: datetime) -> dict[str, Any]:

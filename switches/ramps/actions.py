@@ -1,4 +1,4 @@
-"""What people do with a ramp: let it go on now, pause it, resume it, abort it."""
+"""Actions of people on a ramp: advance, pause, resume, abort."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -30,10 +30,10 @@ from . import (
     transitions,
 )
 from . import plan as plans
-from .gate_evaluation import Look
-from .locked_ramp import Scene
+from .gate_evaluation import RampEvaluation
+from .locked_ramp import LockedRamp
 
-LET_GO_ON = {Role.APPROVER, Role.ADMIN}
+ADVANCING_ROLES = {Role.APPROVER, Role.ADMIN}
 VERBS = ("advance", "pause", "resume", "abort")
 
 
@@ -65,17 +65,17 @@ def advance(
 def _advance(
     ramp_id: int, step_index: int | None, reason: str, actor: Actor, now: datetime
 ) -> Ramp:
-    _check(actor, reason)
-    if actor.type != "system" and actor.role not in LET_GO_ON:
+    _check_request(actor, reason)
+    if actor.type != "system" and actor.role not in ADVANCING_ROLES:
         raise Forbidden("To pass over a dwell or a gate takes the role of an approver.")
-    found = _live(ramp_id, now, "go on", {Job.State.RUNNING, Job.State.HOLDING})
+    found = _lock_live(ramp_id, now, "go on", {Job.State.RUNNING, Job.State.HOLDING})
     if step_index != found.index:
-        raise _moved_already(found, now)
-    # What was kept is from the last look of a worker: a gate may have failed since.
-    (look,) = gate_evaluation.at([Turn(found.job)], now)
-    _none_fails(look)
-    _may_pass_over(found, look, actor, now)
-    gate_evaluation.keep([look], now)
+        raise _explain_advanced(found, now)
+    # What was kept is from the last evaluation of a worker: a gate may have failed since.
+    (evaluation,) = gate_evaluation.evaluate_ramps([Turn(found.job)], now)
+    _require_no_failure(evaluation)
+    _check_skipping(found, evaluation, actor, now)
+    gate_evaluation.store_results([evaluation], now)
     if not transitions.advance(found, now, actor=actor, reason=reason.strip()):
         raise Conflict(found.job.hold_reason)
     return found.ramp
@@ -84,21 +84,23 @@ def _advance(
 @retry_if_ended
 @transaction.atomic
 def pause(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
-    """Stay at this share, however long. Gates are watched all the same: one that fails ends it."""
-    _check(actor, reason)
-    found = _live(ramp_id, now, "be paused", {Job.State.RUNNING, Job.State.HOLDING})
+    """Keep the current share until somebody resumes the ramp.
+
+    Gates are still evaluated; one that fails ends the ramp.
+    """
+    _check_request(actor, reason)
+    found = _lock_live(ramp_id, now, "be paused", {Job.State.RUNNING, Job.State.HOLDING})
     found.write(state=Job.State.PAUSED, paused_at=now, hold_reason=reason.strip())
-    transitions.tell(found, "ramp.paused", reason.strip(), actor, now)
+    transitions.record_transition(found, "ramp.paused", reason.strip(), actor, now)
     return found.ramp
 
 
 @retry_if_ended
 @transaction.atomic
 def resume(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
-    """Go on where it was paused: what was left is still to come, of the dwell, and of the time
-    that it may be without data."""
-    _check(actor, reason)
-    found = _live(ramp_id, now, "be resumed", {Job.State.PAUSED})
+    """Resume a paused ramp with what was left of its dwell and of its time without data."""
+    _check_request(actor, reason)
+    found = _lock_live(ramp_id, now, "be resumed", {Job.State.PAUSED})
     paused_at = found.job.paused_at or now
     lasted = max(now - paused_at, timedelta())
     step = JobStep.objects.get(job=found.job, index=found.index)
@@ -108,37 +110,37 @@ def resume(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
         found.ramp.blind_since += lasted
         found.ramp.save(update_fields=["blind_since"])
     found.write(state=Job.State.RUNNING, paused_at=None, hold_reason="")
-    transitions.tell(found, "ramp.resumed", reason.strip(), actor, now)
+    transitions.record_transition(found, "ramp.resumed", reason.strip(), actor, now)
     return found.ramp
 
 
 @retry_if_ended
 @transaction.atomic
 def abort(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
-    """Back to nothing at once: engaged again. One that waits for approval is withdrawn."""
-    _check(actor, reason)
+    """Engage the switch again at 0 %. A ramp that waits for approval is withdrawn."""
+    _check_request(actor, reason)
     every = {*live_ramps.STATES} - {Job.State.COMPLETED, Job.State.CANCELLED}
-    found = _live(ramp_id, now, "be aborted", every)
+    found = _lock_live(ramp_id, now, "be aborted", every)
     outcome = f"Aborted by {actor.label}: {reason.strip()}"
     if found.job.state == Job.State.PENDING:
         live_ramps.supersede(found.switch, outcome, actor, now)
         kind = Approval.Kind.RELEASE
         approvals.void(kind=kind, target=found.switch.pk, actor=actor, now=now, why=outcome)
-        transitions.tell(found, "ramp.aborted", outcome, actor, now)
+        transitions.record_transition(found, "ramp.aborted", outcome, actor, now)
     else:
         transitions.compensate(found, outcome, now, actor=actor, action="ramp.aborted")
     found.ramp.refresh_from_db()
     return found.ramp
 
 
-def _check(actor: Actor, reason: str) -> None:
+def _check_request(actor: Actor, reason: str) -> None:
     actor.require("ramps:write")
     if problems := reasons.unreadable(reason):
         raise InvalidInput({"reason": problems})
 
 
-def _live(ramp_id: int, now: datetime, to: str, states: set[Any]) -> Scene:
-    found = locked_ramp.of_person(ramp_id, now)
+def _lock_live(ramp_id: int, now: datetime, to: str, states: set[Any]) -> LockedRamp:
+    found = locked_ramp.lock_for_person(ramp_id, now)
     if found is None or found.job.state not in states:
         job = Job.objects.get(pk=ramp_id)
         state = live_ramps.STATES[job.state]
@@ -146,14 +148,14 @@ def _live(ramp_id: int, now: datetime, to: str, states: set[Any]) -> Scene:
     return found
 
 
-def _moved_already(found: Scene, now: datetime) -> Conflict:
+def _explain_advanced(found: LockedRamp, now: datetime) -> Conflict:
     """Return the error for a ramp that left the given step: who advanced it, and to which step."""
     # This ramp only: an earlier ramp of the switch may have been advanced, too.
     moves_on_record = AuditEntry.objects.filter(
         target=found.switch.pk, action="ramp.advanced", at__gte=found.job.started_at or now
     )
     last = moves_on_record.order_by("-id").first()
-    share = descriptions.percent(found.percent_of(found.index))
+    share = descriptions.format_percent(found.percent_of(found.index))
     at = f"step {found.index + 1} of {len(found.ramp.plan)}, {share}"
     if found.index == 0 or last is None:
         return Conflict(f"The ramp is at {at}. Nothing was changed.", step_index=found.index)
@@ -165,11 +167,11 @@ def _moved_already(found: Scene, now: datetime) -> Conflict:
     )
 
 
-def _none_fails(look: Look) -> None:
-    """Neither now nor when a worker looked: that one is about to take it back."""
-    if len(look.gates) != len(look.step.data["gates"]):
-        raise Conflict(f"{look.decision.why} The ramp is about to be taken back.")
-    for gate in (*look.gates, *look.step.data["gates"]):
+def _require_no_failure(evaluation: RampEvaluation) -> None:
+    """Raise :class:`Conflict` if a gate fails now or failed at the last evaluation of a worker."""
+    if len(evaluation.gates) != len(evaluation.step.data["gates"]):
+        raise Conflict(f"{evaluation.decision.why} The ramp is about to be taken back.")
+    for gate in (*evaluation.gates, *evaluation.step.data["gates"]):
         if gate.get("verdict") == FAIL:
             raise Conflict(
                 f"A gate fails: {kinds.describe(gate)}. The ramp is about to be taken back.",
@@ -177,13 +179,19 @@ def _none_fails(look: Look) -> None:
             )
 
 
-def _may_pass_over(found: Scene, look: Look, actor: Actor, now: datetime) -> None:
+def _check_skipping(
+    found: LockedRamp, evaluation: RampEvaluation, actor: Actor, now: datetime
+) -> None:
     """Raise :class:`Forbidden` if skipping this step needs a second person."""
-    waits = any(gate["verdict"] == WAITING for gate in look.gates)
+    waits = any(gate["verdict"] == WAITING for gate in evaluation.gates)
     if waits:
-        _be_another(found.ramp, actor, "A manual gate needs a signed-in person")
-    is_early = look.step.due_at is not None and look.step.due_at > now
-    if not is_early and not look.is_held and all(gate["verdict"] == PASS for gate in look.gates):
+        _require_second_person(found.ramp, actor, "A manual gate needs a signed-in person")
+    is_early = evaluation.step.due_at is not None and evaluation.step.due_at > now
+    if (
+        not is_early
+        and not evaluation.is_held
+        and all(gate["verdict"] == PASS for gate in evaluation.gates)
+    ):
         return
     # Skipping a dwell can make any plan hasty in the sense of :func:`plans.is_hasty`.
     is_large = found.is_last or found.percent_of(found.index + 1) > plans.MAX_EARLY_PERCENT
@@ -191,29 +199,29 @@ def _may_pass_over(found: Scene, look: Look, actor: Actor, now: datetime) -> Non
         share = (
             "all"
             if found.all_flows_next
-            else descriptions.percent(found.percent_of(found.index + 1))
+            else descriptions.format_percent(found.percent_of(found.index + 1))
         )
         what = f"To let {share} of it flow before its dwell is over and its gates pass"
-        _be_another(found.ramp, actor, f"{what} takes a second, signed-in person")
+        _require_second_person(found.ramp, actor, f"{what} takes a second, signed-in person")
 
 
-def _be_another(ramp: Ramp, actor: Actor, needed: str) -> None:
+def _require_second_person(ramp: Ramp, actor: Actor, needed: str) -> None:
     if actor.type != "system" and not actor.is_person:
         raise Forbidden(f"{needed}; tokens never do.")
     if actor.user_id is not None and actor.user_id == ramp.requested_by_id:
         raise Forbidden(f"{needed}: you asked for this ramp, a second person has to let it go on.")
 
 
-def _by_job(service: Any) -> Intervention:
+def _as_intervention(service: Any) -> Intervention:
     def intervene(job: Job, reason: str, actor: Actor, now: datetime) -> None:
         service(ramp_id=job.pk, reason=reason, actor=actor, now=now)
 
     return intervene
 
 
-AS_JOB: Mapping[str, Intervention] = {
-    "pause": _by_job(pause),
-    "resume": _by_job(resume),
-    "cancel": _by_job(abort),
+INTERVENTIONS: Mapping[str, Intervention] = {
+    "pause": _as_intervention(pause),
+    "resume": _as_intervention(resume),
+    "cancel": _as_intervention(abort),
 }
 """The same, for whoever knows a ramp as a job."""

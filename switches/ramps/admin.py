@@ -1,4 +1,4 @@
-"""Ramps in Django's admin: to look at. They are paused, resumed and aborted on their pages."""
+"""Ramps in Django's admin, read-only. People act on them on their pages."""
 
 from django.contrib import admin
 

@@ -1,4 +1,4 @@
-"""Ramps over HTTP: how far each has come, and letting one go on, pausing, resuming, aborting it."""
+"""Ramps over HTTP: list, show, advance, pause, resume, abort."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -48,13 +48,13 @@ class RampList(ListView[Ramp]):
         return rows.filter(job__state=JOB_STATE[state]) if state else rows
 
     def paginate_queryset(self, queryset: Any) -> Any:
-        """One page, with what belongs to its ramps asked for together."""
+        """Fetch the related rows of one page of ramps together."""
         rows = super().paginate_queryset(queryset)
-        self._around = resources.around(rows or ())
+        self._around = resources.fetch_related(rows or ())
         return rows
 
     def get_serializer_context(self) -> dict[str, Any]:
-        found = getattr(self, "_around", resources.Around())
+        found = getattr(self, "_around", resources.RampRelations())
         return {**super().get_serializer_context(), "around": found, "now": db_now()}
 
 
@@ -64,14 +64,14 @@ class RampDetail(ApiView):
 
     @extend_schema(responses=RampShape)
     def get(self, _request: Request, ramp_id: int) -> Response:
-        """One ramp, as it stands."""
+        """Return one ramp."""
         if not Ramp.objects.filter(pk=ramp_id).exists():
             raise NotFound(f"There is no ramp {ramp_id}.")
-        return Response(resources.of(ramp_id, db_now()))
+        return Response(resources.get_ramp_resource(ramp_id, db_now()))
 
 
 class RampAction(ApiView):
-    """What the four have in common."""
+    """The base of the four actions."""
 
     path_parameters = ONE_RAMP
     write_scope = "ramps:write"
@@ -94,9 +94,11 @@ class AdvanceView(RampAction):
         ramp_id: int,
         prepared: int | None,
     ) -> Done:
-        """On to the next step now, past the rest of the dwell: an approver's, and that of a
-        signed-in person who did not ask for the ramp where a manual gate waits, or where all would
-        flow too early of a switch that takes two persons."""
+        """Advance to the next step now, skipping the rest of the dwell.
+
+        Requires the role approver. Requires a signed-in person other than the requester where a
+        manual gate waits, or where too much would flow early of a switch that needs two people.
+        """
         ramp = Ramp.objects.select_related("switch").filter(pk=ramp_id).first()
         if ramp is not None:
             require_confirmation(self.request, ramp.switch.scope, now)
@@ -107,7 +109,7 @@ class PauseView(RampAction):
     @extend_schema(operation_id="ramps_pause", request=RampActionBody, responses=ActedRampShape)
     @mutation(RampActionBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, ramp_id: int) -> Done:
-        """Stay at this share until it is resumed. A gate that fails ends it all the same."""
+        """Keep the current share until the ramp is resumed. A gate that fails still ends it."""
         return _done(actions.pause, body, actor, now, ramp_id)
 
 
@@ -115,7 +117,7 @@ class ResumeView(RampAction):
     @extend_schema(operation_id="ramps_resume", request=RampActionBody, responses=ActedRampShape)
     @mutation(RampActionBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, ramp_id: int) -> Done:
-        """Go on where it was paused, with what was left of the dwell."""
+        """Resume the ramp with what was left of the dwell."""
         return _done(actions.resume, body, actor, now, ramp_id)
 
 
@@ -123,7 +125,7 @@ class AbortView(RampAction):
     @extend_schema(operation_id="ramps_abort", request=RampActionBody, responses=ActedRampShape)
     @mutation(RampActionBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, ramp_id: int) -> Done:
-        """Back to nothing at once: the switch is engaged again."""
+        """Abort the ramp at once: the switch is engaged again."""
         return _done(actions.abort, body, actor, now, ramp_id)
 
 
@@ -131,4 +133,4 @@ def _done(
     act: Callable[..., Ramp], body: dict[str, Any], actor: Actor, now: datetime, ramp_id: int
 ) -> Done:
     act(ramp_id=ramp_id, actor=actor, now=now, **body)
-    return Done(resources.of(ramp_id, now))
+    return Done(resources.get_ramp_resource(ramp_id, now))

@@ -1,7 +1,7 @@
-"""What ramps have waiting for a person.
+"""Ramps that wait for a person.
 
-One that could not be taken back, one that waits for approval, and one that was forgotten while it
-was paused are told by jobs and by approvals already.
+Failed compensations, pending approvals and ramps that were paused for a day are listed by jobs and
+approvals.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,30 +21,30 @@ PAUSED_LONG = timedelta(hours=1)
 MAX_ITEMS = 100
 
 
-def without_data(_now: datetime) -> QuerySet[Ramp]:
-    return _under_way().filter(job__state=Job.State.HOLDING, blind_since__isnull=False)
+def find_ramps_without_data(_now: datetime) -> QuerySet[Ramp]:
+    return _find_live_ramps().filter(job__state=Job.State.HOLDING, blind_since__isnull=False)
 
 
-def long_paused(now: datetime) -> QuerySet[Ramp]:
-    return _under_way().filter(
+def find_long_paused_ramps(now: datetime) -> QuerySet[Ramp]:
+    return _find_live_ramps().filter(
         job__state=Job.State.PAUSED,
         job__paused_at__lte=now - PAUSED_LONG,
         job__paused_at__gte=now - jobs.FORGOTTEN,
     )
 
 
-@attention_source(12, only_if=without_data)
-def holding(now: datetime) -> Sequence[AttentionItem]:
-    """Ramps that have no data to go on by; at `due_at` they go back by themselves.
+@attention_source(12, only_if=find_ramps_without_data)
+def list_holding_ramps(now: datetime) -> Sequence[AttentionItem]:
+    """Return ramps that hold without data; at `due_at` they go back by themselves.
 
-    One that waits for a person alone is not among them: that person finds the approval.
+    Ramps that only wait for a person are left out: that person finds the approval.
     """
-    rows = without_data(now)
+    rows = find_ramps_without_data(now)
     return [
         AttentionItem(
             kind="ramp_holding",
             severity="warning",
-            title=f"The ramp of {ramp.switch_id} holds at {_share(ramp)}",
+            title=f"The ramp of {ramp.switch_id} holds at {_describe_share(ramp)}",
             detail=f"{ramp.job.hold_reason} Let it go on or abort it; else it goes back.",
             path=_path(ramp),
             since=min(since, now),
@@ -55,15 +55,15 @@ def holding(now: datetime) -> Sequence[AttentionItem]:
     ]
 
 
-@attention_source(35, only_if=long_paused)
-def paused(now: datetime) -> Sequence[AttentionItem]:
-    """Ramps that somebody paused more than an hour ago, until jobs tell of them as forgotten."""
-    rows = long_paused(now)
+@attention_source(35, only_if=find_long_paused_ramps)
+def list_paused_ramps(now: datetime) -> Sequence[AttentionItem]:
+    """Return ramps paused for more than an hour, until jobs list them as forgotten."""
+    rows = find_long_paused_ramps(now)
     return [
         AttentionItem(
             kind="ramp_paused",
             severity="warning",
-            title=f"The ramp of {ramp.switch_id} is paused at {_share(ramp)} "
+            title=f"The ramp of {ramp.switch_id} is paused at {_describe_share(ramp)} "
             f"for {readable(now - (ramp.job.paused_at or now))}",
             detail=f"Resume it, or abort it. {ramp.job.hold_reason}",
             path=_path(ramp),
@@ -73,7 +73,7 @@ def paused(now: datetime) -> Sequence[AttentionItem]:
     ]
 
 
-def _under_way() -> QuerySet[Ramp]:
+def _find_live_ramps() -> QuerySet[Ramp]:
     return Ramp.objects.filter(live=True).select_related("job", "episode")
 
 
@@ -82,9 +82,9 @@ def _step(ramp: Ramp) -> Mapping[str, float]:
     return found
 
 
-def _share(ramp: Ramp) -> str:
+def _describe_share(ramp: Ramp) -> str:
     at = f"step {ramp.job.step_index + 1} of {len(ramp.plan)}"
-    return f"{descriptions.percent(ramp.episode.allow_percent)}, {at}"
+    return f"{descriptions.format_percent(ramp.episode.allow_percent)}, {at}"
 
 
 def _path(ramp: Ramp) -> str:

@@ -1,4 +1,4 @@
-"""Ramps from ahead of now: whatever the clock said while it was wrong, none waits for it again."""
+"""Corrects times of ramps that lie ahead of the clock after it was set back."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -19,21 +19,21 @@ from .questions import build_questions
 AHEAD = timedelta(seconds=60)
 """What is further ahead of us than this was written before the clock was set back."""
 MAX_AT_ONCE = 100
-"""Each takes a transaction; the others are set right by the next looks."""
+"""Each takes a transaction; the others are set right by the next evaluations."""
 
 log = structlog.get_logger(__name__)
 
 
-def set_right(found: Sequence[tuple[Turn, Ramp, JobStep]], now: datetime) -> None:
-    """Let steps that began in the future begin anew, and bring other such times back to now.
+def correct_times(found: Sequence[tuple[Turn, Ramp, JobStep]], now: datetime) -> None:
+    """Restart steps that began in the future, and set other future times to now.
 
-    Until then a step's dwell would not end, and nothing its gates say now would count. The objects
-    are changed as the rows are.
+    Until then a step's dwell would not end and none of its gates would count. The objects are
+    changed together with their rows.
     """
     ahead = [one for one in found if _is_ahead(*one, now)]
     for turn, ramp, step in ahead[:MAX_AT_ONCE]:
         try:
-            _set_right(turn, ramp, step, now)
+            _correct_times(turn, ramp, step, now)
         except LeaseLost:
             claims.stopped(turn.job.pk)
         except (OperationalError, InterfaceError) as error:
@@ -43,12 +43,12 @@ def set_right(found: Sequence[tuple[Turn, Ramp, JobStep]], now: datetime) -> Non
 
 
 def _is_ahead(turn: Turn, ramp: Ramp, step: JobStep, now: datetime) -> bool:
-    moments = (step.started_at, turn.job.paused_at, ramp.blind_since, _dwells_since(step))
+    moments = (step.started_at, turn.job.paused_at, ramp.blind_since, _dwell_start(step))
     return any(moment is not None and moment > now + AHEAD for moment in moments)
 
 
-def _dwells_since(step: JobStep) -> datetime | None:
-    """When its dwell would have begun, had it never been paused."""
+def _dwell_start(step: JobStep) -> datetime | None:
+    """Return the start of the dwell if it had never been paused."""
     return None if step.due_at is None else step.due_at - _dwell(step)
 
 
@@ -57,8 +57,8 @@ def _dwell(step: JobStep) -> timedelta:
 
 
 @transaction.atomic
-def _set_right(turn: Turn, ramp: Ramp, step: JobStep, now: datetime) -> None:
-    """In one transaction, if we hold it still. Raises :class:`LeaseLost`."""
+def _correct_times(turn: Turn, ramp: Ramp, step: JobStep, now: datetime) -> None:
+    """Correct one ramp in a transaction. Raise :class:`LeaseLost` if it is no longer held."""
     job, latest = turn.job, now + AHEAD
     begins_anew = step.started_at is not None and step.started_at > latest
     changes: dict[str, Any] = {"paused_at": job.paused_at}
@@ -75,14 +75,14 @@ def _set_right(turn: Turn, ramp: Ramp, step: JobStep, now: datetime) -> None:
     if begins_anew:
         step.started_at = now
         step.data = {name: kept for name, kept in step.data.items() if name != transitions.HELD_FOR}
-        _ask_anew(ramp, step.index, now)
+        _reset_questions(ramp, step.index, now)
     if begins_anew or (step.due_at is not None and step.due_at > now + _dwell(step)):
         step.due_at = now + _dwell(step)
     step.save(update_fields=["started_at", "due_at", "data"])
     log.warning("ramp.set_right", ramp=ramp.pk, step=step.index, begins_anew=begins_anew)
 
 
-def _ask_anew(ramp: Ramp, index: int, now: datetime) -> None:
+def _reset_questions(ramp: Ramp, index: int, now: datetime) -> None:
     questions = build_questions(ramp, index, ramp.plan[index]["gates"], now)
     gates.withdraw_questions(questions)
     gates.store_questions(questions)

@@ -1,4 +1,4 @@
-"""Beginning a ramp: asked for by a person, approved by another, or due at an expiry."""
+"""The start of ramps: requested by a person, approved by another, or due at an expiry."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -16,13 +16,13 @@ from switches.episodes import changes, facts
 from switches.models import Episode, Publication, Ramp, Switch
 
 from . import descriptions, plan, transitions
-from .locked_ramp import Scene
-from .transitions import WATCH
+from .locked_ramp import LockedRamp
+from .transitions import SYSTEM
 
 KIND = "ramp"
 
 
-def begin(
+def start(
     head: Publication,
     switch: Switch,
     episode: Episode,
@@ -33,17 +33,17 @@ def begin(
     now: datetime,
     overridden: Sequence[str] = (),
 ) -> tuple[Ramp, AuditEntry]:
-    """A ramp that begins now: its first share is published in the caller's transaction.
+    """Start a ramp and publish its first share, in the caller's transaction.
 
-    `steps` is a plan as :func:`switches.ramps.plan.read` gives it. Publication row, switch and
-    episode are locked, and no other ramp of the switch is live.
+    `steps` is a plan as :func:`switches.ramps.plan.read_plan` returns it. Publication row, switch
+    and episode are locked, and no other ramp of the switch is live.
     """
-    ramp = _new(switch, episode, steps, justification, actor, now, overridden=overridden)
+    ramp = _create(switch, episode, steps, justification, actor, now, overridden=overridden)
     assert ramp is not None  # noqa: S101 - only a key can be taken
-    return ramp, set_off(head, switch, episode, ramp, actor=actor, now=now)
+    return ramp, activate(head, switch, episode, ramp, actor=actor, now=now)
 
 
-def ask(
+def request(
     switch: Switch,
     episode: Episode,
     *,
@@ -52,10 +52,10 @@ def ask(
     actor: Actor,
     now: datetime,
 ) -> Ramp:
-    """A ramp that waits for a second person; nothing flows yet. The approval is the caller's."""
-    ramp = _new(switch, episode, steps, justification, actor, now, state=Job.State.PENDING)
+    """Create a ramp that waits for a second person. The caller requests the approval."""
+    ramp = _create(switch, episode, steps, justification, actor, now, state=Job.State.PENDING)
     assert ramp is not None  # noqa: S101
-    shares = ", ".join(descriptions.percent(step["percent"]) for step in steps)
+    shares = ", ".join(descriptions.format_percent(step["percent"]) for step in steps)
     audit.record(
         actor=actor,
         action="ramp.requested",
@@ -68,28 +68,30 @@ def ask(
     return ramp
 
 
-def at_expiry(
+def start_at_expiry(
     head: Publication,
     switch: Switch,
     episode: Episode,
     now: datetime,
     to: Sequence[str] | None = None,
 ) -> Ramp | None:
-    """The ramp of an episode whose time is up and whose policy says so: one for each expiry.
+    """Start the ramp of an episode whose expiry policy is to ramp, once for each expiry.
 
-    None if this expiry has had its ramp. `to` are the only destinations that are told of it, if a
-    digest tells the rest.
+    Return None if this expiry has had its ramp. `to` are the only destinations that are notified,
+    where a digest notifies the others.
     """
     ends_at = timestamp(episode.expires_at) if episode.expires_at else "never"
     key = f"ramp:auto:{episode.pk}:{ends_at}"
     why = "Its time was up and its policy is to ramp."
-    ramp = _new(switch, episode, plan.default(), why, WATCH, now, key=key, automatic=True)
+    ramp = _create(
+        switch, episode, plan.get_default_plan(), why, SYSTEM, now, key=key, automatic=True
+    )
     if ramp is not None:
-        set_off(head, switch, episode, ramp, actor=WATCH, now=now, to=to)
+        activate(head, switch, episode, ramp, actor=SYSTEM, now=now, to=to)
     return ramp
 
 
-def set_off(
+def activate(
     head: Publication,
     switch: Switch,
     episode: Episode,
@@ -99,27 +101,31 @@ def set_off(
     now: datetime,
     to: Sequence[str] | None = None,
 ) -> AuditEntry:
-    """Put the first share in force. Whoever was called because the switch is overdue, or was not
-    re-confirmed, is not any more: somebody, or its policy, has decided. Should the ramp be taken
-    back, a permanent one is called for anew."""
+    """Publish the first share of a ramp.
+
+    Escalations of the switch end, since somebody or its policy has decided. If the ramp is taken
+    back, a permanent engagement is escalated anew.
+    """
     job = ramp.job
     before = facts.audit_state(switch, episode)
 
     def write(**fields: Any) -> None:
         control.seize(job, now, **fields)
 
-    scene = Scene(head, switch, episode, ramp, job, write, before)
-    scene.write(state=Job.State.RUNNING, started_at=now, next_at=now, heartbeat_at=now, attempts=1)
+    locked = LockedRamp(head, switch, episode, ramp, job, write, before)
+    locked.write(state=Job.State.RUNNING, started_at=now, next_at=now, heartbeat_at=now, attempts=1)
     episode.overdue_at = None
     if episode.permanent:
         episode.hour_reminder_for = None
     episode.save(update_fields=["overdue_at", "hour_reminder_for"])
     escalation.close(subject=changes.episode_subject(episode), now=now)
-    transitions.enter(scene, 0, now)
-    return transitions.tell(scene, "ramp.started", ramp.justification, actor, now, to=to)
+    transitions.enter_step(locked, 0, now)
+    return transitions.record_transition(
+        locked, "ramp.started", ramp.justification, actor, now, to=to
+    )
 
 
-def _new(
+def _create(
     switch: Switch,
     episode: Episode,
     steps: list[dict[str, Any]],
@@ -132,7 +138,9 @@ def _new(
     automatic: bool = False,
     overridden: Sequence[str] = (),
 ) -> Ramp | None:
-    planned = [control.PlannedStep(descriptions.percent(step["percent"]), step) for step in steps]
+    planned = [
+        control.PlannedStep(descriptions.format_percent(step["percent"]), step) for step in steps
+    ]
     job = control.begin(
         kind=KIND,
         subject=switch.pk,

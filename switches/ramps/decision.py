@@ -1,4 +1,4 @@
-"""What a ramp does next: from how its step stands and what its gates say. Pure."""
+"""The next transition of a ramp, decided from its step and the answers of its gates. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,11 +17,11 @@ class Next(StrEnum):
 
 
 @dataclass(frozen=True)
-class Standing:
-    """How the present step stands: `state` is that of the job (running, holding, paused).
+class CurrentStep:
+    """The current step: `state` is that of the job (running, holding, paused).
 
-    `blind_since`: since when, past its dwell, a gate has had no data. `held` says what holds it
-    whatever its gates say.
+    `blind_since` is the time since which, past the dwell, a gate has had no data. `held` lists
+    reasons to hold whatever the gates answer.
     """
 
     state: str
@@ -32,8 +32,8 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What one gate says: its name in words, the verdict, and why, if it says so."""
+class GateResult:
+    """The answer of one gate: its name in words, the verdict, and an explanation or none."""
 
     gate: str
     verdict: str
@@ -45,21 +45,24 @@ class Seen:
 
 @dataclass(frozen=True)
 class Decision:
-    """What to do, why, and since when the ramp is blind from now on."""
+    """The next transition, its reason, and the time since which the ramp is without data."""
 
     next: Next
     why: str = ""
     blind_since: datetime | None = None
 
 
-def decide(standing: Standing, seen: Sequence[Seen], now: datetime) -> Decision:
-    """A failing gate ends the ramp at any time, and also while it is paused; nothing else happens
-    before the dwell is over. Then all have to pass. Without data it holds, for so long; for a
-    person it holds as long as that gate itself waits, and while something holds it, without limit:
-    only after that does the time without data begin."""
+def decide(standing: CurrentStep, seen: Sequence[GateResult], now: datetime) -> Decision:
+    """Return the next transition.
+
+    A failing gate ends the ramp at any time, even while it is paused. Otherwise nothing happens
+    before the dwell is over; then all gates have to pass. Without data the ramp holds, at most for
+    `max_hold`. It waits for a person as long as that gate allows, and for holds without limit; the
+    time without data begins after them.
+    """
     failing = [one for one in seen if one.verdict == FAIL]
     if failing:
-        return Decision(Next.COMPENSATE, _told("A gate fails", failing))
+        return Decision(Next.COMPENSATE, _explain("A gate fails", failing))
     if standing.state == "paused" or now < standing.dwell_until:
         return Decision(Next.STAY, blind_since=standing.blind_since)
     if standing.held:
@@ -70,12 +73,12 @@ def decide(standing: Standing, seen: Sequence[Seen], now: datetime) -> Decision:
     since = (standing.blind_since or now) if blind else None
     if since is not None and now - since >= standing.max_hold:
         waited = durations.readable(standing.max_hold)
-        return Decision(Next.COMPENSATE, _told(f"No data for {waited}", blind), since)
+        return Decision(Next.COMPENSATE, _explain(f"No data for {waited}", blind), since)
     waiting = [one for one in seen if one.verdict == WAITING]
-    parts = [_told("No data", blind)] if blind else []
+    parts = [_explain("No data", blind)] if blind else []
     parts += [f"Waits for {'; '.join(map(str, waiting))}."] if waiting else []
     return Decision(Next.HOLD, " ".join(parts), since)
 
 
-def _told(what: str, about: Sequence[Seen]) -> str:
+def _explain(what: str, about: Sequence[GateResult]) -> str:
     return f"{what}: {'; '.join(map(str, about))}."

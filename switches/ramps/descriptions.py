@@ -1,4 +1,4 @@
-"""Gates and steps in words, for screens, messages and the audit trail. Pure."""
+"""Ramps and their gates in words, for screens, messages and the audit trail. Pure."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,32 +11,35 @@ MAX_DETAILS = 4
 MAX_DETAIL_LENGTH = 60
 
 
-def percent(value: Any) -> str:
-    """`5 %`, `12.5 %`."""
+def format_percent(value: Any) -> str:
+    """Return a share such as `5 %` or `12.5 %`."""
     return f"{float(value):g} %"
 
 
-def why(evidence: Mapping[str, Any]) -> str:
-    """The sentence in the evidence, if there is one."""
+def get_explanation(evidence: Mapping[str, Any]) -> str:
+    """Return the `why` of some evidence without its full stop; empty if there is none."""
     said = evidence.get("why")
     return said.rstrip(".") if isinstance(said, str) else ""
 
 
-def seen(found: Mapping[str, Any]) -> str:
-    """What one gate said: `external gate smoke: fail, 12 errors`."""
+def describe_result(found: Mapping[str, Any]) -> str:
+    """Return a gate's result in words, such as `external gate smoke: fail, 12 errors`."""
     evidence = found["evidence"]
-    shown = [*_details(evidence), *_details(evidence.get("evidence"))][:MAX_DETAILS]
-    parts = [_plain(found["verdict"]), *(shown or [why(evidence)])]
+    shown = [*_list_details(evidence), *_list_details(evidence.get("evidence"))][:MAX_DETAILS]
+    parts = [_to_words(found["verdict"]), *(shown or [get_explanation(evidence)])]
     return f"{found['gate']}: {', '.join(filter(None, parts))}"
 
 
-def plan(steps: Sequence[Mapping[str, Any]]) -> str:
-    """`5 %, 25 %, 100 %`."""
-    return ", ".join(percent(step["percent"]) for step in steps)
+def describe_plan(steps: Sequence[Mapping[str, Any]]) -> str:
+    """Return the shares of a plan, such as `5 %, 25 %, 100 %`."""
+    return ", ".join(format_percent(step["percent"]) for step in steps)
 
 
-def aborted(outcome: str) -> str:
-    """`Aborted by kim: INC-12`, or `Aborted by kim on the console.`; anything else as it is."""
+def describe_outcome(outcome: str) -> str:
+    """Return an outcome for people, such as `Aborted by kim: INC-12`.
+
+    Outcomes other than aborts by a person are returned as they are.
+    """
     found = ABORTED_BY.fullmatch(outcome)
     if found is None:
         return outcome
@@ -44,8 +47,8 @@ def aborted(outcome: str) -> str:
     return f"Aborted by {name} on the console." if why == ABORTED else f"Aborted by {name}: {why}"
 
 
-def _details(evidence: Any) -> list[str]:
-    """Numbers, then short texts; what a reader of a message can do nothing with is left out."""
+def _list_details(evidence: Any) -> list[str]:
+    """Return numbers, then short texts, without fields that mean nothing to a reader."""
     if not isinstance(evidence, Mapping):
         return []
     found = [
@@ -56,16 +59,16 @@ def _details(evidence: Any) -> list[str]:
         and len(str(value)) <= MAX_DETAIL_LENGTH
     ]
     found.sort(key=lambda detail: isinstance(detail[1], str))
-    return [_detail(_plain(name), value) for name, value in found]
+    return [_format_detail(_to_words(name), value) for name, value in found]
 
 
-def _detail(name: str, value: float | str) -> str:
+def _format_detail(name: str, value: float | str) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,} {name}"
     return f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
 
 
-def _plain(name: str) -> str:
+def _to_words(name: str) -> str:
     return name.replace("_", " ")
 
 

@@ -1,5 +1,8 @@
-"""Moves that fail: tried again, some times; then the ramp goes back. A way back that fails calls a
-person, and is tried for as long as it takes."""
+"""Transitions that fail.
+
+A transition is retried a few times, then the ramp goes back. A compensation that fails calls a
+person and is retried without limit.
+"""
 
 from datetime import datetime, timedelta
 
@@ -13,29 +16,30 @@ from controlplane.core.live.notes import changed
 
 from . import notifications
 
-TRY_AGAIN = timedelta(seconds=10)
+RETRY_DELAY = timedelta(seconds=10)
 MAX_ATTEMPTS = 5
 
 
 @transaction.atomic
-def tried_enough(turn: Turn, step: JobStep, error: str) -> bool:
-    """Count a try to go on; True if it was the last one. Raises :class:`LeaseLost`."""
+def count_failure(turn: Turn, step: JobStep, error: str) -> bool:
+    """Count a failed attempt; return True if it was the last one. Raise :class:`LeaseLost`."""
     JobStep.objects.filter(pk=step.pk).update(attempts=F("attempts") + 1, error=error)
     turn.change(error=error, attempts=turn.job.attempts + 1)
     changed("ramps", str(turn.job.pk))
     return step.attempts + 1 >= MAX_ATTEMPTS
 
 
-def no_way_back(turn: Turn, why: str, error: str, now: datetime) -> None:
-    """It can't be engaged again now: `why` it has to be, and the `error`. Raises LeaseLost.
+def record_failed_compensation(turn: Turn, why: str, error: str, now: datetime) -> None:
+    """Record that the switch can't be engaged again now, and call a person once.
 
-    What it has come to is written by itself, for figures and banners: perhaps nobody can be called.
+    `why` is the reason to go back, `error` the failure. The state is written in its own
+    transaction, since calling a person may fail. Raises :class:`LeaseLost`.
     """
     job, said = turn.job, f"It could not be engaged again: {error}"
     turn.change(
         state=Job.State.FAILED,
         finished_at=job.finished_at or now,
-        next_at=now + TRY_AGAIN,
+        next_at=now + RETRY_DELAY,
         error=why,
         outcome=said,
         compensation_failed_at=now,
@@ -44,5 +48,5 @@ def no_way_back(turn: Turn, why: str, error: str, now: datetime) -> None:
     if endings.is_called(job, endings.NOT_COMPENSATED):
         return
     with transaction.atomic():
-        notifications.failed(job, f"{why} {said}", now)
+        notifications.notify_failed_compensation(job, f"{why} {said}", now)
         endings.not_compensated(job, f"{why} {said}", now)

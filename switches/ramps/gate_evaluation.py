@@ -1,7 +1,4 @@
-"""How ramps stand: what the gates of their present steps say now, and what follows from it.
-
-Done for any number of them together, in a handful of queries.
-"""
+"""Evaluates the gates of many ramps together, in a handful of queries."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,14 +25,14 @@ from . import (
     descriptions,
     transitions,
 )
-from .decision import Decision, Next, Seen, Standing, decide
+from .decision import CurrentStep, Decision, GateResult, Next, decide
 from .questions import approval_target, build_questions
 
-KEEP_EVERY = timedelta(seconds=5)
+STORE_INTERVAL = timedelta(seconds=5)
 MAX_HOLDS = 3
 """Named as the reason why a ramp holds."""
 
-_KEEP = """
+_STORE = """
     UPDATE core_jobstep SET data = new.data
     FROM unnest(%s::bigint[], %s::jsonb[], %s::bigint[]) AS new(id, data, fence),
          core_job AS job
@@ -46,11 +43,11 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass
-class Look:
-    """A ramp as it was found: its step, its gates with what they say now, and what follows.
+class RampEvaluation:
+    """A ramp with its step, the answers of its gates, and the decision.
 
-    `step.data` has what they said when that was kept last. One that can't be judged has no gates.
-    `is_held`: something holds it, whatever its gates say.
+    `step.data` has the answers that were stored last. A ramp that can't be evaluated has no gates.
+    `is_held` is True if a hold applies, whatever the gates answer.
     """
 
     turn: Turn
@@ -61,8 +58,8 @@ class Look:
     is_held: bool = False
 
 
-def at(turns: Sequence[Turn], now: datetime) -> list[Look]:
-    """Look at these, held by a lease or by a lock; those that have ended meanwhile are left out."""
+def evaluate_ramps(turns: Sequence[Turn], now: datetime) -> list[RampEvaluation]:
+    """Evaluate leased or locked ramps; those that have ended meanwhile are left out."""
     jobs = [turn.job.pk for turn in turns]
     ramps = Ramp.objects.only("switch_id", "blind_since").in_bulk(jobs)
     steps = {
@@ -73,76 +70,77 @@ def at(turns: Sequence[Turn], now: datetime) -> list[Look]:
     }
     # A ramp that ended since it was claimed has no step that runs.
     there = [turn for turn in turns if turn.job.pk in steps and turn.job.pk in ramps]
-    clock_correction.set_right(
+    clock_correction.correct_times(
         [(turn, ramps[turn.job.pk], steps[turn.job.pk]) for turn in there], now
     )
-    said = _said(there, ramps, steps, now)
-    held = _held([turn.job.pk for turn in there], now)
+    said = _answer_gates(there, ramps, steps, now)
+    held = _find_holds([turn.job.pk for turn in there], now)
     return [
-        _judged(turn, ramps[turn.job.pk], steps[turn.job.pk], said, held, now) for turn in there
+        _evaluate_safely(turn, ramps[turn.job.pk], steps[turn.job.pk], said, held, now)
+        for turn in there
     ]
 
 
-def news(looks: Sequence[Look], now: datetime) -> list[Look]:
-    """Those whose verdicts changed, or, from time to time, the evidence."""
-    return [look for look in looks if _is_news(look, now)]
+def select_changed(evaluations: Sequence[RampEvaluation], now: datetime) -> list[RampEvaluation]:
+    """Return the evaluations to store: changed verdicts, and changed evidence now and then."""
+    return [evaluation for evaluation in evaluations if _is_changed(evaluation, now)]
 
 
-def keep(looks: Sequence[Look], now: datetime) -> None:
-    """Keep what the gates of these say, in one statement, as far as they are held still."""
-    if not looks:
+def store_results(evaluations: Sequence[RampEvaluation], now: datetime) -> None:
+    """Store the answers of these gates in one statement, for ramps whose fence still matches."""
+    if not evaluations:
         return
     checked_at = timestamp(now)
-    for look in looks:
-        look.gates = [{**gate, "checked_at": checked_at} for gate in look.gates]
-        look.step.data = {**look.step.data, "gates": look.gates}
+    for evaluation in evaluations:
+        evaluation.gates = [{**gate, "checked_at": checked_at} for gate in evaluation.gates]
+        evaluation.step.data = {**evaluation.step.data, "gates": evaluation.gates}
     with connection.cursor() as cursor:
         cursor.execute(
-            _KEEP,
+            _STORE,
             [
-                [look.step.pk for look in looks],
-                [orjson.dumps(look.step.data).decode() for look in looks],
-                [look.turn.job.fence for look in looks],
+                [evaluation.step.pk for evaluation in evaluations],
+                [orjson.dumps(evaluation.step.data).decode() for evaluation in evaluations],
+                [evaluation.turn.job.fence for evaluation in evaluations],
             ],
         )
-    changed("ramps", *(str(look.ramp.pk) for look in looks))
+    changed("ramps", *(str(evaluation.ramp.pk) for evaluation in evaluations))
 
 
-def _judged(
+def _evaluate_safely(
     turn: Turn,
     ramp: Ramp,
     step: JobStep,
     said: Mapping[str, Sequence[Answer]],
     held: Mapping[str, Sequence[Hold]],
     now: datetime,
-) -> Look:
-    """One that can't be judged goes back, and does not keep the others from going on."""
+) -> RampEvaluation:
+    """Evaluate one ramp; one that can't be evaluated goes back and does not stop the others."""
     try:
-        return _looked(turn, ramp, step, said, held.get(ramp.switch_id, ()), now)
+        return _evaluate(turn, ramp, step, said, held.get(ramp.switch_id, ()), now)
     except Exception as error:
         log.exception("ramp.not_judged", ramp=ramp.pk)
         why = f"It can't be judged: {type(error).__name__}: {error}"
-        return Look(turn, ramp, step, [], Decision(Next.COMPENSATE, why))
+        return RampEvaluation(turn, ramp, step, [], Decision(Next.COMPENSATE, why))
 
 
-def _said(
+def _answer_gates(
     turns: Sequence[Turn], ramps: Mapping[int, Ramp], steps: Mapping[int, JobStep], now: datetime
 ) -> dict[str, list[Answer]]:
-    """Return the answers of the gates of every step now, by the step's approval target."""
+    """Return the answers of the gates of every step, by the step's approval target."""
     questions = []
     for turn in turns:
         ramp, step = ramps[turn.job.pk], steps[turn.job.pk]
         since = step.started_at or now
         questions += build_questions(ramp, step.index, step.data["gates"], since)
-    answers = _answers(questions, now) if questions else []
+    answers = _evaluate_questions(questions, now) if questions else []
     found: dict[str, list[Answer]] = {}
     for question, answer in zip(questions, answers, strict=True):
         found.setdefault(question.step, []).append(answer)
     return found
 
 
-def _answers(questions: Sequence[Question], now: datetime) -> list[Answer]:
-    """Gates that can't be read say nothing, so the ramps that need them hold."""
+def _evaluate_questions(questions: Sequence[Question], now: datetime) -> list[Answer]:
+    """Return the answers; if gates can't be read, no data, so that their ramps hold."""
     try:
         return gates.evaluate(questions, now)
     except (OperationalError, InterfaceError):
@@ -153,29 +151,29 @@ def _answers(questions: Sequence[Question], now: datetime) -> list[Answer]:
         return [Answer(NO_DATA, {"why": why}) for _ in questions]
 
 
-def _held(ramps: Collection[int], now: datetime) -> Mapping[str, Sequence[Hold]]:
-    """What holds these ramps, by switch. Plans are only read while something does at all."""
+def _find_holds(ramps: Collection[int], now: datetime) -> Mapping[str, Sequence[Hold]]:
+    """Return the holds that apply to these ramps, by switch; plans are read only then."""
     standing = holds.list_holds() if ramps else []
     if not standing:
         return {}
     plans = Ramp.objects.filter(pk__in=ramps).values_list("switch_id", "plan")
-    ways = [holds.HoldTarget(switch, frozenset(_slos(plan))) for switch, plan in plans]
+    ways = [holds.HoldTarget(switch, frozenset(_list_slos(plan))) for switch, plan in plans]
     return holds.find_blocking_holds(standing, ways, now)
 
 
-def _slos(plan: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Those that any step has a gate on."""
+def _list_slos(plan: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the SLOs that gates of any step name."""
     return (str(gate["slo"]) for step in plan for gate in step["gates"] if "slo" in gate)
 
 
-def _looked(
+def _evaluate(
     turn: Turn,
     ramp: Ramp,
     step: JobStep,
     said: Mapping[str, Sequence[Answer]],
     held: Sequence[Hold],
     now: datetime,
-) -> Look:
+) -> RampEvaluation:
     job = turn.job
     answers = said.get(approval_target(ramp, step.index), ())
     found = [
@@ -183,8 +181,8 @@ def _looked(
         for spec, answer in zip(step.data["gates"], answers, strict=True)
     ]
     if job.state == Job.State.FAILED:
-        return Look(turn, ramp, step, found, Decision(Next.COMPENSATE, job.error))
-    standing = Standing(
+        return RampEvaluation(turn, ramp, step, found, Decision(Next.COMPENSATE, job.error))
+    standing = CurrentStep(
         state=job.state,
         dwell_until=step.due_at or now,
         max_hold=timedelta(seconds=step.data["max_hold_seconds"]),
@@ -194,20 +192,25 @@ def _looked(
         else ramp.blind_since,
         held=[one.why for one in held[:MAX_HOLDS]],
     )
-    seen = [Seen(kinds.describe(gate), gate["verdict"], _why(gate)) for gate in found]
-    return Look(turn, ramp, step, found, decide(standing, seen, now), is_held=bool(held))
+    seen = [GateResult(kinds.describe(gate), gate["verdict"], _explain(gate)) for gate in found]
+    return RampEvaluation(turn, ramp, step, found, decide(standing, seen, now), is_held=bool(held))
 
 
-def _why(gate: Mapping[str, Any]) -> str:
-    """That a person is waited for is told once, whatever they are told meanwhile."""
-    return "" if gate["verdict"] == WAITING else descriptions.why(gate["evidence"])
+def _explain(gate: Mapping[str, Any]) -> str:
+    """Return why a gate has its verdict.
+
+    Empty for one that waits for a person, so that a changed wait is no new reason to hold.
+    """
+    return "" if gate["verdict"] == WAITING else descriptions.get_explanation(gate["evidence"])
 
 
-def _is_news(look: Look, now: datetime) -> bool:
-    for kept, found in zip(look.step.data["gates"] if look.gates else (), look.gates, strict=True):
+def _is_changed(evaluation: RampEvaluation, now: datetime) -> bool:
+    for kept, found in zip(
+        evaluation.step.data["gates"] if evaluation.gates else (), evaluation.gates, strict=True
+    ):
         if kept.get("verdict") != found["verdict"]:
             return True
-        lately = timestamp(now - KEEP_EVERY) < kept.get("checked_at", "") <= timestamp(now)
+        lately = timestamp(now - STORE_INTERVAL) < kept.get("checked_at", "") <= timestamp(now)
         if not lately and kept.get("evidence") != found["evidence"]:
             return True
     return False

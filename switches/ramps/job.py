@@ -18,9 +18,9 @@ kinds.register(
         name=KIND,
         title="Ramp",
         tick=TICK,
-        work=tick.work,
+        work=tick.advance_ramps,
         path=_path,
         scope="ramps:write",
-        interventions=actions.AS_JOB,
+        interventions=actions.INTERVENTIONS,
     )
 )

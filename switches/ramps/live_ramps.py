@@ -1,7 +1,4 @@
-"""The live ramp of a switch: finding it, and ending it when something else decides.
-
-Imports none of the services of switches, so that all of them can ask here.
-"""
+"""The live ramp of a switch: find it, and end it when something else decides what flows."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -34,16 +31,16 @@ STATES: Mapping[str, str] = {
 """What the state of a ramp's job is called for a ramp."""
 
 
-def of_switch(switch_id: str) -> Ramp | None:
-    """The ramp that is under way or waits for approval, with its job."""
+def find_live_ramp(switch_id: str) -> Ramp | None:
+    """Return the ramp that is under way or waits for approval, with its job."""
     return Ramp.objects.select_related("job").filter(switch_id=switch_id, live=True).first()
 
 
 def supersede(switch: Switch, outcome: str, actor: Actor, now: datetime) -> Ramp | None:
-    """End the live ramp, if there is one: something else says what flows from now on.
+    """End the live ramp of a switch, if it has one, because something else decides what flows.
 
-    The publication row is locked, and whoever calls writes the episode. A worker that is at it
-    touches no row any more.
+    The caller has locked the publication row and writes the episode. A worker that holds the ramp
+    changes no row any more.
     """
     ramp = Ramp.objects.filter(switch=switch, live=True).first()
     if ramp is None:
@@ -56,9 +53,9 @@ def supersede(switch: Switch, outcome: str, actor: Actor, now: datetime) -> Ramp
 
 
 def close(ramp: Ramp, job: Job, step_state: str, said: str, actor: Actor, now: datetime) -> None:
-    """What ends with a ramp: its present step, its questions, and whoever was asked or called.
+    """End a ramp: its current step, its questions, its approval and its escalation.
 
-    One that was taken back takes a request to release at once with it: that was asked when things
+    A ramp that is taken back also ends a request to release at once, which was made when things
     looked better.
     """
     left = JobStep.objects.filter(job=job, index=job.step_index, state=JobStep.State.RUNNING)
@@ -68,28 +65,28 @@ def close(ramp: Ramp, job: Job, step_state: str, said: str, actor: Actor, now: d
     ramp.save(update_fields=["live", "blind_since"])
     escalation.close(subject=endings.subject(job), now=now)
     changed("ramps", str(ramp.pk))
-    leave(ramp, job.step_index, actor, now, said)
+    leave_step(ramp, job.step_index, actor, now, said)
     if job.compensated_at is not None:
         kind, why = Approval.Kind.RELEASE, "The ramp was taken back."
         approvals.void(kind=kind, target=ramp.switch_id, actor=actor, now=now, why=why)
 
 
-def leave(ramp: Ramp, index: int, actor: Actor, now: datetime, why: str) -> None:
-    """A step is over: nobody needs an answer to its gates any more."""
+def leave_step(ramp: Ramp, index: int, actor: Actor, now: datetime, why: str) -> None:
+    """Withdraw the questions and the approval of a step that is over."""
     gates.withdraw_questions(build_questions(ramp, index, ramp.plan[index]["gates"], now))
     manual_gates.withdraw(ramp, index, actor, now, why)
 
 
 def was_released_at_once(ramp: Ramp) -> bool:
-    """Whether it ended because all of it was let flow without it: its episode ended with it."""
+    """Return whether it ended because its switch was released without it."""
     job, ended_at = ramp.job, ramp.episode.ended_at
     if job.state != Job.State.CANCELLED or job.compensated_at is not None:
         return False
     return ended_at is not None and ended_at == job.finished_at
 
 
-def percent_of(ramp: Ramp) -> Any:
-    """What flows by it now, or flowed at its end: all, or nothing."""
+def get_percent(ramp: Ramp) -> Any:
+    """Return the share that flows, or that flowed when it ended: everything or nothing."""
     if ramp.live:
         return ramp.episode.allow_percent
     is_through = ramp.job.state == Job.State.COMPLETED or was_released_at_once(ramp)

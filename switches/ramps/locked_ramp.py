@@ -1,4 +1,4 @@
-"""Everything that one move of a ramp may change, locked in the order of locks."""
+"""A ramp with every row that one transition may change, locked in lock order."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,8 +19,8 @@ Write = Callable[..., None]
 
 
 @dataclass
-class Scene:
-    """A ramp at its present step; `before` is its switch as the audit trail saw it last."""
+class LockedRamp:
+    """A ramp at its current step; `before` is the state of its switch in the audit trail."""
 
     head: Publication
     switch: Switch
@@ -40,14 +40,14 @@ class Scene:
 
     @property
     def all_flows_next(self) -> bool:
-        """Whether its next step lets everything flow, or its end."""
+        """True if its next step lets everything flow."""
         return self.is_last or self.percent_of(self.index + 1) >= 100
 
     def percent_of(self, index: int) -> Any:
         return self.ramp.plan[index]["percent"]
 
     def publish(self, percent: Any, now: datetime) -> None:
-        """Put this share in force, for services too."""
+        """Set the share that services let flow."""
         self.episode.allow_percent = Decimal(str(percent))
         self.episode.save(update_fields=["allow_percent"])
         publication.publish(self.head, self.switch, now)
@@ -56,20 +56,20 @@ class Scene:
         JobStep.objects.filter(job=self.job, index=index).update(**fields)
 
     def recall(self, name: str) -> Any:
-        """What was kept of the present step by this name; None if nothing was."""
+        """Return a value stored with the current step; None if there is none."""
         return JobStep.objects.get(job=self.job, index=self.index).data.get(name)
 
     def remember(self, name: str, value: Any) -> None:
-        """Keep something of the present step, beside its gates."""
+        """Store a value with the current step, beside its gates."""
         data = JobStep.objects.get(job=self.job, index=self.index).data
         if data.get(name) != value:
             self.step(self.index, data={**data, name: value})
 
 
-def of_turn(turn: Turn) -> Scene:
-    """For a worker that holds the lease. Raises :class:`LeaseLost` if the episode is over.
+def lock_for_worker(turn: Turn) -> LockedRamp:
+    """Lock a ramp for the worker that leases it. Raise :class:`LeaseLost` if its episode is over.
 
-    Switch and episode are locked in that order, by one query: hundreds may have to move at once.
+    Switch and episode are locked in that order by one query, since hundreds may advance at once.
     """
     head = publication.lock()
     ramps = Ramp.objects.select_related("switch", "episode")
@@ -78,11 +78,11 @@ def of_turn(turn: Turn) -> Scene:
     if episode.ended_at is not None or not ramp.live:
         raise LeaseLost(str(ramp))
     before = facts.audit_state(switch, episode)
-    return Scene(head, switch, episode, ramp, turn.job, turn.change, before)
+    return LockedRamp(head, switch, episode, ramp, turn.job, turn.change, before)
 
 
-def of_person(ramp_id: int, now: datetime) -> Scene | None:
-    """For a person, who takes it out of a worker's hands; None if it is over.
+def lock_for_person(ramp_id: int, now: datetime) -> LockedRamp | None:
+    """Lock a ramp for a person, which ends a worker's lease; return None if it is over.
 
     Raises :class:`NotFound`.
     """
@@ -100,4 +100,4 @@ def of_person(ramp_id: int, now: datetime) -> Scene | None:
     def write(**fields: Any) -> None:
         control.seize(job, now, **fields)
 
-    return Scene(head, switch, episode, ramp, job, write, facts.audit_state(switch, episode))
+    return LockedRamp(head, switch, episode, ramp, job, write, facts.audit_state(switch, episode))

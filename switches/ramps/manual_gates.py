@@ -26,7 +26,7 @@ APPROVAL_SECONDS = 2 * 3600
 NOT_YET = Answer(WAITING, {"why": "a person is asked when the dwell is over"})
 
 
-def ask(ramp: Ramp, index: int, now: datetime) -> None:
+def request_approval(ramp: Ramp, index: int, now: datetime) -> None:
     """Request the approval of a step's manual gate, if it has one, in the caller's transaction.
 
     The requester is that of the ramp, who can't approve it. A step is requested once, whatever was
@@ -39,12 +39,12 @@ def ask(ramp: Ramp, index: int, now: datetime) -> None:
     if asked.exclude(state=Approval.State.VOID).exists():
         return
     spec = next(gate for gate in ramp.plan[index]["gates"] if gate["type"] == KIND.name)
-    share = descriptions.percent(ramp.plan[index]["percent"])
+    share = descriptions.format_percent(ramp.plan[index]["percent"])
     last = index + 1 == len(ramp.plan)
     then = (
         "release it"
         if last
-        else f"go on to {descriptions.percent(ramp.plan[index + 1]['percent'])}"
+        else f"go on to {descriptions.format_percent(ramp.plan[index + 1]['percent'])}"
     )
     approvals.request(
         kind=Approval.Kind.RAMP_GATE,
@@ -54,12 +54,12 @@ def ask(ramp: Ramp, index: int, now: datetime) -> None:
         reason=ramp.justification,
         facts=risk.risk_facts(ramp.switch_id, now),
         lifetime=timedelta(seconds=spec["timeout_seconds"]),
-        actor=requester(ramp),
+        actor=get_requester(ramp),
         now=now,
     )
 
 
-def requester(ramp: Ramp) -> Actor:
+def get_requester(ramp: Ramp) -> Actor:
     """Whoever asked for the ramp, as far as it matters who they are."""
     kind: Any = ramp.requested_by_type
     return Actor(type=kind, name=ramp.requested_by_name, user_id=ramp.requested_by_id)
@@ -97,7 +97,7 @@ def find_answers(questions: Sequence[Question], now: datetime) -> list[Answer | 
     for approval in found.order_by("id"):
         # An edited request waits since the first one.
         since[approval.pk] = since.get(approval.replaces_id, approval.requested_at)
-        answers[approval.target] = _answer(approval, since[approval.pk], now)
+        answers[approval.target] = _read_approval(approval, since[approval.pk], now)
     return [answers.get(question.step) for question in questions]
 
 
@@ -131,7 +131,7 @@ KIND = kinds.register(
 )
 
 
-def _answer(approval: Approval, asked_at: datetime, now: datetime) -> Answer:
+def _read_approval(approval: Approval, asked_at: datetime, now: datetime) -> Answer:
     evidence: dict[str, Any] = {"approval": approval.pk}
     if approval.state == Approval.State.APPROVED:
         evidence |= {"approved_by": approval.decided_by, "comment": approval.comment}
@@ -158,9 +158,11 @@ def _answer(approval: Approval, asked_at: datetime, now: datetime) -> Answer:
     prolongs=False,
     reaches_far=lambda approval: approval.target.startswith(f"{GLOBAL_ID}#"),
 )
-def _let_go_on(approval: Approval, actor: Actor, now: datetime) -> None:
-    """The next look at the ramp, within a second, sees what was said. Here it only has to be the
-    step that was asked about."""
+def _check_step(approval: Approval, actor: Actor, now: datetime) -> None:
+    """Raise :class:`Conflict` unless the ramp is still at the step that was approved.
+
+    The next evaluation, within a second, sees the approval.
+    """
     ramp = Ramp.objects.select_related("job").get(pk=approval.diff["ramp"])
     if not ramp.live or ramp.job.step_index != approval.diff["step"]:
         raise Conflict(f"The ramp of {ramp.switch_id} is no longer at the step this was asked for.")

@@ -1,8 +1,8 @@
-"""Who is told of a ramp's move, and in how many messages.
+"""Notifications about ramps, collected where many ramps change at once.
 
-A ramp is told of by itself, as any change. But where hundreds began at the same expiry, or hold or
-fail at the same gate, each goes on in the thread of its own episode, and the channels get one
-message that collects them. Called under the publication row's lock: moves follow each other.
+A transition is announced like any change. Where hundreds of ramps began at one expiry, or hold or
+fail at one gate, each is announced in the thread of its own episode and channels get one message
+that collects them. Called under the publication row's lock.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,9 +21,9 @@ from switches.episodes import digests, facts
 from switches.models import Episode, Ramp
 
 from . import descriptions
-from .locked_ramp import Scene
+from .locked_ramp import LockedRamp
 
-MAX_AT_ONCE = 3
+MAX_NOTIFIED_SINGLY = 3
 """So many ramps that began by themselves are told of one by one while they are under way."""
 MAX_ALARMS = 10
 """So many that hold, or that went back within ten minutes, are told of one by one."""
@@ -33,41 +33,43 @@ ALARMS = (HELD, COMPENSATED)
 
 
 @dataclass(frozen=True)
-class Together:
-    """The message that collects an event: it waits `soon`, and `apart` from the one before."""
+class CollectingMessage:
+    """A message that collects an event: it waits `soon`, and `apart` from the one before."""
 
     event: str
     soon: timedelta
     apart: timedelta
 
 
-TOGETHER: Mapping[str, Together | None] = {
-    "ramp.started": Together("ramps.started", timedelta(seconds=30), LATELY),
+COLLECTED: Mapping[str, CollectingMessage | None] = {
+    "ramp.started": CollectingMessage("ramps.started", timedelta(seconds=30), LATELY),
     "ramp.advanced": None,  # Its start and its end are told; in between its thread is enough.
-    "switch.released": Together("ramps.released", timedelta(seconds=30), LATELY),
-    HELD: Together("ramps.held", timedelta(seconds=15), timedelta(minutes=5)),
-    COMPENSATED: Together("ramps.compensated", timedelta(seconds=15), timedelta(minutes=1)),
+    "switch.released": CollectingMessage("ramps.released", timedelta(seconds=30), LATELY),
+    HELD: CollectingMessage("ramps.held", timedelta(seconds=15), timedelta(minutes=5)),
+    COMPENSATED: CollectingMessage(
+        "ramps.compensated", timedelta(seconds=15), timedelta(minutes=1)
+    ),
 }
 
 
-def way(
-    scene: Scene,
+def route_transition(
+    locked: LockedRamp,
     event: str,
     severity: str,
     said: str,
     actor: Actor,
     now: datetime,
 ) -> list[str] | None:
-    """Where alone a move is told, because a collecting message tells the rest; None: everywhere.
+    """Return the only destinations of a transition that a collecting message covers; None for all.
 
-    What people do is always told everywhere.
+    Actions of people are always announced everywhere.
     """
-    ramp = scene.ramp
-    if actor.type != "system" or event not in TOGETHER:
+    ramp = locked.ramp
+    if actor.type != "system" or event not in COLLECTED:
         return None
     if event not in ALARMS and not ramp.automatic:
         return None
-    together = TOGETHER[event]
+    together = COLLECTED[event]
     joins = together is not None and collecting.is_open(together.event, now)
     if not joins and not _are_many(ramp, event, now):
         return None
@@ -85,37 +87,37 @@ def way(
             soon=together.soon,
             apart=together.apart,
         )
-    return digests.thread_destinations(scene.episode)
+    return digests.thread_destinations(locked.episode)
 
 
-def more(scene: Scene, seen: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
-    """Where the ramp stands now: what is told of every move beside the facts of its episode."""
+def describe_position(locked: LockedRamp, seen: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
+    """Return the ramp's position, which audit row and messages have beside the episode's facts."""
     return {
-        "ramp": scene.ramp.pk,
-        "step": f"{scene.index + 1} of {len(scene.ramp.plan)}",
-        "percent": float(scene.episode.allow_percent),
+        "ramp": locked.ramp.pk,
+        "step": f"{locked.index + 1} of {len(locked.ramp.plan)}",
+        "percent": float(locked.episode.allow_percent),
         **({"evidence": list(seen)} if seen else {}),
     }
 
 
-def in_words(scene: Scene, seen: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
-    """What only a message says: the plan, what the gates said, until when it holds, what is to be
-    done now."""
-    ramp, job = scene.ramp, scene.job
-    told: dict[str, Any] = {"plan": descriptions.plan(ramp.plan)}
+def describe_for_message(
+    locked: LockedRamp, seen: Sequence[Mapping[str, Any]] = ()
+) -> dict[str, Any]:
+    """Return the facts that only messages have: plan, gates, end of the hold, next action."""
+    ramp, job = locked.ramp, locked.job
+    told: dict[str, Any] = {"plan": descriptions.describe_plan(ramp.plan)}
     if seen:
-        told["gates"] = "; ".join(map(descriptions.seen, seen))
+        told["gates"] = "; ".join(map(descriptions.describe_result, seen))
     if job.state == Job.State.HOLDING and ramp.blind_since is not None:
-        longest = timedelta(seconds=ramp.plan[scene.index]["max_hold_seconds"])
+        longest = timedelta(seconds=ramp.plan[locked.index]["max_hold_seconds"])
         told["held_until_at"] = timestamp(ramp.blind_since + longest)
     if job.state == Job.State.CANCELLED:
-        told["to_do"] = _to_do(scene.episode)
+        told["to_do"] = _describe_next_action(locked.episode)
     return told
 
 
-def failed(job: Job, why: str, now: datetime) -> None:
-    """In the thread of the episode, whose head says otherwise that it goes on. People are called
-    by the job."""
+def notify_failed_compensation(job: Job, why: str, now: datetime) -> None:
+    """Announce in the episode's thread that a ramp can't be taken back. The job calls people."""
     ramp = Ramp.objects.select_related("switch", "episode").get(pk=job.pk)
     episode = ramp.episode
     actor = Actor(type="system", name="ramps")
@@ -147,10 +149,10 @@ def _are_many(ramp: Ramp, event: str, now: datetime) -> bool:
         lately = Job.objects.filter(finished_at__gt=now - LATELY, compensated_at__gt=now - LATELY)
         return lately.filter(ramp__isnull=False).count() > MAX_ALARMS
     others = Ramp.objects.filter(live=True, automatic=True).exclude(pk=ramp.pk)
-    return others.count() >= MAX_AT_ONCE
+    return others.count() >= MAX_NOTIFIED_SINGLY
 
 
-def _to_do(episode: Episode) -> str:
+def _describe_next_action(episode: Episode) -> str:
     if episode.overdue_at is not None:
         return "It is past its expiry and OVERDUE. Remove the cause, then release it; or extend it."
     return "Remove the cause, then release it again."

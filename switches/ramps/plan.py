@@ -1,7 +1,4 @@
-"""The plan of a ramp: steps with their share, dwell and gates; read strictly, defaults filled in.
-
-Pure: JSON in, plain JSON out, as it is kept.
-"""
+"""Plans of ramps: steps with share, dwell and gates, validated, with defaults filled in. Pure."""
 
 from typing import Any
 
@@ -29,7 +26,7 @@ MIN_EARLY_SECONDS = 60
 """A plan is hasty if it spends less time than this at `MAX_EARLY_PERCENT` or less."""
 
 
-def _percent(value: Any) -> Any:
+def _check_percent(value: Any) -> Any:
     percent = number(0.01, EVERYTHING)(value)
     if round(percent, 2) != percent:
         raise ValueError("Must have at most two decimals.")
@@ -37,7 +34,7 @@ def _percent(value: Any) -> Any:
 
 
 STEP_FIELDS = (
-    Field("percent", "Share, %", _percent, input=NUMBER, placeholder="25"),
+    Field("percent", "Share, %", _check_percent, input=NUMBER, placeholder="25"),
     Field(
         "dwell_seconds",
         "Dwell",
@@ -57,33 +54,35 @@ STEP_FIELDS = (
 )
 
 
-def default() -> list[dict[str, Any]]:
-    """5, 25 and 100 %, five minutes each, without gates."""
-    return read([{"percent": percent} for percent in DEFAULT_PERCENTS])
+def get_default_plan() -> list[dict[str, Any]]:
+    """Return the default plan: 5, 25 and 100 %, five minutes each, without gates."""
+    return read_plan([{"percent": percent} for percent in DEFAULT_PERCENTS])
 
 
-def read(plan: Any, max_hold_seconds: Any = None) -> list[dict[str, Any]]:
-    """The plan as it is kept; :func:`default` for None.
+def read_plan(plan: Any, max_hold_seconds: Any = None) -> list[dict[str, Any]]:
+    """Return a plan as it is stored; the default plan for None.
 
-    `max_hold_seconds` is that of steps that name none. Raises :class:`InvalidInput` that names each
-    wrong field (`plan[1].gates[0].slo`).
+    `max_hold_seconds` applies to steps that name none. Raises :class:`InvalidInput` with each wrong
+    field (`plan[1].gates[0].slo`).
     """
     errors: dict[str, list[str]] = {}
     if max_hold_seconds is not None:
         check = STEP_FIELDS[-1].check
         max_hold_seconds = check_value(check, max_hold_seconds, "max_hold_seconds", errors)
     given = [{"percent": percent} for percent in DEFAULT_PERCENTS] if plan is None else plan
-    steps = _steps(given, max_hold_seconds, errors)
+    steps = _read_steps(given, max_hold_seconds, errors)
     if not errors:
-        _in_order(steps, errors)
+        _check_order(steps, errors)
     if errors:
         raise InvalidInput(errors)
     return steps
 
 
-def is_at_once(plan: list[dict[str, Any]]) -> bool:
-    """Whether it waits for nothing before everything flows, neither by a dwell nor by a gate: an
-    immediate release by another name."""
+def is_immediate(plan: list[dict[str, Any]]) -> bool:
+    """Return True if nothing delays the full share, neither a dwell nor a gate.
+
+    Such a plan is an immediate release.
+    """
     return not any(step["dwell_seconds"] or step["gates"] for step in plan[:-1])
 
 
@@ -99,7 +98,7 @@ def is_hasty(plan: list[dict[str, Any]]) -> bool:
     return sum(early) < MIN_EARLY_SECONDS
 
 
-def _steps(given: Any, max_hold: Any, errors: dict[str, list[str]]) -> list[dict[str, Any]]:
+def _read_steps(given: Any, max_hold: Any, errors: dict[str, list[str]]) -> list[dict[str, Any]]:
     if not isinstance(given, list) or not 1 <= len(given) <= MAX_STEPS:
         errors["plan"] = [f"Must be a list of 1 to {MAX_STEPS} steps."]
         return []
@@ -113,11 +112,11 @@ def _steps(given: Any, max_hold: Any, errors: dict[str, list[str]]) -> list[dict
         if max_hold is not None:
             plain.setdefault("max_hold_seconds", max_hold)
         kept = check_fields(STEP_FIELDS, plain, where, errors)
-        found.append({**kept, "gates": _gates(step.get("gates"), f"{where}.gates", errors)})
+        found.append({**kept, "gates": _read_gates(step.get("gates"), f"{where}.gates", errors)})
     return found
 
 
-def _gates(given: Any, where: str, errors: dict[str, list[str]]) -> list[dict[str, Any]]:
+def _read_gates(given: Any, where: str, errors: dict[str, list[str]]) -> list[dict[str, Any]]:
     if given is None:
         return []
     if not isinstance(given, list) or len(given) > MAX_GATES:
@@ -139,7 +138,7 @@ def _gates(given: Any, where: str, errors: dict[str, list[str]]) -> list[dict[st
     return found
 
 
-def _in_order(steps: list[dict[str, Any]], errors: dict[str, list[str]]) -> None:
+def _check_order(steps: list[dict[str, Any]], errors: dict[str, list[str]]) -> None:
     for index in range(1, len(steps)):
         if steps[index]["percent"] <= steps[index - 1]["percent"]:
             errors[f"plan[{index}].percent"] = [

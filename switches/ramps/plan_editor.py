@@ -1,7 +1,6 @@
-"""The plan of a ramp while it is typed: its steps and gates, added and removed by plain buttons.
+"""The form of a ramp's plan: steps and gates, added and removed by plain buttons. Pure.
 
-Pure: what a form sends in, what the template shows out. The rules are those of
-:func:`switches.ramps.plan.read`; each of their complaints goes to the field it is about.
+Validation is that of :func:`switches.ramps.plan.read_plan`; each error is shown at its field.
 """
 
 import re
@@ -31,26 +30,30 @@ _MISREAD = "Write 90s, 5m or 2h, or seconds."
 
 @dataclass(frozen=True)
 class TypedGate:
+    """A gate as typed: texts by input name."""
+
     type: str
     values: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class TypedStep:
+    """A step as typed, with its gates."""
+
     values: Mapping[str, str]
     gates: tuple[TypedGate, ...] = ()
 
 
 @dataclass(frozen=True)
 class Editor:
-    """The plan as it stands in the form; `focus` is the field that was just made."""
+    """The state of the form; `focus` is the field that was just added."""
 
     steps: tuple[TypedStep, ...]
     errors: Mapping[str, Sequence[str]] = field(default_factory=dict)
     focus: str = ""
 
     def plan(self) -> list[dict[str, Any]]:
-        """What was typed, as :func:`switches.ramps.plan.read` takes it; blank is left out."""
+        """Return the plan for :func:`switches.ramps.plan.read_plan`; blank fields are left out."""
         return [
             {
                 **parse_texts(STEP_FIELDS, step.values),
@@ -63,13 +66,15 @@ class Editor:
         ]
 
     def with_errors(self, errors: Mapping[str, Sequence[str]]) -> "Editor":
-        """With the complaints of the plan's rules, those of durations in words of the screen."""
-        return replace(self, errors={**errors, **_misread(self.steps)} if errors else {})
+        """Return the form with validation errors; those of durations are worded for the form."""
+        return replace(
+            self, errors={**errors, **_find_invalid_durations(self.steps)} if errors else {}
+        )
 
     @property
     def said(self) -> str:
-        """`5 %, 25 %, 100 %`."""
-        return ", ".join(_share(step.values.get("percent", "")) for step in self.steps)
+        """The shares of the steps, such as `5 %, 25 %, 100 %`."""
+        return ", ".join(_format_share(step.values.get("percent", "")) for step in self.steps)
 
     @property
     def gates(self) -> int:
@@ -77,7 +82,7 @@ class Editor:
 
     @property
     def unwatched(self) -> list[int]:
-        """The numbers of the steps without a gate that can take the ramp back by itself."""
+        """The numbers of steps without a gate that can take the ramp back."""
         return [
             number
             for number, step in enumerate(self.steps, 1)
@@ -86,20 +91,20 @@ class Editor:
 
     @property
     def is_watched(self) -> bool:
-        """Whether a gate of any step can take the ramp back by itself."""
+        """True if a gate of any step can take the ramp back."""
         return len(self.unwatched) < len(self.steps)
 
     @property
     def is_hasty(self) -> bool:
-        """True if the plan as typed counts as an immediate release where that needs two people."""
+        """True if the plan counts as an immediate release where that needs two people."""
         try:
-            return plans.is_hasty(plans.read(self.plan()))
+            return plans.is_hasty(plans.read_plan(self.plan()))
         except InvalidInput:
             return False
 
     @property
     def fields(self) -> list[tuple[str, str]]:
-        """Every field with its text, for a form that sends it along unseen."""
+        """Every field with its text, for a form that sends them as hidden inputs."""
         return [
             (shown["name"], shown["value"])
             for step in self.rows()
@@ -110,7 +115,7 @@ class Editor:
         ]
 
     def rows(self) -> list[dict[str, Any]]:
-        """The steps as the template shows them."""
+        """Return the steps for the template."""
         return [self._row(index, step) for index, step in enumerate(self.steps)]
 
     def _row(self, index: int, step: TypedStep) -> dict[str, Any]:
@@ -153,8 +158,8 @@ class Editor:
         }
 
 
-def of_plan(plan: Iterable[Mapping[str, Any]]) -> Editor:
-    """A plan as it is kept, put into the form."""
+def open_plan(plan: Iterable[Mapping[str, Any]]) -> Editor:
+    """Return the form of a stored plan."""
     return Editor(
         tuple(
             TypedStep(
@@ -169,8 +174,8 @@ def of_plan(plan: Iterable[Mapping[str, Any]]) -> Editor:
     )
 
 
-def typed(given: Mapping[str, str]) -> Editor | None:
-    """What a form sends; None if it has no field of a plan."""
+def read_form(given: Mapping[str, str]) -> Editor | None:
+    """Return the form that was sent; None if it has no field of a plan."""
     steps = sorted({int(found[1]) for name in given if (found := _STEP_FIELD.fullmatch(name))})
     if not steps:
         return None
@@ -181,9 +186,9 @@ def typed(given: Mapping[str, str]) -> Editor | None:
     return Editor(
         tuple(
             TypedStep(
-                _typed(given, f"step-{index}", STEP_FIELDS),
+                _read_fields(given, f"step-{index}", STEP_FIELDS),
                 tuple(
-                    _typed_gate(given, f"step-{index}-gate-{number}")
+                    _read_gate(given, f"step-{index}-gate-{number}")
                     for number in sorted(gates.get(index, ()))[:MAX_TYPED_LENGTH]
                 ),
             )
@@ -192,10 +197,10 @@ def typed(given: Mapping[str, str]) -> Editor | None:
     )
 
 
-def changed(editor: Editor, button: str, given: Mapping[str, str]) -> Editor:
-    """After a button was pressed: a step or gate more or less. Another word changes nothing."""
+def press_button(editor: Editor, button: str, given: Mapping[str, str]) -> Editor:
+    """Return the form with a step or gate added or removed; an unknown button changes nothing."""
     if button == ADD_STEP:
-        return _with_step(editor)
+        return _add_step(editor)
     found = _BUTTON.fullmatch(button)
     if found is None or int(found[2]) >= len(editor.steps):
         return editor
@@ -219,37 +224,37 @@ def changed(editor: Editor, button: str, given: Mapping[str, str]) -> Editor:
     return replace(editor, steps=(*steps[:index], step, *steps[index + 1 :]))
 
 
-def _with_step(editor: Editor) -> Editor:
-    """One more before the last: halfway between its neighbours, with their dwell."""
+def _add_step(editor: Editor) -> Editor:
+    """Insert a step before the last one, halfway between its neighbors, with their dwell."""
     before, last = editor.steps[:-1], editor.steps[-1]
     low = parse_number(before[-1].values.get("percent", "")) if before else 0
     high = parse_number(last.values.get("percent", ""))
     is_known = all(isinstance(one, int | float) for one in (low, high))
-    half = f"{_half(low + high):g}" if is_known else ""
+    half = f"{_halve(low + high):g}" if is_known else ""
     values = {**(before[-1] if before else last).values, "percent": half}
     focus = f"step-{len(before)}-{ADD_A_STEP_FOCUS}"
     return Editor((*before, TypedStep(values), last), focus=focus)
 
 
-def _half(sum_: float) -> float:
-    """A share halfway; a whole one if it is not tiny."""
+def _halve(sum_: float) -> float:
+    """Return half of a sum, as a whole number unless it is tiny."""
     return sum_ // 2 if sum_ >= 4 else round(sum_ / 2, 2)
 
 
-def _typed(given: Mapping[str, str], name: str, fields: Iterable[Field]) -> dict[str, str]:
+def _read_fields(given: Mapping[str, str], name: str, fields: Iterable[Field]) -> dict[str, str]:
     return {
         one.input_name: str(given.get(f"{name}-{one.input_name}", "")).strip()[:MAX_TEXT_LENGTH]
         for one in fields
     }
 
 
-def _typed_gate(given: Mapping[str, str], name: str) -> TypedGate:
+def _read_gate(given: Mapping[str, str], name: str) -> TypedGate:
     type_ = str(given.get(f"{name}-type", ""))[:24]
-    return TypedGate(type_, _typed(given, name, kinds.get_fields(type_)))
+    return TypedGate(type_, _read_fields(given, name, kinds.get_fields(type_)))
 
 
-def _misread(steps: Iterable[TypedStep]) -> dict[str, list[str]]:
-    """Durations that are none, by where they stand in the plan."""
+def _find_invalid_durations(steps: Iterable[TypedStep]) -> dict[str, list[str]]:
+    """Return the errors of durations that can't be read, by path in the plan."""
     found = {}
     for index, step in enumerate(steps):
         places: list[tuple[str, tuple[Field, ...], Mapping[str, str]]] = [
@@ -266,6 +271,6 @@ def _misread(steps: Iterable[TypedStep]) -> dict[str, list[str]]:
     return found
 
 
-def _share(text: str) -> str:
+def _format_share(text: str) -> str:
     value = parse_number(text)
-    return descriptions.percent(value) if isinstance(value, int | float) else "?"
+    return descriptions.format_percent(value) if isinstance(value, int | float) else "?"

@@ -1,4 +1,4 @@
-"""A ramp as the contract shows it, one for the API, the shell and the screens."""
+"""The representation of ramps for the API, the command line and screens."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -33,16 +33,15 @@ ROWS = Ramp.objects.select_related("job", "episode").prefetch_related("job__step
 
 
 @dataclass(frozen=True)
-class Around:
-    """What belongs to ramps and is kept elsewhere, by ramp: the approval that each waits for, and
-    the messages about it."""
+class RampRelations:
+    """Rows that belong to ramps, by ramp: the approval each waits for, and its messages."""
 
     approvals: Mapping[int, int] = field(default_factory=dict)
     messages: Mapping[int, list[OutboxMessage]] = field(default_factory=dict)
 
 
-def ramp_resource(ramp: Ramp, around: Around, now: datetime) -> dict[str, Any]:
-    """A ramp with its steps and side effects; times are RFC 3339 UTC, stuck or not as of `now`."""
+def ramp_resource(ramp: Ramp, around: RampRelations, now: datetime) -> dict[str, Any]:
+    """Return a ramp with its steps and side effects; `stuck` is evaluated at `now`."""
     job = ramp.job
     return {
         "id": ramp.pk,
@@ -55,53 +54,53 @@ def ramp_resource(ramp: Ramp, around: Around, now: datetime) -> dict[str, Any]:
         "overridden": ramp.overridden,
         "plan": ramp.plan,
         "step_index": job.step_index,
-        "allow_percent": plain(live_ramps.percent_of(ramp)),
-        "steps": [_step(step) for step in in_order(job)],
+        "allow_percent": to_number(live_ramps.get_percent(ramp)),
+        "steps": [_step(step) for step in list_steps(job)],
         "approval": around.approvals.get(ramp.pk),
         "hold_reason": job.hold_reason,
-        "blind_since": _moment(ramp.blind_since),
-        "heartbeat_at": _moment(job.heartbeat_at),
+        "blind_since": _format_time(ramp.blind_since),
+        "heartbeat_at": _format_time(job.heartbeat_at),
         "stuck": watch.is_stuck(job, now),
         "attempts": job.attempts,
         "duplicates_stopped": job.duplicates_stopped,
         "effects": [
             *(_effect(effect) for effect in sorted(job.effects.all(), key=lambda one: one.pk)),
-            *(_told(message) for message in around.messages.get(ramp.pk, ())),
+            *(_message(message) for message in around.messages.get(ramp.pk, ())),
         ],
         "created_at": timestamp(job.created_at),
-        "started_at": _moment(job.started_at),
-        "paused_at": _moment(job.paused_at),
-        "finished_at": _moment(job.finished_at),
-        "compensated_at": _moment(job.compensated_at),
+        "started_at": _format_time(job.started_at),
+        "paused_at": _format_time(job.paused_at),
+        "finished_at": _format_time(job.finished_at),
+        "compensated_at": _format_time(job.compensated_at),
         "outcome": job.outcome,
         "error": job.error,
     }
 
 
-def around(ramps: Iterable[Ramp]) -> Around:
-    """What :func:`ramp_resource` needs besides the rows, in a few queries for all of them."""
+def fetch_related(ramps: Iterable[Ramp]) -> RampRelations:
+    """Fetch what :func:`ramp_resource` needs besides the ramps, in a few queries for all."""
     found = list(ramps)
-    return Around(_approvals(found), _messages(found))
+    return RampRelations(_fetch_approvals(found), _fetch_messages(found))
 
 
-def of(ramp_id: int, now: datetime) -> dict[str, Any]:
-    """The ramp as it stands in this transaction, by its id."""
+def get_ramp_resource(ramp_id: int, now: datetime) -> dict[str, Any]:
+    """Return the resource of a ramp in this transaction."""
     ramp = ROWS.get(pk=ramp_id)
-    return ramp_resource(ramp, around([ramp]), now)
+    return ramp_resource(ramp, fetch_related([ramp]), now)
 
 
-def live_of(switches: Iterable[str]) -> dict[str, int]:
-    """The ramps that are under way or wait for approval, by switch."""
+def find_live_ramps(switches: Iterable[str]) -> dict[str, int]:
+    """Return the ids of live ramps, by switch."""
     found = Ramp.objects.filter(live=True, switch_id__in=list(switches))
     return dict(found.values_list("switch_id", "pk"))
 
 
-def in_order(job: Job) -> list[JobStep]:
+def list_steps(job: Job) -> list[JobStep]:
     return sorted(job.steps.all(), key=lambda step: step.index)
 
 
-def plain(share: Any) -> float | int:
-    """5, 12.5: no decimals where there are none."""
+def to_number(share: Any) -> float | int:
+    """Return a share without decimals where it has none."""
     percent = float(share)
     return int(percent) if percent.is_integer() else percent
 
@@ -111,11 +110,11 @@ def _step(step: JobStep) -> dict[str, Any]:
         "percent": step.data["percent"],
         "state": STEP_STATES[step.state],
         "attempts": step.attempts,
-        "started_at": _moment(step.started_at),
+        "started_at": _format_time(step.started_at),
         "dwell_seconds": step.data["dwell_seconds"],
-        "dwell_until": _moment(step.due_at),
+        "dwell_until": _format_time(step.due_at),
         "max_hold_seconds": step.data["max_hold_seconds"],
-        "finished_at": _moment(step.finished_at),
+        "finished_at": _format_time(step.finished_at),
         "error": step.error,
         "gates": [_gate(gate) for gate in step.data["gates"]],
     }
@@ -139,24 +138,24 @@ def _effect(effect: JobEffect) -> dict[str, Any]:
         "key": effect.key,
         "name": effect.name,
         "attempted_at": timestamp(effect.attempted_at),
-        "done_at": _moment(effect.done_at),
+        "done_at": _format_time(effect.done_at),
     }
 
 
-def _told(message: OutboxMessage) -> dict[str, Any]:
-    """A message about it; to whom stays where deliveries are shown."""
+def _message(message: OutboxMessage) -> dict[str, Any]:
+    """Return a message as a side effect; its destination is shown with deliveries."""
     tries = sorted(message.tries.all(), key=lambda attempt: attempt.number)
     is_sent = message.state == OutboxMessage.State.SENT
     return {
         "key": f"message:{message.pk}",
         "name": message.event,
         "attempted_at": timestamp(tries[0].started_at) if tries else None,
-        "done_at": _moment(message.finished_at) if is_sent else None,
+        "done_at": _format_time(message.finished_at) if is_sent else None,
     }
 
 
-def _approvals(ramps: list[Ramp]) -> dict[int, int]:
-    """Who is asked: the release of one that is pending, else the manual gate of its step."""
+def _fetch_approvals(ramps: list[Ramp]) -> dict[int, int]:
+    """Return pending approvals by ramp: of its release, or of its step's manual gate."""
     wanted = {}
     for ramp in ramps:
         if not ramp.live:
@@ -177,8 +176,8 @@ def _approvals(ramps: list[Ramp]) -> dict[int, int]:
     return {ramp: found[asked] for asked, ramp in wanted.items() if asked in found}
 
 
-def _messages(ramps: list[Ramp]) -> dict[int, list[OutboxMessage]]:
-    """The messages of their episodes that carry them, the first first."""
+def _fetch_messages(ramps: list[Ramp]) -> dict[int, list[OutboxMessage]]:
+    """Return the messages about each ramp, the oldest first."""
     ids = {ramp.pk for ramp in ramps}
     rows = OutboxMessage.objects.filter(
         subject__in={f"episode:{ramp.episode_id}" for ramp in ramps}, payload__ramp__in=list(ids)
@@ -190,5 +189,5 @@ def _messages(ramps: list[Ramp]) -> dict[int, list[OutboxMessage]]:
     return found
 
 
-def _moment(at: datetime | None) -> str | None:
+def _format_time(at: datetime | None) -> str | None:
     return timestamp(at) if at else None

@@ -1,4 +1,4 @@
-"""What may be said to ramps and what they answer, for the OpenAPI document."""
+"""Request bodies and responses of ramps, for validation and OpenAPI."""
 
 from typing import Any
 
@@ -16,8 +16,8 @@ VERDICTS = (PASS, FAIL, NO_DATA, WAITING)
 STATES = (*live_ramps.STATES.values(),)
 
 
-class Whole(serializers.IntegerField):
-    """A number as it was sent; texts don't become one, nor does true."""
+class StrictIntegerField(serializers.IntegerField):
+    """An integer field that takes neither texts nor booleans."""
 
     def to_internal_value(self, data: Any) -> int:
         if not isinstance(data, int) or isinstance(data, bool):
@@ -57,7 +57,7 @@ class RampStepShape(serializers.Serializer[Any]):
 
 
 class SideEffectShape(serializers.Serializer[Any]):
-    """A side effect, once by its key: a publication, a message."""
+    """A side effect, unique by its key: a publication or a message."""
 
     key = serializers.CharField()
     name = serializers.CharField()
@@ -109,7 +109,7 @@ class RampShape(serializers.Serializer[Ramp]):
 
 
 class ActedRampShape(RampShape):
-    """The ramp after somebody intervened."""
+    """The ramp after an action."""
 
     dry_run = serializers.BooleanField(required=False, help_text="True if nothing was done.")
 
@@ -126,7 +126,7 @@ class RampActionBody(MutationBody):
 
 
 class AdvanceBody(RampActionBody):
-    step_index = Whole(
+    step_index = StrictIntegerField(
         min_value=0,
         required=False,
         help_text="The step to leave, from 0, as you saw it; if the ramp is at another step, the "

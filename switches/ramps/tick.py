@@ -1,6 +1,6 @@
-"""A turn at every ramp that is under way: a look at what its gates say, and the moves that follow.
+"""The tick of ramps: evaluate the gates of every claimed ramp, then carry out transitions.
 
-Looking is done for all of them together; each move is a transaction.
+Evaluation is done for all of them together; each transition is a transaction.
 """
 
 import copy
@@ -26,14 +26,13 @@ from . import (
     transitions,
 )
 from .decision import Decision, Next
-from .gate_evaluation import Look
+from .gate_evaluation import RampEvaluation
 
-MOVE_FOR = timedelta(seconds=2)
-"""After so long no further ramp goes on in this look: the next one sees to it, and to gates that
-fail meanwhile. However long the look took, something moves."""
-COMPENSATE_FOR = timedelta(seconds=8)
-"""Ramps that have to go back to nothing do not wait for that; but longer than a lease is too long.
-"""
+MAX_ADVANCE_TIME = timedelta(seconds=2)
+"""After this time no further ramp advances in this tick, so that the next one sees gates that fail
+meanwhile. At least one ramp advances, however long the evaluation took."""
+MAX_COMPENSATION_TIME = timedelta(seconds=8)
+"""Compensations may take longer, but less than a lease."""
 
 _COUNT = """
     WITH ours AS (
@@ -49,46 +48,46 @@ _COUNT = """
 log = structlog.get_logger(__name__)
 
 
-def work(turns: Sequence[Turn], now: datetime, probe: Probe) -> int:
-    """Look at every claimed ramp and move those that can go on or have to go back."""
+def advance_ramps(turns: Sequence[Turn], now: datetime, probe: Probe) -> int:
+    """Evaluate the claimed ramps and carry out their transitions; return the number of those."""
     began = time.monotonic()
 
     def clock() -> datetime:
         return now + timedelta(seconds=time.monotonic() - began)
 
-    _count_inherited(turns)
-    looks = gate_evaluation.at(turns, now)
-    gate_evaluation.keep(gate_evaluation.news(looks, now), now)
+    _count_inherited_attempts(turns)
+    evaluations = gate_evaluation.evaluate_ramps(turns, now)
+    gate_evaluation.store_results(gate_evaluation.select_changed(evaluations, now), now)
     probe("ramp.looked")
     looked_at, moved = clock(), 0
     with routing.reading_once():
-        for look in sorted(looks, key=_urgency):
-            going_back = look.decision.next == Next.COMPENSATE
-            limit = COMPENSATE_FOR if going_back else MOVE_FOR
+        for evaluation in sorted(evaluations, key=_urgency):
+            going_back = evaluation.decision.next == Next.COMPENSATE
+            limit = MAX_COMPENSATION_TIME if going_back else MAX_ADVANCE_TIME
             if clock() > looked_at + limit:
                 break
-            moved += _move(look, clock, probe)
+            moved += _apply(evaluation, clock, probe)
     return moved
 
 
-def _urgency(look: Look) -> tuple[int, datetime]:
-    """Those that have to go back first, then those whose dwell was over first."""
-    at = look.step.due_at or look.step.started_at
+def _urgency(evaluation: RampEvaluation) -> tuple[int, datetime]:
+    """Sort compensations first, then ramps whose dwell ended first."""
+    at = evaluation.step.due_at or evaluation.step.started_at
     assert at is not None  # noqa: S101 - a step that runs has begun
-    return (0 if look.decision.next == Next.COMPENSATE else 1, at)
+    return (0 if evaluation.decision.next == Next.COMPENSATE else 1, at)
 
 
-def _move(look: Look, clock: Callable[[], datetime], probe: Probe) -> bool:
-    decision, job = look.decision, look.turn.job
+def _apply(evaluation: RampEvaluation, clock: Callable[[], datetime], probe: Probe) -> bool:
+    decision, job = evaluation.decision, evaluation.turn.job
     if decision.next == Next.STAY:
         return False
-    if decision.next == Next.HOLD and _is_held_so(look):
+    if decision.next == Next.HOLD and _is_held_already(evaluation):
         return False
     # What a move writes into the job is worth nothing if its transaction ends otherwise.
     turn = Turn(copy.copy(job))
     try:
         with transaction.atomic():
-            _carry_out(look, turn, clock, probe)
+            _execute(evaluation, turn, clock, probe)
         probe(f"{decision.next}.committed")
     except (LeaseLost, AlreadyDone):
         claims.stopped(job.pk)
@@ -97,58 +96,69 @@ def _move(look: Look, clock: Callable[[], datetime], probe: Probe) -> bool:
         if failures.is_away(error):
             raise
         log.exception("ramp.move_failed", ramp=job.pk, move=decision.next)
-        return _not_moved(look, failures.said(error), clock, probe)
+        return _handle_failure(evaluation, failures.said(error), clock, probe)
     return True
 
 
-def _carry_out(look: Look, turn: Turn, clock: Callable[[], datetime], probe: Probe) -> None:
-    set_ = locked_ramp.of_turn(turn)
-    now, decision = clock(), look.decision
+def _execute(
+    evaluation: RampEvaluation, turn: Turn, clock: Callable[[], datetime], probe: Probe
+) -> None:
+    locked = locked_ramp.lock_for_worker(turn)
+    now, decision = clock(), evaluation.decision
     probe(f"{decision.next}.locked")
     if decision.next == Next.ADVANCE:
-        transitions.advance(set_, now, probe=probe)
+        transitions.advance(locked, now, probe=probe)
     elif decision.next == Next.COMPENSATE:
-        transitions.compensate(set_, decision.why, now, seen=look.gates, probe=probe)
+        transitions.compensate(locked, decision.why, now, seen=evaluation.gates, probe=probe)
     else:
-        transitions.hold(set_, decision.why, decision.blind_since, now, probe=probe)
+        transitions.hold(locked, decision.why, decision.blind_since, now, probe=probe)
 
 
-def _is_held_so(look: Look) -> bool:
-    """Whether it is held for these very reasons already, and whoever has to be asked was."""
-    job, decision = look.turn.job, look.decision
-    asked = all("approval" in gate["evidence"] for gate in look.gates if gate["verdict"] == WAITING)
+def _is_held_already(evaluation: RampEvaluation) -> bool:
+    """Return whether it holds for these reasons already and every approval was requested."""
+    job, decision = evaluation.turn.job, evaluation.decision
+    asked = all(
+        "approval" in gate["evidence"] for gate in evaluation.gates if gate["verdict"] == WAITING
+    )
     return (
         job.state == Job.State.HOLDING
         and job.hold_reason == decision.why
-        and look.ramp.blind_since == decision.blind_since
+        and evaluation.ramp.blind_since == decision.blind_since
         and asked
     )
 
 
-def _not_moved(look: Look, error: str, clock: Callable[[], datetime], probe: Probe) -> bool:
-    """Keep that a move failed. Where even that can't be kept, the others go on all the same."""
-    going_back = look.decision.next == Next.COMPENSATE
+def _handle_failure(
+    evaluation: RampEvaluation, error: str, clock: Callable[[], datetime], probe: Probe
+) -> bool:
+    """Record a failed transition; compensate the ramp after its last attempt.
+
+    If even the record fails, the other ramps still go on.
+    """
+    going_back = evaluation.decision.next == Next.COMPENSATE
     try:
         if going_back:
-            failed_transitions.no_way_back(look.turn, look.decision.why, error, clock())
+            failed_transitions.record_failed_compensation(
+                evaluation.turn, evaluation.decision.why, error, clock()
+            )
             return False
-        if not failed_transitions.tried_enough(look.turn, look.step, error):
+        if not failed_transitions.count_failure(evaluation.turn, evaluation.step, error):
             return False
     except LeaseLost:
-        claims.stopped(look.turn.job.pk)
+        claims.stopped(evaluation.turn.job.pk)
         return False
     except Exception as another:
         if failures.is_away(another):
             raise
-        log.exception("ramp.failure_not_kept", ramp=look.turn.job.pk)
+        log.exception("ramp.failure_not_kept", ramp=evaluation.turn.job.pk)
         return False
     why = f"It could not go on, {failed_transitions.MAX_ATTEMPTS} times: {error}"
-    look.decision = Decision(Next.COMPENSATE, why)
-    return _move(look, clock, probe)
+    evaluation.decision = Decision(Next.COMPENSATE, why)
+    return _apply(evaluation, clock, probe)
 
 
-def _count_inherited(turns: Sequence[Turn]) -> None:
-    """A worker that died at a step has tried it: this is another attempt, if we hold it still."""
+def _count_inherited_attempts(turns: Sequence[Turn]) -> None:
+    """Count an attempt for ramps whose worker died at their step."""
     died = [turn.job for turn in turns if turn.inherited]
     if not died:
         return

@@ -1,4 +1,4 @@
-"""A ramp as its timeline shows it: steps, gates with what they say, who is waited for."""
+"""The timeline of a ramp for its page: steps, gates with their answers, the pending approval."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ from switches.models import Episode, Ramp, Switch
 from . import descriptions, live_ramps, manual_gates
 from .questions import approval_target
 
-ENDED_LATELY = timedelta(hours=24)
-QUICKLY, USUALLY = 1, 2  # seconds between two looks
-NEARLY_OVER = timedelta(seconds=20)
+SHOWN_AFTER_END = timedelta(hours=24)
+FAST_POLL_SECONDS, POLL_SECONDS = 1, 2  # seconds between two looks
+FAST_POLL_BEFORE = timedelta(seconds=20)
 
 
 @dataclass(frozen=True)
 class GateLine:
-    """A gate of a step: what it asks, its verdict, why, and all that was found."""
+    """A gate of a step with its verdict, explanation and evidence."""
 
     pk: str
     name: str
@@ -36,7 +36,7 @@ class GateLine:
 
 @dataclass(frozen=True)
 class StepLine:
-    """A step; `rest` is what was left of the dwell when it was paused."""
+    """A step; `rest` is what was left of the dwell when the ramp was paused."""
 
     number: int
     percent: Any
@@ -54,16 +54,17 @@ class StepLine:
 
     @property
     def verdicts(self) -> list[tuple[str, int]]:
-        """How many gates say what."""
+        """The number of gates with each verdict."""
         said = [gate.verdict for gate in self.gates]
         return [(verdict, said.count(verdict)) for verdict in dict.fromkeys(said)]
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """`share` flows now, or flowed at its end; `approval` is what waits for a person.
+    """A ramp for its page; `share` flows now or flowed at its end.
 
-    One that is released at once did not get to its end, nor was it taken back.
+    `approval` is the pending one. A ramp that was released at once neither ended nor was taken
+    back.
     """
 
     ramp: Ramp
@@ -88,12 +89,12 @@ class Timeline:
 
     @property
     def look(self) -> str:
-        """The state by which it is coloured: what flowed at its end counts."""
+        """The state that it is colored by: that of what flowed at its end."""
         return "completed" if self.is_released_at_once else self.state
 
     @property
     def flows(self) -> bool:
-        """Whether it says what flows: it is neither over nor still to begin."""
+        """True if it decides what flows: it is neither over nor still to begin."""
         return self.ramp.live and self.state != "pending_approval"
 
     @property
@@ -101,8 +102,8 @@ class Timeline:
         return self.state in {"running", "holding"}
 
 
-def of_ramp(ramp: Ramp, now: datetime) -> Timeline:
-    """The timeline of a ramp read with its job and its episode: two queries."""
+def build_timeline(ramp: Ramp, now: datetime) -> Timeline:
+    """Return the timeline of a ramp that was read with its job and episode, in two queries."""
     job = ramp.job
     state = live_ramps.STATES[job.state]
     is_released_at_once = live_ramps.was_released_at_once(ramp)
@@ -112,31 +113,31 @@ def of_ramp(ramp: Ramp, now: datetime) -> Timeline:
         ramp=ramp,
         job=job,
         state=state,
-        share=share_of(ramp),
+        share=get_share(ramp),
         is_released_at_once=is_released_at_once,
         steps=steps,
-        approval=_approval(ramp, now),
+        approval=_find_approval(ramp, now),
         is_stuck=watch.is_stuck(job, now),
-        pace_seconds=_pace(rows[job.step_index], now),
+        pace_seconds=_choose_poll_interval(rows[job.step_index], now),
     )
 
 
-def of_switch(switch: Switch, episode: Episode | None, now: datetime) -> Timeline | None:
-    """The ramp that its page shows: a live one, else one that ended lately or in this episode."""
+def find_timeline(switch: Switch, episode: Episode | None, now: datetime) -> Timeline | None:
+    """Return the timeline that a switch's page shows: a live ramp, or one that ended lately."""
     found = Ramp.objects.filter(switch_id=switch.pk).select_related("job", "episode")
     ramp = found.order_by("-live", "-job_id").first()
     if ramp is None:
         return None
     is_of_now = episode is not None and ramp.episode_id == episode.pk
     ended_at = ramp.job.finished_at
-    if ramp.live or is_of_now or (ended_at is not None and now - ended_at < ENDED_LATELY):
-        return of_ramp(ramp, now)
+    if ramp.live or is_of_now or (ended_at is not None and now - ended_at < SHOWN_AFTER_END):
+        return build_timeline(ramp, now)
     return None
 
 
 @dataclass(frozen=True)
-class Brief:
-    """A live ramp in a line of the board."""
+class RampSummary:
+    """A live ramp on the switchboard."""
 
     pk: int
     state: str
@@ -149,13 +150,13 @@ class Brief:
         return self.state == "running" and self.due_at is not None
 
 
-def briefs(switch_ids: Sequence[str]) -> dict[str, Brief]:
-    """The live ramps of these switches, in one query."""
+def summarize_live_ramps(switch_ids: Sequence[str]) -> dict[str, RampSummary]:
+    """Return the live ramps of these switches, in one query."""
     rows = JobStep.objects.filter(
         job__ramp__live=True, job__ramp__switch_id__in=switch_ids, index=F("job__step_index")
     ).select_related("job__ramp")
     return {
-        row.job.ramp.switch_id: Brief(
+        row.job.ramp.switch_id: RampSummary(
             pk=row.job_id,
             state=live_ramps.STATES[row.job.state],
             number=row.index + 1,
@@ -167,13 +168,13 @@ def briefs(switch_ids: Sequence[str]) -> dict[str, Brief]:
 
 
 def may_decide(approval: Approval | None, user: Person) -> bool:
-    """Whether the timeline offers this person to approve or deny."""
+    """Return whether the timeline offers this person to approve or deny."""
     return approval is not None and user.may_approve and approval.requester_id != user.pk
 
 
-def share_of(ramp: Ramp) -> Any:
-    """What flows by it now, or flowed at its end."""
-    return live_ramps.percent_of(ramp)
+def get_share(ramp: Ramp) -> Any:
+    """Return the share that flows now, or flowed at its end."""
+    return live_ramps.get_percent(ramp)
 
 
 def _step(ramp: Ramp, state: str, row: JobStep) -> StepLine:
@@ -213,14 +214,14 @@ def _gate(ramp: Ramp, index: int, number: int, gate: Mapping[str, Any]) -> GateL
         pk=f"gate-{ramp.pk}-{index}-{number}",
         name=kinds.describe(gate),
         verdict=gate.get("verdict", ""),
-        why=descriptions.why(evidence),
+        why=descriptions.get_explanation(evidence),
         evidence=evidence,
         checked_at=datetime.fromisoformat(checked_at) if checked_at else None,
     )
 
 
-def _approval(ramp: Ramp, now: datetime) -> Approval | None:
-    """What waits: the release itself, or the manual gate of the present step."""
+def _find_approval(ramp: Ramp, now: datetime) -> Approval | None:
+    """Return the pending approval of the release or of the current step's manual gate."""
     if not ramp.live:
         return None
     index = ramp.job.step_index
@@ -233,6 +234,10 @@ def _approval(ramp: Ramp, now: datetime) -> Approval | None:
     return waiting.filter(kind=Approval.Kind.RAMP_GATE, target=target).order_by("-id").first()
 
 
-def _pace(step: JobStep, now: datetime) -> int:
-    """About to change: each second; else every other."""
-    return QUICKLY if step.due_at is not None and step.due_at - now < NEARLY_OVER else USUALLY
+def _choose_poll_interval(step: JobStep, now: datetime) -> int:
+    """Return one second shortly before the dwell ends, else two."""
+    return (
+        FAST_POLL_SECONDS
+        if step.due_at is not None and step.due_at - now < FAST_POLL_BEFORE
+        else POLL_SECONDS
+    )

@@ -1,4 +1,4 @@
-"""The pages of ramps: the list, one of them, and what people do with it."""
+"""The pages of ramps: the list, one ramp, and the actions of people."""
 
 import functools
 from collections.abc import Callable
@@ -33,10 +33,10 @@ Service = Callable[..., Ramp]
 @signed_in
 @require_GET
 def ramps_page(request: PersonRequest) -> HttpResponse:
-    """Live ones first, then those that are over, the latest first, older ones by `before`.
+    """List live ramps, then ended ones, the latest first; older ones by `before`.
 
-    Every move of a ramp writes an audit row; why one holds may change without. So while there are
-    any the page is told anew each time.
+    Transitions write audit rows, but the reason of a hold may change without one, so the page is
+    rendered anew as long as there are live ramps.
     """
     head, now = polling.head_and_now()
     found = Ramp.objects.select_related("job", "episode").order_by("-job_id")
@@ -67,21 +67,23 @@ def ramps_page(request: PersonRequest) -> HttpResponse:
 @require_GET
 def ramp_page(request: PersonRequest, ramp_id: int) -> HttpResponse:
     now = db_now()
-    context = shown(request, timeline.of_ramp(_ramp(ramp_id), now), now)
+    context = build_context(request, timeline.build_timeline(_get_ramp(ramp_id), now), now)
     return polling.stamp_server_time(render(request, "switches/ramp.html", context), now)
 
 
 @signed_in
 @require_GET
 def ramp_part(request: PersonRequest, ramp_id: int) -> HttpResponse:
-    """The timeline by itself: verdicts change without an audit row, so it asks by itself."""
+    """Render the timeline alone. Verdicts change without an audit row, so it polls by itself."""
     now = db_now()
-    context = shown(request, timeline.of_ramp(_ramp(ramp_id), now), now)
+    context = build_context(request, timeline.build_timeline(_get_ramp(ramp_id), now), now)
     return polling.stamp_server_time(render(request, "switches/_ramp.html", context), now)
 
 
-def shown(request: PersonRequest, found: timeline.Timeline | None, now: datetime) -> dict[str, Any]:
-    """What the timeline's template needs; `ramp` is None where there is none."""
+def build_context(
+    request: PersonRequest, found: timeline.Timeline | None, now: datetime
+) -> dict[str, Any]:
+    """Return the context of the timeline's template; `ramp` is None if there is none."""
     if found is None:
         return {"ramp": None}
     return {
@@ -94,8 +96,8 @@ def shown(request: PersonRequest, found: timeline.Timeline | None, now: datetime
 @signed_in
 @require_POST
 def abort(request: PersonRequest, ramp_id: int) -> HttpResponse:
-    """At once and without a question: what it does is to stop, and that never waits."""
-    ramp = _ramp(ramp_id)
+    """Abort at once, without a dialog."""
+    ramp = _get_ramp(ramp_id)
     was_pending = ramp.job.state == Job.State.PENDING
     reason = request.POST.get("reason", "").replace("\x00", "").strip() or descriptions.ABORTED
     try:
@@ -115,31 +117,31 @@ def abort(request: PersonRequest, ramp_id: int) -> HttpResponse:
 @signed_in
 @require_http_methods(["GET", "POST"])
 def pause(request: PersonRequest, ramp_id: int) -> HttpResponse:
-    return _do(request, ramp_id, "pause", actions.pause, _paused)
+    return _intervene(request, ramp_id, "pause", actions.pause, _confirm_pause)
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
 def resume(request: PersonRequest, ramp_id: int) -> HttpResponse:
-    return _do(request, ramp_id, "resume", actions.resume, _resumed)
+    return _intervene(request, ramp_id, "resume", actions.resume, _confirm_resume)
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
 def advance(request: PersonRequest, ramp_id: int) -> HttpResponse:
-    """The form names the step that was seen, so that one sent twice passes one step."""
+    """Advance; the form names the step that was shown, so that sending it twice skips one step."""
     sent = request.POST.get("step", "")
     step = int(sent) if sent.isascii() and sent.isdigit() and len(sent) < 9 else None
     service = functools.partial(actions.advance, step_index=step)
-    return _do(request, ramp_id, "advance", service, _advanced)
+    return _intervene(request, ramp_id, "advance", service, _confirm_advance)
 
 
-def _do(
+def _intervene(
     request: PersonRequest, ramp_id: int, verb: str, service: Service, told: Callable[[Ramp], str]
 ) -> HttpResponse:
-    """Show the dialog that asks why, or carry it out."""
-    ramp, actor, now = _ramp(ramp_id), actor_of(request), db_now()
-    _may(actor, verb)
+    """Show the dialog that asks for a reason, or carry out the action."""
+    ramp, actor, now = _get_ramp(ramp_id), actor_of(request), db_now()
+    _check_permission(actor, verb)
     if verb == "advance":
         require_confirmation(request, ramp.switch.scope, now)
     form = RampForm(request.POST if request.method == "POST" else None)
@@ -157,36 +159,36 @@ def _do(
         "verb": verb,
         "form": form,
         "url": reverse(f"ramp_{verb}", args=[ramp_id]),
-        **shown(request, timeline.of_ramp(ramp, now), now),
+        **build_context(request, timeline.build_timeline(ramp, now), now),
     }
     return show(request, "switches/ramp_do.html", context, status=422 if form.is_bound else 200)
 
 
-def _may(actor: Actor, verb: str) -> None:
+def _check_permission(actor: Actor, verb: str) -> None:
     actor.require("ramps:write")
-    if verb == "advance" and actor.role not in actions.LET_GO_ON:
+    if verb == "advance" and actor.role not in actions.ADVANCING_ROLES:
         raise Forbidden("To pass over a dwell or a gate takes the role of an approver.")
 
 
-def _paused(ramp: Ramp) -> str:
-    share = descriptions.percent(_present(ramp).episode.allow_percent)
+def _confirm_pause(ramp: Ramp) -> str:
+    share = descriptions.format_percent(_reload(ramp).episode.allow_percent)
     return f"Paused: {ramp.switch_id} stays at {share}. A gate that fails still ends the ramp."
 
 
-def _resumed(ramp: Ramp) -> str:
+def _confirm_resume(ramp: Ramp) -> str:
     return f"The ramp of {ramp.switch_id} goes on where it was."
 
 
-def _advanced(ramp: Ramp) -> str:
-    present = _present(ramp)
+def _confirm_advance(ramp: Ramp) -> str:
+    present = _reload(ramp)
     if not present.live:
         return f"{ramp.switch_id} is released: services are told to let traffic flow."
-    share = descriptions.percent(present.episode.allow_percent)
+    share = descriptions.format_percent(present.episode.allow_percent)
     return f"On to step {present.job.step_index + 1}: {share} of {ramp.switch_id} flows."
 
 
-def _present(ramp: Ramp) -> Ramp:
-    """As it is after a change."""
+def _reload(ramp: Ramp) -> Ramp:
+    """Return the ramp after a change."""
     return Ramp.objects.select_related("job", "episode").get(pk=ramp.pk)
 
 
@@ -196,7 +198,7 @@ def _line(ramp: Ramp) -> dict[str, Any]:
         "ramp": ramp,
         "job": job,
         "state": ramps.STATES[job.state],
-        "share": timeline.share_of(ramp),
+        "share": timeline.get_share(ramp),
         "number": job.step_index + 1,
         "steps": len(ramp.plan),
     }
@@ -211,7 +213,7 @@ def _refused(
     return show(request, "core/notice.html", context, status=status)
 
 
-def _ramp(ramp_id: int) -> Ramp:
+def _get_ramp(ramp_id: int) -> Ramp:
     rows = Ramp.objects.select_related("job", "episode", "switch")
     ramp = rows.filter(pk=ramp_id).first() if ramp_id < 2**63 else None
     if ramp is None:

@@ -100,7 +100,7 @@ def _expire(episode_id: int, now: datetime, *, notified: str | None) -> bool:
     in_the_way = _why_held(switch, episode)
     if not in_the_way and episode.on_expiry == OnExpiry.RAMP:
         to = digests.thread_destinations(episode) if notified == RAMP_STARTED else None
-        if creation.at_expiry(head, switch, episode, now, to=to) is not None:
+        if creation.start_at_expiry(head, switch, episode, now, to=to) is not None:
             return True
         in_the_way = HELD_AFTER_RAMP
     if in_the_way:
@@ -135,7 +135,7 @@ def _why_held(switch: Switch, episode: Episode) -> str:
             "Its time is up, but a protected switch is never released by itself, so it is held: "
             "extend it, or ask for its release."
         )
-    if episode.on_expiry == OnExpiry.RAMP and live_ramps.of_switch(switch.pk) is not None:
+    if episode.on_expiry == OnExpiry.RAMP and live_ramps.find_live_ramp(switch.pk) is not None:
         return "Its time is up while its release waits for approval: it is held until then."
     return ""  # Disconnected clients release it too, whatever waits for approval here.
 

@@ -109,7 +109,7 @@ def _validate(
     steps = None
     if mode == "ramp":
         try:
-            steps = plans.read(plan, max_hold_seconds)
+            steps = plans.read_plan(plan, max_hold_seconds)
         except InvalidInput as error:
             errors |= error.errors
     elif plan is not None:
@@ -120,7 +120,7 @@ def _validate(
 
 
 def _not_ramping_yet(switch: Switch) -> None:
-    ramp = live_ramps.of_switch(switch.pk)
+    ramp = live_ramps.find_live_ramp(switch.pk)
     if ramp is None or ramp.job.state == Job.State.PENDING:
         return
     who = label_of(ramp.requested_by_type, ramp.requested_by_name)
@@ -181,10 +181,10 @@ def _carry_out(
         )
     else:
         why = "Another ramp was begun instead."
-        overtaken = live_ramps.of_switch(switch.pk)
+        overtaken = live_ramps.find_live_ramp(switch.pk)
         if overtaken is not None:
             release_approval.end_pending_ramp(overtaken, switch, why, actor, now)
-        ramp, entry = creation.begin(
+        ramp, entry = creation.start(
             head,
             switch,
             episode,

@@ -37,7 +37,7 @@ class ReleaseRequest:
     @property
     def at_once(self) -> bool:
         """True if everything would flow from the first moment."""
-        return self.steps is None or plans.is_at_once(self.steps)
+        return self.steps is None or plans.is_immediate(self.steps)
 
     @property
     def is_hasty(self) -> bool:
@@ -74,11 +74,11 @@ def request_approval(request: ReleaseRequest, actor: Actor, now: datetime) -> Ap
     )
     if approval.pk == before:
         return approval  # It was requested already, with its ramp.
-    pending = live_ramps.of_switch(switch.pk)
+    pending = live_ramps.find_live_ramp(switch.pk)
     if pending is not None and pending.job.state == Job.State.PENDING:
         end_pending_ramp(pending, switch, "It was asked for otherwise.", actor, now)
     if request.steps is not None:
-        creation.ask(
+        creation.request(
             switch,
             episode,
             steps=request.steps,
@@ -95,12 +95,12 @@ def _pace(steps: list[dict[str, Any]]) -> str:
 
 
 def _shares(steps: list[dict[str, Any]]) -> str:
-    return ", ".join(descriptions.percent(step["percent"]) for step in steps)
+    return ", ".join(descriptions.format_percent(step["percent"]) for step in steps)
 
 
 def _end_unapproved(approval: Approval, actor: Actor, now: datetime) -> None:
     """End the ramp that waited for an approval it didn't get."""
-    pending = live_ramps.of_switch(approval.target)
+    pending = live_ramps.find_live_ramp(approval.target)
     if pending is None or pending.job.state != Job.State.PENDING:
         return
     switch = Switch.objects.select_for_update().get(pk=approval.target)
@@ -146,13 +146,13 @@ def _release_as_approved(approval: Approval, actor: Actor, now: datetime) -> Non
     if approval.diff.get("mode") != "ramp":
         release_at_once(head, switch, episode, approval.reason, actor, now)
         return
-    ramp = live_ramps.of_switch(switch.pk)
+    ramp = live_ramps.find_live_ramp(switch.pk)
     if ramp is None or ramp.job.state != Job.State.PENDING:
         raise Conflict(f"The ramp of {switch.pk} does not wait for approval any more.")
     if ramp.justification != approval.reason:  # It was edited while it waited.
         ramp.justification = approval.reason
         ramp.save(update_fields=["justification"])
-    creation.set_off(head, switch, episode, ramp, actor=actor, now=now)
+    creation.activate(head, switch, episode, ramp, actor=actor, now=now)
 
 
 def release_at_once(

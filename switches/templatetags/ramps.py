@@ -64,7 +64,7 @@ def is_by_somebody(outcome: str) -> bool:
 @register.filter
 def for_people(outcome: str) -> str:
     """`Aborted by kim: INC-12`, as people are named elsewhere; any other outcome as it is."""
-    return descriptions.aborted(outcome)
+    return descriptions.describe_outcome(outcome)
 
 
 @register.simple_tag
@@ -104,7 +104,7 @@ def figures(evidence: Mapping[str, Any]) -> list[str]:
 @register.filter
 def share(value: Any) -> str:
     """`5 %`, whatever kind of number it is."""
-    return descriptions.percent(value)
+    return descriptions.format_percent(value)
 
 
 @register.filter

@@ -140,7 +140,7 @@ class Month:
             assert term.ascent is not None
             if term.ascent.is_over or term.until is not None:
                 return
-            ramp = live_ramps.of_switch(term.switch)
+            ramp = live_ramps.find_live_ramp(term.switch)
             assert ramp is not None
             actions.abort(ramp_id=ramp.pk, reason=REASON, actor=self.olga, now=now)
             term.ascent.aborted_at = now

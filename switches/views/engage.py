@@ -143,7 +143,7 @@ def _aborted_ramp(scope: str, key: str) -> Ramp | None:
         switch_id = identify(scope, GLOBAL.only_key if scope == GLOBAL.name else key.strip())
     except InvalidInput:
         return None
-    ramp = live_ramps.of_switch(switch_id)
+    ramp = live_ramps.find_live_ramp(switch_id)
     return None if ramp is None or ramp.job.state == Job.State.PENDING else ramp
 
 

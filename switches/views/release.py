@@ -49,8 +49,8 @@ def release(request: PersonRequest, scope: str, key: str) -> HttpResponse:
     require_confirmation(request, scope, now)
     form = ReleaseForm(posted(request))
     valid = form.is_valid()
-    given = plan_editor.typed(request.POST)
-    editor = given or plan_editor.of_plan(plans.default())
+    given = plan_editor.read_form(request.POST)
+    editor = given or plan_editor.open_plan(plans.get_default_plan())
     if button := request.POST.get("do", ""):
         return _edited(request, switch, form, editor, button, now)
     if not form.is_bound:
@@ -102,7 +102,7 @@ def _describe_release(switch: Switch, released: Release) -> str:
         )
         return f"Asked for approval to release {switch.pk}; {then}."
     if released.ramp:
-        share = descriptions.percent(released.ramp.plan[0]["percent"])
+        share = descriptions.format_percent(released.ramp.plan[0]["percent"])
         message = f"{switch.pk} ramps: services are told to let {share} flow."
     else:
         message = f"{switch.pk} is released: services are told to let traffic flow."
@@ -122,7 +122,7 @@ def _edited(
     if button == plan_editor.CHECK:
         editor = _checked(editor)
     else:
-        editor = plan_editor.changed(editor, button, request.POST)
+        editor = plan_editor.press_button(editor, button, request.POST)
     if request.htmx and not in_dialog(request):
         context = {
             "switch": switch,
@@ -138,7 +138,7 @@ def _edited(
 
 def _checked(editor: Editor) -> Editor:
     try:
-        plans.read(editor.plan())
+        plans.read_plan(editor.plan())
     except InvalidInput as error:
         return editor.with_errors(error.errors)
     return editor
@@ -163,7 +163,7 @@ def _show(
 ) -> HttpResponse:
     at_once_asks = guard.needs_second_person(switch, at_once=True)
     episode = switch.episode
-    ramp = live_ramps.of_switch(switch.pk)
+    ramp = live_ramps.find_live_ramp(switch.pk)
     rules = guard.refusals_to_release(switch.pk) if request.user.may_approve else []
     context = {
         "switch": switch,

@@ -38,11 +38,11 @@ class GateKind:
     judge: Judge
     position: int
     can_fail: bool = True
-    """Whether it can find that something is wrong; other kinds only wait."""
+    """True if it can find that something is wrong; other kinds only wait."""
     is_unique: bool = False
-    """Whether a step has at most one of it."""
+    """True if a step has at most one of it."""
     is_stored: bool = False
-    """Whether its questions are rows of :class:`Gate`, which an app answers."""
+    """True if its questions are rows of :class:`Gate`, which an app answers."""
     initial_verdict: str = NO_DATA
 
     def describe(self, spec: Mapping[str, Any]) -> str:

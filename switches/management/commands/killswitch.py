@@ -21,7 +21,7 @@ from switches import services
 from switches.effect import SwitchEffect, effect_of, effects
 from switches.models import Episode, Ramp, State, Switch
 from switches.ramps import actions, descriptions, live_ramps
-from switches.ramps.resources import live_of
+from switches.ramps.resources import find_live_ramps
 from switches.resources import switch_resource
 from switches.rules import break_glass, guard
 from switches.rules.errors import SafetyRefused
@@ -132,7 +132,7 @@ class Command(ShellCommand):
 
     def abort(self, scope: str, key: str, options: dict[str, Any]) -> None:
         """Abort the live ramp; the switch is engaged again."""
-        ramp = live_ramps.of_switch(identify(scope, key))
+        ramp = live_ramps.find_live_ramp(identify(scope, key))
         if ramp is None:
             raise CommandError(f"{scope}:{key} has no ramp under way.")
         actions.abort(ramp_id=ramp.pk, reason=options["reason"], actor=shell_actor(), now=db_now())
@@ -177,7 +177,7 @@ class Command(ShellCommand):
     def status(self, scope: str, key: str, options: dict[str, Any]) -> None:
         switch = find_switch(scope, key) or Switch(id=identify(scope, key), scope=scope, key=key)
         effect = effect_of(switch, db_now())
-        ramp = live_ramps.of_switch(switch.pk)
+        ramp = live_ramps.find_live_ramp(switch.pk)
         if options["json"]:
             shown = switch_resource(switch, effect, ramp.pk if ramp else None)
             self.line(json.dumps(shown))
@@ -202,7 +202,7 @@ class Command(ShellCommand):
             self.stderr.write(f"More than {MAX_LISTED} are engaged; these are the first by name.")
         if options["json"]:
             measured = effects(switches, db_now())
-            ramps = live_of([switch.pk for switch in switches])
+            ramps = find_live_ramps([switch.pk for switch in switches])
             shown = [
                 switch_resource(switch, measured.get(switch.pk), ramps.get(switch.pk))
                 for switch in switches
@@ -278,7 +278,7 @@ def _applied(effect: SwitchEffect) -> str:
 def _ramping(ramp: Ramp) -> str:
     """Describe a live ramp: `ramp 12 running: step 1 of 3, 5 %, until 02:15:00 UTC`."""
     job, steps = ramp.job, len(ramp.plan)
-    share = descriptions.percent(ramp.plan[job.step_index]["percent"])
+    share = descriptions.format_percent(ramp.plan[job.step_index]["percent"])
     step = job.steps.filter(index=job.step_index, state=JobStep.State.RUNNING).first()
     until = f", until {step.due_at:%H:%M:%S} UTC at least" if step and step.due_at else ""
     why = f": {job.hold_reason}" if job.hold_reason else ""
@@ -290,7 +290,7 @@ def _steps(ramp: Ramp) -> Iterator[str]:
     """Yield a line for each step of the plan: share, dwell and gates."""
     for number, step in enumerate(ramp.plan, 1):
         gates = "; ".join(map(kinds.describe, step["gates"])) or "no gates"
-        share = descriptions.percent(step["percent"])
+        share = descriptions.format_percent(step["percent"])
         yield f"step {number}: {share} for {step['dwell_seconds']} s, {gates}"
 
 
@@ -309,7 +309,9 @@ def _sentence(switch: Switch) -> str:
         else f"permanent{_reconfirm_by(episode)}"
     )
     late = "  OVERDUE" if episode.overdue else ""
-    share = f" {descriptions.percent(episode.allow_percent)}" if episode.allow_percent else ""
+    share = (
+        f" {descriptions.format_percent(episode.allow_percent)}" if episode.allow_percent else ""
+    )
     who = label_of(episode.engaged_by_type, episode.engaged_by_name)
     return f"{switch.pk}  {episode.state.value}{share}{late}  {ends}  by {who}: {episode.reason}"
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from switches.ramps.decision import Next, Seen, Standing, decide
+from switches.ramps.decision import CurrentStep, GateResult, Next, decide
 
 NOW = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -13,8 +13,8 @@ OVER, NOT_OVER = NOW, NOW + SECOND
 
 
 def decided(state="running", dwell_until=OVER, blind_since=None, verdicts=(), max_hold=HOUR):
-    standing = Standing(state, dwell_until, max_hold, blind_since)
-    return decide(standing, [Seen(f"gate {v}", v) for v in verdicts], NOW)
+    standing = CurrentStep(state, dwell_until, max_hold, blind_since)
+    return decide(standing, [GateResult(f"gate {v}", v) for v in verdicts], NOW)
 
 
 @pytest.mark.parametrize(
@@ -69,8 +69,12 @@ def test_a_paused_one_is_not_blind_for_too_long():
 
 def test_why_names_every_gate_and_only_those():
     why = decide(
-        Standing("running", OVER, HOUR),
-        [Seen("smoke", "fail", "12 errors"), Seen("slo", "pass"), Seen("oracle", "fail")],
+        CurrentStep("running", OVER, HOUR),
+        [
+            GateResult("smoke", "fail", "12 errors"),
+            GateResult("slo", "pass"),
+            GateResult("oracle", "fail"),
+        ],
         NOW,
     ).why
 

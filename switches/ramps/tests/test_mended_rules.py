@@ -164,7 +164,7 @@ class TestReleasedAtOnceWhileItRamps:
 
     def test_it_left_everything_in_force(self):
         now = db_now()
-        found = resources.of(self.given(now).pk, now)
+        found = resources.get_ramp_resource(self.given(now).pk, now)
 
         assert (found["state"], found["allow_percent"]) == ("aborted", 100)
         assert found["outcome"].startswith("Released at once, by user:ada")
@@ -189,7 +189,7 @@ class TestReleasedAtOnceWhileItRamps:
         Job.objects.filter(pk=ramp.pk).update(**failed)
         release(CHAT, now + seconds(9), mode="immediate")
 
-        assert timeline.share_of(Ramp.objects.get(pk=ramp.pk)) == 100
+        assert timeline.get_share(Ramp.objects.get(pk=ramp.pk)) == 100
 
     @pytest.mark.parametrize("ends", ["abort", "engage"])
     def test_one_that_was_taken_back_left_nothing_even_once_released(self, ends):
@@ -201,7 +201,7 @@ class TestReleasedAtOnceWhileItRamps:
             engage(CHAT, now + seconds(1))
         release(CHAT, now + seconds(2), mode="immediate")
 
-        assert resources.of(ramp.pk, now)["allow_percent"] == 0
+        assert resources.get_ramp_resource(ramp.pk, now)["allow_percent"] == 0
 
 
 class TestPendingRampsEndOnRecord:

@@ -48,15 +48,15 @@ def plans(draw):
 
 def errors_of(given_plan, **more):
     with pytest.raises(InvalidInput) as wrong:
-        plan.read(given_plan, **more)
+        plan.read_plan(given_plan, **more)
     return wrong.value.errors
 
 
 @given(plans(), st.none() | st.integers(0, 86400))
 def test_what_is_read_reads_the_same_again(given_plan, max_hold):
-    kept = plan.read(given_plan, max_hold)
+    kept = plan.read_plan(given_plan, max_hold)
 
-    assert plan.read(kept) == kept
+    assert plan.read_plan(kept) == kept
     assert [step["percent"] for step in kept] == [step["percent"] for step in given_plan]
     for step, asked in zip(kept, given_plan, strict=True):
         assert step["dwell_seconds"] == asked.get("dwell_seconds", 300)
@@ -85,12 +85,12 @@ def test_whatever_is_no_plan_is_refused_and_never_an_error_of_ours(nonsense):
 
 
 def test_usual_plan_is_that_of_the_contract():
-    steps = plan.default()
+    steps = plan.get_default_plan()
 
     assert [step["percent"] for step in steps] == [5, 25, 100]
     assert {step["dwell_seconds"] for step in steps} == {300}
     assert {step["max_hold_seconds"] for step in steps} == {3600}
-    assert plan.read(None) == steps
+    assert plan.read_plan(None) == steps
 
 
 def test_defaults_of_every_gate_are_filled_in():
@@ -102,7 +102,7 @@ def test_defaults_of_every_gate_are_filled_in():
         {"type": "external", "gate": "smoke"},
     ]
 
-    (step,) = plan.read([{"percent": 100, "gates": gates}])
+    (step,) = plan.read_plan([{"percent": 100, "gates": gates}])
 
     assert step["gates"] == [
         {
@@ -190,7 +190,7 @@ def test_what_is_wrong_is_named(wrong, field):
     ],
 )
 def test_what_is_just_right_passes(right):
-    assert len(plan.read(right)) == len(right)
+    assert len(plan.read_plan(right)) == len(right)
 
 
 def test_everything_that_is_wrong_is_told_at_once():
@@ -223,9 +223,9 @@ def test_everything_that_is_wrong_is_told_at_once():
 def test_plan_that_spends_less_than_a_minute_at_a_quarter_or_less_is_hasty(steps, hasty):
     given = [{"percent": percent, "dwell_seconds": dwell} for percent, dwell in steps]
 
-    assert plan.is_hasty(plan.read(given)) == hasty
+    assert plan.is_hasty(plan.read_plan(given)) == hasty
 
 
 def test_only_a_plan_that_begins_with_everything_is_at_once():
-    assert plan.is_at_once(plan.read([{"percent": 100}]))
-    assert not plan.is_at_once(plan.default())
+    assert plan.is_immediate(plan.read_plan([{"percent": 100}]))
+    assert not plan.is_immediate(plan.get_default_plan())

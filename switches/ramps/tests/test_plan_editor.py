@@ -39,11 +39,11 @@ def test_any_plan_comes_back_from_the_form_as_it_was(steps):
         for percent, (dwell, gates) in zip([*sorted(percents), 100], more, strict=False)
     ]
     try:
-        plan = plans.read(asked)
+        plan = plans.read_plan(asked)
     except InvalidInput:
         return  # The same gate twice.
 
-    assert plans.read(editor.typed(as_sent(editor.of_plan(plan))).plan()) == plan
+    assert plans.read_plan(editor.read_form(as_sent(editor.open_plan(plan))).plan()) == plan
 
 
 @pytest.mark.parametrize(
@@ -53,15 +53,15 @@ def test_any_plan_comes_back_from_the_form_as_it_was(steps):
 def test_dwell_is_read_as_people_write_it(typed, seconds):
     sent = {"step-0-percent": "100", "step-0-dwell": typed}
 
-    assert plans.read(editor.typed(sent).plan())[0]["dwell_seconds"] == seconds
+    assert plans.read_plan(editor.read_form(sent).plan())[0]["dwell_seconds"] == seconds
 
 
 @pytest.mark.parametrize("typed", ["five", "5 minutes", "-5", "1e999", "nan", "8d", "<b>"])
 def test_dwell_that_is_none_is_told_beside_its_field(typed):
-    shown = editor.typed({"step-0-percent": "100", "step-0-dwell": typed})
+    shown = editor.read_form({"step-0-percent": "100", "step-0-dwell": typed})
 
     with pytest.raises(InvalidInput) as refused:
-        plans.read(shown.plan())
+        plans.read_plan(shown.plan())
     row = shown.with_errors(refused.value.errors).rows()[0]
 
     told = {field["name"]: field["errors"] for field in row["fields"]}
@@ -71,11 +71,11 @@ def test_dwell_that_is_none_is_told_beside_its_field(typed):
 
 
 def test_form_without_a_plan_has_none():
-    assert editor.typed({"justification": "x", "mode": "ramp"}) is None
+    assert editor.read_form({"justification": "x", "mode": "ramp"}) is None
 
 
 def test_step_is_added_before_the_last_halfway():
-    shown = editor.changed(editor.of_plan(plans.default()), "add-step", {})
+    shown = editor.press_button(editor.open_plan(plans.get_default_plan()), "add-step", {})
 
     assert [step["percent"] for step in shown.plan()] == [5, 25, 62, 100]
     assert shown.focus == "step-2-percent"
@@ -83,25 +83,25 @@ def test_step_is_added_before_the_last_halfway():
 
 def test_step_in_the_middle_is_removed_with_its_gates():
     gates = [{"type": "external", "gate": "b"}]
-    plan = plans.read([{"percent": 5}, {"percent": 25, "gates": gates}, {"percent": 100}])
+    plan = plans.read_plan([{"percent": 5}, {"percent": 25, "gates": gates}, {"percent": 100}])
 
-    shown = editor.changed(editor.of_plan(plan), "remove-step-1", {})
+    shown = editor.press_button(editor.open_plan(plan), "remove-step-1", {})
 
     assert [step["percent"] for step in shown.plan()] == [5, 100]
     assert shown.gates == 0
 
 
 def test_last_step_that_is_left_can_not_be_removed():
-    one = editor.of_plan(plans.read([{"percent": 100}]))
+    one = editor.open_plan(plans.read_plan([{"percent": 100}]))
 
-    assert editor.changed(one, "remove-step-0", {}) == one
+    assert editor.press_button(one, "remove-step-0", {}) == one
 
 
 @pytest.mark.parametrize("kind", kinds.get_all(), ids=str)
 def test_gate_of_each_kind_is_added_with_its_defaults_and_removed(kind):
-    plan = editor.of_plan(plans.default())
+    plan = editor.open_plan(plans.get_default_plan())
 
-    shown = editor.changed(plan, "add-gate-1", {"step-1-new": kind.name})
+    shown = editor.press_button(plan, "add-gate-1", {"step-1-new": kind.name})
     gate = shown.plan()[1]["gates"][0]
     defaults = {
         field.name: field.default
@@ -111,22 +111,22 @@ def test_gate_of_each_kind_is_added_with_its_defaults_and_removed(kind):
 
     assert gate == {"type": kind.name, **defaults}
     assert shown.rows()[1]["gates"][0]["fields"][0]["focused"]
-    assert editor.changed(shown, "remove-gate-1-0", {}).plan() == plan.plan()
+    assert editor.press_button(shown, "remove-gate-1-0", {}).plan() == plan.plan()
 
 
 @pytest.mark.parametrize("button", ["", "x", "remove-step-9", "add-gate-77", "remove-gate-0-5"])
 def test_button_that_is_none_changes_nothing(button):
-    plan = editor.of_plan(plans.default())
+    plan = editor.open_plan(plans.get_default_plan())
 
-    assert editor.changed(plan, button, {}) == plan
+    assert editor.press_button(plan, button, {}) == plan
 
 
 def test_error_of_a_gate_goes_to_its_field():
     sent = {"step-0-percent": "100", "step-0-gate-0-type": "slo", "step-0-gate-0-min_events": "no"}
-    shown = editor.typed(sent)
+    shown = editor.read_form(sent)
 
     with pytest.raises(InvalidInput) as refused:
-        plans.read(shown.plan())
+        plans.read_plan(shown.plan())
     fields = shown.with_errors(refused.value.errors).rows()[0]["gates"][0]["fields"]
 
     told = {field["name"].rpartition("-")[2]: field["errors"] for field in fields}

@@ -26,6 +26,6 @@ def test_a_number_is_read(typed, read):
 )
 def test_a_share_out_of_reach_is_refused_in_words(share):
     with pytest.raises(InvalidInput) as refused:
-        plan.read([{"percent": share}])
+        plan.read_plan([{"percent": share}])
 
     assert refused.value.errors["plan[0].percent"] == ["Must be a number from 0.01 to 100."]

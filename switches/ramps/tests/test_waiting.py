@@ -57,7 +57,7 @@ def test_one_that_goes_on_waits_for_nobody():
     begin(now)
     look(now + 6 * MINUTE)
 
-    assert [*ramps.holding(now), *ramps.paused(now)] == []
+    assert [*ramps.list_holding_ramps(now), *ramps.list_paused_ramps(now)] == []
     assert not [one for one in everything(now + 6 * MINUTE) if "ramp" in one.path]
 
 
@@ -66,7 +66,7 @@ def test_one_that_holds_says_why_since_when_and_when_it_goes_back():
     ramp = begin(now, SMOKE)
     look(now + 6 * MINUTE)
 
-    (one,) = ramps.holding(now + 20 * MINUTE)
+    (one,) = ramps.list_holding_ramps(now + 20 * MINUTE)
 
     assert (one.kind, one.severity, one.path) == ("ramp_holding", "warning", f"/ramps/{ramp.pk}/")
     assert one.title == "The ramp of feature:chat holds at 5 %, step 1 of 3"
@@ -80,7 +80,7 @@ def test_one_that_waits_for_a_person_is_told_of_as_an_approval():
     begin(now, {"type": "manual"})
     look(now + 6 * MINUTE)
 
-    assert ramps.holding(now + 7 * MINUTE) == []
+    assert ramps.list_holding_ramps(now + 7 * MINUTE) == []
     (one,) = [one for one in everything(now + 7 * MINUTE) if "feature:chat" in one.title]
     assert one.kind == "approval"
     assert "Ramp of feature:chat: go on to 25 %, after 5 %" in one.title

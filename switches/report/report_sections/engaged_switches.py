@@ -261,7 +261,7 @@ def _now(episode: Episode) -> str:
     if episode.ended_at is not None:
         return "released since"
     if episode.state == State.RAMPING:
-        return f"ramping, {descriptions.percent(episode.allow_percent)} flows"
+        return f"ramping, {descriptions.format_percent(episode.allow_percent)} flows"
     return "overdue" if episode.overdue else episode.state.value
 
 
