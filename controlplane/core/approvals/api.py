@@ -1,4 +1,4 @@
-"""Requests for a second person over HTTP, and that person's decision."""
+"""Approvals over HTTP: list, show, edit, approve, deny, sign."""
 
 from datetime import datetime
 from typing import Any
@@ -44,7 +44,7 @@ class ApprovalShape(serializers.Serializer[Approval]):
 
 
 def approval_resource(approval: Approval) -> dict[str, Any]:
-    """An approval as the contract shows it, with its `target` and the one it `replaces`."""
+    """Return the representation of an approval."""
     return {
         "id": approval.pk,
         "kind": approval.kind,
@@ -78,7 +78,7 @@ class EditBody(MutationBody):
 
 
 class ApprovalList(ListView[Approval]):
-    """What somebody asked for, newest first."""
+    """Requests and reviews, newest first."""
 
     queryset = Approval.objects.all()
     serializer_class = ApprovalShape
@@ -96,13 +96,13 @@ class ApprovalView(ApiView):
 
     @extend_schema(responses=ApprovalShape)
     def get(self, _request: Request, approval_id: int) -> Response:
-        """One request, as it stands."""
+        """Return one request."""
         return Response(approval_resource(services.find(approval_id)))
 
     @extend_schema(request=EditBody, responses=ApprovalShape)
     @mutation(EditBody)
     def patch(self, *, body: dict[str, Any], actor: Actor, now: datetime, approval_id: int) -> Done:
-        """Edit one's own request: it is void, and the answer is the new one that replaces it."""
+        """Edit one's own request, which is voided; the answer is the request that replaces it."""
         approval = services.edit(
             approval_id=approval_id, reason=body["reason"], actor=actor, now=now
         )
@@ -115,7 +115,7 @@ class ApproveView(ApiView):
     @extend_schema(request=DecisionBody, responses=ApprovalShape, auth=BY_SESSION)
     @mutation(DecisionBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, approval_id: int) -> Done:
-        """Approve, and carry out at once. A signed-in approver, never who asked."""
+        """Approve and carry out at once. A signed-in approver, never the requester."""
         if services.reaches_far(services.find(approval_id)):
             require_fresh(self.request, now)
         comment = body.get("comment", "")
@@ -129,7 +129,7 @@ class DenyView(ApiView):
     @extend_schema(request=DecisionBody, responses=ApprovalShape, auth=BY_SESSION)
     @mutation(DecisionBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, approval_id: int) -> Done:
-        """Deny. An approver, or who asked, to withdraw it."""
+        """Deny. An approver, or the requester to withdraw it."""
         comment = body.get("comment", "")
         approval = services.deny(approval_id=approval_id, comment=comment, actor=actor, now=now)
         return Done(approval_resource(approval))

@@ -1,4 +1,4 @@
-"""Requests that wait for a second person, and reviews that nobody has signed."""
+"""Requests that wait for a second person, and unsigned reviews."""
 
 from datetime import datetime
 
@@ -29,7 +29,7 @@ def _open_requests(_now: datetime) -> QuerySet[Approval]:
 
 @attention_source(15, only_if=_open_reviews)
 def unsigned_reviews(now: datetime) -> list[AttentionItem]:
-    """The oldest first; one that was opened again is critical."""
+    """Return unsigned reviews, the oldest first; one that was opened again is critical."""
     found = Approval.objects.filter(kind=REVIEW, state=Approval.State.PENDING)
     return [
         AttentionItem(
@@ -47,7 +47,7 @@ def unsigned_reviews(now: datetime) -> list[AttentionItem]:
 
 @attention_source(25, only_if=_open_requests)
 def pending_requests(now: datetime) -> list[AttentionItem]:
-    """What lapses first comes first."""
+    """Return pending requests; those that expire first come first."""
     live = Q(expires_at__gt=now) | Q(expires_at__isnull=True)
     found = Approval.objects.filter(live, state=Approval.State.PENDING).exclude(kind=REVIEW)
     return [

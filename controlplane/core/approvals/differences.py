@@ -1,4 +1,4 @@
-"""What a request would change, as its page and its messages show it. Pure."""
+"""The changes that a request would make, for its page and its messages. Pure."""
 
 import json
 from collections.abc import Mapping
@@ -8,9 +8,10 @@ from controlplane.core.audit.differences import Change, changes
 
 
 def shown(kind: str, diff: Mapping[str, Any]) -> list[Change]:
-    """The fields of a request's `diff`: a list of two is before and after, all else stays as is.
+    """Return the fields of a request's `diff` as changes.
 
-    A review changes nothing any more: its fields only tell what was done.
+    A list of two values is before and after; any other value stays as it is. A review changes
+    nothing any more, so its fields are unchanged.
     """
     if kind == "break_glass_review":
         told = json.dumps({name: _listed(value) for name, value in diff.items()})
@@ -22,7 +23,7 @@ def shown(kind: str, diff: Mapping[str, Any]) -> list[Change]:
 
 
 def _is_table(value: Any) -> bool:
-    """Rows with fields, such as the steps of a plan: the page has words of its own for those."""
+    """Return True for rows with fields, such as the steps of a plan, which the page words itself."""
     return isinstance(value, list) and any(isinstance(one, dict) for one in value)
 
 
@@ -33,7 +34,7 @@ def _pair(value: Any) -> tuple[Any, Any]:
 
 
 def _listed(value: Any) -> Any:
-    """Names one after the other, yes and no; anything else as it is."""
+    """Return names as one text and booleans as yes or no; anything else as it is."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list) and value and all(isinstance(one, str) for one in value):

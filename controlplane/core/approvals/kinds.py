@@ -1,4 +1,4 @@
-"""What apps register for each kind of request: what it does, its lock, and its rule for reasons."""
+"""Registry of the kinds of requests: the action on approval, its lock, its rule for reasons."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,11 +17,11 @@ InWords = Callable[[Sequence[Approval]], Sequence[Mapping[str, Any]]]
 
 
 def _nothing() -> None:
-    """No lock comes before the approval's own."""
+    """Take no lock before the approval's own."""
 
 
 def _nothing_ends(_approval: Approval, _actor: Actor, _now: datetime) -> None:
-    """A request that comes to nothing leaves nothing behind."""
+    """Do nothing when a request comes to nothing."""
 
 
 def _reaches_little(_approval: Approval) -> bool:
@@ -38,10 +38,10 @@ def _any_reason(_reason: str) -> Sequence[str]:
 
 @dataclass(frozen=True)
 class Registered:
-    """What there is for a kind; `carry_out` is None for one that no app here knows.
+    """The behavior of a kind; `carry_out` is None if no app here has the kind.
 
-    `prolongs`: whether the time of a request begins again when it is edited. `reaches_far`: whether
-    who approves it has to show again who they are. `in_words`: what its page shows as changed.
+    `prolongs` restarts the time of a request when it is edited. `reaches_far` decides if approvers
+    confirm their identity. `in_words` returns the changes that its page shows.
     """
 
     carry_out: CarryOut | None = None
@@ -68,12 +68,11 @@ def carries_out(
 ) -> Callable[[CarryOut], CarryOut]:
     """Register the function that does what an approval of this kind allows.
 
-    `lock_first` takes the lock that comes before the approval's own in the lock order;
-    `check_reason` says what is wrong with a reason, for those that edit a request. `ended` is
-    called when it comes to nothing: denied, lapsed or withdrawn, and not asked for anew. Without
-    `prolongs` an edited request waits no longer than the one it replaces: something waits for it.
-    `reaches_far` says of which requests an approver has to show again who they are.
-    `in_words` gives what its page shows as changed.
+    `lock_first` takes the lock that comes before the approval's own in the lock order.
+    `check_reason` returns the errors of an edited reason. `ended` is called when the request is
+    denied, expires or is withdrawn, and is not requested anew. Without `prolongs` an edited request
+    waits no longer than the one it replaces. `reaches_far` decides if approvers confirm their
+    identity. `in_words` returns the changes that its page shows.
     """
 
     def register(function: CarryOut) -> CarryOut:
@@ -86,5 +85,5 @@ def carries_out(
 
 
 def kind(name: str) -> Registered:
-    """What is registered for a kind; of a row that outlived its app that is nothing."""
+    """Return the behavior of a kind; an empty one if its app is gone."""
     return _registered.get(name, Registered())

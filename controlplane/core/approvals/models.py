@@ -1,13 +1,13 @@
-"""The approvals table: what somebody asked for, and what somebody else decided."""
+"""The table of approvals: requests and their decisions."""
 
 from django.db import models
 from django.db.models import Q
 
 
 class Approval(models.Model):
-    """A request that waits for a second person. `target` is what it is about (`global:all`).
+    """A request that waits for a second person; `target` is its subject (`global:all`).
 
-    A review never expires. Editing a request voids it and asks anew: `replaces` is the old one.
+    A review never expires. Editing a request voids it; the new one `replaces` it.
     """
 
     class State(models.TextChoices):

@@ -1,4 +1,4 @@
-"""What is kept and told of a request: the decision on its row, the audit trail, messages."""
+"""Records of requests: the decision on the row, the audit trail, messages."""
 
 from datetime import datetime
 from typing import Any
@@ -23,21 +23,21 @@ SEVERITY = {
 
 
 def subject(approval: Approval) -> str:
-    """What messages about it are threaded under, and what its escalation is named."""
+    """Return the subject that messages and the escalation of a request share."""
     review = approval.kind == Approval.Kind.BREAK_GLASS_REVIEW
     return f"{'review' if review else 'approval'}:{approval.pk}"
 
 
 def about(approval: Approval) -> str:
-    """The switch or rule it is about: a further review of the same one has a number behind it."""
+    """Return the switch or rule that a request is about, without the number of a further review."""
     return approval.target.partition("#")[0]
 
 
 def threaded(approval: Approval) -> dict[str, Any]:
-    """What every message about it has in common, from the first to the last.
+    """Return the fields that every message about a request shares.
 
-    The scope is that of the switch it is about, and the severity that of its risk. Were a decision
-    routed otherwise than the request, its buttons would stay where only the request was told.
+    Scope and severity are those of its switch and its risk, so that a decision reaches every
+    destination of the request and removes the buttons there.
     """
     scope = approval.target.partition(":")[0]
     return {
@@ -48,7 +48,7 @@ def threaded(approval: Approval) -> dict[str, Any]:
 
 
 def decide(approval: Approval, state: str, comment: str, actor: Actor, now: datetime) -> None:
-    """Write the decision on the row, which is locked."""
+    """Write a decision on the locked row."""
     approval.state = state
     approval.comment = comment
     approval.decided_by = actor.label
@@ -57,7 +57,7 @@ def decide(approval: Approval, state: str, comment: str, actor: Actor, now: date
 
 
 def tell_requested(approval: Approval, actor: Actor, now: datetime) -> None:
-    """The audit row and the messages of a new request. Last: it takes the audit lock."""
+    """Write the audit row and the messages of a new request. Last: it takes the audit lock."""
     entry = audit.record(
         actor=actor,
         action="approval.requested",
@@ -82,7 +82,10 @@ def tell_requested(approval: Approval, actor: Actor, now: datetime) -> None:
 
 
 def tell_decided(approval: Approval, actor: Actor, now: datetime, **more: Any) -> None:
-    """The audit row, and the messages that take the buttons away. Last: it takes the audit lock."""
+    """Write the audit row of a decision, and the messages that remove the buttons.
+
+    Last in the transaction: it takes the audit lock.
+    """
     review = approval.kind == Approval.Kind.BREAK_GLASS_REVIEW
     signed = review and approval.state == Approval.State.APPROVED
     entry = audit.record(
@@ -113,7 +116,7 @@ def tell_decided(approval: Approval, actor: Actor, now: datetime, **more: Any) -
 
 
 def outcome(approval: Approval) -> str:
-    """What became of it, in a word for people."""
+    """Return the outcome in one word: `withdrawn` for a denial by the requester, else the state."""
     asked = approval.requester.username if approval.requester else None
     if approval.state == Approval.State.DENIED and approval.decided_by.partition(":")[2] == asked:
         return "withdrawn"
@@ -121,7 +124,7 @@ def outcome(approval: Approval) -> str:
 
 
 def facts(approval: Approval) -> dict[str, Any]:
-    """What messages about it say; `approval` is what their buttons carry."""
+    """Return the facts of messages; their buttons carry `approval`."""
     return {
         "id": approval.pk,
         "approval": approval.pk,
@@ -136,7 +139,7 @@ def facts(approval: Approval) -> dict[str, Any]:
 
 
 def _requester(approval: Approval, now: datetime) -> list[str]:
-    """Where whoever asked is reached themselves, as far as a target says so."""
+    """Return the destinations of the requester in person, if a target names them."""
     if approval.requester_id is None:
         return []
     return router.get().destinations_of_user(approval.requester_id, now)

@@ -1,7 +1,7 @@
-"""Break-glass reviews: somebody overrode a safety rule, so somebody else looks at it and signs.
+"""Break-glass reviews: somebody overrode a safety rule, and a second person signs it.
 
-A review is an approval that nobody can deny and that never runs out. While it is unsigned it is
-opened anew every week: told again, and whoever had acknowledged its escalation is told as well.
+A review is an approval that nobody can deny and that never expires. While it is unsigned it is
+opened again every week: announced again, also to those who acknowledged its escalation.
 """
 
 from collections.abc import Mapping
@@ -36,10 +36,10 @@ def open_review(
     actor: Actor,
     now: datetime,
 ) -> Approval:
-    """Write the review in the transaction that broke the glass, last: it takes the audit lock.
+    """Create the review of a broken glass, last in its transaction: it takes the audit lock.
 
-    Each time the glass is broken has a review of its own, so `target` gets a number if an earlier
-    one about it is still unsigned. The caller holds a lock that lets one at a time through.
+    Each time the glass is broken has its own review, so `target` gets a number if an earlier one is
+    still unsigned. The caller holds a lock that serializes this.
     """
     review = Approval.objects.create(
         kind=REVIEW,
@@ -74,7 +74,7 @@ def open_review(
 
 
 def sign(*, review_id: int, comment: str, actor: Actor, now: datetime) -> Approval:
-    """Say that it was looked at. Never by who broke the glass, nor the owner of a token that did.
+    """Sign a review, never by the person who broke the glass or the owner of their token.
 
     Raises :class:`NotFound`, :class:`Forbidden`, or :class:`Conflict` if somebody else signed it.
     """
@@ -84,9 +84,9 @@ def sign(*, review_id: int, comment: str, actor: Actor, now: datetime) -> Approv
 
 
 def reopen_due(now: datetime) -> int:
-    """Open anew what has been unsigned for another week; returns how many.
+    """Open reviews again that were unsigned for another week; return their number.
 
-    Once for the last week boundary that has passed, however many went by unseen.
+    Once for the last week boundary, however many went by.
     """
     unsigned = Approval.objects.filter(
         kind=REVIEW, state=Approval.State.PENDING, requested_at__lte=now - EVERY
@@ -135,7 +135,7 @@ def _reopen(review_id: int, now: datetime) -> bool:
 
 
 def _escalate(review: Approval, told: Mapping[str, Any], now: datetime) -> None:
-    """Its steps are those of a warning; that it is there, the routes are told at once."""
+    """Open the escalation, with the steps of a warning; routes are notified at once."""
     escalations.open_escalation(
         subject=notes.subject(review),
         event="review.waiting",
@@ -148,13 +148,13 @@ def _escalate(review: Approval, told: Mapping[str, Any], now: datetime) -> None:
 
 
 def _opened_in_week(subject: str) -> int:
-    """For which week the open escalation was begun, from 0; -1 if there is none."""
+    """Return the week in which the open escalation began, from 0; -1 if there is none."""
     present = Escalation.objects.filter(subject=subject, closed_at=None).first()
     return -1 if present is None else int(present.facts.get("weeks", 0))
 
 
 def _free(target: str) -> str:
-    """A target that no unsigned review has: `segment:finance`, else `segment:finance#2`."""
+    """Return a target without an unsigned review: `segment:finance`, else `segment:finance#2`."""
     taken = set(
         Approval.objects.filter(
             kind=REVIEW, state=Approval.State.PENDING, target__startswith=target

@@ -1,4 +1,4 @@
-"""How risky a request is: a table of limits, and what each class means for who waits. Pure."""
+"""The risk of requests: a table of limits, and the lifetime of each class. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -49,9 +49,9 @@ What is critical lapses soon: a yes said half a day later would be about another
 
 @dataclass(frozen=True)
 class RiskFacts:
-    """What is known of a request: its tags, how many it reaches, its cost (USD), how long it takes.
+    """Facts about a request: tags, recipients, cost in USD, duration in minutes.
 
-    `recipients` counts people, messages or instances, whichever it is about.
+    `recipients` counts people, messages or instances.
     """
 
     tags: frozenset[str] = frozenset()
@@ -61,7 +61,7 @@ class RiskFacts:
 
 
 def classify(facts: RiskFacts) -> Risk:
-    """The worst class that any of the facts calls for; a number that is none counts as too large.
+    """Return the worst class that any of the facts calls for; NaN counts as too large.
 
     After the risk classifier of "long-running autonomous agents", section 9, which returns at the
     first rule that matches: there a financial and destructive step would be the milder of the two.
@@ -77,7 +77,7 @@ def classify(facts: RiskFacts) -> Risk:
 
 
 def of_request(kind: str, facts: RiskFacts | None = None, at_least: str = "") -> Risk:
-    """The risk of a request of this kind; neither the facts nor the caller can make it milder."""
+    """Return the risk of a request of this kind; neither facts nor caller can make it milder."""
     found = [OF_KIND.get(kind, Risk.HIGH)]
     if facts is not None:
         found.append(classify(facts))
@@ -87,5 +87,5 @@ def of_request(kind: str, facts: RiskFacts | None = None, at_least: str = "") ->
 
 
 def worst(*risks: Risk) -> Risk:
-    """The worst of them; low if there are none."""
+    """Return the worst risk; low if there are none."""
     return max(risks, key=CLASSES.index, default=Risk.LOW)

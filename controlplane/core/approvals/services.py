@@ -1,6 +1,6 @@
-"""Asking for a second person, and that person's decision.
+"""Requests for a second person, and their decisions.
 
-Apps register what happens on approval with :func:`carries_out`; core never imports them.
+Apps register the action on approval with :func:`carries_out`; core never imports them.
 """
 
 from collections.abc import Mapping
@@ -43,13 +43,12 @@ def request(
     actor: Actor,
     now: datetime,
 ) -> Approval:
-    """Write the request in the caller's transaction; the one already waiting is returned as is.
+    """Create a request in the caller's transaction; return the pending one if it is the same.
 
-    `diff` maps fields to `[before, after]`, or to a value that only tells more. The risk is that of
-    the kind, or worse if `facts` or `risk` say so. Asking again for something else about the same
-    target, or for another reason, is an edit: whoever asked first has theirs voided. For others
-    something else is a :class:`Conflict`, and the same is what waits already. `lifetime` is how
-    long it waits, by default what the risk allows.
+    `diff` maps fields to `[before, after]`, or to a value that only informs. The risk is that of
+    the kind, or worse if `facts` or `risk` say so. A different request for the same target by the
+    same requester is an edit, which voids the first; by others it is a :class:`Conflict`.
+    `lifetime` is by default that of the risk.
     """
     present = Approval.objects.select_for_update().filter(
         kind=kind, target=target, state=Approval.State.PENDING
@@ -86,7 +85,7 @@ def request(
 
 
 def find(approval_id: int) -> Approval:
-    """The request; raises :class:`NotFound`."""
+    """Return a request. Raise :class:`NotFound` if there is none."""
     approval = Approval.objects.filter(pk=approval_id).first()
     if approval is None:
         raise NotFound(f"There is no approval {approval_id}.")
@@ -94,21 +93,21 @@ def find(approval_id: int) -> Approval:
 
 
 def reaches_far(approval: Approval) -> bool:
-    """Whether who approves this has to show again who they are."""
+    """Return True if approvers of this request have to confirm their identity."""
     return kinds.kind(approval.kind).reaches_far(approval)
 
 
 def approve(*, approval_id: int, comment: str, actor: Actor, now: datetime) -> Approval:
-    """Approve and carry out, in one transaction. Never by who asked, never by a token.
+    """Approve and carry out, in one transaction. Never by the requester, never by a token.
 
-    Again by the same person it changes nothing and returns the same. Raises :class:`Conflict` that
-    says what happened instead: somebody else decided, it was edited, its time was up.
+    Repeating it changes nothing. Raises :class:`Conflict` that names what happened instead: decided
+    by somebody else, edited, expired.
     """
     return _decide(approval_id, Approval.State.APPROVED, comment, actor, now)
 
 
 def deny(*, approval_id: int, comment: str, actor: Actor, now: datetime) -> Approval:
-    """Deny: nothing else happens. The same people may deny as may approve, and the requester.
+    """Deny a request. Approvers may, and the requester to withdraw it.
 
     A review is never denied: it stays open until it is signed.
     """
@@ -116,10 +115,10 @@ def deny(*, approval_id: int, comment: str, actor: Actor, now: datetime) -> Appr
 
 
 def edit(*, approval_id: int, reason: str, actor: Actor, now: datetime) -> Approval:
-    """Ask anew with another reason; what was seen before can't be approved any more.
+    """Request anew with another reason; the earlier request can't be approved any more.
 
-    Only by the person who asked (or whose token did). Returns the new request, whose time begins
-    again if its kind says so; one that says the same is the old one. Raises :class:`Conflict` if it
+    Only by the requester or the owner of its token. Returns the new request, whose time begins
+    again if its kind allows; the old one if the reason is the same. Raises :class:`Conflict` if it
     was decided.
     """
     reason = reason.strip()
@@ -157,7 +156,7 @@ def edit(*, approval_id: int, reason: str, actor: Actor, now: datetime) -> Appro
 
 
 def void(*, kind: str, target: str, actor: Actor, now: datetime, why: str) -> None:
-    """What was asked for no longer stands: pending requests about it end, in this transaction."""
+    """Void pending requests about a target, in the caller's transaction."""
     pending = Approval.objects.select_for_update().filter(target=target, state="pending", kind=kind)
     for approval in pending:
         notes.decide(approval, Approval.State.VOID, why, actor, now)
@@ -166,7 +165,7 @@ def void(*, kind: str, target: str, actor: Actor, now: datetime, why: str) -> No
 
 
 def expire_due(now: datetime) -> int:
-    """Close the requests nobody decided in time; returns how many. One that fails holds up none."""
+    """Close requests that nobody decided in time; return their number. Failures don't stop others."""
     due = Approval.objects.filter(state="pending", expires_at__lte=now).order_by("id")
     return sum(_expired(pk, now) for pk in due.values_list("pk", flat=True)[:MAX_AT_ONCE])
 
@@ -228,7 +227,7 @@ def _decide(approval_id: int, verdict: str, comment: str, actor: Actor, now: dat
 
 
 def _locked(approval_id: int) -> Approval:
-    """The request, locked after what comes before it in the lock order."""
+    """Return the request, locked after the rows that come before it in the lock order."""
     kinds.kind(find(approval_id).kind).lock_first()
     return Approval.objects.select_for_update().get(pk=approval_id)
 
@@ -250,7 +249,7 @@ def _may_decide(approval: Approval, verdict: str, actor: Actor) -> None:
 
 
 def _still_open(approval: Approval, now: datetime) -> None:
-    """Raise :class:`Conflict` that says what became of the request, unless it waits."""
+    """Raise :class:`Conflict` with the outcome unless the request is pending."""
     if approval.state == Approval.State.VOID and (newest := _replacement(approval)) is not None:
         raise Conflict(
             f"It was edited, look again: {newest.summary} (approval {newest.pk}).",
@@ -265,7 +264,7 @@ def _still_open(approval: Approval, now: datetime) -> None:
 
 
 def _replacement(approval: Approval) -> Approval | None:
-    """The last of the requests that replaced this one, if any did."""
+    """Return the last request that replaced this one; None if there is none."""
     newest = None
     following = Approval.objects.filter(replaces=approval).first()
     while following is not None:
@@ -275,7 +274,7 @@ def _replacement(approval: Approval) -> Approval | None:
 
 
 def _lifetime(approval: Approval) -> timedelta:
-    """How long it was to wait from when it was asked for."""
+    """Return the time that the request was to wait from its start."""
     if approval.expires_at is None:
         return LIFETIME[Risk(approval.risk)]
     return approval.expires_at - approval.requested_at
@@ -286,12 +285,12 @@ def _has_expired(approval: Approval, now: datetime) -> bool:
 
 
 def _asked_by(approval: Approval, actor: Actor) -> bool:
-    """Whether it is the same who asked; the system asks under its name, with nobody behind it."""
+    """Return True if the actor is the requester; the system is known by its name."""
     if approval.requester_id is None:
         return approval.requested_by == actor.label
     return approval.requester_id == actor.user_id
 
 
 def _decided_by(approval: Approval, actor: Actor) -> bool:
-    """Whether this person decided it, here or in Slack: a user name never changes."""
+    """Return True if this person decided it, here or in Slack: user names never change."""
     return actor.is_person and approval.decided_by.partition(":")[2] == actor.name

@@ -1,4 +1,4 @@
-"""The approvals page: what waits for a second person, and what was decided."""
+"""The approvals page: pending requests and reviews, and past decisions."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -33,7 +33,7 @@ STATE_LOOKS = {
 @signed_in
 @require_GET
 def approvals_page(request: PersonRequest) -> HttpResponse:
-    """Reviews and pending requests first; then the latest decisions, older ones by `before`."""
+    """List reviews and pending requests, then the latest decisions; older ones by `before`."""
     now = db_now()
     before = request.GET.get("before", "")
     decided = Approval.objects.exclude(state="pending").order_by("-id")
@@ -72,7 +72,7 @@ def approve(request: PersonRequest, approval_id: int) -> HttpResponse:
 @signed_in
 @require_POST
 def deny(request: PersonRequest, approval_id: int) -> HttpResponse:
-    """Whoever asked has to be told why not; who withdraws their own request owes nobody that."""
+    """Deny a request. A reason is required, except to withdraw one's own request."""
     approval = services.find(approval_id)
     review = approval.kind == Approval.Kind.BREAK_GLASS_REVIEW
     waits = approval.state == Approval.State.PENDING and not review
@@ -85,7 +85,7 @@ def deny(request: PersonRequest, approval_id: int) -> HttpResponse:
 @signed_in
 @require_POST
 def sign(request: PersonRequest, approval_id: int) -> HttpResponse:
-    """Sign a review: what is approved there is that somebody else has looked at it."""
+    """Sign a review."""
 
     def signed(*, approval_id: int, **given: Any) -> Approval:
         return reviews.sign(review_id=approval_id, **given)
@@ -96,7 +96,7 @@ def sign(request: PersonRequest, approval_id: int) -> HttpResponse:
 @signed_in
 @require_POST
 def edit(request: PersonRequest, approval_id: int) -> HttpResponse:
-    """Change the reason of one's own request, which is then asked anew."""
+    """Change the reason of one's own request, which is requested anew."""
     reason = request.POST.get("reason", "").replace("\x00", "")
     try:
         approval = services.edit(

@@ -1,6 +1,6 @@
-"""Alarms about how jobs fare: one for each figure that is beyond its limit, until it is well below.
+"""Alarms about jobs: one for each figure beyond its limit, until it is well below it.
 
-What is stuck and what could not be compensated calls people at once, without figures.
+Stuck jobs and failed compensations call people at once, without figures.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,9 +26,9 @@ MAX_SUBJECT_LENGTH = 120
 
 @dataclass(frozen=True)
 class Limit:
-    """It alarms above `begins`, of `samples` at least, and is over below `ends`.
+    """A limit: an alarm begins above `begins`, of at least `samples`, and ends below `ends`.
 
-    In between, and of fewer samples, it stays as it is.
+    In between, and with fewer samples, it stays as it is.
     """
 
     name: str
@@ -52,7 +52,7 @@ CHECKPOINT = Limit(
 
 @dataclass(frozen=True)
 class Reading:
-    """A figure beside its limit: of a kind of jobs, or of one of its steps; `said` has it all."""
+    """A figure and its limit, of a kind of jobs or of one of its steps; `said` describes it."""
 
     limit: Limit
     kind: str
@@ -63,7 +63,7 @@ class Reading:
 
     @property
     def subject(self) -> str:
-        """`jobs:attempts:report:make`, in characters that a button can carry."""
+        """The subject of its alarm, such as `jobs:attempts:report:make`, in characters for buttons."""
         named = [self.limit.name, self.kind, *([quote(self.step, safe="")] if self.step else [])]
         return (PREFIX + ":".join(named))[:MAX_SUBJECT_LENGTH]
 
@@ -78,7 +78,7 @@ class Reading:
 
 @transaction.atomic
 def look(now: datetime) -> int:
-    """Begin and end alarms by what is measured now; returns how many that was."""
+    """Begin and end alarms by the present figures; return the number of changes."""
     readings = {reading.subject: reading for reading in measured(now)}
     open_alarms = Escalation.objects.filter(closed_at=None, event=EVENT)
     ringing = {alarm.subject: alarm for alarm in open_alarms}
@@ -104,7 +104,7 @@ def look(now: datetime) -> int:
 
 
 def measured(now: datetime) -> list[Reading]:
-    """Every figure that has a limit. What did not happen lately has none, and no alarm."""
+    """Return every figure that has a limit; without recent jobs there is none."""
     titles = {name: kind.title for name, kind in kinds.known().items()}
     found = list(_of_durations(figures.durations(now), titles))
     for step in figures.steps(now):

@@ -1,4 +1,4 @@
-"""Jobs over HTTP: how far each has come, and pausing, resuming or cancelling one."""
+"""Jobs over HTTP: list, show, pause, resume, cancel."""
 
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -86,7 +86,7 @@ class InterventionBody(MutationBody):
 
 
 class MayIntervene(BasePermission):
-    """Every kind of job says which scope intervening takes."""
+    """Requires the scope of the job's kind."""
 
     def has_permission(self, request: Request, view: "APIView") -> bool:
         actor = getattr(request, "actor", None)
@@ -123,12 +123,12 @@ class JobView(ApiView):
 
     @extend_schema(responses=JobShape)
     def get(self, _request: Request, job_id: int) -> Response:
-        """One job, as it stands."""
+        """Return one job."""
         return Response(job_resource(control.find(job_id), db_now()))
 
 
 class Intervention(ApiView):
-    """What the three have in common."""
+    """The base of the three actions."""
 
     permission_classes = [MayIntervene]
     http_method_names = ["post"]
@@ -138,7 +138,7 @@ class PauseView(Intervention):
     @extend_schema(operation_id="jobs_pause", request=InterventionBody, responses=JobShape)
     @mutation(InterventionBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, job_id: int) -> Done:
-        """Let it stand still until it is resumed; whoever works on it stops at its next write."""
+        """Pause the job; its worker stops at its next write."""
         return _done("pause", body, actor, now, job_id)
 
 
@@ -146,7 +146,7 @@ class ResumeView(Intervention):
     @extend_schema(operation_id="jobs_resume", request=InterventionBody, responses=JobShape)
     @mutation(InterventionBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, job_id: int) -> Done:
-        """Let a paused one go on where it was."""
+        """Resume a paused job."""
         return _done("resume", body, actor, now, job_id)
 
 
@@ -154,7 +154,7 @@ class CancelView(Intervention):
     @extend_schema(operation_id="jobs_cancel", request=InterventionBody, responses=JobShape)
     @mutation(InterventionBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, job_id: int) -> Done:
-        """End it for good."""
+        """Cancel the job for good."""
         return _done("cancel", body, actor, now, job_id)
 
 
@@ -164,7 +164,7 @@ def _done(verb: str, body: dict[str, Any], actor: Actor, now: datetime, job_id: 
 
 
 def _scope_of(job_id: int) -> str:
-    """What intervening in the job takes; one that is not there takes what most do."""
+    """Return the scope to intervene in a job; the usual one for an unknown job."""
     name = Job.objects.filter(pk=job_id).values_list("kind", flat=True).first()
     kind = kinds.known().get(name or "")
     return kind.scope if kind else "switches:write"

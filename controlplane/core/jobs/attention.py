@@ -1,4 +1,4 @@
-"""What waits for a person because a job can't go on by itself."""
+"""Jobs that wait for a person because they can't go on by themselves."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -29,7 +29,7 @@ def _paused_jobs(_now: datetime) -> QuerySet[Job]:
 
 @attention_source(5, only_if=_failed_compensations)
 def not_compensated(now: datetime) -> Sequence[AttentionItem]:
-    """Jobs that failed and whose effects could not be taken back: critical, whoever knows."""
+    """Return failed jobs whose effects could not be taken back: always critical."""
     rows = Job.objects.filter(
         next_at__isnull=False,  # As it is tried again. There is an index of what is due.
         state=Job.State.FAILED,
@@ -51,7 +51,7 @@ def not_compensated(now: datetime) -> Sequence[AttentionItem]:
 
 @attention_source(6, only_if=_stuck_jobs)
 def stuck(now: datetime) -> Sequence[AttentionItem]:
-    """Jobs that nobody works on: critical until somebody has acknowledged it."""
+    """Return jobs that no worker touches: critical until somebody acknowledges them."""
     rows = list(watch.stuck(Job.objects.all(), now).order_by("heartbeat_at")[:MAX_ITEMS])
     known = _acknowledged(rows)
     return [
@@ -69,7 +69,7 @@ def stuck(now: datetime) -> Sequence[AttentionItem]:
 
 @attention_source(40, only_if=_paused_jobs)
 def forgotten(now: datetime) -> Sequence[AttentionItem]:
-    """Jobs that were paused more than a day ago."""
+    """Return jobs that were paused more than a day ago."""
     rows = Job.objects.filter(
         state=Job.State.PAUSED, finished_at=None, paused_at__lt=now - FORGOTTEN
     )
@@ -94,7 +94,7 @@ def _detail(job: Job, known_by: str | None, now: datetime) -> str:
 
 
 def _acknowledged(jobs: Iterable[Job]) -> dict[int, str]:
-    """By whom, where somebody has."""
+    """Return who acknowledged, by job, where somebody has."""
     by_subject = {endings.subject(job): job.pk for job in jobs}
     rows = Escalation.objects.filter(
         subject__in=by_subject, closed_at=None, acknowledged_at__isnull=False

@@ -1,7 +1,7 @@
-"""Taking due jobs under a lease, and changing them only while it is held.
+"""Leases of due jobs, and writes that only succeed while the lease is held.
 
-Whoever claims a job gets a higher fence; so does a person who intervenes. Every write of a worker
-names the fence it was given and the state and step it saw: without them it touches no row.
+Each claim and each intervention of a person raises the fence. Every write of a worker compares
+fence, state and step, so that it changes no row once it lost its lease.
 """
 
 import os
@@ -43,24 +43,25 @@ _GIVE_BACK = """
 
 
 class LeaseLost(Exception):
-    """Somebody else works on the job by now, or a person intervened: nothing was written."""
+    """Another worker or a person has taken the job over: nothing was written."""
 
 
 @dataclass
 class Turn:
-    """One job that we hold the lease of, as it was when we last wrote it.
+    """A leased job as it was last written.
 
-    `inherited`: whoever held the lease before never gave it back. It may have died at any line.
+    `inherited` is True if the previous holder never gave its lease back: it may have died at any
+    line.
     """
 
     job: Job
     inherited: bool = False
 
     def change(self, **fields: Any) -> None:
-        """Write the job's row, compared and set on fence, state and step.
+        """Write the job's row if fence, state and step still match.
 
-        Raises :class:`LeaseLost` if somebody else has it by now; the caller's transaction has to
-        be rolled back then.
+        Raises :class:`LeaseLost` if they don't; the caller's transaction has to be rolled back
+        then.
         """
         if not self._held().update(**fields):
             raise LeaseLost(str(self.job))
@@ -70,10 +71,10 @@ class Turn:
     def checkpoint(
         self, data: Any, *, done: int, now: datetime, total: int | None = None, size: int
     ) -> None:
-        """Keep where the present step goes on, and `done` items of `total`; renews the lease.
+        """Store where the current step goes on, and `done` of `total` items; renews the lease.
 
-        `size` is that of `data` in bytes of JSON. To be called every 50 to 200 items or 30 to
-        60 seconds. Raises :class:`LeaseLost`, also after a person has paused or cancelled it.
+        `size` is that of `data` in bytes of JSON. Call it every 50 to 200 items or 30 to 60
+        seconds. Raises :class:`LeaseLost`, also after a person has paused or cancelled the job.
         """
         self.change(
             checkpoint=data,
@@ -86,12 +87,12 @@ class Turn:
         )
 
     def heartbeat(self, now: datetime) -> None:
-        """Say that we are still at it; renews the lease. Raises :class:`LeaseLost`."""
+        """Renew the lease. Raise :class:`LeaseLost` if it is lost."""
         self.change(lease_until=now + LEASE, heartbeat_at=now)
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """A transaction; rolled back, it leaves the job at hand as it was, like the row."""
+        """Open a transaction; if it is rolled back, the job object is restored like the row."""
         before = dict(self.job.__dict__)
         try:
             with transaction.atomic():
@@ -108,11 +109,11 @@ class Turn:
 
 
 def claim(kinds: Collection[str], now: datetime, *, most: int) -> list[Turn]:
-    """Lease up to `most` jobs that are due, those left alone longest first; each counts as alive.
+    """Lease up to `most` due jobs, those left alone longest first.
 
-    Jobs that others hold are passed over. A lease that would last longer than any does was given
-    before the clock was set back: it is over. What was last looked at in the future, and was to be
-    looked at again soon, is due for the same reason, and stays due from then on.
+    Jobs that others hold are skipped. A lease longer than any was given before the clock was set
+    back, so it is over. A job that was last touched in the future, and was due soon after, is due
+    for the same reason, and stays due.
     """
     with transaction.atomic():
         found = Job.objects.raw(
@@ -130,12 +131,12 @@ def claim(kinds: Collection[str], now: datetime, *, most: int) -> list[Turn]:
 
 
 def give_back(turns: Iterable[Turn]) -> None:
-    """End the leases that are still ours, so that the next turn need not wait for their end."""
+    """End the leases that are still held, so that the next tick need not wait for them."""
     held = {turn.job.pk: turn.job.fence for turn in turns}
     with connection.cursor() as cursor:
         cursor.execute(_GIVE_BACK, [list(held), list(held.values())])
 
 
 def stopped(job_id: int) -> None:
-    """Count a write that came too late, or a side effect that was there already."""
+    """Count a write that came too late, or a repeated side effect."""
     Job.objects.filter(pk=job_id).update(duplicates_stopped=F("duplicates_stopped") + 1)

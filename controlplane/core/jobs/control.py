@@ -1,4 +1,4 @@
-"""Beginning jobs, and what people may do with one: pause, resume, cancel."""
+"""Creates jobs, and lets people pause, resume and cancel them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ VERBS = ("pause", "resume", "cancel")
 
 @dataclass(frozen=True)
 class PlannedStep:
-    """A step of a job that is about to begin; `data` is what its kind keeps of it."""
+    """A step of a new job; `data` is stored for its kind."""
 
     name: str
     data: Mapping[str, Any] = field(default_factory=dict)
@@ -38,9 +38,9 @@ def begin(
     next_at: datetime | None = None,
     total: int = 0,
 ) -> Job | None:
-    """A new job, in the caller's transaction; None if its `key` has begun one before.
+    """Create a job in the caller's transaction; return None if its `key` was used before.
 
-    It is due at `next_at`, at once by default; one that is `pending` waits for somebody else.
+    It is due at `next_at`, by default at once; a `pending` one waits for somebody else.
     """
     pending = state == Job.State.PENDING
     job = Job(
@@ -68,7 +68,7 @@ def begin(
 
 
 def find(job_id: int) -> Job:
-    """The job; raises :class:`NotFound`."""
+    """Return a job. Raise :class:`NotFound` if there is none."""
     job = Job.objects.filter(pk=job_id).first()
     if job is None:
         raise NotFound(f"There is no job {job_id}.")
@@ -76,7 +76,7 @@ def find(job_id: int) -> Job:
 
 
 def intervene(*, job_id: int, verb: str, reason: str, actor: Actor, now: datetime) -> Job:
-    """Pause, resume or cancel a job, for a reason; whoever works on it stops at its next write.
+    """Pause, resume or cancel a job for a reason; its worker stops at its next write.
 
     Raises :class:`Conflict` if its state does not allow that, :class:`Forbidden`,
     :class:`InvalidInput` without a reason.
@@ -96,19 +96,19 @@ def intervene(*, job_id: int, verb: str, reason: str, actor: Actor, now: datetim
 
 
 def seize(job: Job, now: datetime, **fields: Any) -> None:
-    """Write a locked job as a person does: whoever holds its lease writes nothing any more."""
+    """Write a locked job with a new fence, so that the holder of its lease writes nothing more."""
     for name, value in {**fields, "fence": job.fence + 1, "lease_until": None}.items():
         setattr(job, name, value)
     job.save(update_fields=[*fields, "fence", "lease_until"])
 
 
 def conflict(job: Job, verb: str) -> Conflict:
-    """The job is not in a state for this."""
+    """Return the error for a job whose state does not allow an action."""
     return Conflict(f"This is {job.state}; it can't {verb} now.", state=job.state)
 
 
 def _is_taken(key: str) -> bool:
-    """Whether the key has begun a job; whoever asks at the same time waits for our commit."""
+    """Return True if the key was used; a concurrent caller waits for this commit."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [key])
     return Job.objects.filter(key=key).exists()

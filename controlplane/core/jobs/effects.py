@@ -1,4 +1,4 @@
-"""The side effects of jobs: each once by its key, its attempt and its end kept apart."""
+"""Side effects of jobs, each once by its key; attempt and completion are recorded apart."""
 
 from datetime import datetime
 
@@ -13,27 +13,27 @@ _INSERT = """
 
 
 class AlreadyDone(Exception):
-    """The effect has been had before: whoever wants it again changes nothing.
+    """The effect happened before.
 
-    A step that ends with this has passed: a worker that died had its effect. One that has more than
-    one effect handles it itself, and goes on to the next.
+    A step that ends with this has passed: a worker that died had its effect. A step with several
+    effects handles it itself and goes on to the next.
     """
 
 
 def had(job: Job, name: str, *, now: datetime) -> str:
-    """An effect that this very transaction has (a publication, a row of the outbox): its key.
+    """Record an effect of this very transaction (a publication, an outbox row); return its key.
 
-    Raises :class:`AlreadyDone` if the job has had it in this step before; the caller's transaction
-    has to be rolled back then.
+    Raises :class:`AlreadyDone` if the job had it in this step before; the caller's transaction has
+    to be rolled back then.
     """
     return _write(job, name, now, done_at=now)
 
 
 def begin(job: Job, name: str, *, now: datetime) -> str:
-    """Note that an effect outside the database is about to be had, and commit that before it is.
+    """Commit that an effect outside the database is about to happen; return its key.
 
-    Raises :class:`AlreadyDone` if it is known to be done. One that was begun and never ended has
-    its key returned again: the key goes to whoever has the effect, and stops it there.
+    Raises :class:`AlreadyDone` if it is known to be done. An effect that was begun and never ended
+    has its key returned again; the key makes it idempotent there.
     """
     key = key_of(job, name)
     known = JobEffect.objects.filter(key=key).first()
@@ -45,12 +45,12 @@ def begin(job: Job, name: str, *, now: datetime) -> str:
 
 
 def end(key: str, *, now: datetime) -> None:
-    """The effect of this key is known to have been had."""
+    """Record that the effect of this key happened."""
     JobEffect.objects.filter(key=key, done_at=None).update(done_at=now)
 
 
 def key_of(job: Job, name: str) -> str:
-    """`ramp:12:1:advance`: kind, job, step, effect."""
+    """Return the key of an effect, such as `ramp:12:1:advance`: kind, job, step, effect."""
     return f"{job.kind}:{job.pk}:{job.step_index}:{name}"
 
 

@@ -1,4 +1,7 @@
-"""What is told of a job that ends, or that only a person can end. Last in a transaction."""
+"""Messages and calls about jobs that end, or that only a person can end.
+
+Last in a transaction.
+"""
 
 from datetime import datetime
 from typing import Any
@@ -16,12 +19,12 @@ STUCK, RECOVERED = "job.stuck", "job.recovered"
 
 
 def subject(job: Job) -> str:
-    """What messages and escalations about it share."""
+    """Return the subject that messages and escalations of a job share."""
     return f"job:{job.pk}"
 
 
 def facts(job: Job, **more: Any) -> dict[str, Any]:
-    """What messages about it say."""
+    """Return the facts of messages about a job."""
     kind = kinds.known().get(job.kind)
     return {
         "job": job.pk,
@@ -38,12 +41,12 @@ def facts(job: Job, **more: Any) -> dict[str, Any]:
 
 
 def over(job: Job, now: datetime) -> None:
-    """It has come to its end, well; nobody is called any more."""
+    """Close the call about a job that completed."""
     escalation.close(subject=subject(job), now=now)
 
 
 def failed(job: Job, now: datetime) -> None:
-    """It was given up; what it had done is being taken back."""
+    """Announce that a job was given up; its effects are being taken back."""
     kind = kinds.known().get(job.kind)
     if kind is None or not kind.tells_failures:
         announce(job, FAILED, "warning", now)
@@ -51,7 +54,7 @@ def failed(job: Job, now: datetime) -> None:
 
 
 def not_compensated(job: Job, why: str, now: datetime) -> None:
-    """What it did could not be taken back: a person is called once, however often it is tried."""
+    """Call a person, once, because effects of a job could not be taken back."""
     if is_called(job, NOT_COMPENSATED):
         return
     escalation.close(subject=subject(job), now=now)  # That it was stuck: it is not, by now.
@@ -61,12 +64,12 @@ def not_compensated(job: Job, why: str, now: datetime) -> None:
 
 
 def compensated(job: Job, now: datetime) -> None:
-    """What it had done is taken back."""
+    """Close the call about a job whose effects were taken back."""
     escalation.close(subject=subject(job), now=now)
 
 
 def call(job: Job, event: str, now: datetime, **more: Any) -> None:
-    """Call a person: the routes are told at once, the steps of the escalation one by one."""
+    """Call a person: routes are notified at once, the steps of the escalation one by one."""
     told = announce(job, event, "critical", now, **more)
     escalation.open_escalation(
         subject=subject(job),
@@ -79,13 +82,13 @@ def call(job: Job, event: str, now: datetime, **more: Any) -> None:
 
 
 def is_called(job: Job, event: str) -> bool:
-    """Whether people are being called about it, for this."""
+    """Return True if an escalation of this event is open for the job."""
     calling = Escalation.objects.filter(subject=subject(job), closed_at=None, event=event)
     return calling.exists()
 
 
 def note(job: Job, action: str, now: datetime, reason: str = "") -> None:
-    """The audit row of what happened to it by itself; last in the transaction."""
+    """Write the audit row of an automatic change; last in the transaction."""
     audit.record(
         actor=system("jobs"),
         action=action,
@@ -97,7 +100,7 @@ def note(job: Job, action: str, now: datetime, reason: str = "") -> None:
 
 
 def announce(job: Job, event: str, severity: str, now: datetime, **more: Any) -> int:
-    """Tell the routes, once for a job, an event and a moment; returns how many were told."""
+    """Notify the routes, once for a job, an event and a moment; return their number."""
     return outbox.announce(
         event=event,
         event_key=f"job:{job.pk}:{event}:{now.isoformat()}",

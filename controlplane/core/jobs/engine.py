@@ -1,4 +1,4 @@
-"""One turn of the job engine: claim what is due, let its kind go on, give the lease back."""
+"""The tick of the job engine: claim due jobs, run their kind, give the leases back."""
 
 from datetime import datetime
 
@@ -20,11 +20,11 @@ def due(tick: str, now: Combinable) -> QuerySet[Job]:
 
 
 def turn(tick: str, now: datetime, probe: Probe = no_probe) -> int:
-    """Go on with every job that is due of the kinds of a tick; returns how many moved.
+    """Run every due job of a tick's kinds; return the number of jobs that moved.
 
-    Safe to run twice at once, anywhere: a job is leased to one worker at a time, and one that died
-    is followed as soon as its lease is over. A kind that fails does not keep the others. Leases are
-    given back whatever went wrong, unless the database is away: then they end by themselves.
+    Safe to run concurrently: a job is leased to one worker at a time, and a dead worker is followed
+    when its lease ends. A failing kind does not stop the others. Leases are given back whatever
+    failed, unless the database is away.
     """
     moved, failed, clock = 0, [], failures.clock(now)
     for kind in kinds.of_tick(tick):

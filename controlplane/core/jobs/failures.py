@@ -1,4 +1,4 @@
-"""What goes wrong with a job: told apart from a database that is away, and put into words."""
+"""Failures of jobs: told apart from an unreachable database, and worded."""
 
 import time
 from collections.abc import Callable
@@ -10,21 +10,20 @@ MAX_LENGTH = 2000
 
 
 def is_away(error: BaseException) -> bool:
-    """Whether nothing can be written at all. To be asked outside of transactions.
+    """Return True if nothing can be written at all. Call it outside of transactions.
 
-    A statement that took too long, a lock that was not to be had and a deadlock are not that: they
-    are the failure of the one job that they happened to, and the others go on.
+    Timeouts, lock timeouts and deadlocks are failures of one job; the others go on.
     """
     return isinstance(error, (OperationalError, InterfaceError)) and not connection.is_usable()
 
 
 def said(error: BaseException) -> str:
-    """What went wrong, in characters that PostgreSQL takes."""
+    """Return an error as text in characters that PostgreSQL takes."""
     text = f"{type(error).__name__}: {error}".replace("\x00", "")
     return text.encode(errors="backslashreplace").decode()[:MAX_LENGTH]
 
 
 def clock(now: datetime) -> Callable[[], datetime]:
-    """The time as it goes on from `now`, in whole seconds: what is done at once is of one time."""
+    """Return a clock that goes on from `now` in whole seconds, so that quick writes share a time."""
     began = time.monotonic()
     return lambda: now + timedelta(seconds=int(time.monotonic() - began))

@@ -1,4 +1,4 @@
-"""What jobs are measured by: how long they take, how their steps fare, what they carry along."""
+"""Figures about jobs: durations, failures of steps, sizes of checkpoints."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ _CHECKPOINTS = """
 
 @dataclass(frozen=True)
 class StepFigures:
-    """How the steps of this name that ended in the last day went."""
+    """Steps of one name that ended in the last day."""
 
     kind: str
     step: str
@@ -56,7 +56,7 @@ class StepFigures:
 
 @dataclass(frozen=True)
 class Durations:
-    """P95 in seconds of jobs that went well in the last day, and 7 to 30 days ago, of how many."""
+    """P95 in seconds of completed jobs in the last day and 7 to 30 days ago, and their numbers."""
 
     kind: str
     recent_seconds: float = 0.0
@@ -66,7 +66,7 @@ class Durations:
 
 
 def steps(now: datetime) -> list[StepFigures]:
-    """The last day of each step by kind and name, the busiest first."""
+    """Return the figures of the last day by kind and step, the busiest first."""
     rows = _rows(_STEPS, {"since": now - LATELY, "most": MAX_STEPS})
     return [
         StepFigures(kind, step, ended, failed, attempts)
@@ -75,7 +75,7 @@ def steps(now: datetime) -> list[StepFigures]:
 
 
 def durations(now: datetime) -> list[Durations]:
-    """How long jobs take, by kind."""
+    """Return the durations of jobs by kind."""
     given = {
         "lately": now - LATELY,
         "from": now - USUALLY_FROM,
@@ -89,7 +89,7 @@ def durations(now: datetime) -> list[Durations]:
 
 
 def largest_checkpoints() -> dict[str, int]:
-    """Bytes of the largest checkpoint of the jobs that are not over, by kind."""
+    """Return the bytes of the largest checkpoint of unfinished jobs, by kind."""
     return {kind: size or 0 for kind, size in _rows(_CHECKPOINTS, {})}
 
 

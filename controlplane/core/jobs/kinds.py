@@ -1,4 +1,4 @@
-"""What apps register for each kind of job: who works on it, and what people may do with it."""
+"""Registry of the kinds of jobs: their work, and the interventions of people."""
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
@@ -22,18 +22,17 @@ Intervention = Callable[[Job, str, Actor, datetime], None]
 
 
 def no_probe(_point: str) -> None:
-    """Outside tests nothing happens at any point."""
+    """Do nothing: the probe outside of tests."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of job. `tick` is the tick that works on it; `path` is the page about one.
+    """A kind of job; `tick` works on it, `path` is the page of one job.
 
-    `scope` is what intervening takes. `interventions` (`pause`, `resume`, `cancel`) replace the
-    general ones where a kind has more to do than change its row. `most` are claimed in one turn:
-    few if each takes long, as all of them have to be worked on within one lease. `kept_days`: how
-    long a job is kept that ended; None is for ever, for kinds with rows of their own about each.
-    `tells_failures`: its own messages say that one has failed, so the general one is not sent.
+    `scope` is required to intervene. `interventions` (`pause`, `resume`, `cancel`) replace the
+    general ones where more than the job's row changes. `most` jobs are claimed at once: few if each
+    takes long, since all must be worked on within one lease. `kept_days` is the retention of ended
+    jobs; None keeps them for ever. With `tells_failures` the kind announces its failures itself.
     """
 
     name: str
@@ -52,20 +51,20 @@ _registered: dict[str, Kind] = {}
 
 
 def register(kind: Kind) -> Kind:
-    """Make a kind known; done in the `jobs` module of its app."""
+    """Register a kind, in the `jobs` module of its app."""
     _registered[kind.name] = kind
     return kind
 
 
 def known() -> Mapping[str, Kind]:
-    """Every kind by name, of every installed app."""
+    """Return every kind by name."""
     _discover()
     return _registered
 
 
 @functools.cache
 def _discover() -> None:
-    """Once: looking for modules that apps do not have takes milliseconds, and turns ask often."""
+    """Import the `jobs` modules once: the search takes milliseconds, and ticks look up often."""
     autodiscover_modules("jobs")
 
 

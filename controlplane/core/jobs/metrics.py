@@ -37,7 +37,7 @@ _EVER = """
 
 @DATABASE_METRICS.add()
 def families(now: datetime) -> Iterator[Metric]:
-    """Every known kind has its series, also where nothing happened; steps only once they ended."""
+    """Yield the metrics; every kind has its series, steps only once they ended."""
     names = sorted(kinds.known())
     yield _durations(now)
     yield from _of_steps(now)
@@ -119,7 +119,7 @@ def _live(names: Iterable[str]) -> Metric:
 
 
 def _ever(names: Iterable[str]) -> Iterator[Metric]:
-    """These only grow: jobs that count here are never deleted."""
+    """Yield counters, which only grow: jobs that count here are never deleted."""
     failed: dict[str, int] = {}
     stopped: dict[str, int] = {}
     for kind, failures, duplicates in _rows(_EVER):

@@ -1,17 +1,17 @@
-"""The tables of the job engine: a job, its steps, and the side effects it had."""
+"""The tables of the job engine: jobs, steps and side effects."""
 
 from django.db import models
 from django.db.models import Q
 
 
 class Job(models.Model):
-    """A piece of work that outlives whoever works on it.
+    """Work that survives its worker.
 
-    It is due at `next_at` (null: nothing to do by itself). Whoever works on it holds a lease, and
-    the `fence` that came with it: each claim, and each person who intervenes, counts the fence up,
-    so a worker that lost its lease changes nothing. `subject` is what it is about
-    (`segment:finance`); a `key` that was used once begins no second job. `done` of `total` items
-    are dealt with; `checkpoint` is where the present step goes on.
+    It is due at `next_at`; null means never by itself. Its worker holds a lease and the `fence`
+    that came with it. Each claim and each intervention raises the fence, so a worker that lost its
+    lease changes nothing. `subject` is what it is about (`segment:finance`); a `key` creates at
+    most one job. `done` of `total` items are processed; `checkpoint` is where the current step goes
+    on.
     """
 
     class State(models.TextChoices):
@@ -97,7 +97,7 @@ class Job(models.Model):
 
 
 class JobStep(models.Model):
-    """One step of a job. `data` is what its kind keeps of it; `due_at` is when it may end."""
+    """A step of a job; `data` belongs to its kind, and it may end at `due_at`."""
 
     class State(models.TextChoices):
         PENDING = "pending"
@@ -134,9 +134,9 @@ class JobStep(models.Model):
 
 
 class JobEffect(models.Model):
-    """A side effect of a job, once by its `key`: attempted, and known to be done, apart.
+    """A side effect of a job, unique by `key`, with its attempt and completion.
 
-    One without `done_at` may have happened or not: whoever resumes has to look.
+    One without `done_at` may have happened or not: a worker that resumes has to check.
     """
 
     key = models.CharField(max_length=200, unique=True)

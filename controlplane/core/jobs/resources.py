@@ -1,4 +1,4 @@
-"""A job as the contract shows it."""
+"""The representation of jobs."""
 
 from datetime import datetime
 from typing import Any
@@ -9,7 +9,7 @@ from controlplane.core.jobs.models import Job, JobStep
 
 
 def job_resource(job: Job, now: datetime) -> dict[str, Any]:
-    """A job with its steps, without a query if those were fetched; stuck or not as of now."""
+    """Return a job with its steps; without a query if they were fetched."""
     kind = kinds.known().get(job.kind)
     return {
         "id": job.pk,
@@ -44,7 +44,7 @@ def job_resource(job: Job, now: datetime) -> dict[str, Any]:
 
 
 def in_order(job: Job) -> list[JobStep]:
-    """Its steps, the first first; without a query if they were fetched."""
+    """Return the steps in order; without a query if they were fetched."""
     return sorted(job.steps.all(), key=lambda step: step.index)
 
 
@@ -60,7 +60,7 @@ def _step(step: JobStep) -> dict[str, Any]:
 
 
 def _rate(job: Job, now: datetime) -> float | None:
-    """Items a second since it began, up to its end, or to when they were last counted."""
+    """Return items per second since the start, until the end or the last count; None if unknown."""
     if job.started_at is None or not job.done:
         return None
     until = job.finished_at or job.checkpoint_at or now

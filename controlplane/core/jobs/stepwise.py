@@ -1,7 +1,7 @@
-"""Jobs whose steps are functions, done one after the other: retried, resumed, compensated.
+"""Jobs whose steps are functions, run in order: retried, resumed, compensated.
 
-A step may be begun any number of times, by any number of workers, one after the other: what it does
-has to be safe to repeat, by its own transaction or by a side effect's key.
+A step may be begun any number of times, by any number of workers, one after the other. So it has to
+be safe to repeat, by its own transaction or by the key of a side effect.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,16 +31,16 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Passed:
-    """The step is done; `output` is added to what is kept of it."""
+    """The step is done; `output` is added to its data."""
 
     output: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Again:
-    """The step is not over: to be looked at again at `at`; `holding` says why, if it is held up.
+    """The step continues at `at`; `holding` says why, if it is held up.
 
-    It may be looked at earlier than that: a job that waits shows every half minute that it lives.
+    It may be run earlier: a waiting job renews its heartbeat every half minute.
     """
 
     at: datetime
@@ -49,10 +49,10 @@ class Again:
 
 @dataclass(frozen=True)
 class StepKind:
-    """A step: what it does, and what takes it back if it or a later one fails for good.
+    """A step: its action, and its compensation if it or a later step fails for good.
 
-    An error ends it for good once it was begun `most_attempts` times. Deaths of its worker are
-    allowed for beyond that, but not for ever: a step may be what kills it.
+    An error is final once the step was begun `most_attempts` times. Deaths of its worker are
+    allowed beyond that, but not without limit: the step may be what kills it.
     """
 
     name: str
@@ -62,7 +62,7 @@ class StepKind:
 
 
 def worker(steps: Sequence[StepKind]) -> Work:
-    """The work of a kind whose jobs have these steps."""
+    """Return the work function of a kind whose jobs have these steps."""
 
     def work(turns: Sequence[Turn], now: datetime, probe: Probe) -> int:
         moved, failed, clock = 0, [], failures.clock(now)
@@ -87,7 +87,7 @@ def worker(steps: Sequence[StepKind]) -> Work:
 def _go_on(
     turn: Turn, steps: Sequence[StepKind], clock: Callable[[], datetime], probe: Probe
 ) -> bool:
-    """Do the present step, and those after it until one has to wait; True if any was passed."""
+    """Run the current step and those after it until one has to wait; True if any passed."""
     moved = False
     if turn.job.state == Job.State.FAILED:
         if turn.inherited:
@@ -138,7 +138,7 @@ def _take_up(
     now: datetime,
     probe: Probe,
 ) -> bool:
-    """Begin the step or go on with it, under a new lease; False if it is not to be done now."""
+    """Begin or continue the step under a new lease; False if it must not run now."""
     if step.state == JobStep.State.RUNNING and not turn.inherited:
         if turn.job.heartbeat_at != now:  # Others took their time since it was claimed.
             turn.heartbeat(now)
@@ -157,7 +157,7 @@ def _take_up(
 
 
 def _pause(step: JobStep) -> timedelta:
-    """How long to wait after an attempt that failed."""
+    """Return the delay after a failed attempt."""
     pause: timedelta = FIRST_PAUSE * 2 ** (max(step.attempts, 1) - 1)
     return pause
 
@@ -207,7 +207,7 @@ def _failed(
     said: str,
     now: datetime,
 ) -> None:
-    """Try again later, or give up: take back what was done and say so."""
+    """Retry later, or give up: compensate and announce it."""
     log.warning("job.step_failed", job=turn.job.pk, step=kind.name, error=said)
     with turn.together():
         step.error = said
@@ -225,7 +225,7 @@ def _failed(
 
 
 def _taken_back_again(turn: Turn, now: datetime) -> None:
-    """Note another attempt, before it can kill another worker: that may be what it does to all."""
+    """Record another attempt before it can kill another worker."""
     job, again = turn.job, now + COMPENSATE_AGAIN
     with turn.together():
         turn.heartbeat(now)
@@ -238,8 +238,10 @@ def _taken_back_again(turn: Turn, now: datetime) -> None:
 
 
 def _compensate(turn: Turn, steps: Sequence[StepKind], now: datetime) -> bool:
-    """Take back the steps that were begun, the last first. One that can't be calls a person, and is
-    tried again."""
+    """Compensate the steps that were begun, last first.
+
+    A step that can't be compensated calls a person and is retried.
+    """
     for step in turn.job.steps.exclude(state=JobStep.State.PENDING).order_by("-index"):
         compensate = steps[step.index].compensate
         if compensate is None or step.state == JobStep.State.COMPENSATED:
@@ -263,7 +265,7 @@ def _compensate(turn: Turn, steps: Sequence[StepKind], now: datetime) -> bool:
 
 
 def _not_compensated(turn: Turn, said: str, now: datetime) -> None:
-    """What it has come to is written by itself: perhaps nobody can be called."""
+    """Record the failed compensation in its own transaction: calling a person may fail."""
     log.warning("job.not_compensated", job=turn.job.pk, error=said)
     failed_at = turn.job.compensation_failed_at or now
     turn.change(next_at=now + COMPENSATE_AGAIN, compensation_failed_at=failed_at)

@@ -1,4 +1,4 @@
-"""The page of jobs: how far each has come, and pausing, resuming or cancelling one."""
+"""The jobs page: progress, and pausing, resuming or cancelling a job."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -42,7 +42,7 @@ class ReasonForm(forms.Form):
 
 @dataclass(frozen=True)
 class Line:
-    """A job as a row: `rate` is items a second, `verbs` what this person may do with it."""
+    """A job as a row: `rate` is items per second, `verbs` the allowed actions."""
 
     job: Job
     title: str
@@ -62,7 +62,7 @@ def jobs_page(request: PersonRequest) -> HttpResponse:
 @signed_in
 @require_GET
 def jobs_rows(request: PersonRequest) -> HttpResponse:
-    """The live part: progress and heartbeats write no audit row, so it is read anew each time."""
+    """Render the live part. Progress writes no audit row, so it is read anew each time."""
     now = db_now()
     return _stamped(render(request, "core/_jobs.html", _context(request, now)), now)
 
@@ -86,7 +86,7 @@ def cancel(request: PersonRequest, job_id: int) -> HttpResponse:
 
 
 def _intervene(request: PersonRequest, job_id: int, verb: str) -> HttpResponse:
-    """Ask why, or carry it out."""
+    """Show the dialog that asks for a reason, or carry out the action."""
     job, actor, now = control.find(job_id), actor_of(request), db_now()
     kind = kinds.known().get(job.kind)
     actor.require(kind.scope if kind else "switches:write")
@@ -133,7 +133,7 @@ def _context(request: PersonRequest, now: datetime) -> dict[str, Any]:
 
 
 def _wanted(request: PersonRequest) -> dict[str, str]:
-    """What the list is narrowed to; what makes no sense there narrows nothing."""
+    """Return the filters of the URL; invalid ones are ignored."""
     state, kind = request.GET.get("state", ""), request.GET.get("kind", "")
     before = request.GET.get("before", "")
     return {
@@ -181,7 +181,7 @@ def _verbs(job: Job) -> tuple[str, ...]:
 
 
 def _rate(job: Job, now: datetime) -> float | None:
-    """Items a second since it began; None where there are too few to speak of a rate."""
+    """Return items per second since the start; None if there are too few."""
     if job.started_at is None or job.total < FEW or not job.done:
         return None
     until = job.finished_at or job.checkpoint_at or now
@@ -190,6 +190,6 @@ def _rate(job: Job, now: datetime) -> float | None:
 
 
 def _stamped(response: HttpResponse, now: datetime) -> HttpResponse:
-    """Tell the page the server's time, for its countdowns and its `as of`."""
+    """Add the server's time, for countdowns and `as of`."""
     response["Switchgear-Now"] = timestamp(now)
     return response

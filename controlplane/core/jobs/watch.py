@@ -1,4 +1,4 @@
-"""Telling jobs that nobody works on from those that are slow: by their last sign of life."""
+"""Stuck jobs: those without a sign of life, as opposed to slow ones."""
 
 from datetime import datetime, timedelta
 
@@ -25,10 +25,10 @@ TICK = "jobs.watch"
 
 
 def stuck(jobs: QuerySet[Job], now: datetime) -> QuerySet[Job]:
-    """Those that are to be worked on, or taken back, and have shown no life for five minutes.
+    """Return jobs that should run or be taken back but showed no life for five minutes.
 
-    One that waits for its time is not among them, nor one whose last sign of life is in the future:
-    the clock was set back since.
+    Jobs that wait for their time are not among them, nor those whose last sign of life is in the
+    future because the clock was set back.
     """
     at_work = Q(state__in=[Job.State.RUNNING, Job.State.HOLDING], finished_at=None)
     watched = Q(state=Job.State.PAUSED, next_at__isnull=False, finished_at=None)
@@ -40,7 +40,7 @@ def stuck(jobs: QuerySet[Job], now: datetime) -> QuerySet[Job]:
 
 
 def is_stuck(job: Job, now: datetime) -> bool:
-    """The same, of a job that is at hand."""
+    """Return the same for one job."""
     watched = job.state in {Job.State.RUNNING, Job.State.HOLDING} or (
         job.state in {Job.State.PAUSED, Job.State.FAILED} and job.next_at is not None
     )
@@ -49,8 +49,10 @@ def is_stuck(job: Job, now: datetime) -> bool:
 
 
 def turn(now: datetime) -> int:
-    """A look, unless nobody has looked for a while: then the whole house was away, and every job is
-    silent until those who work on them have had their first turn."""
+    """Look for stuck jobs, unless nobody looked for a while.
+
+    Then everything was down, and jobs are silent until their workers had a first tick.
+    """
     last = Tick.objects.filter(name=TICK).values_list("ran_at", flat=True).first()
     if last is None or now - last > AWAY:
         return 0
@@ -58,9 +60,9 @@ def turn(now: datetime) -> int:
 
 
 def look(now: datetime) -> int:
-    """Call people about jobs that are stuck, and tell of those that go on; returns how many.
+    """Call people about stuck jobs and announce recovered ones; return their number.
 
-    People are called about ten jobs at a time: whoever comes sees the others on the page.
+    People are called about ten jobs at a time; the page shows the others.
     """
     open_calls = Escalation.objects.filter(closed_at=None, event=endings.STUCK)
     called = set(open_calls.values_list("subject", flat=True))
@@ -87,7 +89,7 @@ def look(now: datetime) -> int:
 
 @transaction.atomic
 def _found(pk: int, room: bool, now: datetime) -> bool:
-    """A job that is just being written is left to the next look: somebody is at it after all."""
+    """Mark a stuck job. One that is being written is left to the next look."""
     job = Job.objects.select_for_update(skip_locked=True).filter(pk=pk).first()
     if job is None or not is_stuck(job, now):
         return False

@@ -1,4 +1,4 @@
-"""Ramps in tests: begun by somebody, and looked at by the engine at chosen moments."""
+"""Helpers of ramp tests: start ramps, and evaluate them at chosen moments."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -27,7 +27,7 @@ def seconds(count: float) -> timedelta:
 
 
 def somebody(role: str = "operator", name: str = "kim") -> Actor:
-    """A signed-in person of this name, made on first use."""
+    """Return a signed-in person of this name, created on first use."""
     return (User.objects.filter(username=name).first() or person(role, name)).as_actor()
 
 
@@ -51,7 +51,7 @@ def begin(
     by: Actor = SHELL,
     **more: Any,
 ) -> Ramp:
-    """A ramp that has just begun, of a switch engaged for a day, or as `more` says."""
+    """Return a ramp that has just begun, of a switch engaged for a day, or as `more` says."""
     engage(switch, now, **more)
     ramp = release(switch, now, by=by, plan=plan).ramp
     assert ramp is not None
@@ -59,17 +59,17 @@ def begin(
 
 
 def look(now: datetime) -> int:
-    """What the tick does; returns how many ramps moved."""
+    """Run the tick; return the number of transitions."""
     return engine.turn("ramps.turn", now)
 
 
 def say(verdict: str, now: datetime, gate: str = "smoke", **evidence: Any) -> None:
-    """An outsider reports its gate."""
+    """Report an external gate."""
     external.record_verdict(name=gate, verdict=verdict, evidence=evidence, actor=SHELL, now=now)
 
 
 def state(ramp: Ramp) -> str:
-    """What the contract calls its state."""
+    """Return the state that the API shows."""
     fresh = Ramp.objects.select_related("job").get(pk=ramp.pk)
     return live_ramps.STATES[fresh.job.state]
 
@@ -79,7 +79,7 @@ def outcome(ramp: Ramp) -> str:
 
 
 def flows(switch: str = CHAT) -> float:
-    """The share that services are told to let flow."""
+    """Return the share that services let flow."""
     episode = Switch.objects.get(pk=switch).episode
     return 100.0 if episode is None else float(episode.allow_percent)
 
@@ -89,7 +89,7 @@ def stands(switch: str = CHAT) -> str:
 
 
 def audited(switch: str = CHAT) -> list[str]:
-    """The actions of the audit trail about the switch itself, oldest first."""
+    """Return the actions of the audit trail about the switch itself, oldest first."""
     rows = AuditEntry.objects.filter(target=switch).order_by("id")
     kinds = ("switch.", "ramp.", "episode.")
     return [row.action for row in rows if row.action.startswith(kinds)]

@@ -24,7 +24,8 @@ from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.targets.models import Route, Target
 from switches import services
 from switches.models import Episode, Publication, Ramp
-from switches.ramps.tests.mortal import Life, Nursery
+
+from .crashing_worker import Life, Nursery
 
 pytestmark = [
     pytest.mark.faults,
@@ -108,7 +109,7 @@ def nurseries(django_db_setup):
 
 @pytest.fixture
 def somebody():
-    """Who is told of everything, in one message each."""
+    """A destination that gets every message by itself."""
     now = db_now()
     target = Target.objects.create(
         name="all", kind="channel", address="webhook", webhook_url="http://[::1]/", created_at=now

@@ -10,7 +10,8 @@ from controlplane.core.clock import db_now
 from controlplane.core.tests.idle_sessions import recorded
 from switches.models import Publication
 from switches.ramps.tests.given import audited, begin, engage, flows, stands, state
-from switches.ramps.tests.mortal import Nursery
+
+from .crashing_worker import Nursery
 
 pytestmark = [
     pytest.mark.faults,

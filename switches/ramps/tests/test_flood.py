@@ -1,5 +1,4 @@
-"""Hundreds of ramps at once: each goes on in its own thread, and the channel is told of all in few
-messages. Nothing that went wrong goes unsaid."""
+"""Hundreds of ramps at once: each in its own thread, and the channel gets one message for all."""
 
 from collections import Counter
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Who loses the right to approve while they wait for a lock approves nothing."""
+"""An approver who loses the role while waiting for a lock approves nothing."""
 
 import pytest
 

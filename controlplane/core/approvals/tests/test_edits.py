@@ -1,4 +1,4 @@
-"""An edited request is another one: what was seen before can't be approved any more."""
+"""An edited request is a new one: the earlier one can't be approved any more."""
 
 import pytest
 

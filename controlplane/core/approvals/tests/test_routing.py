@@ -1,4 +1,4 @@
-"""Where messages about a request go: by the scope of its switch, and as loud as its risk."""
+"""Messages about a request are routed by the scope of its switch and by its risk."""
 
 from datetime import timedelta
 
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("by_bot")]
 
 @pytest.fixture
 def routed():
-    """`routed("#ops", scope="global")`: a route of everything of that kind to a channel."""
+    """`routed("#ops", scope="global")` creates a route of everything of that kind to a channel."""
 
     def lead(channel, **narrowed):
         target = Target.objects.create(

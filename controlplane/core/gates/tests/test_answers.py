@@ -1,4 +1,4 @@
-"""Questions are asked once, answered by whoever knows, and looked up together."""
+"""Questions are stored once, answered by their app, and evaluated together."""
 
 import time
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""What outsiders say of their gates: the latest observation stands, a change is on record."""
+"""Verdicts of external gates: the latest observation stands, a change is on record."""
 
 import json
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""A fail that is followed by an `ok` before anybody looked: it failed, and that counts."""
+"""A fail followed by an `ok` between two evaluations still counts."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""What each type of gate says, up to the last second and the last event."""
+"""The verdict of each kind of gate, up to the last second and the last event."""
 
 import json
 from datetime import UTC, datetime, timedelta

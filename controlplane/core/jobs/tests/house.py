@@ -41,7 +41,7 @@ class Dying:
 
 @dataclass
 class Outside:
-    """Somebody else's system: it is asked any number of times, and acts once for each key."""
+    """A system outside: it may be called any number of times, and acts once for each key."""
 
     asked: list[str] = field(default_factory=list)
 

@@ -1,4 +1,4 @@
-"""One worker at a time: leases, fences, and what is written by somebody who has lost its lease."""
+"""One worker at a time: leases, fences, and writes after a lost lease."""
 
 from datetime import timedelta
 from functools import partial

@@ -1,4 +1,4 @@
-"""What people do with a job: pause, resume, cancel, each for a reason and on record."""
+"""Interventions of people: pause, resume, cancel, each with a reason and on record."""
 
 from dataclasses import replace
 

@@ -59,7 +59,7 @@ def kind(given, outside):
 
 
 def points():
-    """How many points a job comes by that nobody disturbs."""
+    """Return the number of points that an undisturbed job passes."""
     probe = Dying()
     begin("inside", "outside")
     turn(probe=probe)

@@ -1,4 +1,4 @@
-"""What goes wrong with one job: it is that job's, it is counted, and the others go on."""
+"""A failure of one job is counted for it, and the others go on."""
 
 import psycopg
 import pytest

@@ -1,4 +1,4 @@
-"""What Prometheus is told of jobs, how long they are kept, and how fast that is with many."""
+"""Metrics of jobs, their retention, and their speed with many jobs."""
 
 import time
 

@@ -184,7 +184,7 @@ class House:
         self.compare()
 
     def compare(self) -> None:
-        """That the installation shows what the model says, and has told of it."""
+        """Assert that the installation shows and has announced what the model says."""
         shown = reading.everything(self.last_audit)
         self._compare_told(shown)
         self._compare_requests(shown)
@@ -240,7 +240,7 @@ class House:
         self.last_audit = max([self.last_audit, *(row.id for row in shown.audit)])
 
     def verify(self) -> None:
-        """That the audit trail is whole, and tells by itself how every switch stands."""
+        """Assert that the audit trail is whole and tells by itself the state of every switch."""
         assert audit.verify().intact
         rows = reading.audit(self.first_audit)
         told = retell((row.target, row.action, row.before, row.after) for row in rows)

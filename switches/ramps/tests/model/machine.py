@@ -1,4 +1,4 @@
-"""What may happen, drawn by Hypothesis: people, workers, deaths, the clock, and what gates say."""
+"""Actions drawn by Hypothesis: people, workers, deaths, the clock, and gates."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence

@@ -1,7 +1,7 @@
-"""What an installation with ramps is meant to do, written from the contract alone.
+"""A model of an installation with ramps, written from the contract alone.
 
-Plain data, no code of the product. `story` is what the audit trail has to tell, `version` how often
-something was published.
+Plain data, no code of the product. `story` is the expected audit trail, `version` the number of
+publications.
 """
 
 from dataclasses import replace
@@ -31,7 +31,7 @@ HOLDS_BY_DEFAULT = ("global", "segment")
 
 
 class World(Parts):
-    """What people, workers, the clock and outsiders do with it."""
+    """The actions of people, workers, the clock and programs on the model."""
 
     # What people do with switches.
 
@@ -70,7 +70,7 @@ class World(Parts):
         self._publish(id, "switch.extended")
 
     def release(self, id: str, who: Person, plan: Plan | None) -> None:
-        """By ramp, or at once without a plan."""
+        """Release by ramp, or at once without a plan."""
         switch = self.switches[id]
         if switch.is_released or (plan and switch.live and not switch.pending):
             raise Refused("conflict")
@@ -201,7 +201,7 @@ class World(Parts):
         return Held(self.now, [(ramp, ramp.turn) for ramp in found])
 
     def look(self, held: Held) -> dict[str, Move]:
-        """What follows for the ramps that the worker still has in hand, by their switches."""
+        """Return the next moves of the ramps that the worker still holds, by switch."""
         moves = {}
         for ramp in held.still():
             ramp.set_right(held.now)

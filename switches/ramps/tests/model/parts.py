@@ -1,4 +1,4 @@
-"""What the model of an installation consists of, and what its services have in common.
+"""The parts of the model of an installation, and what its services share.
 
 Plain data, no code of the product.
 """
@@ -53,7 +53,7 @@ class Switch:
 
 @dataclass
 class Held:
-    """What a worker took in hand, at what time."""
+    """The ramps that a worker claimed, and when."""
 
     now: int
     turns: list[tuple[Ramp, int]]

@@ -1,4 +1,4 @@
-"""What a ramp is meant to do, written from the contract alone: plain data, no code of the product.
+"""A model of a ramp, written from the contract alone: plain data, no code of the product.
 
 Times are whole seconds on a clock that tests set. A gate says `pass`, `fail`, `no_data` or
 `waiting`.
@@ -15,7 +15,7 @@ AT_WORK = ("running", "holding", "paused")
 
 
 class Refused(Exception):
-    """Somebody may not do this now. Where several reasons stand in the way, any may be told."""
+    """The action is not allowed now; of several reasons any may be given."""
 
     def __init__(self, *kinds: str) -> None:
         super().__init__(*kinds)
@@ -64,7 +64,7 @@ Wish = tuple[Plan | None, str]
 
 @dataclass
 class Request:
-    """What waits for a second person: a release, or the manual gate of a step."""
+    """A request for a second person: of a release, or of a step's manual gate."""
 
     kind: str
     switch: str
@@ -91,7 +91,7 @@ class Step:
     is_told: bool = False
 
     def set_right(self, now: int) -> "Step":
-        """As it is after a clock was set back: one that began in the future begins anew."""
+        """Correct the step after the clock was set back: one from the future begins anew."""
         if self.began > now + FRESH:
             return replace(self, began=now, ends=now + self.share.dwell, is_told=False)
         if self.ends > now + self.share.dwell + FRESH:
@@ -137,11 +137,11 @@ class Ramp:
 
     @property
     def next_percent(self) -> float:
-        """What flows after its present step."""
+        """Return the share after the current step."""
         return 100 if self.is_last else self.steps[self.index + 1].share.percent
 
     def set_right(self, now: int) -> None:
-        """Nothing waits for a time that comes only because a clock was set back."""
+        """Correct times that are ahead because the clock was set back."""
         if self.paused_at is not None and self.paused_at > now + FRESH:
             self.step.ends -= self.paused_at - now
             self.paused_at = now
@@ -161,17 +161,19 @@ class Ramp:
         self.effects.append((index, "publish"))
 
     def taken(self) -> None:
-        """Somebody intervenes: whoever worked on it is late."""
+        """Let somebody intervene, so that its worker is too late."""
         self.turn, self.leased_until = self.turn + 1, None
 
     def is_free(self, now: int) -> bool:
-        """Whether no worker holds it. No lease is longer than 15 s, unless a clock was set back."""
+        """Return True if no worker holds it; without clock changes a lease ends after 15 s."""
         left = 0 if self.leased_until is None else self.leased_until - now
         return left <= 0 or left > LEASE
 
     def has_to_be_seen(self, now: int) -> bool:
-        """Whether a worker that looks now has to look at it. Where the clock was set back by less
-        than a lease it may take as long until it does."""
+        """Return True if a worker that runs now has to evaluate it.
+
+        Where the clock was set back by less than a lease it may take as long until it does.
+        """
         at_work = self.state in AT_WORK or self.state == "failed"
         set_back = self.touched > now + LEASE
         in_time = now >= max(self.touched, self.not_before)
@@ -183,16 +185,19 @@ class Ramp:
 
 @dataclass(frozen=True)
 class Move:
-    """What follows for a ramp: `advance`, `hold` (blind since then), `compensate` or `stay`."""
+    """The next move: `advance`, `hold` (blind since then), `compensate` or `stay`."""
 
     kind: str
     blind_since: int | None = None
 
 
 def decide(ramp: Ramp, verdicts: list[str], now: int) -> Move:
-    """A gate that fails takes it back at any time. Otherwise nothing happens before the dwell is
-    over, nor while it is paused. Without data it holds, no longer than it may; for a person it
-    holds as long as they are given."""
+    """Return the next move.
+
+    A failing gate takes it back at any time. Otherwise nothing happens before the dwell is over, or
+    while it is paused. Without data it holds, no longer than it may; for a person as long as they
+    are given.
+    """
     if ramp.state == "failed" or "fail" in verdicts:
         return Move("compensate")
     if ramp.state == "paused" or now < ramp.step.ends:
@@ -208,7 +213,7 @@ def decide(ramp: Ramp, verdicts: list[str], now: int) -> Move:
 
 
 def judge(gate: Gate, step: Step, said: Said | None, now: int) -> str:
-    """What a gate says. No later word undoes a fail that was seen since the step began."""
+    """Return the verdict of a gate. No later word undoes a fail since the step began."""
     if gate.kind == "manual":
         return _answer(step.asked, now)
     if said is None:

@@ -1,4 +1,4 @@
-"""What the real installation shows, read in a handful of statements."""
+"""Reads the state of the real installation in a handful of statements."""
 
 import json
 from collections import Counter, defaultdict
@@ -72,9 +72,12 @@ class AuditRow(NamedTuple):
 
 @dataclass(frozen=True)
 class Shown:
-    """All there is to see. `switches` are as services are told; `ramps` are by switch, the first
-    first; `effects` (step and name) by job; `audit` is what was written since the last look, and
-    `told` how many messages there are of each of its rows."""
+    """The visible state.
+
+    `switches` are as services see them; `ramps` are by switch, oldest first; `effects` (step and
+    name) by job; `audit` has the rows since the last look, and `told` the number of messages of
+    each.
+    """
 
     version: int
     switches: dict[str, dict[str, Any]]
@@ -111,7 +114,7 @@ def everything(after: int) -> Shown:
 
 
 def done_since(after: int) -> tuple[list[AuditRow], dict[int, RampRow]]:
-    """What the audit trail tells since, and every ramp by its number."""
+    """Return the audit trail since then, and every ramp by its number."""
     audit, ramps = _answers([AUDIT, RAMPS], [after])
     return _parsed(audit), {row.pk: row for row in map(RampRow._make, ramps)}
 
@@ -122,7 +125,7 @@ def audit(after: int) -> list[AuditRow]:
 
 
 def fences() -> dict[int, int]:
-    """How often each job was taken in hand."""
+    """Return the number of claims of each job."""
     return dict(_answers([FENCES], [])[0])
 
 
@@ -150,7 +153,7 @@ def _parsed(rows: list[Any]) -> list[AuditRow]:
 
 
 def _answers(texts: list[str], values: list[Any]) -> list[list[Any]]:
-    """What each statement finds; they are sent together."""
+    """Return the rows of each statement; they are sent together."""
     with connection.cursor() as cursor:
         cursor.execute(";".join(texts), values)
         found = [cursor.fetchall()]

@@ -1,4 +1,4 @@
-"""What the audit trail tells, by itself: state and share of every switch, from its rows alone.
+"""State and share of every switch, retold from the rows of the audit trail alone.
 
 Plain data, no code of the product.
 """

@@ -26,8 +26,10 @@ DRAWN = settings(
 
 @pytest.fixture
 def _house(db: None, settings: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tables as migrations made them: nothing here commits. A look takes no time at all, so
-    that what it can do in its time does not depend on how busy the machine is."""
+    """Create the tables as migrations do; nothing here commits.
+
+    A look takes no time, so that its results do not depend on the machine's load.
+    """
     messages.configure(settings)
     monkeypatch.setattr("switches.ramps.tick.time", SimpleNamespace(monotonic=lambda: 0.0))
 

@@ -25,13 +25,15 @@ class Broke(Exception):
 
 
 class Disproved(BaseException):
-    """What came in between found a difference: no worker may deal with that as with its own."""
+    """An action in between found a difference; no worker may handle that as its own failure."""
 
 
 @dataclass
 class Script:
-    """What happens at which point, counted from 1: it dies, or a move breaks; or, counted over the
-    points outside transactions only, something happens in between."""
+    """Events by point, counted from 1: a death, a broken move, or something in between.
+
+    The last is counted over the points outside transactions only.
+    """
 
     dies: int = 0
     breaks: int = 0
@@ -40,7 +42,7 @@ class Script:
 
 @dataclass
 class Worker:
-    """One worker at its turn. `turns` is what it holds, once it has claimed."""
+    """A worker during its tick; `turns` are the jobs it has claimed."""
 
     house: House
     script: Script

@@ -1,4 +1,4 @@
-"""Ramps beside rules, expiries and requests of others: what counts, and what is on record."""
+"""Ramps beside rules, expiries and the requests of others."""
 
 import json
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""What a ramp does next, as a table."""
+"""The decision about a ramp, as a table."""
 
 from datetime import UTC, datetime, timedelta
 

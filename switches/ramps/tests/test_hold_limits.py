@@ -1,4 +1,4 @@
-"""How long a ramp waits: by a clock that was set back, for rules and data, paused or edited."""
+"""Limits of holds: with a clock that was set back, for rules and data, paused or edited."""
 
 from datetime import timedelta
 
@@ -11,7 +11,8 @@ from controlplane.core.gates.models import Gate
 from controlplane.core.jobs.models import Job, JobStep
 from switches.models import Ramp, Rule
 from switches.ramps import actions
-from switches.ramps.tests.given import (
+
+from .given import (
     CHAT,
     GATED,
     SMOKE,

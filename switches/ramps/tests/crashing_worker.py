@@ -1,8 +1,8 @@
-"""Workers that die: real processes that turn ramps on a clock of their own, until they are killed.
+"""Worker processes that turn ramps on their own clock until they are killed.
 
-Run as `python -m switches.ramps.tests.mortal`, with the database's settings as a line of JSON; each
-further line is a life. A process is forked for it from one that never connects, so that hundreds
-cost little. It says what happens to it in lines of JSON; the last is how it ended.
+Run as `python -m switches.ramps.tests.crashing_worker`, with the database settings as a line of
+JSON; each further line is a life. A process is forked for it from one that never connects, so that
+hundreds cost little. It reports in lines of JSON; the last one is how it ended.
 """
 
 import contextlib
@@ -21,11 +21,11 @@ NEVER = 10**6
 
 
 class Nursery:
-    """Where workers are born, one at a time; `end` it."""
+    """Starts workers, one at a time; call `end` at last."""
 
     def __init__(self, database: dict[str, Any]) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "switches.ramps.tests.mortal"],
+            [sys.executable, "-m", "switches.ramps.tests.crashing_worker"],
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -87,7 +87,7 @@ class Nursery:
 
 
 class Life:
-    """What a worker went through: the points it came to in each tick, and the ticks that moved."""
+    """The record of a worker: the points it reached in each tick, and the ticks that moved a ramp."""
 
     def __init__(self, nursery: Nursery) -> None:
         self._nursery = nursery

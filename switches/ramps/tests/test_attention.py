@@ -1,4 +1,4 @@
-"""What ramps have waiting for a person, and who is called about one that can't be taken back."""
+"""Ramps that wait for a person, and calls about failed compensations."""
 
 from datetime import timedelta
 
@@ -111,7 +111,7 @@ def test_what_ramps_is_not_about_to_expire_nor_forgotten():
 
 
 def unpublishable():
-    """Nothing can be published any more: the way back fails as the way on does."""
+    """Make every publication fail, so that advancing and compensating fail alike."""
     head = Publication.objects.get()
     Publication.objects.update(version=2**63 - 1)
     return head.version

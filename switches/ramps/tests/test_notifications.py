@@ -1,4 +1,4 @@
-"""What people are told of ramps: in Slack, at the head of the episode's thread, and by buttons."""
+"""Notifications about ramps in Slack, at the head of the episode's thread, and their buttons."""
 
 import json
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Advancing: by what the gates say now, one step at a time, and not to all by one person alone."""
+"""Advancing: judged by the gates now, one step at a time, and large shares by two people."""
 
 import pytest
 
@@ -134,8 +134,6 @@ class TestAdvanceJudgesByNow:
 
 
 class TestAllAtOnceTakesTwo:
-    """Of a segment and of a protected switch, by the way of a ramp too."""
-
     def ramping(self, switch, now, by, plan=THREE):
         if switch == CHAT:
             in_force("protected", CHAT)

@@ -1,4 +1,4 @@
-"""A ramp from its start to its end: steps, dwell, gates, holds, and the way back."""
+"""A ramp from start to end: steps, dwell, gates, holds, compensation."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""What sequences drawn against the model have found, each by itself."""
+"""Regressions that the model test has found, each by itself."""
 
 from datetime import UTC, datetime, timedelta
 
