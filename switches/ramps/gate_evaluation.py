@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-import orjson
 import structlog
-from django.db import InterfaceError, OperationalError, connection
+from django.db import InterfaceError, OperationalError
 from django.db.models import F
 
 from controlplane.core.canonical import timestamp
@@ -15,6 +14,7 @@ from controlplane.core.gates import holds, kinds
 from controlplane.core.gates import services as gates
 from controlplane.core.gates.models import Hold
 from controlplane.core.gates.questions import NO_DATA, WAITING, Answer, Question
+from controlplane.core.jobs import claims
 from controlplane.core.jobs.claims import Turn
 from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.live.notes import changed
@@ -31,13 +31,6 @@ from .questions import approval_target, build_questions
 STORE_INTERVAL = timedelta(seconds=5)
 MAX_HOLDS = 3
 """Named as the reason why a ramp holds."""
-
-_STORE = """
-    UPDATE core_jobstep SET data = new.data
-    FROM unnest(%s::bigint[], %s::jsonb[], %s::bigint[]) AS new(id, data, fence),
-         core_job AS job
-    WHERE core_jobstep.id = new.id AND job.id = core_jobstep.job_id AND job.fence = new.fence
-"""
 
 log = structlog.get_logger(__name__)
 
@@ -94,15 +87,7 @@ def store_results(evaluations: Sequence[RampEvaluation], now: datetime) -> None:
     for evaluation in evaluations:
         evaluation.gates = [{**gate, "checked_at": checked_at} for gate in evaluation.gates]
         evaluation.step.data = {**evaluation.step.data, "gates": evaluation.gates}
-    with connection.cursor() as cursor:
-        cursor.execute(
-            _STORE,
-            [
-                [evaluation.step.pk for evaluation in evaluations],
-                [orjson.dumps(evaluation.step.data).decode() for evaluation in evaluations],
-                [evaluation.turn.job.fence for evaluation in evaluations],
-            ],
-        )
+    claims.store_step_data([(evaluation.turn, evaluation.step) for evaluation in evaluations])
     changed("ramps", *(str(evaluation.ramp.pk) for evaluation in evaluations))
 
 

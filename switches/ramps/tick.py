@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 import structlog
-from django.db import connection, transaction
+from django.db import transaction
 
 from controlplane.core.gates.questions import WAITING
 from controlplane.core.jobs import claims, failures
@@ -34,17 +34,6 @@ meanwhile. At least one ramp advances, however long the evaluation took."""
 MAX_COMPENSATION_TIME = timedelta(seconds=8)
 """Compensations may take longer, but less than a lease."""
 
-_COUNT = """
-    WITH ours AS (
-        UPDATE core_job SET attempts = attempts + 1
-        FROM unnest(%s::bigint[], %s::bigint[]) AS held(id, fence)
-        WHERE core_job.id = held.id AND core_job.fence = held.fence
-        RETURNING core_job.id, core_job.step_index
-    )
-    UPDATE core_jobstep SET attempts = attempts + 1 FROM ours
-    WHERE job_id = ours.id AND index = ours.step_index AND state = 'running'
-"""
-
 log = structlog.get_logger(__name__)
 
 
@@ -55,7 +44,7 @@ def advance_ramps(turns: Sequence[Turn], now: datetime, probe: Probe) -> int:
     def clock() -> datetime:
         return now + timedelta(seconds=time.monotonic() - began)
 
-    _count_inherited_attempts(turns)
+    claims.count_inherited_attempts(turns)
     evaluations = gate_evaluation.evaluate_ramps(turns, now)
     gate_evaluation.store_results(gate_evaluation.select_changed(evaluations, now), now)
     probe("ramp.looked")
@@ -155,14 +144,3 @@ def _handle_failure(
     why = f"It could not go on, {failed_transitions.MAX_ATTEMPTS} times: {error}"
     evaluation.decision = Decision(Next.COMPENSATE, why)
     return _apply(evaluation, clock, probe)
-
-
-def _count_inherited_attempts(turns: Sequence[Turn]) -> None:
-    """Count an attempt for ramps whose worker died at their step."""
-    died = [turn.job for turn in turns if turn.inherited]
-    if not died:
-        return
-    with connection.cursor() as cursor:
-        cursor.execute(_COUNT, [[job.pk for job in died], [job.fence for job in died]])
-    for job in died:
-        job.attempts += 1

@@ -23,7 +23,7 @@ def shown(kind: str, diff: Mapping[str, Any]) -> list[Change]:
 
 
 def _is_table(value: Any) -> bool:
-    """Return True for rows with fields, such as the steps of a plan, which the page words itself."""
+    """Return True for rows with fields, such as the steps of a plan: the page words them."""
     return isinstance(value, list) and any(isinstance(one, dict) for one in value)
 
 

@@ -165,7 +165,7 @@ def void(*, kind: str, target: str, actor: Actor, now: datetime, why: str) -> No
 
 
 def expire_due(now: datetime) -> int:
-    """Close requests that nobody decided in time; return their number. Failures don't stop others."""
+    """Close requests that nobody decided in time; return their number."""
     due = Approval.objects.filter(state="pending", expires_at__lte=now).order_by("id")
     return sum(_expired(pk, now) for pk in due.values_list("pk", flat=True)[:MAX_AT_ONCE])
 

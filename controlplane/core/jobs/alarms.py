@@ -63,7 +63,7 @@ class Reading:
 
     @property
     def subject(self) -> str:
-        """The subject of its alarm, such as `jobs:attempts:report:make`, in characters for buttons."""
+        """Its alarm, such as `jobs:attempts:report:make`, in characters for buttons."""
         named = [self.limit.name, self.kind, *([quote(self.step, safe="")] if self.step else [])]
         return (PREFIX + ":".join(named))[:MAX_SUBJECT_LENGTH]
 

@@ -6,16 +6,17 @@ fence, state and step, so that it changes no row once it lost its lease.
 
 import os
 import socket
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+import orjson
 from django.db import connection, transaction
 from django.db.models import F, QuerySet
 
-from controlplane.core.jobs.models import Job
+from controlplane.core.jobs.models import Job, JobStep
 
 LEASE = timedelta(seconds=15)
 MAX_CHECKPOINT_BYTES = 10 * 1024  # bytes; beyond it the design of the job is looked at again.
@@ -39,6 +40,22 @@ _GIVE_BACK = """
     UPDATE core_job SET lease_until = NULL
     FROM unnest(%s::bigint[], %s::bigint[]) AS ours(id, fence)
     WHERE core_job.id = ours.id AND core_job.fence = ours.fence
+"""
+_COUNT_ATTEMPTS = """
+    WITH ours AS (
+        UPDATE core_job SET attempts = attempts + 1
+        FROM unnest(%s::bigint[], %s::bigint[]) AS held(id, fence)
+        WHERE core_job.id = held.id AND core_job.fence = held.fence
+        RETURNING core_job.id, core_job.step_index
+    )
+    UPDATE core_jobstep SET attempts = attempts + 1 FROM ours
+    WHERE job_id = ours.id AND index = ours.step_index AND state = 'running'
+"""
+_STORE_STEP_DATA = """
+    UPDATE core_jobstep SET data = new.data
+    FROM unnest(%s::bigint[], %s::jsonb[], %s::bigint[]) AS new(id, data, fence),
+         core_job AS job
+    WHERE core_jobstep.id = new.id AND job.id = core_jobstep.job_id AND job.fence = new.fence
 """
 
 
@@ -135,6 +152,30 @@ def give_back(turns: Iterable[Turn]) -> None:
     held = {turn.job.pk: turn.job.fence for turn in turns}
     with connection.cursor() as cursor:
         cursor.execute(_GIVE_BACK, [list(held), list(held.values())])
+
+
+def count_inherited_attempts(turns: Iterable[Turn]) -> None:
+    """Count an attempt at the running step of jobs whose worker died; lost leases count nothing."""
+    died = [turn.job for turn in turns if turn.inherited]
+    if not died:
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(_COUNT_ATTEMPTS, [[job.pk for job in died], [job.fence for job in died]])
+    for job in died:
+        job.attempts += 1
+
+
+def store_step_data(held: Sequence[tuple[Turn, JobStep]]) -> None:
+    """Write the data of steps in one statement, for jobs whose fence still matches."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _STORE_STEP_DATA,
+            [
+                [step.pk for _, step in held],
+                [orjson.dumps(step.data).decode() for _, step in held],
+                [turn.job.fence for turn, _ in held],
+            ],
+        )
 
 
 def stopped(job_id: int) -> None:

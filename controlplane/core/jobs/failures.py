@@ -24,6 +24,6 @@ def said(error: BaseException) -> str:
 
 
 def clock(now: datetime) -> Callable[[], datetime]:
-    """Return a clock that goes on from `now` in whole seconds, so that quick writes share a time."""
+    """Return a clock from `now` on in whole seconds, so that quick writes share a time."""
     began = time.monotonic()
     return lambda: now + timedelta(seconds=int(time.monotonic() - began))

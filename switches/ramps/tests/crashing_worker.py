@@ -87,7 +87,7 @@ class Nursery:
 
 
 class Life:
-    """The record of a worker: the points it reached in each tick, and the ticks that moved a ramp."""
+    """The record of a worker: its points in each tick, and the ticks that moved a ramp."""
 
     def __init__(self, nursery: Nursery) -> None:
         self._nursery = nursery
