@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from controlplane.core.page_registry import REPORT_SECTIONS, Chart, ReportRow, ReportSection
 from slo.arithmetic.minutes import last_ended
-from slo.evaluation import budgets as judged
+from slo.evaluation import budgets
 from slo.evaluation.budgets import SpentBudget
 from slo.models import Alert, Slo
 
@@ -29,7 +29,7 @@ def budgets_section(start: datetime, end: datetime, now: datetime) -> ReportSect
     days = [at for at in (start + DAY * number for number in range(7)) if at < until]
     edges = [*map(last_ended, days), last_ended(until)]
     slos = list(Slo.objects.present().order_by("name"))
-    spent = judged.load_spent(slos, edges)
+    spent = budgets.load_spent(slos, edges)
     called = _count_alerts(start, end) if slos else {}
     nothing = SpentBudget(None, ())
     told = [(slo, spent.get(slo.pk, nothing), called.get(slo.pk, {})) for slo in slos]

@@ -1,6 +1,6 @@
 """What a dependency's breakers did over time, as figures to draw. Pure but for the rows it takes.
 
-Minutes are rows of :class:`breakers.models.CounterMinute`, or anything with their fields.
+Minutes are rows of :class:`breakers.models.Minute`, or anything with their fields.
 """
 
 from collections.abc import Iterable, Sequence

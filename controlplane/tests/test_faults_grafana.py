@@ -23,7 +23,7 @@ from controlplane.gate import Gate
 from controlplane.tests.installation import until
 from controlplane.tests.test_deploy_monitoring import shown
 from slo.models import SloStatus
-from slo.tests.making import slo
+from slo.tests.factories import slo
 from switches.models import Episode
 from switches.ramps.tests import given
 

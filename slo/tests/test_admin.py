@@ -10,7 +10,8 @@ from django.test import Client
 
 from controlplane.core.http.tests.callers import MODEL_BACKEND, person
 from slo.models import CounterMinute
-from slo.tests.making import counted, slo
+
+from .factories import counted, slo
 
 import_module("controlplane.urls")  # Loads all admin pages.
 pytestmark = pytest.mark.django_db

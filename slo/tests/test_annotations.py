@@ -10,9 +10,10 @@ from slo import topics
 from slo.arithmetic.minutes import last_ended
 from slo.dashboard import annotations
 from slo.objectives import services
-from slo.tests import making
-from slo.tests.month import alert, excluded, judged
 from switches.tests.browsers import engaged, released
+
+from . import factories
+from .month_of_events import alert, excluded, judged
 
 pytestmark = pytest.mark.django_db
 HOUR = timedelta(hours=1)
@@ -24,7 +25,7 @@ def kinds(slo, since, until) -> list[tuple[str, str]]:
 
 def test_switches_that_the_service_asks_for_are_shown_and_others_are_not():
     now = db_now()
-    slo = making.slo(service="core")
+    slo = factories.slo(service="core")
     Instance.objects.create(id="core/a1", service="core", checks={"segment:finance": []})
     Instance.objects.create(id="web/a1", service="web", checks={"segment:elsewhere": []})
     for switch in ("segment:finance", "segment:elsewhere", "global:all"):
@@ -37,7 +38,7 @@ def test_switches_that_the_service_asks_for_are_shown_and_others_are_not():
 
 def test_service_that_nobody_named_shows_the_global_switch_alone():
     now = db_now()
-    slo = making.slo(service="")
+    slo = factories.slo(service="")
     Instance.objects.create(id="token:ci", service="", checks={"segment:finance": []})
     engaged("segment:finance", now=now - HOUR)
     engaged("global:all", now=now - HOUR)
@@ -47,7 +48,7 @@ def test_service_that_nobody_named_shows_the_global_switch_alone():
 
 def test_what_ended_before_or_began_after_is_left_out():
     now = db_now()
-    slo = making.slo(actions=[{"do": "trip", "switch": "feature:ranker"}])
+    slo = factories.slo(actions=[{"do": "trip", "switch": "feature:ranker"}])
     engaged("feature:ranker", now=now - 5 * HOUR)
     released("feature:ranker")
     alert(slo, now - 5 * HOUR, 30)
@@ -61,7 +62,7 @@ def test_what_ended_before_or_began_after_is_left_out():
 
 def test_newest_comes_first_and_alerts_of_others_are_not_shown():
     now = db_now()
-    slo, other = making.slo(), making.slo("other")
+    slo, other = factories.slo(), factories.slo("other")
     alert(slo, now - 3 * HOUR, 5, rule="6h/30m>6 ticket", label="ticket", severity="warning")
     alert(slo, now - HOUR, 5)
     alert(other, now - HOUR, 5)
@@ -71,10 +72,10 @@ def test_newest_comes_first_and_alerts_of_others_are_not_shown():
 
 def test_live_topic_tells_how_an_slo_stands_and_forgets_removed_ones():
     now = db_now()
-    judged([making.slo()], now)
-    making.slo("unjudged")
-    making.slo("removed")
-    services.remove_slo(name="removed", actor=making.ADMIN, now=now)
+    judged([factories.slo()], now)
+    factories.slo("unjudged")
+    factories.slo("removed")
+    services.remove_slo(name="removed", actor=factories.ADMIN, now=now)
 
     found = topics.read_statuses(["core-availability", "unjudged", "removed", "nothing"], now)
 

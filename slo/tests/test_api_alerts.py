@@ -9,7 +9,8 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role, person, with_token
 from controlplane.core.roles import Role
 from slo.models import Alert, ThresholdRule
-from slo.tests.making import slo
+
+from .factories import slo
 
 pytestmark = pytest.mark.django_db
 

@@ -11,7 +11,8 @@ from controlplane.core.http.tests.documents import api_document
 from controlplane.core.http.tests.test_openapi import complaints
 from slo.arithmetic.minutes import last_ended
 from slo.models import Alert, SloStatus
-from slo.tests.making import counted, slo
+
+from .factories import counted, slo
 
 pytestmark = pytest.mark.django_db
 

@@ -9,7 +9,8 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role, with_token
 from slo.arithmetic.minutes import end_of, last_ended
 from slo.models import Sli, Slo, SloStatus
-from slo.tests.making import counted, slo
+
+from .factories import counted, slo
 
 pytestmark = pytest.mark.django_db
 

@@ -10,8 +10,9 @@ from slo.evaluation import budgets
 from slo.evaluation.budgets import SpentBudget
 from slo.models import CounterMinute, Sli
 from slo.objectives import exclusions
-from slo.tests import making
-from slo.tests.making import OPERATOR, REASON
+
+from . import factories
+from .factories import OPERATOR, REASON
 
 pytestmark = pytest.mark.django_db
 A_DAY = 1440
@@ -26,7 +27,7 @@ def counted(slo, end, bad):
         total += 100
         good += 100 - bad.get(end - minute, 0)
         rows.append((minute, good, total))
-    making.counted(slo, rows)
+    factories.counted(slo, rows)
 
 
 def by_hand(slo, edges, excluded=()):
@@ -50,7 +51,7 @@ def by_hand(slo, edges, excluded=()):
 
 
 def test_each_part_has_spent_its_share_of_the_whole_period():
-    slo, end = making.slo(target=0.99, window_days=7), 29_700_000
+    slo, end = factories.slo(target=0.99, window_days=7), 29_700_000
     counted(slo, end, {30: 40, 200: 25, 1500: 60})
     edges = [end - 400, end - 100, end]
 
@@ -64,7 +65,7 @@ def test_each_part_has_spent_its_share_of_the_whole_period():
 
 
 def test_what_does_not_count_is_in_no_part():
-    slo = making.slo(target=0.99, window_days=7)
+    slo = factories.slo(target=0.99, window_days=7)
     end = last_ended(timezone.now())
     counted(slo, end, {30: 40, 200: 25})
     span = (end - 205, end - 195)
@@ -85,7 +86,7 @@ def test_what_does_not_count_is_in_no_part():
 
 
 def test_period_that_is_shorter_than_the_span_is_what_shares_are_of():
-    slo, end = making.slo(target=0.99, window_days=1), 29_700_000
+    slo, end = factories.slo(target=0.99, window_days=1), 29_700_000
     counted(slo, end, {30: 40, 2000: 60})
     edges = [end - 2100, end - 1900, end]
 
@@ -95,7 +96,7 @@ def test_period_that_is_shorter_than_the_span_is_what_shares_are_of():
 
 
 def test_nothing_counted_is_nothing_known():
-    slo = making.slo()
+    slo = factories.slo()
 
     assert budgets.load_spent([slo], [1000, 2000]) == {}
     Sli.objects.filter(slo=slo).update(first=1500, last=1500)
@@ -103,7 +104,7 @@ def test_nothing_counted_is_nothing_known():
 
 
 def test_outlook_is_what_adding_the_exclusion_then_does():
-    slo = making.slo(target=0.99, window_days=7)
+    slo = factories.slo(target=0.99, window_days=7)
     now = timezone.now()
     end = due_minute(now)
     counted(slo, end, {30: 40, 200: 25})
@@ -128,7 +129,7 @@ def test_outlook_is_what_adding_the_exclusion_then_does():
 
 
 def test_span_to_come_changes_nothing_yet():
-    slo, end = making.slo(target=0.99, window_days=7), 29_700_000
+    slo, end = factories.slo(target=0.99, window_days=7), 29_700_000
     counted(slo, end, {30: 40})
 
     seen = budgets.estimate_exclusion(slo, (end + 10, end + 60), end)

@@ -10,11 +10,12 @@ from controlplane.core.escalation import services as escalations
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.interactions import actions
 from slo.models import Alert
-from slo.tests import making
-from slo.tests.making import OPERATOR, VIEWER
-from slo.tests.month import alert
 from switches.models import Episode
 from switches.tests.browsers import engaged
+
+from . import factories
+from .factories import OPERATOR, VIEWER
+from .month_of_events import alert
 
 pytestmark = pytest.mark.django_db
 
@@ -30,7 +31,7 @@ def climbing(of):
 
 
 def test_button_of_an_alert_acknowledges_it():
-    one = alert(making.slo(), db_now(), None)
+    one = alert(factories.slo(), db_now(), None)
 
     said = press({"subject": f"alert:{one.pk}", "alert": one.pk})
 
@@ -40,7 +41,7 @@ def test_button_of_an_alert_acknowledges_it():
 
 
 def test_button_of_a_step_acknowledges_the_alert_behind_it():
-    one = alert(making.slo(), db_now(), None)
+    one = alert(factories.slo(), db_now(), None)
     step = climbing(one)
 
     press({"subject": step.subject, "escalation": step.pk})
@@ -51,7 +52,7 @@ def test_button_of_a_step_acknowledges_the_alert_behind_it():
 
 
 def test_second_click_says_who_was_first():
-    one = alert(making.slo(), db_now(), None)
+    one = alert(factories.slo(), db_now(), None)
     press({"alert": one.pk})
     first = Alert.objects.get().acknowledged_at
 
@@ -62,14 +63,14 @@ def test_second_click_says_who_was_first():
 
 
 def test_what_is_over_is_said_to_be():
-    one = alert(making.slo(), db_now() - timedelta(hours=1), 5)
+    one = alert(factories.slo(), db_now() - timedelta(hours=1), 5)
 
     with pytest.raises(Conflict, match="over"):
         press({"alert": one.pk})
 
 
 def test_viewer_may_not():
-    one = alert(making.slo(), db_now(), None)
+    one = alert(factories.slo(), db_now(), None)
 
     with pytest.raises(Forbidden):
         press({"alert": one.pk}, VIEWER)
@@ -85,7 +86,7 @@ def test_buttons_of_switches_do_what_they_did():
 
 
 def test_escalation_of_an_alert_is_acknowledged_as_the_alert():
-    step = climbing(alert(making.slo(), db_now(), None))
+    step = climbing(alert(factories.slo(), db_now(), None))
 
     with pytest.raises(Conflict, match="on its page"):
         escalations.acknowledge_one(escalation_id=step.pk, actor=OPERATOR, now=db_now())

@@ -12,8 +12,9 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from slo.models import Slo, SloStatus
 from slo.templatetags.slos import LIBRARY
-from slo.tests import making
-from slo.tests.month import Incident, alert, excluded, judged, month
+
+from . import factories
+from .month_of_events import Incident, alert, excluded, judged, month
 
 pytestmark = pytest.mark.e2e
 ONE = "/slos/core-availability/"
@@ -27,7 +28,7 @@ needs_library = pytest.mark.skipif(
 def burning() -> Slo:
     """One that burned this morning, and had an hour excluded."""
     now = db_now()
-    slo = making.slo()
+    slo = factories.slo()
     month(slo, now, [Incident(300, 20, 0.05)], days=4)
     judged([slo], now)
     alert(slo, now - timedelta(minutes=290), 25)
@@ -149,7 +150,7 @@ def test_tables_stand_in_for_plots_without_scripts(desks):
 @pytest.mark.parametrize("path", ["/slos/", ONE, f"{ONE}?range=30d"])
 def test_phone_page_never_scrolls_sideways(desks, path):
     burning()
-    making.slo("a-rather-long-name-of-an-objective.of-the-canvas-service_in-eu-west")
+    factories.slo("a-rather-long-name-of-an-objective.of-the-canvas-service_in-eu-west")
 
     page = desks.of(person("operator"), **PHONE).open(path)
 
@@ -187,7 +188,7 @@ def test_now_is_what_was_judged_last_and_follows_it(desks):
 @needs_library
 def test_budget_of_which_nothing_is_known_is_said_and_not_drawn(desks):
     now = db_now()
-    slo = making.slo()
+    slo = factories.slo()
     month(slo, now, [Incident(90, 80, 0.5)], days=1)
     judged([slo], now)
 

@@ -10,8 +10,9 @@ from controlplane.core.http.tests.callers import person
 from slo.evaluation import tick
 from slo.models import Alert, Slo
 from slo.objectives import services
-from slo.tests import making
-from slo.tests.month import Incident, month
+
+from . import factories
+from .month_of_events import Incident, month
 
 pytestmark = pytest.mark.e2e
 WHY = "Planned move of the database, CHG-2201"
@@ -21,7 +22,7 @@ HOLD = {"on": "page", "do": "hold_ramps"}
 def burns(days=3):
     """An SLO that burns since twenty minutes, judged just now."""
     now = db_now()
-    slo = making.slo(actions=[HOLD])
+    slo = factories.slo(actions=[HOLD])
     month(slo, now, [Incident(20, 21, 0.2), Incident(2000, 30, 0.3)], days=days)
     tick.evaluate_due_minutes(now)
     return slo

@@ -13,7 +13,8 @@ from controlplane.core.roles import ALL_SCOPES, Role
 from slo.evaluation import objective_loader
 from slo.models import Series, Sli, Slo
 from slo.objectives import documents, services
-from slo.tests.making import ADMIN, OPERATOR, VIEWER, counted, slo
+
+from .factories import ADMIN, OPERATOR, VIEWER, counted, slo
 
 pytestmark = pytest.mark.django_db
 

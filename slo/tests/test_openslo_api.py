@@ -10,7 +10,8 @@ from controlplane.core.http.tests.callers import as_role
 from slo.models import Sli, Slo
 from slo.objectives import documents
 from slo.objectives.openslo import exporter, parser, services
-from slo.tests.making import slo
+
+from .factories import slo
 
 TEXT = """
 apiVersion: openslo/v1

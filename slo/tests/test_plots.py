@@ -9,9 +9,10 @@ from slo.arithmetic.minutes import end_of, last_ended
 from slo.dashboard import plots
 from slo.evaluation import evaluator
 from slo.models import Sli
-from slo.tests import making
-from slo.tests.month import Incident, alert, excluded, month
 from switches.tests.browsers import browser_as, engaged
+
+from . import factories
+from .month_of_events import Incident, alert, excluded, month
 
 pytestmark = pytest.mark.django_db
 URL = "/slos/core-availability/series/"
@@ -24,7 +25,7 @@ def line(found: plots.BurnPlot, window: str) -> dict[int, float | None]:
 
 def test_last_point_is_what_the_judge_says_just_then():
     now = db_now()
-    slo = making.slo()
+    slo = factories.slo()
     month(slo, now, [Incident(40, 41, 0.02)], days=2)
     excluded(slo, last_ended(now) - 30, last_ended(now) - 20)
     last = last_ended(now)
@@ -39,7 +40,7 @@ def test_last_point_is_what_the_judge_says_just_then():
 @pytest.mark.parametrize("minutes", [360, 1440, 7 * 1440, 30 * 1440])
 def test_short_burst_is_seen_however_wide_the_span(minutes):
     now = db_now()
-    slo = making.slo()
+    slo = factories.slo()
     last = last_ended(now)
     month(slo, now, [Incident(200, 6, 0.5)], days=2)
 
@@ -51,7 +52,7 @@ def test_short_burst_is_seen_however_wide_the_span(minutes):
 
 def test_points_before_anything_was_counted_are_unknown():
     now = db_now()
-    slo = making.slo()
+    slo = factories.slo()
     month(slo, now, days=1)
     last = last_ended(now)
 
@@ -62,7 +63,7 @@ def test_points_before_anything_was_counted_are_unknown():
 
 
 def test_nothing_counted_draws_nothing():
-    slo, last = making.slo(), last_ended(db_now())
+    slo, last = factories.slo(), last_ended(db_now())
 
     assert plots.load_burn_plot(slo, last - 60, last).minutes == ()
     assert plots.load_budget_plot(slo, last).minutes == ()
@@ -71,7 +72,7 @@ def test_nothing_counted_draws_nothing():
 
 def test_period_of_which_nothing_is_known_draws_no_budget_and_tells_no_share():
     now = db_now()
-    slo = making.slo()
+    slo = factories.slo()
     month(slo, now, [Incident(90, 80, 0.5)], days=1)
     last = last_ended(now)
 
@@ -86,7 +87,7 @@ def test_period_of_which_nothing_is_known_draws_no_budget_and_tells_no_share():
 
 def test_budget_begins_whole_and_ends_with_what_is_left():
     now = db_now()
-    slo = making.slo()
+    slo = factories.slo()
     month(slo, now, [Incident(5 * 1440, 60, 0.1), Incident(600, 30, None)], days=40)
     last = last_ended(now)
     excluded(slo, last - 3 * 1440, last - 2 * 1440)
@@ -101,7 +102,7 @@ def test_budget_begins_whole_and_ends_with_what_is_left():
 
 def test_parts_of_the_period_add_up_to_what_was_spent():
     now = db_now()
-    slo = making.slo(window_days=7)
+    slo = factories.slo(window_days=7)
     month(slo, now, [Incident(3000, 200, 0.01)], days=9)
     last = last_ended(now)
 
@@ -116,7 +117,7 @@ def test_parts_of_the_period_add_up_to_what_was_spent():
 
 def test_page_gets_lines_limits_and_what_happened_meanwhile():
     now = db_now()
-    slo = making.slo(actions=[{"do": "trip", "switch": "experiment:ranker"}])
+    slo = factories.slo(actions=[{"do": "trip", "switch": "experiment:ranker"}])
     month(slo, now, days=1)
     engaged("experiment:ranker", now=now - timedelta(hours=1))
     raised = alert(slo, now - timedelta(hours=2), 10)
@@ -137,7 +138,7 @@ def test_page_gets_lines_limits_and_what_happened_meanwhile():
 
 
 def test_budget_of_the_page_has_one_line():
-    slo, now = making.slo(), db_now()
+    slo, now = factories.slo(), db_now()
     month(slo, now, days=3)
 
     found = browser_as("viewer").get(f"{URL}?plot=budget").json()
@@ -159,7 +160,7 @@ def test_budget_of_the_page_has_one_line():
     ],
 )
 def test_span_that_makes_no_sense_is_cut_or_the_last_day(query, minutes):
-    slo, now = making.slo(), db_now()
+    slo, now = factories.slo(), db_now()
     month(slo, now, days=1)
 
     times = browser_as("viewer").get(f"{URL}?{query}").json()["times"]
@@ -168,7 +169,7 @@ def test_span_that_makes_no_sense_is_cut_or_the_last_day(query, minutes):
 
 
 def test_zooming_in_asks_for_finer_figures():
-    slo, now = making.slo(), db_now()
+    slo, now = factories.slo(), db_now()
     month(slo, now, days=1)
     to = int(now.timestamp())
 
@@ -179,13 +180,13 @@ def test_zooming_in_asks_for_finer_figures():
 
 
 def test_whoever_is_signed_out_gets_nothing(client):
-    making.slo()
+    factories.slo()
 
     assert client.get(URL).status_code == 302
 
 
 def test_removed_counters_draw_nothing():
-    slo = making.slo()
+    slo = factories.slo()
     Sli.objects.filter(slo=slo).delete()
 
     assert browser_as("viewer").get(URL).json()["times"] == []

@@ -14,9 +14,10 @@ from controlplane.core.runbooks.escaping import plain
 from slo.arithmetic.minutes import last_ended
 from slo.models import Alert
 from slo.postmortems import draft, incident_events
-from slo.tests.making import OPERATOR, counted, slo
 from switches.models import Episode
 from switches.tests.browsers import engaged
+
+from .factories import OPERATOR, counted, slo
 
 pytestmark = pytest.mark.django_db
 HEADINGS = [

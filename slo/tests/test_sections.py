@@ -13,8 +13,9 @@ from controlplane.core.page_registry import ATTENTION_SOURCES, REPORT_SECTIONS
 from slo import attention, report_sections
 from slo.arithmetic.minutes import minute_of
 from slo.models import Alert, EvaluatedMinute, Sli, Slo, SloStatus
-from slo.tests import making, measured
-from slo.tests.month import Incident, alert, judged, month
+
+from . import factories, fake_metric
+from .month_of_events import Incident, alert, judged, month
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -29,7 +30,7 @@ def stands(slo, state="ok", since=NOW - 2 * HOUR, **fields):
 
 
 def test_open_alerts_wait_until_somebody_knows():
-    slo = making.slo()
+    slo = factories.slo()
     ticket = {"rule": "6h/30m>6 ticket", "label": "ticket", "severity": "warning"}
     alert(slo, NOW - HOUR, None, **ticket)
     page = alert(slo, NOW - MINUTE, None)
@@ -50,7 +51,7 @@ def test_open_alerts_wait_until_somebody_knows():
 def test_page_of_all_that_waits_takes_few_queries_with_slos():
     client = browser_of(person())
     for name in ("one", "two"):
-        making.slo(name=name)
+        factories.slo(name=name)
     client.get("/attention/")
 
     with CaptureQueriesContext(connection) as queries:
@@ -62,9 +63,9 @@ def test_page_of_all_that_waits_takes_few_queries_with_slos():
 
 def test_storm_of_what_waits_elsewhere_hides_no_other_alert(monkeypatch):
     monkeypatch.setattr(attention, "MAX_ITEMS", 2)
-    slo, rule = making.slo(), measured.rule()
+    slo, rule = factories.slo(), fake_metric.rule()
     deep = {"kind": "threshold", "rule": rule.name, "threshold": rule}
-    with measured.offered(waiting=lambda _now: [f"queue-{place}" for place in range(9)]):
+    with fake_metric.offered(waiting=lambda _now: [f"queue-{place}" for place in range(9)]):
         for place in range(10):
             alert(slo, NOW - HOUR, None, **deep, subject=f"queue-{place}")
         page = alert(slo, NOW - MINUTE, None)
@@ -75,10 +76,10 @@ def test_storm_of_what_waits_elsewhere_hides_no_other_alert(monkeypatch):
 
 
 def test_source_that_can_not_be_read_is_told_with_its_error():
-    making.slo("fine")
-    slo = making.slo("oracle-p95")
+    factories.slo("fine")
+    slo = factories.slo("oracle-p95")
     Sli.objects.filter(slo=slo).update(source_error="no answer in 5 s", source_error_since=NOW)
-    gone = making.slo("gone")
+    gone = factories.slo("gone")
     Sli.objects.filter(slo=gone).update(source_error="no answer in 5 s")
     Slo.objects.filter(pk=gone.pk).update(removed_at=NOW)
 
@@ -90,20 +91,20 @@ def test_source_that_can_not_be_read_is_told_with_its_error():
 
 @pytest.mark.parametrize(("age", "told"), [(59 * MINUTE, 0), (HOUR, 1)])
 def test_one_of_which_nothing_is_known_for_an_hour_is_told_of(age, told):
-    stands(making.slo(), "unknown", NOW - age)
+    stands(factories.slo(), "unknown", NOW - age)
 
     assert len(attention.list_long_unknown(NOW)) == told
 
 
 def test_one_without_rules_is_only_mentioned():
-    stands(making.slo(rules=[]), "unknown")
+    stands(factories.slo(rules=[]), "unknown")
 
     assert [one.severity for one in attention.list_long_unknown(NOW)] == ["info"]
 
 
 @pytest.mark.parametrize(("left", "told"), [(0.01, []), (0, ["100%"]), (-0.25, ["125%"])])
 def test_budget_that_is_spent_is_told_of(left, told):
-    stands(making.slo(), remaining_ratio=left)
+    stands(factories.slo(), remaining_ratio=left)
 
     found = attention.list_exhausted(NOW)
 
@@ -113,7 +114,7 @@ def test_budget_that_is_spent_is_told_of(left, told):
 @pytest.mark.parametrize(("age", "told"), [(4, 0), (6, 1)])
 def test_judging_that_stands_still_is_critical(age, told):
     Slo.objects.update(created_at=NOW - HOUR)
-    slo = making.slo()
+    slo = factories.slo()
     Slo.objects.filter(pk=slo.pk).update(created_at=NOW - HOUR)
     EvaluatedMinute.objects.create(minute=minute_of(NOW) - age, judged_at=NOW)
 
@@ -127,7 +128,7 @@ def test_nothing_to_judge_is_no_trouble():
 
 
 def test_new_one_is_given_time_to_be_judged():
-    slo = making.slo()
+    slo = factories.slo()
     Slo.objects.filter(pk=slo.pk).update(created_at=NOW - MINUTE)
 
     assert attention.list_evaluation_stopped(NOW) == []
@@ -140,8 +141,8 @@ def test_pages_of_attention_and_report_know_all_of_it():
 
 
 def test_report_has_the_worst_first_with_what_the_week_spent():
-    bad, fine = making.slo("bad", target=0.999), making.slo("fine", target=0.9)
-    silent = making.slo("silent")
+    bad, fine = factories.slo("bad", target=0.999), factories.slo("fine", target=0.9)
+    silent = factories.slo("silent")
     until = SUNDAY - HOUR
     month(bad, until, [Incident(2000, 30, 0.9)], days=20)
     month(fine, until, days=20)
@@ -162,7 +163,7 @@ def test_report_has_the_worst_first_with_what_the_week_spent():
 
 
 def test_report_draws_the_days_of_those_that_burned_most():
-    slo = making.slo("core-availability", target=0.99)
+    slo = factories.slo("core-availability", target=0.99)
     month(slo, SUNDAY - HOUR, [Incident(1440 + 600, 60, 0.9)], days=20)
 
     (chart,) = report_sections.budgets_section(MONDAY, SUNDAY, SUNDAY - HOUR).charts
@@ -174,7 +175,7 @@ def test_report_draws_the_days_of_those_that_burned_most():
 
 
 def test_report_is_bad_once_a_budget_is_gone():
-    slo = making.slo(target=0.9999)
+    slo = factories.slo(target=0.9999)
     month(slo, SUNDAY - HOUR, [Incident(600, 60, 0.9)], days=20)
 
     told = report_sections.budgets_section(MONDAY, SUNDAY, SUNDAY - HOUR)
@@ -184,9 +185,9 @@ def test_report_is_bad_once_a_budget_is_gone():
 
 
 def test_budget_of_just_nothing_is_told_as_gone():
-    slo, until = making.slo(target=0.99), SUNDAY - HOUR
+    slo, until = factories.slo(target=0.99), SUNDAY - HOUR
     end = minute_of(until)
-    making.counted(slo, [(end - 5_000, 0, 0), (end, 9_900, 10_000)])
+    factories.counted(slo, [(end - 5_000, 0, 0), (end, 9_900, 10_000)])
 
     told = report_sections.budgets_section(MONDAY, SUNDAY, until)
 
@@ -195,7 +196,7 @@ def test_budget_of_just_nothing_is_told_as_gone():
 
 
 def test_report_of_budgets_that_are_not_known_does_not_call_them_fine():
-    making.slo("silent")
+    factories.slo("silent")
 
     told = report_sections.budgets_section(MONDAY, SUNDAY, SUNDAY - HOUR)
 

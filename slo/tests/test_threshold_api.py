@@ -4,7 +4,8 @@ import pytest
 
 from controlplane.core.http.tests.callers import as_role, person, with_token
 from slo.models import Alert, ThresholdRule
-from slo.tests.measured import NOW
+
+from .fake_metric import NOW
 
 pytestmark = pytest.mark.django_db
 

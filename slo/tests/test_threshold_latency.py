@@ -7,8 +7,9 @@ import pytest
 from controlplane.core.threshold_metrics import MetricQuery
 from slo.arithmetic.minutes import last_ended
 from slo.models import Alert, CounterMinute, Sli, ThresholdRule
-from slo.tests.measured import MINUTE, NOW, look
 from slo.thresholds.latency_measure import read_latency
+
+from .fake_metric import MINUTE, NOW, look
 
 pytestmark = pytest.mark.django_db
 AT = last_ended(NOW)

@@ -8,8 +8,9 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from slo.models import ThresholdRule
-from slo.tests.making import ADMIN, OPERATOR, VIEWER
 from slo.thresholds import services
+
+from .factories import ADMIN, OPERATOR, VIEWER
 
 pytestmark = pytest.mark.django_db
 

@@ -3,9 +3,10 @@
 import pytest
 
 from slo.models import Alert, ThresholdRule
-from slo.tests.measured import NOW, SECOND, look, offered, rule
 from slo.thresholds import statuses
 from switches.tests.browsers import Tags, browser_as, page, text
+
+from .fake_metric import NOW, SECOND, look, offered, rule
 
 pytestmark = pytest.mark.django_db
 

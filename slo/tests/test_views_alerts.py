@@ -14,10 +14,11 @@ from controlplane.core.trip_requests.models import TripRequest
 from slo.alerts import lifecycle
 from slo.evaluation import tick
 from slo.models import Alert
-from slo.tests import making
-from slo.tests.making import OPERATOR
-from slo.tests.month import Incident, alert, month
 from switches.tests.browsers import DIALOG, PART, browser_as, page, text
+
+from . import factories
+from .factories import OPERATOR
+from .month_of_events import Incident, alert, month
 
 pytestmark = pytest.mark.django_db
 WHAT_I_DO = "Rolling back core 2.14, bridge call open"
@@ -28,7 +29,7 @@ HOLD = {"on": "page", "do": "hold_ramps"}
 def fires(**fields):
     """An SLO that burns since twenty minutes, judged just now; its page."""
     now = db_now()
-    slo = making.slo(**{"owner": "team-core", "actions": [TRIP, HOLD], **fields})
+    slo = factories.slo(**{"owner": "team-core", "actions": [TRIP, HOLD], **fields})
     month(slo, now, [Incident(20, 21, 0.2)], days=4)
     tick.evaluate_due_minutes(now)
     return Alert.objects.get(label="page")
@@ -40,7 +41,7 @@ def shown(path, role="viewer", **headers):
 
 def test_open_ones_come_first_worst_first_and_known_ones_last():
     now = db_now()
-    slo = making.slo()
+    slo = factories.slo()
     ticket = {"rule": "6h/30m>6 ticket", "label": "ticket", "severity": "warning"}
     alert(slo, now - timedelta(hours=2), None, subject="known", acknowledged_at=now)
     alert(slo, now - timedelta(hours=1), None, subject="slow", **ticket)
@@ -58,7 +59,7 @@ def test_open_ones_come_first_worst_first_and_known_ones_last():
 
 def test_list_is_narrowed_to_what_is_asked_for():
     now = db_now()
-    slo = making.slo()
+    slo = factories.slo()
     ticket = {"rule": "6h/30m>6 ticket", "label": "ticket", "severity": "warning"}
     alert(slo, now - timedelta(hours=9), 20)
     alert(slo, now - timedelta(hours=1), None, subject="oracle-p95", said="slow", **ticket)
@@ -141,7 +142,7 @@ def test_whoever_is_called_next_is_named_with_the_step(settings):
 
 
 def test_what_has_resolved_can_not_be_acknowledged():
-    one = alert(making.slo(), db_now() - timedelta(hours=1), 5)
+    one = alert(factories.slo(), db_now() - timedelta(hours=1), 5)
     browser = browser_as("operator")
     assert "nothing to acknowledge" in text(page(browser.get(f"/alerts/{one.pk}/acknowledge/")))
 
@@ -242,7 +243,7 @@ def test_postmortem_is_shown_and_can_be_taken_along():
 
 
 def test_postmortem_is_for_who_may_read_the_audit_trail(monkeypatch):
-    one = alert(making.slo(), db_now() - timedelta(hours=1), 5)
+    one = alert(factories.slo(), db_now() - timedelta(hours=1), 5)
     monkeypatch.setitem(SCOPES_OF, Role.VIEWER, READ_SCOPES - {"audit:read"})
 
     browser = browser_as("viewer")

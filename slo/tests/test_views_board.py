@@ -7,9 +7,10 @@ import pytest
 from controlplane.core.clock import db_now
 from slo.arithmetic.minutes import last_ended
 from slo.models import CounterMinute, Sli, Slo, SloStatus
-from slo.tests import making
-from slo.tests.month import alert, excluded
 from switches.tests.browsers import PART, Tags, browser_as, page, switches_shown, text
+
+from . import factories
+from .month_of_events import alert, excluded
 
 pytestmark = pytest.mark.django_db
 PAGING = [{"long": "1h", "short": "5m", "burn_rate": 14, "severity": "page", "state": "firing"}]
@@ -47,14 +48,14 @@ def test_signed_out_is_led_to_sign_in(client):
 
 
 def test_rows_come_the_worst_first():
-    stands(making.slo("calm"), remaining=0.9)
-    stands(making.slo("tight"), remaining=0.1)
-    stands(making.slo("blind"), "unknown", None)
-    making.slo("fresh")
-    stands(making.slo("spent"), remaining=-0.2)
-    stands(making.slo("spent-and-blind"), "unknown", -0.1)
-    stands(making.slo("ticketing"), "firing", rules=TICKETING)
-    stands(making.slo("paging"), "firing", rules=PAGING)
+    stands(factories.slo("calm"), remaining=0.9)
+    stands(factories.slo("tight"), remaining=0.1)
+    stands(factories.slo("blind"), "unknown", None)
+    factories.slo("fresh")
+    stands(factories.slo("spent"), remaining=-0.2)
+    stands(factories.slo("spent-and-blind"), "unknown", -0.1)
+    stands(factories.slo("ticketing"), "firing", rules=TICKETING)
+    stands(factories.slo("paging"), "firing", rules=PAGING)
 
     html = shown()
 
@@ -69,9 +70,9 @@ def test_rows_come_the_worst_first():
 
 
 def test_headline_counts_what_is_not_known_and_calls_only_the_rest_met():
-    stands(making.slo("calm"), remaining=0.9)
-    stands(making.slo("blind"), "unknown", None)
-    making.slo("fresh")
+    stands(factories.slo("calm"), remaining=0.9)
+    stands(factories.slo("blind"), "unknown", None)
+    factories.slo("fresh")
 
     html = shown()
 
@@ -82,7 +83,7 @@ def test_headline_counts_what_is_not_known_and_calls_only_the_rest_met():
 
 
 def test_headline_is_calm_only_where_every_objective_is_known():
-    stands(making.slo("calm"), remaining=0.9)
+    stands(factories.slo("calm"), remaining=0.9)
 
     html = shown()
 
@@ -104,22 +105,22 @@ def test_headline_is_calm_only_where_every_objective_is_known():
     ],
 )
 def test_filters_narrow_the_board(query, names):
-    stands(making.slo("calm", service="checkout"))
-    stands(making.slo("blind"), "unknown", None)
-    stands(making.slo("spent", owner="Olga"), remaining=0.0)
-    stands(making.slo("paging"), "firing", rules=PAGING)
+    stands(factories.slo("calm", service="checkout"))
+    stands(factories.slo("blind"), "unknown", None)
+    stands(factories.slo("spent", owner="Olga"), remaining=0.0)
+    stands(factories.slo("paging"), "firing", rules=PAGING)
 
     assert switches_shown(shown(query)) == names
 
 
 def test_filter_without_a_match_offers_all():
-    making.slo()
+    factories.slo()
 
     assert "No objective matches" in text(shown("?q=nothing"))
 
 
 def test_removed_one_is_not_shown():
-    slo = making.slo()
+    slo = factories.slo()
     Slo.objects.filter(pk=slo.pk).update(removed_at=db_now())
 
     assert switches_shown(shown()) == []
@@ -127,7 +128,7 @@ def test_removed_one_is_not_shown():
 
 def test_row_tells_target_budget_burn_and_forecast():
     now = db_now()
-    slo = making.slo(kind="latency", target=0.95, threshold_ms=3000)
+    slo = factories.slo(kind="latency", target=0.95, threshold_ms=3000)
     stands(slo, remaining=0.847, exhausts_at=now + timedelta(days=3, hours=4, seconds=50))
 
     said = text(shown())
@@ -139,15 +140,15 @@ def test_row_tells_target_budget_burn_and_forecast():
 
 
 def test_overspent_budget_has_a_minus():
-    stands(making.slo(), remaining=-0.123)
+    stands(factories.slo(), remaining=-0.123)
 
     assert "−12 %" in text(shown())
 
 
 def test_day_is_drawn_by_half_hours_and_unknown_is_not_none():
-    slo, last = making.slo(), last_ended(db_now())
+    slo, last = factories.slo(), last_ended(db_now())
     minutes = range(last - 120, last + 1)
-    making.counted(slo, [(m, 9.0 * (m - last + 120), 10.0 * (m - last + 120)) for m in minutes])
+    factories.counted(slo, [(m, 9.0 * (m - last + 120), 10.0 * (m - last + 120)) for m in minutes])
     stands(slo)
 
     html = shown()
@@ -158,16 +159,16 @@ def test_day_is_drawn_by_half_hours_and_unknown_is_not_none():
 
 
 def test_excluded_half_hour_is_unknown():
-    slo, last = making.slo(), last_ended(db_now())
+    slo, last = factories.slo(), last_ended(db_now())
     minutes = range(last - 120, last + 1)
-    making.counted(slo, [(m, 9.0 * (m - last + 120), 10.0 * (m - last + 120)) for m in minutes])
+    factories.counted(slo, [(m, 9.0 * (m - last + 120), 10.0 * (m - last + 120)) for m in minutes])
     excluded(slo, last - 60, last)
 
     assert columns(shown(), "grave") == 2
 
 
 def test_judgement_that_is_late_is_said_to_be():
-    stands(making.slo(), minute=last_ended(db_now()) - 9)
+    stands(factories.slo(), minute=last_ended(db_now()) - 9)
 
     said = text(shown())
 
@@ -176,7 +177,7 @@ def test_judgement_that_is_late_is_said_to_be():
 
 
 def test_source_that_cannot_be_read_is_marked():
-    slo = making.slo()
+    slo = factories.slo()
     Sli.objects.filter(slo=slo).update(source_error="connection refused")
 
     assert "source can't be read" in text(shown())
@@ -185,7 +186,7 @@ def test_source_that_cannot_be_read_is_marked():
 def test_pages_go_on(monkeypatch):
     monkeypatch.setattr("slo.dashboard.board.PAGE_SIZE", 2)
     for name in ("a", "b", "c"):
-        stands(making.slo(name))
+        stands(factories.slo(name))
 
     browser = browser_as("viewer")
 
@@ -197,7 +198,7 @@ def test_costs_as_many_queries_for_many_as_for_one(django_assert_max_num_queries
     last = last_ended(db_now())
     browser = browser_as("viewer")
     for place in range(12):
-        slo = making.slo(f"slo-{place}")
+        slo = factories.slo(f"slo-{place}")
         sli = Sli.objects.get(slo=slo)
         CounterMinute.objects.create(sli=sli, minute=last - 5, good=1, total=1, covered=0)
         Sli.objects.filter(pk=sli.pk).update(first=last - 5, last=last - 5)
@@ -216,7 +217,7 @@ def test_part_is_the_live_part_alone():
 
 
 def test_navigation_counts_what_nobody_has_acknowledged():
-    slo = making.slo()
+    slo = factories.slo()
     now = db_now()
     alert(slo, now, None)
     alert(slo, now, None, rule="6h/30m>6 ticket", severity="warning", acknowledged_at=now)

@@ -4,10 +4,11 @@ import pytest
 
 from slo.models import Slo
 from slo.objectives import services
-from slo.tests import making
-from slo.tests.making import ADMIN
 from slo.views.drafts import Draft
 from switches.tests.browsers import browser_as, page, text
+
+from . import factories
+from .factories import ADMIN
 
 pytestmark = pytest.mark.django_db
 EDIT = "/slos/core-availability/edit/"
@@ -45,7 +46,7 @@ def test_new_one_is_made_and_its_page_opens():
 
 
 def test_name_that_is_taken_is_refused_and_changes_nothing():
-    making.slo(target=0.99)
+    factories.slo(target=0.99)
 
     answer = browser_as("admin").post("/slos/new/", typed(name="core-availability", do="save"))
 
@@ -77,7 +78,7 @@ def test_what_is_wrong_is_said_beside_it_and_nothing_is_lost(fields, said):
 
 
 def test_preview_tells_what_would_change_and_what_it_means():
-    slo = making.slo()
+    slo = factories.slo()
     sent = as_it_stands(slo, target="99.95")
 
     shown = text(page(browser_as("admin").post(EDIT, sent, headers=part("preview"))))
@@ -89,7 +90,7 @@ def test_preview_tells_what_would_change_and_what_it_means():
 
 
 def test_rules_of_a_preset_are_scaled_to_the_period_and_left_unsaved():
-    slo = making.slo(window_days=7)
+    slo = factories.slo(window_days=7)
     sent = as_it_stands(slo, do="preset-workbook")
 
     answer = browser_as("admin").post(EDIT, sent, headers=part("rules"))
@@ -100,7 +101,7 @@ def test_rules_of_a_preset_are_scaled_to_the_period_and_left_unsaved():
 
 
 def test_row_is_added_without_a_script_too():
-    slo = making.slo()
+    slo = factories.slo()
 
     shown = page(browser_as("admin").post(EDIT, as_it_stands(slo, do="add-rule")))
 
@@ -108,7 +109,7 @@ def test_row_is_added_without_a_script_too():
 
 
 def test_saved_change_is_in_the_trail_with_its_reason():
-    slo = making.slo()
+    slo = factories.slo()
 
     browser = browser_as("admin")
     browser.post(EDIT, as_it_stands(slo, target="99.5", do="save", reason=WHY))
@@ -119,7 +120,7 @@ def test_saved_change_is_in_the_trail_with_its_reason():
 
 
 def test_nobody_overwrites_what_somebody_else_saved_meanwhile():
-    slo = making.slo()
+    slo = factories.slo()
     sent = as_it_stands(slo, target="99.5", do="save")
     services.put_slo(
         name=slo.name, fields={**services.documents.to_document(slo), "owner": "ada"}, actor=ADMIN,
@@ -133,7 +134,7 @@ def test_nobody_overwrites_what_somebody_else_saved_meanwhile():
 
 
 def test_form_that_nobody_touched_changes_nothing():
-    slo = making.slo()
+    slo = factories.slo()
 
     answer = browser_as("admin").post(EDIT, as_it_stands(slo, do="save"))
 
@@ -144,7 +145,7 @@ def test_form_that_nobody_touched_changes_nothing():
 @pytest.mark.parametrize("path", ["/slos/new/", EDIT, "/slos/core-availability/remove/"])
 @pytest.mark.parametrize("role", ["viewer", "operator", "approver"])
 def test_only_admins_may(path, role):
-    making.slo()
+    factories.slo()
 
     browser = browser_as(role)
 
@@ -154,7 +155,7 @@ def test_only_admins_may(path, role):
 
 
 def test_removed_one_is_gone_and_the_form_says_what_that_means():
-    making.slo()
+    factories.slo()
     browser = browser_as("admin")
     assert "such a ramp holds" in text(page(browser.get("/slos/core-availability/remove/")))
 

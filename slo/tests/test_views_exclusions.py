@@ -6,10 +6,11 @@ import pytest
 from django.utils import timezone
 
 from slo.models import Exclusion
-from slo.tests import making
-from slo.tests.making import REASON
-from slo.tests.month import Incident, excluded, month
 from switches.tests.browsers import browser_as, page, text
+
+from . import factories
+from .factories import REASON
+from .month_of_events import Incident, excluded, month
 
 pytestmark = pytest.mark.django_db
 NEW = "/slos/core-availability/exclusions/new/"
@@ -23,7 +24,7 @@ def span(now, ago, minutes):
 
 
 def with_an_outage(now):
-    slo = making.slo(target=0.99)
+    slo = factories.slo(target=0.99)
     month(slo, now, [Incident(200, 60, 0.5)], days=6)
     return slo
 
@@ -108,7 +109,7 @@ def test_viewer_may_not():
 
 
 def test_plot_hands_its_moments_over_to_the_form():
-    making.slo()
+    factories.slo()
 
     shown = page(browser_as("operator").get(f"{NEW}?starts_at=2026-11-02T03:04:00Z&ends_at=x"))
 

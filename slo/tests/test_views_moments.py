@@ -5,16 +5,17 @@ import re
 import pytest
 
 from controlplane.core.clock import db_now
-from slo.tests import making
-from slo.tests.month import Incident, judged, month
 from switches.tests.browsers import browser_as, page
+
+from . import factories
+from .month_of_events import Incident, judged, month
 
 pytestmark = pytest.mark.django_db
 
 
 def test_up_to_when_it_was_judged_is_told_in_utc_too():
     now = db_now()
-    slo = making.slo()
+    slo = factories.slo()
     month(slo, now, [Incident(30, 31, 0.05)], days=2)
     judged([slo], now)
 

@@ -28,7 +28,7 @@ from controlplane.dataplane.tests.test_following import make_token
 from controlplane.dataplane.tests.test_ledger import COPY, NOW, Clock, report, writing
 from controlplane.dataplane.tests.test_ledger_refusals import execute, send_all
 from slo.models import ReportedEvents
-from slo.tests.ingest.house import objective
+from slo.tests.ingest.sample_helpers import objective
 
 pytestmark = pytest.mark.usefixtures("published")
 

@@ -18,7 +18,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from controlplane.tests.e2e.keys import Keys
 from slo.models import Exclusion
-from slo.tests import making
+from slo.tests import factories as making
 from switches import services
 from switches.models import Episode, Switch, WeeklyReport
 from switches.report import services as weekly

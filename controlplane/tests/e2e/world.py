@@ -18,8 +18,8 @@ from controlplane.core.jobs import engine
 from controlplane.core.outbox.tests.written import hook, somebody, written
 from slo.evaluation import tick
 from slo.models import SloStatus
-from slo.tests import making
-from slo.tests.month import Incident, alert, excluded, month
+from slo.tests import factories as making
+from slo.tests.month_of_events import Incident, alert, excluded, month
 from switches import services
 from switches.drills import services as drills
 from switches.drills.tests import drilling

@@ -28,7 +28,7 @@ from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.targets.models import Route, Target
 from slo.models import Alert, Exclusion, Slo, ThresholdRule
 from slo.objectives import exclusions
-from slo.tests.month import alert
+from slo.tests.month_of_events import alert
 from switches.drills import services as drills
 from switches.models import Drill, Ramp, Rule, Switch, Trip, TripPolicy
 from switches.report import services as reports

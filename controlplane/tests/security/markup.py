@@ -12,8 +12,8 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person, token_text
 from controlplane.core.instances.models import Instance
 from controlplane.core.outbox.tests.written import hook, written
-from slo.tests import making
-from slo.tests.month import Incident, alert, month
+from slo.tests import factories as making
+from slo.tests.month_of_events import Incident, alert, month
 from switches import services
 from switches.models import Switch
 from switches.rules.tests.factories import break_glass_naming, create_rule

@@ -6,7 +6,7 @@ from breakers.tests.house import dependency
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from controlplane.tests.security import callers, matrix, urls
-from slo.tests import making
+from slo.tests import factories as making
 
 pytestmark = [
     pytest.mark.django_db,

@@ -15,7 +15,7 @@ from pathlib import Path
 from slo.arithmetic.minutes import window_minutes
 from slo.arithmetic.objective import BurnRateRule, Objective
 
-from .minutes import Happened
+from .histories import Happened
 
 STATES = {"unknown": 0, "ok": 1, "firing": 2}
 PROMTOOL = shutil.which("promtool")

@@ -10,9 +10,9 @@ from slo.alerts import lifecycle
 from slo.arithmetic.hysteresis import FiringRule
 from slo.arithmetic.minutes import end_of
 from slo.models import Alert
-from slo.tests.making import OPERATOR, VIEWER
+from slo.tests.factories import OPERATOR, VIEWER
 
-from .given import (
+from .scenarios import (
     BAD,
     GOOD,
     MINUTE,

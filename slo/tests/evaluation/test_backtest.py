@@ -12,10 +12,10 @@ from controlplane.core.canonical import timestamp
 from slo.arithmetic.minutes import end_of
 from slo.backtests import replay
 from slo.models import Alert, Exclusion, SloStatus
-from slo.tests import making
+from slo.tests import factories
 
-from .given import BAD, GOOD, MINUTE, NONE, NOON, PAGE, TICKET, alert, burning, judge
-from .minutes import rule, wanted
+from .histories import rule, wanted
+from .scenarios import BAD, GOOD, MINUTE, NONE, NOON, PAGE, TICKET, alert, burning, judge
 
 pytestmark = pytest.mark.django_db
 
@@ -110,7 +110,7 @@ def test_a_step_of_another_length_judges_the_last_minute_that_had_ended():
 
 
 def test_without_times_it_is_all_that_is_known():
-    making.counted(making.slo(), [(NOON + n, n, n) for n in range(10)])
+    factories.counted(factories.slo(), [(NOON + n, n, n) for n in range(10)])
 
     assert len(run()) == 10
 
@@ -125,7 +125,7 @@ def test_without_times_it_is_all_that_is_known():
     ],
 )
 def test_what_can_not_be_done_is_said_in_a_line(arguments, said):
-    making.slo()
+    factories.slo()
 
     with pytest.raises(CommandError, match=said):
         run(*arguments)

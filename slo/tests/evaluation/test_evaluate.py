@@ -14,7 +14,7 @@ from slo.arithmetic.evaluate import FIRING, OK, UNKNOWN, Evaluation, evaluate
 from slo.arithmetic.objective import Objective
 from slo.arithmetic.windows import needed_minutes, window_minutes
 
-from .minutes import NOTHING_KNOWN, Happened, Past, rule, steady, wanted
+from .histories import NOTHING_KNOWN, Happened, Past, rule, steady, wanted
 
 PAGE = rule("1h", "5m", "14")
 

@@ -12,9 +12,9 @@ from slo.arithmetic.counts import CounterValues
 from slo.arithmetic.minutes import end_of
 from slo.evaluation import gates as judging
 from slo.models import CounterMinute, ReportedEvents, Sli
-from slo.tests import making
+from slo.tests import factories
 
-from .given import MINUTE, NOON, SECOND
+from .scenarios import MINUTE, NOON, SECOND
 
 pytestmark = pytest.mark.django_db
 
@@ -70,14 +70,14 @@ def test_an_slo_that_nobody_has_made_is_no_data_and_says_so():
 
 
 def test_an_slo_that_was_removed_is_none():
-    making.slo("core")
+    factories.slo("core")
     Sli.objects.get().slo.__class__.objects.update(removed_at=NOW)
 
     assert said(ask()).evidence["why"] == "there is no SLO core"
 
 
 def test_without_events_there_is_no_data():
-    making.slo("core")
+    factories.slo("core")
 
     found = said(ask())
 
@@ -86,7 +86,7 @@ def test_without_events_there_is_no_data():
 
 @pytest.mark.parametrize(("bad", "verdict"), [(5, PASS), (6, FAIL)])
 def test_it_passes_while_the_burn_rate_is_at_most_that_of_the_gate(bad, verdict):
-    making.slo("core")
+    factories.slo("core")
     counted([(NOON - 20, 0, 0), (NOON - 1, 5000 - bad, 5000)])
 
     found = said(ask())
@@ -98,7 +98,7 @@ def test_it_passes_while_the_burn_rate_is_at_most_that_of_the_gate(bad, verdict)
 
 
 def test_a_window_never_begins_before_its_step_did():
-    making.slo("core")
+    factories.slo("core")
     counted([(NOON - 20, 0, 0), (NOON - 2, 0, 9000), (NOON, 1000, 1000)])
 
     found = said(ask(since=end_of(NOON - 1) - 10 * SECOND))
@@ -108,7 +108,7 @@ def test_a_window_never_begins_before_its_step_did():
 
 
 def test_what_was_reported_across_the_beginning_of_a_step_does_not_count():
-    making.slo("core")
+    factories.slo("core")
     counted([(NOON - 20, 0, 0), (NOON, 900, 1000)])
     since = end_of(NOON - 1) - 10 * SECOND
     report(since - 5 * SECOND, since + 15 * SECOND, 100, 200)
@@ -117,7 +117,7 @@ def test_what_was_reported_across_the_beginning_of_a_step_does_not_count():
 
 
 def test_the_ends_of_a_window_are_counted_from_reports():
-    making.slo("core")
+    factories.slo("core")
     counted([(NOON - 20, 0, 0), (NOON, 100, 100)])
     since = end_of(NOON - 3) + 20 * SECOND
     events(since + 15 * SECOND, 20, 21)
@@ -133,7 +133,7 @@ def test_the_ends_of_a_window_are_counted_from_reports():
 
 
 def test_a_step_of_less_than_a_minute_is_judged_by_reports_alone():
-    making.slo("core")
+    factories.slo("core")
     since = NOW - 20 * SECOND
     events(NOW - 5 * SECOND, 150, 200)
     events(since + 5 * SECOND, 50, 50)
@@ -144,7 +144,7 @@ def test_a_step_of_less_than_a_minute_is_judged_by_reports_alone():
 
 
 def test_a_minute_that_ends_within_a_short_step_is_not_counted_twice():
-    making.slo("core")
+    factories.slo("core")
     since = end_of(NOON) - 20 * SECOND
     counted([(NOON - 20, 0, 0), (NOON, 500, 500)])
     events(end_of(NOON) - 5 * SECOND, 100, 100)
@@ -154,7 +154,7 @@ def test_a_minute_that_ends_within_a_short_step_is_not_counted_twice():
 
 
 def test_what_was_reported_and_not_added_to_the_minutes_yet_counts():
-    making.slo("core")
+    factories.slo("core")
     counted([(NOON - 20, 0, 0), (NOON - 1, 5000, 5000)])
     span = (end_of(NOON) - 15 * SECOND, end_of(NOON) - 5 * SECOND)
     report(*span, 0, 900)
@@ -169,7 +169,7 @@ def test_what_was_reported_and_not_added_to_the_minutes_yet_counts():
 
 
 def test_a_minute_is_not_taken_as_whole_before_it_is_judged():
-    making.slo("core")
+    factories.slo("core")
     counted([(NOON - 20, 0, 0), (NOON - 1, 5000, 5000)])
     report(end_of(NOON) - 15 * SECOND, end_of(NOON) - 5 * SECOND, 0, 900)
 
@@ -177,7 +177,7 @@ def test_a_minute_is_not_taken_as_whole_before_it_is_judged():
 
 
 def test_the_same_answer_is_not_written_every_second():
-    making.slo("core")
+    factories.slo("core")
     counted([(NOON - 20, 0, 0), (NOON - 1, 5000, 5000)])
     ask()
 
@@ -187,14 +187,14 @@ def test_the_same_answer_is_not_written_every_second():
 
 
 def test_a_window_that_can_not_be_read_is_five_minutes_long():
-    making.slo("core")
+    factories.slo("core")
     counted([(NOON - 20, 0, 0), (NOON - 1, 5000, 5000)])
 
     assert said(ask(window="soon")).evidence["window"] == "5 min"
 
 
 def test_however_many_gates_ask_the_database_is_asked_a_few_times(django_assert_max_num_queries):
-    making.slo("core")
+    factories.slo("core")
     counted([(NOON - 20, 0, 0), (NOON - 1, 5000, 5000)])
     gates.store_questions([Question(f"ramp:{n}:0:0", SPEC, NOW - 10 * MINUTE) for n in range(50)])
     judging.answer_open_gates(NOW)
@@ -208,7 +208,7 @@ def test_however_many_gates_ask_the_database_is_asked_a_few_times(django_assert_
 def test_every_window_has_exactly_the_reports_that_lie_in_it(seed):
     """Against adding them up one by one: reports every few seconds that also feed the minutes."""
     chance = random.Random(seed)
-    making.slo("core")
+    factories.slo("core")
     began, spans, minutes = end_of(NOON - 15), [], {}
     while began < NOW:
         ended = began + timedelta(seconds=chance.randint(1, 40))

@@ -17,7 +17,7 @@ from slo.arithmetic.increments import (
 from slo.arithmetic.objective import Objective
 
 from . import promtool
-from .minutes import NOTHING_KNOWN, Happened, Past, rule, steady, wanted
+from .histories import NOTHING_KNOWN, Happened, Past, rule, steady, wanted
 from .promtool import STATES, Expected, disagreements, of_counters, told, values
 
 pytestmark = [

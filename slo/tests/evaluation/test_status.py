@@ -7,9 +7,9 @@ from slo import metrics
 from slo.arithmetic.minutes import EVALUATION_DELAY, end_of, last_ended
 from slo.evaluation.evaluator import load_status
 from slo.models import SloStatus
-from slo.tests import making
+from slo.tests import factories
 
-from .given import BAD, MINUTE, NOON, PAGE, SECOND, TICKET, burning, due, judge
+from .scenarios import BAD, MINUTE, NOON, PAGE, SECOND, TICKET, burning, due, judge
 
 pytestmark = pytest.mark.django_db
 
@@ -29,9 +29,9 @@ def test_it_is_shown_as_it_stood_at_the_end_of_the_last_minute_before_a_time():
 
 
 def test_without_a_time_it_is_the_minute_that_is_judged_by_now():
-    slo = making.slo(rules=[PAGE])
+    slo = factories.slo(rules=[PAGE])
     last = last_ended(db_now() - EVALUATION_DELAY)
-    making.counted(slo, [(last - 100 + n, 0.5 * n, n) for n in range(101)])
+    factories.counted(slo, [(last - 100 + n, 0.5 * n, n) for n in range(101)])
 
     assert load_status(slo)["state"] == "firing"
 
@@ -67,7 +67,7 @@ def samples(now):
 
 def test_prometheus_is_told_of_burn_rates_budgets_states_and_open_alerts():
     burning(after=[BAD] * 5)
-    making.slo("silent")
+    factories.slo("silent")
     judge(NOON + 2)
 
     found = samples(due(NOON + 2))
@@ -81,8 +81,8 @@ def test_prometheus_is_told_of_burn_rates_budgets_states_and_open_alerts():
 
 
 def test_prometheus_is_told_the_budget_that_is_left():
-    slo = making.slo(window_days=1)
-    making.counted(slo, [(NOON - 1500 + n, n * 999.5, n * 1000) for n in range(1501)])
+    slo = factories.slo(window_days=1)
+    factories.counted(slo, [(NOON - 1500 + n, n * 999.5, n * 1000) for n in range(1501)])
     judge(NOON)
 
     found = samples(due(NOON))

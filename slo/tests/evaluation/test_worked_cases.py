@@ -6,7 +6,7 @@ import pytest
 
 from slo.arithmetic.evaluate import FIRING, Evaluation, evaluate
 
-from .minutes import Happened, Past, rule, steady, wanted
+from .histories import Happened, Past, rule, steady, wanted
 
 PAGES = (rule("1h", "5m", "14.4"), rule("6h", "30m", "6"))
 TICKETS = (rule("3d", "6h", "1", "ticket"),)

@@ -15,7 +15,7 @@ from slo.arithmetic.minutes import minute_of
 from slo.counters import reader
 from slo.models import CounterMinute, DeltaBatch, Series, Sli
 
-from .house import objective
+from .sample_helpers import objective
 
 pytestmark = pytest.mark.django_db
 

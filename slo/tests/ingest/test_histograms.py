@@ -8,7 +8,7 @@ from controlplane.core.errors import InvalidInput
 from slo.ingest import histograms, points, push_body
 from slo.models import Sli
 
-from .house import MINUTE, NOW, at, counted, objective
+from .sample_helpers import MINUTE, NOW, at, counted, objective
 
 pytestmark = pytest.mark.django_db
 

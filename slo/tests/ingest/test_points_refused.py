@@ -12,7 +12,7 @@ from slo.arithmetic.increments import Sample
 from slo.ingest import deltas, points, push_body
 from slo.models import Series, Sli
 
-from .house import NOW, objective
+from .sample_helpers import NOW, objective
 
 pytestmark = pytest.mark.django_db
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from slo.tests.prometheus.fake import fake_prometheus
-from slo.tests.prometheus.upkeep import FIRST
+from .fake_server import fake_prometheus
+from .polled_slos import FIRST
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ from slo.arithmetic.minutes import end_of, last_ended
 from slo.counters import reader
 from slo.ingest.prometheus import poller
 from slo.models import Sli
-from slo.tests.making import slo
+from slo.tests.factories import slo
 
 pytestmark = [
     pytest.mark.django_db,

@@ -8,16 +8,9 @@ from django.db import connection, transaction
 from slo.ingest.prometheus import client, poller
 from slo.models import Sli, Slo
 from slo.objectives import services
-from slo.tests.making import ADMIN, slo
-from slo.tests.prometheus.upkeep import (
-    BEGAN,
-    FIRST,
-    MINUTE,
-    asked_minutes,
-    asked_slo,
-    counts,
-    source,
-)
+from slo.tests.factories import ADMIN, slo
+
+from .polled_slos import BEGAN, FIRST, MINUTE, asked_minutes, asked_slo, counts, source
 
 pytestmark = pytest.mark.django_db
 

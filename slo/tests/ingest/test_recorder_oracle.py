@@ -13,8 +13,8 @@ from slo.counters import compaction, reader
 from slo.ingest import deferred_updates
 from slo.models import CounterHour, CounterMinute
 
-from .house import MINUTE, NOW, counted, objective, push
 from .oracle import US, Oracle, Told
+from .sample_helpers import MINUTE, NOW, counted, objective, push
 
 START = (MINUTE - 90) * 60 * US
 FIRST, LAST = MINUTE - 100, MINUTE + 1

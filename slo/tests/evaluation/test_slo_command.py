@@ -7,9 +7,9 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from slo.models import CounterMinute
-from slo.tests import making
+from slo.tests import factories
 
-from .given import NOON
+from .scenarios import NOON
 
 pytestmark = pytest.mark.django_db
 
@@ -55,7 +55,7 @@ def firing(ticks, *rules):
 
 
 def test_fifteen_per_cent_for_ten_minutes(tmp_path):
-    making.slo("core", rules=RULES)
+    factories.slo("core", rules=RULES)
 
     (told,) = run("import-points", "core", written(tmp_path / "p.csv", 0.15, 10))
     ticks = backtested("core", 10)
@@ -66,7 +66,7 @@ def test_fifteen_per_cent_for_ten_minutes(tmp_path):
 
 
 def test_two_per_cent_for_three_hours(tmp_path):
-    making.slo("core", rules=RULES)
+    factories.slo("core", rules=RULES)
 
     run("import-points", "core", written(tmp_path / "p.csv", 0.02, 180))
     ticks = backtested("core", 180)
@@ -76,7 +76,7 @@ def test_two_per_cent_for_three_hours(tmp_path):
 
 
 def test_a_third_of_a_per_cent_for_a_quarter_of_an_hour(tmp_path):
-    making.slo("core", rules=RULES)
+    factories.slo("core", rules=RULES)
 
     run("import-points", "core", written(tmp_path / "p.csv", 0.003, 15))
 
@@ -84,7 +84,7 @@ def test_a_third_of_a_per_cent_for_a_quarter_of_an_hour(tmp_path):
 
 
 def test_the_same_file_again_changes_nothing(tmp_path):
-    making.slo("core", rules=RULES)
+    factories.slo("core", rules=RULES)
     path = written(tmp_path / "p.csv", 0.15, 10)
     run("import-points", "core", path)
     before = list(CounterMinute.objects.order_by("minute").values_list())
@@ -96,7 +96,7 @@ def test_the_same_file_again_changes_nothing(tmp_path):
 
 
 def test_points_may_come_by_standard_input(monkeypatch):
-    making.slo("core", rules=RULES)
+    factories.slo("core", rules=RULES)
     monkeypatch.setattr("sys.stdin", StringIO(f"{NOON * 60},1,1\n{NOON * 60 + 60},2,2\n"))
 
     assert run("import-points", "core", "-") == ["core: 2 points taken in"]
@@ -104,7 +104,7 @@ def test_points_may_come_by_standard_input(monkeypatch):
 
 @pytest.mark.django_db(transaction=True)
 def test_a_file_with_a_wrong_line_is_refused_by_line_and_nothing_is_taken_in(tmp_path):
-    making.slo("core", rules=RULES)
+    factories.slo("core", rules=RULES)
     path = tmp_path / "p.csv"
     path.write_text(f"ts,good,total\n{NOON * 60},1,1\nsoon,2,2\n")
 
@@ -115,7 +115,7 @@ def test_a_file_with_a_wrong_line_is_refused_by_line_and_nothing_is_taken_in(tmp
 
 
 def test_a_file_that_is_not_there_is_said():
-    making.slo("core", rules=RULES)
+    factories.slo("core", rules=RULES)
 
     with pytest.raises(CommandError, match="can't be read"):
         run("import-points", "core", "/nowhere.csv")

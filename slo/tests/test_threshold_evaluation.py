@@ -14,8 +14,9 @@ from controlplane.core.outbox.models import OutboxMessage
 from slo import retention_rules
 from slo.alerts import locks
 from slo.models import Alert, ThresholdRule
-from slo.tests.measured import MINUTE, NOW, SECOND, look, offered, opened, rule
 from switches.tests.browsers import engaged
+
+from .fake_metric import MINUTE, NOW, SECOND, look, offered, opened, rule
 
 pytestmark = pytest.mark.django_db
 

@@ -12,7 +12,8 @@ from controlplane.core.errors import InvalidInput
 from slo.models import Sli, Slo
 from slo.objectives import services, slo_file
 from slo.provision import load_once
-from slo.tests.making import ADMIN, slo
+
+from .factories import ADMIN, slo
 
 SHIPPED = Path(__file__).parents[2] / "config"
 

@@ -24,7 +24,7 @@ from slo.models import (
 )
 from slo.models.counters import IMPORTED
 
-from .house import MINUTE, NOW, SentSample, counted, objective, record
+from .sample_helpers import MINUTE, NOW, SentSample, counted, objective, record
 
 pytestmark = pytest.mark.django_db
 

@@ -9,9 +9,9 @@ from controlplane.core.models import OutboxMessage
 from slo.arithmetic.minutes import EVALUATION_DELAY, end_of
 from slo.evaluation import tick
 from slo.models import Alert, CounterMinute, Slo
-from slo.tests import making
+from slo.tests import factories
 
-from .minutes import Happened, Past, steady
+from .histories import Happened, Past, steady
 
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 NOON = 29_700_000
@@ -26,7 +26,7 @@ NONE = Happened(is_covered=False)
 
 def burning(name: str = "core-availability", after: Sequence[Happened] = (), **fields: Any) -> Slo:
     """An SLO with a rule that pages, fine for hours up to noon; then came these minutes."""
-    slo = making.slo(name, **{"rules": [PAGE], **fields})
+    slo = factories.slo(name, **{"rules": [PAGE], **fields})
     count(slo, after)
     return slo
 
@@ -35,7 +35,7 @@ def count(slo: Slo, after: Sequence[Happened]) -> None:
     """Have this been counted of an SLO, after the hours in which it was fine."""
     past = Past([*steady(HOURS * 60), *after], begin=NOON - HOURS * 60 + 1)
     rows = [(minute, past.at(minute)) for minute in range(past.begin - 1, past.last + 1)]
-    sli = making.counted(slo, [(minute, one.good, one.total) for minute, one in rows])
+    sli = factories.counted(slo, [(minute, one.good, one.total) for minute, one in rows])
     for minute, one in rows[HOURS * 60 :]:
         CounterMinute.objects.filter(sli=sli, minute=minute).update(covered=one.covered)
 

@@ -5,7 +5,7 @@ import pytest
 from slo.ingest import deferred_updates
 from slo.models import CounterMinute, DeferredUpdate, Sli
 
-from .house import MINUTE, NOW, at, counted, objective, record, sample
+from .sample_helpers import MINUTE, NOW, at, counted, objective, record, sample
 
 pytestmark = pytest.mark.django_db
 

@@ -19,7 +19,7 @@ from slo.ingest import client_reports, deltas, points
 from slo.ingest.push_body import Delta, Point
 from slo.models import DeltaBatch, ReportedEvents, Sli
 
-from .house import MINUTE, NOW, SentSample, at, counted, objective, record
+from .sample_helpers import MINUTE, NOW, SentSample, at, counted, objective, record
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

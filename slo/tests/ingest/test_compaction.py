@@ -8,7 +8,7 @@ from slo.counters import compaction, reader, retention
 from slo.models import CounterHour, CounterMinute, DeltaBatch, Series, Sli, StoredSample
 from slo.models.counters import IMPORTED
 
-from .house import MINUTE, NOW, SentSample, at, counted, objective, record, sample
+from .sample_helpers import MINUTE, NOW, SentSample, at, counted, objective, record, sample
 
 pytestmark = pytest.mark.django_db
 

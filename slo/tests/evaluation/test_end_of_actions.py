@@ -10,9 +10,9 @@ from slo.alerts import actions, lifecycle
 from slo.arithmetic.minutes import end_of
 from slo.evaluation import tick
 from slo.models import Alert, Slo, SloStatus
-from slo.tests import making
+from slo.tests import factories
 
-from .given import BAD, GOOD, MINUTE, NOON, alert, burning, due, judge, reachable, told
+from .scenarios import BAD, GOOD, MINUTE, NOON, alert, burning, due, judge, reachable, told
 
 pytestmark = pytest.mark.django_db
 
@@ -150,7 +150,7 @@ def test_the_alert_of_an_slo_that_was_made_anew_does_not_go_on_as_that_of_the_ol
 def test_what_was_done_for_alerts_that_wait_to_be_told_of_is_not_asked_for_one_by_one(
     django_assert_max_num_queries,
 ):
-    slo = making.slo(actions=[HOLD, STOP])
+    slo = factories.slo(actions=[HOLD, STOP])
     for number in range(20):
         Alert.objects.create(
             kind="burn", rule=f"r{number}", subject=slo.name, service="core", slo=slo,

@@ -15,7 +15,7 @@ from slo.ingest import client_reports, deltas
 from slo.ingest.push_body import Delta
 from slo.models import ReportedEvents, Sli
 
-from .house import MINUTE, NOW, at, counted, objective
+from .sample_helpers import MINUTE, NOW, at, counted, objective
 
 pytestmark = pytest.mark.django_db
 

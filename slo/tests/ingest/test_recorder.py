@@ -8,7 +8,7 @@ from controlplane.core.gates.models import EventCount
 from slo.ingest.series_store import THIN_ABOVE
 from slo.models import CounterMinute, Series, Sli
 
-from .house import MINUTE, NOW, SentSample, at, counted, objective, record, sample
+from .sample_helpers import MINUTE, NOW, SentSample, at, counted, objective, record, sample
 
 pytestmark = pytest.mark.django_db
 

@@ -9,7 +9,8 @@ import pytest
 
 from slo.ingest.prometheus import client
 from slo.ingest.prometheus.client import CounterQuery, CounterReading
-from slo.tests.prometheus.fake import fake_prometheus, vector
+
+from .fake_server import fake_prometheus, vector
 
 AT = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

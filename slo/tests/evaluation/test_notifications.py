@@ -8,9 +8,9 @@ from slo.alerts import lifecycle, notifications
 from slo.arithmetic.hysteresis import FiringRule
 from slo.arithmetic.minutes import end_of
 from slo.models import Alert
-from slo.tests.making import OPERATOR
+from slo.tests.factories import OPERATOR
 
-from .given import BAD, MINUTE, NOON, SECOND, burning, judge, reachable, told
+from .scenarios import BAD, MINUTE, NOON, SECOND, burning, judge, reachable, told
 
 pytestmark = pytest.mark.django_db
 

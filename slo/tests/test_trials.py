@@ -12,7 +12,8 @@ from slo.arithmetic.objective import PAGE, TICKET, BurnRateRule, Objective
 from slo.backtests import replay, trials
 from slo.evaluation import objective_loader
 from slo.models import CounterMinute
-from slo.tests import making
+
+from . import factories
 
 pytestmark = pytest.mark.django_db
 END = 29_700_000
@@ -23,7 +24,7 @@ RULES = (BurnRateRule("1h", "5m", Decimal(14), PAGE), BurnRateRule("3h", "20m", 
 def weather(seed, hours=12):
     """Hours of traffic with outages, gaps and minutes that nobody covered."""
     dice = random.Random(seed)
-    slo = making.slo(rules=[])
+    slo = factories.slo(rules=[])
     good = total = 0
     rows, share = [], 0.0
     for minute in range(END - hours * 60, END + 1):
@@ -33,7 +34,7 @@ def weather(seed, hours=12):
         bad = sum(dice.random() < share for _ in range(events // 50)) * 50
         total, good = total + events, good + events - bad
         rows.append((minute, good, total))
-    sli = making.counted(slo, rows)
+    sli = factories.counted(slo, rows)
     covered = 0
     for minute, _, _ in rows:
         covered += dice.random() < 0.8
@@ -89,7 +90,7 @@ def test_places_lie_within_the_span():
 
 def test_nothing_counted_is_said():
     found = trials.run_trials(
-        making.slo(), Objective(Decimal("0.9"), 30, RULES), timedelta(days=1), NOW
+        factories.slo(), Objective(Decimal("0.9"), 30, RULES), timedelta(days=1), NOW
     )
 
     assert found.counted_since is None

@@ -8,9 +8,10 @@ from controlplane.core.clock import db_now
 from slo.arithmetic.minutes import end_of, last_ended
 from slo.models import Sli, Slo, SloStatus
 from slo.objectives import services
-from slo.tests import making
-from slo.tests.month import Incident, alert, excluded, judged, month
 from switches.tests.browsers import PART, browser_as, engaged, page, text
+
+from . import factories
+from .month_of_events import Incident, alert, excluded, judged, month
 
 pytestmark = pytest.mark.django_db
 ONE = "/slos/core-availability/"
@@ -26,7 +27,7 @@ def test_unknown_name_is_not_found():
 
 def test_firing_one_says_which_rule_how_fast_and_what_is_left():
     now = db_now()
-    slo = making.slo()
+    slo = factories.slo()
     month(slo, now, [Incident(30, 31, 0.05)], days=2)
     judged([slo], now)
     alert(slo, now - timedelta(minutes=20), None, said="burns × 25 over 1 h")
@@ -44,7 +45,7 @@ def test_firing_one_says_which_rule_how_fast_and_what_is_left():
 
 def test_window_that_is_covered_and_not_known_says_why():
     now = db_now()
-    slo = making.slo()
+    slo = factories.slo()
     month(slo, now, days=2)
     judged([slo], now)
     SloStatus.objects.update(burn_rates={"1h": 0.2, "5m": None}, coverage={"1h": 1, "5m": 1})
@@ -55,7 +56,7 @@ def test_window_that_is_covered_and_not_known_says_why():
 
 
 def test_never_judged_says_so():
-    making.slo()
+    factories.slo()
 
     said = text(shown())
 
@@ -65,14 +66,14 @@ def test_never_judged_says_so():
 
 @pytest.mark.parametrize(("days", "said"), [(1, "1 day, rolling"), (30, "30 days, rolling")])
 def test_period_is_said_as_people_say_it(days, said):
-    making.slo(window_days=days)
+    factories.slo(window_days=days)
 
     assert f"Period{said}" in text(shown())
 
 
 def test_window_that_is_not_covered_says_how_much_is_missing():
     now = db_now()
-    slo = making.slo()
+    slo = factories.slo()
     month(slo, now, [Incident(58, 59, None)], days=1)
     judged([slo], now)
 
@@ -85,7 +86,7 @@ def test_window_that_is_not_covered_says_how_much_is_missing():
 
 def test_silence_is_told_also_while_a_long_window_is_still_known():
     now = db_now()
-    slo = making.slo()
+    slo = factories.slo()
     month(slo, now, [Incident(20, 21, None)], days=1)
     judged([slo], now)
 
@@ -97,7 +98,7 @@ def test_silence_is_told_also_while_a_long_window_is_still_known():
 
 def test_too_few_events_are_said_to_be():
     now = db_now()
-    slo = making.slo(min_events=10_000_000)
+    slo = factories.slo(min_events=10_000_000)
     month(slo, now, days=1)
     judged([slo], now)
 
@@ -106,7 +107,7 @@ def test_too_few_events_are_said_to_be():
 
 def test_silence_is_told_in_hours():
     now = db_now()
-    slo = making.slo()
+    slo = factories.slo()
     month(slo, now - timedelta(hours=3), days=1)
     judged([slo], now)
 
@@ -114,7 +115,7 @@ def test_silence_is_told_in_hours():
 
 
 def test_source_error_stands_above_all():
-    slo = making.slo()
+    slo = factories.slo()
     Sli.objects.filter(slo=slo).update(
         source_error="connection refused <b>", source_error_since=db_now()
     )
@@ -127,7 +128,7 @@ def test_source_error_stands_above_all():
 
 def test_budget_that_will_be_spent_says_when():
     now = db_now()
-    slo = making.slo()
+    slo = factories.slo()
     judged([slo], now)
     SloStatus.objects.update(
         remaining_ratio=0.5, exhausts_at=now + timedelta(days=3, hours=4, seconds=30)
@@ -138,10 +139,10 @@ def test_budget_that_will_be_spent_says_when():
 
 def test_hours_and_days_stand_in_for_the_plots():
     now = db_now()
-    slo = making.slo(window_days=1)
+    slo = factories.slo(window_days=1)
     last = last_ended(now)
     rows = [(last - 180, 0.0, 0.0), (last - 120, 1000.0, 1000.0), (last - 60, 1900.0, 2000.0)]
-    making.counted(slo, [*rows, (last, 2900.0, 3000.0)])
+    factories.counted(slo, [*rows, (last, 2900.0, 3000.0)])
 
     html = shown()
 
@@ -153,7 +154,7 @@ def test_hours_and_days_stand_in_for_the_plots():
 
 def test_what_happened_meanwhile_is_listed():
     now = db_now()
-    slo = making.slo(actions=[{"do": "trip", "switch": "experiment:ranker"}])
+    slo = factories.slo(actions=[{"do": "trip", "switch": "experiment:ranker"}])
     engaged("experiment:ranker", now=now - timedelta(hours=1))
     engaged("segment:elsewhere", now=now - timedelta(hours=1))
     alert(slo, now - timedelta(hours=2), 10)
@@ -172,7 +173,7 @@ def test_what_happened_meanwhile_is_listed():
 
 
 def test_exclusion_that_was_taken_back_is_struck_through():
-    slo, now = making.slo(), db_now()
+    slo, now = factories.slo(), db_now()
     last = last_ended(now)
     excluded(slo, last - 90, last - 60, removed_at=now, removed_by="user:olga")
 
@@ -180,12 +181,12 @@ def test_exclusion_that_was_taken_back_is_struck_through():
 
 
 def test_change_is_told_in_words():
-    making.slo()
+    factories.slo()
     services.put_slo(
         name="core-availability",
         fields={"service": "core", "target": 0.995},
         reason="agreed with product",
-        actor=making.ADMIN,
+        actor=factories.ADMIN,
         now=db_now(),
     )
 
@@ -196,24 +197,24 @@ def test_change_is_told_in_words():
 
 
 def test_removed_one_keeps_its_page_until_there_is_a_new_one():
-    making.slo(owner="before")
-    services.remove_slo(name="core-availability", actor=making.ADMIN, now=db_now())
+    factories.slo(owner="before")
+    services.remove_slo(name="core-availability", actor=factories.ADMIN, now=db_now())
     assert "removed" in shown()
 
-    making.slo(owner="after")
+    factories.slo(owner="after")
 
     assert "owner after" in shown(role="operator")
 
 
 @pytest.mark.parametrize(("role", "may"), [("viewer", False), ("admin", True)])
 def test_only_who_may_is_offered_to_edit(role, may):
-    making.slo()
+    factories.slo()
 
     assert ("do-edit" in shown(role=role)) is may
 
 
 def test_live_part_has_no_plots_and_renews_what_is_below_them():
-    making.slo()
+    factories.slo()
 
     html = page(browser_as("viewer").get(ONE, headers=PART))
 
@@ -223,7 +224,7 @@ def test_live_part_has_no_plots_and_renews_what_is_below_them():
 
 
 def test_late_judgement_is_said_to_be():
-    slo, now = making.slo(), db_now()
+    slo, now = factories.slo(), db_now()
     judged([slo], now - timedelta(minutes=30))
 
     said = text(shown())
@@ -233,7 +234,7 @@ def test_late_judgement_is_said_to_be():
 
 
 def test_rule_that_was_changed_is_unknown_until_it_is_judged():
-    slo, now = making.slo(), db_now()
+    slo, now = factories.slo(), db_now()
     month(slo, now, days=1)
     judged([slo], now)
     Slo.objects.update(rules=[{"long": "1h", "short": "5m", "burn_rate": 10, "severity": "page"}])

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from slo.arithmetic.minutes import last_ended
 from slo.counters import reader
 from slo.models import Sli
-from slo.tests.making import slo
+from slo.tests.factories import slo
 
 BEGAN = datetime(2026, 3, 1, 12, 0, 10, tzinfo=UTC)
 FIRST = last_ended(BEGAN)

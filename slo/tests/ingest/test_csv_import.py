@@ -13,7 +13,7 @@ from slo.counters import compaction, retention
 from slo.ingest.csv_import import CsvImport, import_points
 from slo.models import DeferredUpdate, Sli
 
-from .house import MINUTE, NOW, counted, objective
+from .sample_helpers import MINUTE, NOW, counted, objective
 
 pytestmark = pytest.mark.django_db
 

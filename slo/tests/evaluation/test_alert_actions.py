@@ -6,10 +6,10 @@ from controlplane.core.gates.models import Hold
 from controlplane.core.trip_requests.models import TripRequest
 from slo.evaluation import tick
 from slo.models import Alert, Slo
-from slo.tests import making
+from slo.tests import factories
 from switches.trips import internal_requests
 
-from .given import BAD, GOOD, NONE, NOON, TICKET, alert, burning, due, judge
+from .scenarios import BAD, GOOD, NONE, NOON, TICKET, alert, burning, due, judge
 
 pytestmark = pytest.mark.django_db
 
@@ -72,8 +72,8 @@ def test_actions_are_for_the_severity_that_they_name(on, rules, acts):
 
 
 def test_ramps_of_the_service_are_held_while_the_alert_is_open():
-    making.slo("core-latency")
-    making.slo("elsewhere", service="billing")
+    factories.slo("core-latency")
+    factories.slo("elsewhere", service="billing")
     burning(after=BRIEFLY, actions=[HOLD])
 
     judge(NOON, NOON + 2)

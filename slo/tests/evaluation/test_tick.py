@@ -9,9 +9,9 @@ from django.db import IntegrityError, connection, transaction
 from slo.arithmetic.minutes import end_of
 from slo.evaluation import tick
 from slo.models import Alert, EvaluatedMinute, Exclusion, Slo, SloStatus
-from slo.tests import making
+from slo.tests import factories
 
-from .given import (
+from .scenarios import (
     BAD,
     GOOD,
     MINUTE,
@@ -62,7 +62,7 @@ def test_how_an_slo_stands_is_kept_with_since_when():
 
 
 def test_an_slo_without_any_events_is_unknown():
-    making.slo()
+    factories.slo()
 
     judge(NOON)
 

@@ -6,7 +6,8 @@ import pytest
 
 from slo.arithmetic.minutes import end_of
 from slo.ingest.prometheus import poller
-from slo.tests.prometheus.upkeep import BEGAN, FIRST, MINUTE, asked_minutes, asked_slo, counts
+
+from .polled_slos import BEGAN, FIRST, MINUTE, asked_minutes, asked_slo, counts
 
 pytestmark = pytest.mark.django_db
 
