@@ -1,4 +1,4 @@
-"""What every test of SLOs stands on."""
+"""Fixtures of all SLO tests."""
 
 import pytest
 
@@ -7,5 +7,5 @@ from slo.thresholds import statuses
 
 @pytest.fixture(autouse=True)
 def _nothing_found_before() -> None:
-    """What rules find is kept for some seconds, which a test must not inherit."""
+    """Clear the cache of rule statuses, which a test must not inherit."""
     statuses.clear_cache()

@@ -1,4 +1,4 @@
-"""What tests of SLOs find there: people, SLOs, and what was counted of them."""
+"""People, SLOs and counters for tests."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -17,15 +17,19 @@ REASON = "oracle answers 502 since the 02:10 deploy"
 
 
 def slo(name: str = "core-availability", **fields: Any) -> Slo:
-    """An SLO with its counters: 99.9 % over 30 days with the usual rules, unless `fields` say
-    otherwise."""
+    """Create an SLO with its counters.
+
+    99.9 % over 30 days with the usual rules, unless `fields` differ.
+    """
     said = {"service": "core", "kind": "availability", "target": 0.999, **fields}
     return services.put_slo(name=name, fields=said, actor=ADMIN, now=db_now())
 
 
 def counted(of: Slo, rows: Iterable[tuple[int, float, float]]) -> Sli:
-    """Have so many events been counted by the end of each minute: (minute, good, total), since
-    ever. Every minute after the first one is covered, also those between two rows."""
+    """Store cumulative counters at the end of each minute: (minute, good, total).
+
+    Every minute after the first one is covered, also those between two rows.
+    """
     sli = Sli.objects.get(slo=of)
     given = sorted(rows)
     first = given[0][0]

@@ -1,4 +1,4 @@
-"""A measure that says what a test has put in, and rules about it."""
+"""A threshold metric with the values a test sets, and rules about it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,7 +25,7 @@ QUEUE = "queue_depth"
 
 
 class Queues:
-    """How deep queues are: what is said by subject, and what it was asked."""
+    """Queue depths by subject, and the queries received."""
 
     def __init__(self) -> None:
         self.said: dict[str, dict[str, Any]] = {}
@@ -49,7 +49,7 @@ class Queues:
 
 @contextmanager
 def offered(**fields: Any) -> Iterator[Queues]:
-    """The measure is there meanwhile."""
+    """Register the metric during a test."""
     queues = Queues()
     about = "How deep a queue is."
     THRESHOLD_METRICS.register(
@@ -68,13 +68,13 @@ def rule(name: str = "deep", **fields: Any) -> ThresholdRule:
 
 
 def look(now: datetime) -> int:
-    """One turn of the tick."""
+    """Run the tick once."""
     done = evaluation.evaluate_rules(now)
     Tick.objects.update_or_create(name=evaluation.TICK, defaults={"ran_at": now, "ran_by": "test"})
     return done
 
 
 def opened() -> list[tuple[str, str]]:
-    """Rules and subjects of alerts that are open."""
+    """Return rules and subjects of open alerts."""
     rows = Alert.objects.filter(resolved_at__isnull=True).order_by("rule", "subject")
     return list(rows.values_list("rule", "subject"))

@@ -1,4 +1,4 @@
-"""A month of events for tests of screens: a steady day and night, and what went wrong in it."""
+"""A month of events for tests of screens: steady days and nights, and incidents."""
 
 import math
 from collections.abc import Sequence
@@ -17,8 +17,10 @@ Row = tuple[int, float, float, int]
 
 @dataclass(frozen=True)
 class Incident:
-    """From `ago` minutes before now, for so many minutes, this share of events was bad (None: none
-    was counted, and nobody said so)."""
+    """Minutes with this share of bad events, beginning `ago` minutes before now.
+
+    None: nothing was counted.
+    """
 
     ago: int
     minutes: int
@@ -34,7 +36,7 @@ def month(
     a_minute: float = 600,
     baseline: float = 0.0002,
 ) -> Sli:
-    """Have so many days been counted up to now: the older ones packed by the hour."""
+    """Store so many days of counters up to now, the older ones packed by the hour."""
     sli = Sli.objects.get(slo=slo)
     last = last_ended(now)
     first = (last - days * A_DAY) // 60 * 60
@@ -59,7 +61,7 @@ def month(
 
 
 def judged(slos: Sequence[Slo], now: datetime, *, since_minutes: int = 31) -> None:
-    """Have them been judged at the last minute that is over."""
+    """Evaluate at the last minute that is over."""
     minute = last_ended(now)
     for seen in evaluator.evaluate_slos(slos, minute):
         found = seen.evaluation
@@ -79,7 +81,7 @@ def judged(slos: Sequence[Slo], now: datetime, *, since_minutes: int = 31) -> No
 
 
 def alert(slo: Slo, opened_at: datetime, minutes: int | None, **fields: object) -> Alert:
-    """An alert of its first rule, resolved after so many minutes (None: it is open)."""
+    """Create an alert of the SLO's first rule, resolved after so many minutes (None: open)."""
     ended = None if minutes is None else opened_at + timedelta(minutes=minutes)
     said = f"{slo.name} burns × 18.2 over 1 h and × 31 over 5 m, above × 14"
     given = {"rule": "1h/5m>14 page", "label": "page", "severity": "critical", "said": said}
@@ -99,7 +101,7 @@ def alert(slo: Slo, opened_at: datetime, minutes: int | None, **fields: object) 
 
 
 def excluded(slo: Slo, first: int, last: int, **fields: object) -> Exclusion:
-    """Have what was counted after the end of one minute, up to the end of another, not count."""
+    """Exclude the minutes from the end of one to the end of another."""
     given = {"reason": "Announced maintenance, CHG-2207", "created_by": "user:olga", **fields}
     return Exclusion.objects.create(
         slo=slo,

@@ -1,4 +1,4 @@
-"""Django's admin shows every table of SLOs that it can show."""
+"""Django's admin shows every table of SLOs that it can."""
 
 from importlib import import_module
 

@@ -1,4 +1,4 @@
-"""What happened meanwhile: only what touches the span, and only what bears on the service."""
+"""Annotations: only what overlaps the span and concerns the service."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Alerts over HTTP: found, looked at, acknowledged."""
+"""Alerts over HTTP: list, detail, acknowledgement."""
 
 from datetime import timedelta
 

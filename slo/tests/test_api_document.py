@@ -1,4 +1,4 @@
-"""What the OpenAPI document says of SLOs is what is really answered."""
+"""The OpenAPI document matches real responses of the SLO API."""
 
 from datetime import timedelta
 

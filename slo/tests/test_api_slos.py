@@ -30,7 +30,7 @@ def viewer():
 
 
 def steadily(of, minutes=120, bad=0):
-    """A hundred events a minute until now, so many of them bad; returns the last minute."""
+    """Count a hundred events a minute until now, some bad; return the last minute."""
     last = last_ended(db_now())
     rows = [(last - minutes + n, n * (100 - bad), n * 100) for n in range(minutes + 1)]
     counted(of, rows)

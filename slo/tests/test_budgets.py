@@ -1,4 +1,4 @@
-"""What a span has spent of a budget, and what leaving one out would give back."""
+"""Budget spent by a span, and regained by excluding one."""
 
 from itertools import pairwise
 
@@ -19,8 +19,10 @@ A_DAY = 1440
 
 
 def counted(slo, end, bad):
-    """A day and a half of a period of 7 days: 100 events a minute, of which so many were bad in
-    some minutes (by how long before the end)."""
+    """Store a day and a half of a period of 7 days: 100 events a minute, some bad in some minutes.
+
+    Minutes are given by how long before the end they are.
+    """
     first = end - A_DAY * 3 // 2
     rows, good, total = [(first, 0, 0)], 0, 0
     for minute in range(first + 1, end + 1):
@@ -31,7 +33,7 @@ def counted(slo, end, bad):
 
 
 def by_hand(slo, edges, excluded=()):
-    """The same shares from what each minute had by itself."""
+    """Compute the same shares from each minute by itself."""
     rows = list(CounterMinute.objects.filter(sli__slo=slo).order_by("minute"))
     alone = {
         later.minute: (later.total - earlier.total, later.total - later.good)

@@ -1,4 +1,4 @@
-"""A person acknowledges an alert from a message."""
+"""Acknowledging an alert from a message."""
 
 from datetime import timedelta
 

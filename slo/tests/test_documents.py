@@ -1,4 +1,4 @@
-"""A whole SLO as it may be written: what is taken, what it means, what is refused and how."""
+"""SLO documents: accepted fields, their meaning, and refusals."""
 
 from decimal import Decimal
 

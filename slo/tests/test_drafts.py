@@ -1,4 +1,4 @@
-"""An SLO while it is typed: what the form sends is what the API would be sent."""
+"""The form of an SLO: it sends the document the API would be sent."""
 
 import pytest
 from django.http import QueryDict
@@ -27,7 +27,7 @@ ALL_OF_IT = {
 
 
 def sent(draft: Draft) -> Draft:
-    """As a browser would send the form it was shown."""
+    """Return what a browser would send of this form."""
     data = QueryDict(mutable=True)
     for name, text in draft.hidden():
         data[name] = text

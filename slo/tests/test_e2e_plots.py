@@ -1,5 +1,7 @@
-"""A browser on the board and the page of an SLO: the board follows what is judged, plots are drawn,
-zoomed and read out, and tables stand in where they can't be."""
+"""A browser on the board and the page of an SLO.
+
+The board is live; plots are drawn, zoomed and read out, with tables in their place without scripts.
+"""
 
 import re
 from datetime import timedelta
@@ -26,7 +28,7 @@ needs_library = pytest.mark.skipif(
 
 
 def burning() -> Slo:
-    """One that burned this morning, and had an hour excluded."""
+    """Return an SLO that burned this morning, with an hour excluded."""
     now = db_now()
     slo = factories.slo()
     month(slo, now, [Incident(300, 20, 0.05)], days=4)
@@ -160,7 +162,7 @@ def test_phone_page_never_scrolls_sideways(desks, path):
 
 @pytest.mark.parametrize("part", ["2026", "a=b"])
 def test_address_of_a_part_that_is_none_harms_nothing(desks, part):
-    """The desk complains of every error of a script."""
+    """The page fixture fails on every script error."""
     burning()
 
     page = desks.of(person("viewer")).open(f"{ONE}#{part}")

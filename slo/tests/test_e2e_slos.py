@@ -1,4 +1,4 @@
-"""A browser makes an objective, sees it burn, knows of it, and tries other rules on what was."""
+"""A browser creates an objective, sees it burn, acknowledges it, and tries other rules."""
 
 from datetime import timedelta
 
@@ -20,7 +20,7 @@ HOLD = {"on": "page", "do": "hold_ramps"}
 
 
 def burns(days=3):
-    """An SLO that burns since twenty minutes, judged just now."""
+    """Return an SLO that has burned for twenty minutes, evaluated just now."""
     now = db_now()
     slo = factories.slo(actions=[HOLD])
     month(slo, now, [Incident(20, 21, 0.2), Incident(2000, 30, 0.3)], days=days)

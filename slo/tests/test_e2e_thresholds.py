@@ -1,4 +1,4 @@
-"""A browser makes a threshold rule, asks what it would find, saves it, and sees it fire."""
+"""A browser creates a threshold rule, previews it, saves it, and sees it fire."""
 
 import pytest
 from playwright.sync_api import expect

@@ -1,4 +1,4 @@
-"""Spans that don't count: what they do to the budget, and that they can be taken back."""
+"""Exclusions: their effect on the budget, and their removal."""
 
 from datetime import timedelta
 
@@ -26,8 +26,11 @@ def operator():
 
 @pytest.fixture
 def last():
-    """Four hours were counted; in the first ten minutes of the last two a tenth was bad, and in the
-    last five nothing came: a minute that ends meanwhile changes no budget."""
+    """Count four hours; return the last minute.
+
+    In the first ten minutes of the last two hours a tenth was bad; in the last five minutes
+    nothing came, so that a minute that ends meanwhile changes no budget.
+    """
     last = last_ended(db_now())
     came = [(last - 240 + n, min(n, 235)) for n in range(241)]
     rows = [(minute, n * 100 - min(max(n - 120, 0), 10) * 10, n * 100) for minute, n in came]
@@ -36,7 +39,7 @@ def last():
 
 
 def span(first, second, **fields):
-    """From the end of one minute to the end of another."""
+    """Return from the end of one minute to the end of another."""
     said = {"starts_at": timestamp(end_of(first)), "ends_at": timestamp(end_of(second))}
     return {**said, "reason": WHY, **fields}
 

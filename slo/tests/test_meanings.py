@@ -1,4 +1,4 @@
-"""What an objective and its rules mean: an outage is counted minute by minute, and judged."""
+"""Meanings of objectives and rules, compared with an outage evaluated minute by minute."""
 
 from datetime import timedelta
 from decimal import Decimal
@@ -17,12 +17,12 @@ TRAFFIC = 10_000
 
 
 def outage(minute: int) -> CounterValues:
-    """All is well up to the end of the minute BEGAN, and nothing is after it."""
+    """All events are good up to the end of the minute BEGAN, and bad after it."""
     return CounterValues(float(TRAFFIC * min(minute, BEGAN)), float(TRAFFIC * minute), minute)
 
 
 def first_firing(objective: Objective) -> int:
-    """How many minutes into the outage it fires: found by looking at each."""
+    """Return the minutes into the outage until the rule fires, by evaluating each."""
     return next(
         after
         for after in range(1, 10_000)

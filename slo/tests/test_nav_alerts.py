@@ -1,4 +1,4 @@
-"""The figure of open alerts in the navigation."""
+"""The number of open alerts in the navigation."""
 
 import pytest
 from django.db import connection

@@ -1,4 +1,4 @@
-"""Making, changing and removing SLOs: who may, what is told, and what stays of the counters."""
+"""Creating, changing and removing SLOs: permissions, audit, and counters that stay."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""OpenSLO v1 documents: what they mean here, and that nothing is left out silently."""
+"""OpenSLO v1 documents: their meaning here, and a remark for everything left out."""
 
 import pytest
 import yaml
@@ -40,7 +40,7 @@ def wrong(*texts, server=SERVER):
 
 
 def changed(path, value, text=SLO):
-    """The SLO with another value at a path; None takes it out."""
+    """Return the SLO with another value at a path; None deletes it."""
     document = yaml.safe_load(text)
     *above, last = path.split(".")
     inside = document
@@ -54,7 +54,7 @@ def changed(path, value, text=SLO):
 
 
 def policy(**condition):
-    """An alert policy inside an SLO."""
+    """Return an alert policy inside an SLO."""
     said = {
         "kind": "burnrate",
         "op": "gt",

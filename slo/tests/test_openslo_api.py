@@ -1,4 +1,4 @@
-"""OpenSLO over HTTP, and there and back: nothing is lost on the way."""
+"""OpenSLO over HTTP, export and import without loss."""
 
 import pytest
 from hypothesis import given, settings

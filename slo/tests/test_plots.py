@@ -1,4 +1,4 @@
-"""The figures of the plots: each point the worst since the one before, and where a budget went."""
+"""Figures of plots: each point is the worst since the one before; the budget over time."""
 
 from datetime import timedelta
 

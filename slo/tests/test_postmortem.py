@@ -1,4 +1,4 @@
-"""A draft of a postmortem: what machines know is in it, in order, and nobody's words do harm."""
+"""Postmortem drafts: known facts in order, and hostile text escaped."""
 
 import re
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Percentiles by the edges of a histogram, against the latencies themselves."""
+"""Percentiles from the edges of a histogram, compared with the latencies themselves."""
 
 from fractions import Fraction
 
@@ -18,7 +18,7 @@ def edges_of(latencies, at):
 
 
 def percentile(latencies, share):
-    """The least latency that this share of all is within."""
+    """Return the lowest latency that this share of all is within."""
     return min(
         one
         for one in latencies

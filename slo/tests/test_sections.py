@@ -1,4 +1,4 @@
-"""What SLOs have waiting for a person, and what the weekly report says of their budgets."""
+"""Attention items of SLOs, and error budgets in the weekly report."""
 
 from datetime import UTC, datetime, timedelta
 

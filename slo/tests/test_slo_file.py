@@ -1,4 +1,4 @@
-"""`slo.yaml`: a few lines about a service, other SLOs by name, and loading them with the rest."""
+"""`slo.yaml`: shorthands of a service, other SLOs by name, and loading them."""
 
 import io
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Looking at threshold rules: what opens an alert, what ends one, and what does neither."""
+"""Evaluation of threshold rules: what opens an alert, what resolves one, and what does neither."""
 
 import logging
 import threading

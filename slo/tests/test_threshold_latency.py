@@ -1,4 +1,4 @@
-"""Percentiles of pushed histograms as a threshold rule sees them."""
+"""Percentiles of pushed histograms as threshold rules see them."""
 
 from datetime import timedelta
 
@@ -17,7 +17,7 @@ ASKED = MetricQuery("p95", ">", 5000.0, timedelta(minutes=5))
 
 
 def histogram(edges, service="core", metric="e2e", *, per_minute=100, minutes=10, covered=True):
-    """Each minute so many events, of which so many by edge (milliseconds) were within it."""
+    """Push so many events each minute, with cumulative counts by edge (milliseconds)."""
     for ms, within in edges.items():
         sli = Sli.objects.create(
             service=service,

@@ -1,5 +1,4 @@
-"""Threshold rules: what may be said, what is refused, how they read, and those that are there from
-the beginning."""
+"""Threshold rules: validation, wording, and the built-in ones."""
 
 import pytest
 from django.apps import apps

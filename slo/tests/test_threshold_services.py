@@ -1,4 +1,4 @@
-"""Making, changing and removing threshold rules: who may, and what is kept of it."""
+"""Creating, changing and removing threshold rules: permissions and audit."""
 
 import json
 

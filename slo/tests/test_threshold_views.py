@@ -35,7 +35,7 @@ def is_sent(its):
 
 
 def filled(html):
-    """What the browser sends when nothing was touched."""
+    """Return what a browser sends if nothing was touched."""
     sent, chosen = {}, ""
     for tag, its in Tags(html).found:
         if tag == "select":

@@ -1,4 +1,4 @@
-"""Rules tried on what was counted: what is skipped as quiet changes nothing."""
+"""Trials of rules: skipping quiet minutes changes nothing."""
 
 import random
 from dataclasses import replace
@@ -22,7 +22,7 @@ RULES = (BurnRateRule("1h", "5m", Decimal(14), PAGE), BurnRateRule("3h", "20m", 
 
 
 def weather(seed, hours=12):
-    """Hours of traffic with outages, gaps and minutes that nobody covered."""
+    """Store hours of traffic with outages, gaps and uncovered minutes."""
     dice = random.Random(seed)
     slo = factories.slo(rules=[])
     good = total = 0

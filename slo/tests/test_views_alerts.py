@@ -1,4 +1,4 @@
-"""The pages of alerts: what fires, what was counted, who knows, and what was done by itself."""
+"""The pages of alerts: rules, figures, acknowledgement and actions."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -27,7 +27,7 @@ HOLD = {"on": "page", "do": "hold_ramps"}
 
 
 def fires(**fields):
-    """An SLO that burns since twenty minutes, judged just now; its page."""
+    """Return an SLO that has burned for twenty minutes, evaluated just now, and its page."""
     now = db_now()
     slo = factories.slo(**{"owner": "team-core", "actions": [TRIP, HOLD], **fields})
     month(slo, now, [Incident(20, 21, 0.2)], days=4)

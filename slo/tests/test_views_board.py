@@ -1,4 +1,4 @@
-"""The board of SLOs: the order, the filters, and what a row says."""
+"""The board of SLOs: order, filters and rows."""
 
 from datetime import timedelta
 
@@ -18,7 +18,7 @@ TICKETING = [{**PAGING[0], "severity": "ticket"}]
 
 
 def stands(slo: Slo, state: str = "ok", remaining: float | None = 0.8, **fields) -> SloStatus:
-    """How an SLO stood when it was judged last: a minute ago, unless `fields` say otherwise."""
+    """Store a status of an SLO, a minute old unless `fields` say otherwise."""
     now = db_now()
     given = {
         "minute": last_ended(now),
@@ -30,7 +30,7 @@ def stands(slo: Slo, state: str = "ok", remaining: float | None = 0.8, **fields)
 
 
 def columns(html: str, look: str) -> int:
-    """How many half hours are drawn so."""
+    """Count the half hours drawn in a style."""
     found = Tags(html).having("path", class_=f"burn__{look}")
     return sum(str(path["d"]).count("M") for path in found)
 

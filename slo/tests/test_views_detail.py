@@ -1,4 +1,4 @@
-"""The page of one SLO: what it says at 3 a.m., why nothing is known, what stands in for plots."""
+"""The page of one SLO: status, reasons why it is unknown, and tables in place of plots."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""An SLO is made, changed and removed on its form; what would change stands beside it."""
+"""The forms to create, change and remove an SLO, with a preview of changes."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def part(name):
 
 
 def typed(**fields):
-    """The form of a new SLO with the usual rules, as a browser sends it."""
+    """Return the form of a new SLO with the usual rules, as a browser sends it."""
     rules = {
         "rule-0-long": "1h", "rule-0-short": "5m", "rule-0-burn_rate": "14",
         "rule-0-severity": "page",

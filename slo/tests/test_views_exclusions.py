@@ -1,4 +1,4 @@
-"""A span is left out on its form and counted again, and the budget before and after is shown."""
+"""The forms to exclude a span and to count it again, with the budget before and after."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Whatever is a moment on the page of an SLO can be told in UTC, too."""
+"""Moments on the page of an SLO can be shown in UTC."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Histories as tests write them: what happened in each minute, from which counters are summed."""
+"""Histories as tests write them: the events of each minute, summed to counters."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from slo.arithmetic.objective import BurnRateRule, MinuteSpan, Objective
 
 @dataclass(frozen=True)
 class Happened:
-    """In one minute: so many of so many events were bad, and whether samples covered it."""
+    """One minute: how many of how many events were bad, and whether samples covered it."""
 
     bad: float = 0
     total: float = 0
@@ -22,7 +22,7 @@ NOTHING_KNOWN = Happened(is_covered=False)
 
 @dataclass
 class Past:
-    """Minutes one after the other; that of number 0 ends at minute `begin`."""
+    """Consecutive minutes; number 0 ends at minute `begin`."""
 
     minutes: Sequence[Happened]
     begin: int = 0
@@ -47,7 +47,7 @@ class Past:
 
 
 def steady(minutes: int, share: str = "0.0002", traffic: int = 10_000) -> list[Happened]:
-    """So many minutes of even traffic of which this share is bad."""
+    """Return minutes of even traffic with this share of bad events."""
     return [Happened(float(Decimal(share) * traffic), traffic)] * minutes
 
 

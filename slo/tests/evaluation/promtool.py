@@ -1,7 +1,7 @@
-"""Asking Prometheus itself, by `promtool test rules`, how rules stand over given histories.
+"""Prometheus' own view of rules over histories, by `promtool test rules`.
 
-A history is given to it as what happened in each minute, or as the samples of counters; a window is
-a sum over these, so it knows nothing of the sums since ever and look-ups by which we judge.
+A history is written as the events of each minute, or as samples of counters; a window is a sum over
+them. So it shares nothing with our cumulative rows and look-ups.
 """
 
 import json
@@ -20,12 +20,12 @@ from .histories import Happened
 STATES = {"unknown": 0, "ok": 1, "firing": 2}
 PROMTOOL = shutil.which("promtool")
 MANY = 1000
-"""For more answers than this, every minute's states are recorded first, which is faster then."""
+"""Above this many answers, the states of every minute are recorded first, which is faster."""
 
 
 @dataclass(frozen=True)
 class Expected:
-    """At the end of which minute a rule is in which state."""
+    """The state of a rule at the end of a minute."""
 
     minute: int
     rule: BurnRateRule
@@ -39,7 +39,7 @@ def disagreements(
     expected: Sequence[Expected],
     sums: "Sums | None" = None,
 ) -> str:
-    """What Prometheus says otherwise; empty if it agrees with everything."""
+    """Return where Prometheus disagrees, empty if nowhere."""
     assert PROMTOOL is not None
     expressions = {one.rule: state(one.rule, objective, sums or of_minutes) for one in expected}
     recorded = []
@@ -84,7 +84,7 @@ def disagreements(
 
 
 def told(minutes: Sequence[Happened], objective: Objective) -> list[Mapping[str, str]]:
-    """What happened in each minute; what is excluded did not happen."""
+    """Return the events of each minute, without excluded ones."""
     shown = [
         Happened(0, 0, is_covered=False)
         if any(begins < minute <= ends for begins, ends in objective.excluded)
@@ -99,13 +99,13 @@ def told(minutes: Sequence[Happened], objective: Objective) -> list[Mapping[str,
 
 
 def values(name: str, found: Sequence[float | None]) -> Mapping[str, str]:
-    """A series with a sample a minute; none where there is none."""
+    """Return a series with a sample a minute, with gaps."""
     shown = ("_" if one is None else str(int(one)) for one in found)
     return {"series": name, "values": " ".join(shown)}
 
 
 def state(rule: BurnRateRule, objective: Objective, sums: "Sums") -> str:
-    """The state of a rule as a number, in PromQL: 2 if it fires, 1 if it is ok, 0 if unknown."""
+    """Return PromQL for the state of a rule: 2 firing, 1 ok, 0 unknown."""
     (long, long_above), (short, short_above) = (
         (_known(window, objective, sums), _above(window, rule, objective, sums))
         for window in (rule.long, rule.short)
@@ -126,20 +126,23 @@ def _known(window: str, objective: Objective, sums: "Sums") -> str:
 
 
 def _above(window: str, rule: BurnRateRule, objective: Objective, sums: "Sums") -> str:
-    """Both sides in whole numbers, of which floats lose nothing."""
+    """Compare whole numbers, of which floats lose nothing."""
     limit = Fraction(rule.burn_rate) * Fraction(objective.budget)
     bad, total = (sums(name, window_minutes(window)) for name in ("bad", "total"))
     return f"({bad} * {limit.denominator} > bool {total} * {limit.numerator})"
 
 
 def of_minutes(name: str, minutes: int) -> str:
-    """Over the samples of so many minutes, the one at the beginning of the window left out."""
+    """Return PromQL over the samples of `minutes`, without the one at the beginning."""
     return f"sum_over_time({name}[{minutes * 60 - 1}s])"
 
 
 def of_counters(name: str, minutes: int) -> str:
-    """The same of the counters `good` and `all`, as they grew from one sample to the next, at most
-    two minutes apart; where any went down, also that of bad events, it began again at zero."""
+    """Return PromQL of increments of the counters `good` and `all`.
+
+    From one sample to the next, at most two minutes apart; where any counter went down, also
+    that of bad events, it restarted.
+    """
     return f"(sum_over_time(({_GROWN[name]})[{minutes * 60 - 1}s:1m]) or vector(0))"
 
 
@@ -165,4 +168,4 @@ _GROWN = {
     f" ((({_now('all', ' offset -1m')}) * 0 + 1) and {_now('all', ' offset 1m')})",
 }
 Sums = Callable[[str, int], str]
-"""From `bad`, `total` or `covered` and a number of minutes to a sum over them, in PromQL."""
+"""Maps `bad`, `total` or `covered` and a number of minutes to PromQL for the sum."""

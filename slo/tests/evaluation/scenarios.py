@@ -1,4 +1,4 @@
-"""SLOs in tests of judging: counted minute by minute, and judged at chosen moments."""
+"""SLOs for evaluation tests: counted minute by minute, and evaluated at chosen moments."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,7 +15,7 @@ from .histories import Happened, Past, steady
 
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 NOON = 29_700_000
-"""A minute, as they are numbered; what is counted begins hours before it."""
+"""A minute number; counting begins hours before it."""
 HOURS = 7
 PAGE = {"long": "1h", "short": "5m", "burn_rate": 14, "severity": "page"}
 TICKET = {"long": "6h", "short": "30m", "burn_rate": 6, "severity": "ticket"}
@@ -25,14 +25,14 @@ NONE = Happened(is_covered=False)
 
 
 def burning(name: str = "core-availability", after: Sequence[Happened] = (), **fields: Any) -> Slo:
-    """An SLO with a rule that pages, fine for hours up to noon; then came these minutes."""
+    """Return an SLO with a page rule, fine for hours until noon, followed by these minutes."""
     slo = factories.slo(name, **{"rules": [PAGE], **fields})
     count(slo, after)
     return slo
 
 
 def count(slo: Slo, after: Sequence[Happened]) -> None:
-    """Have this been counted of an SLO, after the hours in which it was fine."""
+    """Add these minutes to an SLO, after the hours in which it was fine."""
     past = Past([*steady(HOURS * 60), *after], begin=NOON - HOURS * 60 + 1)
     rows = [(minute, past.at(minute)) for minute in range(past.begin - 1, past.last + 1)]
     sli = factories.counted(slo, [(minute, one.good, one.total) for minute, one in rows])
@@ -41,12 +41,12 @@ def count(slo: Slo, after: Sequence[Happened]) -> None:
 
 
 def due(minute: int) -> datetime:
-    """The moment at which this minute is judged."""
+    """Return the moment at which this minute is evaluated."""
     return end_of(minute) + EVALUATION_DELAY
 
 
 def judge(first: int, last: int | None = None) -> None:
-    """Judge these minutes, each in its time."""
+    """Evaluate these minutes, each in its time."""
     for minute in range(first, (first if last is None else last) + 1):
         tick.evaluate_due_minutes(due(minute))
 
@@ -56,7 +56,7 @@ def alert() -> Alert:
 
 
 def reachable(settings: Any) -> None:
-    """A destination that the routes lead to."""
+    """Return a target that the routes lead to."""
     settings.SLACK = replace(settings.SLACK, webhook_url="http://127.0.0.1:9/x")
 
 

@@ -1,4 +1,4 @@
-"""What alerts set off: switches that are asked to be stopped, ramps that are held."""
+"""Actions of alerts: trip requests, and holds of ramps."""
 
 import pytest
 

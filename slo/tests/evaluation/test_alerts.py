@@ -1,4 +1,4 @@
-"""Who is told of alerts, who is called, and what saying "I know" does."""
+"""Alerts: notifications, escalations, and acknowledgement."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Judging stored history again: tick by tick, as the beat did, and which alerts there had been."""
+"""Backtests of stored history: the states of the tick, and the alerts they would have opened."""
 
 import json
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Backtests compute for seconds: one of each person or token at a time, and few in all."""
+"""Limits of concurrent backtests: one for each person or token, and few in all."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What SLOs have set off is over once its cause is gone, and nothing is done for the past."""
+"""Actions end once their cause is gone, and nothing is done for the past."""
 
 from datetime import timedelta
 
@@ -23,7 +23,7 @@ CLOSED = [{**HOLD, "on_unknown": "act"}, {**STOP, "on_unknown": "act"}]
 
 @pytest.fixture
 def blind():
-    """An SLO of which nothing is known, and what that has set off."""
+    """Return an SLO without data, and the actions that this has started."""
     slo = burning(actions=CLOSED)
     Slo.objects.filter(pk=slo.pk).update(min_events=10**9)
     judge(NOON, NOON + 6)

@@ -1,4 +1,4 @@
-"""What is known of a window, when a rule fires, and that both are exact."""
+"""Known windows and firing rules, both exact."""
 
 from datetime import timedelta
 from decimal import Decimal
@@ -101,8 +101,10 @@ def test_an_slo_without_rules_is_known_once_any_window_is() -> None:
 
 @pytest.mark.parametrize(("bad", "state"), [(14, OK), (14.0000001, FIRING), (15, FIRING)])
 def test_a_burn_rate_just_at_the_threshold_does_not_fire(bad: float, state: str) -> None:
-    """Of 1,000 events a minute 14 may be bad at 14 times 0.1 %; as a quotient of binary fractions
-    that is a little more than 14."""
+    """At 14 times 0.1 %, 14 of 1,000 events a minute may be bad.
+
+    In binary fractions that is a little more than 14.
+    """
     past = Past([Happened(bad, 1000)] * 60)
 
     assert judged(past, wanted(PAGE)).rules[0].state == state
@@ -179,7 +181,7 @@ SPANS = st.tuples(st.integers(-10, 260), st.integers(0, 40)).map(lambda one: (on
 def test_every_window_is_the_sum_of_its_minutes(
     minutes: list[Happened], excluded: list[tuple[int, int]], min_events: int, threshold: str
 ) -> None:
-    """An independent way: add up the minutes of each window that are not excluded."""
+    """Compare with the sum of the window's minutes that are not excluded."""
     objective = wanted(
         rule("2h", "7m", threshold), days=1, min_events=min_events, excluded=excluded
     )

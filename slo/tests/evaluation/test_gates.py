@@ -33,7 +33,7 @@ def ask(since=NOW - 10 * MINUTE, **more):
 
 
 def report(began, ended, good, total, slo="core"):
-    """As whoever takes in reports does: the events, and the counters of minutes."""
+    """Store reported events, also in the counters of minutes."""
     EventCount.objects.create(
         slo=slo, instance="core/a1", began_at=began, ended_at=ended, good=good, total=total
     )
@@ -44,7 +44,7 @@ def events(at, good, total, seconds=10):
 
 
 def counted(rows):
-    """Counters of minutes: (minute, good, total) that were counted in it."""
+    """Store the counters of minutes: (minute, good, total) of each."""
     sli = Sli.objects.get(slo__name="core")
     sum_ = CounterValues(0, 0, 0)
     for minute, good, total in rows:
@@ -206,7 +206,7 @@ def test_however_many_gates_ask_the_database_is_asked_a_few_times(django_assert_
 
 @pytest.mark.parametrize("seed", range(6))
 def test_every_window_has_exactly_the_reports_that_lie_in_it(seed):
-    """Against adding them up one by one: reports every few seconds that also feed the minutes."""
+    """Compare with single reports every few seconds that also feed the minutes."""
     chance = random.Random(seed)
     factories.slo("core")
     began, spans, minutes = end_of(NOON - 15), [], {}

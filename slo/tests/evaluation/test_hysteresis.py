@@ -1,4 +1,4 @@
-"""When alerts begin and end, as a table of looks a minute apart."""
+"""Hysteresis of alerts, as a table of evaluations a minute apart."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -25,7 +25,7 @@ def look(state: str, firing_at: datetime | None, at: datetime = NOON) -> AlertCh
 
 
 def run(states: str) -> str:
-    """What stands after each look: `O` an open alert, `.` none."""
+    """Return the alert after each evaluation: `O` open, `.` none."""
     firing_at: datetime | None = None
     shown = ""
     for place, state in enumerate(states):

@@ -1,4 +1,4 @@
-"""What is critical is told at once, whatever else is told; and pages are told of what moved."""
+"""Notifications: critical alerts at once, summaries of many, and live pages of what changed."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Whatever happened, rules stand as Prometheus says they do: at every tick, of every rule."""
+"""Rule states are those of Prometheus, at every tick of every rule."""
 
 import random
 from itertools import pairwise
@@ -113,7 +113,7 @@ def test_counters_with_resets_and_lost_samples_are_as_prometheus_says(
 
 
 def compared(seed: int, length: int, ticks: int, folder: Path) -> str:
-    """What Prometheus says otherwise of so many ticks of a history of so many minutes."""
+    """Return disagreements over `ticks` of a history of `minutes`."""
     chance = random.Random(seed)
     minutes, objective = history(chance, length), objective_of(chance)
     said = expected(minutes, objective, sorted(chance.sample(range(length), ticks)))
@@ -122,8 +122,7 @@ def compared(seed: int, length: int, ticks: int, folder: Path) -> str:
 
 
 def counters(chance: random.Random) -> list[Sample | None]:
-    """A sample at the end of each minute, some lost but never two in a row, of counters that begin
-    again now and then."""
+    """Return samples at the end of each minute, some lost but never two in a row, with restarts."""
     found: list[Sample | None] = []
     good = total = 0
     for minute, one in enumerate(history(chance)[:SAMPLED_MINUTES]):
@@ -136,7 +135,7 @@ def counters(chance: random.Random) -> list[Sample | None]:
 
 
 def stepped(samples: list[Sample | None]) -> list[Happened]:
-    """What happened in each minute, as samples are taken in."""
+    """Return the events of each minute, as ingest takes in the samples."""
     grew: dict[int, tuple[float, float]] = {}
     told_of: set[int] = set()
     there = [one for one in samples if one]
@@ -152,7 +151,7 @@ def stepped(samples: list[Sample | None]) -> list[Happened]:
 
 
 def history(chance: random.Random, length: int = MINUTES) -> list[Happened]:
-    """Phases of some minutes each: even and uneven traffic, incidents, none, and nobody telling."""
+    """Return phases of even and uneven traffic, incidents, silence and gaps."""
     found: list[Happened] = []
     while len(found) < length:
         traffic = chance.choice([0, 1, 40, 1000, 1000, 100_000])

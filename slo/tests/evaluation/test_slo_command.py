@@ -1,4 +1,4 @@
-"""The shell's way through a worked case: a file of counters is taken in, and judged again."""
+"""`manage.py slo` with a worked case: a file of counters is imported and evaluated again."""
 
 import json
 from io import StringIO
@@ -20,7 +20,7 @@ RULES = [
 ]
 DAYS = 3
 BEGAN = NOON
-"""The incident begins at the end of this minute, after days in which 2 of 10,000 were bad."""
+"""The incident begins at the end of this minute, after days with 2 of 10,000 bad."""
 
 
 def written(path, share, minutes):
@@ -46,7 +46,7 @@ def backtested(name, minutes):
 
 
 def firing(ticks, *rules):
-    """The minutes into the incident at which any of these rules fires."""
+    """Return the minutes into the incident at which any of these rules fires."""
     return [
         minute
         for minute, tick in enumerate(ticks)

@@ -1,4 +1,4 @@
-"""How an SLO stands, now or at a time, as the API shows it; and what Prometheus is told."""
+"""The status of an SLO, now or at a time, in the API and in metrics."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Every minute is judged once, in order, whoever calls and however late."""
+"""The tick evaluates every minute once, in order, however late it runs."""
 
 import logging
 from threading import Barrier, Thread

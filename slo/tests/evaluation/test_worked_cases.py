@@ -1,4 +1,4 @@
-"""The worked cases: 99.9 % over 30 days, even traffic of which 0.02 % is bad, and incidents."""
+"""The worked cases: 99.9 % over 30 days, even traffic with 0.02 % bad, and incidents."""
 
 from dataclasses import dataclass
 
@@ -17,8 +17,7 @@ AFTER = 12 * 60
 
 @dataclass(frozen=True)
 class Incident:
-    """Ticks at which a severity fires, counted from the beginning of the incident: at tick 1 its
-    first minute has ended."""
+    """Ticks at which a severity fires; tick 1 is the end of the incident's first minute."""
 
     evaluations: dict[int, Evaluation]
 

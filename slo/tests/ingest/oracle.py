@@ -1,5 +1,7 @@
-"""What samples add up to, worked out from all of them at once, by the words of the contract and
-nothing else: each figure from scratch, without rows, batches or differences."""
+"""An oracle for counters: each figure computed from all samples, by the words of the contract.
+
+Without rows, batches or differences.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,7 +14,7 @@ TWO_MINUTES = 120 * US
 
 @dataclass(frozen=True)
 class Told:
-    """One sample as somebody sends it; times in microseconds since 1970."""
+    """One sample as sent; times in microseconds since 1970."""
 
     source: str
     boot: str
@@ -31,7 +33,7 @@ class Step:
 
 
 class Oracle:
-    """Counters of one SLI, of all that was ever said."""
+    """Counters of one SLI, from everything that was ever sent."""
 
     def __init__(self, told: Iterable[Told]) -> None:
         self._steps: list[Step] = []
@@ -56,7 +58,7 @@ class Oracle:
         return any(began < ends and ended > begins for began, ended in self._spans)
 
     def counts(self, first: int, last: int) -> list[tuple[float, float, int]]:
-        """Good, total and covered minutes at the end of each minute."""
+        """Return good, total and covered minutes at the end of each minute."""
         result, covered = [], 0
         for minute in range(first, last + 1):
             covered += self.is_covered(minute)
@@ -103,7 +105,7 @@ class Oracle:
 
     @staticmethod
     def _by(step: Step, events: float, minute: int) -> float:
-        """How many of a step's events came by the end of a minute."""
+        """Return how many of a step's events came by the end of a minute."""
         end = minute * 60 * US
         if step.ended <= end:
             return events

@@ -39,19 +39,19 @@ def record(samples: Iterable[SentSample], now: datetime = NOW, **options: Any) -
 
 
 def objective(name: str = "core-availability", **fields: Any) -> Sli:
-    """An SLO, and its counters."""
+    """Create an SLO; return its counters."""
     said = {"kind": "availability", "target": Decimal("0.999"), "source": {"type": "push"}}
     slo = Slo.objects.create(name=name, created_at=NOW, changed_at=NOW, **{**said, **fields})
     return reader.get_or_create_sli(slo)
 
 
 def at(seconds: float) -> datetime:
-    """So many seconds after NOW, or before."""
+    """Return a moment in seconds after NOW, or before."""
     return NOW + timedelta(seconds=seconds)
 
 
 def sample(sli: Sli, seconds: float, good: float, total: float, **more: Any) -> SentSample:
-    """One that was taken so many seconds after NOW, or before."""
+    """Return a sample taken in seconds after NOW, or before."""
     return SentSample(
         sli.pk,
         more.pop("source", "a"),
@@ -64,7 +64,7 @@ def sample(sli: Sli, seconds: float, good: float, total: float, **more: Any) -> 
 
 
 def push(sli: Sli, told: Iterable[Told], now: datetime = NOW, **options: Any) -> int:
-    """Take in what the oracle was told as well."""
+    """Record what the oracle was given."""
     samples = [
         SentSample(
             sli.pk,
@@ -81,6 +81,6 @@ def push(sli: Sli, told: Iterable[Told], now: datetime = NOW, **options: Any) ->
 
 
 def counted(sli: Sli, first: int, last: int) -> list[tuple[float, float, int]]:
-    """Good, total and covered minutes at the end of each minute, as they are looked up."""
+    """Return good, total and covered minutes at the end of each minute, as looked up."""
     found = reader.load_counts({sli.pk: range(first, last + 1)})
     return [tuple(found[sli.pk, minute]) for minute in range(first, last + 1)]

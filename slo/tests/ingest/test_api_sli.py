@@ -38,7 +38,7 @@ def point(good: float, total: float, ago: float | None = None, **more: Any) -> d
 
 
 def limited_to(*services: str) -> Api:
-    """A token that may speak for these services only."""
+    """Create a token limited to these services."""
     _, text = tokens.create(
         name="core",
         owner=person("operator", "olga"),

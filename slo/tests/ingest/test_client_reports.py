@@ -1,4 +1,4 @@
-"""What services report, and deltas: growth that is counted elsewhere."""
+"""Events reported by clients, and deltas."""
 
 from datetime import datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""Minutes that become hours, and hours that are forgotten: what is kept is looked up as before."""
+"""Packed hours and deleted history: look-ups of what is kept stay the same."""
 
 from datetime import timedelta
 
@@ -22,13 +22,13 @@ def sli() -> Sli:
 
 
 def push(sli: Sli, *minutes_ago: float, source: str = "a") -> None:
-    """A source counts an event a minute."""
+    """Record an event a minute."""
     told = [sample(sli, -60 * ago, 1e6 - ago, 1e6 - ago, source=source) for ago in minutes_ago]
     record(told, now=NOW, at_once=True, is_noted=True)
 
 
 def push_pairs(sli: Sli, *minutes_ago: float) -> None:
-    """It counts an event in the minute after each of these, and none in between."""
+    """Record an event in the minute after each of these, and none in between."""
     for number, ago in enumerate(minutes_ago):
         told = [sample(sli, -60 * ago + 60 * n, number + n, number + n) for n in (0, 1)]
         record(told, now=NOW, at_once=True, is_noted=True)

@@ -1,5 +1,4 @@
-"""Several that add to the same counters at the same moment: nothing is lost, nobody waits in a
-circle, and what is said twice counts once."""
+"""Concurrent writers of the same counters: nothing is lost, counted twice, or deadlocked."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -34,7 +33,7 @@ def slis() -> list[Sli]:
 
 
 def samples(slis: list[Sli], source: str, seed: int) -> list[list[SentSample]]:
-    """A source says ten events more of each SLI every 20 s, in batches of any order."""
+    """Return batches in any order: ten more events of each SLI every 20 s."""
     told = [
         [SentSample(sli.pk, source, "", at(20 * n - 3600), 10 * n, 10 * n) for sli in slis]
         for n in range(ROUNDS)

@@ -1,4 +1,4 @@
-"""History from a file, however old it is."""
+"""Import of history from a file, however old."""
 
 from datetime import UTC, datetime, timedelta
 

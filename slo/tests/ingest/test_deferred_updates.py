@@ -1,4 +1,4 @@
-"""What would move very many rows is left to a tick, and comes out the same."""
+"""Large updates are deferred to a tick, with the same result."""
 
 import pytest
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows that may be moved at once."""
+    """Lower the number of rows that may move at once."""
     monkeypatch.setattr(deferred_updates, "MAX_ROWS", 1000)
 
 
@@ -22,7 +22,7 @@ def slis() -> list[Sli]:
 
 
 def long_running(slis: list[Sli]) -> None:
-    """Processes that began to count a day ago, and are heard of for the first time."""
+    """Record processes that began to count a day ago, and report for the first time."""
     told = [sample(sli, 0, 1440, 1440, started_at=at(-86_400)) for sli in slis]
     record(told, now=NOW)
 

@@ -1,4 +1,4 @@
-"""Latency histograms: each edge counts for itself, and an SLO takes the one at its threshold."""
+"""Latency histograms: each edge is counted, and an SLO takes the one at its threshold."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How a step between two samples is put into minutes."""
+"""Splitting an increment between two samples into minutes."""
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings

@@ -1,4 +1,4 @@
-"""Points that are refused one by one: of too many boots, or of sources that are ours."""
+"""Points refused one by one: too many boots, or reserved sources."""
 
 import time
 from typing import Any

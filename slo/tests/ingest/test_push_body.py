@@ -1,4 +1,4 @@
-"""What is pushed is read strictly, and what is wrong is named."""
+"""Pushed bodies are parsed strictly, and each error names its field."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""What samples of a source count, one rule at a time."""
+"""Recording samples of a source, one rule at a time."""
 
 from datetime import timedelta
 

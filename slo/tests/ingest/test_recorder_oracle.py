@@ -1,5 +1,4 @@
-"""Whatever sources send, in whatever order: the counters of every minute are those of an oracle
-that sees everything at once."""
+"""Counters of every minute equal those of an oracle, whatever sources send in any order."""
 
 from datetime import timedelta
 from itertools import pairwise
@@ -29,7 +28,7 @@ more = st.sampled_from([0, 0, 1, 3, 10, 100, 997])
 
 @st.composite
 def boot(draw: st.DrawFn, source: str, name: str) -> list[Told]:
-    """What one process says from its start to its end, sometimes after counters went down."""
+    """Generate the samples of one process, sometimes with counters that went down."""
     at = START + draw(st.integers(0, 40 * 60)) * US
     started = draw(st.one_of(st.none(), st.integers(0, 400 * US).map(lambda ago: at - ago)))
     good, bad = draw(more), draw(more)
@@ -45,7 +44,7 @@ def boot(draw: st.DrawFn, source: str, name: str) -> list[Told]:
 
 @st.composite
 def traffic(draw: st.DrawFn) -> list[Told]:
-    """Several sources with several boots each, some at the same time."""
+    """Generate several sources with several boots each, some at the same time."""
     told: list[Told] = []
     for source in "ab"[: draw(st.integers(1, 2))]:
         for name in "123"[: draw(st.integers(1, 3))]:
@@ -55,7 +54,7 @@ def traffic(draw: st.DrawFn) -> list[Told]:
 
 @st.composite
 def deliveries(draw: st.DrawFn) -> tuple[list[Told], list[list[Told]]]:
-    """Traffic, and in which batches it comes: in any order, some of it more than once."""
+    """Generate traffic and its batches: in any order, some more than once."""
     told = draw(traffic())
     sent = told + draw(st.lists(st.sampled_from(told), max_size=6))
     order = draw(st.one_of(st.just(sorted(sent, key=lambda one: one.at)), st.permutations(sent)))

@@ -1,4 +1,4 @@
-"""Sources, edges and SLOs that are gone are forgotten; what may come back is counted once."""
+"""Deletion of old sources, edges and SLOs; a source that comes back is counted once."""
 
 import re
 from datetime import timedelta

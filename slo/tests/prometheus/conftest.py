@@ -1,4 +1,4 @@
-"""A server of one's own that may be asked, and that counts."""
+"""A fake Prometheus server that may be queried, and counts."""
 
 import pytest
 
@@ -13,7 +13,7 @@ def _own_network(settings):
 
 @pytest.fixture
 def counting():
-    """Ten events a minute since ever, of which nine are good."""
+    """Start a server with ten events a minute, of which nine are good."""
     with fake_prometheus() as fake:
         fake.says(
             good=lambda at: 9 * (at // 60 - FIRST + 1000),

@@ -10,8 +10,11 @@ from urllib.parse import parse_qs, urlsplit
 
 
 class Fake:
-    """`values` are functions by query, from a time to what is answered: a number, None (no series),
-    or bytes as they are; `status` and `hangs` (seconds) are for all. `asked` is (query, time)."""
+    """A fake Prometheus.
+
+    `values` are functions by query, from a time to a number, None (no series), or raw bytes;
+    `status` and `hangs` (seconds) apply to all. `asked` lists (query, time).
+    """
 
     def __init__(self):
         self.values = {}
@@ -29,7 +32,7 @@ class Fake:
         return f"http://127.0.0.1:{self.port}"
 
     def says(self, **values):
-        """Constants or functions of the time, by query."""
+        """Set constants or functions of the time, by query."""
         for query, value in values.items():
             self.values[query] = value if callable(value) else lambda at, value=value: value
 
@@ -50,7 +53,7 @@ class Fake:
 
 
 def vector(value, at):
-    """A successful answer: of no series, of one, or of as many as there are in a list."""
+    """Return a successful response with no series, one, or as many as the list has."""
     values = value if isinstance(value, list) else [] if value is None else [value]
     result = [{"metric": {"n": str(n)}, "value": [at, str(one)]} for n, one in enumerate(values)]
     return {"status": "success", "data": {"resultType": "vector", "result": result}}

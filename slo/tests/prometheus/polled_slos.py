@@ -1,4 +1,4 @@
-"""SLOs whose counters a stand-in for Prometheus has, and what was counted of them."""
+"""SLOs with counters on a fake Prometheus, and what was counted of them."""
 
 from datetime import UTC, datetime, timedelta
 

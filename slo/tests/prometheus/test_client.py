@@ -1,4 +1,4 @@
-"""What is asked of a Prometheus, what becomes of its answers, and where nobody asks at all."""
+"""Queries to Prometheus, their results, and servers that must not be queried."""
 
 import re
 import socket

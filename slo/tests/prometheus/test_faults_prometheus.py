@@ -1,4 +1,4 @@
-"""A real Prometheus: what it scraped, and the history it has, end up in our minutes."""
+"""A real Prometheus: what it scraped, and its history, end up in our minutes."""
 
 import shutil
 import socket
@@ -31,7 +31,7 @@ MINUTE = timedelta(minutes=1)
 
 
 class Exporter:
-    """Two instances' worth of counters, as Prometheus scrapes them."""
+    """Counters of two instances, as Prometheus scrapes them."""
 
     def __init__(self):
         self.ok, self.failed, self.scrapes = 1000, 5, 0
@@ -71,7 +71,7 @@ def exporting(exporter):
 
 @contextmanager
 def prometheus(folder, scraped=None):
-    """Its address, once it is ready."""
+    """Return its address once it is ready."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
     job = f"  - job_name: app\n    static_configs: [{{targets: ['127.0.0.1:{scraped}']}}]\n"
@@ -108,7 +108,7 @@ def _is_ready(address):
 
 
 def scraped_again(exporter):
-    """Once two whole scrapes began after now: the first may have been under way."""
+    """Wait for two whole scrapes after now: the first may have been under way."""
     seen = exporter.scrapes
     until(lambda: exporter.scrapes >= seen + 3)
 

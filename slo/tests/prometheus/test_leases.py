@@ -1,4 +1,4 @@
-"""Who asks a Prometheus, and whose answers count: one at a time, and of the source as it is now."""
+"""Leases of polls: one process at a time, and only results of the present source."""
 
 import threading
 

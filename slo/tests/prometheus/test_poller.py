@@ -1,4 +1,4 @@
-"""Keeping up with Prometheus servers: what is asked when, once, and what becomes of it."""
+"""Polling of Prometheus: what is queried when, once, and recorded."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Numbers as a Prometheus writes them, and as somebody might who wants to keep us busy."""
+"""Numbers as Prometheus writes them, and hostile ones."""
 
 import time
 
