@@ -15,7 +15,7 @@ from django.db import connection
 from . import latencies, load_processes, stalls
 from .latencies import Latencies
 from .report_clients import SETTLE_SECONDS
-from .servers import Server, cpu_seconds
+from .servers import ServerUnderTest, cpu_seconds
 
 BREAKERS = 20
 EVERY_SECONDS = 5.0
@@ -46,7 +46,7 @@ class ReportCosts:
     writes: float
 
 
-def measure(server: Server, token: str, count: int, seconds: float) -> ReportCosts:
+def measure(server: ServerUnderTest, token: str, count: int, seconds: float) -> ReportCosts:
     """Let `count` instances report every 5 s, first with calls, then without news."""
     arguments = (server.port, token, count, BREAKERS, EVERY_SECONDS, seconds, QUIET_SECONDS)
     with ExitStack() as stack:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from . import latencies, load_processes, page_watch, stalls
 from .latencies import Latencies
-from .servers import Server
+from .servers import ServerUnderTest
 
 PROCESSES = 2
 SECONDS = 10
@@ -34,7 +34,7 @@ class ColdStart:
 
 
 def measure(
-    web: Server, token: str, count: int, switches: int, person: page_watch.Browser
+    web: ServerUnderTest, token: str, count: int, switches: int, person: page_watch.Browser
 ) -> ColdStart:
     """Start `count` clients within `SECONDS`; each fetches a snapshot of `switches` switches."""
     with page_watch.watch_pages(person):

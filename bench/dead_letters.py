@@ -15,7 +15,7 @@ import orjson
 
 from . import latencies, page_watch
 from .latencies import Latencies
-from .servers import HOST, Server
+from .servers import HOST, ServerUnderTest
 
 NAME = "axiom:dlq:bench"
 STREAM = quote(NAME, safe="")
@@ -76,7 +76,9 @@ def clear() -> None:
     servers.get_server("default").client.delete(NAME)
 
 
-def measure(server: Server, token: str, person: page_watch.Browser, count: int) -> DeadLetterCosts:
+def measure(
+    server: ServerUnderTest, token: str, person: page_watch.Browser, count: int
+) -> DeadLetterCosts:
     """Send all requests; the letters are written but not indexed yet."""
     _api(server, token, API)  # Warms connections and caches.
     before = server.rss_bytes()
@@ -128,7 +130,7 @@ def _read_all() -> tuple[float, float]:
     return time.monotonic() - wall, time.process_time() - cpu
 
 
-def _all(server: Server, token: str, person: page_watch.Browser) -> Iterator[Request]:
+def _all(server: ServerUnderTest, token: str, person: page_watch.Browser) -> Iterator[Request]:
     messages = f"{API}streams/{STREAM}/messages/"
     pages = f"/dead-letters/default/{STREAM}/"
     group = orjson.loads(_api(server, token, f"{API}streams/{STREAM}/groups/"))["results"][0]
@@ -143,16 +145,16 @@ def _all(server: Server, token: str, person: page_watch.Browser) -> Iterator[Req
         ("50 letters by a text found often, API", f"{messages}?q=A-99", GROUPS_MS),
     )
     for name, path, wanted in answers:
-        yield _asked(name, partial(_api, server, token, path), wanted)
+        yield _time_requests(name, partial(_api, server, token, path), wanted)
     for name, path, wanted in (
         ("inbox, page", "/dead-letters/", PAGE_MS),
         ("groups, page", pages, GROUPS_MS),
         ("letters, page", f"{pages}?tab=messages", PAGE_MS),
     ):
-        yield _asked(name, partial(person.ask, "GET", path, 200), wanted)
+        yield _time_requests(name, partial(person.ask, "GET", path, 200), wanted)
 
 
-def _middle_letter(server: Server, token: str, messages: str) -> str:
+def _middle_letter(server: ServerUnderTest, token: str, messages: str) -> str:
     """Return the id of a letter in the middle of the stream."""
     from breakers.dead_letters.letters import ids
     from breakers.dead_letters.models import Letter
@@ -162,7 +164,7 @@ def _middle_letter(server: Server, token: str, messages: str) -> str:
     return ids.to_entry_id(rows[rows.count() // 2])
 
 
-def _asked(name: str, ask: Callable[[], bytes], wanted: float) -> Request:
+def _time_requests(name: str, ask: Callable[[], bytes], wanted: float) -> Request:
     took = [_milliseconds(ask) for _ in range(TIMES + 1)][1:]
     return Request(name, latencies.summarize(took), wanted)
 
@@ -173,7 +175,7 @@ def _milliseconds(ask: Callable[[], bytes]) -> float:
     return (time.monotonic() - began) * 1e3
 
 
-def _api(server: Server, token: str, path: str) -> bytes:
+def _api(server: ServerUnderTest, token: str, path: str) -> bytes:
     connection = HTTPConnection(HOST, server.port, timeout=20)
     connection.request("GET", path, headers={"Authorization": f"Bearer {token}"})
     response = connection.getresponse()

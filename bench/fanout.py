@@ -7,7 +7,7 @@ from http.client import HTTPConnection
 
 from . import fixtures, latencies, load_processes, stalls
 from .latencies import Latencies
-from .servers import HOST, Server
+from .servers import HOST, ServerUnderTest
 
 ARRIVE_SECONDS = 60
 REACH_SECONDS = 20
@@ -33,7 +33,13 @@ class FanoutCost:
 
 
 def measure(
-    name: str, server: Server, kind: str, token: str, count: int, changes: int, ring: MakeChange
+    name: str,
+    server: ServerUnderTest,
+    kind: str,
+    token: str,
+    count: int,
+    changes: int,
+    ring: MakeChange,
 ) -> FanoutCost:
     """Let `count` clients listen to `changes` changes, one after the other.
 
@@ -74,7 +80,7 @@ def engage_switch(prefix: str) -> MakeChange:
     return lambda: next(engagements)
 
 
-def ring_holder(server: Server) -> MakeChange:
+def ring_holder(server: ServerUnderTest) -> MakeChange:
     """Make a change of `bench.holding_asgi`."""
 
     def ring() -> tuple[int, int]:

@@ -46,7 +46,7 @@ class HeldPoll:
         return [answer.version()] if answer.status == 200 else []
 
 
-class Stream:
+class EventStream:
     """Listens to server-sent events."""
 
     def __init__(self, connection: socket.socket, token: str, number: int) -> None:
@@ -67,13 +67,13 @@ class Stream:
         return http_client.event_versions(data)
 
 
-KINDS = {"held": HeldPoll, "streams": Stream, "sockets": websocket_client.Socket}
+KINDS = {"held": HeldPoll, "streams": EventStream, "sockets": websocket_client.WebSocket}
 
 
 def main(kind: str, port: int, token: str, count: int) -> None:
     poller = select.epoll()
     poller.register(sys.stdin, select.EPOLLIN | select.EPOLLHUP)
-    crowd: dict[int, tuple[socket.socket, HeldPoll | Stream | websocket_client.Socket]] = {}
+    crowd: dict[int, tuple[socket.socket, HeldPoll | EventStream | websocket_client.WebSocket]] = {}
     for number in range(count):
         connection = socket.create_connection((HOST, port), timeout=10)
         crowd[connection.fileno()] = connection, KINDS[kind](connection, token, number)

@@ -17,7 +17,7 @@ from django.db import connection
 
 from . import fixtures, latencies
 from .latencies import Latencies
-from .servers import HOST, Server
+from .servers import HOST, ServerUnderTest
 
 CALLERS = 4
 ROWS = 100
@@ -99,14 +99,16 @@ def clear() -> None:
     fixtures.delete_slos()
 
 
-def measure(web: Server, token: str, audited: int, seconds: float) -> Lists:
+def measure(web: ServerUnderTest, token: str, audited: int, seconds: float) -> Lists:
     pages = [_measure_list(web, token, name, path, seconds) for name, path in PAGES.items()]
     attention = _measure_list(web, token, "needs attention", ATTENTION, seconds)
     searches = [(name, _measure_search(web, token, text)) for name, text in NEEDLES.items()]
     return Lists(pages, attention, audited, searches)
 
 
-def _measure_list(web: Server, token: str, name: str, path: str, seconds: float) -> ListFigures:
+def _measure_list(
+    web: ServerUnderTest, token: str, name: str, path: str, seconds: float
+) -> ListFigures:
     _hit(web, token, path, seconds / 4)  # Warms up.
     used, began = web.cpu_seconds(), time.monotonic()
     took = _hit(web, token, path, seconds)
@@ -114,7 +116,7 @@ def _measure_list(web: Server, token: str, name: str, path: str, seconds: float)
     return ListFigures(name, len(took) / spent, used / len(took) * 1e3, latencies.summarize(took))
 
 
-def _hit(web: Server, token: str, path: str, seconds: float) -> list[float]:
+def _hit(web: ServerUnderTest, token: str, path: str, seconds: float) -> list[float]:
     """Return the milliseconds of each response; end the run on another status than 200."""
     took: list[float] = []
     wrong: list[int] = []
@@ -123,7 +125,7 @@ def _hit(web: Server, token: str, path: str, seconds: float) -> list[float]:
     def run() -> None:
         caller = HTTPConnection(HOST, web.port, timeout=20)
         while time.monotonic() < end and not wrong:
-            took.append(_ask(caller, token, path, wrong))
+            took.append(_request(caller, token, path, wrong))
         caller.close()
 
     threads = [threading.Thread(target=run) for _ in range(CALLERS)]
@@ -136,17 +138,17 @@ def _hit(web: Server, token: str, path: str, seconds: float) -> list[float]:
     return took
 
 
-def _measure_search(web: Server, token: str, text: str) -> Latencies:
+def _measure_search(web: ServerUnderTest, token: str, text: str) -> Latencies:
     caller, wrong = HTTPConnection(HOST, web.port, timeout=20), list[int]()
     path = f"/api/v1/audit/?q={quote(text)}"
-    took = [_ask(caller, token, path, wrong) for _ in range(SEARCHES + 1)][1:]
+    took = [_request(caller, token, path, wrong) for _ in range(SEARCHES + 1)][1:]
     caller.close()
     if wrong:
         raise SystemExit(f"bench: GET {path} was answered with {wrong}")
     return latencies.summarize(took)
 
 
-def _ask(caller: HTTPConnection, token: str, path: str, wrong: list[int]) -> float:
+def _request(caller: HTTPConnection, token: str, path: str, wrong: list[int]) -> float:
     began = time.monotonic()
     caller.request("GET", path, headers={"Authorization": f"Bearer {token}"})
     answer = caller.getresponse()

@@ -6,8 +6,8 @@ from http.client import HTTPConnection
 
 from . import fixtures, http_client, propagation, wrk
 from .latencies import Latencies
-from .servers import HOST, Server
-from .wrk import Figures, LoadTarget
+from .servers import HOST, ServerUnderTest
+from .wrk import LoadFigures, LoadTarget
 
 SMALL = (100, 100)
 LARGE = (10_000, 1_000)
@@ -21,16 +21,18 @@ class SizeCosts:
     From commit to the end of a held poll's 200, for known switches and new ones.
     """
 
-    small: Figures
-    large: Figures
+    small: LoadFigures
+    large: LoadFigures
     known: Latencies
     new: Latencies
 
 
-def measure(server: Server, token: str, rounds: int, seconds: int, changes: int) -> SizeCosts:
+def measure(
+    server: ServerUnderTest, token: str, rounds: int, seconds: int, changes: int
+) -> SizeCosts:
     """Measure rounds of both sizes in turn, on the same server."""
-    small: list[Figures] = []
-    large: list[Figures] = []
+    small: list[LoadFigures] = []
+    large: list[LoadFigures] = []
     for _ in range(rounds):
         for size, seen in ((SMALL, small), (LARGE, large)):
             known = wait_for_version(server, token, fixtures.create_switches(*size))
@@ -46,7 +48,7 @@ def measure(server: Server, token: str, rounds: int, seconds: int, changes: int)
     return SizeCosts(wrk.median_figures(small), wrk.median_figures(large), known_delays, new_delays)
 
 
-def wait_for_version(server: Server, token: str, version: int) -> str:
+def wait_for_version(server: ServerUnderTest, token: str, version: int) -> str:
     """Return the ETag of `version` once it is served; end the run if it never is."""
     deadline = time.monotonic() + SERVED_SECONDS
     while time.monotonic() < deadline:

@@ -29,8 +29,8 @@ from . import (
 )
 from .fanout import FanoutCost
 from .servers import HOLDER, PLANE, WEB, running
-from .table import Table
-from .wrk import Figures
+from .table import ResultTable
+from .wrk import LoadFigures
 
 ENGAGED = 100
 POLL_P99_MS = 100.0
@@ -62,7 +62,7 @@ class Setting:
     audited: int
 
 
-def measure_rows(setting: Setting, table: Table) -> None:
+def measure_rows(setting: Setting, table: ResultTable) -> None:
     """Measure the data plane against a bare application, request by request."""
     fixtures.create_switches(ENGAGED, ENGAGED)
     with ExitStack() as stack:
@@ -70,14 +70,14 @@ def measure_rows(setting: Setting, table: Table) -> None:
         for row in served:
             rows.verify(row)
             wrk.run_round(row, 1)  # Warms connections, caches and branch predictors.
-        seen: list[list[Figures]] = [[] for _ in served]
+        seen: list[list[LoadFigures]] = [[] for _ in served]
         for _ in range(setting.rounds):
             for row, figures in zip(served, seen, strict=True):
                 figures.append(wrk.run_round(row, setting.seconds))
     table.rows(served, [wrk.median_figures(figures) for figures in seen])
 
 
-def measure_commits(setting: Setting, table: Table) -> None:
+def measure_commits(setting: Setting, table: ResultTable) -> None:
     """Measure from an operator's commit to one client."""
     fixtures.create_switches(ENGAGED, ENGAGED)
     token = setting.token
@@ -90,17 +90,17 @@ def measure_commits(setting: Setting, table: Table) -> None:
     table.commit("a stream", streamed, STREAM_P99_MS)
 
 
-def measure_held_polls(setting: Setting, table: Table) -> None:
+def measure_held_polls(setting: Setting, table: ResultTable) -> None:
     """Measure one change with thousands of held polls."""
     _crowd(setting, table, "held", "held polls")
 
 
-def measure_streams(setting: Setting, table: Table) -> None:
+def measure_streams(setting: Setting, table: ResultTable) -> None:
     """Measure one change with thousands of streams."""
     _crowd(setting, table, "streams", "streams")
 
 
-def _crowd(setting: Setting, table: Table, kind: str, called: str) -> None:
+def _crowd(setting: Setting, table: ResultTable, kind: str, called: str) -> None:
     fixtures.create_switches(ENGAGED, ENGAGED)
     token, size = setting.token, (setting.listeners, setting.changes)
     spreads: list[FanoutCost] = []
@@ -116,7 +116,7 @@ def _crowd(setting: Setting, table: Table, kind: str, called: str) -> None:
     table.spreads(spreads)
 
 
-def measure_sockets(setting: Setting, table: Table) -> None:
+def measure_sockets(setting: Setting, table: ResultTable) -> None:
     """Measure one change with hundreds and thousands of live sockets."""
     for count, wanted in LIVE_P99_MS.items():
         fixtures.create_switches(ENGAGED, ENGAGED)
@@ -131,7 +131,7 @@ def measure_sockets(setting: Setting, table: Table) -> None:
         table.spreads([seen], wanted)
 
 
-def measure_cold_start(setting: Setting, table: Table) -> None:
+def measure_cold_start(setting: Setting, table: ResultTable) -> None:
     """Measure thousands of services that start at once, against the real web process."""
     fixtures.create_switches(ENGAGED, ENGAGED)
     with running(WEB, core=setting.core, loop=setting.loop) as web:
@@ -141,7 +141,7 @@ def measure_cold_start(setting: Setting, table: Table) -> None:
     table.cold_start(seen)
 
 
-def measure_many_switches(setting: Setting, table: Table) -> None:
+def measure_many_switches(setting: Setting, table: ResultTable) -> None:
     """Measure with ten thousand known switches."""
     with running(PLANE, core=setting.core, loop=setting.loop) as plane:
         seen = many_switches.measure(
@@ -152,14 +152,14 @@ def measure_many_switches(setting: Setting, table: Table) -> None:
     table.commit("200 whole, new switches", seen.new, PUBLICATION_P99_MS)
 
 
-def measure_reports(setting: Setting, table: Table) -> None:
+def measure_reports(setting: Setting, table: ResultTable) -> None:
     """Measure a fleet that reports its breakers."""
     token = fixtures.make_token("report:write")
     with running(PLANE, core=setting.core, loop=setting.loop) as plane:
         table.ingest(breaker_reports.measure(plane, token, setting.reporters, setting.reporting))
 
 
-def measure_ramps(setting: Setting, table: Table) -> None:
+def measure_ramps(setting: Setting, table: ResultTable) -> None:
     """Measure a thousand ramps. No server runs, so this process need not keep to its core."""
     load_core = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {setting.core, *load_core})
@@ -169,7 +169,7 @@ def measure_ramps(setting: Setting, table: Table) -> None:
         os.sched_setaffinity(0, load_core)
 
 
-def measure_evaluation(setting: Setting, table: Table) -> None:
+def measure_evaluation(setting: Setting, table: ResultTable) -> None:
     """Measure a thousand SLOs and ten thousand. No server runs, so this process has both cores."""
     load_core = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {setting.core, *load_core})
@@ -179,7 +179,7 @@ def measure_evaluation(setting: Setting, table: Table) -> None:
         os.sched_setaffinity(0, load_core)
 
 
-def measure_points(setting: Setting, table: Table) -> None:
+def measure_points(setting: Setting, table: ResultTable) -> None:
     """Measure points pushed for a thousand SLOs."""
     slo_ingest.create_slos()
     token = fixtures.make_token("slo:write")
@@ -190,7 +190,7 @@ def measure_points(setting: Setting, table: Table) -> None:
         fixtures.delete_slos()
 
 
-def measure_dead_letters(setting: Setting, table: Table) -> None:
+def measure_dead_letters(setting: Setting, table: ResultTable) -> None:
     """Measure a hundred thousand dead letters in one stream."""
     token = fixtures.make_token("dlq:read")
     dead_letters.write_letters(setting.letters)
@@ -203,7 +203,7 @@ def measure_dead_letters(setting: Setting, table: Table) -> None:
         dead_letters.clear()
 
 
-def measure_lists(setting: Setting, table: Table) -> None:
+def measure_lists(setting: Setting, table: ResultTable) -> None:
     """Measure lists of a hundred rows, the attention list, and the search in a long audit trail."""
     fixtures.create_switches(ENGAGED, ENGAGED)
     token = fixtures.make_token(*lists.SCOPES)
@@ -216,19 +216,19 @@ def measure_lists(setting: Setting, table: Table) -> None:
         lists.clear()
 
 
-def measure_sizes(setting: Setting, table: Table) -> None:
+def measure_sizes(setting: Setting, table: ResultTable) -> None:
     """Measure a snapshot and a scrape with ten thousand switches and dependencies."""
     token = fixtures.make_token("switches:read", "metrics:read")
     with running(WEB, core=setting.core, loop=setting.loop) as web:
         table.weights(sizes.measure(web, token))
 
 
-def measure_idle(_setting: Setting, table: Table) -> None:
+def measure_idle(_setting: Setting, table: ResultTable) -> None:
     """Measure an idle installation with its own PostgreSQL and Redis."""
     table.at_rest(idle_processes.measure())
 
 
-def measure_checks(setting: Setting, table: Table) -> None:
+def measure_checks(setting: Setting, table: ResultTable) -> None:
     """Measure `allowed()` in a service, beside other libraries."""
     switch_checks.create_switches()
     token = fixtures.make_token("switches:read", "report:write")
@@ -236,13 +236,13 @@ def measure_checks(setting: Setting, table: Table) -> None:
         table.asking(switch_checks.measure(plane, token, setting.rounds, setting.seconds))
 
 
-def measure_guards(setting: Setting, table: Table) -> None:
+def measure_guards(setting: Setting, table: ResultTable) -> None:
     """Measure breakers and policies around a call, beside other libraries. Needs no server."""
     table.guarding(guarded_calls.measure(setting.rounds))
 
 
 WITH_WRK = {"rows", "many"}
-PARTS: dict[str, Callable[[Setting, Table], None]] = {
+PARTS: dict[str, Callable[[Setting, ResultTable], None]] = {
     "rows": measure_rows,
     "commits": measure_commits,
     "held": measure_held_polls,

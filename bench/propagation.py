@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from . import fixtures, latencies, load_processes, stalls
 from .latencies import Latencies
 from .load_processes import LoadProcess
-from .servers import Server
+from .servers import ServerUnderTest
 
 BRISKLY = (0.01, 0.06)
 ONE_BY_ONE = (0.2, 0.4)
@@ -16,26 +16,26 @@ ONE_BY_ONE = (0.2, 0.4)
 FIRST_SECONDS = 20
 
 
-def by_poll(server: Server, token: str) -> AbstractContextManager[LoadProcess]:
+def by_poll(server: ServerUnderTest, token: str) -> AbstractContextManager[LoadProcess]:
     """Start one client that polls without a pause on one connection."""
     return load_processes.running("bench.poller", server.port, token)
 
 
-def by_held_poll(server: Server, token: str) -> AbstractContextManager[LoadProcess]:
+def by_held_poll(server: ServerUnderTest, token: str) -> AbstractContextManager[LoadProcess]:
     """Start one client that polls with `?wait=`."""
     return load_processes.running("bench.listeners", "held", server.port, token, 1)
 
 
-def by_stream(server: Server, token: str) -> AbstractContextManager[LoadProcess]:
+def by_stream(server: ServerUnderTest, token: str) -> AbstractContextManager[LoadProcess]:
     """Start one client that listens to the stream."""
     return load_processes.running("bench.listeners", "streams", server.port, token, 1)
 
 
 def measure(
-    server: Server,
+    server: ServerUnderTest,
     token: str,
     keys: Iterable[str],
-    way: Callable[[Server, str], AbstractContextManager[LoadProcess]],
+    way: Callable[[ServerUnderTest, str], AbstractContextManager[LoadProcess]],
     pause: tuple[float, float] = BRISKLY,
 ) -> Latencies:
     """Engage these features, one after the other, while one client listens."""
@@ -46,12 +46,12 @@ def measure(
             committed[version] = moment
             time.sleep(random.uniform(*pause))
         time.sleep(2)
-        told = list(_told(client))
+        told = list(_latencies(client))
     found = [_first(told, version) - moment for version, moment in committed.items()]
     return latencies.summarize((each / 1e6 for each in found), stalled.worst_ms)
 
 
-def _told(client: LoadProcess) -> Iterator[tuple[int, int]]:
+def _latencies(client: LoadProcess) -> Iterator[tuple[int, int]]:
     for line in client.waiting():
         yield line["version"], line["moments"][0]
 

@@ -81,7 +81,7 @@ def create_ramps(count: int, now: datetime) -> dict[str, list[int]]:
             for job, plan in zip(jobs, plans, strict=True)
             for index, data in enumerate(plan)
         )
-        _ask(jobs, plans, now)
+        _create_gates(jobs, plans, now)
     answer_gates("ok", now)
     _count(count, now)
     with connection.cursor() as cursor:
@@ -181,7 +181,7 @@ def _step(job: Any, index: int, data: dict[str, Any], now: datetime) -> Any:
     return step
 
 
-def _ask(jobs: list[Any], plans: list[list[dict[str, Any]]], now: datetime) -> None:
+def _create_gates(jobs: list[Any], plans: list[list[dict[str, Any]]], now: datetime) -> None:
     from controlplane.core.gates import services as gates
     from controlplane.core.gates.questions import Question
 

@@ -32,7 +32,7 @@ CALLS = 50
 """Calls of each breaker between two reports."""
 
 
-class Instance:
+class ReportingInstance:
     """One process of a service, with the counters of its breakers."""
 
     def __init__(self, number: int, breakers: int) -> None:
@@ -94,10 +94,12 @@ class Instance:
         }
 
 
-class Fleet:
+class ReportingFleet:
     """All instances, on one thread with one epoll."""
 
-    def __init__(self, port: int, token: str, instances: list[Instance], every: float) -> None:
+    def __init__(
+        self, port: int, token: str, instances: list[ReportingInstance], every: float
+    ) -> None:
         self.delays_ms: list[float] = []
         self.lost: Counter[str] = Counter()
         self.late_ms = 0.0
@@ -109,12 +111,12 @@ class Fleet:
             "Content-Type: application/json\r\nContent-Length: %d\r\n\r\n"
         )
         self._poller = select.epoll()
-        self._open: dict[int, Instance] = {}
+        self._open: dict[int, ReportingInstance] = {}
         for instance in instances:
             instance.connection = socket.create_connection((HOST, port), timeout=10)
             self._open[instance.connection.fileno()] = instance
             self._poller.register(instance.connection, select.EPOLLIN)
-        self._coming: list[tuple[float, int, Instance]] = []
+        self._coming: list[tuple[float, int, ReportingInstance]] = []
         self.begin()
 
     def begin(self) -> None:
@@ -141,7 +143,7 @@ class Fleet:
             self._read(0.1)
         self.lost["no answer"] += sum(one.asked for one in self._open.values())
 
-    def _send(self, instance: Instance, due: float) -> None:
+    def _send(self, instance: ReportingInstance, due: float) -> None:
         if instance.asked:
             self.lost["still waiting"] += 1
             return
@@ -171,7 +173,9 @@ class Fleet:
 def main(
     port: int, token: str, count: int, breakers: int, every: float, seconds: float, quiet: float
 ) -> None:
-    fleet = Fleet(port, token, [Instance(n, breakers) for n in range(count)], every)
+    fleet = ReportingFleet(
+        port, token, [ReportingInstance(n, breakers) for n in range(count)], every
+    )
     fleet.run(time.monotonic() + every + 1)  # Everybody's first report makes rows.
     fleet.delays_ms.clear()
     print(json.dumps({"begun": "work"}), flush=True)

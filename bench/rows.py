@@ -7,7 +7,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 from .http_client import SNAPSHOT
-from .servers import BARE, HOST, PLANE, WEB, Server, running
+from .servers import BARE, HOST, PLANE, WEB, ServerUnderTest, running
 from .wrk import LoadTarget
 
 SWITCHES = "/api/v1/switches/"
@@ -15,7 +15,7 @@ ADDED_BY_GRANIAN = {"date", "server"}
 
 
 @dataclass(frozen=True)
-class Response:
+class RecordedResponse:
     """One response as received."""
 
     status: int
@@ -29,7 +29,7 @@ def serve(stack: ExitStack, core: int, loop: str, token: str, folder: Path) -> l
     web = stack.enter_context(running(WEB, core=core, loop=loop))
     bearer = {"Authorization": f"Bearer {token}"}
     answers = record(plane, token, folder)
-    known = {**bearer, "If-None-Match": dict(_ask(plane, SNAPSHOT, bearer).headers)["etag"]}
+    known = {**bearer, "If-None-Match": dict(_request(plane, SNAPSHOT, bearer).headers)["etag"]}
     bare = stack.enter_context(running(BARE, core=core, loop=loop, answers=answers))
     return [
         LoadTarget("bare ASGI, the same 304", bare, "/304", known, 304),
@@ -41,11 +41,11 @@ def serve(stack: ExitStack, core: int, loop: str, token: str, folder: Path) -> l
     ]
 
 
-def record(plane: Server, token: str, folder: Path) -> Path:
+def record(plane: ServerUnderTest, token: str, folder: Path) -> Path:
     """Record the data plane's responses, for the bare applications to send."""
     bearer = {"Authorization": f"Bearer {token}"}
-    found = _ask(plane, SNAPSHOT, bearer)
-    unchanged = _ask(plane, SNAPSHOT, {**bearer, "If-None-Match": dict(found.headers)["etag"]})
+    found = _request(plane, SNAPSHOT, bearer)
+    unchanged = _request(plane, SNAPSHOT, {**bearer, "If-None-Match": dict(found.headers)["etag"]})
     answers = folder / "answers.json"
     answers.write_text(json.dumps({"/304": _plain(unchanged), "/200": _plain(found)}))
     return answers
@@ -53,21 +53,21 @@ def record(plane: Server, token: str, folder: Path) -> Path:
 
 def verify(target: LoadTarget) -> None:
     """End the run unless the target answers as its row says."""
-    status = _ask(target.server, target.path, dict(target.headers)).status
+    status = _request(target.server, target.path, dict(target.headers)).status
     if status != target.status:
         raise SystemExit(f"bench: {target.name}: status {status}, not {target.status}")
 
 
-def _ask(server: Server, path: str, headers: dict[str, str]) -> Response:
+def _request(server: ServerUnderTest, path: str, headers: dict[str, str]) -> RecordedResponse:
     connection = HTTPConnection(HOST, server.port, timeout=10)
     connection.request("GET", path, headers=headers)
     response = connection.getresponse()
     pairs = [(name.lower(), value) for name, value in response.getheaders()]
-    said = Response(response.status, pairs, response.read().decode())
+    said = RecordedResponse(response.status, pairs, response.read().decode())
     connection.close()
     return said
 
 
-def _plain(said: Response) -> tuple[int, list[tuple[str, str]], str]:
+def _plain(said: RecordedResponse) -> tuple[int, list[tuple[str, str]], str]:
     kept = [pair for pair in said.headers if pair[0] not in ADDED_BY_GRANIAN]
     return said.status, kept, said.body

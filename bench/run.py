@@ -17,7 +17,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench import fixtures, parts, wrk
-from bench.table import Table
+from bench.table import ResultTable
 
 DESCRIPTORS = 16_384
 
@@ -56,7 +56,7 @@ def main() -> int:
             f" {wrk.CONNECTIONS} connections; medians of {options.rounds} rounds of"
             f" {options.seconds} s"
         )
-        table = Table()
+        table = ResultTable()
         for part in options.only:
             parts.PARTS[part](setting, table)
     for line in table.missed:

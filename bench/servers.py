@@ -37,7 +37,7 @@ HOLDER = Served("bench.holding_asgi:app", "/200")
 
 
 @dataclass(frozen=True)
-class Server:
+class ServerUnderTest:
     """A running server; `pid` is granian's main process, its worker is a child of it."""
 
     pid: int
@@ -89,7 +89,7 @@ def cpu_seconds(pid: int) -> float:
 @contextmanager
 def running(
     served: Served, *, core: int, loop: str, answers: Path | None = None
-) -> Iterator[Server]:
+) -> Iterator[ServerUnderTest]:
     """Serve until the block ends; `answers` is for the bare applications."""
     port = free_port()
     *options, target = serving.arguments(served.application, host=HOST, port=port, workers=1)
@@ -108,7 +108,7 @@ def running(
                 raise SystemExit(
                     f"bench: {served.application} does not start:\n{output.read()[-3000:]}"
                 )
-            yield Server(process.pid, port)
+            yield ServerUnderTest(process.pid, port)
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(timeout=15)

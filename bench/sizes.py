@@ -8,7 +8,7 @@ from http.client import HTTPConnection
 from statistics import median
 
 from . import fixtures, http_client, many_switches
-from .servers import HOST, Server
+from .servers import HOST, ServerUnderTest
 
 KNOWN, ENGAGED, DEPENDENCIES = 10_000, 2_000, 10_000
 CACHED_SECONDS = 5.5
@@ -29,7 +29,7 @@ class SnapshotSizes:
     scrape_cpu_ms: float
 
 
-def measure(web: Server, token: str) -> SnapshotSizes:
+def measure(web: ServerUnderTest, token: str) -> SnapshotSizes:
     fixtures.create_dependencies(DEPENDENCIES)
     try:
         many_switches.wait_for_version(web, token, fixtures.create_switches(KNOWN, ENGAGED))
@@ -51,7 +51,9 @@ def measure(web: Server, token: str) -> SnapshotSizes:
         fixtures.delete_dependencies()
 
 
-def _get(web: Server, path: str, token: str, headers: Mapping[str, str] | None = None) -> bytes:
+def _get(
+    web: ServerUnderTest, path: str, token: str, headers: Mapping[str, str] | None = None
+) -> bytes:
     caller = HTTPConnection(HOST, web.port, timeout=20)
     caller.request("GET", path, headers={"Authorization": f"Bearer {token}", **(headers or {})})
     answer = caller.getresponse()

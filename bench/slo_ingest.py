@@ -13,7 +13,7 @@ import orjson
 
 from . import latencies, stalls
 from .latencies import Latencies
-from .servers import HOST, Server
+from .servers import HOST, ServerUnderTest
 
 SLOS = 1000
 SOURCES = 10
@@ -57,12 +57,12 @@ def create_slos() -> None:
     Sli.objects.bulk_create(Sli(slo=slo, created_at=now) for slo in slos)
 
 
-def measure(server: Server, token: str, seconds: float) -> list[PushCosts]:
+def measure(server: ServerUnderTest, token: str, seconds: float) -> list[PushCosts]:
     """Push batches of some points and of many."""
     return [_push(server, token, each, seconds) for each in (50, 500)]
 
 
-def _push(server: Server, token: str, slos: int, seconds: float) -> PushCosts:
+def _push(server: ServerUnderTest, token: str, slos: int, seconds: float) -> PushCosts:
     """Push batches with the points of `slos` SLOs, of each source."""
     took: list[float] = []
     before = 0.0

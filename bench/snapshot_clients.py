@@ -22,7 +22,7 @@ PATIENCE_SECONDS = 10.0
 RECEIVED_AT_ONCE = 256 * 1024
 
 
-class SnapshotClient:
+class NewClient:
     """One client: connects, requests, reads, perhaps polls again. `due` is its scheduled time."""
 
     def __init__(self, due: float, again: bool) -> None:
@@ -45,7 +45,7 @@ class Arrivals:
         self._port, self._token, self._switches = port, token, switches
         self._asking = http_client.get_request(http_client.SNAPSHOT, token)
         self._poller = select.epoll()
-        self._open: dict[int, SnapshotClient] = {}
+        self._open: dict[int, NewClient] = {}
         self._buffer = memoryview(bytearray(RECEIVED_AT_ONCE))
 
     def run(self, schedule: list[float]) -> None:
@@ -56,7 +56,7 @@ class Arrivals:
             while coming and coming[0][1] <= now:
                 number, due = coming.popleft()
                 self.late_ms = max(self.late_ms, (now - due) * 1e3)
-                self._connect(SnapshotClient(due, again=number % 2 == 1))
+                self._connect(NewClient(due, again=number % 2 == 1))
             rest = coming[0][1] - now if coming else 0.1
             for descriptor, _ in self._poller.poll(max(0.0, rest)):
                 self._go_on(self._open[descriptor])
@@ -64,12 +64,12 @@ class Arrivals:
                 for newcomer in list(self._open.values()):
                     self._end(newcomer, "no answer")
 
-    def _connect(self, newcomer: SnapshotClient) -> None:
+    def _connect(self, newcomer: NewClient) -> None:
         newcomer.connection.connect_ex((HOST, self._port))
         self._poller.register(newcomer.connection, select.EPOLLOUT)
         self._open[newcomer.connection.fileno()] = newcomer
 
-    def _go_on(self, newcomer: SnapshotClient) -> None:
+    def _go_on(self, newcomer: NewClient) -> None:
         try:
             if not newcomer.asked:
                 newcomer.connection.send(self._asking)
@@ -89,7 +89,7 @@ class Arrivals:
             newcomer.received = b""
             self._answered(newcomer, answer)
 
-    def _answered(self, newcomer: SnapshotClient, answer: http_client.HttpReply) -> None:
+    def _answered(self, newcomer: NewClient, answer: http_client.HttpReply) -> None:
         if newcomer.took_ms is not None:
             self._end(newcomer, "" if answer.status == 304 else f"status {answer.status}, not 304")
         elif answer.status != 200:
@@ -106,7 +106,7 @@ class Arrivals:
             else:
                 self._end(newcomer, "")
 
-    def _end(self, newcomer: SnapshotClient, lost: str) -> None:
+    def _end(self, newcomer: NewClient, lost: str) -> None:
         del self._open[newcomer.connection.fileno()]
         newcomer.connection.close()
         if lost or newcomer.took_ms is None:

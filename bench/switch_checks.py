@@ -24,7 +24,7 @@ from switchgear.testing import Console
 
 from . import fixtures, flag_libraries, load_processes
 from .flag_libraries import Keys, Peer
-from .servers import HOST, Server
+from .servers import HOST, ServerUnderTest
 
 STOPPED = 1000
 RAMPING = fixtures.switch_key(STOPPED)
@@ -69,7 +69,7 @@ def create_switches() -> None:
     Episode.objects.filter(switch_id=f"feature:{RAMPING}").update(allow_percent=50)
 
 
-def measure(plane: Server, token: str, rounds: int, seconds: int) -> CheckCosts:
+def measure(plane: ServerUnderTest, token: str, rounds: int, seconds: int) -> CheckCosts:
     """Measure in another process, on the core of this one."""
     arguments = (plane.port, token, rounds, seconds, *plane.pids())
     patience = PATIENCE_SECONDS + rounds * seconds * 4 + HANGS * NOTICED_SECONDS * 2

@@ -17,7 +17,7 @@ from .sizes import SnapshotSizes
 from .slo_evaluation import EvaluationCosts
 from .slo_ingest import WANTED_POINTS, PushCosts
 from .switch_checks import CheckCosts
-from .wrk import Figures, LoadTarget
+from .wrk import LoadFigures, LoadTarget
 
 WANTED_RATIO = {"snapshot 304": 0.8, "snapshot 200, 100 engaged": 0.8}
 WANTED_LARGE_RATIO = 0.95
@@ -51,13 +51,13 @@ BUSY_SHARE = 0.9
 """A load process that keeps its core this busy may be what is measured."""
 
 
-class Table:
+class ResultTable:
     """Prints figures as they come, and counts missed targets."""
 
     def __init__(self) -> None:
         self.missed: list[str] = []
 
-    def rows(self, rows: Sequence[LoadTarget], figures: Sequence[Figures]) -> None:
+    def rows(self, rows: Sequence[LoadTarget], figures: Sequence[LoadFigures]) -> None:
         """Print ratios to the bare application with the same bytes.
 
         Of requests per second, and of CPU time per request, which other load hardly
@@ -300,7 +300,7 @@ def _head(*names: str) -> None:
     print("\n" + f"{filled[0]:46}" + "".join(f"{each:>11}" for each in filled[1:]) + "  target")
 
 
-def _cells(seen: Figures, ratio: float, cpu_ratio: float) -> Iterator[str]:
+def _cells(seen: LoadFigures, ratio: float, cpu_ratio: float) -> Iterator[str]:
     yield f"{seen.requests_per_second:,.0f}"
     yield f"{seen.p99_ms:.2f}"
     yield f"{seen.cpu_us:.1f}"

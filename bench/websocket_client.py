@@ -16,7 +16,7 @@ CONNECTED = 0
 """Stands for a version once the first message has come."""
 
 
-class Socket:
+class WebSocket:
     """One WebSocket that listens to switches; frames of a server are never masked."""
 
     def __init__(self, connection: socket.socket, tokens: str, number: int) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from .servers import HOST, Server
+from .servers import HOST, ServerUnderTest
 
 CONNECTIONS = 32
 SCRIPT = Path(__file__).with_name("report.lua")
@@ -21,14 +21,14 @@ class LoadTarget:
     """One row of the table: the request, the server, and the expected status."""
 
     name: str
-    server: Server
+    server: ServerUnderTest
     path: str
     headers: Mapping[str, str]
     status: int
 
 
 @dataclass(frozen=True)
-class Figures:
+class LoadFigures:
     """Figures of one round of load."""
 
     requests_per_second: float
@@ -46,7 +46,7 @@ def require_wrk() -> None:
         sys.exit(2)
 
 
-def run_round(target: LoadTarget, seconds: int) -> Figures:
+def run_round(target: LoadTarget, seconds: int) -> LoadFigures:
     """Run one round; end the run on an unexpected response."""
     used, spent = target.server.cpu_seconds(), _children_cpu()
     done = subprocess.run(
@@ -67,7 +67,7 @@ def run_round(target: LoadTarget, seconds: int) -> Figures:
         raise SystemExit(
             f"bench: {target.name}: {seen['wrong']} wrong answers of {seen['requests']}"
         )
-    return Figures(
+    return LoadFigures(
         requests_per_second=seen["requests"] / seen["duration_us"] * 1e6,
         p99_ms=seen["p99_us"] / 1e3,
         cpu_us=used / seen["requests"] * 1e6,
@@ -81,9 +81,9 @@ def _children_cpu() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def median_figures(rounds: list[Figures]) -> Figures:
+def median_figures(rounds: list[LoadFigures]) -> LoadFigures:
     """Return the medians, so that one disturbed round does not count."""
-    return Figures(
+    return LoadFigures(
         requests_per_second=median(each.requests_per_second for each in rounds),
         p99_ms=median(each.p99_ms for each in rounds),
         cpu_us=median(each.cpu_us for each in rounds),

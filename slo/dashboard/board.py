@@ -47,7 +47,7 @@ _HEAT = Case(
 
 
 @dataclass(frozen=True)
-class BoardFilters:
+class SloBoardFilters:
     """Filters of the board; empty values match everything."""
 
     state: str = ""
@@ -61,7 +61,7 @@ class BoardFilters:
 
 
 @dataclass(frozen=True)
-class BoardCounts:
+class SloBoardCounts:
     """The number of SLOs by condition; `paging` are firing ones that page."""
 
     firing: int
@@ -82,7 +82,7 @@ class BoardCounts:
 
 
 @dataclass(frozen=True)
-class BoardRow:
+class SloBoardRow:
     """An SLO as the board shows it, with its last day."""
 
     slo: Slo
@@ -101,8 +101,8 @@ class BoardRow:
 
 
 @dataclass(frozen=True)
-class BoardPage:
-    rows: Sequence[BoardRow] = field(default_factory=list)
+class SloBoardPage:
+    rows: Sequence[SloBoardRow] = field(default_factory=list)
     more: bool = False
 
 
@@ -122,10 +122,10 @@ def is_paging(status: SloStatus) -> bool:
     return any(one["state"] == "firing" and one["severity"] == "page" for one in status.rules)
 
 
-def parse_filters(given: Any) -> BoardFilters:
+def parse_filters(given: Any) -> SloBoardFilters:
     """Parse the filters of a URL; invalid values are ignored."""
     state, page = given.get("state", ""), given.get("page", "")
-    return BoardFilters(
+    return SloBoardFilters(
         state=state if state in CONDITIONS else "",
         service=given.get("service", "").replace("\x00", "").strip()[:60],
         q=given.get("q", "").replace("\x00", "").strip().lower()[:200],
@@ -133,7 +133,7 @@ def parse_filters(given: Any) -> BoardFilters:
     )
 
 
-def load_page(asked: BoardFilters, now: datetime) -> BoardPage:
+def load_page(asked: SloBoardFilters, now: datetime) -> SloBoardPage:
     """Return one page of the board; four queries whatever the number."""
     rows = _filter_slos(asked).annotate(heat=_HEAT).select_related("status", "sli")
     start = (asked.page - 1) * PAGE_SIZE
@@ -141,10 +141,12 @@ def load_page(asked: BoardFilters, now: datetime) -> BoardPage:
     found = list(ordered[start : start + PAGE_SIZE + 1])
     shown = found[:PAGE_SIZE]
     drawn = sparklines.load_sparklines(shown, now)
-    return BoardPage([_make_row(slo, drawn[slo.pk], now) for slo in shown], len(found) > PAGE_SIZE)
+    return SloBoardPage(
+        [_make_row(slo, drawn[slo.pk], now) for slo in shown], len(found) > PAGE_SIZE
+    )
 
 
-def count_slos() -> BoardCounts:
+def count_slos() -> SloBoardCounts:
     """Count all SLOs by condition, in one query."""
     counted = Slo.objects.present().aggregate(
         firing=Count("pk", filter=_FIRES),
@@ -155,7 +157,7 @@ def count_slos() -> BoardCounts:
         minute=Max("status__minute"),
     )
     minute = counted.pop("minute")
-    return BoardCounts(**counted, judged_at=None if minute is None else end_of(minute))
+    return SloBoardCounts(**counted, judged_at=None if minute is None else end_of(minute))
 
 
 def list_services() -> list[str]:
@@ -164,7 +166,7 @@ def list_services() -> list[str]:
     return list(named.values_list("service", flat=True).distinct()[: MAX_SERVICES + 1])
 
 
-def _filter_slos(asked: BoardFilters) -> SloQuerySet:
+def _filter_slos(asked: SloBoardFilters) -> SloQuerySet:
     rows = Slo.objects.present()
     if asked.state:
         rows = rows.filter(_BY_STATE[asked.state])
@@ -179,7 +181,7 @@ def _filter_slos(asked: BoardFilters) -> SloQuerySet:
     return rows
 
 
-def _make_row(slo: Slo, spark: Sparkline, now: datetime) -> BoardRow:
+def _make_row(slo: Slo, spark: Sparkline, now: datetime) -> SloBoardRow:
     status = getattr(slo, "status", None)
     late = status is not None and status.minute < last_ended(now) - LATE_MINUTES
-    return BoardRow(slo, status, spark, late)
+    return SloBoardRow(slo, status, spark, late)

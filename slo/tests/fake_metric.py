@@ -67,7 +67,7 @@ def rule(name: str = "deep", **fields: Any) -> ThresholdRule:
     return ThresholdRule.objects.create(name=name, **{**given, **fields})
 
 
-def look(now: datetime) -> int:
+def run_tick(now: datetime) -> int:
     """Run the tick once."""
     done = evaluation.evaluate_rules(now)
     Tick.objects.update_or_create(name=evaluation.TICK, defaults={"ran_at": now, "ran_by": "test"})

@@ -26,7 +26,7 @@ ALL_OF_IT = {
 }
 
 
-def sent(draft: Draft) -> Draft:
+def sent_fields(draft: Draft) -> Draft:
     """Return what a browser would send of this form."""
     data = QueryDict(mutable=True)
     for name, text in draft.hidden():
@@ -38,7 +38,7 @@ def test_form_that_nobody_touched_says_what_stood_there():
     document = documents.validate("core-p99", ALL_OF_IT)
     shown = Draft.of({**document, "name": "core-p99"})
 
-    fields = sent(shown).document()
+    fields = sent_fields(shown).document()
 
     assert fields.pop("name") == "core-p99"
     assert documents.validate("core-p99", fields) == document

@@ -44,7 +44,7 @@ def span(first, second, **fields):
     return {**said, "reason": WHY, **fields}
 
 
-def left(answer):
+def budget_left(answer):
     budget = answer.json()["budget"]
     return budget["before"]["remaining_ratio"], budget["after"]["remaining_ratio"]
 
@@ -53,7 +53,7 @@ def test_span_does_not_count_and_the_answer_tells_what_that_does(operator, last)
     answer = operator.post(EXCLUSIONS, span(last - 120, last - 110))
 
     assert answer.status_code == 201
-    before, after = left(answer)
+    before, after = budget_left(answer)
     assert before < -3
     assert after == 1.0
     status = operator.get("/slos/core-availability/status").json()
@@ -64,7 +64,7 @@ def test_span_does_not_count_and_the_answer_tells_what_that_does(operator, last)
 
 
 def test_part_of_a_span_counts_as_far_as_it_is_not_excluded(operator, last):
-    before, after = left(operator.post(EXCLUSIONS, span(last - 120, last - 115)))
+    before, after = budget_left(operator.post(EXCLUSIONS, span(last - 120, last - 115)))
 
     assert 0 > after > before
 
@@ -75,7 +75,7 @@ def test_span_taken_back_counts_again(operator, last):
     answer = operator.send("delete", f"{EXCLUSIONS}{made['id']}/", {"reason": "It was us"})
 
     assert answer.status_code == 200
-    assert left(answer) == (made["budget"]["after"]["remaining_ratio"],
+    assert budget_left(answer) == (made["budget"]["after"]["remaining_ratio"],
                             made["budget"]["before"]["remaining_ratio"])  # fmt: skip
     assert answer.json()["removed_by"] == "user:a-operator"
     assert operator.get(EXCLUSIONS).json()["results"] == []
@@ -86,7 +86,7 @@ def test_span_taken_back_counts_again(operator, last):
 
 def test_spans_that_overlap_are_subtracted_once(operator, last):
     operator.post(EXCLUSIONS, span(last - 100, last - 60))
-    before, after = left(operator.post(EXCLUSIONS, span(last - 100, last - 60)))
+    before, after = budget_left(operator.post(EXCLUSIONS, span(last - 100, last - 60)))
 
     assert after == before
 
@@ -94,7 +94,7 @@ def test_spans_that_overlap_are_subtracted_once(operator, last):
 def test_dry_run_tells_the_same_and_does_nothing(operator, last):
     answer = operator.post(EXCLUSIONS, span(last - 120, last - 110, dry_run=True))
 
-    assert left(answer)[1] == 1.0
+    assert budget_left(answer)[1] == 1.0
     assert not Exclusion.objects.exists()
 
 
@@ -112,7 +112,7 @@ def test_span_to_come_may_be_announced(operator, last):
     answer = operator.post(EXCLUSIONS, span(last + 600, last + 700))
 
     assert answer.status_code == 201
-    assert left(answer)[0] == left(answer)[1]
+    assert budget_left(answer)[0] == budget_left(answer)[1]
 
 
 def test_what_can_t_be_a_span_is_refused_and_named(operator, last):

@@ -22,7 +22,7 @@ NAME = "core-availability"
 PROMETHEUS = {"type": "prometheus", "url": "http://prom:9090", "good": "good", "total": "total"}
 
 
-def put(actor=ADMIN, name=NAME, **fields):
+def put_slo(actor=ADMIN, name=NAME, **fields):
     version = fields.pop("at_version", None)
     said = {"service": "core", "target": 0.999, **fields}
     return services.put_slo(name=name, fields=said, actor=actor, now=db_now(), version=version)
@@ -37,7 +37,7 @@ def last_row():
 
 
 def test_new_slo_has_counters_and_is_audited():
-    made = put()
+    made = put_slo()
 
     assert Sli.objects.get().slo == made
     assert made.version == 1
@@ -48,20 +48,20 @@ def test_new_slo_has_counters_and_is_audited():
 
 
 def test_same_again_changes_nothing():
-    first = put()
+    first = put_slo()
     rows = AuditEntry.objects.count()
 
-    again = put()
+    again = put_slo()
 
     assert (again.version, again.changed_at) == (1, first.changed_at)
     assert AuditEntry.objects.count() == rows
 
 
 def test_change_is_a_new_version_with_before_and_after_and_keeps_what_was_counted():
-    first = put()
+    first = put_slo()
     counted(first, [(100, 9, 10)])
 
-    second = put(target=0.99)
+    second = put_slo(target=0.99)
 
     assert (second.pk, second.version, second.created_at) == (first.pk, 2, first.created_at)
     assert Sli.objects.get(slo=second).last == 100
@@ -72,7 +72,7 @@ def test_change_is_a_new_version_with_before_and_after_and_keeps_what_was_counte
 
 
 def test_what_is_stored_is_what_was_written():
-    made = put(target=0.99999999, rules=[
+    made = put_slo(target=0.99999999, rules=[
         {"long": "1h", "short": "5m", "burn_rate": 14.4, "severity": "page"}
     ])  # fmt: skip
 
@@ -86,7 +86,7 @@ def test_what_is_stored_is_what_was_written():
 
 def test_wrong_fields_are_named_and_nothing_is_made():
     with pytest.raises(InvalidInput) as refused:
-        put(target=2, window_days=0)
+        put_slo(target=2, window_days=0)
 
     assert refused.value.errors.keys() == {"target", "window_days"}
     assert not Slo.objects.exists()
@@ -104,7 +104,7 @@ def test_wrong_fields_are_named_and_nothing_is_made():
 )
 def test_whoever_is_no_admin_changes_nothing(actor):
     with pytest.raises(Forbidden):
-        put(actor=actor)
+        put_slo(actor=actor)
     slo()
 
     with pytest.raises(Forbidden):
@@ -121,21 +121,21 @@ def test_whoever_is_no_admin_changes_nothing(actor):
     ],
 )
 def test_house_and_tokens_of_admins_may(actor):
-    assert put(actor=actor).pk
+    assert put_slo(actor=actor).pk
 
 
 def test_change_of_an_earlier_version_is_refused():
-    put()
-    put(target=0.99)
+    put_slo()
+    put_slo(target=0.99)
 
     with pytest.raises(Conflict, match="changed meanwhile"):
-        put(target=0.95, at_version=1)
+        put_slo(target=0.95, at_version=1)
 
-    assert put(target=0.95, at_version=2).version == 3
+    assert put_slo(target=0.95, at_version=2).version == 3
 
 
 def test_removed_slo_is_not_found_and_its_name_is_free_for_one_that_begins_anew():
-    old = put()
+    old = put_slo()
     counted(old, [(100, 9, 10)])
 
     remove()
@@ -143,7 +143,7 @@ def test_removed_slo_is_not_found_and_its_name_is_free_for_one_that_begins_anew(
     with pytest.raises(NotFound):
         services.find_slo(NAME)
     assert last_row().action == "slo.removed"
-    new = put()
+    new = put_slo()
     assert new.pk != old.pk
     assert Sli.objects.get(slo=new).last is None
     with pytest.raises(NotFound):
@@ -151,7 +151,7 @@ def test_removed_slo_is_not_found_and_its_name_is_free_for_one_that_begins_anew(
 
 
 def test_other_query_begins_at_its_own_baseline_and_is_asked_anew():
-    made = put(source=PROMETHEUS)
+    made = put_slo(source=PROMETHEUS)
     sli = Sli.objects.get(slo=made)
     Sli.objects.update(asked_to=7, source_error="down", source_error_since=db_now())
     for source in ("prometheus", "a1"):
@@ -159,10 +159,10 @@ def test_other_query_begins_at_its_own_baseline_and_is_asked_anew():
             sli=sli, source=source, first_at=db_now(), at=db_now(), good=1, total=1
         )
 
-    put(source=PROMETHEUS, target=0.99)
+    put_slo(source=PROMETHEUS, target=0.99)
     assert Series.objects.count() == 2
 
-    put(source={**PROMETHEUS, "good": "other"}, target=0.99)
+    put_slo(source={**PROMETHEUS, "good": "other"}, target=0.99)
     assert [one.source for one in Series.objects.all()] == ["a1"]
     sli.refresh_from_db()
     assert (sli.asked_to, sli.source_error, sli.source_error_since) == (None, "", None)
@@ -178,7 +178,7 @@ def test_what_is_no_name_is_not_found(name):
 def test_two_who_make_the_same_at_once_make_one():
     def make(n):
         try:
-            return put(owner=f"team {n}").owner
+            return put_slo(owner=f"team {n}").owner
         except Conflict:
             return "refused"
 
@@ -190,4 +190,4 @@ def test_two_who_make_the_same_at_once_make_one():
 
 
 def test_role_of_the_moment_counts():
-    assert put(actor=replace(OPERATOR, role=Role.ADMIN)).pk
+    assert put_slo(actor=replace(OPERATOR, role=Role.ADMIN)).pk

@@ -16,7 +16,7 @@ from slo.alerts import locks
 from slo.models import Alert, ThresholdRule
 from switches.tests.browsers import engaged
 
-from .fake_metric import MINUTE, NOW, SECOND, look, offered, opened, rule
+from .fake_metric import MINUTE, NOW, SECOND, offered, opened, rule, run_tick
 
 pytestmark = pytest.mark.django_db
 
@@ -33,7 +33,7 @@ def test_a_figure_beyond_its_limit_is_an_alert_that_says_all_of_it(queues):
         "mail": {"value": 11, "service": "post", "thread": "queue:mail", "evidence": {"seen": 3}}
     }
 
-    assert look(NOW) == 1
+    assert run_tick(NOW) == 1
 
     alert = Alert.objects.get()
     assert (alert.kind, alert.rule, alert.subject) == ("threshold", "deep", "mail")
@@ -55,18 +55,18 @@ def test_a_figure_just_at_its_limit_is_none(queues):
     rule()
     queues.are(mail=10)
 
-    assert look(NOW) == 0
+    assert run_tick(NOW) == 0
 
 
 def test_few_samples_begin_no_alert_and_end_none(queues):
     rule(min_events=50)
     queues.said = {"mail": {"value": 11, "samples": 49}}
-    assert look(NOW) == 0
+    assert run_tick(NOW) == 0
     queues.said = {"mail": {"value": 11, "samples": 50}}
-    assert look(NOW + MINUTE) == 1
+    assert run_tick(NOW + MINUTE) == 1
     queues.said = {"mail": {"value": 11, "samples": 49}}
 
-    assert [look(NOW + more * MINUTE) for more in (2, 3, 4, 5, 6)] == [0] * 5
+    assert [run_tick(NOW + more * MINUTE) for more in (2, 3, 4, 5, 6)] == [0] * 5
 
     assert opened() == [("deep", "mail")]
 
@@ -74,21 +74,21 @@ def test_few_samples_begin_no_alert_and_end_none(queues):
 def test_few_samples_that_are_within_the_limit_end_it(queues):
     rule(min_events=50)
     queues.are(mail=11)
-    look(NOW)
+    run_tick(NOW)
     queues.said = {"mail": {"value": 1, "samples": 2}}
 
-    assert [look(NOW + MINUTE), look(NOW + 2 * MINUTE)] == [0, 1]
+    assert [run_tick(NOW + MINUTE), run_tick(NOW + 2 * MINUTE)] == [0, 1]
 
 
 def test_what_is_unknown_neither_opens_nor_ends_an_alert(queues):
     rule()
     queues.are(mail=11)
-    look(NOW)
+    run_tick(NOW)
     queues.are(mail=None, other=None)
 
-    assert [look(NOW + more * MINUTE) for more in (1, 2, 3, 4)] == [0] * 4
+    assert [run_tick(NOW + more * MINUTE) for more in (1, 2, 3, 4)] == [0] * 4
     queues.are(mail=1)
-    clean = [look(NOW + 4 * MINUTE + more * 10 * SECOND) for more in range(1, 14)]
+    clean = [run_tick(NOW + 4 * MINUTE + more * 10 * SECOND) for more in range(1, 14)]
 
     assert (sum(clean), opened()) == (1, [])
 
@@ -96,23 +96,23 @@ def test_what_is_unknown_neither_opens_nor_ends_an_alert(queues):
 def test_what_is_not_fresh_begins_no_alert_and_ends_none(queues):
     rule()
     queues.said = {"mail": {"value": 11, "is_fresh": False}}
-    assert look(NOW) == 0
+    assert run_tick(NOW) == 0
     queues.are(mail=11)
-    look(NOW + SECOND)
+    run_tick(NOW + SECOND)
     queues.said = {"mail": {"value": 11, "is_fresh": False}}
 
-    assert [look(NOW + more * MINUTE) for more in (1, 2, 3, 4)] == [0] * 4
+    assert [run_tick(NOW + more * MINUTE) for more in (1, 2, 3, 4)] == [0] * 4
 
 
 def test_a_measure_that_fails_is_told_and_is_in_no_other_rules_way(queues, caplog):
     rule()
     queues.are(mail=11)
-    look(NOW)
+    run_tick(NOW)
     queues.broken = True
     engaged("segment:finance", now=NOW)
 
     with caplog.at_level(logging.ERROR):
-        done = [look(NOW + more * MINUTE) for more in (1, 2, 3, 4)]
+        done = [run_tick(NOW + more * MINUTE) for more in (1, 2, 3, 4)]
 
     assert done == [1, 0, 0, 0]
     assert opened() == [("deep", "mail"), ("switch_engaged", "segment:finance")]
@@ -124,18 +124,18 @@ def test_what_nobody_measures_any_more_is_in_nobodys_way_either(queues):
     queues.are(mail=11)
     ThresholdRule.objects.filter(name="concurrency").update(metric="nobody_knows")
 
-    assert look(NOW) == 1
+    assert run_tick(NOW) == 1
 
 
 def test_a_rule_that_is_removed_or_turned_off_ends_its_alerts_at_once(queues):
     for name in ("deep", "deeper"):
         rule(name)
     queues.are(mail=11)
-    look(NOW)
+    run_tick(NOW)
     ThresholdRule.objects.filter(name="deep").delete()
     ThresholdRule.objects.filter(name="deeper").update(is_enabled=False)
 
-    assert look(NOW + 10 * SECOND) == 2
+    assert run_tick(NOW + 10 * SECOND) == 2
 
     why = dict(Alert.objects.values_list("rule", "resolved_because"))
     assert why == {"deep": "The rule was removed.", "deeper": "The rule was turned off."}
@@ -144,11 +144,11 @@ def test_a_rule_that_is_removed_or_turned_off_ends_its_alerts_at_once(queues):
 def test_a_rule_of_another_severity_begins_anew(queues):
     rule()
     queues.are(mail=11)
-    look(NOW)
+    run_tick(NOW)
     ThresholdRule.objects.filter(name="deep").update(severity="critical")
 
-    look(NOW + 10 * SECOND)
-    look(NOW + 20 * SECOND)
+    run_tick(NOW + 10 * SECOND)
+    run_tick(NOW + 20 * SECOND)
 
     assert list(Alert.objects.order_by("pk").values_list("severity", "resolved_because")) == [
         ("warning", "The rule was changed."),
@@ -159,8 +159,8 @@ def test_a_rule_of_another_severity_begins_anew(queues):
 def test_a_measure_is_told_what_stands_and_when_it_was_asked_last(queues):
     rule(window="")
     queues.are(mail=11, post=1)
-    look(NOW)
-    look(NOW + 10 * SECOND)
+    run_tick(NOW)
+    run_tick(NOW + 10 * SECOND)
 
     first, second = queues.asked
     assert (first.since, list(first.standing)) == (None, [])
@@ -173,9 +173,9 @@ def test_an_alert_of_what_a_person_brought_about_calls_and_tells_nobody(queues, 
     rule(severity="critical")
     queues.said = {"mail": {"value": 11, "acknowledged_by": "user:kim"}}
 
-    look(NOW)
+    run_tick(NOW)
     queues.are()
-    look(NOW + 3 * MINUTE)
+    run_tick(NOW + 3 * MINUTE)
 
     alert = Alert.objects.get()
     assert (alert.acknowledged_by, alert.acknowledged_at) == ("user:kim", NOW)
@@ -190,9 +190,9 @@ def test_one_that_nobody_knows_of_is_told_in_its_thread_when_it_opens_and_when_i
     reachable(settings)
     rule()
     queues.said = {"mail": {"value": 11, "thread": "queue:mail", "facts": {"to_do": "Empty it."}}}
-    look(NOW)
+    run_tick(NOW)
     queues.are()
-    look(NOW + 3 * MINUTE)
+    run_tick(NOW + 3 * MINUTE)
 
     begun, over = OutboxMessage.objects.filter(event__startswith="slo.").order_by("pk")
     assert (begun.event, over.event) == ("slo.alert", "slo.alert_over")
@@ -204,10 +204,10 @@ def test_one_that_nobody_knows_of_is_told_in_its_thread_when_it_opens_and_when_i
 def test_whoever_says_elsewhere_that_they_know_silences_its_alert(queues):
     rule(severity="critical")
     queues.are(mail=11)
-    look(NOW)
+    run_tick(NOW)
     queues.said = {"mail": {"value": 11, "acknowledged_by": "user:kim"}}
 
-    look(NOW + 10 * SECOND)
+    run_tick(NOW + 10 * SECOND)
 
     assert Alert.objects.get().state == "acknowledged"
     assert not Escalation.objects.filter(closed_at__isnull=True).exists()
@@ -222,10 +222,10 @@ def test_the_tick_is_there_and_runs_every_ten_seconds():
 def test_alerts_that_were_over_long_ago_are_forgotten_and_others_are_not(queues):
     rule()
     queues.are(mail=11, post=11)
-    look(NOW)
+    run_tick(NOW)
     queues.are(mail=11)
-    look(NOW + 3 * MINUTE)
-    look(NOW + 5 * MINUTE)
+    run_tick(NOW + 3 * MINUTE)
+    run_tick(NOW + 5 * MINUTE)
     kept = retention_rules.ALERTS.period
 
     done = [
@@ -253,8 +253,8 @@ def test_who_comes_while_another_looks_leaves_it_to_that_one(queues):
     other = threading.Thread(target=hold)
     other.start()
     held.wait(10)
-    meanwhile = look(NOW)
+    meanwhile = run_tick(NOW)
     done.set()
     other.join(10)
 
-    assert (meanwhile, look(NOW)) == (0, 1)
+    assert (meanwhile, run_tick(NOW)) == (0, 1)

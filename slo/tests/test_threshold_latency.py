@@ -9,7 +9,7 @@ from slo.arithmetic.minutes import last_ended
 from slo.models import Alert, CounterMinute, Sli, ThresholdRule
 from slo.thresholds.latency_measure import read_latency
 
-from .fake_metric import MINUTE, NOW, look
+from .fake_metric import MINUTE, NOW, run_tick
 
 pytestmark = pytest.mark.django_db
 AT = last_ended(NOW)
@@ -39,14 +39,14 @@ def histogram(edges, service="core", metric="e2e", *, per_minute=100, minutes=10
         )
 
 
-def seen(asked=ASKED, now=NOW):
+def read_one(asked=ASKED, now=NOW):
     return {one.subject: one for one in read_latency(asked, now)}
 
 
 def test_it_is_above_the_limit_if_fewer_than_its_share_were_within():
     histogram({1000: 80, 5000: 94, 10000: 100})
 
-    one = seen()["core/e2e"]
+    one = read_one()["core/e2e"]
 
     assert (one.beyond, one.value, one.samples) == (True, 10000, 500)
     assert one.service == "core"
@@ -59,14 +59,16 @@ def test_it_is_above_the_limit_if_fewer_than_its_share_were_within():
 def test_exactly_its_share_within_the_limit_is_not_above_it():
     histogram({1000: 80, 5000: 95, 10000: 100})
 
-    assert seen()["core/e2e"].beyond is False
-    assert seen(MetricQuery("p95", "<=", 5000.0, timedelta(minutes=5)))["core/e2e"].beyond is True
+    assert read_one()["core/e2e"].beyond is False
+    assert (
+        read_one(MetricQuery("p95", "<=", 5000.0, timedelta(minutes=5)))["core/e2e"].beyond is True
+    )
 
 
 def test_without_an_edge_at_the_limit_it_is_unknown_and_says_why():
     histogram({4000: 90, 6000: 99})
 
-    one = seen()["core/e2e"]
+    one = read_one()["core/e2e"]
 
     assert one.beyond is None
     assert one.said == (
@@ -77,8 +79,8 @@ def test_without_an_edge_at_the_limit_it_is_unknown_and_says_why():
 def test_what_nobody_has_pushed_lately_is_unknown():
     histogram({5000: 10})
 
-    late = seen(now=NOW + 6 * MINUTE)["core/e2e"]
-    uncovered = seen(now=NOW + MINUTE)["core/e2e"]
+    late = read_one(now=NOW + 6 * MINUTE)["core/e2e"]
+    uncovered = read_one(now=NOW + MINUTE)["core/e2e"]
 
     assert (late.beyond, late.samples, uncovered.beyond) == (None, 0, None)
     assert late.said == "Too little is known of core/e2e in 5 min"
@@ -88,8 +90,8 @@ def test_a_part_of_the_measure_is_the_histograms_of_one_metric():
     histogram({5000: 10})
     histogram({5000: 10}, metric="database")
 
-    assert set(seen()) == {"core/e2e", "core/database"}
-    assert set(seen(MetricQuery("p95", ">", 5000.0, timedelta(minutes=5), part="e2e"))) == {
+    assert set(read_one()) == {"core/e2e", "core/database"}
+    assert set(read_one(MetricQuery("p95", ">", 5000.0, timedelta(minutes=5), part="e2e"))) == {
         "core/e2e"
     }
 
@@ -120,7 +122,7 @@ def test_the_rule_of_the_beginning_opens_an_alert_and_ends_it():
         for place in range(1, 6)
     )
 
-    done = [look(NOW + place * MINUTE) for place in range(5)]
+    done = [run_tick(NOW + place * MINUTE) for place in range(5)]
 
     assert done == [1, 0, 0, 0, 1]
     alert = Alert.objects.get()

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 FIELDS = {"metric": "timeout_rate", "value": 0.02, "severity": "warning"}
 
 
-def put(name="core-timeouts", actor=ADMIN, **more):
+def put_rule(name="core-timeouts", actor=ADMIN, **more):
     fields = {**FIELDS, **more.pop("fields", {})}
     return services.put_rule(name=name, fields=fields, actor=actor, now=db_now(), **more)
 
@@ -28,8 +28,8 @@ def audited():
 
 
 def test_a_rule_is_made_changed_and_removed_and_each_is_audited():
-    made, is_new = put(reason=" for the batch ")
-    changed, still_new = put(fields={"value": 0.03}, reason="too loud")
+    made, is_new = put_rule(reason=" for the batch ")
+    changed, still_new = put_rule(fields={"value": 0.03}, reason="too loud")
     services.remove_rule(name="core-timeouts", actor=ADMIN, now=db_now(), reason="gone")
 
     assert (is_new, still_new) == (True, False)
@@ -46,9 +46,9 @@ def test_a_rule_is_made_changed_and_removed_and_each_is_audited():
 
 
 def test_what_is_the_same_already_changes_nothing():
-    put()
+    put_rule()
 
-    again, is_new = put()
+    again, is_new = put_rule()
 
     assert (again.version, is_new) == (1, False)
     assert len(audited()) == 1
@@ -57,7 +57,7 @@ def test_what_is_the_same_already_changes_nothing():
 @pytest.mark.parametrize("actor", [OPERATOR, VIEWER])
 def test_only_admins_may(actor):
     with pytest.raises(Forbidden):
-        put(actor=actor)
+        put_rule(actor=actor)
     with pytest.raises(Forbidden):
         services.remove_rule(name="timeout_rate", actor=actor, now=db_now())
 
@@ -65,18 +65,18 @@ def test_only_admins_may(actor):
 
 
 def test_one_that_was_changed_meanwhile_is_not_overwritten():
-    put()
-    put(fields={"value": 0.03})
+    put_rule()
+    put_rule(fields={"value": 0.03})
 
     with pytest.raises(Conflict):
-        put(fields={"value": 0.04}, version=1)
+        put_rule(fields={"value": 0.04}, version=1)
 
-    assert put(fields={"value": 0.04}, version=2)[0].value == 0.04
+    assert put_rule(fields={"value": 0.04}, version=2)[0].value == 0.04
 
 
 def test_what_is_wrong_is_refused_and_not_written():
     with pytest.raises(InvalidInput) as error:
-        put(fields={"value": 7, "window": "1s"})
+        put_rule(fields={"value": 7, "window": "1s"})
 
     assert set(error.value.errors) == {"window"}
     assert not ThresholdRule.objects.filter(name="core-timeouts").exists()
@@ -106,4 +106,4 @@ def test_more_than_two_hundred_are_too_many():
     )
 
     with pytest.raises(Conflict):
-        put()
+        put_rule()

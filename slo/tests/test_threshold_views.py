@@ -6,7 +6,7 @@ from slo.models import Alert, ThresholdRule
 from slo.thresholds import statuses
 from switches.tests.browsers import Tags, browser_as, page, text
 
-from .fake_metric import NOW, SECOND, look, offered, rule
+from .fake_metric import NOW, SECOND, offered, rule, run_tick
 
 pytestmark = pytest.mark.django_db
 
@@ -54,7 +54,7 @@ def test_the_page_shows_each_rule_and_how_it_stands(admin):
         rule("resting", is_enabled=False)
         ThresholdRule.objects.filter(name="retry_rate").update(metric="nobody_knows")
         queues.are(mail=11, post=None)
-        look(NOW)
+        run_tick(NOW)
         shown = text(page(admin.get(PAGE)))
 
     assert "Depth of queues above 10" in shown
@@ -75,7 +75,7 @@ def test_however_many_look_a_rule_is_asked_once_in_ten_seconds():
         assert len(queues.asked) == 1
         assert [one.firing_total for one in stands] == [1, 1, 1]
 
-        look(NOW + 9 * SECOND)
+        run_tick(NOW + 9 * SECOND)
         queues.asked.clear()
         (open_now,) = statuses.load_statuses([asked], NOW + 9 * SECOND)
         statuses.load_statuses([asked], NOW + 10 * SECOND)

@@ -35,7 +35,7 @@ def fires(**fields):
     return Alert.objects.get(label="page")
 
 
-def shown(path, role="viewer", **headers):
+def get_page(path, role="viewer", **headers):
     return page(browser_as(role).get(path, headers=headers))
 
 
@@ -48,7 +48,7 @@ def test_open_ones_come_first_worst_first_and_known_ones_last():
     alert(slo, now - timedelta(minutes=5), None, subject="fast")
     alert(slo, now - timedelta(hours=9), 20, subject="past")
 
-    html = shown("/alerts/")
+    html = get_page("/alerts/")
 
     places = [html.index(f'<bdi dir="auto">{name}</bdi>') for name in ("fast", "slow", "known")]
     assert places == sorted(places)
@@ -64,23 +64,23 @@ def test_list_is_narrowed_to_what_is_asked_for():
     alert(slo, now - timedelta(hours=9), 20)
     alert(slo, now - timedelta(hours=1), None, subject="oracle-p95", said="slow", **ticket)
 
-    assert "for 20 min" in text(shown("/alerts/?state=resolved"))
-    assert "oracle-p95" in shown("/alerts/?q=oracle", "operator")
-    assert "No alert like that" in shown("/alerts/?severity=critical", "approver")
-    everything = shown("/alerts/?state=all&slo=core-availability", "admin")
+    assert "for 20 min" in text(get_page("/alerts/?state=resolved"))
+    assert "oracle-p95" in get_page("/alerts/?q=oracle", "operator")
+    assert "No alert like that" in get_page("/alerts/?severity=critical", "approver")
+    everything = get_page("/alerts/?state=all&slo=core-availability", "admin")
     assert "for 20 min" in text(everything)
     assert 'id="alert-' in everything
     assert '<bdi dir="auto">oracle-p95' not in everything
 
 
 def test_quiet_list_says_so():
-    assert "All is quiet" in shown("/alerts/")
+    assert "All is quiet" in get_page("/alerts/")
 
 
 def test_page_shows_what_was_counted_in_both_windows_and_what_is_left():
     one = fires()
 
-    said = text(shown(f"/alerts/{one.pk}/"))
+    said = text(get_page(f"/alerts/{one.pk}/"))
 
     assert f"{one.said}." in said
     assert "1h and 5m above 14" in said
@@ -95,7 +95,7 @@ def test_page_tells_what_was_done_by_itself_and_how_that_was_decided():
     one = fires()
     TripRequest.objects.update(decided_at=db_now(), tripped=False, why="Its flap lock-out lasts.")
 
-    said = text(shown(f"/alerts/{one.pk}/"))
+    said = text(get_page(f"/alerts/{one.pk}/"))
 
     assert "Ramps of coreHeld" in said
     assert "experiment:new-plannerNot stopped" in said
@@ -121,7 +121,7 @@ def test_acknowledging_falls_silent_and_is_shown_with_what_one_does():
 def test_nobody_can_be_told_is_said_without_a_countdown():
     alert = fires()
 
-    html = shown(f"/alerts/{alert.pk}/", "admin")
+    html = get_page(f"/alerts/{alert.pk}/", "admin")
 
     called = html.split('id="called-title"', 1)[1].split("</section>", 1)[0]
     assert "Nobody can be told." in called
@@ -135,7 +135,7 @@ def test_whoever_is_called_next_is_named_with_the_step(settings):
     fill("team-lead", "lead@example.org")
     alert = fires()
 
-    said = text(shown(f"/alerts/{alert.pk}/", "admin"))
+    said = text(get_page(f"/alerts/{alert.pk}/", "admin"))
 
     assert "team-lead, any moment" in said
     assert "Nobody was called by step yet." in said
@@ -170,7 +170,7 @@ def test_timeline_is_in_order_and_ends_with_the_end():
     ended = one.opened_at + timedelta(hours=1)
     Alert.objects.filter(pk=one.pk).update(resolved_at=ended, resolved_because="Its rule rests.")
 
-    said = text(shown(f"/alerts/{one.pk}/"))
+    said = text(get_page(f"/alerts/{one.pk}/"))
 
     story = said[said.index("What happened") :]
     places = [
@@ -196,7 +196,7 @@ def test_threshold_alert_shows_its_figure_and_its_limit():
         latest={"value": 0.05, "limit": 0.01, "samples": 300},
     )  # fmt: skip
 
-    said = text(shown(f"/alerts/{one.pk}/"))
+    said = text(get_page(f"/alerts/{one.pk}/"))
 
     assert "timeout rate" in said
     assert "Now0.05" in said
@@ -221,7 +221,7 @@ def test_alert_of_a_switch_says_how_it_stands_now_in_words_for_people():
         latest={**begun, "stands": "ramping, 5 % flows", "allow_percent": 5.0},
     )  # fmt: skip
 
-    html = shown(f"/alerts/{one.pk}/")
+    html = get_page(f"/alerts/{one.pk}/")
 
     said = text(html)
     assert "Nowramping, 5 % flows" in said
@@ -234,7 +234,7 @@ def test_alert_of_a_switch_says_how_it_stands_now_in_words_for_people():
 def test_postmortem_is_shown_and_can_be_taken_along():
     one = fires()
 
-    assert "Draft of a postmortem" in shown(f"/alerts/{one.pk}/postmortem/")
+    assert "Draft of a postmortem" in get_page(f"/alerts/{one.pk}/postmortem/")
     answer = browser_as("operator").get(f"/alerts/{one.pk}/postmortem/?download")
 
     assert answer["Content-Type"] == "text/markdown; charset=utf-8"

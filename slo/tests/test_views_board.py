@@ -35,12 +35,12 @@ def columns(html: str, look: str) -> int:
     return sum(str(path["d"]).count("M") for path in found)
 
 
-def shown(query: str = "") -> str:
+def get_page(query: str = "") -> str:
     return page(browser_as("viewer").get(f"/slos/{query}"))
 
 
 def test_nothing_wanted_says_how_to_begin():
-    assert "config load" in shown()
+    assert "config load" in get_page()
 
 
 def test_signed_out_is_led_to_sign_in(client):
@@ -57,7 +57,7 @@ def test_rows_come_the_worst_first():
     stands(factories.slo("ticketing"), "firing", rules=TICKETING)
     stands(factories.slo("paging"), "firing", rules=PAGING)
 
-    html = shown()
+    html = get_page()
 
     assert switches_shown(html) == [
         *("paging", "ticketing", "spent", "spent-and-blind", "blind", "fresh", "tight", "calm"),
@@ -74,7 +74,7 @@ def test_headline_counts_what_is_not_known_and_calls_only_the_rest_met():
     stands(factories.slo("blind"), "unknown", None)
     factories.slo("fresh")
 
-    html = shown()
+    html = get_page()
 
     headline = text(html.split("<h1", 1)[1].split("</h1>", 1)[0])
     assert ("2 not known" in headline, "1 met" in headline) == (True, True)
@@ -85,7 +85,7 @@ def test_headline_counts_what_is_not_known_and_calls_only_the_rest_met():
 def test_headline_is_calm_only_where_every_objective_is_known():
     stands(factories.slo("calm"), remaining=0.9)
 
-    html = shown()
+    html = get_page()
 
     assert "Every objective is met" in text(html)
     assert "standing--calm" in html
@@ -110,20 +110,20 @@ def test_filters_narrow_the_board(query, names):
     stands(factories.slo("spent", owner="Olga"), remaining=0.0)
     stands(factories.slo("paging"), "firing", rules=PAGING)
 
-    assert switches_shown(shown(query)) == names
+    assert switches_shown(get_page(query)) == names
 
 
 def test_filter_without_a_match_offers_all():
     factories.slo()
 
-    assert "No objective matches" in text(shown("?q=nothing"))
+    assert "No objective matches" in text(get_page("?q=nothing"))
 
 
 def test_removed_one_is_not_shown():
     slo = factories.slo()
     Slo.objects.filter(pk=slo.pk).update(removed_at=db_now())
 
-    assert switches_shown(shown()) == []
+    assert switches_shown(get_page()) == []
 
 
 def test_row_tells_target_budget_burn_and_forecast():
@@ -131,7 +131,7 @@ def test_row_tells_target_budget_burn_and_forecast():
     slo = factories.slo(kind="latency", target=0.95, threshold_ms=3000)
     stands(slo, remaining=0.847, exhausts_at=now + timedelta(days=3, hours=4, seconds=50))
 
-    said = text(shown())
+    said = text(get_page())
 
     assert "95 % within 3,000 ms over 30 d" in said
     assert "84 %" in said
@@ -142,7 +142,7 @@ def test_row_tells_target_budget_burn_and_forecast():
 def test_overspent_budget_has_a_minus():
     stands(factories.slo(), remaining=-0.123)
 
-    assert "−12 %" in text(shown())
+    assert "−12 %" in text(get_page())
 
 
 def test_day_is_drawn_by_half_hours_and_unknown_is_not_none():
@@ -151,7 +151,7 @@ def test_day_is_drawn_by_half_hours_and_unknown_is_not_none():
     factories.counted(slo, [(m, 9.0 * (m - last + 120), 10.0 * (m - last + 120)) for m in minutes])
     stands(slo)
 
-    html = shown()
+    html = get_page()
 
     assert columns(html, "grave") == 4
     assert columns(html, "none") == 44
@@ -164,13 +164,13 @@ def test_excluded_half_hour_is_unknown():
     factories.counted(slo, [(m, 9.0 * (m - last + 120), 10.0 * (m - last + 120)) for m in minutes])
     excluded(slo, last - 60, last)
 
-    assert columns(shown(), "grave") == 2
+    assert columns(get_page(), "grave") == 2
 
 
 def test_judgement_that_is_late_is_said_to_be():
     stands(factories.slo(), minute=last_ended(db_now()) - 9)
 
-    said = text(shown())
+    said = text(get_page())
 
     assert "Nothing has been judged since" in said
     assert "stale" in said
@@ -180,7 +180,7 @@ def test_source_that_cannot_be_read_is_marked():
     slo = factories.slo()
     Sli.objects.filter(slo=slo).update(source_error="connection refused")
 
-    assert "source can't be read" in text(shown())
+    assert "source can't be read" in text(get_page())
 
 
 def test_pages_go_on(monkeypatch):
@@ -223,7 +223,7 @@ def test_navigation_counts_what_nobody_has_acknowledged():
     alert(slo, now, None, rule="6h/30m>6 ticket", severity="warning", acknowledged_at=now)
     alert(slo, now - timedelta(hours=3), 10)
 
-    html = shown()
+    html = get_page()
 
     assert "SLOs1 alerting" in text(html)
     assert Tags(html).having("a", href="/slos/", aria_current="page")

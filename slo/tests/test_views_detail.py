@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 ONE = "/slos/core-availability/"
 
 
-def shown(path: str = ONE, role: str = "viewer") -> str:
+def get_page(path: str = ONE, role: str = "viewer") -> str:
     return page(browser_as(role).get(path))
 
 
@@ -32,7 +32,7 @@ def test_firing_one_says_which_rule_how_fast_and_what_is_left():
     judged([slo], now)
     alert(slo, now - timedelta(minutes=20), None, said="burns × 25 over 1 h")
 
-    said = text(shown(role="operator"))
+    said = text(get_page(role="operator"))
 
     assert "core-availabilityPaging" in said
     assert "99.9 % of requests served well, over 30 days" in said
@@ -50,7 +50,7 @@ def test_window_that_is_covered_and_not_known_says_why():
     judged([slo], now)
     SloStatus.objects.update(burn_rates={"1h": 0.2, "5m": None}, coverage={"1h": 1, "5m": 1})
 
-    said = text(shown())
+    said = text(get_page())
 
     assert "In the last 5 min no event was counted." in said
 
@@ -58,7 +58,7 @@ def test_window_that_is_covered_and_not_known_says_why():
 def test_never_judged_says_so():
     factories.slo()
 
-    said = text(shown())
+    said = text(get_page())
 
     assert "Nothing was ever counted for it: push points to /api/v1/sli/" in said
     assert "Judged up to–" in said
@@ -68,7 +68,7 @@ def test_never_judged_says_so():
 def test_period_is_said_as_people_say_it(days, said):
     factories.slo(window_days=days)
 
-    assert f"Period{said}" in text(shown())
+    assert f"Period{said}" in text(get_page())
 
 
 def test_window_that_is_not_covered_says_how_much_is_missing():
@@ -77,7 +77,7 @@ def test_window_that_is_not_covered_says_how_much_is_missing():
     month(slo, now, [Incident(58, 59, None)], days=1)
     judged([slo], now)
 
-    said = text(shown())
+    said = text(get_page())
 
     assert "Nothing has been counted for 59 min." in said
     assert "Of the last 1 h, samples cover 1 min; 6 are needed." in said
@@ -90,7 +90,7 @@ def test_silence_is_told_also_while_a_long_window_is_still_known():
     month(slo, now, [Incident(20, 21, None)], days=1)
     judged([slo], now)
 
-    said = text(shown())
+    said = text(get_page())
 
     assert "core-availabilityOK" in said
     assert "Nothing has been counted for 21 min." in said
@@ -102,7 +102,7 @@ def test_too_few_events_are_said_to_be():
     month(slo, now, days=1)
     judged([slo], now)
 
-    assert "In the last 1 h fewer than 10,000,000 events were counted." in text(shown())
+    assert "In the last 1 h fewer than 10,000,000 events were counted." in text(get_page())
 
 
 def test_silence_is_told_in_hours():
@@ -111,7 +111,7 @@ def test_silence_is_told_in_hours():
     month(slo, now - timedelta(hours=3), days=1)
     judged([slo], now)
 
-    assert "Nothing has been counted for 3 h" in text(shown())
+    assert "Nothing has been counted for 3 h" in text(get_page())
 
 
 def test_source_error_stands_above_all():
@@ -120,7 +120,7 @@ def test_source_error_stands_above_all():
         source_error="connection refused <b>", source_error_since=db_now()
     )
 
-    html = shown()
+    html = get_page()
 
     assert "Its source can't be read" in html
     assert "connection refused &lt;b&gt;" in html
@@ -134,7 +134,7 @@ def test_budget_that_will_be_spent_says_when():
         remaining_ratio=0.5, exhausts_at=now + timedelta(days=3, hours=4, seconds=30)
     )
 
-    assert "spent in 3 d 4 h at the rate of the last 6 h" in text(shown())
+    assert "spent in 3 d 4 h at the rate of the last 6 h" in text(get_page())
 
 
 def test_hours_and_days_stand_in_for_the_plots():
@@ -144,7 +144,7 @@ def test_hours_and_days_stand_in_for_the_plots():
     rows = [(last - 180, 0.0, 0.0), (last - 120, 1000.0, 1000.0), (last - 60, 1900.0, 2000.0)]
     factories.counted(slo, [*rows, (last, 2900.0, 3000.0)])
 
-    html = shown()
+    html = get_page()
 
     assert html.count("data-plot-table open") == 2
     hours, days = html.split("The last 24 hours as a table")[1].split("Day by day as a table")
@@ -162,7 +162,7 @@ def test_what_happened_meanwhile_is_listed():
     excluded(slo, last - 300, last - 240, reason="CHG-2207 <i>database</i>")
     excluded(slo, last - 9000, last - 8000)
 
-    html = shown()
+    html = get_page()
     said = text(html)
 
     assert "experiment:ranker" in said
@@ -177,7 +177,7 @@ def test_exclusion_that_was_taken_back_is_struck_through():
     last = last_ended(now)
     excluded(slo, last - 90, last - 60, removed_at=now, removed_by="user:olga")
 
-    assert 'class="event slo-taken-back"' in shown()
+    assert 'class="event slo-taken-back"' in get_page()
 
 
 def test_change_is_told_in_words():
@@ -190,7 +190,7 @@ def test_change_is_told_in_words():
         now=db_now(),
     )
 
-    said = text(shown())
+    said = text(get_page())
 
     assert "99.9 %99.5 %" in said
     assert "agreed with product" in said
@@ -199,18 +199,18 @@ def test_change_is_told_in_words():
 def test_removed_one_keeps_its_page_until_there_is_a_new_one():
     factories.slo(owner="before")
     services.remove_slo(name="core-availability", actor=factories.ADMIN, now=db_now())
-    assert "removed" in shown()
+    assert "removed" in get_page()
 
     factories.slo(owner="after")
 
-    assert "owner after" in shown(role="operator")
+    assert "owner after" in get_page(role="operator")
 
 
 @pytest.mark.parametrize(("role", "may"), [("viewer", False), ("admin", True)])
 def test_only_who_may_is_offered_to_edit(role, may):
     factories.slo()
 
-    assert ("do-edit" in shown(role=role)) is may
+    assert ("do-edit" in get_page(role=role)) is may
 
 
 def test_live_part_has_no_plots_and_renews_what_is_below_them():
@@ -227,7 +227,7 @@ def test_late_judgement_is_said_to_be():
     slo, now = factories.slo(), db_now()
     judged([slo], now - timedelta(minutes=30))
 
-    said = text(shown())
+    said = text(get_page())
 
     assert "It has not been judged since" in said
     assert end_of(last_ended(now) - 30).strftime("%H:%M") in said
@@ -239,7 +239,7 @@ def test_rule_that_was_changed_is_unknown_until_it_is_judged():
     judged([slo], now)
     Slo.objects.update(rules=[{"long": "1h", "short": "5m", "burn_rate": 10, "severity": "page"}])
 
-    html = shown()
+    html = get_page()
 
     assert "slo-rules__unknown" in html
     assert "slo-rules__ok" not in html

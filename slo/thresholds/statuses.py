@@ -22,7 +22,7 @@ OFF = "off"
 
 
 @dataclass(frozen=True)
-class RuleStatus:
+class ThresholdStatus:
     """A rule, its `state` (`ok`, `firing`, `unknown` or `off`) and its number of open alerts.
 
     `firing` and `unknown` are the first readings of each kind; `why` explains a failed
@@ -67,7 +67,7 @@ def count_open_alerts(names: Sequence[str]) -> dict[str, int]:
     return dict(live.order_by().values_list("rule").annotate(Count("pk")))
 
 
-def load_statuses(found: Sequence[ThresholdRule], now: datetime) -> list[RuleStatus]:
+def load_statuses(found: Sequence[ThresholdRule], now: datetime) -> list[ThresholdStatus]:
     """Return the statuses of rules, at most ten seconds old; nothing is written.
 
     One thread evaluates for all viewers.
@@ -88,27 +88,27 @@ def clear_cache() -> None:
         _cache.clear()
 
 
-_cache: dict[tuple[int, int], tuple[datetime, RuleStatus]] = {}
+_cache: dict[tuple[int, int], tuple[datetime, ThresholdStatus]] = {}
 """Statuses with their time, by rule and version."""
 _cache_lock = threading.Lock()
 
 
-def _cached_status(rule: ThresholdRule, now: datetime) -> RuleStatus:
+def _cached_status(rule: ThresholdRule, now: datetime) -> ThresholdStatus:
     key = (rule.pk, rule.version)
     if key not in _cache:
         _cache[key] = (now, compute_status(rule, now))
     return _cache[key][1]
 
 
-def compute_status(rule: ThresholdRule, now: datetime, open_now: int = 0) -> RuleStatus:
+def compute_status(rule: ThresholdRule, now: datetime, open_now: int = 0) -> ThresholdStatus:
     """Return the status of one rule, which need not be saved."""
     if not rule.is_enabled:
-        return RuleStatus(rule, OFF, open_now)
+        return ThresholdStatus(rule, OFF, open_now)
     seen = evaluation.evaluate_rule(rule, now)
     if seen.error:
-        return RuleStatus(rule, UNKNOWN, open_now, why=seen.error)
+        return ThresholdStatus(rule, UNKNOWN, open_now, why=seen.error)
     state = FIRING if seen.firing else UNKNOWN if seen.unknown else OK
-    return RuleStatus(
+    return ThresholdStatus(
         rule,
         state,
         open_now,

@@ -151,7 +151,7 @@ def _save(
 
 def _outlook(
     name: str, form: ThresholdForm, measure: ThresholdMetric, now: datetime
-) -> statuses.RuleStatus:
+) -> statuses.ThresholdStatus:
     """Return what the rule would find now, as if enabled; nothing is saved."""
     wanted = rules.validate(name, {**form.asked(measure), "enabled": True})
     rule = ThresholdRule(name=name, changed_at=now)

@@ -83,7 +83,7 @@ def disagreements(
     return "" if done.returncode == 0 else done.stdout + done.stderr
 
 
-def told(minutes: Sequence[Happened], objective: Objective) -> list[Mapping[str, str]]:
+def events_by_minute(minutes: Sequence[Happened], objective: Objective) -> list[Mapping[str, str]]:
     """Return the events of each minute, without excluded ones."""
     shown = [
         Happened(0, 0, is_covered=False)
@@ -107,7 +107,7 @@ def values(name: str, found: Sequence[float | None]) -> Mapping[str, str]:
 def state(rule: BurnRateRule, objective: Objective, sums: "Sums") -> str:
     """Return PromQL for the state of a rule: 2 firing, 1 ok, 0 unknown."""
     (long, long_above), (short, short_above) = (
-        (_known(window, objective, sums), _above(window, rule, objective, sums))
+        (_is_known(window, objective, sums), _above(window, rule, objective, sums))
         for window in (rule.long, rule.short)
     )
     fires = f"({long} * {long_above} * {short} * {short_above})"
@@ -115,7 +115,7 @@ def state(rule: BurnRateRule, objective: Objective, sums: "Sums") -> str:
     return f"2 * {fires} + (1 - {fires}) * {is_ok}"
 
 
-def _known(window: str, objective: Objective, sums: "Sums") -> str:
+def _is_known(window: str, objective: Objective, sums: "Sums") -> str:
     minutes = window_minutes(window)
     needed = min(minutes, max(5, minutes / 10))
     total = sums("total", minutes)

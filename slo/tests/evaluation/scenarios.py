@@ -40,15 +40,15 @@ def count(slo: Slo, after: Sequence[Happened]) -> None:
         CounterMinute.objects.filter(sli=sli, minute=minute).update(covered=one.covered)
 
 
-def due(minute: int) -> datetime:
+def due_at(minute: int) -> datetime:
     """Return the moment at which this minute is evaluated."""
     return end_of(minute) + EVALUATION_DELAY
 
 
-def judge(first: int, last: int | None = None) -> None:
+def evaluate_minutes(first: int, last: int | None = None) -> None:
     """Evaluate these minutes, each in its time."""
     for minute in range(first, (first if last is None else last) + 1):
-        tick.evaluate_due_minutes(due(minute))
+        tick.evaluate_due_minutes(due_at(minute))
 
 
 def alert() -> Alert:
@@ -60,5 +60,5 @@ def reachable(settings: Any) -> None:
     settings.SLACK = replace(settings.SLACK, webhook_url="http://127.0.0.1:9/x")
 
 
-def told(event: str) -> list[OutboxMessage]:
+def list_messages(event: str) -> list[OutboxMessage]:
     return list(OutboxMessage.objects.filter(event=event).order_by("pk"))

@@ -9,7 +9,7 @@ from slo.models import Alert, Slo
 from slo.tests import factories
 from switches.trips import internal_requests
 
-from .scenarios import BAD, GOOD, NONE, NOON, TICKET, alert, burning, due, judge
+from .scenarios import BAD, GOOD, NONE, NOON, TICKET, alert, burning, due_at, evaluate_minutes
 
 pytestmark = pytest.mark.django_db
 
@@ -23,7 +23,7 @@ def alert_marks():
     return [f"alert:{one.pk}" for one in Alert.objects.order_by("pk")]
 
 
-def asked():
+def list_requests():
     rows = TripRequest.objects.order_by("pk")
     return [(one.switch, one.fingerprint, one.is_over) for one in rows]
 
@@ -31,14 +31,14 @@ def asked():
 def test_a_page_asks_once_that_a_switch_be_stopped_with_the_evidence():
     burning(after=[BAD] * 10, actions=[STOP])
 
-    judge(NOON, NOON + 6)
+    evaluate_minutes(NOON, NOON + 6)
 
     request = TripRequest.objects.get()
     assert request.source == "slo:core-availability"
     assert (request.switch, request.expires_in) == ("experiment:new-planner", "2h")
     assert request.fingerprint == f"alert:{alert().pk}"
     assert request.evidence["windows"]["5m"]["bad"] == 10006
-    internal_requests.decide_open_requests(due(NOON + 6))
+    internal_requests.decide_open_requests(due_at(NOON + 6))
     request.refresh_from_db()
     assert request.tripped is True, request.why
 
@@ -46,11 +46,15 @@ def test_a_page_asks_once_that_a_switch_be_stopped_with_the_evidence():
 def test_once_it_is_over_that_is_said_and_the_next_alert_asks_anew():
     burning(after=[*BRIEFLY, *BRIEFLY], actions=[STOP])
 
-    judge(NOON, NOON + 16)
+    evaluate_minutes(NOON, NOON + 16)
 
     first, second = alert_marks()
     switch = "experiment:new-planner"
-    assert asked() == [(switch, first, False), (switch, first, True), (switch, second, False)]
+    assert list_requests() == [
+        (switch, first, False),
+        (switch, first, True),
+        (switch, second, False),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -66,9 +70,9 @@ def test_actions_are_for_the_severity_that_they_name(on, rules, acts):
     more = {"rules": rules} if rules else {}
     burning(after=[BAD] * 10, actions=[{**STOP, "on": on}], **more)
 
-    judge(NOON, NOON + 8)
+    evaluate_minutes(NOON, NOON + 8)
 
-    assert bool(asked()) is acts
+    assert bool(list_requests()) is acts
 
 
 def test_ramps_of_the_service_are_held_while_the_alert_is_open():
@@ -76,34 +80,34 @@ def test_ramps_of_the_service_are_held_while_the_alert_is_open():
     factories.slo("elsewhere", service="billing")
     burning(after=BRIEFLY, actions=[HOLD])
 
-    judge(NOON, NOON + 2)
+    evaluate_minutes(NOON, NOON + 2)
 
     hold = Hold.objects.get()
     assert (hold.key, hold.service) == (f"alert:{alert().pk}", "core")
     assert hold.slos == ["core-availability", "core-latency"]
     assert hold.why == alert().said
     assert hold.path == f"/alerts/{alert().pk}/"
-    judge(NOON + 3, NOON + 8)
+    evaluate_minutes(NOON + 3, NOON + 8)
     assert not Hold.objects.exists()
 
 
 def test_what_came_and_went_while_nobody_judged_acts_upon_nothing():
     burning(after=[*BRIEFLY, *[GOOD] * 10], actions=[STOP, HOLD])
-    judge(NOON)
+    evaluate_minutes(NOON)
 
-    tick.evaluate_due_minutes(due(NOON + 20))
+    tick.evaluate_due_minutes(due_at(NOON + 20))
 
     assert alert().resolved_at is not None
-    assert not asked()
+    assert not list_requests()
     assert not Hold.objects.exists()
 
 
 def test_an_action_that_fails_open_does_nothing_while_nothing_is_known():
     burning(after=[NONE] * 40, actions=[STOP, HOLD])
 
-    judge(NOON, NOON + 30)
+    evaluate_minutes(NOON, NOON + 30)
 
-    assert not asked()
+    assert not list_requests()
     assert not Hold.objects.exists()
 
 
@@ -111,12 +115,12 @@ def test_an_action_that_fails_closed_acts_after_five_minutes_of_unknown():
     burning(after=[NONE] * 40, actions=[CLOSED, {**HOLD, "on_unknown": "act"}])
     # 1 h stays known until 6 of its minutes are left; 5 m is unknown from the first on. It is ok
     # while one of both is known and does not burn.
-    judge(NOON, NOON + 58)
-    assert not asked()
+    evaluate_minutes(NOON, NOON + 58)
+    assert not list_requests()
 
-    judge(NOON + 59, NOON + 62)
+    evaluate_minutes(NOON + 59, NOON + 62)
 
-    assert [switch for switch, _, _ in asked()] == ["experiment:new-planner"]
+    assert [switch for switch, _, _ in list_requests()] == ["experiment:new-planner"]
     assert Hold.objects.get().why == (
         "Nothing has been known of the SLO core-availability for 5 minutes"
     )
@@ -125,17 +129,17 @@ def test_an_action_that_fails_closed_acts_after_five_minutes_of_unknown():
 def test_what_failed_closed_is_over_once_something_is_known_and_may_happen_again():
     slo = burning(actions=[CLOSED, {**HOLD, "on_unknown": "act"}])
     Slo.objects.filter(pk=slo.pk).update(min_events=10**9)
-    judge(NOON, NOON + 4)
-    assert not asked()
-    judge(NOON + 5)
-    assert [over for _, _, over in asked()] == [False]
+    evaluate_minutes(NOON, NOON + 4)
+    assert not list_requests()
+    evaluate_minutes(NOON + 5)
+    assert [over for _, _, over in list_requests()] == [False]
     assert Hold.objects.count() == 1
 
     Slo.objects.filter(pk=slo.pk).update(min_events=0)
-    judge(NOON + 7)
-    assert [over for _, _, over in asked()] == [False, True]
+    evaluate_minutes(NOON + 7)
+    assert [over for _, _, over in list_requests()] == [False, True]
     assert not Hold.objects.exists()
 
     Slo.objects.filter(pk=slo.pk).update(min_events=10**9)
-    judge(NOON + 8, NOON + 14)
-    assert [over for _, _, over in asked()] == [False, True, False]
+    evaluate_minutes(NOON + 8, NOON + 14)
+    assert [over for _, _, over in list_requests()] == [False, True, False]

@@ -21,10 +21,10 @@ from .scenarios import (
     TICKET,
     alert,
     burning,
-    due,
-    judge,
+    due_at,
+    evaluate_minutes,
+    list_messages,
     reachable,
-    told,
 )
 
 pytestmark = pytest.mark.django_db
@@ -54,9 +54,9 @@ def settle(*firing_now, now=AT, **more):
 def test_a_page_is_told_as_critical_with_what_was_counted_and_what_is_left():
     burning(after=[BAD] * 5, owner="search team", runbook_url="https://runbooks.example/core")
 
-    judge(NOON + 2)
+    evaluate_minutes(NOON + 2)
 
-    (message,) = told("slo.alert")
+    (message,) = list_messages("slo.alert")
     assert (message.severity, message.subject) == ("critical", f"alert:{alert().pk}")
     notice = rendering.render(message.event, message.payload)
     assert notice.title == (
@@ -74,27 +74,27 @@ def test_a_page_is_told_as_critical_with_what_was_counted_and_what_is_left():
 def test_a_ticket_is_a_warning():
     burning(after=[BAD] * 10, rules=[TICKET])
 
-    judge(NOON + 6)
+    evaluate_minutes(NOON + 6)
 
     assert (alert().severity, alert().label) == ("warning", "ticket")
-    assert told("slo.alert")[0].severity == "warning"
+    assert list_messages("slo.alert")[0].severity == "warning"
 
 
 def test_whoever_is_on_call_is_called_until_it_is_over():
     burning(after=[*[BAD] * 2, *[GOOD] * 10])
-    judge(NOON, NOON + 2)
+    evaluate_minutes(NOON, NOON + 2)
     called = Escalation.objects.get()
     assert (called.subject, called.severity) == (f"alert:{alert().pk}", "critical")
     assert called.closed_at is None
 
-    judge(NOON + 3, NOON + 10)
+    evaluate_minutes(NOON + 3, NOON + 10)
 
     assert Escalation.objects.get().closed_at is not None
-    (message,) = told("slo.alert_over")
+    (message,) = list_messages("slo.alert_over")
     assert message.subject == f"alert:{alert().pk}"
     notice = rendering.render(message.event, message.payload)
     assert notice.title.startswith("Over: core-availability burns")
-    assert alert().over_told_at == due(NOON + 8)
+    assert alert().over_told_at == due_at(NOON + 8)
 
 
 def test_an_alert_that_is_only_information_calls_nobody():
@@ -113,17 +113,17 @@ def test_what_a_person_brought_about_begins_acknowledged():
 
 def test_many_at_once_are_told_together_and_what_follows_a_minute_later():
     settle(*(firing(f"core->{n}") for n in range(5)))
-    many = told("slo.alerts")
+    many = list_messages("slo.alerts")
     assert [one.payload["count"] for one in many] == [5]
-    assert not told("slo.alert")
+    assert not list_messages("slo.alert")
 
     fires = [firing(f"core->{n}") for n in range(7)]
     settle(*fires, now=AT + 10 * SECOND)
-    assert len(told("slo.alerts")) == 1
+    assert len(list_messages("slo.alerts")) == 1
     settle(*fires, now=AT + MINUTE + SECOND)
 
     assert Escalation.objects.count() == 7
-    assert len(told("slo.alerts")) + len(told("slo.alert")) == 2 + 1
+    assert len(list_messages("slo.alerts")) + len(list_messages("slo.alert")) == 2 + 1
     assert not Alert.objects.filter(told_at=None).exists()
 
 
@@ -132,14 +132,14 @@ def test_many_that_are_over_at_once_are_told_together():
 
     settle(now=AT + 2 * MINUTE)
 
-    assert [one.payload["count"] for one in told("slo.alerts_over")] == [5]
-    assert not told("slo.alert_over")
+    assert [one.payload["count"] for one in list_messages("slo.alerts_over")] == [5]
+    assert not list_messages("slo.alert_over")
 
 
 def test_messages_go_to_the_thread_that_a_rule_names_with_its_facts():
     settle(firing(thread="dependency:core->oracle", facts={"owner": "core team"}))
 
-    (message,) = told("slo.alert")
+    (message,) = list_messages("slo.alert")
     assert message.subject == "dependency:core->oracle"
     assert message.payload["owner"] == "core team"
 
@@ -154,7 +154,7 @@ def test_an_alert_keeps_what_was_seen_last():
 
 def test_alerts_of_one_kind_are_not_touched_by_a_look_at_the_other():
     burning(after=[BAD] * 5)
-    judge(NOON + 2)
+    evaluate_minutes(NOON + 2)
 
     settle(now=AT + 60 * MINUTE)
 
@@ -200,7 +200,7 @@ def test_a_comment_that_can_not_be_read_is_refused_and_nothing_is_acknowledged()
 def test_an_alert_has_a_runbook_of_ours_if_its_slo_names_none():
     burning(after=[BAD] * 5)
 
-    judge(NOON + 2)
+    evaluate_minutes(NOON + 2)
 
-    path = told("slo.alert")[0].payload["runbook"]
+    path = list_messages("slo.alert")[0].payload["runbook"]
     assert path is None or path.startswith("/runbooks/")

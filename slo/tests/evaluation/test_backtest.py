@@ -15,7 +15,7 @@ from slo.models import Alert, Exclusion, SloStatus
 from slo.tests import factories
 
 from .histories import rule, wanted
-from .scenarios import BAD, GOOD, MINUTE, NONE, NOON, PAGE, TICKET, alert, burning, judge
+from .scenarios import BAD, GOOD, MINUTE, NONE, NOON, PAGE, TICKET, alert, burning, evaluate_minutes
 
 pytestmark = pytest.mark.django_db
 
@@ -32,7 +32,7 @@ def test_each_tick_is_what_the_beat_kept_of_its_minute():
     slo = burning(after=STORY, rules=[PAGE, TICKET])
 
     for at, found in ticks(slo):
-        judge(int(at.timestamp()) // 60)
+        evaluate_minutes(int(at.timestamp()) // 60)
         kept = SloStatus.objects.get()
         assert (kept.state, kept.burn_rates) == (found.state, found.burn_rates)
         assert [one["state"] for one in kept.rules] == [one.state for one in found.rules]
@@ -40,7 +40,7 @@ def test_each_tick_is_what_the_beat_kept_of_its_minute():
 
 def test_the_alerts_it_tells_of_are_those_that_the_beat_opened():
     slo = burning(after=STORY, rules=[PAGE, TICKET])
-    judge(NOON, NOON + len(STORY))
+    evaluate_minutes(NOON, NOON + len(STORY))
 
     found = replay.collect_alerts(ticks(slo))
 

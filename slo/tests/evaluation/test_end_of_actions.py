@@ -12,7 +12,18 @@ from slo.evaluation import tick
 from slo.models import Alert, Slo, SloStatus
 from slo.tests import factories
 
-from .scenarios import BAD, GOOD, MINUTE, NOON, alert, burning, due, judge, reachable, told
+from .scenarios import (
+    BAD,
+    GOOD,
+    MINUTE,
+    NOON,
+    alert,
+    burning,
+    due_at,
+    evaluate_minutes,
+    list_messages,
+    reachable,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -26,7 +37,7 @@ def blind():
     """Return an SLO without data, and the actions that this has started."""
     slo = burning(actions=CLOSED)
     Slo.objects.filter(pk=slo.pk).update(min_events=10**9)
-    judge(NOON, NOON + 6)
+    evaluate_minutes(NOON, NOON + 6)
     assert (Hold.objects.count(), over()) == (1, [False])
     return slo
 
@@ -42,7 +53,7 @@ def over():
 @pytest.mark.parametrize(
     "changed",
     [
-        {"removed_at": due(NOON)},
+        {"removed_at": due_at(NOON)},
         {"actions": []},
         {"actions": [HOLD, STOP]},
     ],
@@ -50,7 +61,7 @@ def over():
 def test_what_failed_closed_is_over_once_nobody_wants_that_any_more(blind, changed):
     change(blind, **changed)
 
-    judge(NOON + 7, NOON + 8)
+    evaluate_minutes(NOON + 7, NOON + 8)
 
     assert not Hold.objects.exists()
     assert over() == [False, True]
@@ -59,7 +70,7 @@ def test_what_failed_closed_is_over_once_nobody_wants_that_any_more(blind, chang
 def test_a_hold_that_stands_in_another_place_now_goes_on_as_that_one(blind):
     change(blind, actions=CLOSED[::-1])
 
-    judge(NOON + 7)
+    evaluate_minutes(NOON + 7)
 
     assert Hold.objects.get().key == f"unknown:{blind.pk}.1"
 
@@ -67,7 +78,7 @@ def test_a_hold_that_stands_in_another_place_now_goes_on_as_that_one(blind):
 def test_what_failed_closed_stays_while_its_slo_can_not_be_judged(blind):
     change(blind, rules=[{"long": "1h"}])
 
-    judge(NOON + 7, NOON + 8)
+    evaluate_minutes(NOON + 7, NOON + 8)
 
     assert Hold.objects.count() == 1
     assert over() == [False]
@@ -75,15 +86,15 @@ def test_what_failed_closed_stays_while_its_slo_can_not_be_judged(blind):
 
 def test_holds_of_alerts_that_are_gone_or_of_actions_taken_out_are_released():
     slo = burning(after=[BAD] * 10, actions=[HOLD, STOP])
-    judge(NOON, NOON + 3)
-    Hold.objects.create(key="alert:0", service="core", why="x", since=due(NOON))
-    Hold.objects.create(key="outage:0", service="core", why="x", since=due(NOON))
-    judge(NOON + 4)
+    evaluate_minutes(NOON, NOON + 3)
+    Hold.objects.create(key="alert:0", service="core", why="x", since=due_at(NOON))
+    Hold.objects.create(key="outage:0", service="core", why="x", since=due_at(NOON))
+    evaluate_minutes(NOON + 4)
     keys = Hold.objects.order_by("pk").values_list("key", flat=True)
     assert list(keys) == [f"alert:{alert().pk}", "outage:0"]
 
     change(slo, actions=[STOP])
-    judge(NOON + 5)
+    evaluate_minutes(NOON + 5)
 
     assert list(keys.all()) == ["outage:0"]
     assert over() == [False]
@@ -92,13 +103,13 @@ def test_holds_of_alerts_that_are_gone_or_of_actions_taken_out_are_released():
 def test_a_clock_that_was_set_back_does_not_put_off_what_fails_closed():
     slo = burning(actions=CLOSED)
     change(slo, min_events=10**9)
-    judge(NOON)
+    evaluate_minutes(NOON)
     row = SloStatus.objects.get()
-    row.rules[0]["since"] = (due(NOON) + timedelta(days=2)).isoformat()
-    row.since = due(NOON) + timedelta(days=2)
+    row.rules[0]["since"] = (due_at(NOON) + timedelta(days=2)).isoformat()
+    row.since = due_at(NOON) + timedelta(days=2)
     row.save()
 
-    judge(NOON + 1, NOON + 6)
+    evaluate_minutes(NOON + 1, NOON + 6)
 
     assert Hold.objects.count() == 1
     assert SloStatus.objects.get().since == end_of(NOON + 1)
@@ -107,7 +118,7 @@ def test_a_clock_that_was_set_back_does_not_put_off_what_fails_closed():
 def test_a_look_at_thresholds_between_two_missed_minutes_acts_upon_no_slo(monkeypatch, settings):
     reachable(settings)
     burning(after=[*[BAD] * 2, *[GOOD] * 20], actions=[STOP])
-    judge(NOON)
+    evaluate_minutes(NOON)
     judged = tick._evaluate_minute
 
     def and_look(minute, now, *, is_last):
@@ -118,29 +129,29 @@ def test_a_look_at_thresholds_between_two_missed_minutes_acts_upon_no_slo(monkey
         return done
 
     monkeypatch.setattr(tick, "_evaluate_minute", and_look)
-    tick.evaluate_due_minutes(due(NOON + 20))
+    tick.evaluate_due_minutes(due_at(NOON + 20))
 
     assert not TripRequest.objects.exists()
-    assert not told("slo.alert")
-    assert len(told("slo.alerts_missed")) == 1
+    assert not list_messages("slo.alert")
+    assert len(list_messages("slo.alerts_missed")) == 1
 
 
 def test_after_a_gap_an_alert_ends_after_two_known_quiet_minutes_as_ever():
     burning(after=[*[BAD] * 3, *[GOOD] * 200])
-    judge(NOON, NOON + 3)
+    evaluate_minutes(NOON, NOON + 3)
 
-    tick.evaluate_due_minutes(due(NOON + 100 + tick.MAX_MISSED_MINUTES))
+    tick.evaluate_due_minutes(due_at(NOON + 100 + tick.MAX_MISSED_MINUTES))
 
     assert alert().resolved_at == end_of(NOON + 101)
 
 
 def test_the_alert_of_an_slo_that_was_made_anew_does_not_go_on_as_that_of_the_old_one():
     old = burning(after=[BAD] * 10)
-    judge(NOON, NOON + 3)
-    change(old, removed_at=due(NOON + 3))
+    evaluate_minutes(NOON, NOON + 3)
+    change(old, removed_at=due_at(NOON + 3))
     new = burning(after=[BAD] * 10)
 
-    judge(NOON + 4, NOON + 5)
+    evaluate_minutes(NOON + 4, NOON + 5)
 
     first, second = Alert.objects.order_by("pk")
     assert (first.slo_id, first.resolved_because) == (old.pk, tick.SLO_REMOVED)
@@ -154,11 +165,12 @@ def test_what_was_done_for_alerts_that_wait_to_be_told_of_is_not_asked_for_one_b
     for number in range(20):
         Alert.objects.create(
             kind="burn", rule=f"r{number}", subject=slo.name, service="core", slo=slo,
-            severity="critical", label="page", said="x", opened_at=due(NOON), firing_at=due(NOON),
+            severity="critical", label="page", said="x",
+            opened_at=due_at(NOON), firing_at=due_at(NOON),
         )  # fmt: skip
     waiting = list(Alert.objects.select_related("slo"))
-    actions.run_alert_actions(waiting, due(NOON))
+    actions.run_alert_actions(waiting, due_at(NOON))
     assert (Hold.objects.count(), TripRequest.objects.count()) == (20, 20)
 
     with django_assert_max_num_queries(2):
-        actions.run_alert_actions(waiting, due(NOON) + MINUTE)
+        actions.run_alert_actions(waiting, due_at(NOON) + MINUTE)

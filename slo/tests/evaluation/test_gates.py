@@ -26,7 +26,7 @@ SPEC = {
 KEY = "ramp:1:0:0"
 
 
-def ask(since=NOW - 10 * MINUTE, **more):
+def create_gate(since=NOW - 10 * MINUTE, **more):
     question = Question(KEY, {**SPEC, **more}, since)
     gates.store_questions([question])
     return question
@@ -56,14 +56,14 @@ def counted(rows):
     sli.save()
 
 
-def said(question, now=NOW):
+def read_answer(question, now=NOW):
     judging.answer_open_gates(now)
     (found,) = gates.evaluate([question], now)
     return found
 
 
 def test_an_slo_that_nobody_has_made_is_no_data_and_says_so():
-    found = said(ask())
+    found = read_answer(create_gate())
 
     assert found.verdict == NO_DATA
     assert found.evidence["why"] == "there is no SLO core"
@@ -73,13 +73,13 @@ def test_an_slo_that_was_removed_is_none():
     factories.slo("core")
     Sli.objects.get().slo.__class__.objects.update(removed_at=NOW)
 
-    assert said(ask()).evidence["why"] == "there is no SLO core"
+    assert read_answer(create_gate()).evidence["why"] == "there is no SLO core"
 
 
 def test_without_events_there_is_no_data():
     factories.slo("core")
 
-    found = said(ask())
+    found = read_answer(create_gate())
 
     assert (found.verdict, found.evidence["why"]) == (NO_DATA, "no events since the step began")
 
@@ -89,7 +89,7 @@ def test_it_passes_while_the_burn_rate_is_at_most_that_of_the_gate(bad, verdict)
     factories.slo("core")
     counted([(NOON - 20, 0, 0), (NOON - 1, 5000 - bad, 5000)])
 
-    found = said(ask())
+    found = read_answer(create_gate())
 
     assert found.verdict == verdict
     assert found.evidence["burn_rate"] == bad / 5
@@ -101,7 +101,7 @@ def test_a_window_never_begins_before_its_step_did():
     factories.slo("core")
     counted([(NOON - 20, 0, 0), (NOON - 2, 0, 9000), (NOON, 1000, 1000)])
 
-    found = said(ask(since=end_of(NOON - 1) - 10 * SECOND))
+    found = read_answer(create_gate(since=end_of(NOON - 1) - 10 * SECOND))
 
     assert (found.verdict, found.evidence["total"]) == (PASS, 1000)
     assert found.evidence["window"] == "1 min 40 s"
@@ -113,7 +113,7 @@ def test_what_was_reported_across_the_beginning_of_a_step_does_not_count():
     since = end_of(NOON - 1) - 10 * SECOND
     report(since - 5 * SECOND, since + 15 * SECOND, 100, 200)
 
-    assert said(ask(since=since)).evidence["total"] == 800
+    assert read_answer(create_gate(since=since)).evidence["total"] == 800
 
 
 def test_the_ends_of_a_window_are_counted_from_reports():
@@ -126,7 +126,7 @@ def test_the_ends_of_a_window_are_counted_from_reports():
     report(end_of(NOON) - 5 * SECOND, end_of(NOON) + 5 * SECOND, 3, 4)
     events(NOW + 5 * SECOND, 900, 900)
 
-    found = said(ask(since=since))
+    found = read_answer(create_gate(since=since))
 
     assert found.evidence["total"] == 21 + 100 + 32 + 4
     assert found.evidence["good"] == 20 + 100 + 30 + 3
@@ -138,7 +138,7 @@ def test_a_step_of_less_than_a_minute_is_judged_by_reports_alone():
     events(NOW - 5 * SECOND, 150, 200)
     events(since + 5 * SECOND, 50, 50)
 
-    found = said(ask(since=since))
+    found = read_answer(create_gate(since=since))
 
     assert (found.verdict, found.evidence["total"]) == (FAIL, 200)
 
@@ -150,7 +150,7 @@ def test_a_minute_that_ends_within_a_short_step_is_not_counted_twice():
     events(end_of(NOON) - 5 * SECOND, 100, 100)
     events(end_of(NOON) + 15 * SECOND, 60, 60)
 
-    assert said(ask(since=since)).evidence["total"] == 160
+    assert read_answer(create_gate(since=since)).evidence["total"] == 160
 
 
 def test_what_was_reported_and_not_added_to_the_minutes_yet_counts():
@@ -163,7 +163,7 @@ def test_what_was_reported_and_not_added_to_the_minutes_yet_counts():
             slo=slo, instance="core/a1", began_at=span[0], ended_at=span[1], good=0, total=900
         )
 
-    found = said(ask())
+    found = read_answer(create_gate())
 
     assert (found.verdict, found.evidence["total"]) == (FAIL, 5900)
 
@@ -173,13 +173,13 @@ def test_a_minute_is_not_taken_as_whole_before_it_is_judged():
     counted([(NOON - 20, 0, 0), (NOON - 1, 5000, 5000)])
     report(end_of(NOON) - 15 * SECOND, end_of(NOON) - 5 * SECOND, 0, 900)
 
-    assert said(ask(), end_of(NOON) + 10 * SECOND).evidence["total"] == 5900
+    assert read_answer(create_gate(), end_of(NOON) + 10 * SECOND).evidence["total"] == 5900
 
 
 def test_the_same_answer_is_not_written_every_second():
     factories.slo("core")
     counted([(NOON - 20, 0, 0), (NOON - 1, 5000, 5000)])
-    ask()
+    create_gate()
 
     assert judging.answer_open_gates(NOW) == 1
     assert judging.answer_open_gates(NOW + SECOND) == 0
@@ -190,7 +190,7 @@ def test_a_window_that_can_not_be_read_is_five_minutes_long():
     factories.slo("core")
     counted([(NOON - 20, 0, 0), (NOON - 1, 5000, 5000)])
 
-    assert said(ask(window="soon")).evidence["window"] == "5 min"
+    assert read_answer(create_gate(window="soon")).evidence["window"] == "5 min"
 
 
 def test_however_many_gates_ask_the_database_is_asked_a_few_times(django_assert_max_num_queries):
@@ -224,7 +224,7 @@ def test_every_window_has_exactly_the_reports_that_lie_in_it(seed):
         report(*one)
     since = NOW - timedelta(seconds=chance.randint(1, 800))
 
-    found = said(ask(since=since, window="5m", min_events=1))
+    found = read_answer(create_gate(since=since, window="5m", min_events=1))
 
     start = max(since, NOW - 5 * MINUTE)
     inside = [(good, total) for b, e, good, total in spans if b >= start and e <= NOW]

@@ -13,7 +13,7 @@ MINUTE = timedelta(minutes=1)
 RULE = FiringRule("1h/5m>14 page", "core", "core", "critical", "page", "It burns", "/slos/core/")
 
 
-def look(state: str, firing_at: datetime | None, at: datetime = NOON) -> AlertChanges:
+def plan(state: str, firing_at: datetime | None, at: datetime = NOON) -> AlertChanges:
     standing = [] if firing_at is None else [OpenAlert(7, RULE.key, firing_at)]
     return plan_changes(
         [RULE] if state == "F" else [],
@@ -30,7 +30,7 @@ def run(states: str) -> str:
     shown = ""
     for place, state in enumerate(states):
         at = NOON + place * MINUTE
-        found = look(state, firing_at, at)
+        found = plan(state, firing_at, at)
         if found.begin or found.go_on:
             firing_at = at
         firing_at = found.put_off.get(7, firing_at) if firing_at else None
@@ -59,7 +59,7 @@ def test_it_opens_at_once_and_ends_after_two_known_minutes(states: str, shown: s
 
 
 def test_a_rule_that_fires_on_begins_nothing_anew() -> None:
-    found = look("F", NOON - MINUTE)
+    found = plan("F", NOON - MINUTE)
 
     assert not found.begin
     assert found.go_on == {7: RULE}
@@ -68,10 +68,10 @@ def test_a_rule_that_fires_on_begins_nothing_anew() -> None:
 def test_what_is_ahead_since_the_clock_was_set_back_ends_all_the_same() -> None:
     ahead = NOON + timedelta(hours=1)
 
-    found = look("-", ahead)
+    found = plan("-", ahead)
 
     assert found.put_off == {7: NOON}
-    assert look("-", NOON, NOON + 2 * MINUTE).end == (7,)
+    assert plan("-", NOON, NOON + 2 * MINUTE).end == (7,)
 
 
 @given(st.text("F-?", max_size=40))

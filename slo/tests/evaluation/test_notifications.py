@@ -10,7 +10,16 @@ from slo.arithmetic.minutes import end_of
 from slo.models import Alert
 from slo.tests.factories import OPERATOR
 
-from .scenarios import BAD, MINUTE, NOON, SECOND, burning, judge, reachable, told
+from .scenarios import (
+    BAD,
+    MINUTE,
+    NOON,
+    SECOND,
+    burning,
+    evaluate_minutes,
+    list_messages,
+    reachable,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -48,7 +57,7 @@ def settle(firing_now, now=AT):
 
 
 def subjects():
-    return [one.payload["about"] for one in told("slo.alert")]
+    return [one.payload["about"] for one in list_messages("slo.alert")]
 
 
 def test_critical_ones_are_told_while_somebody_engages_one_switch_after_another():
@@ -65,13 +74,13 @@ def test_what_is_over_is_told_together_while_somebody_engages_a_switch():
     settle(many(5, severity="warning"))
     settle([firing("switch0", acknowledged_by="user:ann")], now=AT + 2 * MINUTE)
 
-    assert len(told("slo.alerts_over")) == 1
+    assert len(list_messages("slo.alerts_over")) == 1
 
 
 def test_a_critical_one_is_told_alone_just_after_many_others():
     infos = many(20, severity="info")
     settle(infos)
-    assert len(told("slo.alerts")) == 1
+    assert len(list_messages("slo.alerts")) == 1
 
     settle([*infos, firing("database")], now=AT + 10 * SECOND)
 
@@ -82,7 +91,7 @@ def test_of_many_critical_ones_the_first_are_told_alone_and_the_rest_together():
     settle(many(9))
 
     assert subjects() == ["s0", "s1", "s2", "s3", "s4"]
-    assert [one.payload["count"] for one in told("slo.alerts")] == [4]
+    assert [one.payload["count"] for one in list_messages("slo.alerts")] == [4]
 
 
 def test_what_was_told_in_the_future_does_not_keep_back_what_opens_now():
@@ -129,7 +138,7 @@ def test_a_runbook_elsewhere_is_told_as_it_was_written():
     fires = firing("x", facts={"runbook": "https://wiki.example/x"})
     settle([replace(fires, severity="info")])
 
-    assert told("slo.alert")[0].payload["runbook"] == "https://wiki.example/x"
+    assert list_messages("slo.alert")[0].payload["runbook"] == "https://wiki.example/x"
 
 
 def test_pages_are_told_of_slos_only_and_of_those_that_moved(noted):
@@ -138,9 +147,9 @@ def test_pages_are_told_of_slos_only_and_of_those_that_moved(noted):
     assert noted == []
 
     burning("burns", after=[BAD] * 10)
-    judge(NOON + 2)
+    evaluate_minutes(NOON + 2)
     assert noted == ["burns"]
     burning("later", after=[*[BAD] * 3])
-    judge(NOON + 3)
+    evaluate_minutes(NOON + 3)
 
     assert noted == ["burns", "later"]

@@ -18,7 +18,7 @@ from slo.arithmetic.objective import Objective
 
 from . import promtool
 from .histories import NOTHING_KNOWN, Happened, Past, rule, steady, wanted
-from .promtool import STATES, Expected, disagreements, of_counters, told, values
+from .promtool import STATES, Expected, disagreements, events_by_minute, of_counters, values
 
 pytestmark = [
     pytest.mark.slow,
@@ -72,7 +72,7 @@ def test_every_tick_of_an_incident_is_as_prometheus_says(tmp_path: Path) -> None
     said = expected(minutes, objective, range(395, len(minutes), 3))
 
     assert {one.state for one in said} == {"ok", "firing"}
-    assert disagreements(tmp_path, told(minutes, objective), objective, said) == ""
+    assert disagreements(tmp_path, events_by_minute(minutes, objective), objective, said) == ""
 
 
 def test_the_scenarios_show_every_state_of_every_rule() -> None:
@@ -91,7 +91,7 @@ def test_prometheus_disagrees_with_what_is_wrong(tmp_path: Path) -> None:
     wrong = [Expected(90, RULES[0], "ok")]
 
     objective = wanted(*RULES)
-    assert "got" in disagreements(tmp_path, told(minutes, objective), objective, wrong)
+    assert "got" in disagreements(tmp_path, events_by_minute(minutes, objective), objective, wrong)
 
 
 @pytest.mark.parametrize("seed", range(SAMPLED))
@@ -118,7 +118,7 @@ def compared(seed: int, length: int, ticks: int, folder: Path) -> str:
     minutes, objective = history(chance, length), objective_of(chance)
     said = expected(minutes, objective, sorted(chance.sample(range(length), ticks)))
     assert len(said) == ticks * len(RULES)
-    return disagreements(folder, told(minutes, objective), objective, said)
+    return disagreements(folder, events_by_minute(minutes, objective), objective, said)
 
 
 def counters(chance: random.Random) -> list[Sample | None]:

@@ -9,7 +9,7 @@ from slo.evaluation.evaluator import load_status
 from slo.models import SloStatus
 from slo.tests import factories
 
-from .scenarios import BAD, MINUTE, NOON, PAGE, SECOND, TICKET, burning, due, judge
+from .scenarios import BAD, MINUTE, NOON, PAGE, SECOND, TICKET, burning, due_at, evaluate_minutes
 
 pytestmark = pytest.mark.django_db
 
@@ -48,7 +48,7 @@ def test_long_before_anything_was_counted_nothing_is_known():
 def test_what_is_kept_by_the_beat_is_what_is_shown_of_that_minute():
     slo = burning(after=[BAD] * 5)
 
-    judge(NOON + 3)
+    evaluate_minutes(NOON + 3)
 
     kept, shown = SloStatus.objects.get(), load_status(slo, end_of(NOON + 3))
     assert (kept.state, kept.burn_rates, kept.coverage, kept.rules) == (
@@ -68,9 +68,9 @@ def samples(now):
 def test_prometheus_is_told_of_burn_rates_budgets_states_and_open_alerts():
     burning(after=[BAD] * 5)
     factories.slo("silent")
-    judge(NOON + 2)
+    evaluate_minutes(NOON + 2)
 
-    found = samples(due(NOON + 2))
+    found = samples(due_at(NOON + 2))
 
     assert found["switchgear_slo_burn_rate", "core-availability", "5m"] == 200.12
     assert found["switchgear_slo_state", "core-availability", "firing"] == 1
@@ -83,18 +83,18 @@ def test_prometheus_is_told_of_burn_rates_budgets_states_and_open_alerts():
 def test_prometheus_is_told_the_budget_that_is_left():
     slo = factories.slo(window_days=1)
     factories.counted(slo, [(NOON - 1500 + n, n * 999.5, n * 1000) for n in range(1501)])
-    judge(NOON)
+    evaluate_minutes(NOON)
 
-    found = samples(due(NOON))
+    found = samples(due_at(NOON))
 
     assert found["switchgear_slo_budget_remaining_ratio", "core-availability"] == 0.5
 
 
 def test_what_was_judged_long_ago_is_no_figure_of_now():
     burning(after=[BAD] * 5)
-    judge(NOON + 2)
+    evaluate_minutes(NOON + 2)
 
-    found = samples(due(NOON + 2) + 11 * MINUTE)
+    found = samples(due_at(NOON + 2) + 11 * MINUTE)
 
     assert ("switchgear_slo_burn_rate", "core-availability", "5m") not in found
     assert found["switchgear_slo_state", "core-availability", "unknown"] == 1

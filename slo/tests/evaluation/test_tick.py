@@ -20,10 +20,10 @@ from .scenarios import (
     SECOND,
     alert,
     burning,
-    due,
-    judge,
+    due_at,
+    evaluate_minutes,
+    list_messages,
     reachable,
-    told,
 )
 
 pytestmark = pytest.mark.django_db
@@ -37,10 +37,10 @@ def _somewhere(settings):
 def test_a_minute_is_judged_twenty_seconds_after_its_end_and_only_once():
     burning()
 
-    assert tick.evaluate_due_minutes(due(NOON)) == 1
-    assert tick.evaluate_due_minutes(due(NOON) + 5 * SECOND) == 0
-    assert tick.evaluate_due_minutes(due(NOON + 1) - SECOND) == 0
-    assert tick.evaluate_due_minutes(due(NOON + 1)) == 1
+    assert tick.evaluate_due_minutes(due_at(NOON)) == 1
+    assert tick.evaluate_due_minutes(due_at(NOON) + 5 * SECOND) == 0
+    assert tick.evaluate_due_minutes(due_at(NOON + 1) - SECOND) == 0
+    assert tick.evaluate_due_minutes(due_at(NOON + 1)) == 1
 
     assert list(EvaluatedMinute.objects.values_list("minute", "slos").order_by("minute")) == [
         (NOON, 1),
@@ -51,7 +51,7 @@ def test_a_minute_is_judged_twenty_seconds_after_its_end_and_only_once():
 def test_how_an_slo_stands_is_kept_with_since_when():
     burning(after=[BAD] * 3)
 
-    judge(NOON, NOON + 3)
+    evaluate_minutes(NOON, NOON + 3)
 
     kept = SloStatus.objects.get()
     assert (kept.minute, kept.state, kept.since) == (NOON + 3, "firing", end_of(NOON + 2))
@@ -64,7 +64,7 @@ def test_how_an_slo_stands_is_kept_with_since_when():
 def test_an_slo_without_any_events_is_unknown():
     factories.slo()
 
-    judge(NOON)
+    evaluate_minutes(NOON)
 
     kept = SloStatus.objects.get()
     assert (kept.state, kept.burn_rates["1h"]) == ("unknown", None)
@@ -73,11 +73,11 @@ def test_an_slo_without_any_events_is_unknown():
 def test_an_alert_opens_at_once_and_resolves_two_minutes_after_its_rule_fired_last():
     burning(after=[*[BAD] * 2, *[GOOD] * 10])
 
-    judge(NOON, NOON + 1)
+    evaluate_minutes(NOON, NOON + 1)
     assert not Alert.objects.exists()
-    judge(NOON + 2)
+    evaluate_minutes(NOON + 2)
     assert alert().opened_at == end_of(NOON + 2)
-    judge(NOON + 3, NOON + 12)
+    evaluate_minutes(NOON + 3, NOON + 12)
 
     one = alert()
     assert one.firing_at == end_of(NOON + 6)  # The last minute of which 5 m have a bad one.
@@ -87,7 +87,7 @@ def test_an_alert_opens_at_once_and_resolves_two_minutes_after_its_rule_fired_la
 def test_unknown_neither_opens_nor_resolves():
     burning(after=[*[BAD] * 2, *[NONE] * 30])
 
-    judge(NOON, NOON + 30)
+    evaluate_minutes(NOON, NOON + 30)
 
     assert SloStatus.objects.get().state == "unknown"
     assert alert().resolved_at is None
@@ -96,45 +96,45 @@ def test_unknown_neither_opens_nor_resolves():
 
 def test_minutes_that_nobody_judged_are_judged_in_order_and_what_still_fires_is_told():
     burning(after=[BAD] * 10)
-    judge(NOON)
+    evaluate_minutes(NOON)
 
-    assert tick.evaluate_due_minutes(due(NOON + 10)) == 10
+    assert tick.evaluate_due_minutes(due_at(NOON + 10)) == 10
 
     assert alert().opened_at == end_of(NOON + 2)
-    (message,) = told("slo.alert")
-    assert message.created_at == due(NOON + 10)
+    (message,) = list_messages("slo.alert")
+    assert message.created_at == due_at(NOON + 10)
 
 
 def test_what_came_and_went_while_nobody_judged_is_told_once_and_calls_nobody():
     burning(after=[*[BAD] * 3, *[GOOD] * 30])
-    judge(NOON)
+    evaluate_minutes(NOON)
 
-    tick.evaluate_due_minutes(due(NOON + 33))
-    tick.evaluate_due_minutes(due(NOON + 34))
+    tick.evaluate_due_minutes(due_at(NOON + 33))
+    tick.evaluate_due_minutes(due_at(NOON + 34))
 
     assert alert().resolved_at is not None
-    (message,) = told("slo.alerts_missed")
+    (message,) = list_messages("slo.alerts_missed")
     assert message.severity == "info"
-    assert not told("slo.alert")
-    assert not told("slo.alert_over")
+    assert not list_messages("slo.alert")
+    assert not list_messages("slo.alert_over")
 
 
 def test_no_more_than_an_hour_of_missed_minutes_is_judged():
     burning()
-    judge(NOON - 200)
+    evaluate_minutes(NOON - 200)
 
-    assert tick.evaluate_due_minutes(due(NOON)) == 61
+    assert tick.evaluate_due_minutes(due_at(NOON)) == 61
 
     assert not EvaluatedMinute.objects.filter(minute=NOON - 61).exists()
 
 
 def test_a_clock_that_was_set_back_does_not_stop_judging():
     burning(after=[BAD] * 10)
-    judge(NOON + 9)
-    EvaluatedMinute.objects.create(minute=NOON + 500, judged_at=due(NOON + 500))
+    evaluate_minutes(NOON + 9)
+    EvaluatedMinute.objects.create(minute=NOON + 500, judged_at=due_at(NOON + 500))
     Alert.objects.update(firing_at=end_of(NOON + 500))
 
-    assert tick.evaluate_due_minutes(due(NOON + 10)) == 1
+    assert tick.evaluate_due_minutes(due_at(NOON + 10)) == 1
 
     assert list(EvaluatedMinute.objects.order_by("minute").values_list("minute", flat=True)) == [
         NOON + 9,
@@ -145,21 +145,21 @@ def test_a_clock_that_was_set_back_does_not_stop_judging():
 
 def test_a_call_that_was_late_by_a_little_judges_nothing_anew():
     burning()
-    judge(NOON, NOON + 2)
+    evaluate_minutes(NOON, NOON + 2)
 
-    assert tick.evaluate_due_minutes(due(NOON + 1)) == 0
+    assert tick.evaluate_due_minutes(due_at(NOON + 1)) == 0
     assert EvaluatedMinute.objects.count() == 3
 
 
 @pytest.mark.parametrize("wrong", [{"rules": [{"long": "1h"}]}, {"rules": [{"long": "x"}]}])
 def test_an_slo_that_cannot_be_judged_is_unknown_logged_and_in_no_others_way(wrong, caplog):
     burning("broken", after=[BAD] * 5)
-    judge(NOON + 3)
+    evaluate_minutes(NOON + 3)
     Slo.objects.filter(name="broken").update(**wrong)
     burning("sound", after=[BAD] * 5)
 
     with caplog.at_level(logging.ERROR):
-        judge(NOON + 4)
+        evaluate_minutes(NOON + 4)
 
     states = dict(SloStatus.objects.values_list("slo__name", "state"))
     assert states == {"broken": "unknown", "sound": "firing"}
@@ -173,12 +173,12 @@ def test_an_slo_that_cannot_be_judged_is_unknown_logged_and_in_no_others_way(wro
 def test_alerts_of_an_slo_that_was_removed_or_a_rule_taken_out_resolve_with_the_reason():
     removed = burning("removed", after=[BAD] * 5)
     other = burning("other", after=[BAD] * 5)
-    judge(NOON + 3)
+    evaluate_minutes(NOON + 3)
     assert Alert.objects.filter(resolved_at=None).count() == 2
 
-    Slo.objects.filter(pk=removed.pk).update(removed_at=due(NOON + 3))
+    Slo.objects.filter(pk=removed.pk).update(removed_at=due_at(NOON + 3))
     Slo.objects.filter(pk=other.pk).update(rules=[])
-    judge(NOON + 4)
+    evaluate_minutes(NOON + 4)
 
     why = dict(Alert.objects.values_list("subject", "resolved_because"))
     assert why == {"removed": tick.SLO_REMOVED, "other": tick.RULE_REMOVED}
@@ -195,7 +195,7 @@ def test_what_is_excluded_does_not_page():
         created_at=end_of(NOON),
     )
 
-    judge(NOON, NOON + 10)
+    evaluate_minutes(NOON, NOON + 10)
 
     assert not Alert.objects.exists()
 
@@ -203,13 +203,13 @@ def test_what_is_excluded_does_not_page():
 @pytest.mark.django_db(transaction=True)
 def test_beats_at_the_same_moment_judge_each_minute_once_and_leave_none_out():
     burning(after=[BAD] * 5)
-    judge(NOON - 25)
+    evaluate_minutes(NOON - 25)
     together = Barrier(4)
     done = []
 
     def beat():
         together.wait()
-        done.append(tick.evaluate_due_minutes(due(NOON + 5)))
+        done.append(tick.evaluate_due_minutes(due_at(NOON + 5)))
         connection.close()
 
     threads = [Thread(target=beat) for _ in range(4)]
@@ -222,7 +222,7 @@ def test_beats_at_the_same_moment_judge_each_minute_once_and_leave_none_out():
     judged = list(EvaluatedMinute.objects.order_by("minute").values_list("minute", flat=True))
     assert judged == list(range(NOON - 25, NOON + 6))
     assert Alert.objects.count() == 1
-    assert len(told("slo.alert")) == 1
+    assert len(list_messages("slo.alert")) == 1
 
 
 def test_a_turn_that_fails_is_taken_again():
@@ -230,12 +230,12 @@ def test_a_turn_that_fails_is_taken_again():
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE slo_standing ADD CONSTRAINT no CHECK (minute = 0)")
     with pytest.raises(IntegrityError, match="violates check"), transaction.atomic():
-        tick.evaluate_due_minutes(due(NOON + 3))
+        tick.evaluate_due_minutes(due_at(NOON + 3))
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE slo_standing DROP CONSTRAINT no")
 
-    assert tick.evaluate_due_minutes(due(NOON + 3)) == 1
-    assert alert().told_at == due(NOON + 3)
+    assert tick.evaluate_due_minutes(due_at(NOON + 3)) == 1
+    assert alert().told_at == due_at(NOON + 3)
 
 
 def test_turns_of_long_ago_are_forgotten():
@@ -244,6 +244,6 @@ def test_turns_of_long_ago_are_forgotten():
         minute=NOON - 40 * 24 * 60, judged_at=end_of(NOON) - 40 * 24 * 60 * MINUTE
     )
 
-    judge(NOON)
+    evaluate_minutes(NOON)
 
     assert not EvaluatedMinute.objects.filter(minute__lt=NOON - 60).exists()

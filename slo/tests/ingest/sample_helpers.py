@@ -45,7 +45,7 @@ def objective(name: str = "core-availability", **fields: Any) -> Sli:
     return reader.get_or_create_sli(slo)
 
 
-def at(seconds: float) -> datetime:
+def moment_at(seconds: float) -> datetime:
     """Return a moment in seconds after NOW, or before."""
     return NOW + timedelta(seconds=seconds)
 
@@ -56,7 +56,7 @@ def sample(sli: Sli, seconds: float, good: float, total: float, **more: Any) -> 
         sli.pk,
         more.pop("source", "a"),
         more.pop("boot", "1"),
-        at(seconds),
+        moment_at(seconds),
         good,
         total,
         **more,

@@ -15,7 +15,7 @@ from slo.ingest import client_reports, deltas
 from slo.ingest.push_body import Delta
 from slo.models import ReportedEvents, Sli
 
-from .sample_helpers import MINUTE, NOW, at, counted, objective
+from .sample_helpers import MINUTE, NOW, counted, moment_at, objective
 
 pytestmark = pytest.mark.django_db
 
@@ -29,11 +29,16 @@ def report(
     began: float, ended: float, good: int, total: int, slo: str = "core-availability"
 ) -> None:
     ReportedEvents.objects.create(
-        slo=slo, instance="core/a1", began_at=at(began), ended_at=at(ended), good=good, total=total
+        slo=slo,
+        instance="core/a1",
+        began_at=moment_at(began),
+        ended_at=moment_at(ended),
+        good=good,
+        total=total,
     )
 
 
-def take(batch_id: str, *told: Delta) -> dict[str, Any]:
+def accept(batch_id: str, *told: Delta) -> dict[str, Any]:
     return deltas.accept_batch(batch_id=batch_id, deltas=told, actor=system("test"), now=NOW)
 
 
@@ -95,17 +100,17 @@ def test_what_is_of_no_slo_here_is_left_out(sli: Sli) -> None:
 def test_minutes_without_events_are_covered_while_somebody_would_count_them(sli: Sli) -> None:
     counts = {"core-availability": [5, 5]}
     for seconds in range(-300, 1, 30):
-        instance("a1", at(seconds - 3), **counts)
-        instance("b1", at(-3600), **counts)
-        instance("c1", at(seconds))
-        assert client_reports.record_presence(at(seconds)) == 1
+        instance("a1", moment_at(seconds - 3), **counts)
+        instance("b1", moment_at(-3600), **counts)
+        instance("c1", moment_at(seconds))
+        assert client_reports.record_presence(moment_at(seconds)) == 1
 
     assert counted(sli, MINUTE, MINUTE)[0] == (0, 0, 6)
 
 
 def test_nobody_who_counts_covers_nothing(sli: Sli) -> None:
-    instance("a1", at(-130), **{"core-availability": [5, 5]})
-    instance("b1", at(0), other=[5, 5])
+    instance("a1", moment_at(-130), **{"core-availability": [5, 5]})
+    instance("b1", moment_at(0), other=[5, 5])
 
     assert client_reports.record_presence(NOW) == 0
     assert counted(sli, MINUTE, MINUTE)[0][2] == 0
@@ -137,34 +142,38 @@ def test_instance_of_a_limited_token_covers_only_slos_of_its_services(
 
 
 def test_deltas_are_of_their_moment_and_their_sender_is_there_in_between(sli: Sli) -> None:
-    take("1", Delta("core-availability", 3, 4, "cron", at(-120)))
-    take("2", Delta("core-availability", 5, 5, "cron", at(-60)))
-    take("3", Delta("core-availability", 0, 1, "cron"))
+    accept("1", Delta("core-availability", 3, 4, "cron", moment_at(-120)))
+    accept("2", Delta("core-availability", 5, 5, "cron", moment_at(-60)))
+    accept("3", Delta("core-availability", 0, 1, "cron"))
 
     assert counted(sli, MINUTE - 2, MINUTE) == [(3, 4, 0), (8, 9, 1), (8, 10, 2)]
 
 
 def test_deltas_of_one_moment_all_count(sli: Sli) -> None:
-    take("1", *[Delta("core-availability", 3, 4, "cron", at(-60))] * 3)
-    take("2", Delta("core-availability", 3, 4, "cron", at(-60)))
+    accept("1", *[Delta("core-availability", 3, 4, "cron", moment_at(-60))] * 3)
+    accept("2", Delta("core-availability", 3, 4, "cron", moment_at(-60)))
 
     assert counted(sli, MINUTE, MINUTE)[0][:2] == (12, 16)
 
 
 def test_late_deltas_are_put_where_they_belong(sli: Sli) -> None:
-    take("2", Delta("core-availability", 5, 5, "cron", at(0)))
-    take("1", Delta("core-availability", 1, 2, "cron", at(-90)))
+    accept("2", Delta("core-availability", 5, 5, "cron", moment_at(0)))
+    accept("1", Delta("core-availability", 1, 2, "cron", moment_at(-90)))
 
     assert counted(sli, MINUTE - 1, MINUTE) == [(1, 2, 1), (6, 7, 2)]
 
 
 def test_gates_count_a_delta_since_the_one_before(sli: Sli) -> None:
-    take("1", Delta("core-availability", 3, 4, "cron", at(-90)))
-    take(
+    accept("1", Delta("core-availability", 3, 4, "cron", moment_at(-90)))
+    accept(
         "2",
-        Delta("core-availability", 5, 5, "cron", at(-20)),
+        Delta("core-availability", 5, 5, "cron", moment_at(-20)),
         Delta("core-availability", 1, 1, "cron"),
     )
 
     rows = EventCount.objects.order_by("ended_at").values_list("began_at", "ended_at", "total")
-    assert list(rows) == [(at(-150), at(-90), 4), (at(-90), at(-20), 5), (at(-20), at(0), 1)]
+    assert list(rows) == [
+        (moment_at(-150), moment_at(-90), 4),
+        (moment_at(-90), moment_at(-20), 5),
+        (moment_at(-20), moment_at(0), 1),
+    ]

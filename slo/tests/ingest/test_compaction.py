@@ -8,7 +8,7 @@ from slo.counters import compaction, reader, retention
 from slo.models import CounterHour, CounterMinute, DeltaBatch, Series, Sli, StoredSample
 from slo.models.counters import IMPORTED
 
-from .sample_helpers import MINUTE, NOW, SentSample, at, counted, objective, record, sample
+from .sample_helpers import MINUTE, NOW, SentSample, counted, moment_at, objective, record, sample
 
 pytestmark = pytest.mark.django_db
 
@@ -185,6 +185,6 @@ def test_batches_are_forgotten_when_nobody_repeats_them() -> None:
     for days in (9, 7):
         DeltaBatch.objects.create(sender="a", batch_id=str(days), received_at=NOW - days * DAY)
 
-    retention.purge_old(at(0), at_once=10, most=100)
+    retention.purge_old(moment_at(0), at_once=10, most=100)
 
     assert [one.batch_id for one in DeltaBatch.objects.all()] == ["7"]

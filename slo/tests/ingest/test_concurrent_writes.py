@@ -18,7 +18,7 @@ from slo.ingest import client_reports, deltas, points
 from slo.ingest.push_body import Delta, Point
 from slo.models import DeltaBatch, ReportedEvents, Sli
 
-from .sample_helpers import MINUTE, NOW, SentSample, at, counted, objective, record
+from .sample_helpers import MINUTE, NOW, SentSample, counted, moment_at, objective, record
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -35,7 +35,7 @@ def slis() -> list[Sli]:
 def samples(slis: list[Sli], source: str, seed: int) -> list[list[SentSample]]:
     """Return batches in any order: ten more events of each SLI every 20 s."""
     told = [
-        [SentSample(sli.pk, source, "", at(20 * n - 3600), 10 * n, 10 * n) for sli in slis]
+        [SentSample(sli.pk, source, "", moment_at(20 * n - 3600), 10 * n, 10 * n) for sli in slis]
         for n in range(ROUNDS)
     ]
     random = Random(seed)
@@ -86,7 +86,9 @@ def test_batches_out_of_order_and_minutes_that_are_packed_lose_nothing(slis: lis
 
 def test_packing_waits_for_whoever_adds(slis: list[Sli]) -> None:
     pushed(samples(slis, "host", 1))
-    late = [SentSample(slis[0].pk, "late", "", at(20 * n - 3590), 7 * n, 7 * n) for n in range(2)]
+    late = [
+        SentSample(slis[0].pk, "late", "", moment_at(20 * n - 3590), 7 * n, 7 * n) for n in range(2)
+    ]
     with ThreadPoolExecutor(1) as pool:
         with transaction.atomic():
             record(late, now=NOW)
@@ -135,8 +137,8 @@ def test_reports_are_added_once_though_several_fold(slis: list[Sli]) -> None:
         ReportedEvents(
             slo=f"slo-{n % SLIS}",
             instance=f"core/a{n}",
-            began_at=at(-5),
-            ended_at=at(0),
+            began_at=moment_at(-5),
+            ended_at=moment_at(0),
             good=1,
             total=2,
         )

@@ -27,7 +27,7 @@ def sli() -> Sli:
     return objective()
 
 
-def take(sli: Sli, *lines: str) -> CsvImport:
+def import_lines(sli: Sli, *lines: str) -> CsvImport:
     assert sli.slo is not None
     return import_points(slo=sli.slo, text_lines=lines, actor=SHELL, now=NOW)
 
@@ -37,7 +37,7 @@ def minutely(minutes: range, begin: datetime = LAST_YEAR) -> list[str]:
 
 
 def test_first_row_is_what_is_counted_from(sli: Sli) -> None:
-    done = take(sli, "ts,good,total", "2025-01-01T00:00:00Z,90,100", "1735689660,95,110")
+    done = import_lines(sli, "ts,good,total", "2025-01-01T00:00:00Z,90,100", "1735689660,95,110")
 
     assert done == CsvImport(2, 2)
     assert counted(sli, YEAR_MINUTE, YEAR_MINUTE + 2) == [(0, 0, 0), (5, 10, 1), (5, 10, 1)]
@@ -45,25 +45,27 @@ def test_first_row_is_what_is_counted_from(sli: Sli) -> None:
 
 
 def test_same_file_again_adds_nothing_and_a_longer_one_what_is_new(sli: Sli) -> None:
-    take(sli, *minutely(range(100)))
+    import_lines(sli, *minutely(range(100)))
     compaction.compact_minutes(NOW, most=1000)
 
-    assert str(take(sli, *minutely(range(100)))) == "0 points taken in, 100 were known already"
-    assert take(sli, *minutely(range(50, 120))).new == 20
+    assert (
+        str(import_lines(sli, *minutely(range(100)))) == "0 points taken in, 100 were known already"
+    )
+    assert import_lines(sli, *minutely(range(50, 120))).new == 20
 
     assert counted(sli, YEAR_MINUTE + 119, YEAR_MINUTE + 119) == [(9 * 119, 10 * 119, 119)]
 
 
 def test_files_in_any_order_are_one_history(sli: Sli) -> None:
-    take(sli, *minutely(range(200, 300)))
+    import_lines(sli, *minutely(range(200, 300)))
     compaction.compact_minutes(NOW, most=1000)
-    take(sli, *reversed(minutely(range(201))))
+    import_lines(sli, *reversed(minutely(range(201))))
 
     assert counted(sli, YEAR_MINUTE + 299, YEAR_MINUTE + 299) == [(9 * 299, 10 * 299, 299)]
 
 
 def test_reset_and_gap_count_as_they_do_when_pushed(sli: Sli) -> None:
-    take(sli, "0.5e9,10,10", "500000060,12,12", "500000660,1,2")
+    import_lines(sli, "0.5e9,10,10", "500000060,12,12", "500000660,1,2")
 
     minute = 500_000_700 // 60
     assert counted(sli, minute, minute)[0][:2] == (3, 4)
@@ -73,7 +75,7 @@ def test_reset_and_gap_count_as_they_do_when_pushed(sli: Sli) -> None:
 def test_month_of_minutes_is_taken_in_at_once(sli: Sli) -> None:
     begin = NOW - timedelta(days=30)
 
-    take(sli, *minutely(range(30 * 1440 + 1), begin))
+    import_lines(sli, *minutely(range(30 * 1440 + 1), begin))
 
     assert not DeferredUpdate.objects.exists()
     assert counted(sli, MINUTE, MINUTE) == [(9 * 43200, 10 * 43200, 43200)]
@@ -81,7 +83,7 @@ def test_month_of_minutes_is_taken_in_at_once(sli: Sli) -> None:
 
 def test_wrong_lines_are_named_and_nothing_is_taken(sli: Sli) -> None:
     with pytest.raises(InvalidInput) as caught, transaction.atomic():
-        take(
+        import_lines(
             sli,
             "2025-01-01T00:00:00Z,1,1",
             "",
@@ -98,13 +100,13 @@ def test_wrong_lines_are_named_and_nothing_is_taken(sli: Sli) -> None:
 
 def test_row_of_the_future_is_refused(sli: Sli) -> None:
     with pytest.raises(InvalidInput) as caught:
-        take(sli, "2026-11-20T12:00:59Z,1,1", "2027-01-01T00:00:00Z,2,2")
+        import_lines(sli, "2026-11-20T12:00:59Z,1,1", "2027-01-01T00:00:00Z,2,2")
 
     assert caught.value.errors == {"line 2": ["ts must not be in the future."]}
 
 
 def test_import_is_in_the_audit_trail(sli: Sli) -> None:
-    take(sli, *minutely(range(3)))
+    import_lines(sli, *minutely(range(3)))
 
     entry = AuditEntry.objects.get(action="slo.points_imported")
     assert (entry.target, entry.actor_name) == ("slo:core-availability", "shell:root")
@@ -114,13 +116,13 @@ def test_import_is_in_the_audit_trail(sli: Sli) -> None:
 @pytest.mark.slow
 def test_what_was_forgotten_does_not_come_back(sli: Sli) -> None:
     old, young = minutely(range(3)), minutely(range(60 * 24 * 40, 60 * 24 * 40 + 3))
-    take(sli, *old, *young)
+    import_lines(sli, *old, *young)
     compaction.compact_minutes(NOW, most=10**6)
     retention.purge_old(NOW, at_once=1000, most=10**6)
     last = YEAR_MINUTE + 60 * 24 * 40 + 2
     before = counted(sli, last - 100, last)
 
-    done = take(sli, *old, *young)
+    done = import_lines(sli, *old, *young)
 
     assert (done.new, done.old) == (0, 3)
     assert counted(sli, last - 100, last) == before

@@ -5,7 +5,7 @@ import pytest
 from slo.ingest import deferred_updates
 from slo.models import CounterMinute, DeferredUpdate, Sli
 
-from .sample_helpers import MINUTE, NOW, at, counted, objective, record, sample
+from .sample_helpers import MINUTE, NOW, counted, moment_at, objective, record, sample
 
 pytestmark = pytest.mark.django_db
 
@@ -23,7 +23,7 @@ def slis() -> list[Sli]:
 
 def long_running(slis: list[Sli]) -> None:
     """Record processes that began to count a day ago, and report for the first time."""
-    told = [sample(sli, 0, 1440, 1440, started_at=at(-86_400)) for sli in slis]
+    told = [sample(sli, 0, 1440, 1440, started_at=moment_at(-86_400)) for sli in slis]
     record(told, now=NOW)
 
 

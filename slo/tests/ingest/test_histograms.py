@@ -8,14 +8,16 @@ from controlplane.core.errors import InvalidInput
 from slo.ingest import histograms, points, push_body
 from slo.models import Sli
 
-from .sample_helpers import MINUTE, NOW, at, counted, objective
+from .sample_helpers import MINUTE, NOW, counted, moment_at, objective
 
 pytestmark = pytest.mark.django_db
 
 
 def push(*buckets: dict[str, float], seconds: float = 0, **said: Any) -> dict[str, Any]:
     document = {
-        "points": [{"buckets": one, "at": at(seconds).isoformat(), **said} for one in buckets]
+        "points": [
+            {"buckets": one, "at": moment_at(seconds).isoformat(), **said} for one in buckets
+        ]
     }
     read_in = push_body.parse_body(document)
     assert isinstance(read_in, push_body.Points)

@@ -19,30 +19,34 @@ SECOND = 1_000_000
 times = st.integers(0, 10_000 * MINUTE)
 
 
-def at(minutes: float) -> int:
+def second_at(minutes: float) -> int:
     return round(minutes * MINUTE)
 
 
-def put(growth: Increment) -> dict[int, tuple[float, float]]:
+def split(growth: Increment) -> dict[int, tuple[float, float]]:
     return {minute: (good, total) for minute, good, total in split_by_minute(growth)}
 
 
 def test_short_step_belongs_to_the_minute_of_its_last_sample() -> None:
-    assert put(Increment(at(10.5), at(12.5), 7, 9)) == {13: (7, 9)}
+    assert split(Increment(second_at(10.5), second_at(12.5), 7, 9)) == {13: (7, 9)}
 
 
 def test_sample_just_at_the_end_of_a_minute_belongs_to_it() -> None:
-    assert [minute_of(at(10)), minute_of(at(10) + 1), minute_of(at(10) - 1)] == [10, 11, 10]
+    assert [
+        minute_of(second_at(10)),
+        minute_of(second_at(10) + 1),
+        minute_of(second_at(10) - 1),
+    ] == [10, 11, 10]
 
 
 def test_long_step_is_spread_evenly_over_its_minutes() -> None:
-    found = put(Increment(at(10), at(15), 450, 500))
+    found = split(Increment(second_at(10), second_at(15), 450, 500))
 
     assert found == dict.fromkeys(range(11, 16), (90, 100))
 
 
 def test_few_events_of_a_long_step_stay_whole_and_add_up() -> None:
-    found = put(Increment(at(10), at(17), 3, 5))
+    found = split(Increment(second_at(10), second_at(17), 3, 5))
 
     assert sum(total for _, total in found.values()) == 5
     assert sum(good for good, _ in found.values()) == 3
@@ -58,7 +62,7 @@ def test_what_is_spread_adds_up_to_the_step(
     began, ended = sorted((one, other))
     growth = Increment(began, ended, good / parts, (good + bad) / parts)
 
-    found = put(growth)
+    found = split(growth)
 
     assert sum(total for _, total in found.values()) == growth.total
     assert sum(good for good, _ in found.values()) == growth.good
@@ -70,7 +74,7 @@ def test_what_is_spread_adds_up_to_the_step(
 
 def test_what_is_old_is_spread_by_the_hour_and_not_lost() -> None:
     year = 365 * 24 * 60
-    found = put(Increment(0, at(year), year, year))
+    found = split(Increment(0, second_at(year), year, year))
 
     assert len(found) == increments.MAX_MINUTES + (year - increments.MAX_MINUTES) // 60
     assert sum(total for _, total in found.values()) == year
@@ -80,7 +84,7 @@ def test_what_is_old_is_spread_by_the_hour_and_not_lost() -> None:
 
 def test_what_is_too_old_for_any_period_is_put_together_before_it() -> None:
     years = 3 * 365 * 24 * 60
-    found = put(Increment(0, at(years), years, years))
+    found = split(Increment(0, second_at(years), years, years))
 
     first = min(found)
     assert first == years - increments.MAX_HOUR_MINUTES
@@ -114,7 +118,7 @@ def test_counter_that_went_down_began_again_at_zero() -> None:
 def test_span_of_at_most_two_minutes_covers_what_it_overlaps(
     began: float, ended: float, minutes: list[int]
 ) -> None:
-    assert list(covered_minutes(at(began), at(ended))) == minutes
+    assert list(covered_minutes(second_at(began), second_at(ended))) == minutes
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow])

@@ -8,7 +8,7 @@ from controlplane.core.gates.models import EventCount
 from slo.ingest.series_store import THIN_ABOVE
 from slo.models import CounterMinute, Series, Sli
 
-from .sample_helpers import MINUTE, NOW, SentSample, at, counted, objective, record, sample
+from .sample_helpers import MINUTE, NOW, SentSample, counted, moment_at, objective, record, sample
 
 pytestmark = pytest.mark.django_db
 
@@ -38,26 +38,26 @@ def test_first_sample_of_a_source_is_what_is_counted_from(sli: Sli) -> None:
 
 
 def test_first_sample_counts_from_zero_if_it_says_when_that_was(sli: Sli) -> None:
-    add(sample(sli, 0, 90, 100, started_at=at(-90)))
+    add(sample(sli, 0, 90, 100, started_at=moment_at(-90)))
 
     assert counted(sli, MINUTE - 2, MINUTE) == [(0, 0, 0), (0, 0, 1), (90, 100, 2)]
 
 
 def test_start_long_ago_spreads_what_came_since(sli: Sli) -> None:
-    add(sample(sli, 0, 90, 100, started_at=at(-600)))
+    add(sample(sli, 0, 90, 100, started_at=moment_at(-600)))
 
     assert counted(sli, MINUTE - 2, MINUTE) == [(72, 80, 0), (81, 90, 0), (90, 100, 0)]
 
 
 def test_start_that_is_told_later_is_made_up_for(sli: Sli) -> None:
     add(sample(sli, -60, 90, 100))
-    add(sample(sli, 0, 95, 110, started_at=at(-120)))
+    add(sample(sli, 0, 95, 110, started_at=moment_at(-120)))
 
     assert counted(sli, MINUTE - 1, MINUTE) == [(90, 100, 1), (95, 110, 2)]
 
 
 def test_start_after_the_first_sample_is_as_early_as_that(sli: Sli) -> None:
-    add(sample(sli, -60, 90, 100, started_at=at(30)))
+    add(sample(sli, -60, 90, 100, started_at=moment_at(30)))
 
     assert total(sli, MINUTE - 1) == (90, 100, 0)
 
@@ -193,8 +193,8 @@ def test_growth_is_told_to_gates_with_its_span(sli: Sli) -> None:
 
     rows = EventCount.objects.order_by("ended_at")
     assert list(rows.values_list("slo", "instance", "began_at", "ended_at", "good", "total")) == [
-        ("core-availability", "a", at(-30), at(-10), 9, 10),
-        ("core-availability", "a", at(-10), at(0), 0, 1),
+        ("core-availability", "a", moment_at(-30), moment_at(-10), 9, 10),
+        ("core-availability", "a", moment_at(-10), moment_at(0), 0, 1),
     ]
 
 

@@ -36,7 +36,9 @@ def sli() -> Sli:
     return objective()
 
 
-def tell(sli: Sli, days_ago: float, total: float, *, source: str = "a", boot: str = "1") -> None:
+def record_one(
+    sli: Sli, days_ago: float, total: float, *, source: str = "a", boot: str = "1"
+) -> None:
     told = [SentSample(sli.pk, source, boot, NOW - days_ago * DAY, total, total)]
     record(told, now=NOW, at_once=True, is_noted=True)
 
@@ -48,31 +50,31 @@ def forget() -> None:
 
 def test_boot_that_comes_back_after_weeks_does_not_count_all_it_ever_did(sli: Sli) -> None:
     for boot in ("1", "2"):
-        tell(sli, 20, 1000, boot=boot)
+        record_one(sli, 20, 1000, boot=boot)
     before = counted(sli, MINUTE, MINUTE)[0][1]
     forget()
 
     for boot in ("1", "2"):
-        tell(sli, 0, 1005, boot=boot)
+        record_one(sli, 0, 1005, boot=boot)
 
     assert counted(sli, MINUTE, MINUTE)[0][1] - before == 10
 
 
 def test_source_that_is_silent_for_long_is_forgotten_as_a_whole(sli: Sli) -> None:
-    tell(sli, 36, 1000, source="dead")
-    tell(sli, 34, 1000, source="away")
+    record_one(sli, 36, 1000, source="dead")
+    record_one(sli, 34, 1000, source="away")
     forget()
 
     assert [one.source for one in Series.objects.all()] == ["away"]
-    tell(sli, 0, 1007, source="dead")
+    record_one(sli, 0, 1007, source="dead")
     assert counted(sli, MINUTE, MINUTE)[0][1] == 0
 
 
 def test_of_very_many_boots_the_newest_are_kept(sli: Sli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retention, "MAX_BOOTS_KEPT", 3)
     for ago in range(6, 0, -1):
-        tell(sli, ago, 5, boot=str(ago))
-    tell(sli, 6, 5, source="b")
+        record_one(sli, ago, 5, boot=str(ago))
+    record_one(sli, 6, 5, source="b")
     forget()
 
     assert sorted((one.source, one.boot) for one in Series.objects.all()) == [
@@ -85,8 +87,8 @@ def test_of_very_many_boots_the_newest_are_kept(sli: Sli, monkeypatch: pytest.Mo
 
 def test_sample_of_the_future_does_not_make_history_old(sli: Sli) -> None:
     for minutes in range(5000, 4990, -1):
-        tell(sli, minutes / 1440, 5)
-    tell(sli, -365, 6)
+        record_one(sli, minutes / 1440, 5)
+    record_one(sli, -365, 6)
     compaction.compact_minutes(NOW, most=1000)
     hours = CounterHour.objects.filter(hour__gte=0)
     known = set(hours.values_list("hour", flat=True))
@@ -97,10 +99,10 @@ def test_sample_of_the_future_does_not_make_history_old(sli: Sli) -> None:
 
 
 def test_samples_are_looked_for_by_series_and_those_of_files_not_at_all(sli: Sli) -> None:
-    tell(sli, 30, 1, source=IMPORTED, boot="")
+    record_one(sli, 30, 1, source=IMPORTED, boot="")
     for source in "abc":
         for ago in (4, 3, 2, 0):
-            tell(sli, ago, 1, source=source)
+            record_one(sli, ago, 1, source=source)
     series = list(Series.objects.exclude(source=IMPORTED).values_list("pk", flat=True))
 
     with CaptureQueriesContext(connection) as queries:
@@ -117,9 +119,9 @@ def test_samples_are_looked_for_by_series_and_those_of_files_not_at_all(sli: Sli
 def test_slo_that_was_removed_long_ago_is_forgotten_with_all_of_it(sli: Sli) -> None:
     other = objective("other")
     for one in (sli, other):
-        tell(one, 5, 1)
-        tell(one, 4, 9)
-        tell(one, 0, 10)
+        record_one(one, 5, 1)
+        record_one(one, 4, 9)
+        record_one(one, 0, 10)
         slo = one.slo
         assert slo is not None
         Exclusion.objects.create(slo=slo, starts_at=NOW, ends_at=NOW + DAY, created_at=NOW)
@@ -149,9 +151,9 @@ def test_slo_that_was_removed_long_ago_is_forgotten_with_all_of_it(sli: Sli) -> 
 def test_edges_that_nobody_sends_are_forgotten(sli: Sli) -> None:
     edges = {"metric": "m", "service": "s", "created_at": NOW - 36 * DAY}
     silent, never, lives = (Sli.objects.create(edge_ms=edge, **edges) for edge in (1, 2, 3))
-    tell(silent, 36, 5)
-    tell(lives, 36, 5)
-    tell(lives, 1, 6)
+    record_one(silent, 36, 5)
+    record_one(lives, 36, 5)
+    record_one(lives, 1, 6)
 
     removed_slos.purge_removed(NOW, most=1000)
 

@@ -30,7 +30,7 @@ def question(url, minutes=1, **more):
     )
 
 
-def ask(url, **more):
+def run_query(url, **more):
     resolver = more.pop("resolver", None)
     given = {"resolver": resolver} if resolver else {}
     return client.query_all({1: question(url, **more)}, **given)[1]
@@ -39,7 +39,7 @@ def ask(url, **more):
 def test_both_counters_are_asked_for_at_each_moment(server):
     server.says(good=lambda at: at // 60, total=lambda at: at // 30)
 
-    found = ask(server.url, minutes=3)
+    found = run_query(server.url, minutes=3)
 
     minute = int(AT.timestamp()) // 60
     assert found.readings == tuple(
@@ -53,7 +53,7 @@ def test_both_counters_are_asked_for_at_each_moment(server):
 
 
 def test_server_below_a_path_is_asked_there(server):
-    ask(f"{server.url}/prom")
+    run_query(f"{server.url}/prom")
 
     assert set(server.paths) == {"/prom/api/v1/query"}
 
@@ -62,7 +62,7 @@ def test_query_reaches_the_server_as_it_was_written(server):
     query = 'sum(rate(x{code!~"5..",path="/a b?&=#+é"}[5m]))'
     server.says(**{query: 7})
 
-    found = ask(server.url, good=query, total=query)
+    found = run_query(server.url, good=query, total=query)
 
     assert found.readings == (CounterReading(AT, 7, 7),)
 
@@ -70,7 +70,7 @@ def test_query_reaches_the_server_as_it_was_written(server):
 def test_no_series_is_no_reading_and_no_error(server):
     server.says(good=None)
 
-    found = ask(server.url, minutes=2)
+    found = run_query(server.url, minutes=2)
 
     assert (found.readings, found.asked, found.error) == ((), 2, "")
 
@@ -83,7 +83,7 @@ def scalar(value):
 def test_a_scalar_is_a_number_too(server):
     server.says(total=scalar("1e3"))
 
-    assert ask(server.url).readings == (CounterReading(AT, 99, 1000),)
+    assert run_query(server.url).readings == (CounterReading(AT, 99, 1000),)
 
 
 HISTOGRAM = orjson.dumps(
@@ -119,7 +119,7 @@ def test_what_is_no_counter_is_named_and_the_next_moment_is_asked_for(server, sa
     first = int(AT.timestamp())
     server.says(total=lambda at: said if at == first else 100)
 
-    alone, followed = ask(server.url), ask(server.url, minutes=2)
+    alone, followed = run_query(server.url), run_query(server.url, minutes=2)
 
     assert alone.readings == ()
     assert alone.asked == 1
@@ -132,7 +132,7 @@ def test_error_of_the_server_is_told_in_its_words_and_asked_for_again(server):
     server.status = 400
     server.says(good=b'{"status":"error","errorType":"bad_data","error":"parse\\nerror: x"}')
 
-    found = ask(server.url, minutes=3)
+    found = run_query(server.url, minutes=3)
 
     assert found.error == "good: it answers 400: parse error: x"
     assert (found.readings, found.asked) == ((), 0)
@@ -142,20 +142,20 @@ def test_error_of_the_server_is_told_in_its_words_and_asked_for_again(server):
 def test_redirect_is_not_followed(server):
     server.status = 302
 
-    assert ask(server.url).error == "good: it answers 302"
+    assert run_query(server.url).error == "good: it answers 302"
 
 
 def test_answer_that_has_no_end_is_not_read_to_it(server):
     server.says(good=b"[" + b"1," * 200_000)
 
-    assert "too long" in ask(server.url).error
+    assert "too long" in run_query(server.url).error
 
 
 def test_server_that_hangs_is_given_up(server, monkeypatch):
     monkeypatch.setattr(client, "RESPONSE_TIMEOUT_SECONDS", 0.2)
     server.hangs = 0.8
 
-    found = ask(server.url, minutes=3)
+    found = run_query(server.url, minutes=3)
 
     assert found.error == "good: no answer within 0.2 s"
     assert (found.readings, found.asked) == ((), 0)
@@ -213,8 +213,8 @@ def test_inside_of_the_house_is_not_asked_unless_its_own_variable_allows_it(
     settings.PROMETHEUS_ALLOW = ("192.168.7.0/24",)
     settings.WEBHOOK_ALLOW = settings.PROBE_ALLOW = ("0.0.0.0/0", "::/0")
 
-    written = ask(server.url)
-    behind = ask("https://prometheus.test/", resolver=lambda *_: [address])
+    written = run_query(server.url)
+    behind = run_query("https://prometheus.test/", resolver=lambda *_: [address])
 
     assert "PROMETHEUS_ALLOW" in written.error
     assert "PROMETHEUS_ALLOW" in behind.error
@@ -222,7 +222,7 @@ def test_inside_of_the_house_is_not_asked_unless_its_own_variable_allows_it(
 
 
 def test_password_in_the_address_is_refused(server):
-    assert "must not hold a user" in ask(server.url.replace("//", "//kim:secret@")).error
+    assert "must not hold a user" in run_query(server.url.replace("//", "//kim:secret@")).error
 
 
 def test_vector_of_the_stand_in_is_that_of_a_real_one():
