@@ -85,11 +85,11 @@ def update_alerts(
     lasting = [one for one in open_alerts if one.key not in gone]
     wanted = [one for one in firing if one.key not in gone]
     found = plan_changes(wanted, unknown, lasting, at=now, before=before, missed=missed)
-    _execute(_CONTINUE, now=now, **_columns(found.go_on))
-    _acknowledge_known(found.go_on, now)
-    _execute(_POSTPONE, ids=[*found.put_off], times=[*found.put_off.values()])
-    begun = _open_alerts(kind, found.begin[:MAX_OPENED], now)
-    ended |= dict.fromkeys(found.end, NOT_FIRING)
+    _execute(_CONTINUE, now=now, **_columns(found.continued))
+    _acknowledge_known(found.continued, now)
+    _execute(_POSTPONE, ids=[*found.postponed], times=[*found.postponed.values()])
+    begun = _open_alerts(kind, found.opened[:MAX_OPENED], now)
+    ended |= dict.fromkeys(found.resolved, NOT_FIRING)
     _resolve_alerts(ended, now)
     if kind == Alert.Kind.BURN:
         over = (one.key[1] for one in open_alerts if one.id in ended)

@@ -31,7 +31,7 @@ class Boot:
     counted_from: int | None = None
     started: int | None = None
 
-    def growths(self) -> list[Increment]:
+    def increments(self) -> list[Increment]:
         """Return the increment between each two consecutive known samples."""
         steps = [increment_between(*pair) for pair in pairwise(self.samples)]
         is_whole = bool(self.samples) and self.samples[0].at == self.first
@@ -81,8 +81,8 @@ def merge_samples(
     _find_bases(boots, after, new)
     everything = {**boots, **after}
     changed = [name for name, boot in everything.items() if boots.get(name) != boot]
-    before = Counter(step for name in changed if name in boots for step in boots[name].growths())
-    now = Counter(step for name in changed for step in everything[name].growths())
+    before = Counter(step for name in changed if name in boots for step in boots[name].increments())
+    now = Counter(step for name in changed for step in everything[name].increments())
     return MergeResult(
         added=[*(now - before).elements()],
         removed=[*(before - now).elements()],

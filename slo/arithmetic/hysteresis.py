@@ -58,14 +58,14 @@ class OpenAlert:
 class AlertChanges:
     """The changes an evaluation makes to alerts.
 
-    Alerts to open (`begin`), to continue (`go_on`, by id), to postpone because their rule is
-    unknown (`put_off`: new `firing_at` by id), and to resolve (`end`, ids).
+    Alerts to open (`opened`), to continue (`continued`, by id), to postpone because their rule is
+    unknown (`postponed`: new `firing_at` by id), and to resolve (`resolved`, ids).
     """
 
-    begin: tuple[FiringRule, ...]
-    go_on: Mapping[int, FiringRule]
-    put_off: Mapping[int, datetime]
-    end: tuple[int, ...]
+    opened: tuple[FiringRule, ...]
+    continued: Mapping[int, FiringRule]
+    postponed: Mapping[int, datetime]
+    resolved: tuple[int, ...]
 
 
 def plan_changes(
@@ -95,12 +95,12 @@ def plan_changes(
         one.id for one in quiet if one.key not in unknown and until[one.id] <= at - RESOLVE_AFTER
     )
     return AlertChanges(
-        begin=tuple(one for key, one in found.items() if key not in known),
-        go_on={one.id: found[one.key] for one in open_alerts if one.key in found},
-        put_off={
+        opened=tuple(one for key, one in found.items() if key not in known),
+        continued={one.id: found[one.key] for one in open_alerts if one.key in found},
+        postponed={
             one.id: until[one.id]
             for one in quiet
             if until[one.id] != one.firing_at and one.id not in ended
         },
-        end=ended,
+        resolved=ended,
     )

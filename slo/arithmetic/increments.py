@@ -73,13 +73,13 @@ def increment_from_zero(since: int, first: Sample) -> Increment:
     return Increment(min(since, first.at), first.at, first.good, first.total)
 
 
-def split_by_minute(growth: Increment) -> Iterator[tuple[int, float, float]]:
+def split_by_minute(increment: Increment) -> Iterator[tuple[int, float, float]]:
     """Yield (minute, good, total) for each minute an increment belongs to, the last one always.
 
     A short step belongs to the minute of its last sample. A long one is spread evenly; good and
     bad events are each rounded down to whole events (if they are whole) until the last minute.
     """
-    began, ended, good, total = growth
+    began, ended, good, total = increment
     last = minute_of(ended)
     if ended - began <= MAX_STEP:
         yield last, good, total

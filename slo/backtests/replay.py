@@ -145,35 +145,35 @@ def load_excluded_spans(slo: Slo, start: datetime) -> Sequence[tuple[int, int]]:
     return objective_loader.load_exclusions([slo.pk], since).get(slo.pk, ())
 
 
-def collect_alerts(found: Iterable[tuple[datetime, Evaluation]]) -> list[BacktestAlert]:
+def collect_alerts(ticks: Iterable[tuple[datetime, Evaluation]]) -> list[BacktestAlert]:
     """Return the alerts that these ticks would have opened, in order, with the usual hysteresis."""
-    fired: list[BacktestAlert] = []
-    standing: dict[AlertKey, tuple[int, datetime]] = {}
+    alerts: list[BacktestAlert] = []
+    open_alerts: dict[AlertKey, tuple[int, datetime]] = {}  # Index, and when its rule fired last.
     before: datetime | None = None
-    for at, evaluation in found:
+    for at, evaluation in ticks:
         rules = {(one.rule.key, ""): one for one in evaluation.rules}
-        moved = hysteresis.plan_changes(
+        changes = hysteresis.plan_changes(
             [_firing(one.rule) for one in rules.values() if one.state == FIRING],
             {key for key, one in rules.items() if one.state == UNKNOWN},
-            [OpenAlert(place, key, since) for key, (place, since) in standing.items()],
+            [OpenAlert(index, key, fired_at) for key, (index, fired_at) in open_alerts.items()],
             at=at,
             before=before or at,
         )
-        for new in moved.begin:
-            fired.append(BacktestAlert(rules[new.key].rule, at, None, {}))
-            standing[new.key] = (len(fired) - 1, at)
-        for place, still in moved.go_on.items():
-            standing[still.key] = (place, at)
-        for key, (place, since) in list(standing.items()):
-            standing[key] = (place, moved.put_off.get(place, since))
-            if place in moved.end:
-                one = fired[place]
-                fired[place] = BacktestAlert(one.rule, one.opened_at, at, one.worst)
-                del standing[key]
+        for rule in changes.opened:
+            alerts.append(BacktestAlert(rules[rule.key].rule, at, None, {}))
+            open_alerts[rule.key] = (len(alerts) - 1, at)
+        for index, rule in changes.continued.items():
+            open_alerts[rule.key] = (index, at)
+        for key, (index, fired_at) in list(open_alerts.items()):
+            open_alerts[key] = (index, changes.postponed.get(index, fired_at))
+            if index in changes.resolved:
+                one = alerts[index]
+                alerts[index] = BacktestAlert(one.rule, one.opened_at, at, one.worst)
+                del open_alerts[key]
             else:
-                _raise_worst(fired[place], evaluation)
+                _raise_worst(alerts[index], evaluation)
         before = at
-    return fired
+    return alerts
 
 
 def _raise_worst(one: BacktestAlert, evaluation: Evaluation) -> None:

@@ -16,10 +16,10 @@ class MinuteIncrements:
     counts: dict[int, list[float]] = field(default_factory=dict)
     covered: set[int] = field(default_factory=set)
 
-    def add(self, growths: Iterable[Increment], sign: int = 1) -> None:
+    def add(self, increments: Iterable[Increment], sign: int = 1) -> None:
         """Add increments; with a `sign` of -1 subtract them."""
-        for growth in growths:
-            for minute, good, total in split_by_minute(growth):
+        for increment in increments:
+            for minute, good, total in split_by_minute(increment):
                 self.put(minute, sign * good, sign * total)
 
     def put(self, minute: int, good: float, total: float) -> None:

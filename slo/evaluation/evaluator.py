@@ -22,7 +22,7 @@ from . import objective_loader
 MAX_PERIOD = timedelta(days=366)
 UNREADABLE_OBJECTIVE = Objective(target=Decimal("0.5"), window_days=1, rules=())
 """Stands in for an objective that can't be read; nothing is known of it."""
-FAILED_EVENT = "slo.not_judged"
+FAILED_EVENT = "slo.evaluation_failed"
 
 log = structlog.get_logger(__name__)
 

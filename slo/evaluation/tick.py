@@ -113,7 +113,7 @@ def _forget_future_minutes(minute: int) -> None:
     """Delete minutes ahead of the clock; they are evaluated again when they come."""
     if locks.try_lock(locks.EVALUATION):
         gone, _ = EvaluatedMinute.objects.filter(minute__gte=minute).delete()
-        log.warning("slo.clock_was_set_back", minute=minute, turns=gone)
+        log.warning("slo.clock_set_back", minute=minute, minutes=gone)
 
 
 def _last_minute() -> int | None:

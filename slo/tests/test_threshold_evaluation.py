@@ -116,7 +116,7 @@ def test_a_measure_that_fails_is_told_and_is_in_no_other_rules_way(queues, caplo
 
     assert done == [1, 0, 0, 0]
     assert opened() == [("deep", "mail"), ("switch_engaged", "segment:finance")]
-    assert "threshold.not_judged" in caplog.text
+    assert "threshold.evaluation_failed" in caplog.text
 
 
 def test_what_nobody_measures_any_more_is_in_nobodys_way_either(queues):

@@ -99,7 +99,7 @@ def evaluate_rule(
     except Exception as error:
         if not connection.is_usable():
             raise
-        log.exception("threshold.not_judged", rule=rule.name)
+        log.exception("threshold.evaluation_failed", rule=rule.name)
         return RuleResult(rule, error=f"{type(error).__name__}: {error}")
     return RuleResult(rule, tuple(_firing(rule, readings)), tuple(_unknown(rule, readings)))
 

@@ -31,10 +31,10 @@ def run(states: str) -> str:
     for place, state in enumerate(states):
         at = NOON + place * MINUTE
         found = plan(state, firing_at, at)
-        if found.begin or found.go_on:
+        if found.opened or found.continued:
             firing_at = at
-        firing_at = found.put_off.get(7, firing_at) if firing_at else None
-        if found.end:
+        firing_at = found.postponed.get(7, firing_at) if firing_at else None
+        if found.resolved:
             firing_at = None
         shown += "O" if firing_at else "."
     return shown
@@ -61,8 +61,8 @@ def test_it_opens_at_once_and_ends_after_two_known_minutes(states: str, shown: s
 def test_a_rule_that_fires_on_begins_nothing_anew() -> None:
     found = plan("F", NOON - MINUTE)
 
-    assert not found.begin
-    assert found.go_on == {7: RULE}
+    assert not found.opened
+    assert found.continued == {7: RULE}
 
 
 def test_what_is_ahead_since_the_clock_was_set_back_ends_all_the_same() -> None:
@@ -70,8 +70,8 @@ def test_what_is_ahead_since_the_clock_was_set_back_ends_all_the_same() -> None:
 
     found = plan("-", ahead)
 
-    assert found.put_off == {7: NOON}
-    assert plan("-", NOON, NOON + 2 * MINUTE).end == (7,)
+    assert found.postponed == {7: NOON}
+    assert plan("-", NOON, NOON + 2 * MINUTE).resolved == (7,)
 
 
 @given(st.text("F-?", max_size=40))

@@ -23,8 +23,8 @@ def second_at(minutes: float) -> int:
     return round(minutes * MINUTE)
 
 
-def split(growth: Increment) -> dict[int, tuple[float, float]]:
-    return {minute: (good, total) for minute, good, total in split_by_minute(growth)}
+def split(increment: Increment) -> dict[int, tuple[float, float]]:
+    return {minute: (good, total) for minute, good, total in split_by_minute(increment)}
 
 
 def test_short_step_belongs_to_the_minute_of_its_last_sample() -> None:
@@ -60,12 +60,12 @@ def test_what_is_spread_adds_up_to_the_step(
     one: int, other: int, good: int, bad: int, parts: int
 ) -> None:
     began, ended = sorted((one, other))
-    growth = Increment(began, ended, good / parts, (good + bad) / parts)
+    increment = Increment(began, ended, good / parts, (good + bad) / parts)
 
-    found = split(growth)
+    found = split(increment)
 
-    assert sum(total for _, total in found.values()) == growth.total
-    assert sum(good for good, _ in found.values()) == growth.good
+    assert sum(total for _, total in found.values()) == increment.total
+    assert sum(good for good, _ in found.values()) == increment.good
     assert all(0 <= good <= total for good, total in found.values())
     assert list(found) == sorted(found)
     assert list(found)[-1] == minute_of(ended)
