@@ -5,6 +5,7 @@ draws them.
 """
 
 from django.contrib import admin
+from django.db.models import Model
 
 from controlplane.core.admin import ReadOnly
 from slo.models import (
@@ -22,98 +23,82 @@ from slo.models import (
 )
 
 
-@admin.register(Slo)
-class SloAdmin(ReadOnly):
-    list_display = (
-        "id", "name", "service", "kind", "target", "window_days", "version", "changed_at",
-        "removed_at",
-    )  # fmt: skip
-    list_filter = ("kind",)
-    search_fields = ("name", "service", "owner")
-    ordering = ("name", "-id")
+def _register(
+    model: type[Model],
+    columns: str,
+    *,
+    order: str,
+    filters: str = "",
+    search: str = "",
+    related: str = "",
+) -> None:
+    """Register a read-only page of a table; options are names separated by spaces."""
+    options = {
+        "list_display": tuple(columns.split()),
+        "ordering": tuple(order.split()),
+        "list_filter": tuple(filters.split()),
+        "search_fields": tuple(search.split()),
+        "list_select_related": tuple(related.split()),
+    }
+    admin.site.register(model, type(f"{model.__name__}Admin", (ReadOnly,), options))
 
 
-@admin.register(SloStatus)
-class StandingAdmin(ReadOnly):
-    list_display = ("slo", "minute", "state", "since", "remaining_ratio", "exhausts_at")
-    list_filter = ("state",)
-    list_select_related = ("slo",)
-    search_fields = ("slo__name",)
-    ordering = ("slo__name",)
-
-
-@admin.register(EvaluatedMinute)
-class TurnAdmin(ReadOnly):
-    list_display = ("minute", "judged_at", "slos", "took_ms")
-    ordering = ("-minute",)
-
-
-@admin.register(Exclusion)
-class ExclusionAdmin(ReadOnly):
-    list_display = (
-        "id", "slo", "starts_at", "ends_at", "created_by", "created_at", "removed_by", "removed_at",
-    )  # fmt: skip
-    list_select_related = ("slo",)
-    search_fields = ("slo__name", "reason")
-    ordering = ("-id",)
-
-
-@admin.register(Alert)
-class AlertAdmin(ReadOnly):
-    list_display = (
-        "id", "kind", "rule", "subject", "severity", "opened_at", "firing_at", "acknowledged_by",
-        "resolved_at",
-    )  # fmt: skip
-    list_filter = ("kind", "severity")
-    search_fields = ("rule", "subject")
-    ordering = ("-id",)
-
-
-@admin.register(ThresholdRule)
-class ThresholdRuleAdmin(ReadOnly):
-    list_display = (
-        "name", "metric", "statistic", "window", "comparison", "value", "severity", "is_enabled",
-        "built_in", "changed_at",
-    )  # fmt: skip
-    list_filter = ("severity", "is_enabled", "built_in")
-    search_fields = ("name", "title", "metric")
-    ordering = ("name",)
-
-
-@admin.register(Sli)
-class SliAdmin(ReadOnly):
-    list_display = (
-        "id", "slo", "metric", "service", "edge_ms", "first", "last", "asked_to", "source_error",
-    )  # fmt: skip
-    list_select_related = ("slo",)
-    search_fields = ("=slo__name", "=metric", "=service")
-    ordering = ("-id",)
-
-
-@admin.register(Series)
-class SeriesAdmin(ReadOnly):
-    list_display = ("id", "sli", "source", "boot", "started_at", "at", "good", "total")
-    list_select_related = ("sli",)
-    search_fields = ("=source", "=sli__slo__name")
-    ordering = ("-id",)
-
-
-@admin.register(DeltaBatch)
-class BatchAdmin(ReadOnly):
-    list_display = ("id", "sender", "batch_id", "received_at")
-    search_fields = ("=batch_id", "=sender")
-    ordering = ("-id",)
-
-
-@admin.register(ReportedEvents)
-class ReportedAdmin(ReadOnly):
-    list_display = ("id", "slo", "instance", "began_at", "ended_at", "good", "total")
-    search_fields = ("=slo", "=instance")
-    ordering = ("-id",)
-
-
-@admin.register(DeferredUpdate)
-class DelayedAdmin(ReadOnly):
-    list_display = ("id", "sli", "began", "ended", "good", "total", "covers")
-    list_select_related = ("sli",)
-    ordering = ("-id",)
+_register(
+    Slo,
+    "id name service kind target window_days version changed_at removed_at",
+    order="name -id",
+    filters="kind",
+    search="name service owner",
+)
+_register(
+    SloStatus,
+    "slo minute state since remaining_ratio exhausts_at",
+    order="slo__name",
+    filters="state",
+    search="slo__name",
+    related="slo",
+)
+_register(EvaluatedMinute, "minute judged_at slos took_ms", order="-minute")
+_register(
+    Exclusion,
+    "id slo starts_at ends_at created_by created_at removed_by removed_at",
+    order="-id",
+    search="slo__name reason",
+    related="slo",
+)
+_register(
+    Alert,
+    "id kind rule subject severity opened_at firing_at acknowledged_by resolved_at",
+    order="-id",
+    filters="kind severity",
+    search="rule subject",
+)
+_register(
+    ThresholdRule,
+    "name metric statistic window comparison value severity is_enabled built_in changed_at",
+    order="name",
+    filters="severity is_enabled built_in",
+    search="name title metric",
+)
+_register(
+    Sli,
+    "id slo metric service edge_ms first last asked_to source_error",
+    order="-id",
+    search="=slo__name =metric =service",
+    related="slo",
+)
+_register(
+    Series,
+    "id sli source boot started_at at good total",
+    order="-id",
+    search="=source =sli__slo__name",
+    related="sli",
+)
+_register(DeltaBatch, "id sender batch_id received_at", order="-id", search="=batch_id =sender")
+_register(
+    ReportedEvents,
+    "id slo instance began_at ended_at good total",
+    order="-id",
+    search="=slo =instance",
+)
+_register(DeferredUpdate, "id sli began ended good total covers", order="-id", related="sli")

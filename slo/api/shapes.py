@@ -9,13 +9,13 @@ from slo import resources
 from slo.models import Alert, Exclusion, Slo
 from slo.models.alerts import SEVERITIES
 from slo.models.objective import HOLD_RAMPS, PROMETHEUS, PUSH, TRIP
-from slo.objectives import documents, presets
+from slo.objectives import documents, names, presets
 from slo.objectives.rules import SEVERITIES as LABELS
 from slo.objectives.sources_and_actions import ON, ON_UNKNOWN
 
 STATES = ("ok", "firing", "unknown")
 ALERT_STATES = ("open", "acknowledged", "resolved")
-ONE_SLO = (OpenApiParameter("name", str, OpenApiParameter.PATH, pattern=f"^{documents.NAME}$"),)
+ONE_SLO = (OpenApiParameter("name", str, OpenApiParameter.PATH, pattern=f"^{names.NAME}$"),)
 ONE_ALERT = (OpenApiParameter("alert_id", int, OpenApiParameter.PATH),)
 ONE_EXCLUSION = (*ONE_SLO, OpenApiParameter("exclusion_id", int, OpenApiParameter.PATH))
 
@@ -37,7 +37,7 @@ RULE = {
 RULES = {
     "type": "array",
     "items": RULE,
-    "default": [presets.rule_document(rule) for rule in presets.SEED],
+    "default": [rule.document() for rule in presets.SEED],
 }
 SOURCE = {
     "type": "object",

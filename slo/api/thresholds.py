@@ -14,11 +14,12 @@ from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from controlplane.core.threshold_metrics import COMPARISONS
 from slo.models import ThresholdRule
 from slo.models.alerts import SEVERITIES
+from slo.objectives import names
 from slo.objectives.permissions import require_admin
-from slo.thresholds import rules, services, statuses
+from slo.thresholds import services, statuses
 
 READ, WRITE = "slo:read", "slo:write"
-ONE_RULE = (OpenApiParameter("name", str, OpenApiParameter.PATH, pattern=f"^{rules.NAME}$"),)
+ONE_RULE = (OpenApiParameter("name", str, OpenApiParameter.PATH, pattern=f"^{names.NAME}$"),)
 
 
 class ThresholdListShape(serializers.ListSerializer[ThresholdRule]):

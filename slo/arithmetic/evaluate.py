@@ -31,14 +31,7 @@ class RuleEvaluation:
 
     def document(self) -> dict[str, Any]:
         """Return the rule as the API shows it."""
-        rule = self.rule
-        return {
-            "long": rule.long,
-            "short": rule.short,
-            "burn_rate": json_number(rule.burn_rate),
-            "severity": rule.severity,
-            "state": self.state,
-        }
+        return {**self.rule.document(), "state": self.state}
 
 
 @dataclass(frozen=True)
@@ -135,11 +128,6 @@ def is_above(seen: WindowCounts, objective: Objective, threshold: Decimal) -> bo
     """Return whether a known window burns strictly faster than a threshold, exactly."""
     numerator, denominator = _limit(threshold, objective.target)
     return bool(seen.bad * denominator > seen.total * numerator)
-
-
-def json_number(number: Decimal) -> int | float:
-    """Return a decimal as a JSON number, an integer if it is whole: 14, 14.4."""
-    return int(number) if number == number.to_integral_value() else float(number)
 
 
 def _rule_state(

@@ -6,6 +6,7 @@ A burn rate exactly at its threshold is not above it; binary fractions would blu
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
+from typing import Any
 
 from .minutes import MINUTES_A_DAY, window_minutes
 
@@ -33,6 +34,15 @@ class BurnRateRule:
     def key(self) -> str:
         """Return the name of the rule among those of its SLO: `1h/5m>14 page`."""
         return f"{self.long}/{self.short}>{self.burn_rate.normalize():f} {self.severity}"
+
+    def document(self) -> dict[str, Any]:
+        """Return the rule as the API shows it."""
+        return {
+            "long": self.long,
+            "short": self.short,
+            "burn_rate": json_number(self.burn_rate),
+            "severity": self.severity,
+        }
 
 
 @dataclass(frozen=True)
@@ -65,3 +75,8 @@ class Objective:
         for rule in self.rules:
             wanted |= {rule.long, rule.short}
         return tuple(sorted(wanted, key=window_minutes))
+
+
+def json_number(number: Decimal) -> int | float:
+    """Return a decimal as a JSON number, an integer if it is whole: 14, 14.4."""
+    return int(number) if number == number.to_integral_value() else float(number)

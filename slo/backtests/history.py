@@ -8,7 +8,7 @@ from typing import Any
 
 from controlplane.core import canonical, durations
 from controlplane.core.errors import InvalidInput
-from slo.arithmetic.evaluate import Evaluation, json_number
+from slo.arithmetic.evaluate import Evaluation
 from slo.arithmetic.objective import Objective
 from slo.models import Sli, Slo
 from slo.objectives import documents
@@ -126,10 +126,7 @@ def _evaluate(
 def _alert_document(one: BacktestAlert, end: datetime) -> dict[str, Any]:
     rule, until = one.rule, one.resolved_at or end
     return {
-        "long": rule.long,
-        "short": rule.short,
-        "burn_rate": json_number(rule.burn_rate),
-        "severity": rule.severity,
+        **rule.document(),
         "opened_at": canonical.timestamp(one.opened_at),
         "resolved_at": None if one.resolved_at is None else canonical.timestamp(one.resolved_at),
         "lasted_seconds": (until - one.opened_at) // SECOND,

@@ -4,8 +4,9 @@ from typing import Any
 
 from controlplane.core.canonical import timestamp
 from slo.alerts import notifications
-from slo.arithmetic.evaluate import RuleEvaluation, json_number
+from slo.arithmetic.evaluate import RuleEvaluation
 from slo.arithmetic.hysteresis import FiringRule
+from slo.arithmetic.objective import json_number
 
 from .evaluator import EvaluatedSlo
 

@@ -12,18 +12,16 @@ from typing import Any
 from controlplane.core import values
 from controlplane.core.errors import InvalidInput
 from controlplane.core.values import Errors, put
-from slo.arithmetic.objective import Objective
+from slo.arithmetic.objective import Objective, json_number
 from slo.evaluation import objective_loader
 from slo.models import Slo
 
-from . import presets
+from . import names
 from .rules import read_rules
 from .sources_and_actions import read_actions, read_source
 
 Document = dict[str, Any]
 
-MAX_NAME_LENGTH = 100
-NAME = rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_NAME_LENGTH - 1}}}"
 RESERVED_NAMES = frozenset({"new", "thresholds"})
 """Names of fixed pages beside those of SLOs."""
 SERVICE = r"[a-z0-9-]{1,60}"
@@ -36,7 +34,7 @@ FIELDS = (
 )  # fmt: skip
 KINDS = tuple(Slo.Kind.values)
 
-_NAME, _SERVICE = re.compile(NAME, re.ASCII), re.compile(SERVICE, re.ASCII)
+_SERVICE = re.compile(SERVICE, re.ASCII)
 
 
 def validate(name: str, fields: Mapping[str, Any]) -> Document:
@@ -45,7 +43,7 @@ def validate(name: str, fields: Mapping[str, Any]) -> Document:
     Raise :class:`InvalidInput`, which names each wrong field (`rules.0.burn_rate`).
     """
     errors: Errors = {}
-    _check_name(name, errors)
+    names.check_name(name, RESERVED_NAMES, errors)
     values.refuse_unknown("", fields, FIELDS, errors)
     kind = values.choice("kind", _given_or(fields, "kind", "availability"), KINDS, errors)
     service = values.text("service", fields.get("service"), 60, errors)
@@ -56,7 +54,7 @@ def validate(name: str, fields: Mapping[str, Any]) -> Document:
     document = {
         "service": service,
         "kind": kind,
-        "target": presets.json_number(target),
+        "target": json_number(target),
         "window_days": days,
         "threshold_ms": _threshold(fields.get("threshold_ms"), kind, errors),
         "source": read_source(fields.get("source"), errors),
@@ -86,7 +84,7 @@ def to_document(slo: Slo) -> Document:
 
 def threshold_as_number(threshold_ms: float | None) -> int | float | None:
     """Return a threshold as a number, as an integer if it is whole."""
-    return None if threshold_ms is None else presets.json_number(Decimal(str(threshold_ms)))
+    return None if threshold_ms is None else json_number(Decimal(str(threshold_ms)))
 
 
 def apply_document(slo: Slo, document: Mapping[str, Any]) -> None:
@@ -107,23 +105,11 @@ def to_objective(document: Mapping[str, Any]) -> Objective:
 
 
 def is_valid_name(text: str) -> bool:
-    return _NAME.fullmatch(text) is not None and text not in RESERVED_NAMES
+    return names.is_valid_name(text, RESERVED_NAMES)
 
 
 def is_valid_service(text: str) -> bool:
     return _SERVICE.fullmatch(text) is not None
-
-
-def _check_name(name: str, errors: Errors) -> None:
-    if name in RESERVED_NAMES:
-        put(errors, "name", "That is a page of its own; take another name.")
-    elif not is_valid_name(name):
-        put(
-            errors,
-            "name",
-            f"Must be 1 to {MAX_NAME_LENGTH} of the letters, digits and signs A-Z a-z 0-9 . _ - and"
-            " begin with a letter or digit.",
-        )
 
 
 def _target(given: Any, errors: Errors) -> Decimal:

@@ -70,24 +70,9 @@ PRESETS = {
 def reachable_rules(name: str, target: Decimal, window_days: int) -> list[Document]:
     """Return the rules of a preset as documents, without those that can never fire."""
     rules = PRESETS[name].rules(window_days)
-    return [rule_document(rule) for rule in rules if can_fire(rule.burn_rate, target)]
+    return [rule.document() for rule in rules if can_fire(rule.burn_rate, target)]
 
 
 def can_fire(burn_rate: Decimal, target: Decimal) -> bool:
     """Return whether the burn rate can be exceeded: if all events are bad, it is 1/B."""
     return burn_rate * (1 - target) < 1
-
-
-def rule_document(rule: BurnRateRule) -> Document:
-    """Return a rule as the API shows it."""
-    return {
-        "long": rule.long,
-        "short": rule.short,
-        "burn_rate": json_number(rule.burn_rate),
-        "severity": rule.severity,
-    }
-
-
-def json_number(number: Decimal) -> int | float:
-    """Return a decimal as a JSON number, an integer if it is whole."""
-    return int(number) if number == number.to_integral_value() else float(number)

@@ -14,7 +14,7 @@ from controlplane.core.configuration.files import parse
 from controlplane.core.errors import InvalidInput
 from controlplane.core.values import Errors, put
 from slo.arithmetic.minutes import window_minutes
-from slo.arithmetic.objective import PAGE, TICKET
+from slo.arithmetic.objective import PAGE, TICKET, json_number
 
 from . import documents, presets
 
@@ -79,13 +79,13 @@ def _entries(
         fields: dict[str, Any] = {"service": service}
         if percentile:
             share = Decimal(percentile[1]) / 100
-            fields |= {"kind": "latency", "target": presets.json_number(share)}
+            fields |= {"kind": "latency", "target": json_number(share)}
             fields["threshold_ms"] = _milliseconds(path, value, errors)
         elif key == "availability":
             fields |= {"kind": "availability", "target": _share(path, value, errors)}
         elif key == "error_rate":
             bad = _share(path, value, errors)
-            good = None if bad is None else presets.json_number(1 - Decimal(str(bad)))
+            good = None if bad is None else json_number(1 - Decimal(str(bad)))
             fields |= {"kind": "ratio", "target": good}
         elif key == "slos":
             yield from _named(value, service, errors)
@@ -128,7 +128,7 @@ def _alerts(given: Any, errors: Errors) -> list[dict[str, Any]] | None:
     for place, one in enumerate(given):
         written = _ALERT.fullmatch(one) if isinstance(one, str) else None
         if written:
-            burn_rate = presets.json_number(Decimal(written[2]))
+            burn_rate = json_number(Decimal(written[2]))
             one = {"window": written[1], "burn_rate": burn_rate}
         if not isinstance(one, Mapping) or one.keys() - {*ALERT_FIELDS, "severity"}:
             said = "Must be {window, burn_rate, severity}, or a text: 1h burn rate > 14."
@@ -175,7 +175,7 @@ def _share(path: str, value: Any, errors: Errors) -> float | None:
         put(errors, path, "Must be a share, such as 99.9% or 0.999.")
         return None
     share = Decimal(written[1])
-    return presets.json_number(share / 100 if written[2] else share)
+    return json_number(share / 100 if written[2] else share)
 
 
 def _milliseconds(path: str, value: Any, errors: Errors) -> float | None:
@@ -183,4 +183,4 @@ def _milliseconds(path: str, value: Any, errors: Errors) -> float | None:
     if written is None:
         put(errors, path, "Must be a time with its unit, such as 300ms or 3s.")
         return None
-    return presets.json_number(Decimal(written[1]) * _MILLISECONDS[written[2]])
+    return json_number(Decimal(written[1]) * _MILLISECONDS[written[2]])

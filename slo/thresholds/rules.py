@@ -3,7 +3,6 @@
 A rule may only use what its registered metric offers.
 """
 
-import re
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
@@ -24,11 +23,11 @@ from controlplane.core.threshold_metrics import (
 from controlplane.core.values import Errors, put
 from slo.models import ThresholdRule
 from slo.models.alerts import SEVERITIES
+from slo.objectives import names
+from slo.objectives.names import MAX_NAME_LENGTH
 
 Document = dict[str, Any]
 
-MAX_NAME_LENGTH = 100
-NAME = rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_NAME_LENGTH - 1}}}"
 RESERVED_NAMES = frozenset({"new"})
 """Names of fixed pages beside those of rules."""
 MAX_EVENTS = 10**15
@@ -38,7 +37,6 @@ FIELDS = (
     "enabled", "runbook_url",
 )  # fmt: skip
 
-_NAME = re.compile(NAME, re.ASCII)
 _MINUTE = timedelta(minutes=1)
 _WORDS = {ABOVE: "above", AT_LEAST: "at least", BELOW: "below", AT_MOST: "at most"}
 
@@ -49,7 +47,7 @@ def validate(name: str, fields: Mapping[str, Any]) -> Document:
     Raise :class:`InvalidInput`, which names each wrong field.
     """
     errors: Errors = {}
-    _check_name(name, errors)
+    names.check_name(name, RESERVED_NAMES, errors)
     values.refuse_unknown("", fields, FIELDS, errors)
     given = {field: value for field, value in fields.items() if value is not None}
     metric = values.text("metric", given.get("metric"), MAX_NAME_LENGTH, errors)
@@ -107,19 +105,7 @@ def describe_rule(rule: ThresholdRule) -> str:
 
 
 def is_valid_name(text: str) -> bool:
-    return _NAME.fullmatch(text) is not None and text not in RESERVED_NAMES
-
-
-def _check_name(name: str, errors: Errors) -> None:
-    if name in RESERVED_NAMES:
-        put(errors, "name", "That is a page of its own; take another name.")
-    elif not is_valid_name(name):
-        put(
-            errors,
-            "name",
-            f"Must be 1 to {MAX_NAME_LENGTH} of the letters, digits and signs A-Z a-z 0-9 . _ - and"
-            " begin with a letter or digit.",
-        )
+    return names.is_valid_name(text, RESERVED_NAMES)
 
 
 def _measure(metric: str, errors: Errors) -> ThresholdMetric | None:

@@ -39,7 +39,7 @@ EMPTY: Mapping[str, Any] = {
     "target": 0.999,
     "window_days": 30,
     "source": {"type": "push"},
-    "rules": [presets.rule_document(rule) for rule in presets.SEED],
+    "rules": [rule.document() for rule in presets.SEED],
 }
 
 

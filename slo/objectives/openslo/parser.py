@@ -9,7 +9,8 @@ from typing import Any
 
 from controlplane.core.errors import InvalidInput
 from controlplane.core.values import is_finite
-from slo.objectives import documents, presets
+from slo.arithmetic.objective import json_number
+from slo.objectives import documents
 
 from . import alert_policies, indicators
 from .document_index import SLI, DocumentIndex, OpenSloEntry, as_mapping, index_documents
@@ -194,7 +195,7 @@ def _target(shelf: DocumentIndex, objective: Mapping[str, Any], place: str) -> A
     if isinstance(percent, bool) or not isinstance(percent, int | float) or not is_finite(percent):
         shelf.wrong(f"{place}.targetPercent", "Must be a number, without quotes.")
         return None
-    return presets.json_number(Decimal(str(percent)) / 100)
+    return json_number(Decimal(str(percent)) / 100)
 
 
 def _name(entry: OpenSloEntry, objective: Mapping[str, Any], number: int) -> str:

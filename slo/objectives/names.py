@@ -1,0 +1,26 @@
+"""Names of SLOs and threshold rules, which are part of their URLs. Pure."""
+
+import re
+from collections.abc import Collection
+
+from controlplane.core.values import Errors, put
+
+MAX_NAME_LENGTH = 100
+NAME = rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_NAME_LENGTH - 1}}}"
+_NAME = re.compile(NAME, re.ASCII)
+
+
+def is_valid_name(text: str, reserved: Collection[str]) -> bool:
+    return _NAME.fullmatch(text) is not None and text not in reserved
+
+
+def check_name(name: str, reserved: Collection[str], errors: Errors) -> None:
+    if name in reserved:
+        put(errors, "name", "That is a page of its own; take another name.")
+    elif not is_valid_name(name, reserved):
+        put(
+            errors,
+            "name",
+            f"Must be 1 to {MAX_NAME_LENGTH} of the letters, digits and signs A-Z a-z 0-9 . _ - and"
+            " begin with a letter or digit.",
+        )
