@@ -32,17 +32,17 @@ def budgets_section(start: datetime, end: datetime, now: datetime) -> ReportSect
     spent = budgets.load_spent(slos, edges)
     called = _count_alerts(start, end) if slos else {}
     nothing = SpentBudget(None, ())
-    told = [(slo, spent.get(slo.pk, nothing), called.get(slo.pk, {})) for slo in slos]
-    told.sort(key=_sort_key)
+    budget_rows = [(slo, spent.get(slo.pk, nothing), called.get(slo.pk, {})) for slo in slos]
+    budget_rows.sort(key=_sort_key)
     return ReportSection(
         slug="budgets",
         title="Budgets spent",
-        summary=_summarize(told),
-        tone=_tone(told),
+        summary=_summarize(budget_rows),
+        tone=_tone(budget_rows),
         columns=("objective", "service", "target", "left", "spent_this_week", "pages", "tickets"),
-        rows=tuple(_row(*one) for one in told[:MAX_ROWS]),
-        total=len(told),
-        charts=tuple(_chart(slo, one, days) for slo, one, _ in _spending(told)[:CHARTS]),
+        rows=tuple(_row(*one) for one in budget_rows[:MAX_ROWS]),
+        total=len(budget_rows),
+        charts=tuple(_chart(slo, one, days) for slo, one, _ in _spending(budget_rows)[:CHARTS]),
     )
 
 
@@ -61,19 +61,19 @@ def _sort_key(one: BudgetRow) -> tuple[bool, float, float, str]:
     return left is None, left or 0.0, -(spent.in_all or 0.0), slo.name
 
 
-def _spending(told: Sequence[BudgetRow]) -> list[BudgetRow]:
+def _spending(budget_rows: Sequence[BudgetRow]) -> list[BudgetRow]:
     """Return the SLOs that spent budget, most first."""
-    found = [one for one in told if one[1].in_all]
+    found = [one for one in budget_rows if one[1].in_all]
     return sorted(found, key=lambda one: (-(one[1].in_all or 0.0), one[0].name))
 
 
-def _tone(told: Sequence[BudgetRow]) -> str:
-    left = [one.remaining_ratio for _, one, _ in told if one.remaining_ratio is not None]
+def _tone(budget_rows: Sequence[BudgetRow]) -> str:
+    left = [one.remaining_ratio for _, one, _ in budget_rows if one.remaining_ratio is not None]
     if any(one <= 0 for one in left):
         return "bad"
     if any(one < LOW for one in left):
         return "warn"
-    return "unknown" if len(left) < len(told) else "good"
+    return "unknown" if len(left) < len(budget_rows) else "good"
 
 
 def _row(slo: Slo, spent: SpentBudget, called: Mapping[str, int]) -> ReportRow:
@@ -89,14 +89,14 @@ def _row(slo: Slo, spent: SpentBudget, called: Mapping[str, int]) -> ReportRow:
     return ReportRow(cells, reverse("slo_page", args=[slo.name]))
 
 
-def _summarize(told: Sequence[BudgetRow]) -> str:
-    if not told:
+def _summarize(budget_rows: Sequence[BudgetRow]) -> str:
+    if not budget_rows:
         return "There is no SLO."
-    ratios = [(slo.name, one.remaining_ratio) for slo, one, _ in told]
+    ratios = [(slo.name, one.remaining_ratio) for slo, one, _ in budget_rows]
     left = [(name, ratio) for name, ratio in ratios if ratio is not None]
     gone = [name for name, ratio in left if ratio <= 0]
     low = [name for name, ratio in left if 0 < ratio < LOW]
-    unknown = len(told) - len(left)
+    unknown = len(budget_rows) - len(left)
     said = []
     if gone:
         said.append(f"{_named(gone)} {'has' if len(gone) == 1 else 'have'} no budget left.")
@@ -104,8 +104,8 @@ def _summarize(told: Sequence[BudgetRow]) -> str:
         said.append(f"{_named(low)} {'has' if len(low) == 1 else 'have'} less than a quarter.")
     if not said and left:
         said.append("Every budget that is known has a quarter left at least.")
-    pages = sum(called.get("page", 0) for *_, called in told)
-    tickets = sum(called.get("ticket", 0) for *_, called in told)
+    pages = sum(called.get("page", 0) for *_, called in budget_rows)
+    tickets = sum(called.get("ticket", 0) for *_, called in budget_rows)
     if pages or tickets:
         said.append(f"{_counted(pages, 'page')} and {_counted(tickets, 'ticket')} in the week.")
     if unknown:

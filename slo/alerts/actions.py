@@ -69,7 +69,9 @@ def start_escalations(alerts: Sequence[Alert], now: datetime) -> None:
 
 def run_alert_actions(alerts: Sequence[Alert], now: datetime) -> None:
     """Perform the actions of the SLOs of alerts that have opened, in the caller's transaction."""
-    perform([deed for alert in alerts for deed in _plan_alert_actions(alert)], now)
+    perform(
+        [planned_action for alert in alerts for planned_action in _plan_alert_actions(alert)], now
+    )
 
 
 def end_actions(ids: Collection[int], now: datetime) -> None:
@@ -88,21 +90,21 @@ def _plan_alert_actions(alert: Alert) -> Iterator[PlannedAction]:
             yield PlannedAction(action, alert.slo, key, alert.said, page, _evidence(alert))
 
 
-def perform(deeds: Sequence[PlannedAction], now: datetime) -> None:
+def perform(planned: Sequence[PlannedAction], now: datetime) -> None:
     """Perform the actions that were not performed yet.
 
     An alert may wait a minute before it is notified, so it can come here more than once.
     """
-    _hold_ramps([one for one in deeds if one.action["do"] == HOLD_RAMPS], now)
-    _request_trips([one for one in deeds if one.action["do"] == TRIP], now)
+    _hold_ramps([one for one in planned if one.action["do"] == HOLD_RAMPS], now)
+    _request_trips([one for one in planned if one.action["do"] == TRIP], now)
 
 
-def _hold_ramps(deeds: Sequence[PlannedAction], now: datetime) -> None:
-    if not deeds:
+def _hold_ramps(planned: Sequence[PlannedAction], now: datetime) -> None:
+    if not planned:
         return
-    keys = Hold.objects.filter(key__in={one.key for one in deeds}).values_list("key", flat=True)
+    keys = Hold.objects.filter(key__in={one.key for one in planned}).values_list("key", flat=True)
     done = set(keys)
-    new = [one for one in deeds if one.key not in done]
+    new = [one for one in planned if one.key not in done]
     names: dict[str, list[str]] = {}
     if new:
         rows = Slo.objects.present().filter(service__in={one.slo.service for one in new})
@@ -116,12 +118,12 @@ def _hold_ramps(deeds: Sequence[PlannedAction], now: datetime) -> None:
         )
 
 
-def _request_trips(deeds: Sequence[PlannedAction], now: datetime) -> None:
-    if not deeds:
+def _request_trips(planned: Sequence[PlannedAction], now: datetime) -> None:
+    if not planned:
         return
-    rows = TripRequest.objects.filter(key__in={one.request for one in deeds})
+    rows = TripRequest.objects.filter(key__in={one.request for one in planned})
     done = set(rows.values_list("key", flat=True))
-    for one in deeds:
+    for one in planned:
         if one.request in done:
             continue
         trip_requests.ask(
@@ -140,24 +142,30 @@ def end_all_but(active: Sequence[PlannedAction], now: datetime) -> None:
     """End holds and trip requests that neither `active` actions nor open alerts still need."""
     held = Hold.objects.filter(Q(key__startswith=ALERT_PREFIX) | Q(key__startswith=UNKNOWN_PREFIX))
     keys = set(held.values_list("key", flat=True))
-    asked = [
+    requests = [
         one
         for one in _active_trip_requests()
         if one.fingerprint.startswith((ALERT_PREFIX, UNKNOWN_PREFIX))
     ]
-    if not keys and not asked:
+    if not keys and not requests:
         return
-    alerts = [_alert_id(one) for one in {*keys, *(one.fingerprint for one in asked)}]
+    alerts = [_alert_id(one) for one in {*keys, *(one.fingerprint for one in requests)}]
     rows = Alert.objects.filter(pk__in=[pk for pk in alerts if pk], resolved_at__isnull=True)
     wanted = [
         *active,
-        *(deed for one in rows.select_related("slo") for deed in _plan_alert_actions(one)),
+        *(
+            planned_action
+            for one in rows.select_related("slo")
+            for planned_action in _plan_alert_actions(one)
+        ),
     ]
     holding = {one.key for one in wanted if one.action["do"] == HOLD_RAMPS}
     asking = {(one.key, one.action["switch"]) for one in wanted if one.action["do"] == TRIP}
-    if gone := keys - holding:
-        holds.release_holds(gone)
-    _end_trip_requests([one for one in asked if (one.fingerprint, one.switch) not in asking], now)
+    if ended_holds := keys - holding:
+        holds.release_holds(ended_holds)
+    _end_trip_requests(
+        [one for one in requests if (one.fingerprint, one.switch) not in asking], now
+    )
 
 
 def _alert_id(key: str) -> int | None:
@@ -177,8 +185,8 @@ def _active_trip_requests() -> QuerySet[TripRequest]:
     return rows.exclude(Exists(said)).order_by("pk")
 
 
-def _end_trip_requests(asked: Iterable[TripRequest], now: datetime) -> None:
-    for one in asked:
+def _end_trip_requests(requests: Iterable[TripRequest], now: datetime) -> None:
+    for one in requests:
         trip_requests.say_over(
             key=f"{one.key}{END_SUFFIX}",
             switch=one.switch,

@@ -88,13 +88,13 @@ def update_alerts(
     _execute(_CONTINUE, now=now, **_columns(found.continued))
     _acknowledge_known(found.continued, now)
     _execute(_POSTPONE, ids=[*found.postponed], times=[*found.postponed.values()])
-    begun = _open_alerts(kind, found.opened[:MAX_OPENED], now)
+    opened = _open_alerts(kind, found.opened[:MAX_OPENED], now)
     ended |= dict.fromkeys(found.resolved, NOT_FIRING)
     _resolve_alerts(ended, now)
     if kind == Alert.Kind.BURN:
         over = (one.key[1] for one in open_alerts if one.id in ended)
-        changed("slo", *{*(one.subject for one in begun), *over})
-    return len(begun) + len(ended)
+        changed("slo", *{*(one.subject for one in opened), *over})
+    return len(opened) + len(ended)
 
 
 def notify_and_act(kind: str, now: datetime) -> None:

@@ -12,9 +12,9 @@ def find_runbook(alert: Alert) -> str:
     """
     if own := alert.facts.get("runbook"):
         return str(own)
-    for wanted in (alert.slo, alert.threshold):
-        if wanted is not None and wanted.runbook_url:
-            return wanted.runbook_url
+    for source in (alert.slo, alert.threshold):
+        if source is not None and source.runbook_url:
+            return source.runbook_url
     name = alert.subject if alert.kind == Alert.Kind.BURN else alert.rule
     slug = runbooks.about(service=alert.service, kind=alert.kind, name=name, subject=alert.subject)
     return runbooks.path(slug)

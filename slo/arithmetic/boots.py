@@ -57,7 +57,7 @@ class MergeResult:
 
 def merge_samples(
     boots: Mapping[str, Boot],
-    told: Mapping[str, Iterable[Sample]],
+    reported: Mapping[str, Iterable[Sample]],
     started: Mapping[str, int],
 ) -> MergeResult:
     """Insert samples of one source into its boots.
@@ -71,13 +71,13 @@ def merge_samples(
     """
     after: dict[str, Boot] = {}
     new: dict[str, list[Sample]] = {}
-    for name, samples in told.items():
+    for name, samples in reported.items():
         known = boots.get(name) or Boot()
-        news = _new_samples(known.samples, samples)
+        fresh = _new_samples(known.samples, samples)
         began = _earliest(known.started, started.get(name))
-        if news or began != known.started:
-            after[name] = _extended(known, news, began)
-            new[name] = news
+        if fresh or began != known.started:
+            after[name] = _extended(known, fresh, began)
+            new[name] = fresh
     _find_bases(boots, after, new)
     everything = {**boots, **after}
     changed = [name for name, boot in everything.items() if boots.get(name) != boot]
@@ -92,25 +92,25 @@ def merge_samples(
     )
 
 
-def _new_samples(known: list[Sample], told: Iterable[Sample]) -> list[Sample]:
+def _new_samples(known: list[Sample], reported: Iterable[Sample]) -> list[Sample]:
     """Return the samples that are not known yet, in order, one for each moment."""
     by_time = {sample.at: sample for sample in known}
-    news: dict[int, Sample] = {}
-    for sample in told:
-        there = by_time.get(sample.at)
-        if there is None or (sample.total, sample.good) > (there.total, there.good):
-            by_time[sample.at] = news[sample.at] = sample
-    return [news[at] for at in sorted(news)]
+    fresh: dict[int, Sample] = {}
+    for sample in reported:
+        current = by_time.get(sample.at)
+        if current is None or (sample.total, sample.good) > (current.total, current.good):
+            by_time[sample.at] = fresh[sample.at] = sample
+    return [fresh[at] for at in sorted(fresh)]
 
 
-def _extended(known: Boot, news: list[Sample], started: int | None) -> Boot:
+def _extended(known: Boot, fresh: list[Sample], started: int | None) -> Boot:
     first = known.first
-    if news:
-        first = _earliest(first, news[0].at)
-    if not known.samples or (news and news[0].at > known.samples[-1].at):
-        samples = [*known.samples, *news]
+    if fresh:
+        first = _earliest(first, fresh[0].at)
+    if not known.samples or (fresh and fresh[0].at > known.samples[-1].at):
+        samples = [*known.samples, *fresh]
     else:
-        by_time = {sample.at: sample for sample in (*known.samples, *news)}
+        by_time = {sample.at: sample for sample in (*known.samples, *fresh)}
         samples = [by_time[at] for at in sorted(by_time)]
     return Boot(samples, first, known.counted_from, started)
 
@@ -135,13 +135,13 @@ def _find_bases(
             boot.counted_from = _latest(known, _last_before(times, boot.first))
     times = _times(new.items())
     for name, boot in boots.items():
-        there = after.get(name, boot)
-        if name == PRESENCE_BOOT or there.first is None or there.first != boot.first:
+        current = after.get(name, boot)
+        if name == PRESENCE_BOOT or current.first is None or current.first != boot.first:
             continue
-        if there.started is None:
-            latest = _latest(there.counted_from, _last_before(times, there.first))
-            if latest != there.counted_from:
-                after[name] = Boot(there.samples, there.first, latest, None)
+        if current.started is None:
+            latest = _latest(current.counted_from, _last_before(times, current.first))
+            if latest != current.counted_from:
+                after[name] = Boot(current.samples, current.first, latest, None)
 
 
 def _times(samples: Iterable[tuple[str, list[Sample]]]) -> list[int]:

@@ -75,27 +75,27 @@ def evaluate(
     if first is None or at_minute < first:
         return unknown_evaluation(objective)
     excluded = merge_spans(objective.excluded)
-    seen = {
+    windows_by_name = {
         name: measure_window(window_minutes(name), at_minute, counts, excluded)
         for name in objective.windows
     }
-    rates = {name: burn_rate(one, objective) for name, one in seen.items()}
+    rates = {name: burn_rate(one, objective) for name, one in windows_by_name.items()}
     whole = measure_window(objective.period, at_minute, counts, excluded)
     left = budget.remaining_ratio(burn_rate(whole, objective))
     rules = tuple(
         [
-            RuleEvaluation(rule, _rule_state(rule, objective, seen, rates))
+            RuleEvaluation(rule, _rule_state(rule, objective, windows_by_name, rates))
             for rule in objective.rules
         ]
     )
     return Evaluation(
         state=_overall_state(rules, rates.values()),
         burn_rates=rates,
-        coverage={name: one.coverage for name, one in seen.items()},
+        coverage={name: one.coverage for name, one in windows_by_name.items()},
         rules=rules,
         remaining_ratio=left,
         exhausts_at=budget.exhausts_at(left, rates[FORECAST_WINDOW], objective.period, at_minute),
-        windows=seen,
+        windows=windows_by_name,
     )
 
 
@@ -111,29 +111,31 @@ def unknown_evaluation(objective: Objective) -> Evaluation:
     )
 
 
-def burn_rate(seen: WindowCounts, objective: Objective) -> float | None:
+def burn_rate(windows_by_name: WindowCounts, objective: Objective) -> float | None:
     """Return the burn rate of a window: bad events as a multiple of what the budget allows.
 
     None if the window is unknown.
     """
-    if not seen.is_known(objective.min_events):
+    if not windows_by_name.is_known(objective.min_events):
         return None
-    if not seen.bad:
+    if not windows_by_name.bad:
         return 0.0
     numerator, denominator = _budget(objective.target)
-    return budget.round_ratio(float(seen.bad * denominator / (seen.total * numerator)))
+    return budget.round_ratio(
+        float(windows_by_name.bad * denominator / (windows_by_name.total * numerator))
+    )
 
 
-def is_above(seen: WindowCounts, objective: Objective, threshold: Decimal) -> bool:
+def is_above(windows_by_name: WindowCounts, objective: Objective, threshold: Decimal) -> bool:
     """Return whether a known window burns strictly faster than a threshold, exactly."""
     numerator, denominator = _limit(threshold, objective.target)
-    return bool(seen.bad * denominator > seen.total * numerator)
+    return bool(windows_by_name.bad * denominator > windows_by_name.total * numerator)
 
 
 def _rule_state(
     rule: BurnRateRule,
     objective: Objective,
-    seen: Mapping[str, WindowCounts],
+    windows_by_name: Mapping[str, WindowCounts],
     rates: Mapping[str, float | None],
 ) -> str:
     """Return the state of a rule; one known window not above the threshold makes it `ok`."""
@@ -141,7 +143,7 @@ def _rule_state(
     for name in (rule.long, rule.short):
         if rates[name] is None:
             is_known = False
-        elif not is_above(seen[name], objective, rule.burn_rate):
+        elif not is_above(windows_by_name[name], objective, rule.burn_rate):
             return OK
     return FIRING if is_known else UNKNOWN
 

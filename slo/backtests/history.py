@@ -78,7 +78,7 @@ def run_backtest(
     most = MAX_STEPS if each else MAX_TICKS
     width = _choose_step(step, end - start, most, most)
     found = _evaluate(slo, objective, start, end, width, each=each)
-    told = {
+    outcome = {
         "start": canonical.timestamp(start),
         "end": canonical.timestamp(end),
         "step_seconds": width // SECOND,
@@ -86,16 +86,18 @@ def run_backtest(
         "states": dict(Counter(one.state for _, one in found)),
         "alerts": [_alert_document(one, end) for one in replay.collect_alerts(found)],
     }
-    return {**told, "results": [tick_document(at, one) for at, one in found]} if each else told
+    return (
+        {**outcome, "results": [tick_document(at, one) for at, one in found]} if each else outcome
+    )
 
 
-def tick_document(at: datetime, seen: Evaluation) -> dict[str, Any]:
+def tick_document(at: datetime, evaluation: Evaluation) -> dict[str, Any]:
     """Return a tick, with its rules and burn rates."""
     return {
         "at": canonical.timestamp(at),
-        "state": seen.state,
-        "burn_rates": dict(seen.burn_rates),
-        "rules": [one.document() for one in seen.rules],
+        "state": evaluation.state,
+        "burn_rates": dict(evaluation.burn_rates),
+        "rules": [one.document() for one in evaluation.rules],
     }
 
 

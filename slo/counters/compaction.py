@@ -64,9 +64,9 @@ def compact_minutes(now: datetime, *, most: int) -> int:
 
 def _due_slis(after: int, before: int) -> dict[int, int]:
     """Return SLIs (ids above `after`) with minutes to pack, and the hour of their first one."""
-    asked = {"after": after, "before": before, "most": MAX_SLIS}
+    arguments = {"after": after, "before": before, "most": MAX_SLIS}
     with connection.cursor() as cursor:
-        cursor.execute(_DUE, asked)
+        cursor.execute(_DUE, arguments)
         return dict(cursor.fetchall())
 
 
@@ -74,14 +74,14 @@ def _due_slis(after: int, before: int) -> dict[int, int]:
 def _compact(until: Mapping[int, int]) -> int:
     """Pack the minutes before these, by SLI; the lock keeps writers out."""
     writer.lock_slis(until.keys())
-    asked = {
+    arguments = {
         "slis": postgres_arrays.number_array(until),
         "until": postgres_arrays.number_array(until.values()),
     }
     with connection.cursor() as cursor:
-        cursor.execute(_LAST, asked)
+        cursor.execute(_LAST, arguments)
         last = {row[0]: CounterValues(*row[1:]) for row in cursor.fetchall()}
-        cursor.execute(_ROWS, asked)
+        cursor.execute(_ROWS, arguments)
         rows: dict[int, dict[int, CounterValues]] = {}
         for sli, minute, *columns in cursor.fetchall():
             rows.setdefault(sli, {})[minute] = CounterValues(*columns)
@@ -91,7 +91,7 @@ def _compact(until: Mapping[int, int]) -> int:
             for hour in _hour_rows(sli, minutes, last.get(sli, ZERO))
         ]
         hours.save_hours(written)
-        cursor.execute(_DELETE, asked)
+        cursor.execute(_DELETE, arguments)
         return int(cursor.rowcount)
 
 

@@ -60,12 +60,12 @@ def add_to_hours(tallies: Mapping[int, MinuteIncrements]) -> dict[int, CarriedCo
     """
     first = {sli: tally.minutes()[0] // MINUTES_AN_HOUR for sli, tally in tallies.items()}
     found: dict[int, dict[int, list[list[Any]]]] = {}
-    asked = {
+    arguments = {
         "slis": postgres_arrays.number_array(first),
         "hours": postgres_arrays.number_array(first.values()),
     }
     with connection.cursor() as cursor:
-        cursor.execute(_HOURS, asked)
+        cursor.execute(_HOURS, arguments)
         for sli, hour, *columns in cursor.fetchall():
             found.setdefault(sli, {})[hour] = columns
     written: list[dict[str, Any]] = []

@@ -23,12 +23,12 @@ class MinuteIncrements:
                 self.put(minute, sign * good, sign * total)
 
     def put(self, minute: int, good: float, total: float) -> None:
-        there = self.counts.get(minute)
-        if there is None:
+        minute_counts = self.counts.get(minute)
+        if minute_counts is None:
             self.counts[minute] = [good, total]
         else:
-            there[0] += good
-            there[1] += total
+            minute_counts[0] += good
+            minute_counts[1] += total
 
     def cover(self, spans: Iterable[tuple[int, int]]) -> None:
         for began, ended in spans:

@@ -72,12 +72,12 @@ def load_counts(sli_minutes: Mapping[int, Collection[int]]) -> dict[tuple[int, i
     pairs = [(sli, minute) for sli, minutes in sli_minutes.items() for minute in minutes]
     if not pairs:
         return {}
-    asked = {
+    arguments = {
         "slis": postgres_arrays.number_array(sli for sli, _ in pairs),
         "minutes": postgres_arrays.number_array(minute for _, minute in pairs),
     }
     with connection.cursor() as cursor:
-        cursor.execute(_COUNTS, asked)
+        cursor.execute(_COUNTS, arguments)
         return {
             (sli, minute): CounterValues(good, total, covered)
             for sli, minute, good, total, covered in cursor.fetchall()
@@ -86,10 +86,10 @@ def load_counts(sli_minutes: Mapping[int, Collection[int]]) -> dict[tuple[int, i
 
 def load_history(sli_id: int, first_minute: int, last_minute: int) -> CounterHistory:
     """Return the counters of an SLI from the end of `first_minute` to the end of `last_minute`."""
-    asked = {"sli": sli_id, "first": first_minute, "last": last_minute}
+    arguments = {"sli": sli_id, "first": first_minute, "last": last_minute}
     minutes, known = [first_minute], [ZERO]
     with connection.cursor() as cursor:
-        cursor.execute(_HISTORY, asked)
+        cursor.execute(_HISTORY, arguments)
         for start, *columns in cursor.fetchall():
             for minute, row in enumerate(zip(*columns, strict=True), start):
                 if minute <= first_minute:

@@ -92,8 +92,8 @@ def purge_samples(now: datetime, *, at_once: int, most: int) -> int:
     done = after = 0
     rows = Series.objects.exclude(source=IMPORTED).order_by("pk").values_list("pk", flat=True)
     while done < most and (some := list(rows.filter(pk__gt=after)[:at_once])):
-        asked = {"series": some, "before": now - SAMPLES_KEPT_FOR, "most": at_once}
-        deleted = _execute(_SAMPLES, asked)
+        arguments = {"series": some, "before": now - SAMPLES_KEPT_FOR, "most": at_once}
+        deleted = _execute(_SAMPLES, arguments)
         done += deleted
         if deleted < at_once:
             after = some[-1]
@@ -116,8 +116,8 @@ def _purge_history(minute: int, most: int) -> int:
     done = after = 0
     while done < most:
         with connection.cursor() as cursor:
-            asked = {"least": MIN_DAYS, "more": EXTRA_DAYS, "after": after, "most": MAX_SLIS}
-            cursor.execute(_OLD, {**asked, "minute": minute})
+            arguments = {"least": MIN_DAYS, "more": EXTRA_DAYS, "after": after, "most": MAX_SLIS}
+            cursor.execute(_OLD, {**arguments, "minute": minute})
             old = dict(cursor.fetchall())
         if not old:
             break
@@ -126,9 +126,9 @@ def _purge_history(minute: int, most: int) -> int:
     return done
 
 
-def _execute(statement: str, asked: dict[str, Any]) -> int:
+def _execute(statement: str, arguments: dict[str, Any]) -> int:
     with connection.cursor() as cursor:
-        cursor.execute(statement, asked)
+        cursor.execute(statement, arguments)
         return int(cursor.rowcount)
 
 
@@ -145,14 +145,14 @@ def _delete_hours(old: dict[int, int]) -> int:
         hours.hour_row(sli, ORIGIN, [count] * MINUTES_AN_HOUR)
         for (sli, _), count in load_counts(before).items()
     ]
-    asked = {
+    arguments = {
         "slis": postgres_arrays.number_array(old),
         "hours": postgres_arrays.number_array(old.values()),
     }
     with connection.cursor() as cursor:
-        cursor.execute(_DELETE, asked)
+        cursor.execute(_DELETE, arguments)
         deleted = int(cursor.rowcount)
-        cursor.execute(_DELETE_SAMPLES, asked)
+        cursor.execute(_DELETE_SAMPLES, arguments)
         hours.save_hours(origins)
-        cursor.execute(_BEGIN, asked)
+        cursor.execute(_BEGIN, arguments)
     return deleted

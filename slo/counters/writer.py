@@ -75,18 +75,18 @@ def add_increments(
     locked: Mapping[int, LockedSli], tallies: Mapping[int, MinuteIncrements]
 ) -> None:
     """Add to the minutes of SLIs that :func:`lock_slis` holds; a minute is covered at most once."""
-    wanted = {sli: tally.minutes() for sli, tally in sorted(tallies.items())}
-    around = _load_around(wanted)
+    minutes_by_sli = {sli: tally.minutes() for sli, tally in sorted(tallies.items())}
+    around = _load_around(minutes_by_sli)
     early = {
         sli: tallies[sli]
-        for sli, minutes in wanted.items()
+        for sli, minutes in minutes_by_sli.items()
         if minutes and locked[sli].first is not None and len(around.get((sli, minutes[0]), ())) < 2
     }
     carried = hours.add_to_hours(early)
     moves: list[dict[str, Any]] = []
     inserts: list[dict[str, Any]] = []
     reach: list[dict[str, Any]] = []
-    for sli, minutes in wanted.items():
+    for sli, minutes in minutes_by_sli.items():
         if minutes:
             before = carried.get(sli, hours.NOTHING_CARRIED)
             _plan_rows(locked[sli], tallies[sli], minutes, around, before, moves, inserts)
@@ -99,9 +99,11 @@ def add_increments(
 MinuteRow = tuple[int, CounterValues]
 
 
-def _load_around(wanted: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], list[MinuteRow]]:
+def _load_around(
+    minutes_by_sli: Mapping[int, Sequence[int]],
+) -> dict[tuple[int, int], list[MinuteRow]]:
     """Return, for each SLI and minute, the last row at or before it and the one before that."""
-    pairs = [(sli, minute) for sli, minutes in wanted.items() for minute in minutes]
+    pairs = [(sli, minute) for sli, minutes in minutes_by_sli.items() for minute in minutes]
     found: dict[tuple[int, int], list[MinuteRow]] = {}
     with connection.cursor() as cursor:
         for start in range(0, len(pairs), BATCH_SIZE):
@@ -136,15 +138,15 @@ def _plan_rows(
         if minute == LAST_MINUTE:
             return
         known = around.get((sli.id, minute), ())
-        at, there = known[0] if known else (None, before.was)
+        at, row_counts = known[0] if known else (None, before.was)
         earlier = known[1][1] if len(known) > 1 else before.was
         more_good, more = tally.counts.get(minute, (0, 0))
-        is_known = at == minute and there.covered > earlier.covered
+        is_known = at == minute and row_counts.covered > earlier.covered
         good, total = good + more_good, total + more
         covered += minute in tally.covered and not is_known
         if at != minute:
-            row = {"good": there.good + good, "total": there.total + total}
-            row["covered"] = there.covered + covered
+            row = {"good": row_counts.good + good, "total": row_counts.total + total}
+            row["covered"] = row_counts.covered + covered
             inserts.append({"sli": sli.id, "minute": minute, **row})
         since = minute if at == minute else minute + 1
 

@@ -133,10 +133,10 @@ def parse_filters(given: Any) -> SloBoardFilters:
     )
 
 
-def load_page(asked: SloBoardFilters, now: datetime) -> SloBoardPage:
+def load_page(filters: SloBoardFilters, now: datetime) -> SloBoardPage:
     """Return one page of the board; four queries whatever the number."""
-    rows = _filter_slos(asked).annotate(heat=_HEAT).select_related("status", "sli")
-    start = (asked.page - 1) * PAGE_SIZE
+    rows = _filter_slos(filters).annotate(heat=_HEAT).select_related("status", "sli")
+    start = (filters.page - 1) * PAGE_SIZE
     ordered = rows.order_by("heat", "status__remaining_ratio", "name")
     found = list(ordered[start : start + PAGE_SIZE + 1])
     shown = found[:PAGE_SIZE]
@@ -166,17 +166,17 @@ def list_services() -> list[str]:
     return list(named.values_list("service", flat=True).distinct()[: MAX_SERVICES + 1])
 
 
-def _filter_slos(asked: SloBoardFilters) -> SloQuerySet:
+def _filter_slos(filters: SloBoardFilters) -> SloQuerySet:
     rows = Slo.objects.present()
-    if asked.state:
-        rows = rows.filter(_BY_STATE[asked.state])
-    if asked.service:
-        rows = rows.filter(service=asked.service)
-    if asked.q:
+    if filters.state:
+        rows = rows.filter(_BY_STATE[filters.state])
+    if filters.service:
+        rows = rows.filter(service=filters.service)
+    if filters.q:
         rows = rows.annotate(lower_name=Lower("name"), lower_owner=Lower("owner")).filter(
-            Q(lower_name__contains=asked.q)
-            | Q(service__contains=asked.q)
-            | Q(lower_owner__contains=asked.q)
+            Q(lower_name__contains=filters.q)
+            | Q(service__contains=filters.q)
+            | Q(lower_owner__contains=filters.q)
         )
     return rows
 

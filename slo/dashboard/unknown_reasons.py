@@ -36,10 +36,10 @@ def explain_unknown(
 
 def _unknown_windows(slo: Slo, status: SloStatus) -> list[str]:
     names = {name for rule in slo.rules for name in (rule["long"], rule["short"])}
-    blind = sorted(
+    unknown = sorted(
         (name for name in names if status.burn_rates.get(name) is None), key=window_minutes
     )
-    return [explain_unknown_window(name, status.coverage, slo.min_events) for name in blind]
+    return [explain_unknown_window(name, status.coverage, slo.min_events) for name in unknown]
 
 
 def explain_unknown_window(name: str, coverage: Mapping[str, float | None], min_events: int) -> str:
@@ -67,6 +67,6 @@ def _no_data(slo: Slo) -> str:
 
 def shown_windows(slo: Slo, status: SloStatus | None) -> Sequence[str]:
     """Return every window to show, shortest first."""
-    told = set(status.burn_rates) if status else set()
+    with_status = set(status.burn_rates) if status else set()
     named = {name for rule in slo.rules for name in (rule["long"], rule["short"])}
-    return sorted(told | named, key=window_minutes)
+    return sorted(with_status | named, key=window_minutes)

@@ -77,12 +77,14 @@ def estimate_exclusion(slo: Slo, span: MinuteSpan, at: int) -> ExclusionEffect:
     start, end = max(span[0], at - present.period), min(span[1], at)
     edges = (start, end, at) if start < end else (at, at)
     counts = _load_counts(sli, _needed_minutes(present, edges) | _needed_minutes(after, edges))
-    seen = measure_window(end - start, end, counts, merge_spans(excluded)) if start < end else None
+    counts_in_span = (
+        measure_window(end - start, end, counts, merge_spans(excluded)) if start < end else None
+    )
     return ExclusionEffect(
         before=_remaining(present, at, counts),
         after=_remaining(after, at, counts),
-        bad=float(seen.bad) if seen else 0.0,
-        total=float(seen.total) if seen else 0.0,
+        bad=float(counts_in_span.bad) if counts_in_span else 0.0,
+        total=float(counts_in_span.total) if counts_in_span else 0.0,
     )
 
 
@@ -108,8 +110,8 @@ def _share(part: WindowCounts, whole: WindowCounts, objective: Objective) -> flo
 
 
 def _remaining(objective: Objective, at: int, counts: windows.CounterLookup) -> float | None:
-    seen = measure_window(objective.period, at, counts, merge_spans(objective.excluded))
-    return budget.remaining_ratio(burn_rate(seen, objective))
+    counts_in_span = measure_window(objective.period, at, counts, merge_spans(objective.excluded))
+    return budget.remaining_ratio(burn_rate(counts_in_span, objective))
 
 
 def _needed_minutes(objective: Objective, edges: Sequence[int]) -> set[int]:

@@ -13,10 +13,10 @@ from .evaluator import EvaluatedSlo
 MAX_SERVICE_LENGTH = 60
 
 
-def build_firing_rule(seen: EvaluatedSlo, judged: RuleEvaluation) -> FiringRule:
+def build_firing_rule(evaluated: EvaluatedSlo, judged: RuleEvaluation) -> FiringRule:
     """Return the alert content of a rule that fires."""
-    slo, rule = seen.slo, judged.rule
-    rates = seen.evaluation.burn_rates
+    slo, rule = evaluated.slo, judged.rule
+    rates = evaluated.evaluation.burn_rates
     said = (
         f"{slo.name} burns its error budget {_times(rates[rule.long])} as fast as it may over"
         f" {rule.long}, {_times(rates[rule.short])} over {rule.short}"
@@ -30,15 +30,15 @@ def build_firing_rule(seen: EvaluatedSlo, judged: RuleEvaluation) -> FiringRule:
         label=rule.severity,
         said=said,
         path=notifications.slo_path(slo),
-        evidence=_evidence(seen, judged),
+        evidence=_evidence(evaluated, judged),
         slo_id=slo.pk,
-        facts=_facts(seen),
+        facts=_facts(evaluated),
     )
 
 
-def _evidence(seen: EvaluatedSlo, judged: RuleEvaluation) -> dict[str, Any]:
+def _evidence(evaluated: EvaluatedSlo, judged: RuleEvaluation) -> dict[str, Any]:
     """Return the counts of both windows, and the budget that is left."""
-    found, rule = seen.evaluation, judged.rule
+    found, rule = evaluated.evaluation, judged.rule
     return {
         "burn_rate": json_number(rule.burn_rate),
         "windows": {
@@ -52,14 +52,14 @@ def _evidence(seen: EvaluatedSlo, judged: RuleEvaluation) -> dict[str, Any]:
             for name in (rule.long, rule.short)
             for window in (found.windows[name],)
         },
-        "target": f"{seen.slo.target.normalize():f}",
+        "target": f"{evaluated.slo.target.normalize():f}",
         "remaining_ratio": found.remaining_ratio,
         "exhausts_at": None if found.exhausts_at is None else timestamp(found.exhausts_at),
     }
 
 
-def _facts(seen: EvaluatedSlo) -> dict[str, Any]:
-    left, exhausts_at = seen.evaluation.remaining_ratio, seen.evaluation.exhausts_at
+def _facts(evaluated: EvaluatedSlo) -> dict[str, Any]:
+    left, exhausts_at = evaluated.evaluation.remaining_ratio, evaluated.evaluation.exhausts_at
     return {
         **({} if left is None else {"budget_left": f"{round(left * 100, 1):g} %"}),
         **({} if exhausts_at is None else {"exhausts_at": timestamp(exhausts_at)}),

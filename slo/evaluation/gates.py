@@ -61,30 +61,30 @@ def answer_open_gates(now: datetime) -> int:
         return 0
     names = {_slo_name(one) for one in questions}
     known, pending = _load_budgets(names), _load_oldest_pending(names)
-    wanted = [_gate_window(one, known, pending, now) for one in questions]
-    seen = _count_events(wanted, now)
+    windows = [_gate_window(one, known, pending, now) for one in questions]
+    totals = _count_events(windows, now)
     return sum(
-        _write_answer(one, evaluate_gate(one.spec, asked, events, now), now)
-        for one, asked, events in zip(questions, wanted, seen, strict=True)
+        _write_answer(one, evaluate_gate(one.spec, gate_window, events, now), now)
+        for one, gate_window, events in zip(questions, windows, totals, strict=True)
     )
 
 
 def evaluate_gate(
-    spec: Mapping[str, Any], asked: GateWindow, events: EventTotals, now: datetime
+    spec: Mapping[str, Any], gate_window: GateWindow, events: EventTotals, now: datetime
 ) -> Answer:
     """Return the answer: pass while the burn rate is at most the gate's."""
-    seconds = (now - asked.start).total_seconds()
-    window = durations.readable(now - asked.start) if seconds >= 1 else "0 s"
-    evidence: dict[str, Any] = {"slo": asked.slo, "window": window}
-    if asked.sli is None:
-        return Answer(NO_DATA, {**evidence, "why": f"there is no SLO {asked.slo}"})
+    seconds = (now - gate_window.start).total_seconds()
+    window = durations.readable(now - gate_window.start) if seconds >= 1 else "0 s"
+    evidence: dict[str, Any] = {"slo": gate_window.slo, "window": window}
+    if gate_window.sli is None:
+        return Answer(NO_DATA, {**evidence, "why": f"there is no SLO {gate_window.slo}"})
     evidence |= {"good": _plain(events.good), "total": _plain(events.total)}
     if events.total <= 0:
         return Answer(NO_DATA, {**evidence, "why": "no events since the step began"})
     most = Decimal(str(spec.get("max_burn_rate", 1)))
     bad, total = Fraction(events.total) - Fraction(events.good), Fraction(events.total)
-    rate = round_ratio(float(bad / (total * Fraction(asked.budget))))
-    verdict = FAIL if bad > Fraction(most) * Fraction(asked.budget) * total else PASS
+    rate = round_ratio(float(bad / (total * Fraction(gate_window.budget))))
+    verdict = FAIL if bad > Fraction(most) * Fraction(gate_window.budget) * total else PASS
     return Answer(verdict, {**evidence, "burn_rate": rate})
 
 
@@ -115,27 +115,27 @@ def _gate_window(
     return GateWindow(_slo_name(gate), start, first, max(first, last), sli, budget)
 
 
-def _count_events(wanted: Sequence[GateWindow], now: datetime) -> list[EventTotals]:
+def _count_events(windows: Sequence[GateWindow], now: datetime) -> list[EventTotals]:
     minutes: dict[int, set[int]] = {}
-    for one in wanted:
+    for one in windows:
         if one.sli is not None and one.last > one.first:
             minutes.setdefault(one.sli, set()).update((one.first, one.last))
     counts = reader.load_counts(minutes)
     found = []
-    for one, (good, total) in zip(wanted, _count_edges(wanted, now), strict=True):
-        seen = EventTotals(float(good), float(total))
+    for one, (good, total) in zip(windows, _count_edges(windows, now), strict=True):
+        totals = EventTotals(float(good), float(total))
         if one.sli is not None and one.last > one.first:
             whole = counts[one.sli, one.last] - counts[one.sli, one.first]
-            seen = EventTotals(seen.good + whole.good, seen.total + whole.total)
-        all_ = max(seen.total, 0.0)
-        found.append(EventTotals(min(max(seen.good, 0.0), all_), all_))
+            totals = EventTotals(totals.good + whole.good, totals.total + whole.total)
+        all_ = max(totals.total, 0.0)
+        found.append(EventTotals(min(max(totals.good, 0.0), all_), all_))
     return found
 
 
-def _count_edges(wanted: Sequence[GateWindow], now: datetime) -> list[tuple[int, int]]:
+def _count_edges(windows: Sequence[GateWindow], now: datetime) -> list[tuple[int, int]]:
     spans = [
         EdgeSpan(one.slo, one.start, _boundary(one.first, one, now), _boundary(one.last, one, now))
-        for one in wanted
+        for one in windows
     ]
     return event_counts.sum_edges(spans, longest=MAX_REPORT_SPAN, now=now)
 

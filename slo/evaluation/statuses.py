@@ -41,15 +41,15 @@ def load_states() -> dict[int, str]:
     return dict(SloStatus.objects.filter(slo__removed_at=None).values_list("pk", "state"))
 
 
-def load_rule_since(seen: Sequence[EvaluatedSlo], at: datetime) -> RuleSince:
+def load_rule_since(evaluated: Sequence[EvaluatedSlo], at: datetime) -> RuleSince:
     """Return since when the rules of these SLOs have been in their present states."""
-    before = SloStatus.objects.in_bulk([one.slo.pk for one in seen]) if seen else {}
+    before = SloStatus.objects.in_bulk([one.slo.pk for one in evaluated]) if evaluated else {}
     return {
         one.slo.pk: {
             judged.rule.key: _state_since(judged, before.get(one.slo.pk), at)
             for judged in one.evaluation.rules
         }
-        for one in seen
+        for one in evaluated
     }
 
 
@@ -62,31 +62,31 @@ def _state_since(judged: RuleEvaluation, before: SloStatus | None, at: datetime)
 
 
 def save_statuses(
-    seen: Sequence[EvaluatedSlo], since: RuleSince, minute: int, at: datetime
+    evaluated: Sequence[EvaluatedSlo], since: RuleSince, minute: int, at: datetime
 ) -> None:
     """Store the statuses at the end of a minute (`at`), with `since` for the SLOs in it."""
-    rows = [_status_row(one, since.get(one.slo.pk)) for one in seen]
+    rows = [_status_row(one, since.get(one.slo.pk)) for one in evaluated]
     with connection.cursor() as cursor:
         cursor.execute(_UPSERT, {"minute": minute, "at": at, "rows": orjson.dumps(rows).decode()})
 
 
-def _status_row(seen: EvaluatedSlo, since: Mapping[str, datetime] | None) -> dict[str, Any]:
-    found = seen.evaluation
+def _status_row(evaluated: EvaluatedSlo, since: Mapping[str, datetime] | None) -> dict[str, Any]:
+    found = evaluated.evaluation
     return {
-        "slo": seen.slo.pk,
+        "slo": evaluated.slo.pk,
         "state": found.state,
         "burn_rates": found.burn_rates,
         "coverage": found.coverage,
-        "rules": _rule_documents(seen, since),
+        "rules": _rule_documents(evaluated, since),
         "remaining": found.remaining_ratio,
         "exhausts": found.exhausts_at,
     }
 
 
 def _rule_documents(
-    seen: EvaluatedSlo, since: Mapping[str, datetime] | None
+    evaluated: EvaluatedSlo, since: Mapping[str, datetime] | None
 ) -> list[dict[str, Any]]:
-    rules = seen.evaluation.rules
+    rules = evaluated.evaluation.rules
     if since is None:
         return [one.document() for one in rules]
     return [{**one.document(), "since": timestamp(since[one.rule.key])} for one in rules]

@@ -90,22 +90,24 @@ def _evaluate_minute(minute: int, now: datetime, *, is_last: bool) -> bool | Non
     claimed = EvaluatedMinute.objects.create(minute=minute, judged_at=now)
     at = end_of(minute)
     slos = list(Slo.objects.present().order_by("pk"))
-    seen = evaluator.evaluate_slos(slos, minute)
+    evaluated = evaluator.evaluate_slos(slos, minute)
     states = statuses.load_states()
-    closed = [one for one in seen if unknown_actions.fails_closed(one.slo)]
+    closed = [one for one in evaluated if unknown_actions.fails_closed(one.slo)]
     since = statuses.load_rule_since(closed, at)
-    statuses.save_statuses(seen, since, minute, at)
-    _update_burn_alerts(seen, at, missed=0 if last is None else minute - last - 1)
+    statuses.save_statuses(evaluated, since, minute, at)
+    _update_burn_alerts(evaluated, at, missed=0 if last is None else minute - last - 1)
     if is_last:
         unknown_actions.run_unknown_actions(closed, since, at, now)
         lifecycle.notify_and_act(Alert.Kind.BURN, now)
-    news = [one.slo.name for one in seen if states.get(one.slo.pk) != one.evaluation.state]
-    changed("slo", *news)
+    changed_names = [
+        one.slo.name for one in evaluated if states.get(one.slo.pk) != one.evaluation.state
+    ]
+    changed("slo", *changed_names)
     if minute % PURGE_EVERY_MINUTES == 0:
         EvaluatedMinute.objects.filter(minute__lt=minute - KEPT_MINUTES).delete()
-    claimed.slos, claimed.took_ms = len(seen), (time.monotonic() - began) * 1000
+    claimed.slos, claimed.took_ms = len(evaluated), (time.monotonic() - began) * 1000
     claimed.save(update_fields=["slos", "took_ms"])
-    return bool(seen)
+    return bool(evaluated)
 
 
 @transaction.atomic
@@ -120,12 +122,12 @@ def _last_minute() -> int | None:
     return EvaluatedMinute.objects.order_by("-minute").values_list("minute", flat=True).first()
 
 
-def _update_burn_alerts(seen: Sequence[EvaluatedSlo], at: datetime, *, missed: int) -> None:
+def _update_burn_alerts(evaluated: Sequence[EvaluatedSlo], at: datetime, *, missed: int) -> None:
     """Update burn alerts, given how many minutes before this one were `missed`."""
     fires: list[FiringRule] = []
     unknown: set[AlertKey] = set()
     judged: set[AlertKey] = set()
-    for one in seen:
+    for one in evaluated:
         for rule in one.evaluation.rules:
             key = (rule.rule.key, one.slo.name)
             judged.add(key)
@@ -133,8 +135,8 @@ def _update_burn_alerts(seen: Sequence[EvaluatedSlo], at: datetime, *, missed: i
                 fires.append(burn_alerts.build_firing_rule(one, rule))
             elif rule.state == UNKNOWN:
                 unknown.add(key)
-    ids = {one.slo.name: one.slo.pk for one in seen}
-    broken = {one.slo.name for one in seen if one.error}
+    ids = {one.slo.name: one.slo.pk for one in evaluated}
+    broken = {one.slo.name for one in evaluated if one.error}
     gone: dict[AlertKey, str] = {}
     rows = Alert.objects.filter(kind=Alert.Kind.BURN, resolved_at__isnull=True)
     for rule_key, subject, slo in rows.values_list("rule", "subject", "slo_id"):

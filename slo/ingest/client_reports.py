@@ -76,8 +76,8 @@ def _add_some(now: datetime) -> int:
         return 0
     known = points.load_targets({row[0] for row in rows})
     counted = [
-        CountedEvents(target.sli, *told)
-        for slo, *told in rows
+        CountedEvents(target.sli, *counts)
+        for slo, *counts in rows
         if (target := known.get(slo)) and not target.is_read
     ]
     recorder.record_samples(SampleBatch(), counted=counted, now=now, is_noted=True)

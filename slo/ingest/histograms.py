@@ -95,17 +95,17 @@ def _point_edges(point: Point) -> list[Edge]:
 
 
 def _get_or_create_ids(
-    wanted: Collection[Edge], known: Mapping[Edge, int], now: datetime
+    wanted_edges: Collection[Edge], known: Mapping[Edge, int], now: datetime
 ) -> Mapping[Edge, int]:
     """Return the SLIs of edges.
 
     New ones are created in order, before any lock, to avoid deadlocks.
     """
-    missing = sorted(set(wanted) - known.keys())
+    missing = sorted(set(wanted_edges) - known.keys())
     if missing:
         Sli.objects.bulk_create((_new_sli(edge, now) for edge in missing), ignore_conflicts=True)
-        known = {**known, **_load_edges(wanted)}
-    return {edge: known[edge] for edge in wanted}
+        known = {**known, **_load_edges(wanted_edges)}
+    return {edge: known[edge] for edge in wanted_edges}
 
 
 def _load_known(points: Iterable[Point]) -> dict[Edge, int]:
@@ -113,11 +113,11 @@ def _load_known(points: Iterable[Point]) -> dict[Edge, int]:
     return _load_edges({edge for point in points for edge in _point_edges(point)})
 
 
-def _load_edges(wanted: Collection[Edge]) -> dict[Edge, int]:
-    if not wanted:
+def _load_edges(wanted_edges: Collection[Edge]) -> dict[Edge, int]:
+    if not wanted_edges:
         return {}
-    metrics = {metric for metric, _, _ in wanted}
-    services = {service for _, service, _ in wanted}
+    metrics = {metric for metric, _, _ in wanted_edges}
+    services = {service for _, service, _ in wanted_edges}
     rows = Sli.objects.filter(slo__isnull=True, metric__in=metrics, service__in=services)
     return {
         (metric, service, INFINITE if edge is None else edge): one

@@ -126,14 +126,14 @@ def load_around(wanted: Iterable[tuple[StoredSeries, int, int]]) -> dict[int, li
 
     From the last minute before the first one to the next minute after the second.
     """
-    asked = {known.id: (known, low, high) for known, low, high in wanted}
-    rows = ({"series": one, "low": low, "high": high} for one, (_, low, high) in asked.items())
+    spans = {known.id: (known, low, high) for known, low, high in wanted}
+    rows = ({"series": one, "low": low, "high": high} for one, (_, low, high) in spans.items())
     found: dict[int, list[Sample]] = {}
     with connection.cursor() as cursor:
         cursor.execute(_NEAR, [_json(rows)])
         for one, _minute, at, good, total in cursor.fetchall():
             found.setdefault(one, []).extend(map(Sample, at, good, total))
-    return {one: found.get(one, [known.head]) for one, (known, _, _) in asked.items()}
+    return {one: found.get(one, [known.head]) for one, (known, _, _) in spans.items()}
 
 
 def save_series(

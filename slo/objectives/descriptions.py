@@ -34,8 +34,8 @@ def describe_action(one: Mapping[str, Any]) -> str:
     does = "hold its ramps"
     if one["do"] == "trip":
         does = f"stop {one['switch']} for {one['expires_in']}"
-    blind = one.get("on_unknown") == "act"
-    also = ", also when nothing is known" if blind else ""
+    on_unknown = one.get("on_unknown") == "act"
+    also = ", also when nothing is known" if on_unknown else ""
     return f"On {ON.get(one['on'], one['on'])}, {does}{also}"
 
 

@@ -31,12 +31,12 @@ def load_slo_file(
     :class:`InvalidInput`, which names file and key, or :class:`Conflict` if there is no room.
     """
     require_admin(actor)
-    wanted = slo_file.parse_slo_file(texts[slo_file.FILE])
+    parsed = slo_file.parse_slo_file(texts[slo_file.FILE])
     known = {slo.name: documents.to_document(slo) for slo in Slo.objects.present()}
     edited = edited_by_hand(ACTIONS)
-    changes, told = [], []
-    for name in sorted(wanted.slos):
-        before, after = known.get(name), wanted.slos[name]
+    changes, audit_rows = [], []
+    for name in sorted(parsed.slos):
+        before, after = known.get(name), parsed.slos[name]
         by_hand = edited.get(services.audit_target(name), "")
         if by_hand and keep_edited:
             changes.append(Change("SLO", name, KEPT, edited=by_hand))
@@ -44,9 +44,9 @@ def load_slo_file(
         changes.append(_change(name, before, after, by_hand))
         if before != after and not dry_run:
             _, row = services.write_slo(name, after, now)
-            told += [{**row, "reason": REASON}] if row else []
-    elsewhere = tuple(f"SLO {name}" for name in sorted(known.keys() - wanted.slos.keys()))
-    return Loaded(tuple(changes), wanted.remarks, elsewhere, told)
+            audit_rows += [{**row, "reason": REASON}] if row else []
+    elsewhere = tuple(f"SLO {name}" for name in sorted(known.keys() - parsed.slos.keys()))
+    return Loaded(tuple(changes), parsed.remarks, elsewhere, audit_rows)
 
 
 def has_no_slos() -> bool:

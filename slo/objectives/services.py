@@ -36,16 +36,16 @@ def put_slo(
     :class:`Forbidden`, :class:`InvalidInput` or :class:`Conflict`.
     """
     require_admin(actor)
-    wanted = documents.validate(name, fields)
+    document = documents.validate(name, fields)
     with transaction.atomic():
-        slo, row = write_slo(name, wanted, now, version=version)
+        slo, row = write_slo(name, document, now, version=version)
         if row is not None:
             audit.record(**row, reason=reason.strip(), actor=actor, now=now)
         return slo
 
 
 def write_slo(
-    name: str, wanted: documents.Document, now: datetime, *, version: int | None = None
+    name: str, document: documents.Document, now: datetime, *, version: int | None = None
 ) -> tuple[Slo, dict[str, Any] | None]:
     """Write a validated document to the SLO, in the caller's transaction.
 
@@ -54,20 +54,20 @@ def write_slo(
     slo = _locked(name)
     before = None if slo is None else documents.to_document(slo)
     _require_version(slo, version)
-    if slo is not None and before == wanted:
+    if slo is not None and before == document:
         return slo, None
     if slo is None:
-        slo = _create(name, wanted, now)
+        slo = _create(name, document, now)
     else:
-        documents.apply_document(slo, wanted)
+        documents.apply_document(slo, document)
         slo.version += 1
         slo.changed_at = now
         slo.save()
     sli = reader.get_or_create_sli(slo)
-    if before is not None and before["source"] != wanted["source"]:
+    if before is not None and before["source"] != document["source"]:
         _reset_polling(sli)
     changed("slo", slo.name)
-    return slo, audit_row(name, before, wanted)
+    return slo, audit_row(name, before, document)
 
 
 def remove_slo(*, name: str, reason: str = "", actor: Actor, now: datetime) -> Slo:

@@ -48,10 +48,10 @@ def load_timeline(alert: Alert, escalations: Sequence[Escalation]) -> list[Timel
 
 def load_trip_requests(alert: Alert) -> list[TripRequest]:
     """Return the trip requests of an alert."""
-    asked = TripRequest.objects.filter(
+    requests = TripRequest.objects.filter(
         fingerprint=notifications.alert_subject(alert), is_over=False
     )
-    return list(asked.order_by("requested_at", "pk"))
+    return list(requests.order_by("requested_at", "pk"))
 
 
 def load_escalations(alert: Alert) -> list[Escalation]:
@@ -62,8 +62,8 @@ def load_escalations(alert: Alert) -> list[Escalation]:
 
 def last_called(escalation: Escalation) -> list[str]:
     """Return who the last step reached, empty if nobody was."""
-    told = escalation.facts.get(NOTIFIED_FACT, [])
-    return told[-1]["who"] if told else []
+    notified = escalation.facts.get(NOTIFIED_FACT, [])
+    return notified[-1]["who"] if notified else []
 
 
 def _notification_entries(alert: Alert) -> Iterator[TimelineEntry]:
@@ -89,9 +89,9 @@ def _by_event(rows: Any) -> Mapping[str, list[OutboxMessage]]:
 
 def _escalation_entries(escalations: Sequence[Escalation]) -> Iterator[TimelineEntry]:
     for one in escalations:
-        for told in one.facts.get(NOTIFIED_FACT, []):
-            who = ", ".join(str(name) for name in told["who"])
-            yield TimelineEntry(datetime.fromisoformat(told["at"]), "person", f"Called: {who}")
+        for notified in one.facts.get(NOTIFIED_FACT, []):
+            who = ", ".join(str(name) for name in notified["who"])
+            yield TimelineEntry(datetime.fromisoformat(notified["at"]), "person", f"Called: {who}")
 
 
 def _acknowledgement_entries(alert: Alert) -> Iterator[TimelineEntry]:
@@ -108,8 +108,8 @@ def _acknowledgement_entries(alert: Alert) -> Iterator[TimelineEntry]:
         yield TimelineEntry(alert.acknowledged_at, "eye", "Known from the start", "", who)
 
 
-def _trip_entries(asked: Sequence[TripRequest]) -> Iterator[TimelineEntry]:
-    for one in asked:
+def _trip_entries(requests: Sequence[TripRequest]) -> Iterator[TimelineEntry]:
+    for one in requests:
         page = "/switches/{}/{}/".format(*one.switch.split(":", 1))
         yield TimelineEntry(one.requested_at, "trip", f"Asked to stop {one.switch}", path=page)
         if one.decided_at is not None:

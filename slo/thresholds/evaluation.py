@@ -60,8 +60,8 @@ def evaluate_rules(now: datetime) -> int:
     found = _AlertInputs(gone=_find_gone(open_alerts))
     for rule in ThresholdRule.objects.filter(is_enabled=True).order_by("pk"):
         open_of_it = {subject for name, subject in open_alerts if name == rule.name}
-        seen = evaluate_rule(rule, now, since=last, standing=open_of_it)
-        _collect(found, seen, open_of_it)
+        result = evaluate_rule(rule, now, since=last, standing=open_of_it)
+        _collect(found, result, open_of_it)
     return lifecycle.update_and_notify(
         kind=Alert.Kind.THRESHOLD,
         firing=found.firing,
@@ -84,7 +84,7 @@ def evaluate_rule(
     if known is None:
         return RuleResult(rule, error=UNMEASURED)
     measure, part = known
-    asked = MetricQuery(
+    query = MetricQuery(
         statistic=rule.statistic,
         comparison=rule.comparison,
         limit=rule.value,
@@ -95,7 +95,7 @@ def evaluate_rule(
     )
     try:
         with transaction.atomic():
-            readings = list(measure.read(asked, now))
+            readings = list(measure.read(query, now))
     except Exception as error:
         if not connection.is_usable():
             raise
@@ -125,15 +125,15 @@ def _has_enough_events(rule: ThresholdRule, one: Reading) -> bool:
     return one.samples >= rule.min_events
 
 
-def _collect(found: _AlertInputs, seen: RuleResult, open_of_it: Collection[str]) -> None:
-    name = seen.rule.name
-    if seen.error:
+def _collect(found: _AlertInputs, result: RuleResult, open_of_it: Collection[str]) -> None:
+    name = result.rule.name
+    if result.error:
         found.unknown.update((name, subject) for subject in open_of_it)
         return
-    found.unknown.update((name, one.subject) for one in seen.unknown)
+    found.unknown.update((name, one.subject) for one in result.unknown)
     found.firing += [
-        _to_firing_rule(seen.rule, one)
-        for one in seen.firing
+        _to_firing_rule(result.rule, one)
+        for one in result.firing
         if (name, one.subject) not in found.gone
     ]
 

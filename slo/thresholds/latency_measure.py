@@ -41,24 +41,24 @@ class HistogramKey(NamedTuple):
         return f"{self.service}/{self.metric}"
 
 
-def read_latency(asked: MetricQuery, now: datetime) -> Iterator[Reading]:
+def read_latency(query: MetricQuery, now: datetime) -> Iterator[Reading]:
     """Yield the percentile of every histogram, over whole minutes that have ended."""
-    at, minutes = last_ended(now), asked.window // _MINUTE
-    known = _load_edges(asked.part)
+    at, minutes = last_ended(now), query.window // _MINUTE
+    known = _load_edges(query.part)
     if not known:
-        yield _no_histograms(asked)
+        yield _no_histograms(query)
     rows = [sli for slis in known.values() for _, sli in slis]
     counts = reader.load_counts({sli: {at, at - minutes} for sli in rows}) if rows else {}
     for histogram, slis in known.items():
         windows = [(ms, _window(counts, sli, minutes, at)) for ms, sli in slis]
-        yield _reading(asked, histogram, windows)
+        yield _reading(query, histogram, windows)
 
 
-def _no_histograms(asked: MetricQuery) -> Reading:
+def _no_histograms(query: MetricQuery) -> Reading:
     """Return an unknown reading: no histogram does not mean that all is well."""
-    of = f" of {asked.part}" if asked.part else ""
+    of = f" of {query.part}" if query.part else ""
     said = f"Nobody has pushed a latency histogram{of}"
-    subject, path = asked.part or "latency", PAGE
+    subject, path = query.part or "latency", PAGE
     return Reading(subject, value=None, beyond=None, samples=0, said=said, path=path)
 
 
@@ -81,27 +81,27 @@ def _window(
 
 
 def _reading(
-    asked: MetricQuery, histogram: HistogramKey, windows: Sequence[tuple[float, WindowCounts]]
+    query: MetricQuery, histogram: HistogramKey, windows: Sequence[tuple[float, WindowCounts]]
 ) -> Reading:
-    share, limit = SHARES[asked.statistic], asked.limit
-    seen = [(ms, one) for ms, one in windows if one.is_known(0)]
-    edges = [HistogramEdge(ms, one.total - one.bad, one.total) for ms, one in seen]
+    share, limit = SHARES[query.statistic], query.limit
+    known_windows = [(ms, one) for ms, one in windows if one.is_known(0)]
+    edges = [HistogramEdge(ms, one.total - one.bad, one.total) for ms, one in known_windows]
     above = quantiles.is_above(edges, share, limit)
-    beyond = above if above is None or asked.comparison == ABOVE else not above
+    beyond = above if above is None or query.comparison == ABOVE else not above
     samples = float(max((one.total for one in edges), default=0))
     return Reading(
         subject=histogram.subject,
         value=quantiles.quantile_bound(edges, share),
         beyond=beyond,
         samples=samples,
-        said=_describe(asked, histogram, edges, share, beyond),
+        said=_describe(query, histogram, edges, share, beyond),
         path=PAGE,
         service=histogram.service,
         evidence={
             "metric": histogram.metric,
-            "statistic": asked.statistic,
+            "statistic": query.statistic,
             "events": samples,
-            "window_seconds": asked.window // timedelta(seconds=1),
+            "window_seconds": query.window // timedelta(seconds=1),
             "within": {f"{one.ms:g}": one.share for one in edges},
         },
         facts={"to_do": TO_DO},
@@ -109,25 +109,25 @@ def _reading(
 
 
 def _describe(
-    asked: MetricQuery,
+    query: MetricQuery,
     histogram: HistogramKey,
     edges: Sequence[HistogramEdge],
     share: Fraction,
     beyond: bool | None,
 ) -> str:
-    about, limit = histogram.subject, f"{asked.limit:,g} ms"
-    over = readable(asked.window)
+    about, limit = histogram.subject, f"{query.limit:,g} ms"
+    over = readable(query.window)
     if not edges:
         return f"Too little is known of {about} in {over}"
     if beyond is None:
-        near = " and ".join(f"{one:,g}" for one in quantiles.nearest_edges(edges, asked.limit))
+        near = " and ".join(f"{one:,g}" for one in quantiles.nearest_edges(edges, query.limit))
         return f"{about} has no edge at {limit}, and its nearest ({near} ms) do not tell"
     within = quantiles.quantile_bound(edges, share)
     reached = f"at most {within:,g} ms" if within else f"above {edges[-1].ms:,g} ms"
-    at = next((one for one in edges if one.ms == asked.limit), None)
+    at = next((one for one in edges if one.ms == query.limit), None)
     detail = f"; {at.share:.1%} took at most {limit}" if at else ""
-    allowed = "at most" if asked.comparison == ABOVE else "more than"
+    allowed = "at most" if query.comparison == ABOVE else "more than"
     return (
-        f"The {asked.statistic} of {about} is {reached} in {over} "
+        f"The {query.statistic} of {about} is {reached} in {over} "
         f"({limit} {allowed}{detail}; {count(float(edges[0].total))} events)"
     )

@@ -37,18 +37,18 @@ def put_rule(
     :class:`Conflict`.
     """
     require_admin(actor)
-    wanted = rules.validate(name, fields)
+    document = rules.validate(name, fields)
     with transaction.atomic():
         rule = _locked(name)
         if version is not None and (rule is None or rule.version != version):
             raise Conflict("It was changed meanwhile; look at it and change it again.")
         before = None if rule is None else rules.to_document(rule)
         if rule is None:
-            rule = _create(name, wanted, now)
-        elif before == wanted:
+            rule = _create(name, document, now)
+        elif before == document:
             return rule, False
         else:
-            rules.apply_document(rule, wanted)
+            rules.apply_document(rule, document)
             rule.version += 1
             rule.changed_at = now
             rule.save()
@@ -58,7 +58,7 @@ def put_rule(
             target=audit_target(name),
             reason=reason.strip(),
             before=before,
-            after=wanted,
+            after=document,
             now=now,
         )
         return rule, before is None

@@ -104,16 +104,16 @@ def compute_status(rule: ThresholdRule, now: datetime, open_now: int = 0) -> Thr
     """Return the status of one rule, which need not be saved."""
     if not rule.is_enabled:
         return ThresholdStatus(rule, OFF, open_now)
-    seen = evaluation.evaluate_rule(rule, now)
-    if seen.error:
-        return ThresholdStatus(rule, UNKNOWN, open_now, why=seen.error)
-    state = FIRING if seen.firing else UNKNOWN if seen.unknown else OK
+    result = evaluation.evaluate_rule(rule, now)
+    if result.error:
+        return ThresholdStatus(rule, UNKNOWN, open_now, why=result.error)
+    state = FIRING if result.firing else UNKNOWN if result.unknown else OK
     return ThresholdStatus(
         rule,
         state,
         open_now,
-        firing=seen.firing[:MAX_SHOWN],
-        unknown=seen.unknown[:MAX_SHOWN],
-        firing_total=len(seen.firing),
-        unknown_total=len(seen.unknown),
+        firing=result.firing[:MAX_SHOWN],
+        unknown=result.unknown[:MAX_SHOWN],
+        firing_total=len(result.firing),
+        unknown_total=len(result.unknown),
     )

@@ -43,10 +43,10 @@ def backtest(request: PersonRequest, name: str) -> HttpResponse:
     fields = draft.document()
     fields.pop("name")
     try:
-        wanted = documents.to_objective(documents.validate(name, fields))
+        objective = documents.to_objective(documents.validate(name, fields))
     except InvalidInput as error:
         context |= {"errors": error.errors}
         return show(request, "slo/backtest.html", context, status=422)
     with limit_backtests(actor_of(request)):
-        found = trials.run_trials(slo, wanted, parse(span), db_now())
+        found = trials.run_trials(slo, objective, parse(span), db_now())
     return show(request, "slo/backtest.html", {**context, "tried": found})

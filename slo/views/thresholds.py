@@ -153,9 +153,9 @@ def _outlook(
     name: str, form: ThresholdForm, measure: ThresholdMetric, now: datetime
 ) -> statuses.ThresholdStatus:
     """Return what the rule would find now, as if enabled; nothing is saved."""
-    wanted = rules.validate(name, {**form.asked(measure), "enabled": True})
+    document = rules.validate(name, {**form.asked(measure), "enabled": True})
     rule = ThresholdRule(name=name, changed_at=now)
-    rules.apply_document(rule, wanted)
+    rules.apply_document(rule, document)
     return statuses.compute_status(rule, now)
 
 

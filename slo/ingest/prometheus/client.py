@@ -121,24 +121,24 @@ async def _query_all(
 
 async def _run_query(question: CounterQuery, server: _PrometheusServer, end: float) -> QueryResult:
     """Query moment after moment, until one fails or the time is over."""
-    readings, asked, error = [], 0, ""
+    readings, queried, error = [], 0, ""
     for at in question.moments:
         if asyncio.get_running_loop().time() >= end:
             break
         try:
             reading = await _read_counters(question, at, server)
         except InvalidResponse as wrong:
-            asked, error = asked + 1, str(wrong)
+            queried, error = queried + 1, str(wrong)
         except QueryFailed as silence:
             error = str(silence)
             if silence.of_server:
                 server.away = error
             break
         else:
-            asked, error = asked + 1, ""
+            queried, error = queried + 1, ""
             if reading is not None:
                 readings.append(reading)
-    return QueryResult(tuple(readings), asked, error[:MAX_ERROR_LENGTH])
+    return QueryResult(tuple(readings), queried, error[:MAX_ERROR_LENGTH])
 
 
 async def _read_counters(
@@ -176,10 +176,10 @@ async def _send_query(
 ) -> bytes:
     if server.away:
         raise QueryFailed(server.away, of_server=True)
-    asked = {"query": getattr(question, which), "time": str(int(at.timestamp()))}
+    parameters = {"query": getattr(question, which), "time": str(int(at.timestamp()))}
     try:
         async with asyncio.timeout(RESPONSE_TIMEOUT_SECONDS):
-            status, body = await _fetch(server.client, f"{question.url}/api/v1/query", asked)
+            status, body = await _fetch(server.client, f"{question.url}/api/v1/query", parameters)
     except Refused as refused:
         raise QueryFailed(str(refused), of_server=True) from refused
     except Unresolved as unknown:
@@ -198,9 +198,9 @@ async def _send_query(
 
 
 async def _fetch(
-    client: httpx.AsyncClient, url: str, asked: Mapping[str, str]
+    client: httpx.AsyncClient, url: str, parameters: Mapping[str, str]
 ) -> tuple[int, bytes]:
-    async with client.stream("GET", url, params=asked) as response:
+    async with client.stream("GET", url, params=parameters) as response:
         body = b""
         async for chunk in response.aiter_raw():
             body += chunk

@@ -83,12 +83,12 @@ class Command(ShellCommand):
         except (OSError, UnicodeDecodeError) as error:
             raise CommandError(f"{path} can't be read: {error}") from error
         try:
-            told = csv_import.import_points(
+            outcome = csv_import.import_points(
                 slo=slo, text_lines=text.splitlines(), actor=shell_actor(), now=db_now()
             )
         except InvalidInput as error:
             raise CommandError(_errors(error)) from error
-        self.line(f"{slo.name}: {told}")
+        self.line(f"{slo.name}: {outcome}")
 
     def _backtest(self, slo: Slo, options: dict[str, Any]) -> None:
         start, end = self._span(slo, options["start"], options["end"])

@@ -48,8 +48,8 @@ class DocumentIndex:
 
     def remark(self, place: str, said: str) -> None:
         """Add a remark, once."""
-        if (told := sayable(f"{place}: {said}")) not in self.remarks:
-            self.remarks.append(told)
+        if (text := sayable(f"{place}: {said}")) not in self.remarks:
+            self.remarks.append(text)
 
     def meant(self, kind: str, given: Any, reference: str, place: str) -> OpenSloEntry | None:
         """Return an inline document of this kind, or the one it refers to by name."""
