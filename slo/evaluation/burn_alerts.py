@@ -13,9 +13,9 @@ from .evaluator import EvaluatedSlo
 MAX_SERVICE_LENGTH = 60
 
 
-def build_firing_rule(evaluated: EvaluatedSlo, judged: RuleEvaluation) -> FiringRule:
+def build_firing_rule(evaluated: EvaluatedSlo, rule_evaluation: RuleEvaluation) -> FiringRule:
     """Return the alert content of a rule that fires."""
-    slo, rule = evaluated.slo, judged.rule
+    slo, rule = evaluated.slo, rule_evaluation.rule
     rates = evaluated.evaluation.burn_rates
     said = (
         f"{slo.name} burns its error budget {_times(rates[rule.long])} as fast as it may over"
@@ -30,15 +30,15 @@ def build_firing_rule(evaluated: EvaluatedSlo, judged: RuleEvaluation) -> Firing
         label=rule.severity,
         said=said,
         path=notifications.slo_path(slo),
-        evidence=_evidence(evaluated, judged),
+        evidence=_evidence(evaluated, rule_evaluation),
         slo_id=slo.pk,
         facts=_facts(evaluated),
     )
 
 
-def _evidence(evaluated: EvaluatedSlo, judged: RuleEvaluation) -> dict[str, Any]:
+def _evidence(evaluated: EvaluatedSlo, rule_evaluation: RuleEvaluation) -> dict[str, Any]:
     """Return the counts of both windows, and the budget that is left."""
-    found, rule = evaluated.evaluation, judged.rule
+    found, rule = evaluated.evaluation, rule_evaluation.rule
     return {
         "burn_rate": json_number(rule.burn_rate),
         "windows": {

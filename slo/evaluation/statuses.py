@@ -46,15 +46,15 @@ def load_rule_since(evaluated: Sequence[EvaluatedSlo], at: datetime) -> RuleSinc
     before = SloStatus.objects.in_bulk([one.slo.pk for one in evaluated]) if evaluated else {}
     return {
         one.slo.pk: {
-            judged.rule.key: _state_since(judged, before.get(one.slo.pk), at)
-            for judged in one.evaluation.rules
+            result.rule.key: _state_since(result, before.get(one.slo.pk), at)
+            for result in one.evaluation.rules
         }
         for one in evaluated
     }
 
 
-def _state_since(judged: RuleEvaluation, before: SloStatus | None, at: datetime) -> datetime:
-    shown = judged.document()
+def _state_since(result: RuleEvaluation, before: SloStatus | None, at: datetime) -> datetime:
+    shown = result.document()
     for rule in before.rules if before else ():
         if shown.items() <= rule.items() and "since" in rule:
             return min(at, datetime.fromisoformat(rule["since"]))

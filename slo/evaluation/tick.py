@@ -48,10 +48,10 @@ def pending_slos(now: Combinable) -> QuerySet[Slo]:
     """
     seconds = Extract(now - Value(EVALUATION_DELAY), "epoch", tzinfo=UTC)
     due = Cast(Floor(seconds / Value(MINUTE_SECONDS)), IntegerField())
-    judged = EvaluatedMinute.objects.filter(
+    evaluated_minutes = EvaluatedMinute.objects.filter(
         minute__gte=due, minute__lte=due + Value(CLOCK_TOLERANCE_MINUTES)
     )
-    return Slo.objects.present().filter(~Exists(judged))
+    return Slo.objects.present().filter(~Exists(evaluated_minutes))
 
 
 def evaluate_due_minutes(now: datetime) -> int:
@@ -66,13 +66,13 @@ def evaluate_due_minutes(now: datetime) -> int:
         _forget_future_minutes(due)
         last = None
     begin = due if last is None else max(last + 1, due - MAX_MISSED_MINUTES)
-    judged = 0
+    count = 0
     for minute in range(begin, due + 1):
         done = _evaluate_minute(minute, now, is_last=minute == due)
         if done is None:
             break  # The other process continues; overtaking it would skip a minute.
-        judged += done
-    return judged
+        count += done
+    return count
 
 
 @transaction.atomic
@@ -126,11 +126,11 @@ def _update_burn_alerts(evaluated: Sequence[EvaluatedSlo], at: datetime, *, miss
     """Update burn alerts, given how many minutes before this one were `missed`."""
     fires: list[FiringRule] = []
     unknown: set[AlertKey] = set()
-    judged: set[AlertKey] = set()
+    rule_keys: set[AlertKey] = set()
     for one in evaluated:
         for rule in one.evaluation.rules:
             key = (rule.rule.key, one.slo.name)
-            judged.add(key)
+            rule_keys.add(key)
             if rule.state == FIRING:
                 fires.append(burn_alerts.build_firing_rule(one, rule))
             elif rule.state == UNKNOWN:
@@ -145,7 +145,7 @@ def _update_burn_alerts(evaluated: Sequence[EvaluatedSlo], at: datetime, *, miss
             gone[key] = SLO_REMOVED  # Another SLO may have its name now.
         elif subject in broken:
             unknown.add(key)
-        elif key not in judged:
+        elif key not in rule_keys:
             gone[key] = RULE_REMOVED
     lifecycle.update_alerts(
         kind=Alert.Kind.BURN,
