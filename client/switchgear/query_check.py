@@ -53,9 +53,9 @@ def _get_field(query: Query, name: str) -> Any:
 def _user_message(decision: Decision) -> str:
     """Return the message; only that of a segment contains the reason."""
     scope, _, key = (decision.switch or "").partition(":")
-    return {
+    messages = {
         "global": "system temporarily disabled",
         "segment": f"segment {key} disabled: {decision.reason}",
         "feature": "feature disabled",
-        "experiment": f"experiment {key} disabled",
-    }[scope]
+    }
+    return messages.get(scope, f"{scope} {key} disabled")
