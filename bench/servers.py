@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
 
-from controlplane import serving
+from controlplane import asgi_server
 
 ROOT = Path(__file__).resolve().parent.parent
 HOST = "127.0.0.1"
@@ -92,7 +92,7 @@ def running(
 ) -> Iterator[ServerUnderTest]:
     """Serve until the block ends; `answers` is for the bare applications."""
     port = free_port()
-    *options, target = serving.arguments(served.application, host=HOST, port=port, workers=1)
+    *options, target = asgi_server.arguments(served.application, host=HOST, port=port, workers=1)
     with tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen(
             [sys.executable, *options, "--loop", loop, target],

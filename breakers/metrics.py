@@ -10,7 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from breakers.models import Alarm, Override, Probe
 from breakers.outages import services as outages
-from controlplane.core import exposing
+from controlplane.core import exposition
 from controlplane.core.compiled_query import fetch_rows
 from controlplane.core.degradation import services as degradation
 from controlplane.core.instances.queries import HEARD_WITHIN
@@ -99,7 +99,7 @@ def alarms(now: datetime) -> Iterator[Metric]:
 
 @DATABASE_METRICS.add()
 def standing(now: datetime) -> Iterator[Metric]:
-    yield exposing.gauge(
+    yield exposition.gauge(
         "switchgear_degradation_level",
         "0 normal, 1 degraded, 2 critical, 3 emergency.",
         degradation.current().level,

@@ -4,7 +4,7 @@ it gives."""
 from datetime import datetime
 
 from breakers.models import Dependency, Registry
-from controlplane.core.wake import wake
+from controlplane.core.wakeups import wake
 
 
 def lock() -> Registry:

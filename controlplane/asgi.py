@@ -24,7 +24,6 @@ autodiscover_modules("topics")
 import_module("controlplane.urls")
 
 from controlplane import environment  # noqa: E402 - Django has to be set up first
-from controlplane.beside import Web  # noqa: E402
 from controlplane.core import health, metrics  # noqa: E402
 from controlplane.core.errors import Busy, DomainError, Unavailable  # noqa: E402
 from controlplane.core.live import consumer  # noqa: E402
@@ -40,6 +39,7 @@ from .dataplane.memory.credentials import authenticate, identify  # noqa: E402
 from .dataplane.serving import answers  # noqa: E402
 from .dataplane.serving.call import ASGIApplication, Call  # noqa: E402
 from .dataplane.storage import handover  # noqa: E402
+from .web_hub import Web  # noqa: E402
 
 MAX_TOKEN_AGE_SECONDS = 3.0
 """Maximum age of a token table that reads trust; it is compared every second."""

@@ -19,7 +19,6 @@ from asgiref.sync import ThreadSensitiveContext
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from controlplane.bulkhead import Bulkhead, Caller, Limits, Permit
-from controlplane.callers import SLACK, Callers
 from controlplane.core import histograms
 from controlplane.core.deadline import IN_SCOPE
 from controlplane.core.errors import (
@@ -31,11 +30,12 @@ from controlplane.core.errors import (
 )
 from controlplane.core.histograms import Histogram
 from controlplane.core.http.requests import SIGNED_IN
-from controlplane.core.wire import MAX_BODY_BYTES, largest_body
 from controlplane.dataplane.state import State
 from controlplane.request_body import MAX_BYTES, Bodies
 from controlplane.token_reads import EXECUTOR
 
+from .caller_identity import SLACK, Callers
+from .core.protocol import MAX_BODY_BYTES, largest_body
 from .dataplane.serving.call import ASGIApplication, Call, Message, Receive, Scope, Send
 
 DEADLINE_SECONDS = 8.0

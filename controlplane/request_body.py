@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from controlplane.core.errors import Busy, TooSlow
-from controlplane.core.wire import MAX_BODY_BYTES, too_large
 
+from .core.protocol import MAX_BODY_BYTES, too_large
 from .dataplane.serving.call import READ_SECONDS, Receive, broken_off, drain
 
 MAX_BYTES = 128 * 1024 * 1024

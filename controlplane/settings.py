@@ -10,7 +10,8 @@ from csp.constants import NONE, SELF
 from psycopg.conninfo import conninfo_to_dict
 
 from controlplane import assets, environment, logs
-from controlplane.core.wire import MAX_BODY_BYTES
+
+from .core.protocol import MAX_BODY_BYTES
 
 ENV = environment.read()
 BASE_DIR = Path(environment.ROOT)

@@ -14,7 +14,7 @@ from django.http import QueryDict
 from django.utils import timezone
 
 from controlplane.core.canonical import timestamp
-from controlplane.core.changes import RuleForm
+from controlplane.core.change_views import RuleForm
 from controlplane.core.errors import InvalidInput
 from controlplane.core.reasons import MAX_CHARACTERS
 from switches.models import OnExpiry

@@ -13,9 +13,9 @@ from django.http import HttpResponse
 from django.shortcuts import render
 
 from controlplane.core.audit.models import AuditEntry
-from controlplane.core.browser import PersonRequest
 from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
+from controlplane.core.page_responses import PersonRequest
 
 
 class _ClockTimestamp(Func):

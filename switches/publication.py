@@ -3,8 +3,8 @@
 from datetime import datetime
 
 from controlplane.core.clock import db_now
-from controlplane.core.live.notes import changed
-from controlplane.core.wake import wake
+from controlplane.core.live.change_notices import changed
+from controlplane.core.wakeups import wake
 from switches.models import Publication, Switch
 
 

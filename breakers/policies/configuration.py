@@ -13,7 +13,7 @@ from breakers import names
 from breakers.policies.parameters import TIERS
 from controlplane.core.configuration.files import parse
 from controlplane.core.errors import InvalidInput
-from controlplane.core.values import put as _note
+from controlplane.core.json_values import put as _note
 
 Entries = dict[str, dict[str, Any]]
 

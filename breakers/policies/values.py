@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from breakers.policies.parameters import Parameter
-from controlplane.core.values import (
+from controlplane.core.json_values import (
     MAX_WORD_LENGTH,
     Errors,
     choice,

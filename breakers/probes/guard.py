@@ -9,9 +9,9 @@ import ipaddress
 from breakers.policies import addresses
 from breakers.policies.addresses import DEFAULT_PORTS as SCHEMES
 from breakers.policies.addresses import ProbeTarget
-from controlplane.core.outside import allowance, names
-from controlplane.core.outside.allowance import PROBES, Address
-from controlplane.core.outside.failures import Refused
+from controlplane.core.egress_guard import allowed_networks, name_resolution
+from controlplane.core.egress_guard.allowed_networks import PROBES, Address
+from controlplane.core.egress_guard.failures import Refused
 
 __all__ = [
     "SCHEMES",
@@ -34,18 +34,21 @@ def parse_target(url: str) -> ProbeTarget:
 def literal_address(target: ProbeTarget) -> Address | None:
     """The target's address if it names one itself: nobody has to be asked for it. Raises
     :class:`Refused` if it may not be asked."""
-    found = allowance.literal(target.host)
+    found = allowed_networks.literal(target.host)
     if found is not None:
         PROBES.check(target.host, [found])
     return found
 
 
 def resolve_address(
-    target: ProbeTarget, *, seconds: float, resolver: names.Resolve = names.resolve
+    target: ProbeTarget,
+    *,
+    seconds: float,
+    resolver: name_resolution.Resolve = name_resolution.resolve,
 ) -> Address:
     """An address of the target that may be asked. Raises :class:`Refused` if one of them may not,
     and `Unresolved` if nobody knows it in time."""
-    texts = names.look_up(target.host, target.port, resolver=resolver, seconds=seconds)
+    texts = name_resolution.look_up(target.host, target.port, resolver=resolver, seconds=seconds)
     found = [ipaddress.ip_address(text) for text in texts]
     PROBES.check(target.host, found)
     return found[0]

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import httpx
 
-from controlplane.core.outside import names
-from controlplane.core.outside.allowance import Address
-from controlplane.core.outside.failures import Unresolved
+from controlplane.core.egress_guard import name_resolution
+from controlplane.core.egress_guard.allowed_networks import Address
+from controlplane.core.egress_guard.failures import Unresolved
 
 from . import guard
 from .guard import ProbeTarget
@@ -41,13 +41,15 @@ class ProbeResult:
 
 
 def probe_all(
-    urls: Mapping[str, str], *, resolver: names.Resolve = names.resolve
+    urls: Mapping[str, str], *, resolver: name_resolution.Resolve = name_resolution.resolve
 ) -> dict[str, ProbeResult]:
     """A result for each, by its name; it takes two seconds for each sixteen that hang."""
     return asyncio.run(_probe_all(urls, resolver))
 
 
-async def _probe_all(urls: Mapping[str, str], resolver: names.Resolve) -> dict[str, ProbeResult]:
+async def _probe_all(
+    urls: Mapping[str, str], resolver: name_resolution.Resolve
+) -> dict[str, ProbeResult]:
     """Each that is asked has a thread of its own for looking its name up: names that hang keep
     nobody else waiting."""
     room = asyncio.Semaphore(MAX_CONCURRENT)

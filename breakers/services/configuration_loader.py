@@ -12,7 +12,7 @@ from breakers.policies import configuration
 from breakers.policies.documents import COLUMNS
 from controlplane.core.actors import Actor
 from controlplane.core.configuration.plans import REASON, Loaded
-from controlplane.core.live.notes import changed
+from controlplane.core.live.change_notices import changed
 
 from . import catalogue, registry
 from .load_plan import LoadPlan, PlannedWrite, build_plan

@@ -11,7 +11,7 @@ from breakers.policies.documents import COLUMNS
 from controlplane.core.actors import system
 from controlplane.core.audit import services as audit
 from controlplane.core.instances.queries import HEARD_WITHIN
-from controlplane.core.live.notes import changed
+from controlplane.core.live.change_notices import changed
 
 ACTOR = system("reports")
 MAX_AT_ONCE = 500

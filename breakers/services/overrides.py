@@ -16,7 +16,7 @@ from controlplane.core.audit import services as audit
 from controlplane.core.ended_sessions import retry_if_ended
 from controlplane.core.errors import InvalidInput, NotFound
 from controlplane.core.instances.queries import HEARD_WITHIN
-from controlplane.core.live.notes import changed
+from controlplane.core.live.change_notices import changed
 from controlplane.core.outbox import services as outbox
 from controlplane.core.reasons import problems_with, unreadable
 

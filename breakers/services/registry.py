@@ -13,7 +13,7 @@ from breakers.policies.documents import COLUMNS
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput, NotFound
-from controlplane.core.live.notes import changed
+from controlplane.core.live.change_notices import changed
 
 from . import override_endings
 from .discovered import purge_discovered, rediscover

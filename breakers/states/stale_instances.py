@@ -8,7 +8,7 @@ from django.db.models.expressions import Combinable
 
 from controlplane.core.instances.models import Instance
 from controlplane.core.instances.queries import GONE_AFTER, HEARD_WITHIN
-from controlplane.core.live import notes
+from controlplane.core.live import change_notices
 from controlplane.core.models import Tick
 
 TICK = "breakers.watch"
@@ -45,7 +45,7 @@ def notify_stale(now: datetime) -> int:
     turn; returns how many. Telling twice costs a look."""
     last = Tick.objects.filter(name=TICK).values_list("ran_at", flat=True).first()
     if last is None or now - last > MAX_LOOKBACK:
-        notes.missed()
+        change_notices.missed()
         return 0
     passed = max(now - last, timedelta()) + OVERLAP
     stale, gone = now - HEARD_WITHIN, now - GONE_AFTER
@@ -58,5 +58,5 @@ def notify_stale(now: datetime) -> int:
     with connection.cursor() as cursor:
         cursor.execute(_FADED, given)
         found = [name for (name,) in cursor]
-    notes.changed("breakers", *found)
+    change_notices.changed("breakers", *found)
     return len(found)

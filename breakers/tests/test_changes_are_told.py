@@ -12,7 +12,7 @@ from django.db import transaction
 from breakers.services import overrides, registry
 from breakers.tests.registered import ADMIN, REASON, dependency
 from controlplane.core.clock import db_now
-from controlplane.core.wire import LIVE_CHANNEL
+from controlplane.core.protocol import LIVE_CHANNEL
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -7,8 +7,8 @@ from django.views.decorators.http import require_GET
 from breakers.models.registry import Criticality
 from breakers.states import board
 from breakers.views import live
-from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
+from controlplane.core.page_responses import PersonRequest, signed_in
 
 FILTERS = ("state", "criticality", "caller", "q")
 

@@ -15,9 +15,9 @@ from breakers.templatetags.breakers import MODES
 from breakers.views.forms import HOW_LONG, OTHER, BreakerReasonForm, OverrideForm
 from controlplane.core import durations
 from controlplane.core.actors import Actor
-from controlplane.core.browser import PersonRequest, show, signed_in
-from controlplane.core.changes import CarryOut, RuleForm, change, posted
+from controlplane.core.change_views import CarryOut, RuleForm, change, posted
 from controlplane.core.http.permissions import actor_of
+from controlplane.core.page_responses import PersonRequest, show, signed_in
 from controlplane.core.reasons import MIN_COLUMNS
 
 from .dependency import find_or_404, override_context

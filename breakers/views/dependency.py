@@ -15,8 +15,8 @@ from breakers.policies.differences import Shown, compare_audit_values, policy_se
 from breakers.services import overrides
 from breakers.states import dependency_status, history
 from controlplane.core.audit.models import AuditEntry
-from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
+from controlplane.core.page_responses import PersonRequest, signed_in
 
 from . import live
 

@@ -12,7 +12,7 @@ from breakers.models import Override
 from breakers.policies.parameters import PARAMETERS, SECTIONS, Parameter
 from breakers.policies.policy import OUTAGE_ACTIONS, OUTAGE_FIELDS
 from breakers.policies.values import Errors, number_text, put
-from controlplane.core.changes import RuleForm
+from controlplane.core.change_views import RuleForm
 from controlplane.core.reasons import MAX_CHARACTERS
 
 HOW_LONG = {"15m": "15 minutes", "1h": "1 hour", "4h": "4 hours", "24h": "24 hours"}

@@ -7,9 +7,9 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
+from controlplane.core.page_responses import PersonRequest, signed_in
 
 PART = "live"
 

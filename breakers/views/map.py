@@ -5,8 +5,8 @@ from django.views.decorators.http import require_GET
 
 from breakers.map import graph as map_graph
 from breakers.views import live
-from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
+from controlplane.core.page_responses import PersonRequest, signed_in
 
 
 @signed_in

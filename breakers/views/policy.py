@@ -23,10 +23,10 @@ from breakers.services.permissions import require_admin
 from breakers.views import forms
 from breakers.views.changes import render_refusal
 from controlplane.core import canonical
-from controlplane.core.browser import PersonRequest, show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
+from controlplane.core.page_responses import PersonRequest, show, signed_in
 
 PREVIEW = "preview"
 SAVE = "save"

@@ -1,6 +1,6 @@
 """The request of a signed-in user, for the pages of their own account."""
 
-from controlplane.core.browser import PersonRequest
+from controlplane.core.page_responses import PersonRequest
 
 from .models.people import User
 

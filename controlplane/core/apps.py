@@ -8,10 +8,7 @@ class CoreConfig(AppConfig):
     verbose_name = "Core"
 
     def ready(self) -> None:
-        from controlplane.core import (
-            blockers,
-            checks,  # noqa: F401 - registers itself
-        )
+        from . import lock_holders
 
         if not settings.AS_OWNER:  # Migrations may wait, and terminate no other session.
-            blockers.install()
+            lock_holders.install()

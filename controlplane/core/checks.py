@@ -6,9 +6,10 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.db import DatabaseError, InterfaceError, connection
 
-from controlplane.core import expanding
 from controlplane.core.backup import manifest
 from controlplane.core.retention.rules import period_errors, ruled_models
+
+from . import migration_safety
 
 OWNS_THE_TRAIL = Warning(
     "The application's database role owns the audit table, so it could switch its protection off.",
@@ -44,5 +45,5 @@ def kept_days_are_within_bounds(**_: Any) -> list[CheckMessage]:
 def migrations_let_the_release_before_go_on(**_: Any) -> list[CheckMessage]:
     """For upgrades without a pause: the old release runs on the new schema for a while."""
     growing = {*ruled_models(), "core.AuditEntry"}
-    found = expanding.problems(manifest.product(), growing)
+    found = migration_safety.problems(manifest.product(), growing)
     return [Error(said, id="core.E002") for said in found]

@@ -24,7 +24,7 @@ def retry_if_ended(change: Callable[P, T]) -> Callable[P, T]:
 
     `change` is one transaction, and its commit hooks open none: else a change that was committed
     could be made twice. A process that stalls for half a second may lose its session to
-    :mod:`controlplane.core.blockers`. Inside another transaction, the outermost one is retried
+    :mod:`controlplane.core.lock_holders`. Inside another transaction, the outermost one is retried
     instead.
     """
 

@@ -14,7 +14,8 @@ import structlog
 
 from controlplane.core import health, metrics
 from controlplane.core.health import Report
-from controlplane.core.loops import Crew, Loop
+
+from .liveness import Crew, Loop
 
 ANSWER_SECONDS = 5
 

@@ -16,12 +16,14 @@ from django.db import DatabaseError, InterfaceError
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from controlplane.core import broker, exposing, health, heartbeats, ticks
 from controlplane.core.clock import db_now
-from controlplane.core.exposing import gauge
-from controlplane.core.loops import Loop
 from controlplane.core.registry import FunctionRegistry
 from controlplane.core.threads import Bounded, KeptConnection
+
+from . import broker, health, heartbeats, ticks
+from . import exposition as metrics_text
+from .exposition import gauge
+from .liveness import Loop
 
 DATABASE_SECONDS = 2.0
 
@@ -49,11 +51,11 @@ def token_check() -> TokenCheck | None:
 
 def exposition(accept: str) -> tuple[bytes, str]:
     """All metrics as text in the best format the scraper accepts, and its content type."""
-    return exposing.text(_registry(), accept)
+    return metrics_text.text(_registry(), accept)
 
 
-def scrape(accept: str) -> exposing.Exposition:
-    """Return :func:`exposition`, cached for at most :data:`exposing.CACHE_SECONDS`.
+def scrape(accept: str) -> metrics_text.Exposition:
+    """Return :func:`exposition`, cached for at most :data:`metrics_text.CACHE_SECONDS`.
 
     It is rebuilt when this process serves another snapshot.
     """
@@ -62,14 +64,14 @@ def scrape(accept: str) -> exposing.Exposition:
 
 def process_exposition(accept: str, loop: Loop) -> tuple[bytes, str]:
     """Return what :func:`exposition` does, for a process beside the web: without PostgreSQL."""
-    return exposing.text(_process_registry(loop), accept)
+    return metrics_text.text(_process_registry(loop), accept)
 
 
 class _ConsoleCollector:
     """All metrics, collected anew at each scrape."""
 
     def collect(self) -> Iterator[Metric]:
-        yield exposing.build_info()
+        yield metrics_text.build_info()
         yield from _in_memory()
         yield from _broker()
         try:
@@ -92,7 +94,7 @@ class _ProcessCollector:
         self._loop = loop
 
     def collect(self) -> Iterator[Metric]:
-        yield exposing.build_info()
+        yield metrics_text.build_info()
         yield from _broker()
         yield gauge(
             "switchgear_loop_rested_seconds",
@@ -103,18 +105,18 @@ class _ProcessCollector:
 
 @functools.cache
 def _registry() -> CollectorRegistry:
-    return exposing.registry(_ConsoleCollector())
+    return metrics_text.registry(_ConsoleCollector())
 
 
 @functools.cache
 def _process_registry(loop: Loop) -> CollectorRegistry:
-    return exposing.registry(_ProcessCollector(loop))
+    return metrics_text.registry(_ProcessCollector(loop))
 
 
 def _in_memory() -> Iterator[Metric]:
     present = health.snapshot()
     if present is not None:
-        yield from exposing.snapshot(present.version, present.age_seconds)
+        yield from metrics_text.snapshot(present.version, present.age_seconds)
     for read in PROCESS_METRICS.functions():
         yield from read()
 
@@ -140,7 +142,7 @@ def _served_version() -> int | None:
     return None if present is None else present.version
 
 
-scrapes = exposing.Cache(exposition, _served_version, time.monotonic)
+scrapes = metrics_text.Cache(exposition, _served_version, time.monotonic)
 
 
 def _from_database() -> list[Metric]:

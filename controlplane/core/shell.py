@@ -11,10 +11,11 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db.utils import DatabaseError, InterfaceError, ProgrammingError
 from psycopg.errors import UndefinedColumn, UndefinedTable
 
-from controlplane.core import wake
 from controlplane.core.actors import SHELL, Actor, system
 from controlplane.core.database_errors import READ_ONLY, is_away, sqlstate
 from controlplane.core.errors import DomainError
+
+from . import wakeups
 
 ESCAPED = frozenset({"Cc", "Cf", "Zl", "Zp"})
 """Unicode categories of characters that move the cursor, break a line or change direction."""
@@ -41,7 +42,7 @@ class ShellCommand(BaseCommand):
         super().__init__(*args, **{**options, "no_color": True})
 
     def run_from_argv(self, argv: list[str]) -> None:
-        said = wake.said_plainly(self.stderr.write) if self.is_for_people else nullcontext()
+        said = wakeups.said_plainly(self.stderr.write) if self.is_for_people else nullcontext()
         with said:
             super().run_from_argv(argv)
 

@@ -6,7 +6,6 @@ from celery import shared_task
 
 from controlplane.core.approvals import reviews
 from controlplane.core.approvals import services as approvals
-from controlplane.core.audit import rounds
 from controlplane.core.gates import services as gates
 from controlplane.core.idempotency import services as idempotency
 from controlplane.core.instances import services as instances
@@ -16,6 +15,7 @@ from controlplane.core.jobs import watch as job_watch
 from controlplane.core.trip_requests import services as trip_requests
 
 from . import ticks
+from .audit import verification
 from .jobs import retention_rules as job_retention
 
 RAN_BY = "worker"
@@ -46,10 +46,10 @@ def reopen_reviews(now: datetime) -> int:
     return reviews.reopen_due(now)
 
 
-@ticks.tick(rounds.TICK, seconds=60, queue="housekeeping")
+@ticks.tick(verification.TICK, seconds=60, queue="housekeeping")
 def verify_audit(now: datetime) -> int:
     """Verify some more of the audit trail; from its beginning again after its end."""
-    return rounds.turn(now)
+    return verification.turn(now)
 
 
 @ticks.tick("idempotency.purge", seconds=600, queue="housekeeping")

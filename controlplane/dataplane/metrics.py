@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from prometheus_client.core import CounterMetricFamily, Metric
 
-from controlplane.core import exposing, histograms
-from controlplane.core.exposing import gauge
+from controlplane.core import exposition, histograms
+from controlplane.core.exposition import gauge
 
 from .serving.answers import Answer
 from .state import State
@@ -17,7 +17,7 @@ from .state import State
 
 def page(state: State, accept: str, accept_encoding: str = "") -> Answer:
     """Return the metrics as text. They are few, so each scrape builds them."""
-    found = exposing.Exposition(*exposing.text(exposing.registry(_Figures(state)), accept))
+    found = exposition.Exposition(*exposition.text(exposition.registry(_Figures(state)), accept))
     content, said = found.headers(accept_encoding)
     headers = [(name.lower().encode(), value.encode()) for name, value in said.items()]
     return 200, headers, content
@@ -56,8 +56,8 @@ class _Figures:
 
     def collect(self) -> Iterator[Metric]:
         state, status = self._state, self._state.status()
-        yield exposing.build_info()
-        yield from exposing.snapshot(status.version, status.age_seconds)
+        yield exposition.build_info()
+        yield from exposition.snapshot(status.version, status.age_seconds)
         for name, says, value in (
             ("database_up", "1 while PostgreSQL answers this process.", state.database_reachable),
             ("redis_up", "1 while Redis wakes this process.", state.redis_reachable),

@@ -11,7 +11,7 @@ from typing import Any
 
 import structlog
 
-from controlplane import serving
+from controlplane import asgi_server
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.state import State
 
@@ -38,12 +38,12 @@ class Plane:
         before requests come."""
         state = self.state
         # What is held leaves room for everybody's short requests.
-        state.listeners.most = min(config.most_held, serving.connections() * 3 // 4)
+        state.listeners.most = min(config.most_held, asgi_server.connections() * 3 // 4)
         if threading.current_thread() is threading.main_thread():  # A server's own process.
             self._let_go_at_the_end()
-            serving.raise_limit()
-            if serving.connections() < serving.MIN_CONNECTIONS:
-                log.warning("server.few_connections", connections=serving.connections())
+            asgi_server.raise_limit()
+            if asgi_server.connections() < asgi_server.MIN_CONNECTIONS:
+                log.warning("server.few_connections", connections=asgi_server.connections())
             _collect_garbage_less()
         keeper = Keeper(config, state)
         await keeper.restore()

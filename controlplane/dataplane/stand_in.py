@@ -14,7 +14,7 @@ from granian.http import HTTP1Settings
 from granian.log import LogLevels
 from granian.server.embed import Server
 
-from controlplane import environment, logs, serving
+from controlplane import asgi_server, environment, logs
 from controlplane.core.errors import Unavailable
 from controlplane.dataplane.application import Application
 from controlplane.dataplane.plane import Plane
@@ -61,10 +61,11 @@ async def serve(host: str, port: int) -> None:
         interface=Interfaces.ASGI,
         http=HTTPModes.http1,
         http1_settings=HTTP1Settings(
-            header_read_timeout=serving.HEADER_SECONDS * 1000, max_buffer_size=serving.BUFFER_BYTES
+            header_read_timeout=asgi_server.HEADER_SECONDS * 1000,
+            max_buffer_size=asgi_server.BUFFER_BYTES,
         ),
-        backlog=serving.BACKLOG,
-        backpressure=serving.connections(),
+        backlog=asgi_server.BACKLOG,
+        backpressure=asgi_server.connections(),
         log_level=LogLevels.error,
     )
     loop = asyncio.get_running_loop()

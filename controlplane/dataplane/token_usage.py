@@ -4,7 +4,7 @@ import asyncio
 
 import structlog
 
-from controlplane.core.patience import within
+from controlplane.core.timeouts import within
 
 from .config import Config
 from .postgres import database

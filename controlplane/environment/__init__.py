@@ -25,9 +25,10 @@ from controlplane.core.environment_variables import (
 )
 from controlplane.core.outbox.transports import environment as transports
 from controlplane.environment.databases import RUNTIME_ROLE, Database, database, embedded_services
-from controlplane.environment.entries import Entry, Oidc, entry, oidc
-from controlplane.environment.letters import DeadLetters, dead_letters
 from controlplane.environment.secret_key import kept_secret
+
+from .dead_letters import DeadLetters, dead_letters
+from .sign_in import Entry, Oidc, entry, oidc
 
 __all__ = [
     "ROOT",

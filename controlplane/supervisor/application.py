@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from controlplane.environment import ROOT, Environment
-from controlplane.processes import lines
+from controlplane.processes import command_lines
 from controlplane.supervisor import ports
 from controlplane.supervisor.child import ChildSpec
 from controlplane.supervisor.failure import CannotRun
@@ -59,7 +59,7 @@ def build(settings: Environment, place: Layout, addresses: Mapping[str, str]) ->
         command = (sys.executable, *arguments)
         return ChildSpec(name, command, environment, ROOT, shown=shown, keeps_stdout=keeps_stdout)
 
-    web = lines.web(host=ports.HOST, port=settings.port, workers=web_workers())
+    web = command_lines.web(host=ports.HOST, port=settings.port, workers=web_workers())
     return Application(
         beside=python("static", "manage.py", "collectstatic", "--noinput", shown=False),
         steps=(
@@ -68,13 +68,13 @@ def build(settings: Environment, place: Layout, addresses: Mapping[str, str]) ->
         ),
         processes=(
             python("web", *web),
-            python("worker", *lines.worker()),
-            python("beat", *lines.beat()),
-            python("watchdog", *lines.watchdog()),
+            python("worker", *command_lines.worker()),
+            python("beat", *command_lines.beat()),
+            python("watchdog", *command_lines.watchdog()),
         ),
         probe=python("ready", *_probe(settings), shown=False),
         stand_in=replace(
-            python("data plane", *lines.stand_in(host=ports.HOST, port=settings.port)),
+            python("data plane", *command_lines.stand_in(host=ports.HOST, port=settings.port)),
             optional=True,
         ),
     )

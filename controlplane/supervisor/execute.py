@@ -13,9 +13,10 @@ from controlplane.supervisor import embedded, identity, layout
 from controlplane.supervisor.child import Child, ChildSpec
 from controlplane.supervisor.embedded import Services
 from controlplane.supervisor.failure import StopRequested
-from controlplane.supervisor.locking import Lock, remove_abandoned
 from controlplane.supervisor.output import Terminal
 from controlplane.supervisor.tree import Tree
+
+from .file_lock import Lock, remove_abandoned
 
 _PREFIX = "switchgear-exec-"
 _STOP_SECONDS = 5

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from controlplane.supervisor.failure import CannotRun
-from controlplane.supervisor.locking import Lock, remove_abandoned
+
+from .file_lock import Lock, remove_abandoned
 
 STATE = Path("/var/lib/switchgear")
 _CANDIDATES = ("postgres", "nobody")

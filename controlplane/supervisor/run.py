@@ -13,9 +13,10 @@ from controlplane.supervisor.child import Child, ChildSpec
 from controlplane.supervisor.embedded import Services
 from controlplane.supervisor.failure import CannotRun, StopRequested
 from controlplane.supervisor.layout import Layout
-from controlplane.supervisor.locking import Lock
 from controlplane.supervisor.output import Terminal
 from controlplane.supervisor.tree import Tree
+
+from .file_lock import Lock
 
 Build = Callable[[Environment, Layout, Mapping[str, str]], Application]
 

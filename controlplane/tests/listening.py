@@ -12,7 +12,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from controlplane.accounts.models.people import User
-from controlplane.core.wire import LIVE_CHANNEL
+from controlplane.core.protocol import LIVE_CHANNEL
 from controlplane.dataplane.tests.lines import Line
 from controlplane.dataplane.tests.processes import Server
 from switches.tests.browsers import browser

@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from controlplane.core import health, metrics
-from controlplane.core.audit import rounds
+from controlplane.core.audit import verification
 from controlplane.core.clock import db_now
-from controlplane.core.loops import Loop
+from controlplane.core.liveness import Loop
 from controlplane.dataplane import metrics as dataplane_metrics
 from controlplane.dataplane.state import State
 from controlplane.gate import Gate
@@ -35,7 +35,7 @@ class Served:
 @pytest.fixture
 def exposed(transactional_db):
     """The names of all there is to read, of the web, the data plane and the processes beside."""
-    rounds.turn(db_now())  # Nothing is known of a trail before somebody verified it.
+    verification.turn(db_now())  # Nothing is known of a trail before somebody verified it.
     before = health._snapshot_source
     health.set_snapshot_source(Served)
     # A busy machine may take longer than a scrape waits.

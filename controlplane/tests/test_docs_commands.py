@@ -10,7 +10,7 @@ import pytest
 from django.core.management import get_commands, load_command_class
 from django.urls import Resolver404, resolve
 
-from controlplane.core.runbooks import shelf
+from controlplane.core.runbooks import library
 from controlplane.dataplane.routes import route_of
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -39,16 +39,16 @@ def test_a_path_of_the_api_is_served(page: Path) -> None:
     assert {path for path in paths if not _is_served(path)} == set()
 
 
-@pytest.mark.parametrize("slug", [one.slug for one in shelf.every()])
+@pytest.mark.parametrize("slug", [one.slug for one in library.every()])
 def test_a_link_of_a_runbook_leads_to_a_page(slug: str) -> None:
-    runbook = shelf.find(slug)
+    runbook = library.find(slug)
     assert runbook is not None
 
     paths = set(_INSIDE.findall(runbook.body))
 
     assert {path for path in paths if not _is_served(path)} == set()
     slugs = {path.split("/")[2] for path in paths if path.startswith("/runbooks/")}
-    assert {one for one in slugs if one and shelf.find(one) is None} == set()
+    assert {one for one in slugs if one and library.find(one) is None} == set()
 
 
 def test_what_is_not_there_is_noticed() -> None:

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.core import exposing, metrics
-from controlplane.core.audit import rounds
+from controlplane.core import exposition, metrics
+from controlplane.core.audit import verification
 from controlplane.core.clock import db_now
 from controlplane.core.gates import kinds
-from controlplane.core.loops import Loop
+from controlplane.core.liveness import Loop
 from controlplane.core.message_templates import MESSAGE_TEMPLATES
 from controlplane.dataplane import metrics as dataplane_metrics
 from controlplane.dataplane.state import State
@@ -24,14 +24,14 @@ _TYPE = re.compile(r"^# TYPE (switchgear_\w+) (\w+)$", re.MULTILINE)
 
 @pytest.mark.django_db(transaction=True)
 def test_metrics() -> None:
-    rounds.turn(db_now())  # The trail has figures once it was looked at.
+    verification.turn(db_now())  # The trail has figures once it was looked at.
     scraped = (
         metrics.exposition(OPENMETRICS)[0],
         metrics.process_exposition(OPENMETRICS, Loop(may_rest_seconds=30))[0],
         dataplane_metrics.page(State(), OPENMETRICS)[2],
     )
     told = {found for text in scraped for found in _TYPE.findall(text.decode())}
-    told |= {(one.name, one.type) for one in exposing.snapshot(17, 0.4)}
+    told |= {(one.name, one.type) for one in exposition.snapshot(17, 0.4)}
     told |= {(one.name, one.type) for one in Gate(nothing, State(), nothing).metrics()}
 
     assert _rows(_METRIC, "metrics.md") == {

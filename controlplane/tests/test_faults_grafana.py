@@ -15,7 +15,7 @@ from breakers.dead_letters.models import LetterStream
 from breakers.tests.fleet import dependency
 from controlplane.core import health, heartbeats, metrics
 from controlplane.core.clock import db_now
-from controlplane.core.loops import Loop
+from controlplane.core.liveness import Loop
 from controlplane.core.models import Job
 from controlplane.dataplane import metrics as dataplane_metrics
 from controlplane.dataplane.tests.served import plane

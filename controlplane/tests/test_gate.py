@@ -7,7 +7,7 @@ import pytest
 
 from controlplane import bulkhead, request_body
 from controlplane import gate as gate_module
-from controlplane.core.wire import MAX_BODY_BYTES
+from controlplane.core.protocol import MAX_BODY_BYTES
 from controlplane.dataplane.state import State
 from controlplane.dataplane.tests.served import BEARER, plane
 from controlplane.gate import ORDINARY, Gate

@@ -13,9 +13,9 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
+from controlplane.asgi_server import GRACE_SECONDS
 from controlplane.core.http.tests.callers import person, token_text
 from controlplane.dataplane.tests.processes import Server, web
-from controlplane.serving import GRACE_SECONDS
 from controlplane.tests.installation import free_port
 from controlplane.tests.listening import Console
 

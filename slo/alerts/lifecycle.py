@@ -11,8 +11,8 @@ from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.escalation import services as escalation
-from controlplane.core.live.notes import changed
-from controlplane.core.values import require_readable
+from controlplane.core.json_values import require_readable
+from controlplane.core.live.change_notices import changed
 from slo.arithmetic.hysteresis import AlertKey, FiringRule, OpenAlert, plan_changes
 from slo.arithmetic.minutes import due_minute
 from slo.models import Alert, EvaluatedMinute

@@ -17,7 +17,7 @@ from controlplane.core.http import rendering
 from controlplane.core.http.fields import Filters, MutationBody, Text
 from controlplane.core.http.rendering import StrictJSONParser
 from controlplane.core.http.views import ApiView, Done, mutation
-from controlplane.core.wire import largest_body, too_large
+from controlplane.core.protocol import largest_body, too_large
 from slo.objectives.openslo import exporter, services
 from slo.objectives.permissions import require_admin
 

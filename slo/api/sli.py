@@ -16,7 +16,7 @@ from controlplane.core.errors import DomainError
 from controlplane.core.http.fields import MutationBody, Text
 from controlplane.core.http.rendering import StrictJSONParser
 from controlplane.core.http.views import ApiView, Done, mutation
-from controlplane.core.wire import MAX_SLI_BODY_BYTES, too_large
+from controlplane.core.protocol import MAX_SLI_BODY_BYTES, too_large
 from slo.ingest import deltas, points, push_body
 from slo.ingest.push_body import Deltas, Point, Points
 

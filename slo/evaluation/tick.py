@@ -10,7 +10,7 @@ from django.db.models import Exists, IntegerField, QuerySet, Value
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Cast, Extract, Floor
 
-from controlplane.core.live.notes import changed
+from controlplane.core.live.change_notices import changed
 from slo.alerts import lifecycle, locks
 from slo.arithmetic.evaluate import FIRING, UNKNOWN
 from slo.arithmetic.hysteresis import AlertKey, FiringRule

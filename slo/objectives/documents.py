@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from controlplane.core import values
+from controlplane.core import json_values
 from controlplane.core.errors import InvalidInput
-from controlplane.core.values import Errors, put
+from controlplane.core.json_values import Errors, put
 from slo.arithmetic.objective import Objective, json_number
 from slo.evaluation import objective_loader
 from slo.models import Slo
@@ -44,13 +44,15 @@ def validate(name: str, fields: Mapping[str, Any]) -> Document:
     """
     errors: Errors = {}
     names.check_name(name, RESERVED_NAMES, errors)
-    values.refuse_unknown("", fields, FIELDS, errors)
-    kind = values.choice("kind", _given_or(fields, "kind", "availability"), KINDS, errors)
-    service = values.text("service", fields.get("service"), 60, errors)
+    json_values.refuse_unknown("", fields, FIELDS, errors)
+    kind = json_values.choice("kind", _given_or(fields, "kind", "availability"), KINDS, errors)
+    service = json_values.text("service", fields.get("service"), 60, errors)
     if service and not is_valid_service(service):
         put(errors, "service", "Must be 1 to 60 of the letters, digits and signs a-z 0-9 -")
     target = _target(fields.get("target"), errors)
-    days = values.whole("window_days", _given_or(fields, "window_days", 30), 1, MAX_DAYS, errors)
+    days = json_values.whole(
+        "window_days", _given_or(fields, "window_days", 30), 1, MAX_DAYS, errors
+    )
     document = {
         "service": service,
         "kind": kind,
@@ -59,13 +61,13 @@ def validate(name: str, fields: Mapping[str, Any]) -> Document:
         "threshold_ms": _threshold(fields.get("threshold_ms"), kind, errors),
         "source": read_source(fields.get("source"), errors),
         "rules": read_rules(fields.get("rules"), target, days, errors),
-        "min_events": values.whole(
+        "min_events": json_values.whole(
             "min_events", _given_or(fields, "min_events", 0), 0, MAX_EVENTS, errors
         ),
         "actions": read_actions(fields.get("actions"), service, errors),
-        "description": values.text("description", fields.get("description"), 4000, errors),
-        "owner": values.text("owner", fields.get("owner"), 200, errors),
-        "runbook_url": values.page("runbook_url", fields.get("runbook_url"), 500, errors),
+        "description": json_values.text("description", fields.get("description"), 4000, errors),
+        "owner": json_values.text("owner", fields.get("owner"), 200, errors),
+        "runbook_url": json_values.page("runbook_url", fields.get("runbook_url"), 500, errors),
     }
     if errors:
         raise InvalidInput(errors)
@@ -119,7 +121,7 @@ def _target(given: Any, errors: Errors) -> Decimal:
         put(errors, "target", "Say which share of events shall be good, such as 0.999.")
         return usable
     noted = len(errors)
-    value = values.number("target", given, None, None, errors)
+    value = json_values.number("target", given, None, None, errors)
     if len(errors) > noted:
         return usable
     target = Decimal(str(value))
@@ -139,7 +141,7 @@ def _threshold(given: Any, kind: str, errors: Errors) -> float | None:
         if given is None:
             put(errors, "threshold_ms", "Say within how many milliseconds an event is good.")
             return None
-        found = values.number("threshold_ms", given, 0, 1e9, errors)
+        found = json_values.number("threshold_ms", given, 0, 1e9, errors)
         if found == 0 and "threshold_ms" not in errors:
             put(errors, "threshold_ms", "Must be above 0.")
         return found

@@ -10,7 +10,7 @@ from controlplane.core import durations
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput, NotFound
-from controlplane.core.live.notes import changed
+from controlplane.core.live.change_notices import changed
 from controlplane.core.reasons import unreadable
 from slo.arithmetic.minutes import due_minute, end_of, minute_of
 from slo.evaluation.evaluator import load_status

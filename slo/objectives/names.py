@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection
 
-from controlplane.core.values import Errors, put
+from controlplane.core.json_values import Errors, put
 
 MAX_NAME_LENGTH = 100
 NAME = rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_NAME_LENGTH - 1}}}"

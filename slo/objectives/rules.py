@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from controlplane.core import values
+from controlplane.core import json_values
 from controlplane.core.durations import canonical
-from controlplane.core.values import Errors, put
+from controlplane.core.json_values import Errors, put
 from slo.arithmetic.minutes import MINUTES_A_DAY, end_of, window_minutes
 from slo.arithmetic.objective import PAGE, TICKET
 
@@ -59,7 +59,7 @@ def _rule(
         put(errors, path, "Must be an object with long, short, burn_rate and severity.")
         return {}
     noted = len(errors)
-    values.refuse_unknown(path, given, FIELDS, errors)
+    json_values.refuse_unknown(path, given, FIELDS, errors)
     long, long_minutes = _window(f"{path}.long", given.get("long"), errors)
     short, short_minutes = long, long_minutes
     if given.get("short") is not None:
@@ -72,7 +72,7 @@ def _rule(
     if long_minutes and short_minutes and short_minutes >= long_minutes:
         put(errors, f"{path}.short", "Must be shorter than the long window.")
     burn_rate = _burn_rate(f"{path}.burn_rate", given.get("burn_rate"), target, errors)
-    severity = values.choice(f"{path}.severity", given.get("severity"), SEVERITIES, errors)
+    severity = json_values.choice(f"{path}.severity", given.get("severity"), SEVERITIES, errors)
     if len(errors) > noted:
         return {}
     return {"long": long, "short": short, "burn_rate": burn_rate, "severity": severity}
@@ -94,7 +94,7 @@ def _window(path: str, given: Any, errors: Errors) -> tuple[str, int]:
 
 def _burn_rate(path: str, given: Any, target: Decimal, errors: Errors) -> float:
     noted = len(errors)
-    value = values.number(path, given, None, None, errors)
+    value = json_values.number(path, given, None, None, errors)
     if len(errors) > noted:
         return 0
     if value <= 0:

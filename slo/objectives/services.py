@@ -9,7 +9,7 @@ from django.db import transaction
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, NotFound
-from controlplane.core.live.notes import changed
+from controlplane.core.live.change_notices import changed
 from slo.counters import reader
 from slo.models import Series, Sli, Slo
 from slo.models.objective import PROMETHEUS

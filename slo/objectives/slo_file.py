@@ -12,7 +12,7 @@ from typing import Any
 
 from controlplane.core.configuration.files import parse
 from controlplane.core.errors import InvalidInput
-from controlplane.core.values import Errors, put
+from controlplane.core.json_values import Errors, put
 from slo.arithmetic.minutes import window_minutes
 from slo.arithmetic.objective import PAGE, TICKET, json_number
 

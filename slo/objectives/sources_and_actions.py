@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from controlplane.core import durations, values
-from controlplane.core.values import Errors, put
+from controlplane.core import durations, json_values
+from controlplane.core.json_values import Errors, put
 from slo.models.objective import HOLD_RAMPS, PROMETHEUS, PUSH, TRIP
 from switches.scopes import GLOBAL, is_trippable
 
@@ -24,9 +24,9 @@ def read_source(given: Any, errors: Errors) -> dict[str, Any]:
     if not isinstance(given, Mapping):
         put(errors, "source", 'Must be an object, such as {"type": "push"}.')
         return {}
-    kind = values.choice("source.type", given.get("type", PUSH), (PUSH, PROMETHEUS), errors)
+    kind = json_values.choice("source.type", given.get("type", PUSH), (PUSH, PROMETHEUS), errors)
     known = ("type", "url", "good", "total") if kind != PUSH else ("type",)
-    values.refuse_unknown("source", given, known, errors)
+    json_values.refuse_unknown("source", given, known, errors)
     if kind != PROMETHEUS:
         return {"type": kind}
     return {
@@ -57,17 +57,17 @@ def read_actions(given: Any, service: str, errors: Errors) -> list[dict[str, Any
 
 
 def _action(path: str, given: Mapping[str, Any], service: str, errors: Errors) -> dict[str, Any]:
-    do = values.choice(f"{path}.do", given.get("do"), tuple(_READERS), errors)
+    do = json_values.choice(f"{path}.do", given.get("do"), tuple(_READERS), errors)
     found = {
-        "on": values.choice(f"{path}.on", given.get("on") or "page", ON, errors),
+        "on": json_values.choice(f"{path}.on", given.get("on") or "page", ON, errors),
         "do": do,
-        "on_unknown": values.choice(
+        "on_unknown": json_values.choice(
             f"{path}.on_unknown", given.get("on_unknown") or "nothing", ON_UNKNOWN, errors
         ),
     }
     if do:
         found |= _READERS[do](path, given, service, errors)
-        values.refuse_unknown(path, given, found, errors)
+        json_values.refuse_unknown(path, given, found, errors)
     return found
 
 
@@ -107,10 +107,10 @@ def _expiry(path: str, given: Any, errors: Errors) -> str:
 
 def _server(given: Any, errors: Errors) -> str:
     """Return the base URL of a Prometheus server, including any path prefix."""
-    url = values.text("source.url", given, MAX_URL_LENGTH, errors)
+    url = json_values.text("source.url", given, MAX_URL_LENGTH, errors)
     if "source.url" in errors:
         return url
-    parts = values.web_address(url) if url.isascii() else None
+    parts = json_values.web_address(url) if url.isascii() else None
     if parts is None:
         put(errors, "source.url", "Must be a URL starting with http:// or https://.")
     elif parts.username is not None or parts.password is not None:
@@ -125,7 +125,7 @@ def _server(given: Any, errors: Errors) -> str:
 
 
 def _query(path: str, given: Any, errors: Errors) -> str:
-    query = values.text(path, given, MAX_QUERY_LENGTH, errors)
+    query = json_values.text(path, given, MAX_QUERY_LENGTH, errors)
     if not query and path not in errors:
         put(errors, path, "Write the PromQL of a counter, such as sum(http_requests_total).")
     return query

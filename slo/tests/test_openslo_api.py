@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.core import values
+from controlplane.core import json_values
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.http.tests.callers import as_role
 from slo.models import Sli, Slo
@@ -54,7 +54,7 @@ WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), m
 
 def wrong_text(text):
     errors = {}
-    values.text("", text, 40, errors)
+    json_values.text("", text, 40, errors)
     return errors
 
 

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from controlplane.core import durations, values
+from controlplane.core import durations, json_values
 from controlplane.core.errors import InvalidInput
+from controlplane.core.json_values import Errors, put
 from controlplane.core.threshold_metrics import (
     ABOVE,
     AT_LEAST,
@@ -20,7 +21,6 @@ from controlplane.core.threshold_metrics import (
     ThresholdMetric,
     find,
 )
-from controlplane.core.values import Errors, put
 from slo.models import ThresholdRule
 from slo.models.alerts import SEVERITIES
 from slo.objectives import names
@@ -48,21 +48,23 @@ def validate(name: str, fields: Mapping[str, Any]) -> Document:
     """
     errors: Errors = {}
     names.check_name(name, RESERVED_NAMES, errors)
-    values.refuse_unknown("", fields, FIELDS, errors)
+    json_values.refuse_unknown("", fields, FIELDS, errors)
     given = {field: value for field, value in fields.items() if value is not None}
-    metric = values.text("metric", given.get("metric"), MAX_NAME_LENGTH, errors)
+    metric = json_values.text("metric", given.get("metric"), MAX_NAME_LENGTH, errors)
     measure = _measure(metric, errors)
     document = {
-        "title": values.text("title", given.get("title"), 200, errors),
+        "title": json_values.text("title", given.get("title"), 200, errors),
         "metric": metric,
         "statistic": _statistic(given, measure, errors),
         "window": _window(given.get("window", ""), measure, errors),
         "comparison": _comparison(given.get("comparison", ABOVE), measure, errors),
         "value": _parse_value(given.get("value"), errors),
-        "min_events": values.whole("min_events", given.get("min_events", 1), 0, MAX_EVENTS, errors),
-        "severity": values.choice("severity", given.get("severity"), SEVERITIES, errors),
+        "min_events": json_values.whole(
+            "min_events", given.get("min_events", 1), 0, MAX_EVENTS, errors
+        ),
+        "severity": json_values.choice("severity", given.get("severity"), SEVERITIES, errors),
         "enabled": _flag("enabled", given.get("enabled", True), errors),
-        "runbook_url": values.page("runbook_url", given.get("runbook_url"), 500, errors),
+        "runbook_url": json_values.page("runbook_url", given.get("runbook_url"), 500, errors),
     }
     if not errors and measure is not None:
         _refuse_constant_rules(document, measure, errors)
@@ -130,16 +132,18 @@ def _statistic(given: Mapping[str, Any], measure: ThresholdMetric | None, errors
     if measure is None:
         return ""
     usual = measure.statistics[0] if len(measure.statistics) == 1 else None
-    return values.choice("statistic", given.get("statistic", usual), measure.statistics, errors)
+    return json_values.choice(
+        "statistic", given.get("statistic", usual), measure.statistics, errors
+    )
 
 
 def _comparison(given: Any, measure: ThresholdMetric | None, errors: Errors) -> str:
     choices = measure.comparisons if measure else COMPARISONS
-    return values.choice("comparison", given, choices, errors)
+    return json_values.choice("comparison", given, choices, errors)
 
 
 def _window(given: Any, measure: ThresholdMetric | None, errors: Errors) -> str:
-    text = values.text("window", given, 12, errors)
+    text = json_values.text("window", given, 12, errors)
     if measure is None or "window" in errors:
         return ""
     if measure.windows is None:
@@ -164,7 +168,7 @@ def _parse_value(given: Any, errors: Errors) -> float:
     if given is None:
         put(errors, "value", "Say with what it is compared.")
         return 0.0
-    return values.number("value", given, 0, MAX_VALUE, errors)
+    return json_values.number("value", given, 0, MAX_VALUE, errors)
 
 
 def _flag(path: str, given: Any, errors: Errors) -> bool:

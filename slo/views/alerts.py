@@ -13,12 +13,12 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from controlplane.core import durations
 from controlplane.core.actors import Actor
-from controlplane.core.browser import PersonRequest, signed_in
-from controlplane.core.changes import change, posted
+from controlplane.core.change_views import change, posted
 from controlplane.core.clock import db_now
 from controlplane.core.escalation import hearing
 from controlplane.core.gates.models import Hold
 from controlplane.core.http.permissions import actor_of
+from controlplane.core.page_responses import PersonRequest, signed_in
 from controlplane.core.runbooks import rendering
 from slo.alerts import lifecycle, notifications, runbooks
 from slo.models import Alert, SloStatus

@@ -3,11 +3,11 @@
 from django.http import HttpResponse
 from django.views.decorators.http import require_http_methods
 
-from controlplane.core.browser import PersonRequest, show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.durations import parse
 from controlplane.core.errors import InvalidInput
 from controlplane.core.http.permissions import actor_of
+from controlplane.core.page_responses import PersonRequest, show, signed_in
 from slo.backtests import trials
 from slo.backtests.replay import limit_backtests
 from slo.objectives import documents, services

@@ -4,8 +4,8 @@ from django.http import HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
-from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
+from controlplane.core.page_responses import PersonRequest, signed_in
 from slo.dashboard import board
 
 from . import live_page

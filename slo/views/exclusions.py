@@ -10,10 +10,10 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from controlplane.core.actors import Actor
-from controlplane.core.browser import PersonRequest, signed_in
-from controlplane.core.changes import RuleForm, change, posted
+from controlplane.core.change_views import RuleForm, change, posted
 from controlplane.core.clock import db_now
 from controlplane.core.http.permissions import actor_of
+from controlplane.core.page_responses import PersonRequest, signed_in
 from slo.arithmetic.minutes import due_minute, last_ended, minute_of
 from slo.evaluation import budgets
 from slo.models import Exclusion, Slo

@@ -2,7 +2,7 @@
 
 from django import forms
 
-from controlplane.core.changes import RuleForm
+from controlplane.core.change_views import RuleForm
 from controlplane.core.reasons import MAX_CHARACTERS
 
 

@@ -5,8 +5,8 @@ from typing import Any
 from django.http import HttpResponse
 from django.shortcuts import render
 
-from controlplane.core.browser import PersonRequest
 from controlplane.core.canonical import timestamp
+from controlplane.core.page_responses import PersonRequest
 
 PART = "live"
 

@@ -7,8 +7,8 @@ from django.utils.timezone import localtime
 from django.views.decorators.http import require_GET
 
 from controlplane.core import durations
-from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
+from controlplane.core.page_responses import PersonRequest, signed_in
 from slo.arithmetic.minutes import MINUTE_SECONDS, last_ended
 from slo.arithmetic.objective import Objective
 from slo.dashboard import annotations, plots

@@ -12,8 +12,8 @@ from django.views.decorators.http import require_GET
 
 from controlplane.core.audit.differences import Change, changes
 from controlplane.core.audit.models import AuditEntry
-from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
+from controlplane.core.page_responses import PersonRequest, signed_in
 from slo.arithmetic import meanings
 from slo.arithmetic.minutes import end_of, last_ended, minute_of
 from slo.dashboard import annotations, board, plots, unknown_reasons

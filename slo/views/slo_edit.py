@@ -12,11 +12,11 @@ from django.views.decorators.http import require_http_methods
 from django_htmx.http import trigger_client_event
 
 from controlplane.core.actors import Actor
-from controlplane.core.browser import PersonRequest, show, signed_in
-from controlplane.core.changes import change, posted
+from controlplane.core.change_views import change, posted
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
+from controlplane.core.page_responses import PersonRequest, show, signed_in
 from controlplane.core.reasons import MAX_CHARACTERS
 from slo.models import Slo
 from slo.objectives import descriptions, documents, presets, services

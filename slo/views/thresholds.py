@@ -8,11 +8,11 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
 from controlplane.core.actors import Actor
-from controlplane.core.browser import PersonRequest, done, show, signed_in
-from controlplane.core.changes import change, posted
+from controlplane.core.change_views import change, posted
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
+from controlplane.core.page_responses import PersonRequest, done, show, signed_in
 from controlplane.core.threshold_metrics import THRESHOLD_METRICS, ThresholdMetric, find
 from slo.models import ThresholdRule
 from slo.objectives.permissions import SCOPE, is_admin, require_admin

@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Unavailable
 from controlplane.core.http.views import ApiView
-from controlplane.core.wire import names
+from controlplane.core.protocol import names
 from switches.api.shapes import DecisionShape, QuestionShape, SnapshotShape
 from switches.bucketing import BUCKETS
 from switches.evaluate import evaluate, read_question

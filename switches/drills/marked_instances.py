@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from controlplane.core.instances import chosen
+from controlplane.core.instances import selection
 from controlplane.core.instances.queries import Head
 from switches.models import DrillMark, Publication
 
@@ -56,13 +56,13 @@ def current_marks() -> Marks:
 
 def present_instances(marked: Marks, now: datetime) -> list[str]:
     """Return the names of marked instances heard from within 30 s."""
-    return chosen.there(marked.names, marked.services, now)
+    return selection.there(marked.names, marked.services, now)
 
 
 def measure_effect(marked: Marks, version: int, since: datetime) -> MarkedEffect:
     """Return the effect of the change `version`, committed at `since`, on the marked instances."""
     row = Publication.objects.get(pk=1)
-    reports = chosen.said(
+    reports = selection.said(
         marked.names,
         marked.services,
         version=version,
@@ -76,8 +76,8 @@ def measure_effect(marked: Marks, version: int, since: datetime) -> MarkedEffect
     return MarkedEffect(
         instances=len(reports),
         applied=len(reports) - len(behind_ids),
-        p50_ms=chosen.nearest_rank(delays_ms, 0.5),
-        p99_ms=chosen.nearest_rank(delays_ms, 0.99),
+        p50_ms=selection.nearest_rank(delays_ms, 0.5),
+        p99_ms=selection.nearest_rank(delays_ms, 0.99),
         stragglers=tuple(behind_ids[:MAX_NAMED]),
     )
 

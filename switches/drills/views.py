@@ -7,10 +7,10 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
-from controlplane.core.browser import PersonRequest, done, show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, DomainError, InvalidInput
 from controlplane.core.http.permissions import actor_of
+from controlplane.core.page_responses import PersonRequest, done, show, signed_in
 from switches import polling
 from switches.drills import marked_instances, presentation, queries, services
 from switches.drills.forms import BeginForm, CancelForm, MarkForm

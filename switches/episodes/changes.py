@@ -8,7 +8,7 @@ from typing import Any
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
-from controlplane.core.live.notes import changed
+from controlplane.core.live.change_notices import changed
 from controlplane.core.outbox import services as outbox
 from switches.models import Episode, Switch
 

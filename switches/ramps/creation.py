@@ -11,7 +11,7 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.escalation import services as escalation
 from controlplane.core.jobs import control
 from controlplane.core.jobs.models import Job
-from controlplane.core.live.notes import changed
+from controlplane.core.live.change_notices import changed
 from switches.episodes import changes, facts
 from switches.models import Episode, Publication, Ramp, Switch
 

@@ -12,7 +12,7 @@ from django.db.models import F
 from controlplane.core.jobs import endings
 from controlplane.core.jobs.claims import Turn
 from controlplane.core.jobs.models import Job, JobStep
-from controlplane.core.live.notes import changed
+from controlplane.core.live.change_notices import changed
 
 from . import notifications
 

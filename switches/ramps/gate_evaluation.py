@@ -17,7 +17,7 @@ from controlplane.core.gates.questions import NO_DATA, WAITING, Answer, Question
 from controlplane.core.jobs import claims
 from controlplane.core.jobs.claims import Turn
 from controlplane.core.jobs.models import Job, JobStep
-from controlplane.core.live.notes import changed
+from controlplane.core.live.change_notices import changed
 from switches.models import Ramp
 
 from . import (

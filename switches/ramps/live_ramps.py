@@ -11,7 +11,7 @@ from controlplane.core.escalation import services as escalation
 from controlplane.core.gates import services as gates
 from controlplane.core.jobs import control, endings
 from controlplane.core.jobs.models import Job, JobStep
-from controlplane.core.live.notes import changed
+from controlplane.core.live.change_notices import changed
 from switches.models import Ramp, Switch
 
 from . import manual_gates

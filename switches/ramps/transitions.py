@@ -16,7 +16,7 @@ from controlplane.core.gates.questions import FAIL
 from controlplane.core.jobs import effects
 from controlplane.core.jobs.kinds import Probe, no_probe
 from controlplane.core.jobs.models import Job, JobStep
-from controlplane.core.live.notes import changed
+from controlplane.core.live.change_notices import changed
 from switches.episodes import changes, overdue
 from switches.models import Episode, OnExpiry
 from switches.rules import guard

@@ -11,11 +11,11 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from controlplane.core.actors import Actor
-from controlplane.core.browser import PersonRequest, done, show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.jobs.models import Job
+from controlplane.core.page_responses import PersonRequest, done, show, signed_in
 from switches import polling
 from switches.confirmation import require_confirmation
 from switches.forms import RampForm

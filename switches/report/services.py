@@ -15,9 +15,9 @@ from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.escalation import services as escalations
 from controlplane.core.jobs import control
 from controlplane.core.jobs.models import Job
+from controlplane.core.json_values import require_readable
 from controlplane.core.outbox import services as outbox
 from controlplane.core.roles import Power
-from controlplane.core.values import require_readable
 from switches.models import WeeklyReport
 from switches.report import weeks
 from switches.report.compose import compose, unread, worst_first, zone

@@ -6,10 +6,10 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET, require_POST
 
 from controlplane.core import canonical
-from controlplane.core.browser import PersonRequest, done, show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict
 from controlplane.core.http.permissions import actor_of
+from controlplane.core.page_responses import PersonRequest, done, show, signed_in
 from switches.models import WeeklyReport
 from switches.report import queries, services, weeks
 from switches.report.compose import zone

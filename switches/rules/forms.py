@@ -5,7 +5,7 @@ from typing import Any
 
 from django import forms
 
-from controlplane.core.changes import RuleForm
+from controlplane.core.change_views import RuleForm
 from controlplane.core.reasons import MAX_CHARACTERS
 from switches.models import Rule
 from switches.rules import evaluation

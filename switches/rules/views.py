@@ -10,11 +10,11 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from controlplane.accounts.people.authority import approvers
 from controlplane.core.actors import Actor
-from controlplane.core.browser import PersonRequest, done, show, signed_in
 from controlplane.core.clock import db_now
+from controlplane.core.dry_run import rehearsal
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.rehearsal import rehearsal
+from controlplane.core.page_responses import PersonRequest, done, show, signed_in
 from controlplane.core.roles import Role
 from switches.models import Rule
 from switches.rules import queries, services

@@ -10,7 +10,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import InvalidInput
 from controlplane.core.roles import Power
-from controlplane.core.wake import wake
+from controlplane.core.wakeups import wake
 from switches import publication
 from switches.models import Publication
 

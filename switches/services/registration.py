@@ -10,7 +10,7 @@ from django.db.models import F
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput
-from controlplane.core.live.notes import changed
+from controlplane.core.live.change_notices import changed
 from switches import publication
 from switches.episodes import changes
 from switches.models import Episode, Publication, Switch

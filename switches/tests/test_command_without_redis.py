@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from controlplane.core import wake
+from controlplane.core import wakeups
 from controlplane.core.tests.processes import manage
 from switches.models import Switch
 
@@ -29,12 +29,12 @@ def test_engage_is_done_and_one_plain_line_says_that_nobody_was_woken(hung_redis
     done = manage(*ENGAGE)
 
     assert Switch.objects.get(id="segment:finance").state == "engaged"
-    assert (done.returncode, done.stderr) == (0, f"{wake.PLAIN}\n")
+    assert (done.returncode, done.stderr) == (0, f"{wakeups.PLAIN}\n")
     assert done.stdout.startswith("segment:finance  engaged")
 
 
 def test_what_nobody_hears_takes_no_second_however_often(hung_redis):
-    waker = wake._Waker()
+    waker = wakeups._Waker()
     began = time.monotonic()
 
     for _ in range(100):

@@ -14,8 +14,8 @@ from controlplane.core.approvals.models import Approval
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
+from controlplane.core.dry_run import rehearsal
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
-from controlplane.core.rehearsal import rehearsal
 from switches import services
 from switches.models import Episode, Publication, Switch
 

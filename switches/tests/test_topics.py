@@ -9,8 +9,8 @@ from django.conf import settings
 
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role, person
-from controlplane.core.live import notes
-from controlplane.core.wire import LIVE_CHANNEL
+from controlplane.core.live import change_notices
+from controlplane.core.protocol import LIVE_CHANNEL
 from switches import services, topics
 from switches.models import Ramp
 from switches.ramps import actions
@@ -32,7 +32,7 @@ class Listening:
         ends = time.monotonic() + 1
         while time.monotonic() < ends:
             message = self._pubsub.get_message(ignore_subscribe_messages=True, timeout=0.2)
-            note = notes.read(message["data"]) if message else None
+            note = change_notices.read(message["data"]) if message else None
             if note and note[0] == topic and resource in note[1]:
                 return True
         return False

@@ -10,10 +10,10 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
 from controlplane.core.actors import Actor
-from controlplane.core.browser import PersonRequest, done, show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
+from controlplane.core.page_responses import PersonRequest, done, show, signed_in
 from controlplane.core.roles import Power
 from switches.models import Episode, Trip, TripPolicy
 from switches.scopes import SCOPES

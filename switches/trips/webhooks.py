@@ -22,7 +22,7 @@ from controlplane.core.errors import InvalidInput
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.http.rendering import StrictJSONParser
 from controlplane.core.http.views import ApiView
-from controlplane.core.wire import largest_body
+from controlplane.core.protocol import largest_body
 
 from . import alertmanager, history, resolution, services
 from .alertmanager import AlertmanagerAlert, AlertmanagerMessage

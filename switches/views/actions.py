@@ -11,11 +11,11 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from controlplane.core.actors import Actor
-from controlplane.core.browser import PersonRequest, done, show, signed_in
-from controlplane.core.changes import CarryOut, RuleForm, change, posted
+from controlplane.core.change_views import CarryOut, RuleForm, change, posted
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, DomainError, InvalidInput
 from controlplane.core.http.permissions import actor_of
+from controlplane.core.page_responses import PersonRequest, done, show, signed_in
 from controlplane.core.reasons import MIN_COLUMNS
 from switches import board, services
 from switches.confirmation import require_confirmation

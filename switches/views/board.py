@@ -7,7 +7,7 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from controlplane.core.browser import PersonRequest, signed_in
+from controlplane.core.page_responses import PersonRequest, signed_in
 from switches import board, polling
 from switches.models import Switch
 from switches.scopes import SCOPES

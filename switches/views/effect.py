@@ -7,9 +7,9 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import InvalidInput
+from controlplane.core.page_responses import PersonRequest, signed_in
 from switches import board, polling
 from switches.blast import blast_radius
 from switches.effect import SwitchEffect, effect_of, fallen_silent

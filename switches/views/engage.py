@@ -13,14 +13,14 @@ from django.views.decorators.http import require_http_methods, require_POST
 from django_htmx.http import trigger_client_event
 
 from controlplane.accounts.people.authority import approvers
-from controlplane.core.browser import PersonRequest, in_dialog, show, signed_in
 from controlplane.core.clock import db_now
+from controlplane.core.dry_run import rehearsal
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.jobs.models import Job
 from controlplane.core.page_registry import PREVIEW_FIELDS
+from controlplane.core.page_responses import PersonRequest, in_dialog, show, signed_in
 from controlplane.core.reasons import MIN_COLUMNS
-from controlplane.core.rehearsal import rehearsal
 from switches import engage_suggestions, services
 from switches.blast import blast_radius
 from switches.board import undo_until

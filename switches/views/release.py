@@ -11,12 +11,12 @@ from django.views.decorators.http import require_http_methods
 
 from controlplane.accounts.people.authority import approvers
 from controlplane.core.actors import Actor
-from controlplane.core.browser import PersonRequest, done, in_dialog, show, signed_in
-from controlplane.core.changes import posted
+from controlplane.core.change_views import posted
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from controlplane.core.gates import kinds
 from controlplane.core.http.permissions import actor_of
+from controlplane.core.page_responses import PersonRequest, done, in_dialog, show, signed_in
 from switches import blast, services
 from switches.confirmation import require_confirmation
 from switches.forms import ReleaseForm

@@ -11,8 +11,8 @@ from controlplane.accounts.people.authority import approvers
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.differences import changes
 from controlplane.core.audit.models import AuditEntry
-from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.errors import InvalidInput
+from controlplane.core.page_responses import PersonRequest, signed_in
 from switches import board, polling
 from switches.blast import blast_radius
 from switches.drills import presentation as drills

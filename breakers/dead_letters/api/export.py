@@ -13,7 +13,7 @@ from breakers.dead_letters.letters.redaction import configured_redaction
 from breakers.dead_letters.monitoring import indexer
 from breakers.dead_letters.redis_servers import samples
 from controlplane.core.clock import db_now
-from controlplane.core.http import files
+from controlplane.core.http import file_responses
 
 from .bodies import ChoiceFilters, ExportFilters
 from .messages import DeadLetterView, find_letter_stream
@@ -49,7 +49,7 @@ class ExportView(DeadLetterView):
         until = samples.sample_stream(stream.server, stream.name).last
         rows = export.iterate_letters(stream, chosen, until=until, redaction=configured_redaction())
         chunks = _chunks(export.render_lines(rows, given["format"]))
-        return files.sent(
+        return file_responses.sent(
             request._request,
             chunks,
             content_type=export.FORMATS[given["format"]],

@@ -28,7 +28,7 @@ from controlplane.core.jobs.claims import Turn
 from controlplane.core.jobs.kinds import Probe
 from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.jobs.stepwise import Again, Passed, StepKind
-from controlplane.core.live import notes
+from controlplane.core.live import change_notices
 from controlplane.core.outbox import services as outbox
 
 from . import breaker_gates, tally, worker
@@ -91,7 +91,7 @@ def _recent_outage(work: ReplaySlice) -> str:
 
 
 def _hold(work: ReplaySlice, pause: timedelta, why: str) -> Again:
-    notes.changed("dlq", f"job:{work.turn.job.pk}")
+    change_notices.changed("dlq", f"job:{work.turn.job.pk}")
     return Again(work.now + pause, holding=why)
 
 
@@ -104,7 +104,7 @@ def _record_result(turn: Turn, _step: JobStep, now: datetime, probe: Probe) -> P
         turn.change(outcome=_describe_outcome(replay), heartbeat_at=now)
         breaker_gates.withdraw_gates(replay)
         _announce(replay, job, now)
-        notes.changed("dlq", f"job:{job.pk}", str(replay.stream))
+        change_notices.changed("dlq", f"job:{job.pk}", str(replay.stream))
         audit.record(
             actor=ACTOR,
             action=f"dead_letters.{'purged' if replay.action == PURGE else 'replayed'}",
@@ -123,7 +123,7 @@ def _give_up(turn: Turn, _step: JobStep, now: datetime) -> None:
         turn.heartbeat(now)
         replay = tally.recount(turn.job.pk)
         breaker_gates.withdraw_gates(replay)
-        notes.changed("dlq", f"job:{turn.job.pk}", str(replay.stream))
+        change_notices.changed("dlq", f"job:{turn.job.pk}", str(replay.stream))
 
 
 @transaction.atomic
@@ -147,7 +147,7 @@ def _cancel(job: Job, reason: str, actor: Actor, now: datetime) -> None:
     control.seize(row, now, **over, outcome=outcome)
     breaker_gates.withdraw_gates(replay)
     escalation.close(subject=endings.subject(row), now=now)
-    notes.changed("dlq", f"job:{row.pk}")
+    change_notices.changed("dlq", f"job:{row.pk}")
     audit.record(
         actor=actor,
         action="job.cancelled",

@@ -24,7 +24,7 @@ from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.jobs import control
 from controlplane.core.jobs.models import Job
 from controlplane.core.jobs.resources import job_resource
-from controlplane.core.live import notes
+from controlplane.core.live import change_notices
 
 from . import breaker_gates, selection
 
@@ -164,7 +164,7 @@ def _start_job(
         approval_id=approval.pk if approval else None,
     )
     breaker_gates.ask_gates(replay, now)
-    notes.changed("dlq", f"job:{job.pk}")
+    change_notices.changed("dlq", f"job:{job.pk}")
     audit.record(
         actor=actor,
         action="dead_letters.replay_asked",

@@ -23,7 +23,7 @@ from controlplane.core.actors import Actor, ActorType
 from controlplane.core.jobs.claims import LeaseLost, Turn
 from controlplane.core.jobs.kinds import Probe
 from controlplane.core.jobs.models import Job, JobStep
-from controlplane.core.live import notes
+from controlplane.core.live import change_notices
 
 from . import breaker_gates, eligibility, selection
 from .open_intents import ReplayHeld, raise_if_refused, settle_open_intents
@@ -281,4 +281,4 @@ def count_failed_try(work: ReplaySlice) -> None:
 def _notify_progress(work: ReplaySlice) -> None:
     if time.monotonic() - work.told_at >= NOTIFY_EVERY_SECONDS:
         work.told_at = time.monotonic()
-        notes.changed("dlq", f"job:{work.replay.pk}")
+        change_notices.changed("dlq", f"job:{work.replay.pk}")

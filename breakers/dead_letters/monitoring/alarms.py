@@ -9,7 +9,7 @@ from django.db import transaction
 from breakers.dead_letters.models import LetterStream
 from breakers.dead_letters.subjects import message_thread
 from controlplane.core.canonical import timestamp
-from controlplane.core.live import notes as live
+from controlplane.core.live import change_notices as live
 from controlplane.core.outbox import services as outbox
 
 from . import groups, stream_state, streams

@@ -20,7 +20,7 @@ from breakers.dead_letters.models import Departure, Gap, Letter, LetterStream
 from breakers.dead_letters.redis_servers import samples, servers
 from breakers.dead_letters.redis_servers.samples import StreamSample
 from breakers.dead_letters.redis_servers.servers import ScriptCall
-from controlplane.core.live import notes as live
+from controlplane.core.live import change_notices as live
 
 from . import stream_state
 

@@ -22,7 +22,7 @@ from breakers.dead_letters.redis_servers.samples import StreamSample
 from breakers.dead_letters.redis_servers.servers import ServerRefused, ServerUnavailable
 from breakers.dead_letters.sources import configured_sources
 from controlplane.core.errors import DomainError
-from controlplane.core.live import notes as live
+from controlplane.core.live import change_notices as live
 from controlplane.core.outbox.models import OutboxMessage
 
 from . import alarms, discovery, gaps, indexer, stream_state, streams

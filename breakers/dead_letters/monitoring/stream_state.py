@@ -10,7 +10,7 @@ from breakers.dead_letters.letters import ids
 from breakers.dead_letters.models import MAX_NAME_LENGTH, LetterStream
 from breakers.dead_letters.redis_servers.samples import StreamSample
 from breakers.dead_letters.sources import configured_sources
-from controlplane.core.live import notes as live
+from controlplane.core.live import change_notices as live
 
 from . import streams
 

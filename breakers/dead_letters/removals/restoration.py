@@ -20,7 +20,7 @@ from controlplane.core import authority, deadline
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, NotFound
-from controlplane.core.live import notes
+from controlplane.core.live import change_notices
 
 from . import archive, audit_rows, execution, settlement
 from .execution import RemovalOutcome
@@ -179,7 +179,7 @@ def _record(
     locked.save(update_fields=["state", "new_id"])
     stream = locked.stream
     type(stream).objects.filter(pk=stream.pk).update(depth=F("depth") + 1, gone_at=None)
-    notes.changed("dlq", str(stream))
+    change_notices.changed("dlq", str(stream))
     is_theirs = actor is not None and actor.label == locked.restored_by
     audit.record(
         actor=audit_rows.without_role(actor)

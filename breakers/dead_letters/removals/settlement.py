@@ -17,7 +17,7 @@ from breakers.dead_letters.letters import ids
 from breakers.dead_letters.models import POSITION, Departure, Gap, Letter, LetterStream
 from controlplane.core import reasons
 from controlplane.core.errors import InvalidInput
-from controlplane.core.live import notes
+from controlplane.core.live import change_notices
 
 from .execution import RemovalOutcome, delivery_guarantee, execute_intents
 from .intents import declare_intents
@@ -200,4 +200,4 @@ def _remove_from_index(
         retried_total=F("retried_total") + retried,
         vanished_total=F("vanished_total") + vanished,
     )
-    notes.changed("dlq", str(stream))
+    change_notices.changed("dlq", str(stream))

@@ -17,11 +17,11 @@ from breakers.dead_letters.models import LetterGroup, LetterStream
 from breakers.dead_letters.redis_servers.servers import ServerRefused, ServerUnavailable
 from breakers.dead_letters.removals import settlement
 from controlplane.core.approvals.models import Approval
-from controlplane.core.browser import PersonRequest, show, signed_in
-from controlplane.core.changes import attempted, posted
+from controlplane.core.change_views import attempted, posted
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
+from controlplane.core.page_responses import PersonRequest, show, signed_in
 
 from . import links, messages
 from .changes import find_unhealthy_consumers, redirect_with_message, render_refusal

@@ -27,11 +27,11 @@ from breakers.models import Dependency
 from breakers.states import dependency_status
 from breakers.states.dependency_status import DependencyStatus
 from controlplane.core.actors import Actor
-from controlplane.core.browser import PersonRequest, in_dialog, show, signed_in
-from controlplane.core.changes import attempted, posted
+from controlplane.core.change_views import attempted, posted
 from controlplane.core.clock import db_now
 from controlplane.core.errors import DomainError, Unavailable
 from controlplane.core.http.permissions import actor_of
+from controlplane.core.page_responses import PersonRequest, in_dialog, show, signed_in
 from controlplane.core.problem import headers
 from controlplane.core.roles import Power
 

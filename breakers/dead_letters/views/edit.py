@@ -24,10 +24,10 @@ from breakers.dead_letters.removals import (
     settlement,
 )
 from controlplane.core.actors import Actor
-from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput, NotFound, Unavailable
 from controlplane.core.http.permissions import actor_of
+from controlplane.core.page_responses import PersonRequest, signed_in
 from controlplane.core.roles import Power
 
 from . import letter, payload

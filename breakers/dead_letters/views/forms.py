@@ -5,7 +5,7 @@ from typing import Any
 from django import forms
 
 from breakers.dead_letters.bulk import replays
-from controlplane.core.changes import RuleForm
+from controlplane.core.change_views import RuleForm
 from controlplane.core.reasons import MAX_CHARACTERS
 
 FASTEST, SLOWEST = 1000.0, 0.1

@@ -15,9 +15,9 @@ from breakers.dead_letters.monitoring import streams, weekly_failures
 from breakers.dead_letters.monitoring.weekly_failures import GroupFailures
 from breakers.dead_letters.sources import configured_sources
 from breakers.views import live
-from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.jobs.models import Job
+from controlplane.core.page_responses import PersonRequest, signed_in
 
 DAYS = 7
 MAX_FAILED = 8

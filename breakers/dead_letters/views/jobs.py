@@ -11,11 +11,11 @@ from breakers.dead_letters.bulk import replays
 from breakers.dead_letters.models import Departure, Replay
 from breakers.dead_letters.removals import settlement
 from breakers.views import live
-from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.jobs import watch
 from controlplane.core.jobs.models import Job
+from controlplane.core.page_responses import PersonRequest, signed_in
 
 from .bulk import WORDS
 

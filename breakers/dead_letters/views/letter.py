@@ -18,10 +18,10 @@ from breakers.dead_letters.redis_servers import reader
 from breakers.dead_letters.redis_servers.reader import ReadLimits
 from breakers.dead_letters.redis_servers.servers import ServerRefused, ServerUnavailable
 from breakers.dead_letters.removals import settlement
-from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import NotFound
 from controlplane.core.http.permissions import actor_of
+from controlplane.core.page_responses import PersonRequest, signed_in
 
 from . import payload
 from .stream import find_stream_or_404, may_restore

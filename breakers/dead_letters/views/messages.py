@@ -15,8 +15,8 @@ from breakers.dead_letters.letters.filters import MOMENTS, TEXTS, LetterFilter
 from breakers.dead_letters.models import LetterGroup, LetterStream
 from breakers.dead_letters.monitoring import indexer
 from breakers.dead_letters.redis_servers.servers import ServerRefused, ServerUnavailable
-from controlplane.core.browser import PersonRequest
 from controlplane.core.errors import InvalidInput
+from controlplane.core.page_responses import PersonRequest
 
 from . import links, payload
 

@@ -13,11 +13,11 @@ from breakers.dead_letters.monitoring import groups, indexer, streams
 from breakers.dead_letters.redis_servers.servers import ServerRefused, ServerUnavailable
 from breakers.dead_letters.removals import archive
 from breakers.views import live
-from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import NotFound
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.jobs.models import Job
+from controlplane.core.page_responses import PersonRequest, signed_in
 
 from . import links, messages
 from .inbox import server_context

@@ -10,7 +10,7 @@ import pytest
 from django.conf import settings
 from django.db import connection
 
-from controlplane import serving
+from controlplane import asgi_server
 from controlplane.core.http.tests.callers import person, token_text
 from controlplane.dataplane.tests.processes import Server
 from controlplane.tests.installation import free_port, until
@@ -39,7 +39,7 @@ def web_process(
         "SWITCHGEAR_DATA_DIR": str(folder),
     }
     port = free_port()
-    arguments = serving.arguments(
+    arguments = asgi_server.arguments(
         "controlplane.asgi:application", host="127.0.0.1", port=port, workers=1
     )
     server = Server(arguments, environment, folder / "said.txt", port)

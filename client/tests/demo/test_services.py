@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from breakers.policies.configuration import FILES, read
+from breakers.policies.configuration import FILES, read_files
 from demo import world
 from demo.asking import Asking
 from demo.calling import call
@@ -252,7 +252,7 @@ def test_a_form_without_a_known_button_is_refused(three: World, form: dict[str, 
 def configured(name: str) -> dict[str, Any]:
     """What the demo's own files say of a dependency."""
     texts = {file: (CONFIG / file).read_text() for file in FILES if (CONFIG / file).is_file()}
-    return dict(read(texts).dependencies[name])
+    return dict(read_files(texts).dependencies[name])
 
 
 def call_form(port: int, form: dict[str, str]) -> int:

@@ -14,7 +14,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import Forbidden, Unauthenticated
 from controlplane.core.http.requests import session_digest
 from controlplane.core.live import topics
-from controlplane.core.live.visitors import Session, Visitor
+from controlplane.core.live.subscribers import Session, Visitor
 from controlplane.core.roles import SCOPES_OF, Role
 
 from . import factors

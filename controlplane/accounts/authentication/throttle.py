@@ -27,7 +27,7 @@ from controlplane.accounts.models.people import BrowserSession, User
 from controlplane.accounts.people.session_store import SessionStore
 from controlplane.core.errors import TooManyRequests
 from controlplane.core.http.requests import client_ip, network_of
-from controlplane.core.live.pace import Pace
+from controlplane.core.live.token_bucket import Pace
 
 HASHED_AT_ONCE = 2
 HASHING_WAITS_SECONDS = 3.0

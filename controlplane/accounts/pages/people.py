@@ -17,11 +17,11 @@ from controlplane.accounts.people import leaving, services, sessions
 from controlplane.accounts.people.forms import ABOUT_ROLES, LeavingForm, NewPersonForm, PersonForm
 from controlplane.accounts.requests import UserRequest
 from controlplane.core.actors import Actor
-from controlplane.core.browser import done_at, show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, DomainError, InvalidInput, NotFound
 from controlplane.core.http.confirmation import require_fresh
 from controlplane.core.http.permissions import actor_of
+from controlplane.core.page_responses import done_at, show, signed_in
 from controlplane.core.roles import Power
 
 from . import people_search

@@ -13,9 +13,9 @@ from controlplane.accounts.authentication.views.sign_in import note_failure
 from controlplane.accounts.people import services
 from controlplane.accounts.people.forms import PreferencesForm
 from controlplane.accounts.requests import UserRequest
-from controlplane.core.browser import signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.http.permissions import actor_of
+from controlplane.core.page_responses import signed_in
 
 THEMES = {"light", "dark"}
 A_YEAR = 365 * 24 * 3600

@@ -11,10 +11,10 @@ from controlplane.accounts.models.people import BrowserSession, User
 from controlplane.accounts.people import devices, sessions
 from controlplane.accounts.people.session_store import ends_anyway
 from controlplane.accounts.requests import UserRequest
-from controlplane.core.browser import done_at, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.http.requests import session_digest
+from controlplane.core.page_responses import done_at, signed_in
 
 PAGE = "/preferences/sessions/"
 SHOWN = 50

@@ -9,7 +9,7 @@ from django import forms
 from django.contrib.auth.forms import AuthenticationForm, UsernameField
 
 from controlplane.accounts.models.people import User
-from controlplane.core.changes import RuleForm
+from controlplane.core.change_views import RuleForm
 from controlplane.core.roles import Role
 
 # Aliases such as `US/Pacific` or `GB` stay valid, but nobody has to scroll past them.

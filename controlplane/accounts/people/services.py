@@ -10,12 +10,12 @@ from django.utils.crypto import constant_time_compare
 
 from controlplane.accounts.models.people import User
 from controlplane.accounts.models.tokens import Credentials
-from controlplane.core import wake
+from controlplane.core import wakeups
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput
+from controlplane.core.json_values import require_readable
 from controlplane.core.roles import Role
-from controlplane.core.values import require_readable
 
 from . import sessions
 
@@ -91,7 +91,7 @@ def change_user(*, user: User, actor: Actor, now: datetime, **changes: Any) -> U
     # Last, though locked at first: the trail asks whether whoever acts may do so, and that may be
     # this very person.
     user.save(update_fields=list(changes))
-    wake.wake("credentials")
+    wakeups.wake("credentials")
     return user
 
 

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.test import Client
 
 from controlplane.accounts.models.people import User
-from controlplane.core import wake
+from controlplane.core import wakeups
 from controlplane.core.audit.models import AuditEntry
 
 pytestmark = pytest.mark.django_db
@@ -149,12 +149,12 @@ def test_throttling_needs_no_redis(client, kim, settings):
     with socket.socket() as taken:  # bound and not listening: every connection is refused
         taken.bind(("127.0.0.1", 0))
         settings.REDIS_URL = f"redis://127.0.0.1:{taken.getsockname()[1]}/0"
-        wake._waker = None
+        wakeups._waker = None
         try:
             assert lock_out(client).status_code == 429
             assert sign_in(client).status_code == 429
         finally:
-            wake._waker = None
+            wakeups._waker = None
 
 
 def test_signed_in_person_is_led_on(client, kim):

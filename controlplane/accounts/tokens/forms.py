@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 
 from controlplane.accounts.models.people import User
-from controlplane.core.changes import RuleForm
+from controlplane.core.change_views import RuleForm
 
 from .scopes import AREAS
 

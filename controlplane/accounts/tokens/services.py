@@ -13,12 +13,12 @@ from django.db.models.functions import Now
 
 from controlplane.accounts.models.people import User
 from controlplane.accounts.models.tokens import Token
-from controlplane.core import wake
+from controlplane.core import wakeups
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput, Unauthenticated
+from controlplane.core.json_values import require_readable
 from controlplane.core.roles import ALL_SCOPES, SCOPES_OF, Role
-from controlplane.core.values import require_readable
 
 from .lookup import KnownToken
 
@@ -104,7 +104,7 @@ def create(
         },
         now=now,
     )
-    wake.wake("credentials")
+    wakeups.wake("credentials")
     return token, f"sg_{prefix}_{secret}"
 
 
@@ -125,7 +125,7 @@ def revoke(*, token: Token, actor: Actor, now: datetime, reason: str = "") -> To
         before={"name": token.name},
         now=now,
     )
-    wake.wake("credentials")
+    wakeups.wake("credentials")
     return token
 
 
@@ -154,7 +154,7 @@ def hand_over(*, token: Token, owner: User, actor: Actor, now: datetime) -> Toke
         after={"name": token.name, "owner": owner.username},
         now=now,
     )
-    wake.wake("credentials")
+    wakeups.wake("credentials")
     return token
 
 

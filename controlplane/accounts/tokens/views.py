@@ -16,11 +16,11 @@ from controlplane.accounts.models.people import User
 from controlplane.accounts.models.tokens import Token
 from controlplane.accounts.requests import UserRequest
 from controlplane.core.actors import Actor
-from controlplane.core.browser import done_at, show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput, NotFound
 from controlplane.core.http.confirmation import require_fresh
 from controlplane.core.http.permissions import actor_of
+from controlplane.core.page_responses import done_at, show, signed_in
 from controlplane.core.roles import SCOPES_OF, Power, Role
 
 from . import services

@@ -17,8 +17,8 @@ from controlplane.core.approvals.models import Approval
 from controlplane.core.approvals.risk import LIFETIME, Risk, RiskFacts, of_request
 from controlplane.core.ended_sessions import retry_if_ended
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
+from controlplane.core.json_values import require_readable
 from controlplane.core.roles import Power
-from controlplane.core.values import require_readable
 
 MAX_REASON_LENGTH = 2000
 MAX_AT_ONCE = 500

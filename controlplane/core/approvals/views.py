@@ -13,11 +13,11 @@ from django.views.decorators.http import require_GET, require_POST
 from controlplane.core.approvals import kinds, notes, reviews, services
 from controlplane.core.approvals.differences import shown
 from controlplane.core.approvals.models import Approval
-from controlplane.core.browser import PersonRequest, done, show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, DomainError, InvalidInput
 from controlplane.core.http.confirmation import require_fresh
 from controlplane.core.http.permissions import actor_of
+from controlplane.core.page_responses import PersonRequest, done, show, signed_in
 
 PENDING_SHOWN = 100
 DECIDED_SHOWN = 25

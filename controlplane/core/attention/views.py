@@ -9,7 +9,6 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET, require_POST
 
 from controlplane.core.attention import services
-from controlplane.core.browser import PersonRequest, done, show, signed_in
 from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, NotFound
@@ -18,6 +17,7 @@ from controlplane.core.escalation import summaries
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.outbox import router
+from controlplane.core.page_responses import PersonRequest, done, show, signed_in
 
 SHOWN = 100
 TOLD_SHOWN = 50

@@ -19,7 +19,7 @@ from controlplane.core.audit import search, services
 from controlplane.core.audit.export import csv_rows
 from controlplane.core.audit.models import ACTOR_TYPES, AuditEntry, by_actor
 from controlplane.core.errors import InvalidInput
-from controlplane.core.http import files
+from controlplane.core.http import file_responses
 from controlplane.core.http.fields import Filters, Moment
 from controlplane.core.http.pagination import BACKWARD, Page
 from controlplane.core.http.rendering import moment
@@ -144,7 +144,7 @@ class AuditExport(ApiView):
         text = filters.pop("q", "")
         rows = services.rows_of(matching(AuditEntry.objects.all(), filters), text)
         chunks = _chunks(_csv_lines(rows) if chosen == "csv" else _json_lines(rows))
-        return files.sent(
+        return file_responses.sent(
             request._request,
             chunks,
             content_type=FORMATS[chosen],

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from prometheus_client.core import Metric
 
-from controlplane.core import exposing
+from controlplane.core import exposition
 from controlplane.core.audit.models import AuditRound
 from controlplane.core.metrics import DATABASE_METRICS
 
@@ -15,12 +15,12 @@ def verification(now: datetime) -> Iterator[Metric]:
     here = AuditRound.objects.first()
     if here is None:
         return
-    yield exposing.gauge(
+    yield exposition.gauge(
         "switchgear_audit_intact",
         "0 from when a row of the audit trail did not hold until it does.",
         0 if here.problem else 1,
     )
-    yield exposing.gauge(
+    yield exposition.gauge(
         "switchgear_audit_verified_age_seconds",
         "Seconds since the whole audit trail was last found intact.",
         (now - (here.whole_at or here.begun_at)).total_seconds(),

@@ -12,9 +12,9 @@ from django.views.decorators.http import require_GET, require_POST
 from controlplane.core.audit import search, services
 from controlplane.core.audit.differences import changes
 from controlplane.core.audit.models import AuditEntry, by_actor
-from controlplane.core.browser import PersonRequest, show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.http.permissions import actor_of
+from controlplane.core.page_responses import PersonRequest, show, signed_in
 from controlplane.core.roles import Power
 
 PAGE_SIZE = 50

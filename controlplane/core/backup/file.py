@@ -14,9 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
-from controlplane.core.backup import manifest, programs
 from controlplane.core.backup.manifest import Manifest
 from controlplane.core.errors import Conflict, InvalidInput
+
+from . import manifest, pg_programs
 
 DUMP, SAID = "database.dump", "manifest.json"
 _BLOCK = tarfile.BLOCKSIZE
@@ -49,7 +50,7 @@ def read_manifest(path: Path) -> Manifest:
     """What a backup says, and that its dump is what was written. Raises :class:`InvalidInput`."""
     with opened(path) as (said, dump):
         digest, size = hashlib.sha256(), 0
-        while piece := dump.read(programs.CHUNK):
+        while piece := dump.read(pg_programs.CHUNK):
             digest.update(piece)
             size += len(piece)
     if (size, digest.hexdigest()) != (said.size, said.sha256):

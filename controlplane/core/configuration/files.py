@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from controlplane.core.errors import InvalidInput
-from controlplane.core.values import Errors, put
+from controlplane.core.json_values import Errors, put
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
 MAX_NUMBER_LENGTH = 100

@@ -19,11 +19,11 @@ from controlplane.core.actors import Actor, system
 from controlplane.core.audit import services as audit
 from controlplane.core.degradation.models import Degradation
 from controlplane.core.degradation_levels import Cause
-from controlplane.core.live import notes
+from controlplane.core.live import change_notices
 from controlplane.core.outbox import services as outbox
-from controlplane.core.wake import wake
+from controlplane.core.wakeups import wake
 
-from . import falling
+from . import hysteresis
 
 SUBJECT = "degradation"
 EVENT = "degradation.changed"
@@ -90,7 +90,7 @@ def report(causes: Sequence[Cause], now: datetime) -> bool:
     row.since = row.since if row.level == before else now
     row.save()
     wake("degradation")
-    notes.changed("degradation", "installation")
+    change_notices.changed("degradation", "installation")
     if row.level != before:
         _tell(row, before, now)
     return True
@@ -113,9 +113,9 @@ def _causes(row: Degradation) -> tuple[Cause, ...]:
     return tuple(Cause.of(document) for document in row.causes)
 
 
-def _stand(row: Degradation, causes: Sequence[Cause], now: datetime) -> falling.Standing | None:
+def _stand(row: Degradation, causes: Sequence[Cause], now: datetime) -> hysteresis.Standing | None:
     """What stands from now on; None if that is what the row says already."""
-    stand = falling.after(falling.Standing(_causes(row), row.falling), causes, now)
+    stand = hysteresis.after(hysteresis.Standing(_causes(row), row.falling), causes, now)
     same = levels.plain(stand.causes) == row.causes and stand.falling == row.falling
     return None if same else stand
 

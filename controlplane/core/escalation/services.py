@@ -10,9 +10,9 @@ from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.escalation.models import Escalation
+from controlplane.core.json_values import require_readable
 from controlplane.core.outbox import router
 from controlplane.core.outbox import services as outbox
-from controlplane.core.values import require_readable
 
 QUIET = timedelta(hours=24)
 """After an acknowledgement, nobody is notified for this long."""

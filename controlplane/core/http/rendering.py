@@ -14,7 +14,7 @@ from rest_framework.request import Request
 
 from controlplane.core.canonical import timestamp
 from controlplane.core.errors import DomainError, InvalidInput
-from controlplane.core.wire import largest_body, too_large
+from controlplane.core.protocol import largest_body, too_large
 
 DEEPEST = 32  # levels; far below where Python's own JSON writer gives up
 

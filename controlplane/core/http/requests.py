@@ -8,7 +8,7 @@ from functools import cache
 from django.conf import settings
 from django.http import HttpRequest
 
-from controlplane.core.wire import REQUEST_ID
+from controlplane.core.protocol import REQUEST_ID
 
 API_ROOT = "/api/"
 MAX_HOPS = 20

@@ -13,13 +13,13 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
 from controlplane.core.actors import Actor
-from controlplane.core.browser import PersonRequest, done, show, signed_in
 from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.jobs import control, kinds, watch
 from controlplane.core.jobs.models import Job
+from controlplane.core.page_responses import PersonRequest, done, show, signed_in
 
 SHOWN = 50
 MAX_REASON_LENGTH = 2000

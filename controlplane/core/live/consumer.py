@@ -25,16 +25,11 @@ from controlplane.core.errors import (
 )
 from controlplane.core.hosts import AllowedHosts
 from controlplane.core.live import stream
-from controlplane.core.live.asking import AWAY
 from controlplane.core.live.hub import Hub
 from controlplane.core.live.sockets import Socket
-from controlplane.core.live.visitors import (
-    Visitor,
-    carries_token,
-    headers_of,
-    is_own_page,
-    session_key_of,
-)
+
+from .query_threads import AWAY
+from .subscribers import Visitor, carries_token, headers_of, is_own_page, session_key_of
 
 MAX_MESSAGE_BYTES = 4096  # bytes
 SESSION_SECONDS = 3.0

@@ -13,17 +13,18 @@ from typing import Any, Protocol
 import structlog
 
 from controlplane.core.canonical import timestamp
-from controlplane.core.ear import Ear, Pace
 from controlplane.core.errors import Unavailable
-from controlplane.core.live import notes, stream, topics
-from controlplane.core.live.asking import Desk
-from controlplane.core.live.guard import Guard
-from controlplane.core.live.lane import Lane
 from controlplane.core.live.sockets import Socket, Sockets
 from controlplane.core.live.stream import Stream
 from controlplane.core.live.topics import DEGRADATION
-from controlplane.core.live.visitors import Headers, Session, Visitor
-from controlplane.core.wire import LIVE_CHANNEL, MISSED_NOTE
+from controlplane.core.protocol import LIVE_CHANNEL, MISSED_NOTE
+from controlplane.core.redis_subscriber import Ear, Pace
+
+from . import change_notices, stream, topics
+from .connection_guard import Guard
+from .query_threads import Desk
+from .subscribers import Headers, Session, Visitor
+from .topic_publisher import Lane
 
 PACE = Pace(connect_seconds=1.0, silence_seconds=1.0, longest_pause_seconds=2.0)
 WATCH_SECONDS = 0.1
@@ -145,7 +146,7 @@ class Hub:
         if text == MISSED_NOTE:
             self._begin()
             return
-        note = notes.read(text)
+        note = change_notices.read(text)
         lane = self._lanes.get(note[0]) if note else None
         if note is not None and lane is not None:
             lane.note(note[1])

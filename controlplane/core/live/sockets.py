@@ -9,8 +9,9 @@ from controlplane.core.errors import TooManyRequests, Unavailable
 from controlplane.core.live import connections
 from controlplane.core.live.connections import Peer, Traffic
 from controlplane.core.live.mailbox import Mailbox
-from controlplane.core.live.pace import Pace
-from controlplane.core.live.visitors import Visitor
+
+from .subscribers import Visitor
+from .token_bucket import Pace
 
 MAX_SOCKETS = 5_000
 MAX_EACH = 50

@@ -6,7 +6,7 @@ from datetime import datetime
 from django.db import connection
 from prometheus_client.core import Metric
 
-from controlplane.core.exposing import gauge
+from controlplane.core.exposition import gauge
 from controlplane.core.metrics import DATABASE_METRICS
 
 

@@ -10,7 +10,7 @@ from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.outbox import digests, permission
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.wake import wake
+from controlplane.core.wakeups import wake
 
 MAX_AT_ONCE = 100
 

@@ -8,7 +8,7 @@ from typing import Any
 from controlplane.core.message_templates import severity_of
 from controlplane.core.outbox import router
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.wake import wake
+from controlplane.core.wakeups import wake
 
 MAX_KEY_LENGTH = 120
 

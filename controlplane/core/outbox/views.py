@@ -10,7 +10,6 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET, require_POST
 
-from controlplane.core.browser import PersonRequest, done, show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.console_urls import local_path
 from controlplane.core.errors import DomainError
@@ -21,6 +20,7 @@ from controlplane.core.outbox.api import ROWS, in_order
 from controlplane.core.outbox.models import Attempt, OutboxMessage, Pace
 from controlplane.core.outbox.naming import Named
 from controlplane.core.outbox.rendering import RenderedMessage
+from controlplane.core.page_responses import PersonRequest, done, show, signed_in
 
 PAGE_SIZE = 50
 MAX_SUGGESTED = 200

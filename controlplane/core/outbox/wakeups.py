@@ -14,7 +14,7 @@ from django.db import InterfaceError, OperationalError
 from controlplane.core import threads
 from controlplane.core.clock import db_now
 from controlplane.core.outbox import delivery
-from controlplane.core.wire import WAKE_CHANNEL
+from controlplane.core.protocol import WAKE_CHANNEL
 
 TOPIC = "outbox"
 TIMEOUT_SECONDS = 2.0

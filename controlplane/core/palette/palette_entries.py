@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from django.urls import reverse
 
-from controlplane.core.runbooks import shelf
+from controlplane.core.runbooks import library
 
 from . import matching
 from .registry import (
@@ -101,7 +101,7 @@ register_commands(
 def runbooks(query: PaletteQuery) -> Sequence[PaletteEntry]:
     """Return runbooks by their titles and symptoms."""
     found = []
-    for one in shelf.every():
+    for one in library.every():
         weight = matching.weight(query.words, one.title, f"{one.summary} {' '.join(one.symptoms)}")
         if weight:
             path = reverse("runbook_page", args=[one.slug])

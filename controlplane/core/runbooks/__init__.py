@@ -1,5 +1,5 @@
 """What to do when something is wrong: pages written beforehand, found by what they are about."""
 
-from controlplane.core.runbooks.shelf import about, address, path
+from .library import about, address, path
 
 __all__ = ["about", "address", "path"]

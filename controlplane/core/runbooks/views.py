@@ -4,22 +4,22 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
+from controlplane.core.page_responses import PersonRequest, signed_in
 
-from . import rendering, shelf, status
+from . import library, rendering, status
 
 
 @signed_in
 @require_GET
 def runbooks_page(request: PersonRequest) -> HttpResponse:
-    return render(request, "core/runbooks.html", {"runbooks": shelf.every()})
+    return render(request, "core/runbooks.html", {"runbooks": library.every()})
 
 
 @signed_in
 @require_GET
 def runbook_page(request: PersonRequest, slug: str) -> HttpResponse:
-    runbook = shelf.find(slug)
+    runbook = library.find(slug)
     if runbook is None:
         raise Http404
     now = db_now()

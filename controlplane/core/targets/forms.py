@@ -11,7 +11,7 @@ from django.utils import timezone
 from controlplane.accounts.models.people import User
 from controlplane.accounts.people.forms import zone_choices
 from controlplane.core import clock
-from controlplane.core.changes import RuleForm
+from controlplane.core.change_views import RuleForm
 from controlplane.core.message_templates import MESSAGE_TEMPLATES, SEVERITIES
 from controlplane.core.outbox.transports import registry
 from controlplane.core.outbox.transports.channel_settings import Field

@@ -6,11 +6,11 @@ from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from controlplane.core.browser import PersonRequest, done, show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.outbox.transports import registry
+from controlplane.core.page_responses import PersonRequest, done, show, signed_in
 from controlplane.core.roles import Power
 from controlplane.core.targets import matrix, services
 from controlplane.core.targets.forms import FORMS, RouteForm, TargetForm, initial

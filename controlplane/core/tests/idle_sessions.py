@@ -8,8 +8,8 @@ from contextlib import contextmanager, suppress
 import psycopg
 
 from controlplane.core.audit.models import AuditEntry
-from controlplane.core.blockers import ENDED, RECORDER
 from controlplane.core.http.tests.sessions import another_session
+from controlplane.core.lock_holders import ENDED, RECORDER
 
 PUBLICATION = "SELECT FROM switches_publication FOR UPDATE"
 

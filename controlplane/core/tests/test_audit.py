@@ -9,7 +9,7 @@ from django.db import DatabaseError, connection, transaction
 from psycopg.types.json import Jsonb
 
 from controlplane.core.actors import system
-from controlplane.core.audit import chain, export, rounds, services
+from controlplane.core.audit import chain, export, services, verification
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.outbox.models import OutboxMessage
@@ -236,7 +236,7 @@ def test_row_that_follows_one_of_a_temporary_table_of_that_name_is_refused():
 @pytest.mark.django_db
 def test_command_tells_a_trail_cut_after_the_last_round(capsys):
     write(5)
-    rounds.turn(db_now())
+    verification.turn(db_now())
     as_owner_without_trigger("DELETE FROM core_auditentry WHERE id > 3")
 
     with pytest.raises(SystemExit) as ended:

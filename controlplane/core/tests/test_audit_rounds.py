@@ -5,7 +5,8 @@ from datetime import timedelta
 import pytest
 
 from controlplane.core import metrics
-from controlplane.core.audit import attention, chain, rounds, services
+from controlplane.core.audit import attention, chain, services
+from controlplane.core.audit import verification as rounds
 from controlplane.core.audit.metrics import verification
 from controlplane.core.audit.models import AuditRound
 from controlplane.core.clock import db_now

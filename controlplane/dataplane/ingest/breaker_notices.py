@@ -12,8 +12,8 @@ import orjson
 import structlog
 
 from controlplane.core.async_redis import make_client
-from controlplane.core.patience import within
-from controlplane.core.wire import LIVE_CHANNEL, MISSED_NOTE
+from controlplane.core.protocol import LIVE_CHANNEL, MISSED_NOTE
+from controlplane.core.timeouts import within
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis

@@ -17,7 +17,7 @@ from typing import Any
 import structlog
 
 from controlplane.core.histograms import Histogram
-from controlplane.core.patience import within
+from controlplane.core.timeouts import within
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.memory.served_copy import Copy
 from controlplane.dataplane.postgres import database

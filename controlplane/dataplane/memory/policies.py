@@ -14,7 +14,7 @@ from uuid import UUID
 
 import orjson
 
-from controlplane.core import wire
+from controlplane.core import protocol
 
 from .compression import VARY, GzipForm, Header
 from .served_copy import JSON, NO_CACHE
@@ -59,7 +59,7 @@ class Told:
     def is_known(self, if_none_match: bytes) -> bool:
         """True if a tag is this one's, or that of a newer version of its epoch: it comes from
         another replica that is ahead of this one, and nobody is sent back."""
-        if wire.names(if_none_match.decode("latin-1"), self.etag.decode()):
+        if protocol.names(if_none_match.decode("latin-1"), self.etag.decode()):
             return True
         tags = _TAG.findall(if_none_match)
         return any(epoch == self._epoch and int(version) > self.version for epoch, version in tags)

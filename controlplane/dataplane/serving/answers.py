@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from controlplane.core import problem, wire
+from controlplane.core import problem, protocol
 from controlplane.core.degradation_levels import picture
 from controlplane.core.errors import DomainError, Unavailable
 from controlplane.dataplane.memory import version_marks
@@ -175,7 +175,7 @@ def page(status: int, html: str, *, retry_after: int) -> Answer:
 
 
 def _has(if_none_match: bytes, copy: Copy) -> bool:
-    names_it = wire.names(if_none_match.decode("latin-1"), copy.etag.decode())
+    names_it = protocol.names(if_none_match.decode("latin-1"), copy.etag.decode())
     return names_it or version_marks.name(version_marks.in_tags(if_none_match), copy)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Seque
 from typing import Any
 
 from controlplane.core.errors import DomainError, TooSlow
-from controlplane.core.wire import REQUEST_ID, largest_body, too_large
+from controlplane.core.protocol import REQUEST_ID, largest_body, too_large
 from controlplane.dataplane.memory.compression import Header
 from controlplane.dataplane.memory.credentials import Credential, Headers
 from controlplane.dataplane.memory.served_copy import JSON

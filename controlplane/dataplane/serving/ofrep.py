@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 import orjson
 
-from controlplane.core import problem, wire
+from controlplane.core import problem, protocol
 from controlplane.core.errors import DomainError
 from controlplane.dataplane.memory import flags
 from controlplane.dataplane.memory.compression import VARY, GzipForm, Header
@@ -225,7 +225,7 @@ def _has(
     if known is None:
         return False
     said = known.decode("latin-1")
-    if wire.names(said, etag):
+    if protocol.names(said, etag):
         return told in (None, str(present))
     found, theirs = _MARK.search(said), _read(said)
     if found is None or theirs is None:

@@ -12,7 +12,7 @@ from time import perf_counter
 
 import structlog
 
-from controlplane.core.patience import within
+from controlplane.core.timeouts import within
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.memory.head import Head
 from controlplane.dataplane.memory.served_copy import Copy

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from controlplane.core.ear import Ear, Pace
-from controlplane.core.wire import WAKE_CHANNEL
+from controlplane.core.protocol import WAKE_CHANNEL
+from controlplane.core.redis_subscriber import Ear, Pace
 
 PACE = Pace(connect_seconds=2.0, silence_seconds=5.0, longest_pause_seconds=5.0)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 
-from controlplane import serving
+from controlplane import asgi_server
 from controlplane.tests.installation import Installation, alive, free_port, until
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -96,7 +96,7 @@ def web(
     environment: Mapping[str, str], port: int, said: Path, *, ready_within: float = 20
 ) -> Iterator[Server]:
     """The web process of an installation, started by hand on its port."""
-    arguments = serving.arguments(
+    arguments = asgi_server.arguments(
         "controlplane.asgi:application", host="127.0.0.1", port=port, workers=1
     )
     server = Server(arguments, environment, said, port)

@@ -8,8 +8,8 @@ import pytest
 import redis
 from django.conf import settings
 
-from controlplane.core.live import notes
-from controlplane.core.wire import LIVE_CHANNEL, MISSED_NOTE
+from controlplane.core.live import change_notices
+from controlplane.core.protocol import LIVE_CHANNEL, MISSED_NOTE
 from controlplane.dataplane.ingest.breaker_notices import Notices
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.lines import until
@@ -42,7 +42,7 @@ def hear(caller: str) -> Iterator[Hear]:
                 continue
             if message["data"] == MISSED_NOTE:
                 return [None]
-            names = [name for name in notes.read(message["data"])[1] if caller in name]
+            names = [name for name in change_notices.read(message["data"])[1] if caller in name]
             if names:
                 return [names]
         return []

@@ -8,7 +8,7 @@ import pytest
 from breakers.models import Transition
 from controlplane.core.errors import InvalidInput
 from controlplane.core.http.tests.callers import person
-from controlplane.core.wire import MAX_REPORT_BODY_BYTES, largest_body
+from controlplane.core.protocol import MAX_REPORT_BODY_BYTES, largest_body
 from controlplane.dataplane.ingest.report_merge import parse
 from controlplane.dataplane.ingest.transition_limits import MAX_PER_SOURCE, MAX_TOTAL
 from controlplane.dataplane.tests.conftest import Following

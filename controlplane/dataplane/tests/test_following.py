@@ -16,10 +16,10 @@ from django.utils import timezone
 from controlplane.accounts.models.people import User
 from controlplane.accounts.models.tokens import Token
 from controlplane.accounts.tokens import services as tokens
-from controlplane.core import wake
+from controlplane.core import wakeups
 from controlplane.core.actors import system
+from controlplane.core.protocol import WAKE_CHANNEL
 from controlplane.core.roles import Role
-from controlplane.core.wire import WAKE_CHANNEL
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.tests.conftest import POLL_SECONDS, Following
 from controlplane.dataplane.tests.lines import until
@@ -172,7 +172,7 @@ def test_unchanged_version_is_rendered_once(following: Following) -> None:
     served = following.state.copy
 
     for _ in range(20):
-        wake._publish(WAKE_CHANNEL, "snapshot")
+        wakeups._publish(WAKE_CHANNEL, "snapshot")
         time.sleep(0.02)
     make_token()
     until(lambda: known(following) == {b"reader0001"}, 3)

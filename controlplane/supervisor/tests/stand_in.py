@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from controlplane.environment import Environment
-from controlplane.processes import lines
+from controlplane.processes import command_lines
 from controlplane.supervisor.__main__ import explained
 from controlplane.supervisor.application import Application, child_environment
 from controlplane.supervisor.child import ChildSpec
@@ -66,7 +66,7 @@ def build(settings: Environment, place: Layout, addresses: Mapping[str, str]) ->
         probe=python("ready", "-m", "controlplane.supervisor.probe", url, "localhost", patience),
         stand_in=ChildSpec(
             "data plane",
-            (sys.executable, *lines.stand_in(host="127.0.0.1", port=settings.port)),
+            (sys.executable, *command_lines.stand_in(host="127.0.0.1", port=settings.port)),
             environment,
             Path.cwd(),
             optional=True,

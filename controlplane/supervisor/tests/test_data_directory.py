@@ -10,7 +10,7 @@ import pytest
 
 from controlplane.supervisor import layout
 from controlplane.supervisor.failure import CannotRun
-from controlplane.supervisor.locking import Busy, Lock, remove_abandoned
+from controlplane.supervisor.file_lock import Busy, Lock, remove_abandoned
 
 
 def _mode(path: Path) -> int:
@@ -66,7 +66,7 @@ def test_a_held_lock_names_its_holder(tmp_path: Path) -> None:
 
 def test_a_killed_holder_leaves_the_lock_free(tmp_path: Path) -> None:
     source = (
-        "import os, sys, pathlib; from controlplane.supervisor.locking import Lock;"
+        "import os, sys, pathlib; from controlplane.supervisor.file_lock import Lock;"
         "Lock(pathlib.Path(sys.argv[1])); os.kill(os.getpid(), 9)"
     )
     subprocess.run([sys.executable, "-c", source, str(tmp_path / "lock")], check=False)

@@ -11,10 +11,10 @@ from datetime import datetime
 
 import httpx
 
-from controlplane.core.outside import names
-from controlplane.core.outside.allowance import PROMETHEUS
-from controlplane.core.outside.failures import Refused, Unresolved
-from controlplane.core.outside.guard import GuardedTransport
+from controlplane.core.egress_guard import name_resolution
+from controlplane.core.egress_guard.allowed_networks import PROMETHEUS
+from controlplane.core.egress_guard.failures import Refused, Unresolved
+from controlplane.core.egress_guard.guard import GuardedTransport
 
 from . import responses
 from .responses import InvalidResponse
@@ -85,7 +85,7 @@ class _PrometheusServer:
 def query_all(
     questions: Mapping[int, CounterQuery],
     *,
-    resolver: names.Resolve = names.resolve,
+    resolver: name_resolution.Resolve = name_resolution.resolve,
     seconds: float = TOTAL_TIMEOUT_SECONDS,
 ) -> dict[int, QueryResult]:
     """Return the result of each query, by key; takes at most `seconds` and one more response."""
@@ -93,7 +93,7 @@ def query_all(
 
 
 async def _query_all(
-    questions: Mapping[int, CounterQuery], resolver: names.Resolve, seconds: float
+    questions: Mapping[int, CounterQuery], resolver: name_resolution.Resolve, seconds: float
 ) -> dict[int, QueryResult]:
     room = asyncio.Semaphore(MAX_CONCURRENT)
     end = asyncio.get_running_loop().time() + seconds

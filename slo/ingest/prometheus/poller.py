@@ -12,7 +12,7 @@ import structlog
 from django.db import connection, transaction
 from django.db.models import QuerySet
 
-from controlplane.core.outside import names
+from controlplane.core.egress_guard import name_resolution
 from slo.arithmetic.minutes import MINUTES_A_DAY, end_of, last_ended
 from slo.ingest import recorder
 from slo.ingest.samples import SampleBatch
@@ -58,7 +58,7 @@ def prometheus_slos() -> QuerySet[Slo]:
     return Slo.objects.present().filter(source__type=PROMETHEUS)
 
 
-def poll_due(now: datetime, *, resolver: names.Resolve = names.resolve) -> int:
+def poll_due(now: datetime, *, resolver: name_resolution.Resolve = name_resolution.resolve) -> int:
     """Query what is due; return how many readings were recorded."""
     questions = _claim(now)
     if not questions:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from controlplane.core.values import Errors, put, sayable
+from controlplane.core.json_values import Errors, put, sayable
 
 VERSION = "openslo/v1"
 SLO, SLI, SOURCE = "SLO", "SLI", "DataSource"

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from controlplane.core.errors import InvalidInput
-from controlplane.core.values import is_finite
+from controlplane.core.json_values import is_finite
 from slo.arithmetic.objective import json_number
 from slo.objectives import documents
 

@@ -14,7 +14,7 @@ from controlplane.core.actors import system
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Forbidden, Unauthenticated
 from controlplane.core.http.tests.callers import MODEL_BACKEND, person
-from controlplane.core.live.visitors import session_key_of
+from controlplane.core.live.subscribers import session_key_of
 
 from .people import with_app
 

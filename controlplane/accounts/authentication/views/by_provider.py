@@ -16,11 +16,11 @@ from django.views.decorators.http import require_GET, require_POST
 from controlplane.accounts.authentication import arrivals, factors, links, throttle, trail
 from controlplane.accounts.authentication.provider import Identity, ProviderAdapter, provider
 from controlplane.accounts.requests import UserRequest
-from controlplane.core.browser import signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import DomainError, Forbidden
 from controlplane.core.http import confirmation
 from controlplane.core.http.permissions import actor_of
+from controlplane.core.page_responses import signed_in
 
 from .sign_in import proceed, safe_next
 

@@ -8,11 +8,11 @@ from django.views.decorators.http import require_http_methods
 
 from controlplane.accounts.authentication import factors, links, passkeys, throttle, trail
 from controlplane.accounts.requests import UserRequest
-from controlplane.core.browser import show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import DomainError, InvalidInput, TooManyRequests
 from controlplane.core.http import confirmation
 from controlplane.core.http.permissions import actor_of
+from controlplane.core.page_responses import show, signed_in
 
 from .sign_in import note_failure, prove, safe_next
 

@@ -14,11 +14,11 @@ from controlplane.accounts.authentication import codes, factors, links, passkeys
 from controlplane.accounts.authentication.adapters import SecondFactorAdapter
 from controlplane.accounts.requests import UserRequest
 from controlplane.core import sealing
-from controlplane.core.browser import signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http import confirmation
 from controlplane.core.http.permissions import actor_of
+from controlplane.core.page_responses import signed_in
 
 PENDING = "totp_to_add"
 PAGE = "security_page"

@@ -14,7 +14,7 @@ import psycopg
 from django.conf import settings
 from django.core.management import call_command
 
-from controlplane.core.backup import programs
+from controlplane.core.backup import pg_programs
 from controlplane.core.tests.processes import ROOT, on_test_database
 from controlplane.tests.installation import until
 
@@ -81,7 +81,7 @@ def manage(*arguments: str, **variables: str) -> tuple[int, str, str]:
 def program(folder: Path, name: str, lines: str) -> str:
     """A PATH on which `name` is a shell script: `lines`, in which $REAL is the real program. Asked
     for its version it answers as that does."""
-    real = programs.find(name, at_least=18)
+    real = pg_programs.find(name, at_least=18)
     folder.mkdir(exist_ok=True)
     script = folder / name
     script.write_text(

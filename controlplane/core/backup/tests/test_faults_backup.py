@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from django.conf import settings
 
-from controlplane.core.backup import file, making
+from controlplane.core.backup import creation, file
 from controlplane.core.backup.tests import places
 from controlplane.core.tests.processes import on_test_database
 from controlplane.tests.installation import free_port, until
@@ -25,7 +25,7 @@ TABLES = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public' AND tablena
 @pytest.fixture
 def backup(tmp_path):
     places.stopped("nl2sql")
-    making.create(tmp_path / "one", places.source_url())
+    creation.create(tmp_path / "one", places.source_url())
     return tmp_path / "one"
 
 
@@ -113,7 +113,7 @@ def test_killed_after_the_tables_are_there_goes_on_to_the_new_epoch(backup):
 def test_a_data_plane_that_polls_meanwhile_answers_on_and_takes_the_new_epoch(tmp_path):
     places.stopped("kept")
     with places.empty_database() as target:
-        making.create(tmp_path / "zero", places.source_url())
+        creation.create(tmp_path / "zero", places.source_url())
         _well(places.manage("backup", "restore", str(tmp_path / "zero"), **target))
         _well(places.manage("provision", **target))
         token = _well(

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import connection
 
 from controlplane.core import health
-from controlplane.core.backup import database, file, making, programs
+from controlplane.core.backup import creation, database, file, pg_programs
 from controlplane.core.backup.tests import places
 from controlplane.tests.installation import free_port
 
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(600)]
 @pytest.fixture
 def backup(tmp_path):
     places.stopped("nl2sql")
-    making.create(tmp_path / "one", places.source_url())
+    creation.create(tmp_path / "one", places.source_url())
     return tmp_path / "one"
 
 
@@ -176,7 +176,9 @@ def test_what_the_address_leaves_open_is_as_for_any_connection(monkeypatch):
     monkeypatch.setenv("PGPASSFILE", "/etc/switchgear/pgpass")
     monkeypatch.setenv("PGUSER", "somebody")
 
-    found = programs.environment("postgresql://owner@db.example.com/switchgear?sslmode=verify-full")
+    found = pg_programs.environment(
+        "postgresql://owner@db.example.com/switchgear?sslmode=verify-full"
+    )
 
     assert found["PGPASSFILE"] == "/etc/switchgear/pgpass"
     assert (found["PGUSER"], found["PGHOST"]) == ("owner", "db.example.com")

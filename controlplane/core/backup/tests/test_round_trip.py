@@ -11,7 +11,7 @@ from django.db import connections
 
 from controlplane.accounts.models import BrowserSession
 from controlplane.accounts.people.session_store import SessionStore
-from controlplane.core.backup import database, file, making, programs
+from controlplane.core.backup import creation, database, file, pg_programs
 from controlplane.core.backup.tests import places
 from controlplane.core.errors import Unavailable
 from controlplane.core.models import AuditEntry
@@ -25,7 +25,7 @@ def dumped(path, *arguments):
     """What `pg_restore` makes of the dump in a backup, as text."""
     with file.opened(path) as (_, dump):
         done = subprocess.run(
-            [programs.find("pg_restore", at_least=18), *arguments, "--file", "-"],
+            [pg_programs.find("pg_restore", at_least=18), *arguments, "--file", "-"],
             input=dump.read(),
             capture_output=True,
             check=True,
@@ -52,7 +52,7 @@ def test_it_is_of_one_moment_while_others_write(tmp_path):
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        said = making.create(tmp_path / "one", places.source_url())
+        said = creation.create(tmp_path / "one", places.source_url())
     finally:
         stop.set()
         writer.join()
@@ -70,7 +70,7 @@ def test_no_session_and_no_secret_key_is_in_it(tmp_path):
     session.create()
     assert BrowserSession.objects.exists()
 
-    making.create(tmp_path / "one", places.source_url())
+    creation.create(tmp_path / "one", places.source_url())
 
     text = dumped(tmp_path / "one")
     assert "COPY public.core_user " in text
@@ -87,7 +87,7 @@ def test_no_password_is_in_a_command_line(tmp_path, monkeypatch):
     )  # fmt: skip
     monkeypatch.setenv("PATH", path)
 
-    making.create(tmp_path / "one", places.source_url())
+    creation.create(tmp_path / "one", places.source_url())
 
     password = psycopg.conninfo.conninfo_to_dict(places.source_url())["password"]
     assert "--format=custom" in said.read_text()
@@ -102,7 +102,7 @@ def test_sessions_carry_the_name_of_the_owner_that_is_never_ended(tmp_path, monk
     with database.connected(places.source_url()) as session:
         own = database.asked(session, "SELECT current_setting('application_name')")
     with pytest.raises(Unavailable):
-        making.create(tmp_path / "one", places.source_url())
+        creation.create(tmp_path / "one", places.source_url())
 
     assert own.startswith(OWNER_NAME)
     assert said.read_text().startswith(OWNER_NAME)
@@ -113,7 +113,7 @@ def test_what_pg_dump_says_is_told_and_nothing_is_left(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", path)
 
     with pytest.raises(Unavailable, match="pg_dump ended with 3: pg_dump: error: disk"):
-        making.create(tmp_path / "one", places.source_url())
+        creation.create(tmp_path / "one", places.source_url())
 
     assert os.listdir(tmp_path) == ["bin"]
 
@@ -125,9 +125,9 @@ def test_an_older_pg_dump_on_path_is_passed_over(tmp_path, monkeypatch):
     (folder / "pg_dump").chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
 
-    assert programs.find("pg_dump", at_least=18).parent != folder
+    assert pg_programs.find("pg_dump", at_least=18).parent != folder
     with pytest.raises(Unavailable, match="no pg_dump of PostgreSQL 99"):
-        programs.find("pg_dump", at_least=99)
+        pg_programs.find("pg_dump", at_least=99)
 
 
 def test_of_those_that_can_the_oldest_is_taken(tmp_path, monkeypatch):
@@ -135,18 +135,18 @@ def test_of_those_that_can_the_oldest_is_taken(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", places.program(tmp_path / "bin", "pg_restore", "exit 3"))
 
     for server in (14, 16):
-        program = programs.find("pg_restore", at_least=server)
+        program = pg_programs.find("pg_restore", at_least=server)
         said = subprocess.run([program, "--version"], capture_output=True, check=True, text=True)
         assert "(PostgreSQL) 16." in said.stdout
 
-    assert programs.find("pg_restore", at_least=18).parent == tmp_path / "bin"
+    assert pg_programs.find("pg_restore", at_least=18).parent == tmp_path / "bin"
 
 
 @pytest.mark.slow
 def test_restored_it_has_everything_but_a_new_epoch_and_no_right_to_rewrite(tmp_path):
     places.stopped("nl2sql")
     backup = tmp_path / "one"
-    said = making.create(backup, places.source_url())
+    said = creation.create(backup, places.source_url())
 
     with places.empty_database() as target:
         code, output, errors = places.manage("backup", "restore", str(backup), **target)
@@ -202,7 +202,7 @@ def test_one_of_a_later_release_is_refused_before_anything_is_done(tmp_path):
             " VALUES ('core', '9999_of_tomorrow', now())"
         )
     try:
-        making.create(tmp_path / "one", places.source_url())
+        creation.create(tmp_path / "one", places.source_url())
     finally:
         with psycopg.connect(places.source_url(), autocommit=True) as owner:
             owner.execute("DELETE FROM django_migrations WHERE name = '9999_of_tomorrow'")
@@ -222,7 +222,7 @@ def test_one_of_a_later_release_is_refused_before_anything_is_done(tmp_path):
 @pytest.mark.smoke
 def test_a_fresh_installation_gives_way_and_a_used_one_does_not(tmp_path):
     places.stopped("nl2sql")
-    making.create(tmp_path / "one", places.source_url())
+    creation.create(tmp_path / "one", places.source_url())
     restore = ("backup", "restore", str(tmp_path / "one"), "--over-fresh")
 
     with places.empty_database() as target:
@@ -238,7 +238,7 @@ def test_a_fresh_installation_gives_way_and_a_used_one_does_not(tmp_path):
 
 @pytest.mark.faults
 def test_another_secret_key_is_told_of(tmp_path):
-    making.create(tmp_path / "one", places.source_url())
+    creation.create(tmp_path / "one", places.source_url())
     check = ("backup", "check", str(tmp_path / "one"))
 
     same = places.manage(*check, SECRET_KEY=settings.SECRET_KEY)

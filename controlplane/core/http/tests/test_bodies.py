@@ -6,7 +6,7 @@ import pytest
 
 from controlplane.core.http.rendering import DEEPEST
 from controlplane.core.http.tests.callers import as_role
-from controlplane.core.wire import MAX_BODY_BYTES
+from controlplane.core.protocol import MAX_BODY_BYTES
 
 ENGAGE = "/switches/segment/finance/engage"
 GOOD = {"reason": "card payments charged twice", "expires_in": "24h"}

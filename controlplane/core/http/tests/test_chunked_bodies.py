@@ -6,7 +6,7 @@ import pytest
 
 from controlplane.core.http.tests.callers import person, token_text
 from controlplane.core.http.tests.over_asgi import ask
-from controlplane.core.wire import MAX_BODY_BYTES
+from controlplane.core.protocol import MAX_BODY_BYTES
 
 ENGAGE = "/api/v1/switches/segment/finance/engage"
 GOOD = json.dumps({"reason": "card payments charged twice", "expires_in": "24h"}).encode()

@@ -16,7 +16,7 @@ from controlplane.core.live.sockets import (
     STUCK_SECONDS,
     Socket,
 )
-from controlplane.core.live.visitors import Visitor
+from controlplane.core.live.subscribers import Visitor
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import pytest
 
 from controlplane.core.errors import Unauthenticated, Unavailable
 from controlplane.core.live.hub import Hub
-from controlplane.core.live.visitors import Session, Visitor
-from controlplane.core.wire import MISSED_NOTE
+from controlplane.core.live.subscribers import Session, Visitor
+from controlplane.core.protocol import MISSED_NOTE
 
 TOPICS = frozenset({"degradation", "slo"})
 

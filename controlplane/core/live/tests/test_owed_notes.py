@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import redis
 
-from controlplane.core.wake import _Waker
-from controlplane.core.wire import LIVE_CHANNEL, MISSED_NOTE, WAKE_CHANNEL
+from controlplane.core.protocol import LIVE_CHANNEL, MISSED_NOTE, WAKE_CHANNEL
+from controlplane.core.wakeups import _Waker
 from controlplane.dataplane.tests.lines import Line, background
 from controlplane.supervisor.redis import find_program
 from controlplane.tests.installation import free_port, until

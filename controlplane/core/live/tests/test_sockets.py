@@ -7,7 +7,7 @@ import pytest
 from controlplane.core.errors import TooManyRequests, Unavailable
 from controlplane.core.live import stream
 from controlplane.core.live.sockets import Socket, Sockets
-from controlplane.core.live.visitors import Visitor
+from controlplane.core.live.subscribers import Visitor
 
 
 def socket(name: str = "token:1", topics: str = "switches") -> Socket:

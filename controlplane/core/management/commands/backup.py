@@ -8,8 +8,9 @@ from django.conf import settings
 from django.db import transaction
 
 from controlplane.core.audit import services as audit
-from controlplane.core.backup import file, making, restoring
+from controlplane.core.backup import creation, file
 from controlplane.core.backup.manifest import Manifest
+from controlplane.core.backup.restore import restore
 from controlplane.core.clock import db_now
 from controlplane.core.shell import ShellCommand, shell_actor
 
@@ -45,7 +46,7 @@ class Command(ShellCommand):
             getattr(self, f"_{options['command']}")(options["file"])
 
     def _create(self, path: Path) -> None:
-        said = making.create(path.absolute(), settings.ENV.database.owner_url)
+        said = creation.create(path.absolute(), settings.ENV.database.owner_url)
         with transaction.atomic():
             audit.record(
                 actor=shell_actor(),
@@ -66,7 +67,7 @@ class Command(ShellCommand):
 
     def _restore(self, path: Path, *, over_fresh: bool) -> None:
         url = settings.ENV.database.owner_url
-        said = restoring.restore(
+        said = restore(
             path.absolute(),
             url,
             actor=shell_actor(),

@@ -8,12 +8,12 @@ import threading
 import httpx
 import pytest
 
+from controlplane.core.egress_guard import guard, name_resolution
+from controlplane.core.egress_guard.allowed_networks import WEBHOOKS, is_public
+from controlplane.core.egress_guard.failures import Refused, Unresolved
 from controlplane.core.outbox.tests.fake_receiver import fake_receiver, trusting
 from controlplane.core.outbox.transports.failures import PermanentFailure, TransientFailure
 from controlplane.core.outbox.transports.outbound import post
-from controlplane.core.outside import guard, names
-from controlplane.core.outside.allowance import WEBHOOKS, is_public
-from controlplane.core.outside.failures import Refused, Unresolved
 
 PUBLIC = "93.184.215.14"
 GuardedTransport = functools.partial(guard.GuardedTransport, WEBHOOKS)
@@ -46,7 +46,7 @@ def inside():
         yield fake
 
 
-def call(url, resolver=names.resolve, trust=None):
+def call(url, resolver=name_resolution.resolve, trust=None):
     return post(url, b"{}", {}, transport=GuardedTransport(resolver=resolver, trust=trust))
 
 
@@ -135,7 +135,9 @@ def test_a_name_that_is_not_known_now_can_be_saved_but_not_called():
 def test_a_resolver_that_hangs_is_given_up(inside):
     never = threading.Event()
     with pytest.raises(Unresolved, match="looked up"):
-        names.look_up("hooks.example.org", 443, resolver=lambda *_: never.wait(30), seconds=0.1)
+        name_resolution.look_up(
+            "hooks.example.org", 443, resolver=lambda *_: never.wait(30), seconds=0.1
+        )
     never.set()
 
 

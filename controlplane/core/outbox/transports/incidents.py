@@ -9,13 +9,13 @@ from typing import Any
 import httpx
 from django.conf import settings
 
+from controlplane.core.egress_guard.allowed_networks import WEBHOOKS
+from controlplane.core.egress_guard.guard import GuardedTransport
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.rendering import RenderedMessage
 from controlplane.core.outbox.transports.failures import PermanentFailure, TransientFailure
 from controlplane.core.outbox.transports.identity import stable_id
 from controlplane.core.outbox.transports.outbound import Answer, post
-from controlplane.core.outside.allowance import WEBHOOKS
-from controlplane.core.outside.guard import GuardedTransport
 
 _TRANSIENT_STATUSES = {408, 425, 429}
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import httpx
 
+from controlplane.core.egress_guard.failures import Refused, Unresolved
 from controlplane.core.outbox import connections
 from controlplane.core.outbox.pacing import MAX_KEEP_AWAY
 from controlplane.core.outbox.transports.failures import PermanentFailure, TransientFailure
-from controlplane.core.outside.failures import Refused, Unresolved
 
 CONNECT_SECONDS = 3.0
 READ_SECONDS = 5.0

@@ -3,7 +3,7 @@
 import pytest
 
 from controlplane.core import runbooks
-from controlplane.core.runbooks import documents, shelf
+from controlplane.core.runbooks import documents, library
 
 PLAIN = "---\ntitle: A title\n---\n## At once\n"
 
@@ -75,7 +75,7 @@ def asked(service="", kind="", name="", subject=""):
 
 
 def test_the_ten_scenarios_are_there_in_order():
-    assert [one.number for one in shelf.every()][:10] == list(range(1, 11))
+    assert [one.number for one in library.every()][:10] == list(range(1, 11))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from django.urls import resolve
 
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import MODEL_BACKEND, person
-from controlplane.core.runbooks import shelf
+from controlplane.core.runbooks import library
 from controlplane.core.runbooks.status import RUNBOOK_STATUS, RunbookStatus, StatusLine
 
 pytestmark = pytest.mark.django_db
@@ -30,12 +30,12 @@ def shown(viewer):
 def test_every_runbook_is_listed_with_its_symptoms(shown):
     html = shown("/runbooks/")
 
-    for one in shelf.every():
+    for one in library.every():
         assert f'href="/runbooks/{one.slug}/"' in html
     assert "OutboxBacklog" in html
 
 
-@pytest.mark.parametrize("slug", [one.slug for one in shelf.every()])
+@pytest.mark.parametrize("slug", [one.slug for one in library.every()])
 def test_every_runbook_has_a_page_whose_links_lead_somewhere(shown, slug):
     html = shown(f"/runbooks/{slug}/")
 
@@ -82,4 +82,4 @@ def test_page_without_a_database_says_where_its_runbook_can_be_read(
 
     (named,) = re.findall(r"docs/runbooks/[\w.-]+", html)
     assert (settings.BASE_DIR / named).is_file()
-    assert shelf.find(Path(named).stem) is not None
+    assert library.find(Path(named).stem) is not None

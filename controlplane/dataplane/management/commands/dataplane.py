@@ -6,8 +6,8 @@ from typing import Any
 from django.conf import settings
 
 from controlplane.core.shell import ShellCommand
-from controlplane.processes import lines, login
-from controlplane.processes.becoming import become, free_address, number
+from controlplane.processes import command_lines, login
+from controlplane.processes.exec_command import become, free_address, number
 
 
 class Command(ShellCommand):
@@ -30,4 +30,4 @@ class Command(ShellCommand):
         port, workers = options["port"], options["workers"]
         host = free_address(options["host"], port)
         login.check(settings.ENV)
-        become(lines.dataplane(host=host, port=port, workers=workers))
+        become(command_lines.dataplane(host=host, port=port, workers=workers))

@@ -8,10 +8,10 @@ from django.conf import settings
 
 from controlplane import environment
 from controlplane.core.shell import ShellCommand
-from controlplane.processes import lines, login
-from controlplane.processes.becoming import become, free_address, number
+from controlplane.processes import command_lines, login
+from controlplane.processes.exec_command import become, free_address, number
 
-SERVERS = {"web": lines.web, "dataplane": lines.dataplane}
+SERVERS = {"web": command_lines.web, "dataplane": command_lines.dataplane}
 PORT = 8000
 
 
@@ -45,8 +45,8 @@ class Command(ShellCommand):
             become(SERVERS[role](host=host, port=options["port"], workers=workers))
         os.environ["HEALTH_PORT"] = str(options["health_port"])
         if role == "worker":
-            become(lines.worker(options["queues"]))
+            become(command_lines.worker(options["queues"]))
         if role == "beat":
-            become(lines.beat())
+            become(command_lines.beat())
         os.chdir(environment.ROOT)
-        become(lines.watchdog())
+        become(command_lines.watchdog())

@@ -9,7 +9,7 @@ from django.conf import settings
 from controlplane.core import health_server
 from controlplane.core.outbox import delivery
 from controlplane.core.shell import ShellCommand
-from controlplane.core.watch import Watchdog
+from controlplane.core.watchdog import Watchdog
 
 ENDING = {signal.SIGTERM, signal.SIGINT}
 LAST_SENDS_SECONDS = 0.7

@@ -12,10 +12,10 @@ import threading
 from dataclasses import dataclass
 from typing import Any
 
+from controlplane.core.egress_guard import name_resolution
+from controlplane.core.egress_guard.failures import Unresolved
 from controlplane.core.outbox import connections
 from controlplane.core.outbox.transports.failures import PermanentFailure, TransientFailure
-from controlplane.core.outside import names
-from controlplane.core.outside.failures import Unresolved
 
 CONNECT_SECONDS = 3.0
 READ_SECONDS = 8.0
@@ -187,7 +187,7 @@ def _connected(host: str, port: int) -> socket.socket:
 
 def _looked_up(host: str, port: int) -> list[str]:
     try:
-        return names.look_up(host, port)
+        return name_resolution.look_up(host, port)
     except Unresolved as error:
         raise TransientFailure(str(error)) from error
 

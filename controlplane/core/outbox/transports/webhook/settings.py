@@ -9,6 +9,8 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from controlplane.core.egress_guard import guard, name_resolution
+from controlplane.core.egress_guard.allowed_networks import WEBHOOKS
 from controlplane.core.errors import InvalidInput
 from controlplane.core.outbox.transports.channel_settings import (
     MAX_VALUE_LENGTH,
@@ -16,8 +18,6 @@ from controlplane.core.outbox.transports.channel_settings import (
     Field,
     given_text,
 )
-from controlplane.core.outside import guard, names
-from controlplane.core.outside.allowance import WEBHOOKS
 from controlplane.core.targets.models import SECRET_PREFIX, Target
 
 MAX_HOST_LENGTH = 253
@@ -80,7 +80,7 @@ class WebhookSettings(ChannelSettings):
         Each message is checked again on its way, whatever DNS says later.
         """
         url = given_text(URL, given)
-        if 0 < len(url) <= MAX_VALUE_LENGTH and (mistake := _mistake(url, names.resolve)):
+        if 0 < len(url) <= MAX_VALUE_LENGTH and (mistake := _mistake(url, name_resolution.resolve)):
             raise InvalidInput({URL.name: [mistake]})
 
     def check(self, given: Mapping[str, Any], present: Target | None) -> dict[str, list[str]]:
@@ -112,7 +112,7 @@ class WebhookSettings(ChannelSettings):
         target.webhook_url = target.webhook_secret = ""
 
 
-def _mistake(url: str, resolver: names.Resolve) -> str:
+def _mistake(url: str, resolver: name_resolution.Resolve) -> str:
     try:
         guard.check_url(url, WEBHOOKS, resolver=resolver)
     except ValueError as error:

@@ -17,6 +17,8 @@ from django.conf import settings
 
 from controlplane.core.canonical import timestamp
 from controlplane.core.console_urls import console_url
+from controlplane.core.egress_guard.allowed_networks import WEBHOOKS
+from controlplane.core.egress_guard.guard import GuardedTransport
 from controlplane.core.outbox import rendering
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.transports.base import TRANSPORTS, DocsRow, Transport
@@ -25,8 +27,6 @@ from controlplane.core.outbox.transports.failures import PermanentFailure, Trans
 from controlplane.core.outbox.transports.identity import stable_id
 from controlplane.core.outbox.transports.outbound import Answer, post
 from controlplane.core.outbox.transports.webhook.settings import WebhookSettings
-from controlplane.core.outside.allowance import WEBHOOKS
-from controlplane.core.outside.guard import GuardedTransport
 from controlplane.core.targets.models import SECRET_PREFIX, Target
 
 KEY = "webhook"

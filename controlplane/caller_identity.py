@@ -1,0 +1,84 @@
+"""Identify the caller of a request from memory, before anything is asked of the database.
+
+Only a verified credential makes a caller known: a token of the data plane's table, a session that
+Django found valid lately, a body that Slack signed. All others count by their address.
+"""
+
+import re
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
+
+from django.conf import settings
+
+from controlplane.core.errors import DomainError
+from controlplane.core.http.requests import client_address, network_of, session_digest
+from controlplane.core.interactions import signatures
+from controlplane.dataplane.state import State
+
+from .bulkhead import Caller
+from .dataplane.memory.credentials import Headers, identify, presented
+from .dataplane.serving.call import Scope
+
+MAX_SESSIONS = 10_000
+SESSION_SECONDS = 12 * 3600.0
+SLACK = "/slack/"
+
+
+class Callers:
+    """Identifies callers, by the sessions that this process has seen lately among others."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._people: OrderedDict[str, tuple[str, float]] = OrderedDict()
+        self._cookie = re.compile(
+            rb"(?:^|;)\s*" + re.escape(settings.SESSION_COOKIE_NAME.encode()) + rb"=([a-z0-9]{32})"
+        )
+
+    def caller_of(self, scope: Scope, headers: Headers, body: bytes) -> Caller:
+        """Return the caller whose share a request uses."""
+        if presented(headers) is not None:
+            try:
+                found = identify(self._state.tokens, headers, clock=self._state.unix)
+            except DomainError:
+                return self._stranger(scope, "token")
+            return Caller(("token", found.token_id), known=True)
+        if scope["path"].startswith(SLACK) and _is_slack(headers, body):
+            return Caller("slack", known=True)
+        cookie = self._cookie.search(headers.get(b"cookie", b""))
+        if cookie is None:
+            return self._stranger(scope, "")
+        user, until = self._people.get(session_digest(cookie[1].decode()), ("", 0.0))
+        if time.monotonic() >= until:
+            return self._stranger(scope, "cookie")
+        return Caller(("user", user), known=True)
+
+    def note(self, signed_in: Mapping[str, Any]) -> None:
+        """Record the user id of each session key that Django checked; None if signed out."""
+        for key, user in signed_in.items():
+            name = session_digest(key)
+            if user is None:
+                self._people.pop(name, None)
+                continue
+            self._people[name] = str(user), time.monotonic() + SESSION_SECONDS
+            self._people.move_to_end(name)
+            if len(self._people) > MAX_SESSIONS:
+                self._people.popitem(last=False)
+
+    def _stranger(self, scope: Scope, kind: str) -> Caller:
+        """Return a caller by address and kind of credential.
+
+        Unknown credentials have a share apart from none: after a restart they may be valid.
+        """
+        peer = (scope.get("client") or ("",))[0]
+        forwarded = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
+        address = client_address(peer, b",".join(forwarded).decode("latin-1"))
+        return Caller((network_of(address), kind), known=False)
+
+
+def _is_slack(headers: Headers, body: bytes) -> bool:
+    timestamp = headers.get(b"x-slack-request-timestamp", b"").decode("latin-1")
+    signature = headers.get(b"x-slack-signature", b"").decode("latin-1")
+    secret = settings.SLACK.signing_secret
+    return signatures.genuine(secret, timestamp, signature, body, time.time())

@@ -1,0 +1,90 @@
+"""Which addresses may be called: the public internet, and the networks of a variable of one's own.
+
+Webhooks, probes and Prometheus servers each have a variable (`WEBHOOK_ALLOW`, `PROBE_ALLOW`,
+`PROMETHEUS_ALLOW`): what one of them may call is no business of the others.
+"""
+
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.conf import settings
+
+from .failures import Refused
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+# Beyond what `is_global` refuses, whose answer differs between versions of Python. After IANA's
+# special-purpose registries (RFC 6890 and its updates).
+NOT_PUBLIC: tuple[Network, ...] = tuple(
+    ipaddress.ip_network(text)
+    for text in (
+        "0.0.0.0/8",  # this network
+        "10.0.0.0/8",
+        "100.64.0.0/10",  # carriers' own
+        "127.0.0.0/8",
+        "168.63.129.16/32",  # Azure's metadata, although it looks public
+        "169.254.0.0/16",  # link-local, and metadata of other clouds
+        "172.16.0.0/12",
+        "192.0.0.0/24",
+        "192.0.2.0/24",
+        "192.88.99.0/24",
+        "192.168.0.0/16",
+        "198.18.0.0/15",
+        "198.51.100.0/24",
+        "203.0.113.0/24",
+        "224.0.0.0/3",  # multicast, reserved, broadcast
+        "2001::/23",  # Teredo and other protocols
+        "2001:db8::/32",
+        "2002::/16",  # 6to4: an IPv4 address inside
+        "3fff::/20",
+    )
+)
+GLOBAL_V6 = ipaddress.IPv6Network("2000::/3")  # Leaves out mapped, NAT64, local, multicast.
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """What a kind of call may reach besides the public internet: networks (CIDR) of the setting
+    that is named as the environment's `variable`."""
+
+    variable: str
+
+    @property
+    def networks(self) -> tuple[str, ...]:
+        networks: tuple[str, ...] = getattr(settings, self.variable)
+        return networks
+
+    def names(self, address: Address) -> bool:
+        """Whether an operator has allowed it; a mapped IPv4 address counts as what it leads to."""
+        mapped = getattr(address, "ipv4_mapped", None) or address
+        return any(mapped in ipaddress.ip_network(network) for network in self.networks)
+
+    def check(self, host: str, addresses: Sequence[Address]) -> None:
+        """Raise :class:`Refused` unless every address of `host` may be called."""
+        if not all(self.names(address) or is_public(address) for address in addresses):
+            raise Refused(
+                f"{host} is not on the public internet;"
+                f" {self.variable} can name networks of your own"
+            )
+
+
+WEBHOOKS = Allowance("WEBHOOK_ALLOW")
+PROBES = Allowance("PROBE_ALLOW")
+PROMETHEUS = Allowance("PROMETHEUS_ALLOW")
+
+
+def is_public(address: Address) -> bool:
+    """Whether it is one machine of the public internet, and no other address in disguise."""
+    if isinstance(address, ipaddress.IPv6Address) and address not in GLOBAL_V6:
+        return False
+    return address.is_global and not any(address in network for network in NOT_PUBLIC)
+
+
+def literal(host: str) -> Address | None:
+    """The address that a host is, if it is one and no name."""
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None

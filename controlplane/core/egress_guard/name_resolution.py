@@ -1,0 +1,43 @@
+"""Names to addresses, within a time: the system's resolver has no deadline of its own."""
+
+import queue
+import socket
+import threading
+from collections.abc import Callable
+
+from .failures import Unresolved
+
+LOOK_UP_SECONDS = 3.0
+
+Resolve = Callable[[str, int], list[str]]
+"""The addresses of a host, the best first; raises OSError if there are none."""
+
+
+def resolve(host: str, port: int) -> list[str]:
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
+def look_up(
+    host: str, port: int, *, resolver: Resolve = resolve, seconds: float = LOOK_UP_SECONDS
+) -> list[str]:
+    """The addresses of a host; raises :class:`Unresolved` if nobody knows them in time.
+
+    A resolver that hangs keeps its thread, which ends with the process at the latest.
+    """
+    answers: queue.SimpleQueue[list[str]] = queue.SimpleQueue()
+
+    def ask() -> None:
+        try:
+            answers.put(resolver(host, port))
+        except (OSError, UnicodeError, OverflowError):
+            answers.put([])
+
+    threading.Thread(target=ask, daemon=True, name="look-up").start()
+    try:
+        addresses = answers.get(timeout=seconds)
+    except queue.Empty as empty:
+        raise Unresolved(f"{host} could not be looked up in {seconds:g} s") from empty
+    if not addresses:
+        raise Unresolved(f"{host} has no address that can be found")
+    return addresses

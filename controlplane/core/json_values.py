@@ -1,0 +1,135 @@
+"""Reading one value of a document as strictly as JSON is: 5 is a number, "5" and true are not.
+Pure.
+
+Each reader notes what is wrong under the value's path and goes on, so that all of it is told.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+from . import reasons
+from .errors import InvalidInput
+
+Errors = dict[str, list[str]]
+
+MAX_WORD_LENGTH = 120
+MAX_UNKNOWN = 20
+WEB = frozenset({"http", "https"})
+_MISLEADING = frozenset("\u202a\u202b\u202c\u2066\u2067\u2068\u2069\u200b\u2060\ufeff")
+"""Embeddings, isolates and what has no width: pasted into a reason they do no harm, in a query they
+show an approver another one than is asked. Joiners stay: scripts and emoji need them."""
+
+
+def put(errors: Errors, path: str, said: str) -> None:
+    errors.setdefault(sayable(path), []).append(sayable(said))
+
+
+def require_readable(**texts: str) -> None:
+    """Raise :class:`InvalidInput` for a comment, a name or the like, each under its field, that
+    would read other than it is stored, in the trail or in a message. One may be left empty."""
+    said = {
+        field: reasons.unreadable(text, called=field.replace("_", " "), advice="")
+        for field, text in texts.items()
+        if text.strip()
+    }
+    if wrong := {field: problems for field, problems in said.items() if problems}:
+        raise InvalidInput(wrong)
+
+
+def sayable(text: str) -> str:
+    """With halves of a surrogate written out: YAML lets them in, and no answer can hold one."""
+    return text.encode(errors="backslashreplace").decode()
+
+
+def refuse_unknown(
+    section: str, given: Mapping[str, Any], known: Iterable[str], errors: Errors
+) -> None:
+    """A parameter that nobody knows would be a policy that nobody follows."""
+    names = list(known)
+    unknown = [str(name) for name in given if name not in names]
+    # To look for what was meant takes a moment each, and the given names may be many and long.
+    for name in unknown[:MAX_UNKNOWN]:
+        shown = name[:MAX_WORD_LENGTH]
+        path = f"{section}.{shown}" if section else shown
+        meant = get_close_matches(shown, names, n=1)
+        put(errors, path, f"Unknown; did you mean {meant[0]}?" if meant else "Unknown.")
+    if len(unknown) > MAX_UNKNOWN:
+        put(errors, section or "fields", f"{len(unknown) - MAX_UNKNOWN:,} more are unknown.")
+
+
+def whole(path: str, value: Any, least: float | None, most: float | None, errors: Errors) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        put(errors, path, "Must be a whole number, without quotes.")
+        return 0
+    _within(path, value, least, most, errors)
+    return value
+
+
+def number(path: str, value: Any, least: float | None, most: float | None, errors: Errors) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not is_finite(value):
+        put(errors, path, "Must be a number, without quotes.")
+        return 0.0
+    _within(path, value, least, most, errors)
+    return int(value) if value == int(value) else value
+
+
+def choice(path: str, value: Any, choices: Sequence[str], errors: Errors) -> str:
+    if value not in choices:
+        put(errors, path, f"Must be one of {', '.join(choices)}.")
+        return ""
+    return str(value)
+
+
+def text(path: str, value: Any, longest: int, errors: Errors) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        put(errors, path, "Must be a string.")
+        return ""
+    if len(value) > longest:
+        put(errors, path, f"At most {longest} characters.")
+    elif unwanted := sorted({f"U+{ord(one):04X}" for one in value if _is_unwanted(one)}):
+        put(errors, path, f"Leave out control characters ({', '.join(unwanted[:5])}).")
+    return value.strip()
+
+
+def page(path: str, value: Any, longest: int, errors: Errors) -> str:
+    """The address of a page, or nothing. Many a runbook is at `https://wiki/…`, without a dot in
+    the host."""
+    url = text(path, value, longest, errors)
+    if url and web_address(url) is None:
+        put(errors, path, "Must be a URL starting with http:// or https://.")
+    return url
+
+
+def web_address(url: str) -> SplitResult | None:
+    """The parts of an address of the web; None of what is none."""
+    if not url.isprintable() or " " in url:
+        return None
+    try:
+        parts = urlsplit(url)
+        named = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        return None
+    return parts if named and parts.scheme in WEB else None
+
+
+def is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # A whole number beyond what a float can hold.
+        return False
+
+
+def _is_unwanted(character: str) -> bool:
+    return character == "\r" or character in _MISLEADING or reasons.is_refused(character)
+
+
+def _within(
+    path: str, value: float, least: float | None, most: float | None, errors: Errors
+) -> None:
+    if (least is not None and value < least) or (most is not None and value > most):
+        put(errors, path, f"Must be from {least or 0:g} to {most or 0:,g}.")

@@ -1,0 +1,41 @@
+"""Bursts become one reading of each resource."""
+
+from controlplane.core.live.change_buffer import Gathering
+
+
+def test_resource_that_is_noted_often_is_read_once():
+    gathering = Gathering()
+
+    gathering.note(["a", "b"])
+    gathering.note(["a", "c", "a"])
+
+    assert gathering.take() == ["a", "b", "c"]
+    assert len(gathering) == 0
+
+
+def test_many_are_taken_in_turns_the_first_first():
+    gathering = Gathering(at_once=2)
+
+    gathering.note("abcde")
+
+    assert [gathering.take() for _ in range(3)] == [["a", "b"], ["c", "d"], ["e"]]
+
+
+def test_too_many_are_forgotten_and_that_is_known():
+    gathering = Gathering(most=3)
+
+    gathering.note("abcd")
+
+    assert gathering.take() == []
+    assert gathering.overflowed
+
+
+def test_clear_begins_anew():
+    gathering = Gathering(most=3)
+    gathering.note("abcd")
+
+    gathering.clear()
+    gathering.note("a")
+
+    assert not gathering.overflowed
+    assert gathering.take() == ["a"]

@@ -1,0 +1,138 @@
+"""One topic's way from notes to messages: gather, read once, number, tell."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import structlog
+
+from controlplane.core.canonical import timestamp
+from controlplane.core.clock import db_now
+
+from .change_buffer import MAX_AT_ONCE, Gathering
+from .query_threads import AWAY, Desk
+from .sockets import Sockets
+from .stream import Stream
+from .topics import Read, Topic
+
+GATHER_SECONDS = 0.05
+READ_SECONDS = 5.0
+PAUSE_SECONDS = 0.5
+TEXTS_AT_ONCE = 2_000
+"""Put into mailboxes before anything else of the process has its turn: a millisecond's work."""
+PATIENCE_SECONDS = 5.0
+"""How long a batch waits until most sockets have room for it."""
+LOOK_SECONDS = 0.02
+
+log = structlog.get_logger(__name__)
+
+
+class Lane:
+    """Reads one batch after the other, so a socket never sees an older state after a newer one."""
+
+    def __init__(
+        self,
+        topic: Topic,
+        stream: Stream,
+        sockets: Sockets,
+        desk: Desk,
+        database_reachable: Callable[[], bool],
+    ) -> None:
+        self.topic = topic
+        self._stream = stream
+        self._sockets = sockets
+        self._desk = desk
+        self._database_reachable = database_reachable
+        self._gathering = Gathering()
+        self._noted = asyncio.Event()
+
+    def note(self, ids: Iterable[str]) -> None:
+        self._gathering.note(ids)
+        self._noted.set()
+
+    def forget(self) -> None:
+        """All is about to be read anew by everybody."""
+        self._gathering.clear()
+
+    async def run(self) -> None:
+        while True:
+            await self._noted.wait()
+            await asyncio.sleep(GATHER_SECONDS)
+            self._noted.clear()
+            try:
+                await self._turn()
+            except Exception:
+                # It can't be told what changed: that it did can.
+                log.exception("live.topic_unread", topic=self.topic.name)
+                self._resync()
+                await asyncio.sleep(PAUSE_SECONDS)
+
+    async def _turn(self) -> None:
+        if not self._sockets.listen_to(self.topic.name):
+            self._gathering.clear()
+        while ids := await self._next():
+            stream_id = self._stream.id
+            try:
+                at, found = await self._read(ids)
+            except AWAY as error:
+                log.info("live.database_away", topic=self.topic.name, error=str(error))
+                self.note(ids)
+                await self._wait_for_database()
+                return
+            # What was read for a stream that is over may be older than what is read anew by now.
+            if self._stream.id == stream_id:
+                await self._tell(ids, at, found)
+
+    async def _next(self) -> list[str]:
+        """What is to be read next, once there is room to tell it: a burst comes in batches, and
+        whoever reads as fast as we write misses nothing of it."""
+        ends = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < ends and self._sockets.are_behind(
+            self.topic.name, min(len(self._gathering), MAX_AT_ONCE)
+        ):
+            await asyncio.sleep(LOOK_SECONDS)
+        if self._gathering.overflowed:
+            self._gathering.clear()
+            self._resync()
+        return self._gathering.take()
+
+    async def _read(self, ids: Sequence[str]) -> tuple[str, Mapping[str, Any]]:
+        assert self.topic.read is not None  # noqa: S101 - a lane is made for topics that have one
+        return await self._desk.ask(partial(_read, self.topic.read, ids), READ_SECONDS)
+
+    async def _tell(self, ids: Sequence[str], at: str, found: Mapping[str, Any]) -> None:
+        """Tell all sockets that are open now: one that comes meanwhile is greeted with the numbers
+        that are given here at once, and reads for itself."""
+        stream_id, name = self._stream.id, self.topic.name
+        texts = [self._number(each, at, found.get(each)) for each in ids]
+        put = 0
+        for socket in self._sockets:
+            socket.tell(name, texts)
+            put += len(texts)
+            if put >= TEXTS_AT_ONCE:
+                put = 0
+                await asyncio.sleep(0)
+                if self._stream.id != stream_id:
+                    return  # Everybody was told to begin anew; these numbers are of the past.
+
+    def _number(self, name: str, at: str, resource: Mapping[str, Any] | None) -> str:
+        topic = self.topic
+        if resource is None:
+            return self._stream.number(topic.name, topic.event_of_removal, at, {"id": name})
+        return self._stream.number(topic.name, topic.event, at, resource)
+
+    def _resync(self) -> None:
+        for socket in self._sockets:
+            socket.leave_out(self.topic.name)
+
+    async def _wait_for_database(self) -> None:
+        await asyncio.sleep(PAUSE_SECONDS)
+        while not self._database_reachable():
+            await asyncio.sleep(PAUSE_SECONDS)
+
+
+def _read(read: Read, ids: Sequence[str]) -> tuple[str, Mapping[str, Any]]:
+    now = db_now()
+    return timestamp(now), read(ids, now)

@@ -1,0 +1,256 @@
+"""Terminate idle database sessions that hold a lock others wait for.
+
+A process that freezes inside a transaction keeps its locks, and every engage would wait for it. So
+each statement of a transaction is timed. While one takes longer than `PATIENCE_SECONDS`, a thread
+with its own connection looks for sessions of our own role that block others without progress, and
+terminates them: PostgreSQL rolls their transactions back, as if the process had died.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+import psycopg
+import structlog
+from django.db import Error, OperationalError, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.signals import connection_created
+from prometheus_client.core import CounterMetricFamily, Metric
+from psycopg.rows import class_row
+
+from .actors import system
+from .audit import services as audit
+from .audit.models import AuditEntry
+from .clock import db_now
+from .ended_sessions import SessionEnded
+from .metrics import DATABASE_METRICS
+from .threads import OWNER_NAME, own_connection, unpooled_connection
+
+PATIENCE_SECONDS = 0.4
+"""A statement that takes longer may be waiting for a frozen session."""
+MAX_IDLE_SECONDS = 0.5
+"""Longest idle time in a transaction that others wait for; then the session is terminated."""
+MAX_ACTIVE_SECONDS = 0.4
+"""Longest observed run of one statement while others wait for its transaction."""
+LOOK_SECONDS = 0.1
+ENDED = "lock.holder_ended"
+TERMINATED = "57P01"  # admin_shutdown: pg_terminate_backend
+RECORDER = "blockers-record"
+
+# Blocked blockers are `active`, waiting for a lock: the chain ends at whoever waits for nothing.
+# Only an index built concurrently waits for a `virtualxid`: for every older snapshot, and harms
+# nobody by it.
+_BLOCKERS = """
+    SELECT pid, backend_start, state_change, application_name, state,
+           wait_event_type IS NOT DISTINCT FROM 'Client' AS awaits_client,
+           extract(epoch FROM clock_timestamp() - state_change)::float AS seconds
+      FROM pg_stat_activity
+     WHERE usename = session_user AND datname = current_database()
+       AND application_name NOT LIKE %s AND state <> 'idle'
+       AND wait_event_type IS DISTINCT FROM 'Lock'
+       AND query !~* '^\\s*(commit|end)\\M'
+       AND pid IN (SELECT unnest(pg_blocking_pids(waiting.pid)) FROM pg_stat_activity AS waiting
+                    WHERE waiting.datname = current_database() AND wait_event_type = 'Lock'
+                      AND wait_event <> 'virtualxid')
+"""
+_END = """
+    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+     WHERE pid = %s AND backend_start = %s AND state_change = %s
+"""
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Blocker:
+    """A session that others wait for and that waits for no lock itself.
+
+    `awaits_client` is true while the server waits for the process at the other end. `seconds` is
+    the time since `state_change`.
+    """
+
+    pid: int
+    backend_start: datetime
+    state_change: datetime
+    application_name: str
+    state: str
+    awaits_client: bool
+    seconds: float
+
+
+class Watch:
+    """Times statements and terminates blockers while one is late.
+
+    Its thread sleeps while no statement runs.
+    """
+
+    def __init__(self) -> None:
+        self._running: dict[int, float] = {}
+        self._begun = threading.Event()
+        self._starting = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._raw: psycopg.Connection[Any] | None = None
+        self._is_blind = False
+        self._active_since: dict[tuple[int, datetime], float] = {}
+        os.register_at_fork(after_in_child=self._reset_after_fork)
+
+    def time_statement(
+        self, execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: Any
+    ) -> Any:
+        """Time one statement; a Django execute wrapper.
+
+        Raise :class:`SessionEnded` if the session is terminated.
+        """
+        if not context["connection"].in_atomic_block:
+            return execute(sql, params, many, context)
+        thread = threading.get_ident()
+        self._running[thread] = time.monotonic()
+        self._wake()
+        try:
+            return execute(sql, params, many, context)
+        except OperationalError as error:
+            if getattr(error.__cause__, "sqlstate", "") != TERMINATED:
+                raise
+            raise SessionEnded(*error.args) from error.__cause__
+        finally:
+            self._running.pop(thread, None)
+
+    def _wake(self) -> None:
+        if not self._begun.is_set():
+            self._begun.set()
+        if self._thread is not None and self._thread.is_alive():
+            return
+        with self._starting:
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._work, name="blockers", daemon=True)
+                self._thread.start()
+
+    def _work(self) -> None:
+        while True:
+            self._begun.wait()
+            time.sleep(PATIENCE_SECONDS)  # One wake-up per burst, not one per statement.
+            self._begun.clear()
+            while running := list(self._running.values()):
+                left = min(running) + PATIENCE_SECONDS - time.monotonic()
+                if left <= 0:
+                    self._look()
+                time.sleep(max(left, LOOK_SECONDS))
+            self._active_since = {}
+            self._disconnect()
+
+    def _look(self) -> None:
+        """Terminate every session that qualifies. A database error doesn't stop the watch."""
+        try:
+            raw = self._connected()
+            with raw.cursor(row_factory=class_row(Blocker)) as cursor:
+                blockers = cursor.execute(_BLOCKERS, [f"{OWNER_NAME}%"]).fetchall()
+            ended = [one for one in self._select_stalled(blockers) if _end(raw, one)]
+        except psycopg.Error as error:
+            self._disconnect()
+            if not self._is_blind:  # Warn once per outage.
+                log.warning("lock.holder_search_failed", error=str(error).strip())
+            self._is_blind = True
+            return
+        self._is_blind = False
+        for one in ended:
+            log.warning(ENDED, **_log_fields(one))
+        if ended:
+            threading.Thread(target=_record, args=(ended,), name=RECORDER).start()
+
+    def _select_stalled(self, blockers: Sequence[Blocker]) -> Iterator[Blocker]:
+        """Yield blockers whose process is silent, and those whose statement ran too long.
+
+        The run time counts from the first look that saw the statement blocking: one that waited
+        for a lock itself may have begun long before.
+        """
+        now, before = time.monotonic(), self._active_since
+        self._active_since = {}
+        for one in blockers:
+            if one.awaits_client:
+                if one.seconds > MAX_IDLE_SECONDS:
+                    yield one
+                continue
+            key = (one.pid, one.state_change)
+            self._active_since[key] = before.get(key, now)
+            if now - self._active_since[key] > MAX_ACTIVE_SECONDS:
+                yield one
+
+    def _connected(self) -> psycopg.Connection[Any]:
+        if self._raw is None:
+            params = unpooled_connection().get_connection_params()
+            self._raw = psycopg.connect(**{**params, "autocommit": True})
+            # Only the role that logged in may end its sessions, not one that it assumed.
+            self._raw.execute("SET ROLE NONE")
+        return self._raw
+
+    def _disconnect(self) -> None:
+        if self._raw is not None:
+            self._raw.close()
+        self._raw = None
+
+    def _reset_after_fork(self) -> None:
+        self._running.clear()
+        self._begun, self._starting = threading.Event(), threading.Lock()
+        self._thread = self._raw = None
+
+
+def _end(raw: psycopg.Connection[Any], one: Blocker) -> bool:
+    """Terminate the session unless its state changed since it was read."""
+    found = raw.execute(_END, [one.pid, one.backend_start, one.state_change]).fetchone()
+    return found is not None and bool(found[0])
+
+
+def _log_fields(one: Blocker) -> dict[str, Any]:
+    fields = asdict(one)
+    return {name: fields[name] for name in ("pid", "application_name", "state", "seconds")}
+
+
+def _record(ended: Sequence[Blocker]) -> None:
+    """Write the sessions to the audit trail. Runs in a thread of its own, since it may wait."""
+    said = "It blocked other sessions and made no progress; its transaction was rolled back."
+    try:
+        with own_connection(), transaction.atomic():
+            now = db_now()
+            audit.record_many(
+                [
+                    {
+                        "actor": system("database"),
+                        "action": ENDED,
+                        "target": f"session:{one.pid}",
+                        "reason": said,
+                        "after": {**_log_fields(one), "seconds": round(one.seconds, 3)},
+                        "now": now,
+                    }
+                    for one in ended
+                ]
+            )
+    except Error as error:
+        log.warning("lock.holder_record_failed", error=str(error).strip())
+
+
+watch = Watch()
+
+
+def install() -> None:
+    """Time the statements of every connection that Django opens in this process."""
+    connection_created.connect(_watch_connection, dispatch_uid=__name__)
+
+
+def _watch_connection(connection: BaseDatabaseWrapper, **_kwargs: Any) -> None:
+    # First, because Django's `execute_wrapper()` context removes the last one when it ends.
+    if watch.time_statement not in connection.execute_wrappers:
+        connection.execute_wrappers.insert(0, watch.time_statement)
+
+
+@DATABASE_METRICS.add()
+def lock_holders_ended(_now: datetime) -> Iterator[Metric]:
+    family = CounterMetricFamily(
+        "switchgear_lock_holders_ended",
+        "Database sessions that were ended because others waited for their locks.",
+    )
+    family.add_metric([], AuditEntry.objects.filter(action=ENDED).count())
+    yield family

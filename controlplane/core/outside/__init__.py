@@ -1,1 +1,0 @@
-"""Calls to servers whose addresses people gave: where they may lead, and how they get there."""

@@ -1,0 +1,87 @@
+"""What the views of every screen share: who is there, and page or part.
+
+A template is written once: it extends `layout`, which is the whole page for a plain request and
+the inside of the dialog when htmx asks for that.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+
+from django.contrib import messages
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.cache import patch_vary_headers
+from django.views.decorators.cache import never_cache
+from django_htmx.http import HttpResponseClientRedirect, trigger_client_event
+from django_htmx.middleware import HtmxDetails
+
+from .actors import Person
+
+P = ParamSpec("P")
+DIALOG = "dialog-body"
+
+
+class PersonRequest(HttpRequest):
+    """A request of a signed-in person, as far as types go."""
+
+    user: Person  # type: ignore[assignment]
+    htmx: HtmxDetails
+
+
+R = TypeVar("R", bound=PersonRequest)
+View = Callable[Concatenate[R, P], HttpResponse]
+Guarded = Callable[Concatenate[HttpRequest, P], HttpResponse]
+
+
+def signed_in(view: View[R, P]) -> Guarded[P]:
+    """Send others to sign in, and keep what signed-in people see out of every cache.
+
+    htmx gets a bare 401, or the sign-in form would land inside a part; the script then leads there,
+    unless somebody is typing in the dialog.
+    """
+
+    @wraps(view)
+    def guarded(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+        if request.user.is_authenticated:
+            return view(request, *args, **kwargs)  # type: ignore[arg-type]
+        if request.htmx:  # type: ignore[attr-defined]
+            return HttpResponse(status=401)
+        # A form that was sent has no address to come back to.
+        return redirect_to_login(request.get_full_path() if request.method == "GET" else "/")
+
+    return cast("Guarded[P]", never_cache(guarded))
+
+
+def in_dialog(request: PersonRequest) -> bool:
+    return bool(request.htmx) and request.htmx.target == DIALOG
+
+
+def show(
+    request: PersonRequest, template: str, context: dict[str, Any], *, status: int = 200
+) -> HttpResponse:
+    """Render a template that extends `layout`: as a page of its own, or inside the dialog."""
+    dialog = in_dialog(request)
+    layout = "dialog.html" if dialog else "page.html"
+    response = render(
+        request, template, {**context, "layout": layout, "dialog": dialog}, status=status
+    )
+    patch_vary_headers(response, ["HX-Request", "HX-Target"])
+    return response
+
+
+def done(request: PersonRequest, message: str, url: str) -> HttpResponse:
+    """After a change: say so and show what is now; from the dialog, without leaving the page."""
+    if request.htmx:
+        return trigger_client_event(
+            HttpResponse(status=204), "switchgear:done", {"message": message}
+        )
+    messages.success(request, message)
+    return redirect(url)
+
+
+def done_at(request: PersonRequest, message: str, url: str) -> HttpResponse:
+    """After a change on a page without live parts: say so on the page that shows what is now."""
+    messages.success(request, message)
+    return HttpResponseClientRedirect(url) if request.htmx else redirect(url)

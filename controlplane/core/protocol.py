@@ -1,0 +1,51 @@
+"""What both planes say and take in the same way. Pure: the data plane runs without Django."""
+
+import re
+
+from .errors import TooLarge
+
+MAX_BODY_BYTES = 64 * 1024  # bytes of a request
+MAX_REPORT_BODY_BYTES = 512 * 1024  # an instance may have hundreds of breakers
+MAX_HOOK_BODY_BYTES = 1024 * 1024  # a monitor sends whole groups of alerts, and never twice
+MAX_LETTER_BODY_BYTES = 1024 * 1024  # a message that somebody corrected
+MAX_OPENSLO_BODY_BYTES = 1024 * 1024  # a file of all objectives of a house
+MAX_SLI_BODY_BYTES = 4 * 1024 * 1024  # ten thousand points
+HOOKS = "/api/v1/hooks/"
+LETTERS = "/api/v1/dlq/"
+OPENSLO = "/api/v1/openslo"
+REPORT = "/api/v1/report"
+SLI = "/api/v1/sli"
+REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
+WAKE_CHANNEL = "switchgear:wake"
+LIVE_CHANNEL = "switchgear:live"
+MISSED_NOTE = b'{"missed":true}'  # on that channel: some of what should have been there was not
+_ENTITY_TAG = re.compile(r'(?:W/)?("[^"]*")')
+
+
+def largest_body(path: str) -> int:
+    """How many bytes a request to this path may have."""
+    if path.startswith(HOOKS):
+        return MAX_HOOK_BODY_BYTES
+    if path.startswith(LETTERS):
+        return MAX_LETTER_BODY_BYTES
+    if path.removesuffix("/") == OPENSLO:
+        return MAX_OPENSLO_BODY_BYTES
+    if path.removesuffix("/") == SLI:
+        return MAX_SLI_BODY_BYTES
+    return MAX_REPORT_BODY_BYTES if path.removesuffix("/") == REPORT else MAX_BODY_BYTES
+
+
+def too_large(limit: int = MAX_BODY_BYTES) -> TooLarge:
+    """The error of a body over the limit."""
+    return TooLarge(f"A request body may have at most {limit // 1024} KiB.")
+
+
+def names(if_none_match: str, etag: str) -> bool:
+    """Return True if `If-None-Match` names `etag`, in either encoding, or is `*`.
+
+    RFC 9110, 13.1.2: weak comparison with each of a list.
+    """
+    if if_none_match.strip() == "*":
+        return True
+    tags = _ENTITY_TAG.findall(if_none_match)
+    return etag in tags or f'{etag[:-1]}-gzip"' in tags

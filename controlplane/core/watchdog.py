@@ -1,0 +1,103 @@
+"""The watchdog: runs any tick that is late, so that a dead broker, beat or worker stops nothing."""
+
+import math
+import threading
+import time
+
+import structlog
+from django.db import DatabaseError, InterfaceError
+
+from . import heartbeats, threads, ticks
+from .liveness import Loop
+
+NAME = "watchdog"
+PATIENCE_SECONDS = 5.0
+LOOK_EVERY_SECONDS = 1.0
+LOOK_MAY_TAKE_SECONDS = 120.0
+"""A database that vanished without a word is noticed long before."""
+
+log = structlog.get_logger(__name__)
+
+
+class Watchdog:
+    """Checks every tick each second and runs late ones, each in a thread of its own.
+
+    A tick whose last turn was the watchdog's own is late as soon as it is due: until a worker
+    takes it back, it keeps its normal pace. A tick that nobody has ever run, as at the first start
+    of an installation, is run once without a warning and then expected from a worker.
+    """
+
+    def __init__(self, stop: threading.Event, settle_seconds: float = PATIENCE_SECONDS) -> None:
+        self.loop = Loop(may_rest_seconds=LOOK_MAY_TAKE_SECONDS)
+        self._stop = stop
+        self._settle_seconds = settle_seconds  # Worker and beat may just be starting too.
+        self._lock = threading.Lock()
+        self._running: set[str] = set()
+        self._taken_over: set[str] = set()
+        self._first_runs: set[str] = set()
+        self._reachable = True
+
+    def run(self) -> None:
+        """Until stopped. Nothing it meets ends it: a database that is away is asked again."""
+        settled = time.monotonic() + self._settle_seconds
+        while not self._stop.is_set():
+            self.loop.turned()
+            try:
+                if time.monotonic() < settled:
+                    heartbeats.beat(NAME)
+                else:
+                    self.look()
+                self._reachable = True
+            except (DatabaseError, InterfaceError) as error:
+                if self._reachable:
+                    log.warning("watchdog.blind", error=str(error).strip())
+                self._reachable = False
+                threads.forget_connection()
+            except Exception:
+                log.exception("watchdog.failed")
+                threads.forget_connection()
+            self._stop.wait(LOOK_EVERY_SECONDS)
+
+    def look(self) -> None:
+        """One look: a sign of life, and a thread for every tick that is late and not running."""
+        heartbeats.beat(NAME)
+        taken_over, handed_back = [], []
+        # Before the rows are read: a turn that ends in between is not in what was read.
+        with self._lock:
+            running = set(self._running)
+        for turn in ticks.turns():
+            name = turn.tick.name
+            if name in running:
+                continue
+            if math.isinf(turn.late_seconds):
+                self._begin(name)
+                self._first_runs.add(name)
+                continue
+            own = turn.ran_by == NAME and name not in self._first_runs
+            if turn.late_seconds > (0 if own else PATIENCE_SECONDS):
+                self._first_runs.discard(name)
+                self._begin(name)
+                if name not in self._taken_over:
+                    taken_over.append(name)
+            elif not own and name in self._taken_over:
+                handed_back.append(name)
+        # At a start that may be all of them: one line says it.
+        if taken_over:
+            self._taken_over.update(taken_over)
+            log.warning("watchdog.took_over", ticks=taken_over)
+        if handed_back:
+            self._taken_over.difference_update(handed_back)
+            log.info("watchdog.handed_back", ticks=handed_back)
+
+    def _begin(self, name: str) -> None:
+        with self._lock:
+            self._running.add(name)
+        threading.Thread(target=self._run_tick, args=(name,), daemon=True, name=name).start()
+
+    def _run_tick(self, name: str) -> None:
+        try:
+            with threads.own_connection():
+                ticks.run(name, NAME)
+        finally:
+            with self._lock:
+                self._running.discard(name)

@@ -1,0 +1,41 @@
+"""What Python is called with to be one of the processes: the one place that knows."""
+
+from controlplane import asgi_server
+
+_CELERY = ("-m", "controlplane.processes.celery_command", "--quiet", "--app", "controlplane.celery")
+_LEVEL = ("--loglevel", "INFO")
+_WORKER = (
+    *("--pool", "threads"),
+    *("--without-gossip", "--without-mingle", "--without-heartbeat"),
+)
+
+
+def web(*, host: str, port: int, workers: int) -> list[str]:
+    return asgi_server.arguments(
+        "controlplane.asgi:application", host=host, port=port, workers=workers
+    )
+
+
+def dataplane(*, host: str, port: int, workers: int) -> list[str]:
+    return asgi_server.arguments(
+        "controlplane.dataplane:app", host=host, port=port, workers=workers
+    )
+
+
+def stand_in(*, host: str, port: int) -> list[str]:
+    """The data plane that answers while the web process is starting."""
+    return ["-m", "controlplane.dataplane.stand_in", host, str(port)]
+
+
+def worker(queues: str = "") -> list[str]:
+    """Of every queue, or of those given, with commas between."""
+    chosen = ("--queues", queues) if queues else ()
+    return [*_CELERY, "worker", *_WORKER, *chosen, *_LEVEL]
+
+
+def beat() -> list[str]:
+    return [*_CELERY, "beat", *_LEVEL]
+
+
+def watchdog() -> list[str]:
+    return ["manage.py", "watchdog"]

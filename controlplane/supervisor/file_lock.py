@@ -1,0 +1,85 @@
+"""One run per data directory: a file lock that dies with its process, however that ends."""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import stat
+import time
+from pathlib import Path
+
+from .failure import CannotRun
+from .output import DISK_ERRORS
+
+# Younger than this, a folder may just not have got its lock yet.
+_SURELY_LOCKED_SECONDS = 600
+
+
+class Busy(CannotRun):
+    """Another run holds the lock."""
+
+
+class Lock:
+    """An exclusive lock on `path`, held until `release` or the end of this process."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._descriptor = _acquire(path)
+
+    def release(self) -> None:
+        # Unlinked while still held: waiters notice that the path is another file. On a read-only
+        # disk the file stays, which does no harm: nobody holds the lock.
+        with contextlib.suppress(OSError):
+            self.path.unlink(missing_ok=True)
+        os.close(self._descriptor)
+
+
+def remove_abandoned(parent: Path, prefix: str) -> None:
+    """Remove the folders `prefix*` under `parent` whose run was killed: their `lock` is free."""
+    for folder in parent.glob(f"{prefix}*"):
+        with contextlib.suppress(OSError, Busy):
+            found = folder.stat()
+            young = time.time() - found.st_mtime < _SURELY_LOCKED_SECONDS
+            if found.st_uid == os.geteuid() and not young:
+                lock = Lock(folder / "lock")
+                shutil.rmtree(folder, ignore_errors=True)
+                lock.release()
+
+
+def _acquire(path: Path) -> int:
+    while True:
+        descriptor = _open(path)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = ""
+            with contextlib.suppress(IsADirectoryError):
+                holder = os.read(descriptor, 32).decode(errors="replace").strip()
+            os.close(descriptor)
+            who = f"process {holder}" if holder else "another process"
+            raise Busy(f"already running here: {who} holds {path}", exit_code=2) from None
+        if _is_still(path, descriptor):
+            with contextlib.suppress(OSError):  # The process id is only for people.
+                os.ftruncate(descriptor, 0)
+                os.write(descriptor, f"{os.getpid()}\n".encode())
+            return descriptor
+        os.close(descriptor)
+
+
+def _open(path: Path) -> int:
+    """Open the lock file, or its folder if the file can't be created or written."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        if error.errno not in DISK_ERRORS:
+            raise
+        return os.open(path if path.exists() else path.parent, os.O_RDONLY)
+
+
+def _is_still(path: Path, descriptor: int) -> bool:
+    if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+        return True
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False

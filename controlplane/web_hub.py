@@ -1,0 +1,114 @@
+"""What the web process runs beside the data plane: the hub of its sockets."""
+
+import asyncio
+import signal
+import threading
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+import structlog
+
+from controlplane.core.errors import DomainError
+from controlplane.core.live.hub import Hub
+from controlplane.dataplane.config import Config
+from controlplane.dataplane.plane import Plane
+from controlplane.dataplane.state import State
+
+from .accounts.authentication import socket_sessions as sessions
+from .core.degradation_levels import picture
+from .core.live import topics
+from .core.live.subscribers import Headers, Visitor
+from .dataplane.memory.credentials import authenticate
+
+GOODBYE_SECONDS = 1.5
+"""A part of what the server has before it is killed (`serving.GRACE_SECONDS`)."""
+LOOK_SECONDS = 0.02
+CREDENTIALS = (b"authorization", b"x-api-key")
+
+
+log = structlog.get_logger(__name__)
+
+
+class Beside:
+    """What the hub asks of its surroundings, answered from the data plane's memory."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def database_reachable(self) -> bool:
+        return self._state.database_reachable
+
+    def wall(self) -> datetime:
+        return self._state.wall()
+
+    def degradation(self, *, hears: bool) -> Mapping[str, Any]:
+        state = self._state
+        return picture(
+            state.database_reachable, state.redis_reachable and hears, state.known_causes()
+        )
+
+    def holder(self, headers: Headers) -> Visitor:
+        """Raises what is wrong with the token, also that it may listen to nothing at all."""
+        state = self._state
+        scopes = {scope for topic in topics.known() for scope in topic.scopes}
+        found = authenticate(state.tokens, headers, *sorted(scopes), clock=state.unix)
+        state.used_tokens.add(found.token_id)
+        carried = {name: headers[name] for name in CREDENTIALS if name in headers}
+        allowed = topics.allowed(found.scopes)
+        return Visitor(name=f"token:{found.token_id}", topics=allowed, headers=carried)
+
+    def token_stands(self, visitor: Visitor) -> bool:
+        try:
+            return self.holder(visitor.headers).topics >= visitor.topics
+        except DomainError:
+            return False
+
+    find_session = staticmethod(sessions.find)
+    ended_sessions = staticmethod(sessions.ended)
+
+
+class Web(Plane):
+    """The data plane of a web process, and with it the hub of its sockets."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hub = Hub(Beside(self.state))
+        self._goodbye: asyncio.Task[None] | None = None
+
+    async def start(self, config: Config) -> None:
+        await super().start(config)
+        if threading.current_thread() is threading.main_thread():
+            self._say_goodbye_at_the_end()
+        self.hub.start(config.redis_url)
+
+    async def stop(self) -> None:
+        await self.hub.stop()
+        await super().stop()
+
+    def _say_goodbye_at_the_end(self) -> None:
+        """The server cuts sockets as soon as it hears the signal: so it hears it once they were
+        told. It waits for signals by the loop, which gives nobody its handlers but by this name."""
+        loop = asyncio.get_running_loop()
+        handlers: Mapping[int, asyncio.Handle] = getattr(loop, "_signal_handlers", {})
+        for number in (signal.SIGTERM, signal.SIGINT):
+            servers = handlers.get(number)
+            if servers is not None:
+                others = signal.getsignal(number)  # Called beside, and at once.
+                loop.add_signal_handler(number, self._end, servers._run)
+                signal.signal(number, others)
+
+    def _end(self, go_on: Callable[[], None]) -> None:
+        if self._goodbye is None:  # Ctrl-C reaches us twice: by the terminal, and by the server.
+            self._goodbye = asyncio.create_task(self._say_goodbye(go_on))
+
+    async def _say_goodbye(self, go_on: Callable[[], None]) -> None:
+        self.hub.close()
+        try:
+            async with asyncio.timeout(GOODBYE_SECONDS):
+                while len(self.hub.sockets):
+                    await asyncio.sleep(LOOK_SECONDS)
+        except TimeoutError:
+            log.info("live.sockets_cut", count=len(self.hub.sockets))
+        finally:
+            go_on()
