@@ -3,7 +3,7 @@
 While processes are replaced one by one, the old release runs on the new schema. So a migration may
 only add what the old one need not know of. What takes something away contracts: it belongs into a
 later release than the last that used it, which the migration names in `last_used_in = "0.2"`. What
-can't be judged (`RunPython`, `RunSQL`, a looser constraint) says in `expands = "…"` why it is safe.
+can't be judged (`RunPython`, `RunSQL`) says in `expands = "…"` why it does the old release no harm.
 """
 
 from collections.abc import Iterator, Sequence
@@ -81,8 +81,6 @@ def _contracts(
     """Why the release before could not live with it; empty if it can."""
     if isinstance(operation, HARMLESS) or getattr(operation, "model_name_lower", "") in made:
         return ""
-    if isinstance(operation, ops.AddConstraint) and getattr(migration, "expands", ""):
-        return ""  # It replaces a stricter one.
     if isinstance(operation, OPAQUE):
         return "" if getattr(migration, "expands", "") else "say in `expands` why it does no harm."
     if isinstance(operation, ops.AddField):
