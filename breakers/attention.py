@@ -1,4 +1,4 @@
-"""What breakers and dependencies have waiting for a person."""
+"""Attention items about breakers, dependencies, overrides and probes."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
@@ -21,7 +21,7 @@ MAX_ITEMS = 100
 LONG = timedelta(hours=1)
 SOON = timedelta(minutes=10)
 HEARD_BY_THEN = timedelta(seconds=60)
-"""So long after an override began, whoever still does not go by it is told of."""
+"""Time after which an instance that does not apply an override is reported."""
 NAMED = 3
 
 
@@ -63,8 +63,10 @@ def list_open_breakers(now: datetime) -> Sequence[AttentionItem]:
 
 @attention_source(36, only_if=live_overrides)
 def list_overrides(now: datetime) -> Sequence[AttentionItem]:
-    """Overrides that last long, end soon, or are not gone by everywhere. One that ends soon may
-    be there for a good reason still: whoever set it should say so in time."""
+    """List overrides that are old, end soon, or are not applied by every instance.
+
+    An override that ends soon may still be needed: whoever set it has time to extend it.
+    """
     live = live_overrides(now).select_related("dependency")
     found = list(live.order_by("set_at", "pk")[:MAX_ITEMS])
     heard = overrides.list_acknowledgements(

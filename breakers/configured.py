@@ -1,4 +1,4 @@
-"""Which files of a configuration folder are read here."""
+"""Registration of the configuration files that this app reads."""
 
 from breakers.policies.configuration import FILES
 from controlplane.core.configuration import services as configuration

@@ -1,8 +1,8 @@
-"""What the counters of a breaker mean together. Pure.
+"""Counters of a breaker and the figures derived from them. Pure.
 
-`success`, `failure` and `timeout` exclude each other: together they are the calls that were made,
-each try for itself. `slow` is some of them. `rejected` calls were never made, `fallback` and
-`retry` say what was done beside: each wish of a caller is a call, and so is each retry.
+`success`, `failure` and `timeout` are disjoint; their sum is the number of calls made, retries
+included. `slow` is a subset of them. `rejected` calls were never made. `fallback` and `retry` count
+additional events: each request and each retry is a call.
 """
 
 from dataclasses import dataclass
@@ -29,12 +29,12 @@ class CallCounts:
 
     @property
     def wishes(self) -> int:
-        """What callers asked for: calls but for their repeats."""
+        """Requests of callers: calls without their retries."""
         return max(self.calls - self.retry, 0)
 
     @property
     def asked(self) -> int:
-        """What may have ended in a fallback: wishes, and what was turned away."""
+        """Requests that may have ended in a fallback: calls without retries, and rejected ones."""
         return max(self.wishes + self.rejected, self.fallback)
 
     @property
@@ -47,7 +47,7 @@ class CallCounts:
         return _share(self.calls, self.wishes)
 
     def share(self, name: str) -> float | None:
-        """Of one counter among all that was tried or turned away."""
+        """Return the share (0 to 1) of one counter in all calls made or rejected."""
         count: int = getattr(self, name)
         return _share(count, self.calls + self.rejected)
 

@@ -1,8 +1,8 @@
-"""What is wrong by what instances report and probes find: the causes of degradation.
+"""Causes of degradation: breakers that are not closed and probes that fail.
 
-A dependency counts if it is critical or high, or leads to a service of ours. The loss of its callee
-is as grave as the registry says only if half of the instances do not get through, or its probe is
-away; a few of them are the lowest level.
+A dependency counts if it is critical or high, or leads to a service of this installation. The loss
+of its callee has the level that the registry gives it if half of the instances can't get through or
+its probe fails; otherwise the lowest level.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -29,7 +29,7 @@ ADVISORY_LOCK = (0x5317, 2)
 
 @dataclass(frozen=True)
 class ServiceInfo:
-    """What the registry says of a service: its name, the level of its loss, and what that does."""
+    """A service's name, the degradation level of its loss, and the functions lost and kept."""
 
     name: str
     level: int = levels.DEGRADED
@@ -48,8 +48,10 @@ def pending() -> list[QuerySet[Any]]:
 
 @transaction.atomic
 def report_causes(now: datetime) -> bool:
-    """Report the causes that there are now; whether that changed anything. One looks at a time:
-    what another read before must not be reported after."""
+    """Report the present causes; return True if that changed anything.
+
+    Only one run at a time reports: an older reading must not replace a newer one.
+    """
     if not try_lock():
         return False
     found, away = unhealthy.find_unhealthy(now).values(), _away_services()
@@ -89,8 +91,10 @@ def try_lock() -> bool:
 
 
 def _is_cause(one: UnhealthyDependency, before: Collection[str]) -> bool:
-    """An open one is. One that was open and tries again still is, and so is one of which nobody has
-    said anything else since: whoever is silent has not recovered."""
+    """Return True if the breaker is open, or was a cause before and has not recovered.
+
+    It has not recovered while it is half-open, or while no instance has reported since it was open.
+    """
     return one.open > 0 or (one.name in before and (one.half_open > 0 or one.is_unheard))
 
 
@@ -107,7 +111,7 @@ def _breaker_cause(one: UnhealthyDependency, known: ServiceInfo, is_away: bool) 
 
 
 def _breaker_text(one: UnhealthyDependency) -> str:
-    """The same for one that tries again: what flips every few seconds is not told each time."""
+    """Describe the cause, alike for open and half-open, so that flapping causes no new messages."""
     if one.is_unheard:
         return f"The breaker of {one.name} was open when its instances were last heard of."
     where = "" if one.share >= GRAVE_SHARE else " in some instances"

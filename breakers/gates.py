@@ -1,4 +1,4 @@
-"""Gates that wait for a closed breaker: the kind, and the answers to its questions."""
+"""The gate kind of a closed breaker, and the answers to its questions."""
 
 import functools
 from collections.abc import Collection, Mapping
@@ -42,9 +42,11 @@ _SEEN = """
 
 @dataclass(frozen=True)
 class FreshBreakers:
-    """The breakers of a dependency in instances that are fresh: how many there are, in which state,
-    and how many are `blinded` by a mode that an operator has forced. `oldest` is the earliest of
-    their last reports."""
+    """The breakers of a dependency in fresh instances, counted by state.
+
+    `blinded` instances have a mode forced by an operator; `oldest` is the earliest of their last
+    reports.
+    """
 
     instances: int
     open: int
@@ -64,8 +66,10 @@ def answer_open(now: datetime) -> int:
 
 
 def read_fresh_breakers(wanted: Collection[str], now: datetime) -> dict[str, FreshBreakers]:
-    """The fresh breakers of these dependencies, by name (`core->oracle`), in one query. One that
-    nobody has reported lately is not among them."""
+    """Return the fresh breakers of these dependencies by name (`core->oracle`), by one query.
+
+    A dependency without a recent report is left out.
+    """
     pairs = sorted({pair for name in wanted if (pair := names.split_name(name))})
     if not pairs:
         return {}
@@ -82,8 +86,11 @@ def read_fresh_breakers(wanted: Collection[str], now: datetime) -> dict[str, Fre
 
 
 def judge_gate(name: str, seen: FreshBreakers | None, since: datetime) -> Answer:
-    """Fails while a fresh breaker is open; passes once all of them are closed in normal mode, by
-    reports since the question was asked. Anything else is no data, and says why."""
+    """Return the verdict about a dependency.
+
+    It is FAIL while a fresh breaker is open, PASS once all are closed in normal mode by reports
+    made since the question was asked, and NO_DATA, with the reason, otherwise.
+    """
     if seen is None:
         why = f"no instance has reported {name} within {HEARD_WITHIN.seconds} s"
         return Answer(NO_DATA, {"dependency": name, "instances": 0, "why": why})
@@ -129,7 +136,10 @@ def _answer(gate: Gate, seen: FreshBreakers | None, now: datetime) -> bool:
 
 
 def _is_unchanged(gate: Gate, given: Answer, now: datetime) -> bool:
-    """Whether the same was said a moment ago: thousands of ramps may ask, each second."""
+    """Return True if the same answer was written a moment ago.
+
+    Thousands of ramps may ask each second.
+    """
     said = {name: value for name, value in gate.evidence.items() if name != "looked_at"}
     if gate.observed_at is None or (gate.verdict, said) != (given.verdict, dict(given.evidence)):
         return False

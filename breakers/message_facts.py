@@ -1,4 +1,4 @@
-"""What messages about breakers have in common: threads, pages, and facts of a dependency."""
+"""Facts that messages about breakers share: threads, paths, and contacts of a dependency."""
 
 import hashlib
 from typing import Any
@@ -12,12 +12,12 @@ BOARD_PATH = "/breakers/"
 
 
 def build_thread(kind: str, name: str) -> str:
-    """The subject that all messages about one thing share: `dependency:core->oracle`."""
+    """Return the subject that all messages about one thing share: `dependency:core->oracle`."""
     return shorten_with_digest(f"{kind}:{name}", MAX_THREAD_LENGTH)
 
 
 def shorten_with_digest(text: str, longest: int) -> str:
-    """The text if it is short enough, else its beginning and a digest that tells it from others."""
+    """Return the text, or if it is too long its beginning and a digest that keeps it unique."""
     if len(text) <= longest:
         return text
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -30,7 +30,7 @@ def dependency_thread(dependency: Dependency) -> str:
 
 
 def dependency_path(caller: str, callee: str) -> str:
-    """The dependency's page."""
+    """Return the path of the dependency's page."""
     return f"{BOARD_PATH}{caller}/{callee}/"
 
 
@@ -39,7 +39,7 @@ def page_path(dependency: Dependency) -> str:
 
 
 def dependency_facts(dependency: Dependency) -> dict[str, Any]:
-    """What a message says of whom to ask about it."""
+    """Return the facts about a dependency that a message shows: owner, runbook, page."""
     return {
         "dependency": dependency.name,
         "owner": dependency.owner or None,
@@ -49,6 +49,9 @@ def dependency_facts(dependency: Dependency) -> dict[str, Any]:
 
 
 def _find_runbook(dependency: Dependency) -> str:
-    """That of this installation which fits it."""
+    """Return the address of this installation's runbook about the dependency.
+
+    Empty if there is none.
+    """
     slug = runbooks.about(kind="breaker", service=dependency.caller, subject=dependency.name)
     return runbooks.address(slug)

@@ -1,4 +1,4 @@
-"""How services and dependencies are named: slugs, and `caller->callee`. Pure."""
+"""Names of services (slugs) and of dependencies (`caller->callee`). Pure."""
 
 import re
 
@@ -22,6 +22,6 @@ def dependency_name(caller: str, callee: str) -> str:
 
 
 def split_name(name: str) -> tuple[str, str] | None:
-    """Caller and callee of a dependency's name; None if it is none."""
+    """Return caller and callee of a dependency's name, or None if it is not valid."""
     found = _DEPENDENCY.fullmatch(name)
     return None if found is None else (found[1], found[2])

@@ -1,4 +1,4 @@
-"""What breakers put into the palette: their pages, forcing, dependencies."""
+"""Palette entries of breakers: their pages, overrides and dependencies."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What a new installation begins with: the services and dependencies of `config/`."""
+"""Provisioning of a new installation with the services and dependencies of `config/`."""
 
 from datetime import datetime
 

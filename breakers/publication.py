@@ -1,5 +1,4 @@
-"""The registry row: the lock every change of a policy or an override takes first, and the version
-it gives."""
+"""The registry's version: the lock that every change of a policy or override takes first."""
 
 from datetime import datetime
 
@@ -13,7 +12,7 @@ def lock() -> Registry:
 
 
 def advance(registry: Registry, now: datetime, *dependencies: Dependency) -> int:
-    """Number a change of what services are told, and mark those it is of; returns the version."""
+    """Increment the registry's version, mark these dependencies with it, and return it."""
     registry.version += 1
     registry.changed_at = now
     registry.save(update_fields=["version", "changed_at"])

@@ -60,8 +60,10 @@ _TRIPS = f"""
 
 @REPORT_SECTIONS.add(66)
 def breakers_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
-    """Which breakers opened in the week, how often, and for how long at most. What is not reported
-    while this is written may have opened as well."""
+    """Return the breakers that opened in the week, how often, and the longest time open.
+
+    Reports that arrive later are missing.
+    """
     given: dict[str, Any] = {
         "start": start,
         "end": min(end, now),
@@ -94,7 +96,7 @@ def breakers_section(start: datetime, end: datetime, now: datetime) -> ReportSec
 
 @REPORT_SECTIONS.add(67)
 def overrides_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
-    """What was forced upon breakers in the week, and what of it still stands: longest first."""
+    """Return the overrides of the week, the longest first."""
     until = min(end, now)
     stood = Q(set_at__lt=end) & (Q(ended_at__isnull=True) | Q(ended_at__gte=start))
     rows = list(Override.objects.filter(stood).select_related("dependency").order_by("set_at"))

@@ -1,4 +1,4 @@
-"""What is registered and how it stands, as the API, live messages and messages show it."""
+"""JSON resources of the registry and of breaker states, for the API and live messages."""
 
 import functools
 from collections.abc import Sequence
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from breakers.models.registry import DependencyQuerySet
 
 UNREGISTERED = {**validate_policy({}), "managed_by": ""}
-"""What is shown of a dependency that nobody has registered."""
+"""Policy fields shown for a dependency that is not registered."""
 
 
 def dependency_resources(rows: Sequence[Dependency], now: datetime) -> list[dict[str, Any]]:
-    """These dependencies with what is forced upon them; two queries whatever their number."""
+    """Return these dependencies with their overrides, by two queries."""
     live = Override.objects.filter(dependency__in=[row.pk for row in rows], ended_at__isnull=True)
     by_dependency = {one.dependency_id: one for one in live}
     forced = _override_resources([(row, by_dependency.get(row.pk)) for row in rows], now)
@@ -92,7 +92,7 @@ def _parse_policy(document: str) -> dict[str, Any]:
 
 
 def dependency_resource(row: Dependency, forced: dict[str, Any] | None) -> dict[str, Any]:
-    """One as `/dependencies/` shows it; `forced` is its override."""
+    """Return a dependency as `/dependencies/` shows it; `forced` is its override."""
     return {
         "name": row.name,
         "caller": row.caller,
@@ -110,13 +110,16 @@ def dependency_resource(row: Dependency, forced: dict[str, Any] | None) -> dict[
 
 
 def breaker_resources(standings: Sequence[DependencyStatus], now: datetime) -> list[dict[str, Any]]:
-    """How these stand; one query for how far their overrides have got."""
+    """Return the states of these dependencies.
+
+    One query reads the acknowledgements of their overrides.
+    """
     forced = _override_resources([(one.dependency, one.override) for one in standings], now)
     return [breaker_resource(one, said) for one, said in zip(standings, forced, strict=True)]
 
 
 def breaker_resource(standing: DependencyStatus, forced: dict[str, Any] | None) -> dict[str, Any]:
-    """A row of the board, as `/breakers/` and live messages show it."""
+    """Return a row of the board, as `/breakers/` and live messages show it."""
     rate = standing.failure_rate
     return {
         "name": standing.dependency.name,
@@ -135,7 +138,7 @@ def breaker_resource(standing: DependencyStatus, forced: dict[str, Any] | None) 
 
 
 def override_resource(row: Override, said: Acknowledgement | None) -> dict[str, Any]:
-    """What is forced, by whom and until when; `said` is how far it has got."""
+    """Return an override; `said` are its acknowledgements."""
     shown = {
         "mode": row.mode,
         "reason": row.reason,
@@ -158,8 +161,10 @@ def acknowledgement_resource(said: Acknowledgement) -> dict[str, Any]:
 def override_result(
     row: Dependency, one: Override, now: datetime, *, version: int | None = None
 ) -> dict[str, Any]:
-    """An override that was just set or taken away, as the answer to that; `version` is the one
-    that tells of its end."""
+    """Return an override that was just set or removed.
+
+    `version` is the one that publishes its end.
+    """
     told = one.version if version is None else version
     (said,) = list_acknowledgements([(row.caller, told)], now)
     return {

@@ -1,4 +1,4 @@
-"""Retention of dependencies and overrides."""
+"""Retention of breaker tables: rules that have no code of their own, and lasting tables."""
 
 from controlplane.core.retention import RETENTION_RULES, RetentionRule, keep_permanently
 

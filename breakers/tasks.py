@@ -37,7 +37,7 @@ def expire_overrides(now: datetime) -> int:
 
 @ticks.tick("breakers.rediscover", seconds=30, queue="housekeeping")
 def rediscover(now: datetime) -> int:
-    """What was taken out, and is reported still, is there again."""
+    """Make removed dependencies that are still reported visible again."""
     return discovered.rediscover(now)
 
 
@@ -48,7 +48,7 @@ def rediscover(now: datetime) -> int:
     pending=lambda _now: degradation_causes.pending(),
 )
 def report_degradation(now: datetime) -> int:
-    """How far the installation has degraded, by open breakers and by probes."""
+    """Evaluate the degradation of the installation by open breakers and probes."""
     return int(degradation_causes.report_causes(now))
 
 
@@ -74,7 +74,7 @@ def sample_breakers(now: datetime) -> int:
 
 @ticks.tick("breakers.probe", seconds=10, queue="housekeeping")
 def probe_services(now: datetime) -> int:
-    """It takes some seconds if many hang: no place in a queue that others are waiting in."""
+    """Probe services. Hanging targets take seconds, hence the housekeeping queue."""
     return probes.probe_due_services(now)
 
 

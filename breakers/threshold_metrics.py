@@ -1,4 +1,4 @@
-"""What breakers and bulkheads offer to threshold rules."""
+"""Metrics of breakers and bulkheads for threshold rules."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""What open pages and programs may listen to of this app: how breakers stand."""
+"""The live topic of breaker states."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -11,7 +11,7 @@ from .states import dependency_status
 
 
 def read_breakers(ids: Sequence[str], now: datetime) -> dict[str, dict[str, Any]]:
-    """The dependencies of these names (`core->oracle`), as `GET /breakers/` shows them."""
+    """Return the dependencies of these names (`core->oracle`) as `GET /breakers/` shows them."""
     found = dependency_status.load_statuses(dependency_status.find_by_names(ids), now)
     return {shown["name"]: shown for shown in resources.breaker_resources(found, now)}
 

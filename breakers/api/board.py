@@ -1,4 +1,4 @@
-"""How breakers stand, and what they went through."""
+"""The API of the board: breaker states and their history."""
 
 from datetime import timedelta
 from typing import Any

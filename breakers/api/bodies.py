@@ -1,4 +1,4 @@
-"""What may be said in a request. What it must mean is checked by the services, once."""
+"""Request bodies and filters of the registry's API. The services check the meaning of values."""
 
 from rest_framework import serializers
 

@@ -31,7 +31,7 @@ class ListedChannelShape(ChannelShape):
 
 
 class ServiceList(ListView[Service]):
-    """Every service, worker, client, store and foreign service that is registered, by slug."""
+    """List the registered services, workers, clients, stores and external services, by slug."""
 
     queryset = Service.objects.all()
     serializer_class = ListedServiceShape
@@ -68,7 +68,7 @@ class ServiceDetail(ApiView):
 
     @extend_schema(responses=ServiceShape)
     def get(self, request: Request, slug: str) -> Response:
-        """One service, and what is lost without it."""
+        """Return one service and the impact of its loss."""
         row = Service.objects.filter(pk=slug.replace("\x00", "")).first()
         if row is None:
             raise NotFound("There is no such service; it may be registered with PUT.")

@@ -30,7 +30,7 @@ READ, WRITE = "breakers:read", "breakers:write"
 
 
 class DependencyList(ListView[Dependency]):
-    """Every dependency that is registered, or known by reports."""
+    """List the dependencies that are registered or known by reports."""
 
     queryset = resources.with_override().registered()
     serializer_class = DependencyShape
@@ -64,7 +64,7 @@ class DependencyDetail(ApiView):
 
     @extend_schema(responses=DependencyShape)
     def get(self, request: Request, caller: str, callee: str) -> Response:
-        """One dependency, its policy and what is forced upon it."""
+        """Return one dependency, its policy and its override."""
         return Response(_dependency_resource(registry.find_dependency(caller, callee), db_now()))
 
     @extend_schema(request=PutDependencyBody, responses={200: PutShape, 201: PutShape})

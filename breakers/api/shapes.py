@@ -1,4 +1,4 @@
-"""What the answers look like, for the OpenAPI document; `breakers.resources` makes them."""
+"""Response serializers for the OpenAPI document; `breakers.resources` builds the responses."""
 
 from typing import Any
 
@@ -45,7 +45,7 @@ def schema_of(one: Parameter) -> dict[str, Any]:
 
 
 def _section(name: str) -> dict[str, Any]:
-    """One section as JSON Schema, made of the table of parameters."""
+    """Return a section of a policy as JSON Schema, built from the table of parameters."""
     properties = {one.name: schema_of(one) for one in parameters.section_parameters(name)}
     if name == "breaker":
         properties |= {
@@ -121,7 +121,10 @@ class OverrideShape(serializers.Serializer[Any]):
 
 
 class OverriddenShape(OverrideShape):
-    """What is forced now; after a DELETE, what was, and how far its end has got."""
+    """The present override.
+
+    After a DELETE, the ended one and how many instances know of its end.
+    """
 
     name = serializers.CharField()
     caller = serializers.CharField()
@@ -197,7 +200,7 @@ class TransitionShape(serializers.Serializer[Transition]):
     cause = serializers.CharField()
 
     def get_fields(self) -> dict[str, Any]:
-        """Those whose names are taken: `from` by Python, `instance` by the serializer."""
+        """Add the fields whose names are taken: `from` by Python, `instance` by the serializer."""
         return {
             **super().get_fields(),
             "instance": serializers.CharField(),

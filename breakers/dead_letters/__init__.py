@@ -1,1 +1,1 @@
-"""Dead letters: found, understood, fixed and replayed, and none of them lost on the way."""
+"""Dead letters: streams on Redis servers, their index, and what is done with them."""

@@ -1,4 +1,4 @@
-"""What dead letters have waiting for a person."""
+"""Attention items about dead letters."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -38,7 +38,7 @@ def stalled_work(now: datetime) -> tuple[QuerySet[Departure], QuerySet[Job]]:
 
 @attention_source(38, only_if=alarmed_streams)
 def list_backlogs(now: datetime) -> Sequence[AttentionItem]:
-    """Streams that were too deep for too long, the deepest first."""
+    """List streams with an alarm, the deepest first."""
     rows = [one for one in streams.list_shown(now) if one.alarmed_at is not None]
     return [
         AttentionItem(
@@ -55,7 +55,7 @@ def list_backlogs(now: datetime) -> Sequence[AttentionItem]:
 
 @attention_source(40, only_if=silent_servers)
 def list_away_servers(now: datetime) -> Sequence[AttentionItem]:
-    """Servers that don't answer: nobody knows what lies there, and nothing leaves."""
+    """List unavailable servers: their letters can't be read or removed."""
     rows = silent_servers(now).order_by("since", "name")
     return [
         AttentionItem(
@@ -72,13 +72,13 @@ def list_away_servers(now: datetime) -> Sequence[AttentionItem]:
 
 @attention_source(39, only_if=stalled_work)
 def list_stalled(now: datetime) -> Sequence[AttentionItem]:
-    """What was begun and does not go on: intents that stay open, replays that are held."""
+    """List work that was begun and does not continue: open intents and held replays."""
     return [*_open_intent_items(now), *_held_items(now)]
 
 
 @attention_source(62, only_if=overfull_streams)
 def list_overfull(now: datetime) -> Sequence[AttentionItem]:
-    """Streams with more than is kept: what is beyond it goes to the archive within minutes."""
+    """List streams with more letters than are kept; the excess is archived within minutes."""
     most = configured_sources().most_kept
     rows = [one for one in streams.list_shown(now) if one.depth > most and one.gone_at is None]
     return [
@@ -128,7 +128,10 @@ def _open_intent_items(now: datetime) -> list[AttentionItem]:
 
 
 def _held_items(now: datetime) -> list[AttentionItem]:
-    """How long one is held is not on record; since its last letter moved, or it began, is."""
+    """List held replays.
+
+    The time of holding is not recorded; the last checkpoint stands in for it.
+    """
     held = _held_jobs(now).order_by("created_at")
     long = [
         one for one in held[:MAX_ITEMS] if (one.checkpoint_at or one.created_at) <= now - HELD_LONG

@@ -1,10 +1,10 @@
-"""What is in addresses of dead letters, for pages and the API."""
+"""URL converters of dead letters."""
 
 from django.urls import register_converter
 
 
 class StreamName:
-    """Any name of a key in Redis, whatever is in it: `/`, and ends of lines too."""
+    """A stream's name: any Redis key, with `/` and line ends too."""
 
     regex = r"[\s\S]+"
 
@@ -16,7 +16,7 @@ class StreamName:
 
 
 class EntryId:
-    """`1700000000000-0`."""
+    """An entry's id: `1700000000000-0`."""
 
     regex = r"[0-9]{1,20}-[0-9]{1,20}"
 

@@ -1,4 +1,4 @@
-"""A stream's letters as lines of a file: read and written some at a time, whatever there are."""
+"""Export of a stream's letters as lines, read and written incrementally."""
 
 import csv
 from collections.abc import Iterable, Iterator
@@ -25,9 +25,9 @@ FORMATS = {"jsonl": "application/x-ndjson", "csv": "text/csv; charset=utf-8"}
 def iterate_letters(
     stream: LetterStream, chosen: LetterFilter, *, until: str, redaction: Redaction
 ) -> Iterator[dict[str, Any]]:
-    """Every letter that is meant up to the id `until`, the oldest first, with whole values.
+    """Yield every selected letter up to the id `until`, oldest first, with whole values.
 
-    Raises :class:`servers.ServerAway` wherever it is by then.
+    Raises :class:`ServerUnavailable`, also in the middle.
     """
     last = ids.to_position(until) if until else ""
     cursor = ""
@@ -57,7 +57,10 @@ def serialize_letter(entry: LetterEntry, redaction: Redaction) -> dict[str, Any]
 
 
 def render_lines(rows: Iterable[dict[str, Any]], format: str) -> Iterator[bytes]:
-    """The file, a line at a time. In CSV a text that a spreadsheet would run gets an apostrophe."""
+    """Yield the lines of the file.
+
+    In CSV a text that a spreadsheet would run gets an apostrophe.
+    """
     if format == "jsonl":
         for row in rows:
             yield orjson.dumps(row) + b"\n"

@@ -1,7 +1,7 @@
-"""What a dead letter went through: each time that it failed, and what was done about it.
+"""The history of a dead letter: its failures, and the removals and restores in between.
 
-A retry says in the message which dead letter it was; what was done to that one is on record here,
-so that the way back is a chain of those. It ends where the record does.
+A retried message names the dead letter it came from, and the archive has the removal of that one,
+so the history is a chain of these. It ends where the archive does.
 """
 
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ from controlplane.core.errors import NotFound
 
 MAX_LOOKBACK = 20
 MAX_COMPARED_BYTES = 1024 * 1024
-"""Messages up to this size are compared with what became of them."""
+"""Messages up to this size are compared with their edited version."""
 FAILED = "failed"
 _DONE = {
     Departure.Action.RETRY: "retried",
@@ -43,9 +43,12 @@ _DONE = {
 
 @dataclass(frozen=True)
 class LetterEvent:
-    """One thing that happened to it. `kind` is `failed`, `retried`, `discarded`, `purged`,
-    `archived` (by retention) or `restored`; `leaving` if it is about to, and `gone` if somebody
-    else had taken it away. `id` is the dead letter's at that time, `new_id` what it became."""
+    """An event in the history of a letter.
+
+    `kind` is `failed`, `retried`, `discarded`, `purged`, `archived` (by retention), `restored`,
+    `leaving` (intended) or `gone` (removed by somebody else). `id` is the dead letter's at that
+    time, `new_id` its id afterwards.
+    """
 
     kind: str
     id: str
@@ -70,9 +73,9 @@ def list_events(
     redaction: Redaction | None,
     departures: list[Departure] | None = None,
 ) -> list[LetterEvent]:
-    """What happened to an entry that is read as far as it is shown, the oldest first.
+    """Return the events of an entry, oldest first.
 
-    `departures` are those of this very entry, if they are known.
+    `departures` are those of this entry, if known.
     """
     own = _list_departures(stream, entry.position) if departures is None else departures
     events = [_failure_event(entry, redaction)]
@@ -84,13 +87,13 @@ def list_events(
 
 
 def list_archived_events(departure: Departure, *, redaction: Redaction | None) -> list[LetterEvent]:
-    """What happened to a letter that has left, the oldest first."""
+    """Return the events of a removed letter, oldest first."""
     entry = LetterEntry(ids.to_entry_id(departure.position), packing.unpack(departure.fields))
     return list_events(departure.stream, entry, redaction=redaction)
 
 
 def event_resource(event: LetterEvent) -> dict[str, Any]:
-    """An event as JSON: what it does not say is left out."""
+    """Return an event as JSON, without empty fields."""
     said: dict[str, Any] = {
         "kind": event.kind,
         "id": event.id,
@@ -124,7 +127,7 @@ def _failure_event(entry: LetterEntry, redaction: Redaction | None) -> LetterEve
 
 
 def _failure_fields(entry: LetterEntry) -> LetterEntry:
-    """What is told of how it failed: the payload may have megabytes to look through."""
+    """Return an entry with only the truncated error fields, as the payload may have megabytes."""
     most = 4 * differences.MAX_SHOWN_BYTES  # A character has four bytes at most.
     told = (ERROR, ERROR_TYPE, GROUP)
     return LetterEntry(entry.id, tuple((name, v[:most]) for name, v in entry.pairs if name in told))
@@ -170,7 +173,7 @@ def _list_edits(departure: Departure, redaction: Redaction | None) -> list[Field
 def _earlier_retries(
     stream: LetterStream, retry_of: str
 ) -> Iterator[tuple[Departure, LetterEntry]]:
-    """The retries that it came from, the last first, each with the letter as it was then."""
+    """Yield the retries that led to it, the last first, each with the letter at that time."""
     seen: set[str] = set()
     while retry_of and retry_of not in seen and len(seen) < MAX_LOOKBACK:
         seen.add(retry_of)
@@ -187,7 +190,7 @@ def _earlier_retries(
 
 
 def _archived_entry(departure: Departure) -> LetterEntry:
-    """The letter that left; of a large one what is known without unpacking it."""
+    """Return the removed letter; of a large one only the known fields, without unpacking it."""
     entry_id = ids.to_entry_id(departure.position)
     if departure.size_bytes <= MAX_COMPARED_BYTES:
         return LetterEntry(entry_id, packing.unpack(departure.fields))
@@ -200,7 +203,7 @@ def _archived_entry(departure: Departure) -> LetterEntry:
 
 
 def _list_departures(stream: LetterStream, position: str) -> list[Departure]:
-    """Without their payloads, which are fetched of those that are shown."""
+    """Return the removals of a position without payloads."""
     rows = Departure.objects.without_payload().filter(stream=stream, position=position)
     edited = models.Case(models.When(edited=None, then=False), default=True)
     return list(rows.annotate(is_edited=edited).order_by("id")[:MAX_LOOKBACK])
@@ -216,6 +219,6 @@ def _is_compared(departure: Departure) -> bool:
 
 
 def _message_pairs(pairs: Pairs) -> list[tuple[bytes, bytes]]:
-    """What a consumer saw as the message; what failing and retrying adds differs anyway."""
+    """Return the pairs of the message without the metadata that failing and retrying add."""
     ours = METADATA | {RETRY_OF, RETRY_COUNT}
     return [(name, value) for name, value in pairs if name not in ours]

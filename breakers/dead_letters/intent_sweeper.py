@@ -1,7 +1,7 @@
-"""Intents that nobody carried to their end, carried out and written down by the clockwork.
+"""The sweeper of intents that nobody settled.
 
-Whoever declared them may have died, or found a server away. It does no harm if they are at it
-still: what was carried out is not done again, and what is settled is not settled twice.
+Whoever declared them may have died, or found a server unavailable. Sweeping while they are still at
+work is harmless: an executed removal is not repeated, and a settled intent not settled twice.
 """
 
 import time
@@ -25,7 +25,7 @@ from .removals import audit_rows, restoration, settlement
 from .removals.execution import PEEK_LIMITS, RemovalOutcome, is_responding
 
 GRACE_PERIOD = timedelta(seconds=30)
-"""For so long an intent is its maker's."""
+"""Time for which an intent is left to whoever declared it."""
 BUDGET_SECONDS = 5.0
 BATCH_SIZE = 50
 BATCH_BYTES = 4 * 1024 * 1024
@@ -35,9 +35,9 @@ log = structlog.get_logger(__name__)
 
 
 def sweep_intents(now: datetime) -> int:
-    """Settle what has been open for half a minute; returns how many intents that was.
+    """Settle intents that have been open for half a minute; return how many.
 
-    A server that is away keeps nobody else's waiting, nor does a stream with very many.
+    An unavailable server does not delay others, nor does a stream with many intents.
     """
     deadline = time.monotonic() + BUDGET_SECONDS
     overdue = Departure.objects.filter(intended_at__lt=now - GRACE_PERIOD, state="intended")
@@ -64,10 +64,10 @@ def sweep_intents(now: datetime) -> int:
 
 
 def settle_batch(stream: LetterStream, departures: Sequence[Departure], now: datetime) -> int:
-    """Carry out intents of a stream and write down what came of it; returns how many were settled.
+    """Execute and settle intents of a stream; return how many were settled.
 
-    One that is refused for the time being stays open; one that was refused for good is taken back,
-    if its letter is there still. Raises :class:`ServerUnavailable`.
+    A temporarily refused intent stays open; one refused for good is withdrawn if its letter still
+    exists. Raises :class:`ServerUnavailable`.
     """
     outcomes = settlement.execute_intents(stream, departures)
     final = {
@@ -84,7 +84,7 @@ def settle_batch(stream: LetterStream, departures: Sequence[Departure], now: dat
 
 
 def _next_batch(stream: LetterStream, after: int, now: datetime) -> list[Departure]:
-    """Some of the overdue, by key, with payloads of a few megabytes in all (one at least)."""
+    """Return overdue intents by key, with payloads of a few megabytes in all (one at least)."""
     overdue = stream.departures.filter(
         pk__gt=after, state="intended", intended_at__lt=now - GRACE_PERIOD
     )
@@ -104,7 +104,7 @@ def _record_audit(
     outcomes: dict[int, RemovalOutcome],
     now: datetime,
 ) -> None:
-    """Audit rows: of a job's letters the job tells itself."""
+    """Write audit rows; the letters of a job are covered by the job's own."""
     single = [one for one in found["done"] if one.job_id is None]
     counts: dict[str, int] = defaultdict(int)
     for one in single:
@@ -131,7 +131,7 @@ def _record_audit(
 def _is_refused_for_good(
     stream: LetterStream, departure: Departure, refused: RemovalOutcome
 ) -> bool:
-    """Whether it will be refused again, and nothing was done: the letter is there to be seen."""
+    """Return True if the refusal is permanent and the letter still exists."""
     if refused.is_passing:
         return False
     entry_id = ids.to_entry_id(departure.position)

@@ -1,7 +1,7 @@
-"""Some of a stream's letters at a time, for a reader: all of them, or those that are meant.
+"""Pages of a stream's letters, all or filtered.
 
-Without a choice a page is one look into Redis. What the index can tell is asked of it, and only
-those letters are fetched. What only the payload can tell is walked to, within a bounded time; the
+Without a filter a page is one read from Redis. What the index can tell is looked up there, and only
+those letters are fetched. What only the payload can tell is searched within a bounded time; the
 page says how far that went.
 """
 
@@ -22,20 +22,23 @@ from .redis_servers.reader import ReadLimits
 
 DEFAULT_PAGE, MAX_PAGE = 50, 200
 PAGE_SECONDS = 2.0
-"""So long a page is worked on, however little was found by then."""
+"""Time after which a page ends, however few letters were found."""
 BRIEF = ReadLimits(value_bytes=reader.SHOWN_BYTES, fields=5000, total_bytes=reader.SHOWN_IN_ALL)
-"""Enough fields for those that failing added, which come last."""
+"""Read limits of a list, with enough fields for the metadata, which comes last."""
 WHOLE = reader.NO_LIMITS
 FETCHED_AT_ONCE = 50
 FETCHED_BYTES = 1024 * 1024
-"""Of letters that are read whole, so many at a time by what the index says of their size."""
+"""Size of whole letters that are fetched at a time, by the index."""
 Told = TypeVar("Told")
 
 
 @dataclass(frozen=True)
 class LetterPage:
-    """Letters in the order asked for. `looked_at` were looked at to find them, to the id
-    `looked_to`; `next` is where to go on, empty if that was all."""
+    """Letters in the requested order.
+
+    `looked_at` were read to find them, up to the id `looked_to`; `next` is the cursor of the next
+    page, empty if there is none.
+    """
 
     entries: list[LetterEntry] = field(default_factory=list)
     next: str = ""
@@ -57,11 +60,10 @@ def read_page(
     whole: bool = False,
     seconds: float = PAGE_SECONDS,
 ) -> LetterPage:
-    """Up to `limit` letters that are meant, going on behind the entry whose id is `cursor`.
+    """Return up to `limit` selected letters behind the entry whose id is `cursor`.
 
-    Entries are brief, with the beginnings of long values, unless they are wanted `whole`. Raises
-    :class:`InvalidInput` for a cursor that is none, :class:`servers.ServerAway` and
-    :class:`servers.ServerRefused`.
+    Entries have only the beginnings of long values unless `whole`. Raises :class:`InvalidInput` for
+    an invalid cursor, :class:`ServerUnavailable` and :class:`ServerRefused`.
     """
     after = parse_cursor(cursor)
     deadline = time.monotonic() + seconds
@@ -88,8 +90,10 @@ def read_page(
 def render_until(
     page: LetterPage, tell: Callable[[LetterEntry], Told], *, until: float
 ) -> tuple[LetterPage, list[Told]]:
-    """What `tell` says of each letter of the page, as many as there is time for up to `until` on
-    the monotonic clock, one at least; the page then ends with the last of them."""
+    """Render the letters of the page with `tell` until the monotonic time `until`, one at least.
+
+    The returned page ends with the last rendered letter.
+    """
     said: list[Told] = []
     for entry in page.entries:
         if said and time.monotonic() > until:
@@ -100,7 +104,7 @@ def render_until(
 
 
 def parse_cursor(cursor: str) -> str:
-    """The id as Redis writes it; empty if there is none. Raises :class:`InvalidInput`."""
+    """Return the id as Redis writes it; empty if there is none. Raises :class:`InvalidInput`."""
     if not cursor:
         return ""
     try:
@@ -110,7 +114,7 @@ def parse_cursor(cursor: str) -> str:
 
 
 _Looked = Iterator[tuple[LetterEntry, bool]]
-"""Entries that may be meant, each with whether there may be more behind it."""
+"""Candidates, each with True if others may follow."""
 
 
 def _walk_stream(
@@ -156,7 +160,7 @@ def _walk_index(
 
 
 def _batch_by_size(rows: list[tuple[str, int]]) -> Iterator[list[str]]:
-    """The ids of as many as may be in memory at once, one at least."""
+    """Yield ids of letters that may be in memory together, one at least."""
     some: list[str] = []
     size = 0
     for position, size_bytes in rows:

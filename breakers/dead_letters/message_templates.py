@@ -1,9 +1,4 @@
-"""Message templates of dead letters: streams that fill up, and bulk jobs.
-
-Facts: `stream` (`server/name`), `depth`, `limit`, `since_at`, `growth` (letters a minute), `worst`
-(the most frequent error), `origin`; of a bulk job `did` (`retried` or `discarded`), `done`, `gone`,
-`skipped`, `why` (words), `chosen` (words), `by`, `approved_by`, `reason`; and `path` of the page.
-"""
+"""Message templates of dead letters."""
 
 from controlplane.core.message_templates import MESSAGE_TEMPLATES, MessageTemplate
 

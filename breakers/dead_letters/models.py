@@ -1,7 +1,7 @@
-"""Dead letters as this house knows them: where they lie, what they are, and what became of them.
+"""Tables of dead letters: servers, streams, the index, gaps, bulk jobs and the archive.
 
-The letters themselves are in Redis. What is here of one that lies there still is an index, made by
-reading it once; what left through us is kept whole in its :class:`Departure`.
+The letters themselves are in Redis. An existing letter has an index row, made by reading it once; a
+removed one is kept whole in its :class:`Departure`.
 """
 
 from typing import ClassVar
@@ -17,14 +17,13 @@ POSITION = 41  # characters: two numbers of 20 digits, with a dash between
 
 
 class LetterStream(models.Model):
-    """A stream of dead letters on one of the Redis servers, or the outbox's failed messages.
+    """A stream of dead letters on a Redis server, or the failed messages of the outbox.
 
-    `origin` is the stream they came from. What was seen of it last stands here: `depth`, and the
-    positions of the `first` and the `last` entry (empty: none). `indexed_to` is the last position
-    that was read into the index. `arrived_total`, `retried_total` and `vanished_total` (gone, and
-    not through us) only grow. `over_since` is since when it is deeper than the alarm allows,
-    `alarmed_at` when people were told so. It is `gone_at` when the server says that there is no
-    such stream any more.
+    `origin` is the stream they came from. `depth`, and the positions of the `first` and the `last`
+    entry (empty: none) are as last sampled. `indexed_to` is the last indexed position.
+    `arrived_total`, `retried_total` and `vanished_total` (removed by somebody else) only grow.
+    `over_since` is set while it is deeper than the alarm allows, `alarmed_at` while there is an
+    alarm. `gone_at` is set while the server has no such stream.
     """
 
     class Source(models.TextChoices):
@@ -64,9 +63,10 @@ class LetterStream(models.Model):
 
 
 class LetterServer(models.Model):
-    """How far looking for streams on a Redis server has come, and whether it answers.
+    """The state of a Redis server: the cursor of the stream search, and its availability.
 
-    `cursor` is where the next look goes on. `since` is since when it is away or there.
+    `cursor` is where the next search continues. `since` is when it last became unavailable or
+    available.
     """
 
     name = models.CharField(primary_key=True, max_length=60, db_collation="C")
@@ -84,9 +84,9 @@ class LetterServer(models.Model):
 
 
 class LetterGroup(models.Model):
-    """Letters of a stream that failed alike: one `fingerprint` of error type and error.
+    """Letters of a stream with alike errors: one `fingerprint` of error type and error.
 
-    `pattern` is the error with what varies taken out; `sample` is one as it came.
+    `pattern` is the error with its varying parts masked; `sample` is one error.
     """
 
     stream = models.ForeignKey(LetterStream, on_delete=models.CASCADE, related_name="groups")
@@ -108,7 +108,7 @@ class LetterGroup(models.Model):
 
 
 class GroupDay(models.Model):
-    """How many letters of a group arrived on a day (UTC); kept when the letters are gone."""
+    """Number of letters of a group that arrived on a day (UTC), kept when the letters are gone."""
 
     group = models.ForeignKey(LetterGroup, on_delete=models.CASCADE, related_name="days")
     day = models.DateField()
@@ -126,10 +126,10 @@ class GroupDay(models.Model):
 
 
 class Letter(models.Model):
-    """The index of one entry that lies in a stream. `position` sorts as the stream does.
+    """The index row of an entry in a stream. `position` sorts in stream order.
 
-    `failed_at` is what the entry says, or else when it was added. `size_bytes` is the length of all
-    names and values. `retries` is how often it was retried before it came here.
+    `failed_at` is the entry's own time of failure, else when it was added. `size_bytes` is the
+    length of all names and values. `retries` is the number of retries before it arrived here.
     """
 
     stream = models.ForeignKey(LetterStream, on_delete=models.CASCADE, related_name="letters")
@@ -154,7 +154,7 @@ class Letter(models.Model):
 
 
 class Gap(models.Model):
-    """Entries that are gone from a stream, and not through us: trimmed or deleted by somebody."""
+    """Entries that somebody else trimmed or deleted from a stream."""
 
     stream = models.ForeignKey(LetterStream, on_delete=models.CASCADE, related_name="gaps")
     first = models.CharField(max_length=POSITION, db_collation="C")
@@ -171,7 +171,7 @@ class Gap(models.Model):
 
 
 class DepthMinute(models.Model):
-    """How deep a stream was in a minute: at its end, at most, and how many arrived and left."""
+    """A stream's depth in a minute: at its end, at most, and how many letters arrived."""
 
     stream = models.ForeignKey(LetterStream, on_delete=models.CASCADE, related_name="minutes")
     minute = models.DateTimeField()
@@ -192,11 +192,13 @@ class DepthMinute(models.Model):
 
 
 class Replay(models.Model):
-    """What a bulk job does: `action` with every letter of `stream` up to `until` that passes
-    `chosen` (see `breakers.dead_letters.letters.filters`).
+    """The settings and progress of a bulk job.
 
-    `position` is how far it has come. `counts` are exact while nobody works on it: `done`, `gone`,
-    `skipped` and why. `waits_for` are the dependencies whose open breaker holds it.
+    `action` is done with every letter of `stream` up to `until` that matches `chosen` (see
+    `breakers.dead_letters.letters.filters`).
+
+    `position` is its progress. `counts` are exact while no worker runs: `done`, `gone`, `skipped`
+    and why. `waits_for` are the dependencies whose open breaker holds it.
     """
 
     job = models.OneToOneField(Job, on_delete=models.CASCADE, primary_key=True)
@@ -224,21 +226,20 @@ class Replay(models.Model):
 
 
 class DepartureQuerySet(models.QuerySet["Departure"]):
-    """Questions about departures."""
+    """Queries of departures."""
 
     def without_payload(self) -> "DepartureQuerySet":
-        """For lists: a payload may have megabytes."""
+        """Defer the payload, which may have megabytes, for lists."""
         return self.defer("fields", "edited")
 
 
 class Departure(models.Model):
-    """A letter that leaves through us, kept whole: first the intent, then what came of it.
+    """The removal of a letter, kept whole: first as an intent, then with its outcome.
 
-    It is written, and committed, before Redis is asked; whoever finds it `intended` later carries
-    it out, which is safe to repeat. `fields` are the entry's names and values in order, `edited`
-    those that went to the origin instead (see `breakers.dead_letters.letters.packing`). `new_id` is
-    the entry's id in the origin, or in the dead letters once it was restored. `gone`: somebody else
-    had taken it away by then.
+    It is committed before Redis is called; a later run may execute it if it is still `intended`,
+    which is safe to repeat. `fields` are the entry's names and values in order, `edited` those sent
+    to the origin instead (see `breakers.dead_letters.letters.packing`). `new_id` is the entry's id
+    in the origin, or in the stream once restored. `gone` means that somebody else had removed it.
     """
 
     class Action(models.TextChoices):

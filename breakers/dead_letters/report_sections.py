@@ -1,4 +1,4 @@
-"""Dead letters in the weekly report: what arrived, what left, and what failed most."""
+"""Dead letters in the weekly report: arrivals, removals and the most frequent errors."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ ARCHIVED = Q(action__in=["age", "length"])
 
 @dataclass(frozen=True)
 class StreamWeek:
-    """A stream's week: how many letters came and went how, and how many lay there at most."""
+    """A stream's week: arrivals, removals by kind, and the greatest depth."""
 
     stream: LetterStream
     arrived: int
@@ -41,7 +41,7 @@ class StreamWeek:
 
 @REPORT_SECTIONS.add(68)
 def dead_letters_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
-    """The streams of which the most letters arrived in the week, and the groups."""
+    """Return the streams with the most arrivals of the week, and the most frequent errors."""
     weeks = [one for one in _weeks(start, min(end, now), now) if not one.is_empty]
     weeks.sort(key=lambda one: (-one.arrived, -one.deepest, str(one.stream)))
     failed = weekly_failures.list_most_failed(start, end, MAX_GROUPS) if weeks else []
@@ -83,8 +83,10 @@ def _weeks(start: datetime, end: datetime, now: datetime) -> list[StreamWeek]:
 
 
 def _count_removals(start: datetime, end: datetime) -> dict[int, Mapping[str, int]]:
-    """By stream, what left in the week; what was restored since had left as well. Intents are
-    written when letters leave, so that the index by that time finds them."""
+    """Return the removals of the week by stream, including letters restored since.
+
+    The index is by time of intent.
+    """
     gone = Departure.objects.filter(intended_at__gte=start, intended_at__lt=end)
     gone = gone.exclude(state__in=[Departure.State.INTENDED, Departure.State.GONE])
     counted = (
@@ -134,7 +136,7 @@ def _in_words(weeks: list[StreamWeek]) -> str:
 
 
 def _tone(weeks: list[StreamWeek]) -> str:
-    """Good only if nobody has anything to read: what lies there waits for somebody."""
+    """Return `good` only if no letter waits and none vanished."""
     waits = (one.stream.alarmed_at is not None or one.stream.depth for one in weeks)
     return "warn" if any(waits) or any(one.vanished for one in weeks) else "good"
 

@@ -1,4 +1,4 @@
-"""Streams of dead letters, groups and what left, as the API and live messages show them."""
+"""JSON resources of streams, groups and departures, for the API and live messages."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -19,12 +19,12 @@ from .removals import archive
 def stream_resources(
     rows: Sequence[LetterStream], growth: dict[int, float]
 ) -> list[dict[str, Any]]:
-    """Streams as the inbox lists them; `growth` is in letters a minute, by primary key."""
+    """Return streams as the inbox lists them; `growth` is in letters a minute, by primary key."""
     return [stream_resource(row, growth.get(row.pk, 0.0)) for row in rows]
 
 
 def stream_resource(row: LetterStream, growth_per_minute: float) -> dict[str, Any]:
-    """One of them, as it was sampled last."""
+    """Return a stream as last sampled."""
     return {
         "source": row.source,
         "server": row.server,
@@ -45,7 +45,7 @@ def stream_resource(row: LetterStream, growth_per_minute: float) -> dict[str, An
 
 
 def group_resource(one: ErrorGroup, redaction: Redaction) -> dict[str, Any]:
-    """Letters that failed alike. `first` and `last` are when they failed."""
+    """Return a group; `first` and `last` are times of failure."""
     first, last = timestamp(one.first_at), timestamp(one.last_at)
     return {
         "fingerprint": one.fingerprint,
@@ -63,7 +63,7 @@ def group_resource(one: ErrorGroup, redaction: Redaction) -> dict[str, Any]:
 
 
 def departure_resource(row: Departure, redaction: Redaction, now: datetime) -> dict[str, Any]:
-    """A letter that left through us, without its payload; `stream` was fetched with it."""
+    """Return a departure without payload; `stream` has to be selected."""
     until = restorable_until(row)
     return {
         "id": row.pk,
@@ -97,7 +97,7 @@ def full_departure_resource(
     now: datetime,
     measure: DisplayLimits = presentation.DETAIL_LIMITS,
 ) -> dict[str, Any]:
-    """The same with its fields, those that went out instead if it was edited, and its history."""
+    """Return a departure with its fields, its edited fields and its history."""
     entry = LetterEntry(ids.to_entry_id(row.position), packing.unpack(row.fields))
     edited = None
     if row.edited is not None:
@@ -125,7 +125,7 @@ def full_departure_resource(
 
 
 def restorable_until(row: Departure) -> datetime | None:
-    """Until when it can be put back; None if it can't: what was retried is in its origin again."""
+    """Return until when it can be restored; None if it can't, as for a retried letter."""
     states = Departure.State
     is_in_origin = row.state == states.DONE and row.action == Departure.Action.RETRY
     if row.state not in (states.DONE, states.GONE) or is_in_origin or row.done_at is None:

@@ -1,4 +1,4 @@
-"""The present state of dead letters, above their runbook."""
+"""The present status of dead letters in their runbook."""
 
 from collections.abc import Sequence
 from datetime import datetime

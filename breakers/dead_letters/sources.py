@@ -1,7 +1,7 @@
-"""Which streams are streams of dead letters: on which Redis servers, by which patterns.
+"""The configured sources of dead letters: Redis servers, and patterns of stream names.
 
-The environment says it (`DLQ_SERVERS`, `DLQ_PATTERNS`). A name that no pattern matches is not ours
-to read, whatever is stored under it.
+They come from the environment (`DLQ_SERVERS`, `DLQ_PATTERNS`). Streams that no pattern matches are
+never read.
 """
 
 import fnmatch
@@ -15,27 +15,29 @@ from django.conf import settings
 STREAM_PLACEHOLDER = "{stream}"
 DEFAULT_SERVER = "default"
 OUTBOX_NAME = "outbox"
-"""The name under which failed messages of our own outbox are among the dead letters."""
+"""Name of the stream of the outbox's failed messages."""
 _IS_PART = re.compile(r"\*[^*?\[\]]+\*")
-"""A glob that looks for a text anywhere."""
+"""Globs that match a text anywhere."""
 
 
 @dataclass(frozen=True)
 class StreamPattern:
-    """`dead` names the streams of dead letters, `origin` where they came from; both have one
-    `{stream}`, which stands for the same text in both."""
+    """A pattern of stream names: `dead` matches streams of dead letters, `origin` their origins.
+
+    `{stream}` stands for the same text in both.
+    """
 
     dead: str
     origin: str
 
     def origin_of(self, name: str) -> str | None:
-        """The origin of a stream of this name; None if the pattern is another's."""
+        """Return the origin of a stream of this name; None if it does not match."""
         found = self._expression.fullmatch(name)
         return None if found is None else self.origin.replace(STREAM_PLACEHOLDER, found.group(1))
 
     @property
     def glob(self) -> str:
-        """The pattern as SCAN takes it."""
+        """The pattern for SCAN."""
         before, _, after = self.dead.partition(STREAM_PLACEHOLDER)
         return "*".join(re.sub(r"([\\*?\[\]])", r"\\\1", part) for part in (before, after))
 
@@ -47,8 +49,11 @@ class StreamPattern:
 
 @dataclass(frozen=True)
 class DeadLetterSources:
-    """What the environment says: URLs by the server's name, patterns, limits of retention, and
-    which keys of payloads are shown to nobody (globs, not case-sensitive)."""
+    """The configuration of dead letters.
+
+    It has URLs by server name, patterns, retention limits, and globs of hidden payload keys
+    (case-insensitive).
+    """
 
     servers: Mapping[str, str]
     patterns: Sequence[StreamPattern]
@@ -57,7 +62,7 @@ class DeadLetterSources:
     hidden_keys: Sequence[str]
 
     def origin_of(self, name: str) -> str | None:
-        """The origin of a stream of dead letters; None if the name is none of one."""
+        """Return the origin of a stream; None if no pattern matches its name."""
         if name == OUTBOX_NAME:
             return None
         found = (pattern.origin_of(name) for pattern in self.patterns)
@@ -65,7 +70,7 @@ class DeadLetterSources:
 
 
 def build_key_matcher(hidden_keys: Sequence[str]) -> Callable[[str], bool]:
-    """Tells of a key whether its value is for those only who may reveal it."""
+    """Return a function that tells if the values under a key are hidden."""
     parts = [key[1:-1] for key in hidden_keys if _IS_PART.fullmatch(key)]
     others = [fnmatch.translate(key) for key in hidden_keys if not _IS_PART.fullmatch(key)]
     # Most look for a part anywhere: as one expression that is far quicker than glob by glob.

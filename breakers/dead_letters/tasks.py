@@ -22,13 +22,13 @@ JOBS_SECONDS = 2.0
 
 @ticks.tick("dlq.sample", seconds=5, queue="housekeeping")
 def sample_dead_letters(now: datetime) -> int:
-    """It waits for Redis servers that may be away: no place in a queue that others wait in."""
+    """Sample all servers. Unavailable ones take seconds, hence the housekeeping queue."""
     return sampler.sample_servers(now)
 
 
 @ticks.tick("dlq.settle", seconds=10, queue="dead-letters")
 def settle_intents(now: datetime) -> int:
-    """What was to leave, and whoever was at it died."""
+    """Settle intents whose owner died."""
     return intent_sweeper.sweep_intents(now)
 
 

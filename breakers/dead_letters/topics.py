@@ -1,4 +1,4 @@
-"""What live notes about dead letters name, as it stands now."""
+"""The live topic of dead letters."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -21,8 +21,11 @@ MAX_PK = 2**63 - 1
 
 
 def read_topics(ids: Sequence[str], now: datetime) -> dict[str, dict[str, Any]]:
-    """Streams (`default/axiom:dlq:events`), bulk jobs (`job:17`) and servers (`server:default`) of
-    these ids. No name of a server has a colon, so that they are told apart."""
+    """Return the present resources of streams, bulk jobs and servers.
+
+    Their ids are `default/axiom:dlq:events`, `job:17` and `server:default`. Server names have no
+    colon, so the ids are unambiguous.
+    """
     jobs = {one.removeprefix(JOB): one for one in ids if one.startswith(JOB)}
     away = {one.removeprefix(SERVER): one for one in ids if one.startswith(SERVER)}
     return {
@@ -59,7 +62,7 @@ def _servers(ids: dict[str, str]) -> dict[str, dict[str, Any]]:
 
 
 def server_resource(row: LetterServer) -> dict[str, Any]:
-    """Whether a server answers, and since when."""
+    """Return a server's availability."""
     return {
         "server": row.name,
         "away": row.is_away,

@@ -1,7 +1,7 @@
-"""How retries multiply along a chain of calls. Pure.
+"""Amplification of retries along a chain of calls. Pure.
 
-A caller that tries three times, called by one that tries three times, may ask nine times for one
-wish: unless the inner one knows that it is being retried already.
+A caller with three attempts, called by one with three attempts, may send nine calls for one
+request, unless the inner one knows that it is being retried.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,8 +14,10 @@ MAX_CHECKS = 10_000
 
 @dataclass(frozen=True)
 class RetryChain:
-    """Services in the order of calls, and how many tries the last one may get for one wish: or at
-    least so many, if not every way was looked at."""
+    """Services in the order of calls, and the most attempts of the last one for one request.
+
+    If not `is_whole`, the search ended early and `tries` is a lower bound.
+    """
 
     services: Sequence[str]
     tries: int
@@ -29,8 +31,11 @@ class RetryChain:
 def find_worst_chain(
     attempts: Mapping[Edge, int], caller: str, callee: str, *, most: int = MAX_CHECKS
 ) -> RetryChain:
-    """The chain that ends with `caller` → `callee` and multiplies most; the longer one of two
-    alike. `attempts` are the tries (1 is no retry) of each hop above. No service is in it twice."""
+    """Return the chain ending in `caller` → `callee` with the highest amplification.
+
+    It is the longer one of two equal ones. `attempts` are the attempts of each hop above (1: no
+    retry). No service appears twice.
+    """
     search = _Search(attempts, (caller, callee), most)
     tries, services = search.look(caller, frozenset({caller, callee}))
     last = max(attempts.get((caller, callee), 1), 1)
@@ -38,8 +43,10 @@ def find_worst_chain(
 
 
 class _Search:
-    """Looks at every way up. What was found above a service holds for each way down from it, unless
-    it is on a cycle: then it depends on who is on that way already."""
+    """A depth-first search upwards, memoized for services that are not on a cycle.
+
+    On a cycle the result depends on the services already in the path.
+    """
 
     def __init__(self, attempts: Mapping[Edge, int], last: Edge, most: int) -> None:
         self.left = most

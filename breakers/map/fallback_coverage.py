@@ -69,7 +69,7 @@ _JUDGED = """
 
 @dataclass(frozen=True)
 class CoverageFilter:
-    """What the matrix is narrowed to: those with a gap, by name, or `any`; empty means all."""
+    """Filters of the matrix: the name of a gap, or `any`; empty means all."""
 
     gap: str = ""
     criticality: str = ""
@@ -126,7 +126,7 @@ def parse_filter(given: Any) -> CoverageFilter:
 
 
 def load_matrix(asked: CoverageFilter, now: datetime) -> CoverageMatrix:
-    """One page, the gravest gaps first; three queries whatever the number."""
+    """Return one page, the most serious gaps first, by three queries."""
     *counts, found = _query(asked, now)
     shown = [_parse_row(text) for text in found[:PAGE_SIZE]]
     known = Dependency.objects.in_bulk([pk for pk, _ in shown])

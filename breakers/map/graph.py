@@ -30,7 +30,7 @@ HEAT = {
     dependency_status.CLOSED: 2,
     dependency_status.UNKNOWN: 3,
 }
-"""Of two that guard a service the lower one shows."""
+"""Order of states; a service shows the state with the lowest number among its breakers."""
 TROUBLED = 2
 MAX_LINE_LENGTH = 15
 """Characters of a name beside its icon."""
@@ -41,7 +41,7 @@ Neighbors = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True)
 class DependencyGraph:
-    """Every dependency there is: `down` leads from callers to callees, `up` back."""
+    """All dependencies: `down` maps callers to callees, `up` callees to callers."""
 
     criticality: Mapping[Edge, str]
     services: set[str]
@@ -51,8 +51,10 @@ class DependencyGraph:
 
 @dataclass(frozen=True)
 class MapLine:
-    """A dependency as a line. `relation` to the service in focus is `up` (towards who is hit when
-    that fails), `down` (towards what that needs) or empty."""
+    """A dependency as a line.
+
+    `relation` to the focused service is `up` (hit when that fails), `down` (needed by it) or empty.
+    """
 
     standing: DependencyStatus
     route: MapRoute
@@ -89,8 +91,7 @@ class MapNode:
 
     @property
     def lines(self) -> tuple[str, str]:
-        """The name in two lines, the second one mostly empty: what is told apart only by the end of
-        a long name, such as `PostgreSQL (primary)`, must not look alike."""
+        """The name in two lines; names that differ only at a long end must not look alike."""
         if len(self.name) <= MAX_LINE_LENGTH:
             return self.name, ""
         head, _, tail = self.name[: MAX_LINE_LENGTH + 1].rpartition(" ")
@@ -101,8 +102,11 @@ class MapNode:
 
 @dataclass(frozen=True)
 class BlastRadius:
-    """What is reached from the service in focus: `hit` depends on it, nearest first, `gravely` by
-    critical or high dependencies all the way; `needs` is what it depends on itself."""
+    """Services affected by the focused one.
+
+    `hit` depend on it, nearest first; `gravely` do so by critical or high dependencies all the way;
+    `needs` are those it depends on.
+    """
 
     hit: Sequence[str]
     gravely: Sequence[str]
@@ -111,8 +115,10 @@ class BlastRadius:
 
 @dataclass(frozen=True)
 class MapPicture:
-    """What the page shows. `drawn` is False where there are too many services to draw at once and
-    none is in focus."""
+    """The page's content.
+
+    `drawn` is False if there are too many services to draw and none is focused.
+    """
 
     services: Sequence[str]
     drawn: bool
@@ -171,7 +177,7 @@ def worst_first(line: MapLine) -> tuple[int, int, str]:
 
 
 def group_targets(edges: Iterable[Edge]) -> Neighbors:
-    """Where the edges lead from each service."""
+    """Return the targets of the edges by source."""
     found: dict[str, list[str]] = {}
     for source, target in edges:
         found.setdefault(source, []).append(target)
@@ -179,7 +185,7 @@ def group_targets(edges: Iterable[Edge]) -> Neighbors:
 
 
 def find_reachable(after: Neighbors, start: str, *, hops: int | None = None) -> dict[str, int]:
-    """What can be reached from there, with the number of hops, nearest first."""
+    """Return what can be reached from `start`, with the number of hops, nearest first."""
     found = {start: 0}
     rim, distance = [start], 0
     while rim and (hops is None or distance < hops):
@@ -214,8 +220,7 @@ def _blast_radius(graph: DependencyGraph, focus: str) -> BlastRadius:
 
 
 def _neighborhood(graph: DependencyGraph, focus: str) -> set[str]:
-    """The service and what is two hops away either way, nearest first, as much of it as can be
-    drawn and read."""
+    """Return the focused service and those within two hops, as many as can be drawn legibly."""
     near = {
         **find_reachable(graph.down, focus, hops=HOPS),
         **find_reachable(graph.up, focus, hops=HOPS),

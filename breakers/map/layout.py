@@ -1,8 +1,9 @@
-"""Where the boxes and lines of the dependency map lie. Pure.
+"""Layered layout of the dependency map. Pure.
 
-Callers stand left of what they call: layers are the generations of the graph with each cycle taken
-as one. A line that skips a layer passes it at a place of its own, so that it crosses no box. The
-order within a layer is that of the neighbours' mean place, swept to and fro, the best one kept.
+Callers stand left of their callees: layers are the topological generations of the graph with each
+cycle condensed. A line that skips a layer passes it at a spot of its own, so that it crosses no
+box. Spots are ordered by the mean position of their neighbors, in several sweeps, of which the best
+is kept.
 """
 
 from bisect import bisect_right, insort
@@ -101,7 +102,7 @@ def _assign_layers(graph: "nx.DiGraph[str]") -> dict[str, int]:
 def _place_spots(
     graph: "nx.DiGraph[str]", layers: Mapping[str, int]
 ) -> tuple[list[list[Spot]], list[tuple[Spot, Spot]]]:
-    """What lies in each layer, and the links from one layer to the next."""
+    """Return the spots in each layer, and the links from one layer to the next."""
     rows: list[list[Spot]] = [[] for _ in range(max(layers.values(), default=-1) + 1)]
     for name in graph:
         rows[layers[name]].append(name)
@@ -152,7 +153,7 @@ def _sort_by_mean(
 
 
 def _count_crossings(rows: Sequence[Sequence[Spot]], after: Mapping[Spot, list[Spot]]) -> int:
-    """How many pairs of links cross between neighbouring layers."""
+    """Return the number of crossing pairs of links between neighboring layers."""
     count = 0
     for row, beside in pairwise(rows):
         place = {spot: at for at, spot in enumerate(beside)}
@@ -189,8 +190,11 @@ def _place_rows(
 def _spread_row(
     row: Sequence[Spot], wished: Mapping[Spot, float], start: float | None
 ) -> dict[Spot, float]:
-    """The wished places in the row's order, pushed down where they would overlap, then moved back
-    together by the mean of what was pushed."""
+    """Return the wished positions in the row's order, without overlaps.
+
+    Spots are pushed down where they would overlap, then moved back together by the mean of the
+    pushes.
+    """
     found: dict[Spot, float] = {}
     least = start
     for spot in row:
@@ -258,7 +262,10 @@ def _assign_ports(
     *,
     end: int,
 ) -> dict[Edge, float]:
-    """Where each line leaves (end 0) or reaches (end -1) its box, in the order of where it goes."""
+    """Return the height at which each line leaves (end 0) or reaches (end -1) its box.
+
+    Lines are ordered by where they lead.
+    """
     by_box: dict[str, list[Edge]] = {}
     for edge in chains:
         by_box.setdefault(edge[end], []).append(edge)

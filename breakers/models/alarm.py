@@ -1,4 +1,4 @@
-"""What policies for outages and probes have found wrong."""
+"""Tables of outages and probes."""
 
 from django.db import models
 from django.db.models import Q
@@ -7,9 +7,11 @@ from breakers.models.registry import Service
 
 
 class Alarm(models.Model):
-    """A rule that does not hold for a dependency (`core->oracle`), from `since` until `closed_at`:
-    there is one, `outage`. `value` and `limit` are shares (0 to 1) of its instances, as last seen
-    at `seen_at`. What threshold rules find is an alert, of no business of ours."""
+    """A dependency (`core->oracle`) that violates a rule, from `since` until `closed_at`.
+
+    The only rule is `outage`. `value` and `limit` are shares (0 to 1) of its instances, as last
+    seen at `seen_at`. Violations of threshold rules are alerts, which `slo` keeps.
+    """
 
     rule = models.CharField(max_length=40)
     subject = models.CharField(max_length=250)
@@ -36,10 +38,10 @@ class Alarm(models.Model):
 
 
 class Probe(models.Model):
-    """What asking a service's `probe_url` gave: away after a few failures in a row.
+    """The result of probing a service's `probe_url`; away after a few failures in a row.
 
-    `since` is when it was last seen to go away or to come back; `lease_until` is held by whoever
-    asks just now.
+    `since` is the time of the last change between away and back; `lease_until` belongs to the
+    process that is probing.
     """
 
     service = models.OneToOneField(Service, on_delete=models.CASCADE, primary_key=True)

@@ -1,4 +1,4 @@
-"""What operators force upon breakers."""
+"""The table of overrides."""
 
 from django.db import models
 from django.db.models import Q
@@ -7,10 +7,10 @@ from breakers.models.registry import Dependency
 
 
 class Override(models.Model):
-    """A mode that an operator, or a policy for outages, forces upon every instance's breaker.
+    """A mode that an operator or an outage policy forces upon the breakers of all instances.
 
-    `version` is the registry's that told of it. It ends at `expires_at`, or when somebody removes
-    or replaces it; `ended_why` is `expired`, `removed` or `replaced`.
+    `version` is the registry's version that published it. It ends at `expires_at`, or when somebody
+    removes or replaces it; `ended_why` is `expired`, `removed` or `replaced`.
     """
 
     class Mode(models.TextChoices):

@@ -1,4 +1,4 @@
-"""What is registered: services, what they depend on, and the one row that numbers every change."""
+"""Tables of the registry: services, dependencies, channels, and its version."""
 
 from typing import ClassVar
 
@@ -16,8 +16,10 @@ class Criticality(models.TextChoices):
 
 
 class Registry(models.Model):
-    """The version of what services are told of policies and overrides. Locked first by whoever
-    changes one, so versions are in commit order."""
+    """The version of the published policies and overrides, in one row.
+
+    Every change locks it first, so versions are in commit order.
+    """
 
     id = models.SmallIntegerField(primary_key=True, default=1)
     version = models.BigIntegerField(default=0)
@@ -111,7 +113,7 @@ class Dependency(models.Model):
     managed_by = models.CharField(max_length=60, default="caller", blank=True)
     document = models.JSONField(default=dict)
     on_outage = models.JSONField(default=dict, blank=True)
-    """What an outage of the callee does by itself; see `breakers.outages`. Empty: nothing."""
+    """Action on an outage of the callee; see `breakers.outages`. Empty means none."""
     version = models.BigIntegerField(default=0)
     trips_total = models.BigIntegerField(default=0, db_default=0)
     fallback_total = models.BigIntegerField(default=0, db_default=0)
@@ -150,7 +152,7 @@ class Dependency(models.Model):
 
     @property
     def is_discovered(self) -> bool:
-        """Whether it is known by reports alone: nobody has registered it."""
+        """True if it is known only by reports and was never registered."""
         return not self.document
 
 

@@ -1,7 +1,7 @@
-"""What instances report of their breakers, as the data plane writes it.
+"""Tables of breaker states that the data plane writes from the reports of instances.
 
-What changes with each report (rates, counters) stands in the instance's own row,
-`core.Instance.resilience`; these rows are written only when something has changed.
+Rates and counters change with each report and are kept in the instance's row,
+`core.Instance.resilience`; these rows are written only on a change of state.
 """
 
 from django.db import models

@@ -1,7 +1,7 @@
-"""What an outage does: it asks that a switch be stopped, or forces every instance to fall back.
+"""Actions on an outage: request the stop of a switch, or force all instances to fall back.
 
-Called once for each outage, in the transaction that notes it. Whatever refuses is told, and not
-tried again: a person decides then.
+They are called once for each outage, in the transaction that records it. A refused action is
+announced and not repeated: a person decides then.
 """
 
 from datetime import datetime
@@ -42,7 +42,7 @@ def act_on_outage(
     alarm: Alarm,
     now: datetime,
 ) -> None:
-    """Do what the policy says; `alarm.evidence` keeps what that was."""
+    """Carry out the policy's action and record it in `alarm.evidence`."""
     said = _describe(dependency, policy, seen)
     alarm.evidence |= {"said": said.rstrip("."), "action": policy.action, "switch": policy.switch}
     if policy.action == TRIP:
@@ -54,8 +54,10 @@ def act_on_outage(
 
 
 def end_outage(dependency: Dependency, alarm: Alarm, how: OutageMove, now: datetime) -> None:
-    """It is over, or watched no more: what it asked for may be asked for again. Nothing is released
-    by itself."""
+    """Announce that the outage has ended or is no longer watched, and end its trip request.
+
+    Nothing is released automatically.
+    """
     if not alarm.evidence.get("acted"):
         return
     action, switch = alarm.evidence.get("action"), alarm.evidence.get("switch")
@@ -121,7 +123,7 @@ def _request_trip(
 def _force_fallback(
     dependency: Dependency, policy: OutagePolicy, said: str, now: datetime
 ) -> tuple[str, str]:
-    """An operator's override stands: whoever set it knows better than a policy."""
+    """Force the breaker open, unless an operator has set an override already."""
     live = Override.objects.filter(dependency=dependency, ended_at__isnull=True).first()
     if live is not None:
         by = override_endings.set_by_label(live)

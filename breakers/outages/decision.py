@@ -1,9 +1,8 @@
-"""When an outage begins, when it is acted upon, and when it is over. Pure.
+"""Decisions on when an outage begins, is acted upon, and ends. Pure.
 
-A breaker that tries again (half-open) keeps an outage going, but begins none. What somebody has
-forced says nothing about the callee, and an instance that is silent says nothing at all: while
-there are such, whatever was known stands. The forced ones count as part of the fleet all the same,
-so that the few beside them are not taken for all.
+A half-open breaker keeps an outage going but begins none. Forced and silent instances say nothing
+about the callee: while there are such, a known outage goes on. Forced instances count as part of
+the fleet, so that a few others are not taken for all.
 """
 
 from collections.abc import Mapping
@@ -17,13 +16,16 @@ DEFAULT_OPEN_SHARE = 0.5
 DEFAULT_FOR_SECONDS = 30
 DEFAULT_EXPIRES_IN = "1h"
 FORGET_AFTER = timedelta(minutes=5)
-"""For so long an outage is believed to last while nobody says anything of it."""
+"""Time without reports after which an outage is forgotten."""
 
 
 @dataclass(frozen=True)
 class OutagePolicy:
-    """What is done once breakers have been open in `open_share` (0 to 1) of instances for
-    `for_seconds`: `trip` stops `switch`, `fallback` forces every breaker open."""
+    """The action to take once breakers are open in `open_share` (0 to 1) of instances.
+
+    They have to be open for `for_seconds`. `trip` stops `switch`, `fallback` forces every breaker
+    open.
+    """
 
     action: str
     switch: str
@@ -33,7 +35,7 @@ class OutagePolicy:
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> "OutagePolicy | None":
-        """As it is registered; None if it asks for nothing that is known here."""
+        """Return the registered policy, or None if its action is unknown or missing."""
         if document.get("action") not in (TRIP, FALLBACK):
             return None
         return cls(
@@ -47,8 +49,10 @@ class OutagePolicy:
 
 @dataclass(frozen=True)
 class ObservedBreakers:
-    """The breakers that go by themselves, in instances that are fresh; `blinded` are those upon
-    which a mode is forced, beside them."""
+    """Counts of breakers in fresh instances.
+
+    `blinded` are those with a forced mode, beside `instances`.
+    """
 
     instances: int = 0
     open: int = 0
@@ -66,7 +70,7 @@ class ObservedBreakers:
 
 @dataclass(frozen=True)
 class OngoingOutage:
-    """One that lasts: since when, when it was last seen, and whether it was acted upon."""
+    """An outage that lasts: its beginning, when it was last seen, and if it was acted upon."""
 
     since: datetime
     seen_at: datetime
@@ -74,8 +78,11 @@ class OngoingOutage:
 
 
 class OutageMove(Enum):
-    """Three of them end it: calls go through again, nobody has told of it for long, or nobody
-    wants it to be watched any more."""
+    """A step of an outage.
+
+    RECOVER, FORGET and DROP end it: calls succeed again, nobody has reported for long, or the
+    policy was removed.
+    """
 
     NOTHING = "nothing"
     BEGIN = "begin"
@@ -92,7 +99,7 @@ ENDING_MOVES = (OutageMove.RECOVER, OutageMove.FORGET, OutageMove.DROP)
 def decide_move(
     policy: OutagePolicy | None, seen: ObservedBreakers, outage: OngoingOutage | None, now: datetime
 ) -> OutageMove:
-    """What is to be done about a dependency now."""
+    """Return the step to take for a dependency now."""
     if policy is None:
         return OutageMove.NOTHING if outage is None else OutageMove.DROP
     enough = policy.open_share * seen.fleet

@@ -1,6 +1,6 @@
-"""Watching the dependencies that have a policy for outages, and acting once for each outage.
+"""The watch of dependencies with an outage policy; each outage is acted upon once.
 
-An outage is kept as an alarm of the rule `outage`, from the first look that finds it.
+An outage is an alarm of the rule `outage`, recorded as soon as it is first seen.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ from .decision import (
 
 RULE = "outage"
 REFRESH_EVERY = timedelta(seconds=30)
-"""How often it is written that an outage still lasts."""
+"""Interval at which an ongoing outage's `seen_at` is written."""
 
 log = structlog.get_logger(__name__)
 
@@ -41,9 +41,9 @@ def pending() -> list[QuerySet[Any]]:
 
 
 def watch_outages(now: datetime) -> int:
-    """Begin, act upon and end outages by what is reported now; returns how many that was.
+    """Begin, act upon and end outages by the present reports; return how many changed.
 
-    One that can't be dealt with is logged, and stands in nobody's way.
+    An error about one dependency is logged and does not stop the others.
     """
     lasting = {one.subject: one for one in Alarm.objects.filter(rule=RULE, closed_at__isnull=True)}
     watched = _watched_dependencies(lasting)
@@ -60,7 +60,7 @@ def watch_outages(now: datetime) -> int:
 
 
 def _watched_dependencies(lasting: Mapping[str, Alarm]) -> list[Dependency]:
-    """Those with a policy that have an open breaker, and those of which an outage lasts."""
+    """Return the dependencies that have a policy and an open breaker, or an ongoing outage."""
     is_open = BreakerState.objects.filter(state="open").values("dependency")
     wanted = Q(removed_at__isnull=True, pk__in=is_open) & ~Q(on_outage={})
     for name in lasting:
@@ -83,7 +83,10 @@ def _observe(ids: Sequence[int], now: datetime) -> dict[int, ObservedBreakers]:
 def _handle(
     dependency: Dependency, seen: ObservedBreakers, alarm: Alarm | None, now: datetime
 ) -> bool:
-    """Whether something was done. Most looks find nothing to do, and lock nothing."""
+    """Take the next step of a dependency; return True if anything was done.
+
+    Most steps do nothing and lock nothing.
+    """
     move = decide_move(_outage_policy(dependency), seen, _ongoing_outage(alarm), now)
     if move == OutageMove.NOTHING:
         return False
@@ -94,8 +97,7 @@ def _handle(
 
 
 def _handle_locked(pk: int, now: datetime) -> bool:
-    """Decide once more. With the registry's lock nobody else does meanwhile, and the policy and
-    what is forced stay as they are."""
+    """Decide again under the registry's lock, which keeps policies and overrides as they are."""
     publication.lock()
     dependency = Dependency.objects.get(pk=pk)
     seen = _observe([pk], now).get(pk, ObservedBreakers())
@@ -138,7 +140,7 @@ def _act_once(
     alarm: Alarm,
     now: datetime,
 ) -> None:
-    """The row is written first, and so locked before the audit trail is; what was done is added."""
+    """Act on the outage. The alarm is saved first, so that it is locked before the audit trail."""
     alarm.evidence |= {"acted": True}
     alarm.seen_at = now
     alarm.save(update_fields=["evidence", "seen_at"])

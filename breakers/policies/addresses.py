@@ -1,4 +1,4 @@
-"""Which addresses may be registered: a runbook's, and one that is asked for an answer. Pure."""
+"""Validation of runbook and probe URLs. Pure."""
 
 import ipaddress
 import re
@@ -13,7 +13,7 @@ _NAME = re.compile(r"(?=.{1,253}\Z)[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0
 
 @dataclass(frozen=True)
 class ProbeTarget:
-    """What to ask: `path` has the query, and is empty for tcp."""
+    """A target to probe; `path` includes the query, and is empty for tcp."""
 
     scheme: str
     host: str
@@ -22,8 +22,10 @@ class ProbeTarget:
 
 
 def find_web_problem(url: str) -> str:
-    """What is wrong with a page's address, or nothing. Many a runbook is at `https://wiki/…`,
-    without a dot in the host."""
+    """Return the fault of a web page's URL, or an empty text.
+
+    Hosts without a dot (`https://wiki/…`) are valid.
+    """
     parts = _split_url(url)
     return (
         ""
@@ -33,7 +35,7 @@ def find_web_problem(url: str) -> str:
 
 
 def find_probe_problem(url: str) -> str:
-    """What is wrong with an address to ask, or nothing."""
+    """Return the fault of a URL to probe, or an empty text."""
     try:
         parse_target(url)
     except ValueError as error:
@@ -42,8 +44,10 @@ def find_probe_problem(url: str) -> str:
 
 
 def parse_target(url: str) -> ProbeTarget:
-    """What `tcp://redis:6379` or `https://api.example.com/health` asks. Raises ValueError, whose
-    text is for whoever wrote it. What may be registered is what can be asked: the same reading."""
+    """Parse `tcp://redis:6379` or `https://api.example.com/health`.
+
+    Raises ValueError with a text for the author of the URL.
+    """
     if len(url) > MAX_URL_LENGTH or not url.isascii():
         raise ValueError(f"Up to {MAX_URL_LENGTH} plain characters; write a foreign name as xn--….")
     parts = _split_url(url)
@@ -67,7 +71,7 @@ def parse_target(url: str) -> ProbeTarget:
 
 
 def _is_host(host: str) -> bool:
-    """An address, or a name that can be looked up: nothing that is an error only then."""
+    """Return True for an IP address or a valid host name."""
     try:
         ipaddress.ip_address(host)
     except ValueError:

@@ -1,8 +1,7 @@
-"""The files of a configuration folder, put together: what each service, dependency and channel is
-to be. Pure: texts in, values out.
+"""Merging of the files of a configuration folder into services, dependencies and channels. Pure.
 
-A file that is not there leaves alone what it would say. One that is there says all of it: a
-dependency that `breaker.yaml` does not name has no breaker by policy.
+A missing file leaves its fields unchanged. A file that exists is complete: a dependency that
+`breaker.yaml` does not name has no breaker by policy.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,7 +19,7 @@ Entries = dict[str, dict[str, Any]]
 SERVICES, TIMEOUT, BREAKER = "services.yaml", "timeout.yaml", "breaker.yaml"
 RETRY, BULKHEAD, FALLBACK = "retry.yaml", "bulkhead.yaml", "fallback.yaml"
 FILES = (SERVICES, TIMEOUT, BREAKER, RETRY, BULKHEAD, FALLBACK)
-"""In the order they are read."""
+"""The files, in the order in which they are read."""
 PARTS = {
     SERVICES: ("services", "channels", "stages"),
     TIMEOUT: ("dependencies",),
@@ -29,7 +28,7 @@ PARTS = {
     BULKHEAD: ("bulkheads", "tiers", "budgets"),
     FALLBACK: ("fallbacks", "outages", "chains"),
 }
-"""What each file is made of. `stages` and `chains` only hold what is used elsewhere in the file."""
+"""Top-level parts of each file. `stages` and `chains` only hold YAML anchors."""
 FIELDS_BY_FILE = {
     TIMEOUT: (
         "protocol", "timeout_ms", "routes", "criticality", "mode", "runbook_url", "notes",
@@ -39,7 +38,7 @@ FIELDS_BY_FILE = {
     BULKHEAD: ("bulkhead", "budget"),
     FALLBACK: ("fallback", "on_outage"),
 }  # fmt: skip
-"""Which fields of a dependency each file is about."""
+"""Fields of a dependency that each file defines."""
 OWNERSHIP = frozenset({"owner", "managed_by"})
 SECTIONS = (
     (BREAKER, "breakers", "breaker"),
@@ -53,8 +52,11 @@ SECTIONS = (
 
 @dataclass(frozen=True)
 class ConfigurationFolder:
-    """What the files say. `dependencies` are by name, each with the fields the files that are
-    there speak of; `retries` are those of workers, by slug; `remarks` are for whoever loads."""
+    """The merged files.
+
+    `dependencies` have, by name, the fields that the present files define; `retries` are those of
+    workers, by slug; `remarks` are shown to whoever loads them.
+    """
 
     services: Entries = field(default_factory=dict)
     channels: Entries = field(default_factory=dict)
@@ -65,13 +67,13 @@ class ConfigurationFolder:
 
     @property
     def silent_on(self) -> frozenset[str]:
-        """Fields of dependencies that no file here is about."""
+        """Fields of dependencies that no present file defines."""
         missing = FIELDS_BY_FILE.keys() - self.files
         return frozenset(name for file in missing for name in FIELDS_BY_FILE[file])
 
 
 def read_files(texts: Mapping[str, str]) -> ConfigurationFolder:
-    """Put the files together. Raises :class:`InvalidInput`, which names file and key."""
+    """Merge the files. Raises :class:`InvalidInput`, which names file and key."""
     errors: dict[str, list[str]] = {}
     files = {name: _parse_file(name, texts[name], errors) for name in FILES if name in texts}
     if not files:
@@ -91,8 +93,7 @@ def read_files(texts: Mapping[str, str]) -> ConfigurationFolder:
 
 
 def locate_field(name: str, path: str) -> str:
-    """File and key of a dependency's field, for people: `breaker.yaml: core->oracle:
-    window_size`."""
+    """Return file and key of a dependency's field: `breaker.yaml: core->oracle: window_size`."""
     top, _, rest = path.partition(".")
     file = next((file for file, fields in FIELDS_BY_FILE.items() if top in fields), TIMEOUT)
     in_section = any(top == section for _, _, section in SECTIONS)
@@ -100,7 +101,7 @@ def locate_field(name: str, path: str) -> str:
 
 
 def _merge_dependencies(files: Mapping[str, Any], errors: dict[str, list[str]]) -> Entries:
-    """Each dependency's fields out of all files; those it does not appear in say nothing of it."""
+    """Collect the fields of each dependency from all files."""
     found = _read_part(files, TIMEOUT, "dependencies", errors)
     closed = TIMEOUT in files
     allowed = {*FIELDS_BY_FILE[TIMEOUT]}
@@ -131,8 +132,10 @@ def _merge_dependencies(files: Mapping[str, Any], errors: dict[str, list[str]]) 
 
 
 def _apply_tier(entry: dict[str, Any], tiers: Entries) -> dict[str, Any]:
-    """The tier's numbers with the entry's own. Of a tier that only this folder knows, the numbers
-    are all that services can be told."""
+    """Return the tier's numbers overlaid with the entry's own.
+
+    The name of a tier that only this folder defines is dropped.
+    """
     tier = str(entry["tier"])
     own = entry if tier in TIERS else {name: one for name, one in entry.items() if name != "tier"}
     return {**tiers[tier], **own}

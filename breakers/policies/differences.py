@@ -1,4 +1,4 @@
-"""A policy as lines for people, and what is different between two of them. Pure."""
+"""Policies as lines for people, and the differences between two of them. Pure."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -30,10 +30,10 @@ SECTIONS = {
     "budget": "Token budget",
 }
 UNSHOWN = frozenset({"override", "routes"})
-"""What the page shows apart."""
+"""Fields that the page shows elsewhere."""
 FIRST_NAMES = {"provider": 0, "model": 1}
 AUDIT_ONLY_FIELDS = frozenset({"by", "set_at", "reason", "version"})
-"""What a row of the trail says of an override beside its figures."""
+"""Fields of an override in an audit row that are no parameters."""
 
 
 @dataclass(frozen=True)
@@ -81,14 +81,16 @@ def policy_sections(document: Mapping[str, Any]) -> list[PolicySection]:
 
 
 def compare_policies(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Shown]:
-    """What changes from one policy to the other, parameter by parameter; only what differs. Other
-    words for the same parameter don't count."""
+    """Return the parameters that differ between two policies.
+
+    Aliases of a parameter don't count.
+    """
     found = changes(json.dumps(_flatten_editable(before)), json.dumps(_flatten_editable(after)))
     return [change for change in found if change.changed]
 
 
 def compare_audit_values(before: str, after: str) -> list[Shown]:
-    """The same of a row of the audit trail."""
+    """Return the changes of an audit row."""
     old, new = json.loads(before), json.loads(after)
     if not isinstance(old, dict | None) or not isinstance(new, dict | None):
         return changes(before, after)
@@ -129,8 +131,10 @@ def as_text(value: Any) -> str:
 
 
 def hop_line(value: Any) -> str:
-    """One hop of a chain; the database keeps the order of an object's names no longer than it
-    likes, so they get one here."""
+    """Return a hop of a fallback chain as text.
+
+    Its keys get a fixed order, as the database does not keep it.
+    """
     if not isinstance(value, Mapping):
         return hop_text(value)
     names = sorted(value, key=lambda name: (FIRST_NAMES.get(name, len(FIRST_NAMES)), name))

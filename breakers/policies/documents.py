@@ -1,4 +1,4 @@
-"""A policy's document taken apart, compared with another, and as services are told it. Pure."""
+"""Policy documents: their flattened values and differences. Pure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -7,13 +7,15 @@ from typing import Any
 COLUMNS = (
     "protocol", "criticality", "mode", "owner", "runbook_url", "notes", "managed_by",
 )  # fmt: skip
-"""What a dependency's row has as a column of its own as well."""
+"""Fields that a dependency's row also has as columns."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One value that is not the same: its path (`breaker.open_seconds`), before and after; None
-    where there is none."""
+    """A value that differs: its path (`breaker.open_seconds`), before and after.
+
+    None if missing.
+    """
 
     path: str
     before: Any
@@ -24,7 +26,7 @@ class Difference:
 
 
 def iterate_values(document: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
-    """Each value with its path. Lists stay whole, but for those of objects."""
+    """Yield each value with its path. Only lists of objects are taken apart."""
     for name, value in document.items():
         below = f"{path}.{name}" if path else name
         if isinstance(value, Mapping) and value:
@@ -38,7 +40,7 @@ def iterate_values(document: Mapping[str, Any], path: str = "") -> Iterator[tupl
 def list_differences(
     before: Mapping[str, Any] | None, after: Mapping[str, Any] | None
 ) -> list[Difference]:
-    """What differs, in the order of `after`, then what only `before` has."""
+    """Return the differences in the order of `after`, then those only in `before`."""
     was, becomes = dict(iterate_values(before or {})), dict(iterate_values(after or {}))
     return [
         Difference(path, was.get(path), becomes.get(path))

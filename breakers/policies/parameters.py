@@ -1,8 +1,7 @@
-"""The table of every parameter that a dependency's policy has: what it may be, and what it is if
-nobody says. Pure.
+"""The table of all policy parameters with their types, limits and defaults. Pure.
 
-A section that is null says nothing: the caller's own code decides. One that is given is complete:
-what it leaves out has the default.
+A section that is null leaves the decision to the caller's code. In a section that is given, missing
+parameters have their defaults.
 """
 
 from collections.abc import Iterator

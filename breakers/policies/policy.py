@@ -1,4 +1,4 @@
-"""A dependency's policy, checked and made complete: the document that services are told. Pure."""
+"""Validation and completion of a dependency's policy document. Pure."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -35,7 +35,7 @@ MAX_ROUTES = 200
 ROUTE_FIELDS = ("pattern", "timeout_ms", "reason")
 OUTAGE_ACTIONS = ("trip", "fallback")
 MAX_FALLBACK_PERIOD = timedelta(days=30)
-"""As long as an override may last."""
+"""Longest duration of an override."""
 OUTAGE_FIELDS = ("action", "switch", "open_share", "for_seconds", "expires_in")
 
 
@@ -61,8 +61,10 @@ def validate_policy(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def without_aliases(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The document without the other words of its breaker: each parameter stands once, so that one
-    can be changed."""
+    """Return the document without the aliases of breaker parameters.
+
+    Each parameter stands once then, and can be edited.
+    """
     breaker = document.get("breaker")
     if not breaker:
         return dict(document)
@@ -70,7 +72,7 @@ def without_aliases(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def validate_outage(value: Any) -> dict[str, Any]:
-    """What an outage of the callee does by itself; `{}` or null is nothing.
+    """Return the action on an outage of the callee; `{}` or null means none.
 
     `{"action": "trip", "switch": "segment:finance", "open_share": 0.5, "for_seconds": 30,
     "expires_in": "1h"}`, or `"fallback"` without a switch. Raises :class:`InvalidInput`.
@@ -107,7 +109,7 @@ def validate_outage(value: Any) -> dict[str, Any]:
 
 
 def hop_text(hop: Any) -> str:
-    """One hop of a fallback's chain, for people."""
+    """Return a hop of a fallback chain as text."""
     if isinstance(hop, Mapping):
         return ", ".join(f"{key} {value}" for key, value in hop.items())
     return str(hop)
@@ -125,7 +127,10 @@ def _read_section(
 
 
 def _breaker(given: Mapping[str, Any], errors: Errors) -> dict[str, Any]:
-    """Takes the seeds' `failure_threshold` and `window_seconds` as well, and keeps them."""
+    """Validate the breaker section.
+
+    The aliases `failure_threshold` and `window_seconds` are accepted and kept.
+    """
     plain = {name: value for name, value in given.items() if name not in ALIASES}
     kept = {name: given[name] for name in ALIASES if given.get(name) is not None}
     if "window_seconds" in kept:
@@ -151,7 +156,7 @@ def _breaker(given: Mapping[str, Any], errors: Errors) -> dict[str, Any]:
 
 
 def _refuse_ineffective(found: Mapping[str, Any], errors: Errors) -> None:
-    """A breaker that could never open, or never get all its probes at once, is a mistake."""
+    """Refuse a breaker that could never open or never get all its probes at once."""
     pairs = [
         ("failure_count", "window_size", "Only {} calls are counted: it never opens."),
         ("half_open_concurrent", "half_open_calls", "At most half_open_calls, {}."),
@@ -164,7 +169,7 @@ def _refuse_ineffective(found: Mapping[str, Any], errors: Errors) -> None:
 
 
 def _apply_alias(name: str, plain: dict[str, Any], value: Any, errors: Errors) -> None:
-    """The parameter that another word stands for is that word's value, and nothing else."""
+    """Set the parameter that an alias stands for; refuse a different value of its own."""
     if plain.get(name) not in (None, value):
         put(errors, f"breaker.{name}", f"Says {plain[name]!r}, and its other word {value!r}.")
     plain[name] = value
@@ -221,7 +226,7 @@ _SECTIONS = {
 
 
 def _validate_routes(given: Any, errors: Errors) -> list[dict[str, Any]]:
-    """Timeouts that some of the callee's paths have instead: the first pattern that fits counts."""
+    """Validate timeouts of some of the callee's paths; the first pattern that matches applies."""
     if given is None:
         return []
     if not isinstance(given, list) or len(given) > MAX_ROUTES:

@@ -1,5 +1,4 @@
-"""Reading one value of a policy, by its parameter: what the house reads everywhere, and words and
-chains. Pure."""
+"""Readers of policy values: those of core, and lists of errors and fallback chains. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -37,7 +36,7 @@ MAX_IN_HOP = 10
 
 
 def read_parameter(parameter: Parameter, value: Any, errors: Errors) -> Any:
-    """The value of a parameter, its default if it is null; what is wrong goes to `errors`."""
+    """Return the value of a parameter, its default if it is null; add faults to `errors`."""
     path, least, most = parameter.path, parameter.least, parameter.most
     if value is None:
         default = parameter.default

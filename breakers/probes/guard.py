@@ -1,7 +1,7 @@
-"""Where probes may go: to the public internet, and to the networks that `PROBE_ALLOW` names.
+"""The egress guard of probes: the public internet and the networks in `PROBE_ALLOW` are allowed.
 
-As with webhooks, a name is looked up once, each of its addresses is checked, and the connection
-goes to a checked one: a second look-up could be answered differently.
+A name is resolved once, all of its addresses are checked, and the connection goes to a checked one,
+since a second look-up could differ.
 """
 
 import ipaddress
@@ -32,8 +32,10 @@ def parse_target(url: str) -> ProbeTarget:
 
 
 def literal_address(target: ProbeTarget) -> Address | None:
-    """The target's address if it names one itself: nobody has to be asked for it. Raises
-    :class:`Refused` if it may not be asked."""
+    """Return the target's address if its host is one.
+
+    Raises :class:`Refused` if it may not be probed.
+    """
     found = allowed_networks.literal(target.host)
     if found is not None:
         PROBES.check(target.host, [found])
@@ -46,8 +48,11 @@ def resolve_address(
     seconds: float,
     resolver: name_resolution.Resolve = name_resolution.resolve,
 ) -> Address:
-    """An address of the target that may be asked. Raises :class:`Refused` if one of them may not,
-    and `Unresolved` if nobody knows it in time."""
+    """Return an allowed address of the target.
+
+    Raises :class:`Refused` if one of its addresses is not allowed, and `Unresolved` if the name
+    can't be resolved in time.
+    """
     texts = name_resolution.look_up(target.host, target.port, resolver=resolver, seconds=seconds)
     found = [ipaddress.ip_address(text) for text in texts]
     PROBES.check(target.host, found)

@@ -1,5 +1,4 @@
-"""Asking many targets at once, each within two seconds: a connection, or the beginning of an answer
-over HTTP."""
+"""Concurrent probes of many targets, by a TCP connection or an HTTP status."""
 
 import asyncio
 import contextlib
@@ -21,10 +20,10 @@ from .guard import ProbeTarget
 
 TIMEOUT_SECONDS = 2.0
 LOOK_UP_SECONDS = 1.8
-"""Less, so that a name that nobody knows is told as such."""
+"""Less than the whole timeout, so that an unresolvable name is reported as such."""
 MAX_CONCURRENT = 16
 MIN_FAULTY_STATUS = 500
-"""HTTP statuses from here on say that it does not work; any other is an answer."""
+"""Lowest HTTP status that counts as a failure."""
 MAX_ERROR_LENGTH = 500
 
 LookUp = Callable[[ProbeTarget], Awaitable[Address]]
@@ -32,8 +31,7 @@ LookUp = Callable[[ProbeTarget], Awaitable[Address]]
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """Whether it answered, after how long, and what was wrong otherwise. `answered` is None if it
-    may not be asked, which says nothing about it."""
+    """The outcome of a probe. `answered` is None if the target may not be probed."""
 
     answered: bool | None
     took_ms: float
@@ -43,15 +41,17 @@ class ProbeResult:
 def probe_all(
     urls: Mapping[str, str], *, resolver: name_resolution.Resolve = name_resolution.resolve
 ) -> dict[str, ProbeResult]:
-    """A result for each, by its name; it takes two seconds for each sixteen that hang."""
+    """Return a result for each target by its name. Sixteen targets that hang take two seconds."""
     return asyncio.run(_probe_all(urls, resolver))
 
 
 async def _probe_all(
     urls: Mapping[str, str], resolver: name_resolution.Resolve
 ) -> dict[str, ProbeResult]:
-    """Each that is asked has a thread of its own for looking its name up: names that hang keep
-    nobody else waiting."""
+    """Probe concurrently.
+
+    Each look-up has a thread of its own, so that a slow name delays no other.
+    """
     room = asyncio.Semaphore(MAX_CONCURRENT)
     with ThreadPoolExecutor(MAX_CONCURRENT, thread_name_prefix="probe") as pool:
 
@@ -87,7 +87,7 @@ async def _probe(url: str, look_up: LookUp) -> ProbeResult:
 
 
 async def _find_fault(target: ProbeTarget, look_up: LookUp) -> str:
-    """What is wrong with the answer; empty if nothing is."""
+    """Return the fault of the answer; empty if there is none."""
     address = guard.literal_address(target) or await look_up(target)
     if target.scheme == "tcp":
         _, writer = await asyncio.open_connection(str(address), target.port)

@@ -1,4 +1,7 @@
-"""Probing whatever is due: leased, asked without a transaction, noted, and told if it changed."""
+"""Probing of services that are due: leased, probed, recorded and announced.
+
+No transaction is open during a probe.
+"""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -19,7 +22,7 @@ from .prober import ProbeResult
 
 PROBE_INTERVAL = timedelta(seconds=10)
 EARLY_TOLERANCE = timedelta(seconds=2)
-"""A turn of the clockwork that comes a little early is on time."""
+"""Tolerance for ticks that run a little early."""
 LEASE = timedelta(seconds=30)
 MAX_AT_ONCE = 64
 PROBES = system("probes")
@@ -44,7 +47,10 @@ _CLAIM = """
 
 
 def probe_due_services(now: datetime) -> int:
-    """Ask what is due, sixteen at a time; returns how many services went away or came back."""
+    """Probe the services that are due, sixteen at a time.
+
+    Return how many went away or came back.
+    """
     _follow_registry()
     urls = _claim(now)
     if not urls:
@@ -54,7 +60,7 @@ def probe_due_services(now: datetime) -> int:
 
 
 def _follow_registry() -> None:
-    """A row for each service that is to be asked, and none for the others."""
+    """Keep a row for exactly those services that have a probe URL."""
     Probe.objects.filter(service__probe_url="").delete()
     new = Service.objects.exclude(probe_url="").filter(probe=None)
     rows = [Probe(service_id=slug) for slug in new.values_list("pk", flat=True)]
@@ -75,8 +81,10 @@ def _claim(now: datetime) -> dict[str, str]:
 
 @transaction.atomic
 def _record_result(slug: str, result: ProbeResult, now: datetime) -> bool:
-    """Keep a result, if the lease that it was asked under still holds; whether it changed what is
-    known of the service."""
+    """Record a result if the lease still holds.
+
+    Return True if the service went away or came back.
+    """
     rows = Probe.objects.select_for_update(of=("self",)).select_related("service")
     probe = rows.filter(pk=slug, lease_until=now + LEASE).first()
     if probe is None:
@@ -131,5 +139,8 @@ def _facts(probe: Probe, before: verdict.ProbeState) -> Mapping[str, object]:
 
 
 def _find_runbook(service: Service) -> str:
-    """That of this installation which fits it."""
+    """Return the address of this installation's runbook about the service.
+
+    Empty if there is none.
+    """
     return runbooks.address(runbooks.about(kind="away", service=service.pk, subject=service.pk))

@@ -1,15 +1,15 @@
-"""From results to whether a service is there. Pure."""
+"""The state of a service by its probe results. Pure."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 FAILURES_UNTIL_AWAY = 3
-"""So many in a row, and it is away; one answer, and it is back."""
+"""Failures in a row after which a service is away; one answer brings it back."""
 
 
 @dataclass(frozen=True)
 class ProbeState:
-    """Whether a service is away, how often in a row it did not answer, and since when it is so."""
+    """A service's state: away or not, failures in a row, and the time of the last change."""
 
     is_away: bool = False
     failures: int = 0
@@ -17,7 +17,10 @@ class ProbeState:
 
 
 def next_state(standing: ProbeState, answered: bool | None, now: datetime) -> ProbeState:
-    """How it stands after it was asked once more; None: it may not be asked, so nobody knows."""
+    """Return the state after another probe.
+
+    `answered` None means that probing is not allowed: unknown.
+    """
     if answered is None:
         return ProbeState()
     if answered:

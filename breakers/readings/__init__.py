@@ -1,1 +1,1 @@
-"""Figures of what is reported of dependencies and bulkheads, for rules to compare with limits."""
+"""Readings of dependencies and bulkheads that threshold rules compare with limits."""

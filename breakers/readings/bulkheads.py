@@ -1,4 +1,4 @@
-"""How full bulkheads are, over all instances of a service."""
+"""Utilization of bulkheads, over all instances of a service."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -22,7 +22,7 @@ _BULKHEADS = """
 
 
 def read_concurrency(asked: MetricQuery, now: datetime) -> Iterator[Reading]:
-    """Calls in flight for each that is allowed."""
+    """Yield the calls in flight relative to the limit, by bulkhead."""
     for service, name, in_flight, limit, instances in fetch_all(
         _BULKHEADS, fresh=now - HEARD_WITHIN
     ):

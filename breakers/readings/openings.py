@@ -1,4 +1,4 @@
-"""Breakers that are open, and those that opened for a moment since they were looked at last."""
+"""Open breakers, and breakers that opened briefly since the last evaluation."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -16,9 +16,10 @@ from .sql import fetch_all
 
 MIN_WINDOW = timedelta(minutes=1)
 OVERLAP = timedelta(seconds=15)
-"""A turn is noted when it ends, so what came while it ran is looked at again."""
+"""Overlap with the last run, which is noted at its end: rows that came while it ran are read again.
+"""
 MAX_WINDOW = timedelta(minutes=5)
-"""What opened longer ago says nothing of now, however late it is told."""
+"""Openings older than this are ignored."""
 TO_DO = "See whether its callee is there, and what its callers fall back on."
 
 # A breaker upon which a mode is forced has not tripped.
@@ -35,7 +36,7 @@ _OPENED = f"""
 
 
 def read_open_breakers(asked: MetricQuery, now: datetime) -> Iterator[Reading]:
-    """In how many of the instances that report the breaker of a dependency is open."""
+    """Yield, by dependency, the number of instances in which the breaker is open."""
     found = list(_iterate_readings(asked, now))
     about = _load_dependencies([one.subject for one in found])
     for one in found:
@@ -61,7 +62,7 @@ def _iterate_readings(asked: MetricQuery, now: datetime) -> Iterator[Reading]:
 
 
 def _window_start(asked: MetricQuery, now: datetime) -> datetime:
-    """A turn that was missed misses none of them, as far as it is looked back."""
+    """Return the start of the window: before the last run, so that no opening is missed."""
     wanted = now - MIN_WINDOW
     if asked.since is not None:
         wanted = min(asked.since - OVERLAP, wanted)
@@ -83,7 +84,7 @@ def _reading(
 
 
 def _unheard_reading(asked: MetricQuery, one: UnhealthyDependency, text: str) -> Reading:
-    """Its last word was open. Nobody has said anything else since."""
+    """Return a reading of a breaker that was open when its instances last reported."""
     heard = _reading(asked, one.name, text, one.silent_open, one.silent, "open")
     return replace(heard, evidence={**heard.evidence, "heard": False}, is_fresh=False)
 

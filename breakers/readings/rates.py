@@ -1,4 +1,4 @@
-"""Shares of the calls of a dependency: timeouts, repeats, fallbacks."""
+"""Shares of a dependency's calls: timeouts, retries, fallbacks."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -36,8 +36,10 @@ _RATES = """
 
 @dataclass(frozen=True)
 class RateMeasure:
-    """`some` of `whole`, both in SQL over the sums of counters; `did` words what those calls did,
-    and `to_do` what to look at."""
+    """The share `some` of `whole`, both SQL over the sums of counters.
+
+    `did` describes the counted calls, and `to_do` is the advice.
+    """
 
     some: str
     whole: str
@@ -45,7 +47,7 @@ class RateMeasure:
     to_do: str
 
     def read(self, asked: MetricQuery, now: datetime) -> Iterator[Reading]:
-        """Of the calls in the window, by dependency."""
+        """Yield the share in the window by dependency."""
         comparison = COMPARISONS[COMPARISONS.index(asked.comparison)]
         statement = _RATES.format(some=self.some, whole=self.whole, comparison=comparison)
         given: dict[str, Any] = {

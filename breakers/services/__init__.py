@@ -1,1 +1,1 @@
-"""Every way to change what is registered and what is forced upon breakers."""
+"""Services that change the registry and overrides."""

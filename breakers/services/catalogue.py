@@ -1,4 +1,4 @@
-"""Naming services, stores and event channels: who they are, what is lost without them."""
+"""The catalog of services, stores and event channels: registration and validation."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ Entry = TypeVar("Entry", Service, Channel)
 
 @dataclass(frozen=True)
 class Catalogue(Generic[Entry]):
-    """The table of one kind of entries: its key and the fields that somebody says."""
+    """The table of one kind of entries: its key and its editable fields."""
 
     kind: str
     model: type[Entry]
@@ -50,18 +50,18 @@ class Catalogue(Generic[Entry]):
     fields: tuple[str, ...]
 
     def known(self) -> dict[str, Said]:
-        """What is registered, by its key."""
+        """Return the state of every registered entry, by key."""
         return {row.pk: self.picture(row) for row in self.model._default_manager.all()}
 
     def picture(self, row: Entry) -> Said:
-        """What the audit trail keeps of it."""
+        """Return the entry's state as the audit trail keeps it."""
         return {field: getattr(row, field) for field in self.fields}
 
     def row(self, name: str, said: Said, now: datetime) -> Entry:
         return self.model(**{self.key: name, **said, "changed_at": now})
 
     def write(self, said: Mapping[str, Said], now: datetime) -> None:
-        """Have all these entries say this, whether they are there or not."""
+        """Insert or update all these entries."""
         self.model._default_manager.bulk_create(
             [self.row(name, one, now) for name, one in said.items()],
             update_conflicts=True,
@@ -71,7 +71,7 @@ class Catalogue(Generic[Entry]):
         )
 
     def told(self, name: str, before: Said | None, after: Said) -> Said:
-        """What the audit trail is told of an entry that says something else now."""
+        """Return action, target, before and after of the audit row about a change."""
         return {
             "action": f"{self.kind}.registered" if before is None else f"{self.kind}.changed",
             "target": f"{self.kind}:{name}"[:200],
@@ -100,16 +100,19 @@ CHANNELS = Catalogue("channel", Channel, "name", CHANNEL_FIELDS)
 
 
 def put_service(*, slug: str, fields: Mapping[str, Any], actor: Actor, now: datetime) -> Service:
-    """Register a service, or have it say exactly this from now on.
+    """Register a service or replace its fields. An unchanged service is not written.
 
-    Raises :class:`Forbidden` or :class:`InvalidInput`. What is the same already changes nothing.
+    Raises :class:`Forbidden` or :class:`InvalidInput`.
     """
     require_admin(actor)
     return SERVICES.put(slug, validate_service(slug, fields), actor=actor, now=now)
 
 
 def require_new(slug: str) -> None:
-    """Raise :class:`Conflict` if the service is registered; nobody registers it meanwhile."""
+    """Raise :class:`Conflict` if the service is registered.
+
+    The registry stays locked until commit.
+    """
     publication.lock()
     if is_known(slug):
         raise Conflict(f"{slug} is registered already; change it with PUT.")
@@ -120,8 +123,7 @@ def is_known(slug: str) -> bool:
 
 
 def validate_service(slug: str, fields: Mapping[str, Any]) -> Said:
-    """All that a service says, with the defaults of what the fields leave out. Raises
-    :class:`InvalidInput`."""
+    """Return all fields of a service, completed with defaults. Raises :class:`InvalidInput`."""
     if not names.is_slug(slug):
         said = f"Must be 1 to {names.MAX_LENGTH} of the letters, digits and signs a-z 0-9 -"
         raise InvalidInput({"slug": [said]})
@@ -145,7 +147,7 @@ def validate_service(slug: str, fields: Mapping[str, Any]) -> Said:
 
 
 def validate_channel(name: str, fields: Mapping[str, Any]) -> Said:
-    """The same of a channel."""
+    """Return all fields of a channel, completed with defaults. Raises :class:`InvalidInput`."""
     errors: values.Errors = {}
     values.refuse_unknown("", fields, CHANNEL_FIELDS, errors)
     if not values.text("name", name, 200, errors):
@@ -167,7 +169,7 @@ def _read_texts(
 
 
 def _read_list(field: str, given: Any, errors: values.Errors) -> list[str]:
-    """Texts, each once."""
+    """Read a list of distinct texts."""
     if given is None:
         return []
     if not isinstance(given, list) or len(given) > MAX_LISTED:
@@ -178,7 +180,10 @@ def _read_list(field: str, given: Any, errors: values.Errors) -> list[str]:
 
 
 def _read_retry(given: Any, errors: values.Errors) -> dict[str, Any]:
-    """How a worker tries again; `delays_seconds` are its waits, `then` where it goes at last."""
+    """Read the retry settings of a worker.
+
+    `delays_seconds` are the waits, `then` the last resort.
+    """
     if not given:
         return {}
     if not isinstance(given, Mapping):

@@ -1,4 +1,4 @@
-"""Loading the files about services, dependencies and channels, and what that changes."""
+"""Loading of configuration files about services, dependencies and channels."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -22,17 +22,17 @@ WRITTEN_AT_ONCE = 500
 POLICY = (
     *COLUMNS, "document", "on_outage", "version", "registered_at", "changed_at", "removed_at",
 )  # fmt: skip
-"""What loading writes of a dependency; what is counted of it stays."""
+"""Columns of a dependency that loading writes; its counters stay."""
 
 
 def load_files(
     texts: dict[str, str], *, keep_edited: bool, dry_run: bool, actor: Actor, now: datetime
 ) -> Loaded:
-    """Have everything the files name be as they say. What they don't name is left alone.
+    """Make the registry say what the files say; entries that they don't name stay.
 
-    All of it is one version, told once. With `keep_edited`, what somebody changed by hand after it
-    was loaded stays. Raises :class:`InvalidInput`, which names file and key, and :class:`Conflict`
-    if there is no room; then nothing has changed.
+    Everything is published as one version. With `keep_edited`, entries changed by hand after they
+    were loaded stay. Raises :class:`InvalidInput`, which names file and key, and :class:`Conflict`
+    if there is no capacity; then nothing has changed.
     """
     require_admin(actor)
     wanted = configuration.read_files(texts)
@@ -49,7 +49,7 @@ def load_files(
 
 
 def is_registry_empty() -> bool:
-    """Whether nobody has ever registered anything here."""
+    """Return True if nothing was ever registered."""
     return not (Registry.objects.filter(version__gt=0).exists() or Service.objects.exists())
 
 
@@ -59,7 +59,7 @@ def _build_result(found: LoadPlan, told: Sequence[dict[str, Any]] = ()) -> Loade
 
 
 def _write_catalogue(found: LoadPlan, now: datetime) -> list[dict[str, Any]]:
-    """Write services and channels; returns what the audit trail is told."""
+    """Write services and channels; return their audit rows."""
     told = []
     for shelf in (catalogue.SERVICES, catalogue.CHANNELS):
         writes = found.of(shelf.kind)
@@ -71,7 +71,7 @@ def _write_catalogue(found: LoadPlan, now: datetime) -> list[dict[str, Any]]:
 def _write_dependencies(
     writes: list[PlannedWrite], head: Registry, now: datetime
 ) -> list[dict[str, Any]]:
-    """Write policies, with one version for all; returns what the audit trail is told."""
+    """Write policies with one version for all; return their audit rows."""
     if not writes:
         return []
     registry.require_capacity(sum(one.before is None for one in writes))
@@ -100,6 +100,6 @@ def _write_dependencies(
 
 
 def _as_new(row: Dependency) -> Dependency:
-    """The same without its id, so that its name decides which row it is."""
+    """Return a copy without id, so that its name decides which row is updated."""
     fields = {name: getattr(row, name) for name in ("caller", "callee", *POLICY)}
     return Dependency(**fields)

@@ -1,5 +1,4 @@
-"""Dependencies that are known by reports alone: removed ones that come back, and forgetting those
-that nobody reports any more."""
+"""Dependencies known only by reports: rediscovery of removed ones, and purging."""
 
 from datetime import datetime, timedelta
 
@@ -16,7 +15,7 @@ from controlplane.core.live.change_notices import changed
 ACTOR = system("reports")
 MAX_AT_ONCE = 500
 AFTER_REMOVAL = timedelta(minutes=1)
-"""So long an instance may need to hear that the policy is gone, and to stop."""
+"""Time an instance has to notice the removal of a policy."""
 PURGE_UNSEEN_AFTER = timedelta(hours=1)
 PURGE_SILENT_AFTER = timedelta(days=1)
 
@@ -47,8 +46,10 @@ _UNSEEN = """
 
 
 def rediscover(now: datetime) -> int:
-    """Show removed dependencies again that instances still report, as those that nobody has
-    registered; returns how many. A report counts from a minute after the removal on."""
+    """Make removed dependencies visible again, unregistered, if instances still report them.
+
+    Return how many. A report counts from a minute after the removal on.
+    """
     if not _reported_again(now):
         return 0
     with transaction.atomic():
@@ -71,8 +72,10 @@ def rediscover(now: datetime) -> int:
 
 
 def purge_discovered(now: datetime) -> int:
-    """Delete dependencies that nobody has registered or forced and no instance reports: names that
-    were made up must not take the room of others for ever. Returns how many."""
+    """Delete unregistered dependencies without override that no instance reports; return how many.
+
+    Made-up names must not use up the capacity for ever.
+    """
     done = 0
     while (purged := _purge_some(now)) == MAX_AT_ONCE:
         done += purged

@@ -1,4 +1,4 @@
-"""What loading a configuration folder would change. Reads, and writes nothing."""
+"""The plan of loading a configuration folder: what would change. It writes nothing."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ Said = dict[str, Any]
 
 @dataclass(frozen=True)
 class PlannedWrite:
-    """An entry that is to say something else; `before` is None if it is not registered."""
+    """An entry to write; `before` is None if it is not registered."""
 
     kind: str
     name: str
@@ -45,8 +45,10 @@ class LoadPlan:
 
 
 def build_plan(wanted: ConfigurationFolder, *, keep_edited: bool = False) -> LoadPlan:
-    """Compare the files with what is registered. Raises :class:`InvalidInput`, which names file and
-    key of everything that is wrong."""
+    """Compare the files with the registry.
+
+    Raises :class:`InvalidInput`, which names file and key of every fault.
+    """
     run = _Comparison(wanted, keep_edited, edited_by_hand(ACTIONS))
     known = {row.name: registry.registered_state(row) for row in Dependency.objects.registered()}
     _compare_services(run)
@@ -80,7 +82,7 @@ class _Comparison:
         check: Callable[[], Said],
         place: Callable[[str], str],
     ) -> None:
-        """Note what becomes of one entry; what is wrong with it, under its file and key."""
+        """Record the outcome for one entry, and its faults under their file and key."""
         by_hand = self.edited.get(f"{kind}:{name}", "")
         if by_hand and self.keep_edited:
             self.changes.append(Change(kind, name, KEPT, edited=by_hand))

@@ -1,4 +1,4 @@
-"""How an override ends: its row, the audit trail, the message."""
+"""The end of an override: its row, audit row and message."""
 
 from datetime import datetime
 from typing import Any
@@ -13,13 +13,13 @@ EXPIRED, REMOVED, REPLACED = "expired", "removed", "replaced"
 
 
 def lock_live_override(dependency: Dependency) -> Override | None:
-    """Its override, locked; the registry row has to be locked already."""
+    """Return the dependency's override, locked; the registry has to be locked already."""
     rows = Override.objects.select_for_update()
     return rows.filter(dependency=dependency, ended_at__isnull=True).first()
 
 
 def end_override(override: Override, why: str, *, actor: Actor, now: datetime) -> None:
-    """Close the row. What services are told of it is numbered by the caller."""
+    """Close the row. The caller publishes a new version."""
     # A clock that was set back must not make it end before it began.
     override.ended_at = max(now, override.set_at)
     override.ended_by, override.ended_why = actor.label, why
@@ -34,7 +34,7 @@ def record_end(
     actor: Actor,
     now: datetime,
 ) -> None:
-    """Write of one that has ended: message and audit row. Last in the transaction."""
+    """Record the end of an override: message and audit row, last in the transaction."""
     entry = audit.record(
         actor=actor,
         action=f"override.{override.ended_why}",
@@ -68,7 +68,7 @@ def end_with_dependency(dependency: Dependency, *, actor: Actor, now: datetime) 
 
 
 def override_facts(override: Override, dependency: Dependency) -> dict[str, Any]:
-    """What every message about an override knows."""
+    """Return the facts that every message about an override has."""
     return {
         "dependency": dependency.name,
         "caller": dependency.caller,
@@ -84,7 +84,7 @@ def override_facts(override: Override, dependency: Dependency) -> dict[str, Any]
 
 
 def audit_state(override: Override) -> dict[str, Any]:
-    """What the audit trail keeps of it."""
+    """Return the override's state as the audit trail keeps it."""
     return {
         "mode": override.mode,
         "reason": override.reason,

@@ -1,4 +1,4 @@
-"""Forcing a mode upon the breakers of a dependency, for a while, and letting it go again."""
+"""Setting, removing and expiring overrides of breakers."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from .permissions import SCOPE
 
 MIN_DURATION, MAX_DURATION = timedelta(seconds=1), timedelta(days=30)
 RESET_DURATION = "5m"
-"""A reset happens once, and then stands as long as late instances may need to hear of it."""
+"""A reset happens once, and is published as long as late instances may need to learn of it."""
 EXPIRY = system("overrides")
 STRAGGLERS_SHOWN = 20
 MAX_AT_ONCE = 200
@@ -48,7 +48,7 @@ APPLIED = """
 
 @dataclass(frozen=True)
 class Acknowledgement:
-    """How many of the caller's instances that report say that they go by it; the first others."""
+    """Instances of the caller that report and apply the override, and the first of the others."""
 
     applied: int
     instances: int
@@ -56,7 +56,7 @@ class Acknowledgement:
 
     @property
     def by_all(self) -> bool:
-        """Where nobody reports, nobody is known to go by it."""
+        """True if there are reporting instances and all of them apply it."""
         return 0 < self.instances == self.applied
 
 
@@ -71,7 +71,7 @@ def set_override(
     actor: Actor,
     now: datetime,
 ) -> Override:
-    """Force `mode` upon every instance's breaker; what was forced before is replaced.
+    """Force `mode` upon the breakers of all instances, replacing the present override.
 
     `expires_in` is a duration, `90s` to `30d`; only a reset needs none. Raises :class:`Forbidden`,
     :class:`NotFound` or :class:`InvalidInput`.
@@ -103,9 +103,9 @@ def set_override(
 def remove_override(
     *, caller: str, callee: str, reason: str = "", actor: Actor, now: datetime
 ) -> Override:
-    """Let the breakers be: each begins anew, closed, with an empty window.
+    """Remove the override: each breaker begins anew, closed, with an empty window.
 
-    Raises :class:`Forbidden`, or :class:`NotFound` if nothing is forced.
+    Raises :class:`Forbidden`, or :class:`NotFound` if there is none.
     """
     actor.require(SCOPE)
     if reason and (problems := unreadable(reason, called="reason")):
@@ -126,7 +126,7 @@ def remove_override(
 
 
 def expire_due_overrides(now: datetime) -> int:
-    """End those whose time has come, each in a transaction of its own; returns how many."""
+    """End the overrides that have expired, each in its own transaction; return how many."""
     due = past_expiry(now).order_by("expires_at").values_list("pk", flat=True)
     return sum(_expire(pk, now) for pk in due[:MAX_AT_ONCE])
 
@@ -137,13 +137,13 @@ def past_expiry(now: datetime | Combinable) -> QuerySet[Override]:
 
 
 def get_acknowledgement(override: Override, now: datetime) -> Acknowledgement:
-    """How far the override has got, by what instances say that they apply."""
+    """Return how many instances report that they apply the override."""
     (found,) = list_acknowledgements([(override.dependency.caller, override.version)], now)
     return found
 
 
 def list_acknowledgements(told: Iterable[tuple[str, int]], now: datetime) -> list[Acknowledgement]:
-    """The same of many callers and versions, in their order, by one query."""
+    """Return the acknowledgements of many callers and versions, in their order, by one query."""
     pairs = list(told)
     if not pairs:
         return []

@@ -1,4 +1,4 @@
-"""Who may change what is registered: admins, and tokens of theirs. Overrides are any operator's."""
+"""Permission to change the registry: admins and their tokens. Any operator may set overrides."""
 
 from controlplane.core.actors import Actor
 from controlplane.core.errors import Forbidden
@@ -8,8 +8,7 @@ SCOPE = "breakers:write"
 
 
 def is_admin(actor: Actor) -> bool:
-    """Whether it may change policies, services and channels: by its own role, a token by its
-    owner's, and the house itself."""
+    """Return True for admins, tokens of admins, and the system."""
     return actor.may(SCOPE) and (actor.type == "system" or actor.role == Role.ADMIN)
 
 

@@ -1,4 +1,4 @@
-"""Registering a dependency and its policy, changing it, and taking it out again."""
+"""Registration, change and removal of dependencies and their policies."""
 
 from collections.abc import Collection, Mapping
 from datetime import datetime
@@ -31,11 +31,11 @@ def put_dependency(
     now: datetime,
     reason: str = "",
 ) -> Dependency:
-    """Register the dependency, or have its policy say exactly this from now on.
+    """Register a dependency or replace its policy, and publish it.
 
-    `fields` are those of :func:`policy.validate_fields`, and `on_outage`. Whoever depends on it is
-    told at once; a policy that is the same already changes nothing. Raises :class:`Forbidden` or
-    :class:`InvalidInput`. One that is registered just now has `registered_at == now`.
+    An unchanged policy is not written. `fields` are those of :func:`policy.validate_policy`, and
+    `on_outage`. Raises :class:`Forbidden` or :class:`InvalidInput`. A dependency registered just
+    now has `registered_at == now`.
     """
     require_admin(actor)
     require_names(caller, callee)
@@ -60,7 +60,7 @@ def put_dependency(
 
 
 def apply_policy(dependency: Dependency, wanted: Mapping[str, Any], now: datetime) -> None:
-    """Set the policy that :func:`validate_fields` returned on the row, without saving it."""
+    """Set the validated policy on the row, without saving it."""
     if not is_registered(dependency):
         dependency.registered_at = now
     document = {name: value for name, value in wanted.items() if name != "on_outage"}
@@ -73,7 +73,7 @@ def apply_policy(dependency: Dependency, wanted: Mapping[str, Any], now: datetim
 def audit_change(
     dependency: Dependency, before: Mapping[str, Any] | None, after: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What the audit trail is told of a policy that says something else now."""
+    """Return action, target, before and after of the audit row about a change of policy."""
     return {
         "action": "dependency.registered" if before is None else "dependency.changed",
         "target": audit_target(dependency),
@@ -85,7 +85,7 @@ def audit_change(
 def remove_dependency(
     *, caller: str, callee: str, reason: str = "", actor: Actor, now: datetime
 ) -> Dependency:
-    """Take a dependency out; an override of it ends. Services learn that its policy is gone.
+    """Remove a dependency and its override, and publish that its policy is gone.
 
     Raises :class:`Forbidden` or :class:`NotFound`.
     """
@@ -112,7 +112,7 @@ def remove_dependency(
 
 
 def find_dependency(caller: str, callee: str) -> Dependency:
-    """The dependency, registered or only reported; raises :class:`NotFound`."""
+    """Return the dependency, registered or reported. Raises :class:`NotFound`."""
     found = None
     if names.is_slug(caller) and names.is_slug(callee):
         found = Dependency.objects.registered().named(caller, callee).first()
@@ -122,7 +122,10 @@ def find_dependency(caller: str, callee: str) -> Dependency:
 
 
 def lock_dependency(caller: str, callee: str) -> Dependency:
-    """The same, locked; the registry row has to be locked already."""
+    """Return the dependency, locked; the registry has to be locked already.
+
+    Raises :class:`NotFound`.
+    """
     found = None
     if names.is_slug(caller) and names.is_slug(callee):
         found = _lock_row(caller, callee)
@@ -132,8 +135,10 @@ def lock_dependency(caller: str, callee: str) -> Dependency:
 
 
 def require_new(caller: str, callee: str) -> None:
-    """Raise :class:`Conflict` if the dependency is registered. The registry row stays locked until
-    commit, so that nobody registers it meanwhile."""
+    """Raise :class:`Conflict` if the dependency is registered.
+
+    The registry stays locked until commit.
+    """
     publication.lock()
     found = Dependency.objects.named(caller, callee).first()
     if found is not None and is_registered(found):
@@ -141,22 +146,22 @@ def require_new(caller: str, callee: str) -> None:
 
 
 def is_registered(dependency: Dependency) -> bool:
-    """Whether somebody has said what its policy is; a document is never empty then."""
+    """Return True if the dependency has a policy; a registered document is never empty."""
     return dependency.removed_at is None and bool(dependency.document)
 
 
 def audit_state(dependency: Dependency) -> dict[str, Any]:
-    """What the audit trail keeps of it: all that somebody said."""
+    """Return the policy and the outage action, as the audit trail keeps them."""
     return {**dependency.document, "on_outage": dependency.on_outage}
 
 
 def registered_state(dependency: Dependency) -> dict[str, Any] | None:
-    """What somebody said of it; None of one that is not registered."""
+    """Return the audit state of a registered dependency, else None."""
     return audit_state(dependency) if is_registered(dependency) else None
 
 
 def audit_target(dependency: Dependency) -> str:
-    """What audit rows about it, and its messages' thread, are about."""
+    """Return the target of audit rows, which is the thread of messages as well."""
     return f"dependency:{dependency.name}"
 
 
@@ -172,8 +177,9 @@ def require_names(caller: str, callee: str) -> None:
 
 
 def validate_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The whole policy as :func:`audit_state` shows it. Raises :class:`InvalidInput`, which tells
-    what is wrong with the document and with `on_outage` at once.
+    """Return the complete policy as :func:`audit_state` shows it.
+
+    Raises :class:`InvalidInput` with the faults of both the document and `on_outage`.
     """
     errors: dict[str, list[str]] = {}
     document: dict[str, Any] = {}
@@ -192,8 +198,10 @@ def validate_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def require_capacity(more: int) -> None:
-    """Raise :class:`Conflict` unless so many more may be registered. What is only reported does not
-    count: whoever may report must not keep others from registering."""
+    """Raise :class:`Conflict` unless that many more may be registered.
+
+    Reported dependencies don't count, so that reports can't block registrations.
+    """
     registered = Dependency.objects.registered().exclude(document={}).count()
     if registered + more > names.MAX_REGISTERED:
         raise Conflict(
@@ -202,7 +210,7 @@ def require_capacity(more: int) -> None:
 
 
 def lock_dependencies(wanted: Collection[str]) -> dict[str, Dependency]:
-    """Those of these names that there are, locked in the order in which everybody locks many."""
+    """Return the existing ones among these names, locked in id order."""
     pairs = [pair for name in wanted if (pair := names.split_name(name))]
     found = Dependency.objects.filter(
         caller__in={caller for caller, _ in pairs}, callee__in={callee for _, callee in pairs}
@@ -213,7 +221,7 @@ def lock_dependencies(wanted: Collection[str]) -> dict[str, Dependency]:
 
 
 def _get_or_create(caller: str, callee: str, now: datetime) -> Dependency:
-    """The row, locked, and made if there is none. A report that names it may make it meanwhile."""
+    """Return the locked row, created if there is none. A report may create it at the same time."""
     found = _lock_row(caller, callee)
     if found is None or not is_registered(found):
         require_capacity(1)
@@ -227,7 +235,7 @@ def _get_or_create(caller: str, callee: str, now: datetime) -> Dependency:
 
 
 def _lock_row(caller: str, callee: str) -> Dependency | None:
-    """Locked against other changes, not against reports: those only refer to the row."""
+    """Lock the row against other changes, but not against reports, which only reference it."""
     rows = Dependency.objects.select_for_update(no_key=True)
     return rows.named(caller, callee).first()
 

@@ -1,1 +1,1 @@
-"""How breakers stand and stood: by instance, by dependency, by minute."""
+"""States of breakers, present and past: by instance, by dependency, by minute."""

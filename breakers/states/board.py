@@ -1,4 +1,4 @@
-"""The board of breakers: what is asked for, found and put in order, the worst first."""
+"""The board of breakers: filtered, counted and ordered, the worst first."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -97,7 +97,7 @@ _NARROWED: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class BoardFilter:
-    """What the board is narrowed to; empty means all. `state` may also be `overridden`."""
+    """Filters of the board; empty means all. `state` may also be `overridden`."""
 
     state: str = ""
     criticality: str = ""
@@ -112,8 +112,11 @@ class BoardFilter:
 
 @dataclass(frozen=True)
 class BoardTally:
-    """How many dependencies stand how; `grave` are open ones that are critical or high. Of
-    `reported` an instance was heard lately; `in_the_dark` are critical ones of which none was."""
+    """Dependencies counted by state.
+
+    `grave` are open ones that are critical or high; `reported` have a recent report; `in_the_dark`
+    are critical ones without one.
+    """
 
     open: int
     half_open: int
@@ -129,14 +132,16 @@ class BoardTally:
 
     @property
     def is_calm(self) -> bool:
-        """Whether every breaker is known to be closed: silence is no good news."""
+        """True if every breaker is known to be closed; missing reports are no good news."""
         return not (self.open or self.half_open or self.silent)
 
 
 @dataclass(frozen=True)
 class BoardRow:
-    """A dependency as the board shows it, with its last hour: how many of all calls failed, from 0
-    to 1, or None without a call; and how that went."""
+    """A dependency on the board with its last hour.
+
+    `failure_share` (0 to 1) is None without calls.
+    """
 
     standing: DependencyStatus
     spark: FailureSpark
@@ -164,7 +169,7 @@ def parse_filter(given: Any) -> BoardFilter:
 
 
 def load_page(asked: BoardFilter, now: datetime) -> BoardPage:
-    """One page of the board, and how many stand how in all; five queries whatever the number."""
+    """Return one page of the board and the tally of all dependencies, by five queries."""
     counts, ids = _query(asked, now)
     known = Dependency.objects.in_bulk(ids[:PAGE_SIZE])
     stand = dependency_status.load_statuses(
@@ -176,13 +181,12 @@ def load_page(asked: BoardFilter, now: datetime) -> BoardPage:
 
 
 def load_tally(now: datetime) -> BoardTally:
-    """How many stand how in all, by one query."""
+    """Return the tally of all dependencies, by one query."""
     return _query(BoardFilter(), now)[0]
 
 
 def list_callers() -> list[str]:
-    """Who there is to narrow the board to; one more than `MAX_CALLERS` if they are too many for a
-    list to choose from."""
+    """Return the callers to filter by; `MAX_CALLERS` + 1 if there are too many for a list."""
     return list(
         Dependency.objects.registered()
         .order_by("caller")

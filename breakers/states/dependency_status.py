@@ -1,7 +1,7 @@
-"""How dependencies stand now: their breakers over all instances, the worst state first.
+"""Present status of dependencies: their breakers over all instances, the worst state first.
 
-An instance that has not reported for 30 s is stale: it is shown, and proves nothing. After 5 min it
-is gone. Only what its present boot reported counts.
+An instance without a report for 30 s is stale: it is shown, but does not count. After 5 min it is
+gone. Only reports of its present boot count.
 """
 
 from collections.abc import Collection, Sequence
@@ -66,12 +66,12 @@ _INSTANCES = f"""
 
 @dataclass(frozen=True)
 class DependencyStatus:
-    """A dependency and its breakers. `counts` are of instances that are fresh, by state;
-    `instances` are all that are not gone, `stale` among them; `blinded` are fresh ones whose mode
-    is not normal.
+    """A dependency and its breakers.
 
-    `state` is the worst of the fresh ones, of the stale ones if no other is left, or `unknown`.
-    `failure_rate` (0 to 1) is that of the fresh ones by their calls, None if it is not known.
+    `counts` are of fresh instances, by state; `instances` are all that are not gone, `stale` among
+    them; `blinded` are fresh ones whose mode is not normal. `state` is the worst of the fresh ones,
+    of the stale ones if no other is left, or `unknown`. `failure_rate` (0 to 1) is that of the
+    fresh ones weighted by calls, None if unknown.
     """
 
     dependency: Dependency
@@ -91,7 +91,7 @@ class DependencyStatus:
 
 @dataclass(frozen=True)
 class InstanceBreaker:
-    """One instance's breaker of a dependency, as it reported last; rates are 0 to 1."""
+    """The breaker of a dependency in one instance, as last reported; rates are 0 to 1."""
 
     id: str
     boot: UUID
@@ -108,7 +108,7 @@ class InstanceBreaker:
 
 
 def load_statuses(dependencies: Sequence[Dependency], now: datetime) -> list[DependencyStatus]:
-    """How each of them stands, in their order; three queries whatever their number."""
+    """Return the status of each dependency, in their order, by three queries."""
     ids = [one.pk for one in dependencies]
     if not ids:
         return []
@@ -125,13 +125,13 @@ def load_statuses(dependencies: Sequence[Dependency], now: datetime) -> list[Dep
 def list_instances(
     dependency: Dependency, now: datetime, *, most: int = MAX_INSTANCES
 ) -> list[InstanceBreaker]:
-    """Its breakers by instance, the worst first, at most `most` of them."""
+    """Return the dependency's breakers by instance, the worst first, at most `most`."""
     rows = _query(_INSTANCES, now, id=dependency.pk, name=dependency.name, most=most)
     return [_parse_instance(*row) for row in rows]
 
 
 def find_by_names(wanted: Collection[str]) -> list[Dependency]:
-    """The dependencies of these names (`core->oracle`) that there are, by name."""
+    """Return the existing dependencies with these names (`core->oracle`), by name."""
     pairs = [name.partition("->")[::2] for name in wanted]
     found = Dependency.objects.filter(
         removed_at__isnull=True,

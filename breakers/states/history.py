@@ -1,4 +1,4 @@
-"""What a dependency's breakers did over time, as figures to draw. Pure but for the rows it takes.
+"""A dependency's past as figures to draw. Pure but for the rows it takes.
 
 Minutes are rows of :class:`breakers.models.Minute`, or anything with their fields.
 """
@@ -11,7 +11,7 @@ from typing import Protocol
 from breakers.counts import COUNTERS, CallCounts
 
 WORST = ("unknown", "closed", "half_open", "open")
-"""What a minute's `worst` stands for, by its number."""
+"""States by the number in a minute's `worst`."""
 MINUTE = timedelta(minutes=1)
 
 
@@ -29,7 +29,7 @@ class MinuteCounts(Protocol):
 
 @dataclass(frozen=True)
 class Band:
-    """The same state for `length` minutes, from minute `start` on."""
+    """A period of `length` minutes in one state, from minute `start` on."""
 
     start: int
     length: int
@@ -60,7 +60,7 @@ class FailureSpark:
 
 
 def build_spark(minutes: Iterable[MinuteCounts], first: datetime, length: int) -> FailureSpark:
-    """The last `length` minutes from `first` on; minutes outside of it are left out."""
+    """Return the last `length` minutes from `first` on; other minutes are left out."""
     pieces: list[list[tuple[int, float]]] = []
     found = {_minute_index(one, first): one for one in minutes}
     for place in range(length):
@@ -82,8 +82,10 @@ def build_spark(minutes: Iterable[MinuteCounts], first: datetime, length: int) -
 
 
 def build_bands(minutes: Iterable[MinuteCounts], first: datetime, length: int) -> list[Band]:
-    """The worst state of each minute, joined where it stayed the same, without a gap: what nobody
-    reported is `unknown`."""
+    """Return the worst state of each minute, joined where it stayed the same.
+
+    Unreported minutes are `unknown`.
+    """
     worst = {_minute_index(one, first): one.worst for one in minutes}
     found: list[Band] = []
     for place in range(length):
@@ -97,8 +99,10 @@ def build_bands(minutes: Iterable[MinuteCounts], first: datetime, length: int) -
 
 
 def coarsen(found: Sequence[Band], step: int) -> list[Band]:
-    """The same in pieces of `step` minutes, each as bad as its worst minute: a day that flaps is
-    not a thousand bands."""
+    """Return bands of `step` minutes, each with the worst state of its minutes.
+
+    A flapping day has few of them then.
+    """
     pieces: list[Band] = []
     for start in range(0, found[-1].end if found else 0, step):
         pieces.append(Band(start, step, WORST[0]))

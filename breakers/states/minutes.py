@@ -1,4 +1,4 @@
-"""The board's memory: how breakers stood in each minute, and forgetting what is old."""
+"""Minute rows of breaker states: sampling and retention."""
 
 from datetime import datetime, timedelta
 
@@ -31,8 +31,10 @@ _SAMPLE = """
 
 
 def sample_states(now: datetime) -> int:
-    """Note how the breakers of instances that are fresh stand in this minute: the worst, and the
-    most at once; returns for how many dependencies that was news. One statement."""
+    """Record the states of fresh instances in this minute; return how many rows changed.
+
+    The row has the worst state and the most instances at once. One statement.
+    """
     with connection.cursor() as cursor:
         cursor.execute(_SAMPLE, {"now": now, "fresh": now - HEARD_WITHIN})
         return int(cursor.rowcount)

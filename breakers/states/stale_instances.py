@@ -1,4 +1,4 @@
-"""Instances that fall silent: nobody tells of it, so open pages are told by looking."""
+"""Live notifications about instances that stop reporting, which no report triggers."""
 
 from datetime import datetime, timedelta
 
@@ -13,9 +13,9 @@ from controlplane.core.models import Tick
 
 TICK = "breakers.watch"
 MAX_LOOKBACK = timedelta(minutes=1)
-"""At most; after a longer pause open pages read everything anew."""
+"""Longest lookback; after a longer pause open pages reload everything."""
 OVERLAP = timedelta(seconds=15)
-"""A turn is noted when it ends, also one that failed: what passed meanwhile is looked at again."""
+"""Overlap with the last run, which is noted at its end, also if it failed."""
 
 _FADED = """
     SELECT DISTINCT d.caller || '->' || d.callee
@@ -41,8 +41,10 @@ def pending(now: Combinable) -> QuerySet[Instance]:
 
 
 def notify_stale(now: datetime) -> int:
-    """Tell of dependencies with an instance that has turned stale, or is gone, since the last
-    turn; returns how many. Telling twice costs a look."""
+    """Notify pages of dependencies with an instance that became stale or gone.
+
+    Return how many since the last run. Repeated notifications are harmless.
+    """
     last = Tick.objects.filter(name=TICK).values_list("ran_at", flat=True).first()
     if last is None or now - last > MAX_LOOKBACK:
         change_notices.missed()

@@ -1,4 +1,4 @@
-"""Which dependencies stand in a state: the worst of their fresh breakers, else of the stale."""
+"""A filter of dependencies by state: the worst of their fresh breakers, else of the stale ones."""
 
 from datetime import datetime
 
@@ -26,7 +26,7 @@ RANKS = {"open": 3, "half_open": 2, "closed": 1}
 
 
 def filter_by_state(rows: QuerySet[Dependency], state: str, now: datetime) -> QuerySet[Dependency]:
-    """Those of `rows` whose state is this one; `unknown` is that of which nobody has reported."""
+    """Return those of `rows` in this state; `unknown` are those without reports."""
     heard = [now - HEARD_WITHIN, now - GONE_AFTER]
     if state == UNKNOWN:
         return rows.extra(where=[f"id NOT IN ({_JUDGED})"], params=heard)  # noqa: S610

@@ -1,8 +1,8 @@
-"""Dependencies with a breaker that is not closed by itself: what causes, alarms, outages and
-attention go by, so that they never tell of the same breakers differently.
+"""Dependencies with a breaker that is not closed by itself.
 
-What somebody has forced upon a breaker says nothing about its callee, and an instance that is
-silent says nothing new: both are counted apart. After five minutes of silence it is gone.
+Causes, alarms, outages and attention share this reading, so that they agree. Forced breakers say
+nothing about the callee, and silent instances nothing new: both are counted apart. After five
+minutes of silence an instance is gone.
 """
 
 from collections.abc import Collection, Mapping
@@ -46,10 +46,13 @@ WEIGHTY_CRITICALITIES = ("critical", "high")
 
 @dataclass(frozen=True)
 class UnhealthyDependency:
-    """How the breakers of a dependency stand. `instances`, of which `open` and `half_open`, are
-    fresh and go by themselves; `blinded` are fresh, with a mode forced upon them. `silent` have
-    not reported lately, `silent_open` of them were open then. `since` is when the first of the
-    open ones opened; `kind` is that of the callee, empty if nobody has registered it."""
+    """Counts of a dependency's breakers.
+
+    `instances`, with `open` and `half_open` among them, are fresh and not forced; `blinded` are
+    fresh and forced; `silent` have not reported lately, of which `silent_open` were open. `since`
+    is the earliest opening of the open ones; `kind` is that of the callee, empty if it is not
+    registered.
+    """
 
     id: int
     caller: str
@@ -70,17 +73,17 @@ class UnhealthyDependency:
 
     @property
     def is_weighty(self) -> bool:
-        """Whether its loss is felt: it is critical or high, or leads to a service of ours."""
+        """True if it is critical or high, or its callee is a service of this installation."""
         return self.criticality in WEIGHTY_CRITICALITIES or self.kind == Service.Kind.SERVICE
 
     @property
     def is_unheard(self) -> bool:
-        """Whether its last word was open, and no instance has said anything else since."""
+        """True if its last reports were open, and no instance has reported since."""
         return self.instances == 0 and self.silent_open > 0
 
     @property
     def share(self) -> float:
-        """How much of the fleet does not get through, 0 to 1. What is forced counts as well."""
+        """Share of the fleet (0 to 1) that does not get through, forced instances included."""
         if self.is_unheard:
             return self.silent_open / (self.silent + self.blinded)
         fleet = self.instances + self.blinded
@@ -88,8 +91,10 @@ class UnhealthyDependency:
 
 
 def find_unhealthy(now: datetime, also: Collection[int] = ()) -> Mapping[int, UnhealthyDependency]:
-    """Those that have a breaker which is not closed, and those of the ids `also` that anybody has
-    reported, by id and in the order of their names. One query."""
+    """Return dependencies with a breaker that is not closed, by id in the order of names.
+
+    Reported ones of the ids `also` are included. One query.
+    """
     given: dict[str, Any] = {
         "fresh": now - HEARD_WITHIN,
         "gone": now - GONE_AFTER,

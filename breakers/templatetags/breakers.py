@@ -1,4 +1,4 @@
-"""What templates say about breakers: a state, a mode, a dependency by name, figures as read."""
+"""Template tags of breakers: states, modes, dependency names, figures."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,6 +1,6 @@
 """Small drawings of breakers: bars, an hour, a day.
 
-They are silent for screen readers or carry one sentence: the figures stand beside them.
+They are hidden from screen readers or carry one sentence: the figures stand beside them.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ STRIP_HEIGHT = 28
 
 @register.simple_tag
 def criticality(name: str) -> SafeString:
-    """How much hangs on it: a word, and one to four bars beside it."""
+    """Draw the criticality: a word with one to four bars."""
     level = {"critical": 4, "high": 3, "medium": 2, "low": 1}.get(name, 0)
     bars = format_html_join(
         "",
@@ -44,7 +44,7 @@ def criticality(name: str) -> SafeString:
 
 @register.simple_tag
 def instances_bar(standing: DependencyStatus) -> SafeString:
-    """Its instances by state, the worst first; those that are stale last."""
+    """Draw the instances by state, the worst first, stale ones last."""
     parts = [
         *((state, standing.counts[state]) for state in ("open", "half_open", "closed")),
         ("stale", standing.stale),
@@ -103,7 +103,7 @@ def state_strip(bands: Sequence[Band], label: str) -> SafeString:
 
 
 def _banded(band: Band) -> tuple[str, int, int, int, int, str]:
-    """The worse, the taller: not by colour alone."""
+    """Return the rectangle of a band: the worse, the taller, so that color alone does not tell."""
     height = {"open": STRIP_HEIGHT, "half_open": 20, "closed": 9, "unknown": 3}[band.state]
     lasted = durations.readable(timedelta(minutes=band.length))
     title = f"{STATES[band.state][1]} for {lasted}"

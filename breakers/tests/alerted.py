@@ -8,7 +8,7 @@ from slo.thresholds import evaluation
 
 
 def look(now: datetime) -> int:
-    """One turn of the tick; returns how many alerts opened or resolved."""
+    """Run one tick; return how many alerts opened or resolved."""
     done = evaluation.evaluate_rules(now)
     Tick.objects.update_or_create(name=evaluation.TICK, defaults={"ran_at": now, "ran_by": "test"})
     return done

@@ -1,5 +1,4 @@
-"""Dependencies, and instances that report how their breakers stand, at a moment of the test's
-choosing."""
+"""Dependencies and instances that report their breakers at a chosen moment."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -93,7 +92,7 @@ def transition(
 
 @contextmanager
 def doing(turn: Callable[[], object]) -> Iterator[None]:
-    """Somebody else is at a turn meanwhile, which `turn` takes."""
+    """Let another transaction take the turn meanwhile, by `turn`."""
     held, done = threading.Event(), threading.Event()
 
     def hold() -> None:

@@ -24,7 +24,7 @@ def dependency(name: str, now: datetime, **fields: Any) -> Dependency:
 
 
 def discovered(name: str, now: datetime) -> Dependency:
-    """One that is known by a report alone."""
+    """Create a dependency that is known by a report alone."""
     parts = names.split_name(name)
     assert parts is not None
     caller, callee = parts
@@ -65,6 +65,6 @@ def reports(
 
 
 def minute(dependency: Dependency, now: datetime, ago: int, **counters: Any) -> Minute:
-    """What was counted so many minutes ago."""
+    """Create the counters of some minutes ago."""
     at = now.replace(second=0, microsecond=0) - timedelta(minutes=ago)
     return Minute.objects.create(dependency=dependency, minute=at, **counters)

@@ -1,4 +1,4 @@
-"""What tests of breakers find there: dependencies, instances that report, actors."""
+"""Factories for tests of breakers: dependencies, instances that report, actors."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -18,14 +18,14 @@ REASON = "oracle answers 502 since the 02:10 deploy"
 
 
 def dependency(now: datetime, name: str = "core->oracle", **fields: Any) -> Dependency:
-    """One that is registered, with a breaker and a timeout unless `fields` say otherwise."""
+    """Create a registered dependency, with a breaker and timeout unless `fields` say otherwise."""
     caller, _, callee = name.partition("->")
     said = {"timeout_ms": 60_000, "criticality": "high", "breaker": BREAKER, **fields}
     return registry.put_dependency(caller=caller, callee=callee, fields=said, actor=ADMIN, now=now)
 
 
 def discovered(now: datetime, name: str = "core->oracle") -> Dependency:
-    """One that is known only because its breaker was reported."""
+    """Create a dependency that is known only by its reported breaker."""
     caller, _, callee = name.partition("->")
     return Dependency.objects.create(
         caller=caller, callee=callee, registered_at=now, changed_at=now
@@ -35,7 +35,7 @@ def discovered(now: datetime, name: str = "core->oracle") -> Dependency:
 def instance(
     now: datetime, name: str = "core/a1", *, config_version: int | None = None, ago: float = 1
 ) -> Instance:
-    """One that reported `ago` seconds before `now`."""
+    """Create an instance that reported `ago` seconds before `now`."""
     return Instance.objects.create(
         id=name,
         service=name.partition("/")[0],
@@ -49,7 +49,7 @@ def instance(
 def breaker(
     of: Dependency, inside: Instance, state: str = "closed", boot: UUID | None = None
 ) -> BreakerState:
-    """What the instance said of its breaker."""
+    """Create the reported state of an instance's breaker."""
     return BreakerState.objects.create(
         dependency=of,
         instance=inside.pk,

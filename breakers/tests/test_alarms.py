@@ -1,5 +1,4 @@
-"""What is reported beyond a limit is an alert: begun once, told once, and over after two clean
-minutes."""
+"""Alerts about readings beyond a limit: opened once, resolved after two clean minutes."""
 
 import pytest
 

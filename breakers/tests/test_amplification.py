@@ -1,4 +1,4 @@
-"""How retries multiply along chains of calls."""
+"""Amplification of retries along chains of calls."""
 
 from itertools import pairwise, permutations
 
@@ -66,7 +66,7 @@ def test_chain_is_a_way_there_is_and_its_product(attempts):
 
 
 def test_way_through_a_cycle_does_not_hide_a_better_one():
-    """What is above `c` is first looked at on a way that `b` is on already."""
+    """The services above `c` are first searched on a path that contains `b`."""
     attempts = {
         ("a", "b"): 3, ("b", "c"): 2, ("c", "b"): 1, ("b", "d"): 1, ("c", "d"): 3, ("d", "e"): 1,
     }  # fmt: skip

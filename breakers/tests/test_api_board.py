@@ -1,4 +1,4 @@
-"""How breakers stand, and what they went through, over HTTP."""
+"""The API of the board."""
 
 import time
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Each change is told to open sockets once it is committed, and only then."""
+"""Notifications of changes to open sockets, once committed and only then."""
 
 import time
 from uuid import uuid4
@@ -25,7 +25,10 @@ def callee():
 
 @pytest.fixture
 def heard(callee):
-    """How often the dependency was told of since the last look; a mark of our own ends each."""
+    """Return how often the dependency was notified since the last call.
+
+    A mark of our own ends each.
+    """
     client = redis.Redis.from_url(settings.REDIS_URL)
     ear = client.pubsub(ignore_subscribe_messages=True)
     ear.subscribe(LIVE_CHANNEL)

@@ -1,4 +1,4 @@
-"""From open breakers and silent services to the level of degradation."""
+"""Degradation levels by open breakers and silent services."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is different between two policies."""
+"""Differences between two policies."""
 
 from breakers.policies.documents import list_differences, render_value
 

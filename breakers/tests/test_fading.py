@@ -29,7 +29,7 @@ def test_whoever_turned_stale_or_is_gone_since_the_last_turn_is_told(silent_for,
 
 
 def test_whoever_turned_stale_while_the_last_turn_was_under_way_is_told():
-    """That turn began before, and was noted when it had ended."""
+    """The last run began before, and was noted when it had ended."""
     turned(2 * SECOND)
     dependency()
     reports("core/a1", at=NOW - 33 * SECOND)

@@ -19,7 +19,7 @@ def asked(name=ORACLE, since=BEGAN, key="ramp:1:0:0"):
 
 
 def verdict(question, now=NOW):
-    """What stands after a turn, as a ramp is told."""
+    """Return the verdict after a run, as a ramp reads it."""
     gates.answer_open(now)
     (answer,) = services.evaluate([question], now)
     return answer.verdict, answer.evidence.get("why", "")

@@ -1,4 +1,4 @@
-"""Where the map puts its boxes and lines."""
+"""Positions of boxes and lines of the map."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""What people read about overrides and outages, made from what is told of them."""
+"""Messages about overrides and outages."""
 
 import pytest
 

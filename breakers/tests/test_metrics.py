@@ -1,4 +1,4 @@
-"""What Prometheus is told of breakers."""
+"""Prometheus metrics of breakers."""
 
 import pytest
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db
 
 
 def said(source, now=NOW):
-    """{(name, labels…): value}"""
+    """Return values by name and labels."""
     return {
         (sample.name, *sample.labels.values()): sample.value
         for family in source(now)

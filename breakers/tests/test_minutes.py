@@ -1,4 +1,4 @@
-"""What is kept of each minute, and how long it is kept."""
+"""Minute rows and their retention."""
 
 from datetime import timedelta
 

@@ -293,7 +293,7 @@ def test_policies_of_dependencies_that_are_closed_cost_nothing(django_assert_max
 
 
 def waits_for_the_registry():
-    """Until somebody waits for a lock of ours."""
+    """Wait until another session waits for a lock of ours."""
     for _ in range(500):
         with connection.cursor() as cursor:
             cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")

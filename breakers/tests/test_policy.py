@@ -303,7 +303,7 @@ BESIDE = {
     "window_seconds": {"tokens": 1},
     "min_limit": {"limit": 1_000_000},
 }
-"""What a number needs beside it to be taken up to its own bounds."""
+"""Fields that a number needs beside it to reach its own bounds."""
 NUMBERS = [one for one in PARAMETERS if one.kind in {"whole", "number"} and one.section]
 
 

@@ -1,4 +1,4 @@
-"""What breakers and bulkheads tell threshold rules."""
+"""Readings of breakers and bulkheads for threshold rules."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""What breakers have waiting for a person, in the weekly report, and in the preview of a switch."""
+"""Breakers in attention, the weekly report and the preview of a switch."""
 
 from datetime import timedelta
 

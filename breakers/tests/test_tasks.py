@@ -1,4 +1,4 @@
-"""What the clockwork does about breakers by itself."""
+"""Ticks of breakers."""
 
 from datetime import timedelta
 

@@ -33,7 +33,7 @@ RICH = {
 
 
 def form_of(one: Dependency) -> dict[str, str]:
-    """What the browser sends when nothing was touched."""
+    """Return what the browser sends when nothing was touched."""
     texts = untouched_texts(without_aliases(one.document), one.on_outage)
     return {name: value for name, value in texts.items() if value}
 

@@ -1,4 +1,4 @@
-"""What waits for a person once figures are beyond their limits, and what is not said twice."""
+"""Attention about alerts, without repeating what open breakers say."""
 
 import pytest
 

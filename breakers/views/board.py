@@ -1,4 +1,4 @@
-"""The board of breakers: what is open, what somebody has forced, and how all of it fares."""
+"""The board of breakers: states, overrides and recent failures."""
 
 from django.http import HttpResponse
 from django.urls import reverse

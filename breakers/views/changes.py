@@ -1,5 +1,7 @@
-"""What is done to a dependency from its page or its row: force a mode upon its breakers, let them
-go again, take it out. Each is a plain form at its own address, and the same form in the dialog."""
+"""Forms that change a dependency: set or remove an override, remove the dependency.
+
+Each is a page of its own, and the same form in the dialog.
+"""
 
 from datetime import datetime, timedelta
 from typing import Any

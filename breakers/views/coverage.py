@@ -1,4 +1,4 @@
-"""The fallback matrix: what each dependency does when its callee fails, and where nothing is."""
+"""The fallback matrix: each dependency's fallback, and the gaps."""
 
 from django.http import HttpResponse
 from django.views.decorators.http import require_GET

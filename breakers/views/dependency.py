@@ -1,4 +1,4 @@
-"""The page of one dependency: how it stands, what it did, what its policy is and who changed it."""
+"""The page of a dependency: status, history, policy and audit trail."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -40,7 +40,7 @@ def dependency_page(request: PersonRequest, caller: str, callee: str) -> HttpRes
 
 
 def find_or_404(caller: str, callee: str) -> Dependency:
-    """A removed one still has a page: what happened to it stays."""
+    """Return the dependency, also a removed one, whose history stays visible."""
     found = Dependency.objects.named(caller, callee).first()
     if found is None:
         raise Http404
@@ -66,7 +66,10 @@ def _context(request: PersonRequest, dependency: Dependency, now: datetime) -> d
 
 
 def override_context(override: Override | None, now: datetime) -> dict[str, Any]:
-    """The override and how far it has got; `cells` has one for each instance, or 40 in all."""
+    """Return the override and its acknowledgements.
+
+    `cells` has one entry per instance, at most 40.
+    """
     if override is None:
         return {"override": None}
     got = overrides.get_acknowledgement(override, now)
@@ -103,7 +106,7 @@ def _history_context(dependency: Dependency, now: datetime) -> dict[str, Any]:
 
 
 def _worst_chain(dependency: Dependency) -> amplification.RetryChain:
-    """How retries multiply up to here by policy: at worst, and where nobody has said, one try."""
+    """Return the worst amplification of retries up to this dependency, by policy."""
     attempts = {(dependency.caller, dependency.callee): count_attempts(dependency.document)}
     rim = {dependency.caller}
     seen = {dependency.callee}

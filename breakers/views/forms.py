@@ -1,5 +1,7 @@
-"""What the screens of breakers ask of people. The rules are the services' and the policy's; forms
-put fields into their words, and keep what was typed."""
+"""Forms of breaker pages.
+
+The services and the policy validate; forms convert and keep what was typed.
+"""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -85,7 +87,8 @@ def untouched_texts(document: Mapping[str, Any], on_outage: Mapping[str, Any]) -
     """Return the texts of an untouched form: the policy's values, as one would type them.
 
     Fields of a section that the policy lacks are empty, but for choices: a default that is posted
-    would go before that of a tier."""
+    would go before that of a tier.
+    """
     found = {}
     for parameter in PARAMETERS:
         part = document.get(parameter.section) if parameter.section else document
@@ -150,7 +153,7 @@ def build_sections(texts: Mapping[str, str], errors: Errors) -> list[PolicyFormS
 
 
 def unplaced_errors(errors: Errors) -> list[str]:
-    """Complaints that stand beside no field."""
+    """Return the errors that belong to no field of the form."""
     known = {one.path for one in PARAMETERS}
     return [
         f"{path}: {' '.join(said)}"
@@ -176,7 +179,7 @@ def typed_text(parameter: Parameter, value: Any) -> str:
 
 
 def _parse_value(parameter: Parameter, text: str, errors: Errors) -> Any:
-    """The value of a field; nothing typed is the default. Raises nothing: complaints are noted."""
+    """Return the value of a field; empty means the default. Faults go to `errors`."""
     if not text:
         return None
     try:
@@ -206,7 +209,7 @@ def _parse_value(parameter: Parameter, text: str, errors: Errors) -> Any:
 
 
 def _parse_routes(text: str, errors: Errors) -> Iterator[dict[str, Any]]:
-    """A line each: pattern, milliseconds, and why if one likes."""
+    """Yield a route for each line: pattern, milliseconds, and optionally the reason."""
     for number, line in enumerate(filter(None, (line.strip() for line in text.split("\n"))), 1):
         pattern, _, rest = line.partition(" ")
         milliseconds, _, reason = rest.strip().partition(" ")
@@ -236,7 +239,7 @@ def _parse_outage(texts: Mapping[str, str], errors: Errors) -> dict[str, Any]:
 
 
 def errors_about(path: str, errors: Errors) -> list[str]:
-    """Complaints of the field and of its entries (`retry.never.3`)."""
+    """Return the errors of the field and of its entries (`retry.never.3`)."""
     return [
         text
         for place, texts in errors.items()

@@ -1,5 +1,4 @@
-"""What everything else stands on: stores and other people's services with their probes, the ways
-that events take, and the channels of live updates."""
+"""The infrastructure page: stores and external services with their probes, streams and sockets."""
 
 from django.db.models import F
 from django.http import HttpResponse

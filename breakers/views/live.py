@@ -1,5 +1,7 @@
-"""How these pages stay current. What instances report writes no audit row, so the live part is read
-anew each time it is asked for."""
+"""Rendering of pages that stay current.
+
+Reports write no audit rows, so the live part is read anew each time.
+"""
 
 from typing import Any
 
@@ -26,9 +28,12 @@ def degradation_bar(request: PersonRequest) -> HttpResponse:
 def render_page(
     request: PersonRequest, name: str, context: dict[str, Any], *, target: str = PART
 ) -> HttpResponse:
-    """`breakers/<name>.html`, or its live part `breakers/_<name>.html` when the page asks for it,
-    with what stands above it on every page; a folder may lead the name. Tells the server's time
-    either way."""
+    """Render `breakers/<name>.html`, or its live part if htmx asks for it.
+
+    The part is `breakers/_<name>.html`.
+
+    A folder may lead the name. The response carries the server's time.
+    """
     is_part = bool(request.htmx) and request.htmx.target == target
     folder, _, last = f"breakers/{name}".rpartition("/")
     template = f"{folder}/{'_' if is_part else ''}{last}.html"

@@ -1,4 +1,4 @@
-"""The dependency map: drawn by the server, followed by keyboard, told once more as a table."""
+"""The dependency map, drawn by the server, and the same as a table."""
 
 from django.http import HttpResponse
 from django.views.decorators.http import require_GET
@@ -12,7 +12,10 @@ from controlplane.core.page_responses import PersonRequest, signed_in
 @signed_in
 @require_GET
 def map_page(request: PersonRequest) -> HttpResponse:
-    """`?service=core` puts a service in focus: who is hit when it fails, and what it needs."""
+    """Show the map.
+
+    `?service=core` focuses a service: who is hit when it fails, and what it needs.
+    """
     now = db_now()
     asked = request.GET.get("service", "").strip()[:60]
     picture = map_graph.draw_map(asked, now)

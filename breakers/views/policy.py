@@ -1,5 +1,4 @@
-"""Editing a policy, also one that is to be: each parameter a field, and what would change shown
-before it is saved."""
+"""The policy editor for present and new dependencies, with a preview of the changes."""
 
 import hashlib
 from datetime import datetime
@@ -37,8 +36,10 @@ MAX_SUGGESTED = 200
 @signed_in
 @require_GET
 def new_dependency(request: PersonRequest) -> HttpResponse:
-    """Asks who calls whom; the empty form of their policy is next. Nothing is written before that
-    is saved."""
+    """Ask for caller and callee, then open the empty form of their policy.
+
+    Nothing is written before that is saved.
+    """
     require_admin(actor_of(request))
     caller, callee = (request.GET.get(name, "").strip() for name in ("caller", "callee"))
     errors: Errors = {}
@@ -61,8 +62,10 @@ def new_dependency(request: PersonRequest) -> HttpResponse:
 @signed_in
 @require_http_methods(["GET", "POST"])
 def edit_policy(request: PersonRequest, caller: str, callee: str) -> HttpResponse:
-    """`do=save` saves; anything else only shows what would change. From the form itself htmx asks
-    for that part alone."""
+    """Edit a policy: `do=save` saves, anything else previews.
+
+    htmx requests only the preview part.
+    """
     require_admin(actor_of(request))
     dependency = _find_or_new(caller, callee)
     if request.method == "GET":
@@ -83,7 +86,7 @@ def edit_policy(request: PersonRequest, caller: str, callee: str) -> HttpRespons
 def _save(
     request: PersonRequest, dependency: Dependency, context: dict[str, Any], now: datetime
 ) -> HttpResponse:
-    """Nobody overwrites what somebody else saved since the form was opened."""
+    """Save the policy, unless somebody else changed it since the form was opened."""
     caller, callee = dependency.caller, dependency.callee
     count = len(context["changes"])
     if not count and registry.is_registered(dependency):
@@ -116,7 +119,7 @@ def _save(
 
 
 def _find_or_new(caller: str, callee: str) -> Dependency:
-    """The one there is, registered or not, or one that could be."""
+    """Return the dependency, registered or not, or a new unsaved one."""
     if not (names.is_slug(caller) and names.is_slug(callee)):
         raise Http404
     found = Dependency.objects.named(caller, callee).first()
@@ -124,7 +127,7 @@ def _find_or_new(caller: str, callee: str) -> Dependency:
 
 
 def _validated_context(dependency: Dependency, texts: dict[str, str]) -> dict[str, Any]:
-    """What the texts would make of the policy, and every complaint about them."""
+    """Return the context with the policy that the texts would make, and every error."""
     fields, errors = forms.parse_fields(texts)
     after: dict[str, Any] = {}
     for check in (_validate_document, _validate_outage):
@@ -139,7 +142,7 @@ def _validated_context(dependency: Dependency, texts: dict[str, str]) -> dict[st
 
 
 def _present_policy(dependency: Dependency) -> dict[str, Any]:
-    """What its policy says, or that of whoever says nothing."""
+    """Return the present policy, or the defaults if there is none."""
     if registry.is_registered(dependency):
         return registry.audit_state(dependency)
     return _validate_document({}) | _validate_outage({"on_outage": {}})
@@ -171,7 +174,7 @@ def _context(dependency: Dependency, texts: dict[str, str], errors: Errors) -> d
 
 
 def _with_posted(request: PersonRequest, context: dict[str, Any]) -> dict[str, Any]:
-    """What was opened counts, not what is there by now."""
+    """Add the posted version and reason: the opened policy counts, not the present one."""
     return {
         **context,
         "seen": request.POST.get("seen", ""),

@@ -1,4 +1,4 @@
-"""What may be done with one letter over HTTP: retry, discard, reveal."""
+"""API actions on one letter: retry, discard, reveal."""
 
 from datetime import datetime
 from typing import Any
@@ -21,7 +21,7 @@ UNSAID = "Asked for over the API, without saying why."
 
 
 class LetterAction(DeadLetterView):
-    """What the actions have in common."""
+    """Base of the actions on one letter."""
 
     path_parameters = (*ONE_MESSAGE, SERVER)
     http_method_names = ["post"]
@@ -59,7 +59,10 @@ class RetryView(LetterAction):
         entry_id: str,
         prepared: actions.PreparedRemoval,
     ) -> Done:
-        """Put the message back into its origin, as it was or edited. A repeat answers the same."""
+        """Put the message back into its origin, as it was or edited.
+
+        A repeat returns the same answer.
+        """
         said = actions.record_retry(prepared, now=now)
         return Done({"id": prepared.entry_id, **said})
 
@@ -89,7 +92,7 @@ class DiscardView(LetterAction):
         entry_id: str,
         prepared: actions.PreparedRemoval,
     ) -> Done:
-        """Take the letter away. The archive has it, and can put it back for 30 days."""
+        """Remove the letter. The archive keeps it, and can restore it for 30 days."""
         said = actions.record_discard(prepared, now=now)
         return Done({"id": prepared.entry_id, **said})
 
@@ -110,8 +113,10 @@ class RevealView(LetterAction):
         entry_id: str,
         prepared: bool,
     ) -> Done:
-        """All of the letter, unredacted; on record with who asked. For admins, and tokens of
-        theirs. A repeat with the same key, and a dry run, show it redacted."""
+        """Return the whole letter, unredacted; the audit trail records who asked.
+
+        For admins and their tokens. A repeat with the same key, and a dry run, return it redacted.
+        """
         stream = self.stream(name, now)
         reason = body.get("reason") or UNSAID
         entry = reveal.reveal(

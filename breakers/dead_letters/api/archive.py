@@ -1,4 +1,4 @@
-"""What left through us, over HTTP: who did it, why, what it was, and putting it back."""
+"""API of the archive: removed letters, and restoring them."""
 
 from datetime import datetime
 from typing import Any
@@ -34,7 +34,7 @@ _COLUMNS = {
 
 
 class DepartureListShape(serializers.ListSerializer[Any]):
-    """Many are redacted alike."""
+    """Serialize many rows with one redaction."""
 
     def to_representation(self, data: Any) -> list[dict[str, Any]]:
         redaction, now = configured_redaction(), db_now()
@@ -47,7 +47,7 @@ class ListedDepartureShape(DepartureShape):
 
 
 class ArchiveList(ListView[Departure]):
-    """Letters that left through us, or are about to, newest first."""
+    """List the letters that were removed through Switchgear or are being removed, newest first."""
 
     path_parameters = (ANY_SERVER,)
     queryset = Departure.objects.without_payload().select_related("stream")
@@ -76,7 +76,7 @@ class ArchivedView(ApiView):
 
     @extend_schema(operation_id="dlq_archived", responses=WholeDepartureShape)
     def get(self, _request: Request, departure_id: int) -> Response:
-        """One of them with its fields, redacted, and what it went through."""
+        """Return an archived letter with its fields, redacted, and its history."""
         row = archive.find_departure(departure_id)
         return Response(resources.full_departure_resource(row, configured_redaction(), db_now()))
 
@@ -108,7 +108,7 @@ class RestoreView(ApiView):
         departure_id: int,
         prepared: restoration.PreparedRestore,
     ) -> Done:
-        """Put it back among the dead letters, as it was, under a new id."""
+        """Restore the letter to its stream, as it was, under a new id."""
         said = restoration.record_restore(prepared, now=now)
         row = archive.find_departure(departure_id)
         return Done({**resources.departure_resource(row, configured_redaction(), now), **said})

@@ -1,4 +1,4 @@
-"""What may be said about dead letters in a request; what it must mean its services check."""
+"""Request bodies and filters of dead letters; the services check the meaning of values."""
 
 from typing import Any
 
@@ -53,7 +53,7 @@ class ChoiceFilters(ServerFilter):
 
     @classmethod
     def chosen(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Of the filters that were given, those that say which letters are meant."""
+        """Return those of the filters that select letters."""
         return {name: value for name, value in given.items() if name in CHOICE}
 
 
@@ -96,7 +96,7 @@ class JobFilters(Filters):
 
 
 class Number(serializers.FloatField):
-    """JSON's number, not a text that looks like one, and neither true nor false."""
+    """A JSON number; texts and booleans are refused."""
 
     default_error_messages = {"invalid": "Must be a number."}
 
@@ -107,7 +107,7 @@ class Number(serializers.FloatField):
 
 
 class WholeNumber(serializers.IntegerField):
-    """The same without a fraction."""
+    """A JSON integer; texts and booleans are refused."""
 
     default_error_messages = {"invalid": "Must be a whole number."}
 
@@ -168,7 +168,7 @@ class JobBody(MutationBody):
     reason = Text(required=False, help_text=f"{REASON} Only a dry run needs none.")
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
-        """Elsewhere null is as good as nothing; here nothing is every letter."""
+        """Refuse a null filter, which would otherwise select every letter."""
         if "filter" in data and data["filter"] is None:
             raise serializers.ValidationError({"filter": ["Must be an object; all without."]})
         return super().to_internal_value(data)

@@ -1,4 +1,4 @@
-"""A stream's letters as a file, sent while it is read."""
+"""Export of a stream's letters as a file, sent while it is read."""
 
 from collections.abc import Iterator
 
@@ -33,12 +33,11 @@ class ExportView(DeadLetterView):
         },
     )
     def get(self, request: Request, name: str) -> StreamingHttpResponse:
-        """Every letter that is meant, the oldest first, whole but for what is redacted; those that
-        come while it is sent are left out.
+        """Export every selected letter, oldest first, whole but redacted.
 
-        In CSV the fields are JSON, and a text that a spreadsheet would take for a formula gets a
-        leading apostrophe. Where the file breaks off, the Redis server went away, or the token or
-        session that asked for it ended.
+        Letters that arrive meanwhile are left out. In CSV the fields are JSON, and a text that a
+        spreadsheet would take for a formula gets a leading apostrophe. The file breaks off if the
+        Redis server becomes unavailable, or the token or session ends.
         """
         given = self.filters.of(request.query_params)
         now = db_now()

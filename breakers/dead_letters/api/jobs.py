@@ -1,4 +1,4 @@
-"""Bulk jobs over dead letters: planned, asked for, watched, paused, resumed and cancelled."""
+"""API of bulk jobs over dead letters: plan, request, watch, pause, resume, cancel."""
 
 from datetime import datetime
 from typing import Any
@@ -40,7 +40,7 @@ class ListedReplayShape(ReplayShape):
 
 
 class JobList(ListView[Job]):
-    """Bulk jobs over dead letters, newest first."""
+    """List the bulk jobs over dead letters, newest first."""
 
     path_parameters = (ANY_SERVER,)
     queryset = ROWS
@@ -67,7 +67,10 @@ class JobList(ListView[Job]):
         return rows.filter(**{columns[name]: filters[name] for name in columns if name in filters})
 
     def plan(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> dict[str, Any] | None:
-        """What a dry run answers; looking takes seconds, so that it is done outside."""
+        """Return the answer of a dry run, or None.
+
+        Counting takes seconds, so it runs outside of the transaction.
+        """
         if not body.get("dry_run"):
             return None
         actor.require(WRITE)
@@ -101,8 +104,11 @@ class JobList(ListView[Job]):
         now: datetime,
         prepared: dict[str, Any] | None,
     ) -> Done:
-        """Retry or discard all letters that are meant, at a bounded rate: a job. A purge is asked
-        of a second person first. What comes after this is not touched. A dry run only counts."""
+        """Retry or discard all selected letters by a job with a limited rate.
+
+        A purge needs the approval of a second person. Letters that arrive later are not touched. A
+        dry run only counts.
+        """
         if prepared is not None:
             return Done(prepared)
         stream, given = self._asked(body, now)
@@ -114,7 +120,7 @@ class JobList(ListView[Job]):
         return Done(replays.replay_resource(asked, now), status=202)
 
     def _asked(self, body: dict[str, Any], now: datetime) -> tuple[LetterStream, dict[str, Any]]:
-        """The stream, and what is to be done with which of its letters."""
+        """Return the stream and the arguments of the job."""
         named = ServerFilter.of(self.request.query_params)["server"]
         server = body.get("server", named)
         if server != named and "server" in self.request.query_params:
@@ -126,8 +132,10 @@ class JobList(ListView[Job]):
 
 
 def _parse_filter(wanted: Any) -> LetterFilter:
-    """Which letters are meant; all, if nothing is said. What is said and empty is a mistake of
-    whoever says it, which must not become every letter."""
+    """Return the filter; nothing given means all letters.
+
+    Empty values are refused, as they must not select every letter by mistake.
+    """
     if not isinstance(wanted, dict):
         raise InvalidInput({"filter": ["Must be an object."]})
     empty = [
@@ -154,12 +162,12 @@ class JobView(ApiView):
 
     @extend_schema(operation_id="dlq_job", responses=ReplayShape)
     def get(self, _request: Request, job_id: int) -> Response:
-        """One job, as it stands: progress, rate, errors, and what holds it."""
+        """Return one job: progress, rate, errors, and what holds it."""
         return Response(replays.replay_resource(_find_job(job_id), db_now()))
 
 
 class Intervention(ApiView):
-    """What the three have in common."""
+    """Base of pause, resume and cancel."""
 
     path_parameters = (ANY_SERVER,)
     write_scope = WRITE
@@ -170,7 +178,7 @@ class PauseView(Intervention):
     @extend_schema(operation_id="dlq_job_pause", request=ReplayVerbBody, responses=ReplayShape)
     @mutation(ReplayVerbBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, job_id: int) -> Done:
-        """Let it stand still until it is resumed."""
+        """Pause the job until it is resumed."""
         return _intervene("pause", body, actor, now, job_id)
 
 
@@ -178,7 +186,7 @@ class ResumeView(Intervention):
     @extend_schema(operation_id="dlq_job_resume", request=ReplayVerbBody, responses=ReplayShape)
     @mutation(ReplayVerbBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, job_id: int) -> Done:
-        """Let a paused one go on where it was."""
+        """Resume a paused job where it stopped."""
         return _intervene("resume", body, actor, now, job_id)
 
 
@@ -186,7 +194,7 @@ class CancelView(Intervention):
     @extend_schema(operation_id="dlq_job_cancel", request=ReplayVerbBody, responses=ReplayShape)
     @mutation(ReplayVerbBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, job_id: int) -> Done:
-        """End it for good. What it has done stays done, and is in the archive."""
+        """Cancel the job for good. Removed letters stay removed, and are in the archive."""
         return _intervene("cancel", body, actor, now, job_id)
 
 

@@ -1,4 +1,4 @@
-"""Streams of dead letters over HTTP: the inbox, one stream's letters and groups, and one letter."""
+"""API of streams: the inbox, a stream's letters and groups, and one letter."""
 
 import time
 from datetime import datetime
@@ -28,7 +28,7 @@ from .shapes import ONE_MESSAGE, ONE_STREAM, GroupsShape, MessageShape, PageShap
 
 READ, WRITE = "dlq:read", "dlq:write"
 INDEXING_SECONDS = 1.4
-"""Of reading on before groups are counted; sampling goes on with it all the time."""
+"""Time for indexing before groups are counted; sampling indexes continuously."""
 DETAIL_READ_LIMITS = reader.ReadLimits(
     value_bytes=presentation.DETAIL_LIMITS.value_bytes,
     fields=presentation.DETAIL_LIMITS.fields,
@@ -38,7 +38,7 @@ DETAIL_READ_LIMITS = reader.ReadLimits(
 
 
 class DeadLetterView(ApiView):
-    """What views of one stream have in common."""
+    """Base of views of one stream."""
 
     read_scope = READ
     write_scope = WRITE
@@ -52,8 +52,10 @@ class Inbox(ApiView):
 
     @extend_schema(operation_id="dlq_inbox", responses=StreamShape(many=True))
     def get(self, request: Request) -> Response:
-        """Every stream of dead letters, as sampled within the last seconds, and the outbox: those
-        with an alarm first, then the deepest."""
+        """List every stream of dead letters and the outbox, as sampled within the last seconds.
+
+        Those with an alarm come first, then the deepest.
+        """
         given = self.filters.of(request.query_params)
         now = db_now()
         if "server" in given:
@@ -70,8 +72,11 @@ class MessageList(DeadLetterView):
 
     @extend_schema(operation_id="dlq_messages", responses=PageShape)
     def get(self, request: Request, name: str) -> Response:
-        """A stream's letters, the newest first. Where only payloads tell which are meant, a page
-        takes a few seconds at most, and may have few or none before it says where to go on."""
+        """List a stream's letters, newest first.
+
+        If the filter needs payloads, a page takes a few seconds at most, and may have few results
+        or none and still say where to go on.
+        """
         given = self.filters.of(request.query_params)
         now = db_now()
         stream = find_letter_stream(given["server"], name, now)
@@ -109,7 +114,7 @@ class MessageDetail(DeadLetterView):
 
     @extend_schema(operation_id="dlq_message", responses=MessageShape)
     def get(self, request: Request, name: str, entry_id: str) -> Response:
-        """One letter, with what it went through so far."""
+        """Return one letter and its history."""
         stream = find_letter_stream(self.filters.of(request.query_params)["server"], name, db_now())
         entry = reader.read_entry(
             stream.server, stream.name, normalize_id(entry_id), limits=DETAIL_READ_LIMITS
@@ -134,7 +139,7 @@ class GroupList(DeadLetterView):
 
     @extend_schema(operation_id="dlq_groups", responses=GroupsShape)
     def get(self, request: Request, name: str) -> Response:
-        """A stream's letters by what they failed of, the largest groups first."""
+        """List a stream's letters by error, the largest groups first."""
         now = db_now()
         stream = find_letter_stream(self.filters.of(request.query_params)["server"], name, now)
         complete = indexer.catch_up(stream, now, seconds=INDEXING_SECONDS)
@@ -144,7 +149,10 @@ class GroupList(DeadLetterView):
 
 
 def find_letter_stream(server: str, name: str, now: datetime) -> LetterStream:
-    """The stream; raises :class:`NotFound`, also for the outbox, whose messages are no letters."""
+    """Return the stream.
+
+    Raises :class:`NotFound`, also for the outbox, whose messages are no letters.
+    """
     stream = streams.find_stream(server, name, now)
     if stream.source == LetterStream.Source.OUTBOX:
         raise NotFound(
@@ -171,7 +179,7 @@ def render_letter(
 
 
 def _not_found_error(stream: LetterStream, entry_id: str) -> NotFound:
-    """To somebody who only looks, what has left is not there; the answer says where it went."""
+    """Return a 404 that says where the letter went; for readers a removed letter does not exist."""
     error = missing_letters.missing_letter_error(stream, entry_id)
     known = error.extra if isinstance(error, Conflict) else {}
     return NotFound(error.detail, **known)

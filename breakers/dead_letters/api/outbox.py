@@ -1,4 +1,4 @@
-"""The outbox's failed messages, which are dead letters too: sent again, or let go."""
+"""API of the outbox's failed messages, which are dead letters too."""
 
 from datetime import datetime
 from typing import Any
@@ -22,7 +22,7 @@ class OutboxRetryBody(MutationBody):
 
 
 class FailedList(ListView[OutboxMessage]):
-    """Messages that were given up and nobody has let go, newest first."""
+    """List the messages that were given up and not discarded, newest first."""
 
     path_parameters = (ANY_SERVER,)
     queryset = ROWS.filter(selection.GIVEN_UP)
@@ -42,7 +42,7 @@ class RetryView(ApiView):
     )
     @mutation(OutboxRetryBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, message_id: int) -> Done:
-        """Put a FAILED message back among those to be sent."""
+        """Put a FAILED message back in the queue."""
         row = retries.retry(message_id=message_id, actor=actor, now=now)
         return Done({**_delivery_resource(row, actor), "retried": True})
 
@@ -57,7 +57,7 @@ class DiscardView(ApiView):
     )
     @mutation(ReasonBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, message_id: int) -> Done:
-        """Let a FAILED message go that need not arrive any more. It stays on record."""
+        """Discard a FAILED message that need not arrive any more. It stays on record."""
         row = discards.discard(message_id=message_id, reason=body["reason"], actor=actor, now=now)
         return Done({**_delivery_resource(row, actor), "discarded": True})
 

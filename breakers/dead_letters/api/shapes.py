@@ -1,4 +1,4 @@
-"""What the answers look like, for the OpenAPI document."""
+"""Response serializers for the OpenAPI document."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ class StreamShape(serializers.Serializer[LetterStream]):
     gone_at = serializers.DateTimeField(allow_null=True)
 
     def get_fields(self) -> dict[str, Any]:
-        """`source` is a name that the serializer has taken."""
+        """Add `source`, a name that the serializer has taken."""
         return {
             "source": serializers.ChoiceField(LetterStream.Source.values),
             **super().get_fields(),
@@ -82,11 +82,11 @@ VALUE: dict[str, Any] = {
     }
 )
 class FieldsShape(serializers.JSONField):
-    """As `breakers.dead_letters.letters.presentation` shows them."""
+    """Fields as `breakers.dead_letters.letters.presentation` shows them."""
 
 
 class LetterShape(serializers.Serializer[Any]):
-    """What an entry does not say is null. Values under secret keys are `[redacted]`."""
+    """A letter. Fields that the entry lacks are null. Values under secret keys are `[redacted]`."""
 
     id = serializers.CharField()
     error = serializers.CharField(allow_null=True)

@@ -1,1 +1,1 @@
-"""Many letters at once, by durable jobs."""
+"""Bulk jobs over dead letters."""

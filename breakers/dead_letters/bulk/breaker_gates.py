@@ -1,6 +1,6 @@
-"""What holds a replay back: an open breaker of those who would get the letters again.
+"""Gates that hold a replay while the breaker of a consumer is open.
 
-The questions are core's gates, which the breakers' own tick answers.
+The gates are core's; the tick of breakers answers them.
 """
 
 from collections.abc import Sequence
@@ -21,8 +21,10 @@ MAX_HELD = 20
 
 
 def find_consumer_dependencies(stream: LetterStream) -> list[str]:
-    """The dependencies whose consumers read the origin of these letters, as it is registered: of
-    the consumer groups that failed, where channels and letters say which."""
+    """Return the registered dependencies whose consumers read the origin of these letters.
+
+    They are limited to the consumer groups that failed where these are known.
+    """
     failed = Letter.objects.filter(stream=stream).exclude(consumer_group="")
     groups = set(failed.values_list("consumer_group", flat=True).distinct())
     found = Channel.objects.filter(kind=Channel.Kind.STREAM, stream=stream.origin)
@@ -35,7 +37,7 @@ def find_consumer_dependencies(stream: LetterStream) -> list[str]:
 
 
 def validate_dependencies(given: Sequence[Any]) -> list[str]:
-    """The dependencies that somebody named. Raises :class:`InvalidInput` for what is none."""
+    """Return the named dependencies. Raises :class:`InvalidInput` for unknown ones."""
     wanted = list(dict.fromkeys(given)) if all(isinstance(one, str) for one in given) else None
     if wanted is None or len(wanted) > MAX_HELD:
         raise InvalidInput({"waits_for": [f"Must be up to {MAX_HELD} names like core->oracle."]})
@@ -45,17 +47,17 @@ def validate_dependencies(given: Sequence[Any]) -> list[str]:
 
 
 def ask_gates(replay: Replay, now: datetime) -> None:
-    """Have the questions answered from now on, in the caller's transaction."""
+    """Have the gates answered from now on, in the caller's transaction."""
     gates.store_questions(_build_questions(replay.job, replay.waits_for, now))
 
 
 def withdraw_gates(replay: Replay) -> None:
-    """Nobody needs an answer any more, in the caller's transaction."""
+    """Withdraw the gates in the caller's transaction."""
     gates.withdraw_questions(_build_questions(replay.job, replay.waits_for, None))
 
 
 def describe_hold(replay: Replay, now: datetime) -> str:
-    """What it waits for, in a sentence; empty if nothing holds it back."""
+    """Return what holds the replay, as a sentence; empty if nothing does."""
     questions = _build_questions(replay.job, replay.waits_for, None)
     for question, answer in zip(questions, gates.evaluate(questions, now), strict=True):
         is_known = _is_known(answer, question.since, now)
@@ -65,7 +67,7 @@ def describe_hold(replay: Replay, now: datetime) -> str:
 
 
 def _build_questions(job: Job, waits_for: Sequence[str], now: datetime | None) -> list[Question]:
-    """The same ones each time they are asked for: `since` is when the job was begun."""
+    """Return the questions of the job, the same ones each time: `since` is the job's beginning."""
     since = now or job.created_at
     return [
         Question(f"job:{job.pk}:{number}", {"type": TYPE, "dependency": name}, since)
@@ -74,7 +76,10 @@ def _build_questions(job: Job, waits_for: Sequence[str], now: datetime | None) -
 
 
 def _describe_answer(name: str, answer: Answer, is_known: bool) -> str:
-    """A breaker that nobody reports holds nothing: there may be none."""
+    """Describe what holds the replay.
+
+    A breaker that nobody reports holds nothing: there may be none.
+    """
     why = str(answer.evidence.get("why") or "it is tried again")
     if not is_known:
         return f"Whether the breaker of {name} is closed is not known: {why}."
@@ -84,7 +89,7 @@ def _describe_answer(name: str, answer: Answer, is_known: bool) -> str:
 
 
 def _is_known(answer: Answer, since: datetime, now: datetime) -> bool:
-    """Whether somebody has looked since the job began, and lately."""
+    """Return True if the gate was answered since the job began, and recently."""
     said = answer.evidence.get("observed_at")
     if not isinstance(said, str):
         return False

@@ -1,4 +1,4 @@
-"""Which letters a bulk job takes and which it leaves, told before it begins."""
+"""Eligibility of letters for a bulk job, and its count before the job begins."""
 
 import time
 from collections import Counter
@@ -20,16 +20,18 @@ from . import selection
 TOO_OFTEN, IN_FLIGHT = "retried_too_often", "in_flight"
 TOO_MANY_FIELDS, TOO_LARGE = "too_many_fields", "too_large"
 TOO_SLOW = "too_slow"
-"""The server answers, but does not take or give it in time; told once that was tried."""
+"""The server responds, but does not accept or return the letter in time; known only after tries."""
 END = ids.to_position(f"{ids.MAX_PART}-{ids.MAX_PART}")
-"""No position is behind it."""
+"""The last possible position."""
 AT_ONCE = 200
 
 
 @dataclass(frozen=True)
 class EligibilityCounts:
-    """How many letters a job would take, and how many not, by why. `complete` is False if only the
-    first `looked_at` could be looked at in the time there was."""
+    """Numbers of eligible and ineligible letters, the latter by reason in `why`.
+
+    `complete` is False if there was only time for the first `looked_at`.
+    """
 
     eligible: int
     ineligible: int
@@ -39,7 +41,7 @@ class EligibilityCounts:
 
 
 def skip_reason(entry: LetterEntry, action: str, most_retries: int) -> str:
-    """Why a job leaves this letter where it is; empty if it takes it."""
+    """Return why a job skips this letter; empty if it is eligible."""
     return _skip_reason(entry.fields_total, entry.size_bytes, entry.retries, action, most_retries)
 
 
@@ -51,9 +53,9 @@ def count_eligible(
     now: datetime,
     seconds: float = 5.0,
 ) -> EligibilityCounts:
-    """Look at what is meant, for at most about so many seconds.
+    """Count the selected letters, for about `seconds` at most.
 
-    Raises :class:`servers.ServerAway` and :class:`servers.ServerRefused`.
+    Raises :class:`ServerUnavailable` and :class:`ServerRefused`.
     """
     deadline = time.monotonic() + seconds
     known = indexer.catch_up(stream, now, seconds=seconds / 2)
@@ -67,7 +69,10 @@ def count_eligible(
 def _count_by_reading(
     stream: LetterStream, chosen: LetterFilter, action: str, most_retries: int, deadline: float
 ) -> tuple[Counter[str], int, bool]:
-    """What was found by why not (empty: eligible), how many were looked at, and whether all."""
+    """Return counts by skip reason, the number of letters read, and True if that was all.
+
+    The empty reason means eligible.
+    """
     in_flight = set(_open_intents(stream).values_list("position", flat=True))
     found: Counter[str] = Counter()
     looked_at, after, more = 0, "", True
@@ -84,8 +89,11 @@ def _count_by_reading(
 def _count_by_index(
     stream: LetterStream, chosen: LetterFilter, action: str, most_retries: int, deadline: float
 ) -> tuple[Counter[str], int, bool]:
-    """The same without reading letters, but for those that may have too many fields: how many one
-    has only the letter tells, and each takes a byte at least."""
+    """Return the same by the index.
+
+    Only large letters are read, as only they can have too many fields: each field takes a byte at
+    least.
+    """
     meant = selection.filter_index(stream, chosen)
     flies = Exists(_open_intents(stream).filter(position=OuterRef("position")))
     free = meant.exclude(flies)

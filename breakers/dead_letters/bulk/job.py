@@ -1,7 +1,7 @@
-"""The work of a bulk job over dead letters: let those leave that are meant, write down what came.
+"""The job kind of bulk jobs: remove the selected letters, then record the result.
 
-What keeps it from going on (a breaker that is open, a server that is away or refuses) holds it, and
-fails it never: letters that wait are not lost.
+An open breaker, or a server that is unavailable or refuses, holds the job and never fails it:
+letters that wait are not lost.
 """
 
 from datetime import datetime, timedelta
@@ -39,9 +39,9 @@ from .worker import ReplaySlice
 ACTOR = system("dead-letters")
 LOOK_AGAIN = timedelta(seconds=2)
 AWAY_AGAIN = timedelta(seconds=10)
-"""A server that did not answer is not asked by any job for so long; asking takes seconds."""
+"""Time for which no job contacts an unavailable server, since each attempt takes seconds."""
 AT_A_TIME = 1
-"""Jobs that are claimed at once: what one thread does not come to, others take."""
+"""Jobs claimed at once; other threads take the others."""
 WORDS = {
     "retried_too_often": "retried too often",
     "in_flight": "about to leave by somebody else",
@@ -53,7 +53,7 @@ DID = {RETRY: "retried", "discard": "discarded", PURGE: "purged"}
 
 
 _away: dict[RedisServer, tuple[datetime, str]] = {}
-"""Until when which server is left alone by this process, and what was said of it."""
+"""Unavailable servers: until when this process leaves them alone, and the error."""
 
 
 def _run_replay(turn: Turn, step: JobStep, now: datetime, probe: Probe) -> Passed | Again:
@@ -84,7 +84,7 @@ def _handle_unanswered(work: ReplaySlice, error: ServerUnavailable) -> Again:
 
 
 def _recent_outage(work: ReplaySlice) -> str:
-    """What was said of its server a moment ago, when it did not answer."""
+    """Return the recent error of the job's server, if it was unavailable a moment ago."""
     until, said = _away.get(servers.get_server(work.replay.stream.server), (work.now, ""))
     # Further ahead it is from before the clock was set back.
     return said if work.now < until <= work.now + 2 * AWAY_AGAIN else ""
@@ -96,7 +96,7 @@ def _hold(work: ReplaySlice, pause: timedelta, why: str) -> Again:
 
 
 def _record_result(turn: Turn, _step: JobStep, now: datetime, probe: Probe) -> Passed:
-    """What came of it, once: on the job, in the trail, and told."""
+    """Record the result once: on the job, in the audit trail, and as a message."""
     job = turn.job
     with turn.together():
         effects.had(job, "record", now=now)
@@ -118,7 +118,7 @@ def _record_result(turn: Turn, _step: JobStep, now: datetime, probe: Probe) -> P
 
 
 def _give_up(turn: Turn, _step: JobStep, now: datetime) -> None:
-    """What has left stays where it went; nobody needs answers any more."""
+    """Count the removed letters, which stay removed, and withdraw the gates."""
     with turn.together():
         turn.heartbeat(now)
         replay = tally.recount(turn.job.pk)
@@ -128,10 +128,10 @@ def _give_up(turn: Turn, _step: JobStep, now: datetime) -> None:
 
 @transaction.atomic
 def _cancel(job: Job, reason: str, actor: Actor, now: datetime) -> None:
-    """No further letter leaves but those that were about to; what has left stays where it went.
+    """Cancel the job. Only letters that were about to leave still do.
 
-    These are settled before the job is locked, as that may take its time, and whatever its worker
-    declared until then after it was.
+    Open intents are settled before the job is locked, as that may take time, and once more after it
+    for those declared meanwhile.
     """
     is_ended = _settle_open_intents(job, now)
     # Whoever declares letters holds on to the key of this row, waiting for that of the stream.
@@ -165,7 +165,7 @@ def _cancel(job: Job, reason: str, actor: Actor, now: datetime) -> None:
 
 
 def _settle_open_intents(job: Job, now: datetime) -> bool:
-    """Settle what it declared; False if that can't be now: the clockwork does it then."""
+    """Settle the job's open intents; return False if that is left to the sweeper."""
     own = Replay.objects.select_related("stream").get(pk=job.pk)
     try:
         settle_open_intents(own, now)
@@ -229,7 +229,7 @@ def _approval(replay: Replay) -> Approval | None:
 
 
 def job_path(job: Job) -> str:
-    """The page about one."""
+    """Return the path of the job's page."""
     return f"/dead-letters/jobs/{job.pk}/"
 
 

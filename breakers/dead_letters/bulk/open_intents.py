@@ -1,4 +1,4 @@
-"""What a bulk job has declared and not settled: carried out by whoever goes on with it."""
+"""Open intents of a bulk job, settled by the worker that continues it."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -17,7 +17,7 @@ from .tally import recount
 
 
 class ReplayHeld(Exception):
-    """Nothing leaves for now; the text says why."""
+    """Raised if nothing can leave for now; the text says why."""
 
 
 def settle_open_intents(
@@ -28,11 +28,11 @@ def settle_open_intents(
     is_doubtful: bool = False,
     most_bytes: int | None = None,
 ) -> None:
-    """Carry out what a worker that died had declared, so that its counts are what the archive says:
-    they may not be if there was any, or one died (`is_doubtful`) after it was written down. What
-    was passed over, or is larger than `most_bytes`, is left to the clockwork.
+    """Execute and settle the intents of a worker that died, so that the counts match the archive.
 
-    Raises :class:`ReplayHeld` and :class:`servers.ServerAway`; what was not settled stays declared.
+    The counts may differ if there were any intents, or if a worker died after settling
+    (`is_doubtful`). Skipped letters, and those larger than `most_bytes`, are left to the sweeper.
+    Raises :class:`ReplayHeld` and :class:`ServerUnavailable`; unsettled intents stay open.
     """
     own = Departure.objects.filter(
         job=replay.job_id, state=Departure.State.INTENDED, position__gt=replay.position
@@ -53,15 +53,17 @@ def settle_open_intents(
 
 
 def raise_if_refused(outcomes: Mapping[int, RemovalOutcome]) -> None:
-    """What the server refuses now it may take later: nothing was passed over, and it is tried
-    again."""
+    """Raise :class:`ReplayHeld` if the server refused any letter.
+
+    Nothing is skipped, and it is tried again.
+    """
     refused = [one.why for one in outcomes.values() if one.kind == "refused"]
     if refused:
         raise ReplayHeld(refused[0])
 
 
 def _batch_by_size(departures: QuerySet[Departure]) -> Iterator[list[Departure]]:
-    """Open intents in order, a few megabytes at a time (one at least)."""
+    """Yield open intents in order, a few megabytes at a time (one at least)."""
     batch: list[int] = []
     size = 0
     for pk, bytes_ in list(departures.order_by("position").values_list("pk", "size_bytes")):

@@ -1,4 +1,4 @@
-"""Asking for bulk jobs over dead letters: retry, discard or purge all that are meant."""
+"""Requests for bulk jobs over dead letters: retry, discard or purge the selected ones."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -37,7 +37,7 @@ RATE_PER_SECOND = 50.0
 MIN_RATE_PER_SECOND, MAX_RATE_PER_SECOND = 0.1, 1000.0
 MAX_RETRIES = 3
 COUNTING_SECONDS = 1.0
-"""Seconds; of what takes longer it is told how many letters there are at least."""
+"""Time for counting; after it the count is a lower bound."""
 MAX_RETRIES_LIMIT = 1000
 MAX_SUMMARY_LENGTH = 300
 NO_COUNTS = ReplayTally().as_dict()
@@ -45,7 +45,7 @@ NO_COUNTS = ReplayTally().as_dict()
 
 @dataclass(frozen=True)
 class ReplayRequest:
-    """A bulk job as it was asked for: `until` is the last position that is meant."""
+    """A requested bulk job; `until` is the last selected position."""
 
     stream: LetterStream
     action: str
@@ -68,11 +68,12 @@ def request_replay(
     actor: Actor,
     now: datetime,
 ) -> Job | Approval:
-    """Begin the job; a purge is asked of a second person instead, and begins when it is approved.
+    """Begin a bulk job.
 
-    What lies there now is meant, not what comes later. `waits_for` are the dependencies whose open
-    breaker holds a retry, by default those whose consumers read the origin. Raises
-    :class:`InvalidInput`, :class:`Conflict`, :class:`Forbidden`, :class:`servers.ServerAway`.
+    A purge is requested from a second person instead, and begins when approved. Only present
+    letters are selected. `waits_for` are the dependencies whose open breaker holds a retry, by
+    default those whose consumers read the origin. Raises :class:`InvalidInput`, :class:`Conflict`,
+    :class:`Forbidden` and :class:`ServerUnavailable`.
     """
     actor.require(SCOPE)
     validate_limits(stream, action, rate_per_second, most_retries)
@@ -97,7 +98,7 @@ def request_replay(
 def validate_limits(
     stream: LetterStream, action: str, rate_per_second: float, most_retries: int
 ) -> None:
-    """Raises :class:`InvalidInput` for what no job can do."""
+    """Raise :class:`InvalidInput` for settings that no job can have."""
     errors: dict[str, list[str]] = {}
     if stream.source == LetterStream.Source.OUTBOX:
         errors["stream"] = ["Failed messages of the outbox are retried and discarded one by one."]
@@ -114,10 +115,9 @@ def validate_limits(
 
 
 def replay_resource(job: Job, now: datetime) -> dict[str, Any]:
-    """A job as the contract shows it, with what is special about one over dead letters; its
-    progress counts the letters that were looked at.
+    """Return a job with the fields of bulk jobs; its progress counts the letters read.
 
-    Without a query of its own if `replay__stream` is selected and `steps` are fetched.
+    It runs no query of its own if `replay__stream` is selected and `steps` are prefetched.
     """
     replay: Replay = getattr(job, "replay")  # noqa: B009 - the checker knows it only at times
     return {
@@ -177,12 +177,12 @@ def _start_job(
 
 
 def _count_candidates(wish: ReplayRequest) -> int:
-    """How many there may be, as far as the index knows by now."""
+    """Return the number of selected letters by the present index."""
     return selection.filter_index(wish.stream, wish.chosen).filter(position__lte=wish.until).count()
 
 
 def _refuse_duplicate(wish: ReplayRequest) -> None:
-    """Somebody who asks for the same again hardly means it; the stream is locked."""
+    """Raise :class:`Conflict` if a live job does the same; the stream is locked."""
     chosen = wish.chosen.as_dict()
     same = Replay.objects.filter(
         stream=wish.stream, action=wish.action, chosen=chosen, job__state__in=Job.LIVE
@@ -217,14 +217,14 @@ def _request_purge_approval(
 
 
 def _describe_count(chosen: LetterFilter, is_counted: bool) -> str:
-    """What the index knows of their number, in words."""
+    """Return a qualifier for the count: `about`, `up to`, `at least`."""
     if is_counted:
         return "up to" if chosen.needs_payload else "about"
     return "some of at least" if chosen.needs_payload else "at least"
 
 
 def _no_lock() -> None:
-    """The stream's row is locked after the approval's."""
+    """Lock nothing first: the stream's row is locked after the approval's."""
 
 
 def _reason_problems(reason: str) -> list[str]:

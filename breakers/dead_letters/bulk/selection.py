@@ -1,4 +1,4 @@
-"""The letters that may be meant, some at a time: by the index where it helps, else by walking."""
+"""Selection of candidate letters in batches, by the index or by walking the stream."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -15,14 +15,16 @@ from breakers.dead_letters.removals.settlement import MAX_BYTES, MAX_FIELDS
 
 AT_ONCE = 50
 LIMITS = ReadLimits(value_bytes=MAX_BYTES + 1, fields=MAX_FIELDS + 1, entries=AT_ONCE)
-"""What leaves is read whole; of what is too large for that, enough to tell."""
+"""Letters are read whole; those that are too large only so far that this is known."""
 OUTLINE = ReadLimits(value_bytes=1, fields=1, entries=1)
 
 
 @dataclass(frozen=True)
 class SelectedBatch:
-    """`entries` that may be meant, the oldest first. Everything up to `position` was looked at,
-    `count` letters; `more`: there may be others behind it."""
+    """Candidates, oldest first.
+
+    Everything up to `position` was read, `count` letters; `more` if others may follow.
+    """
 
     entries: list[LetterEntry]
     position: str
@@ -31,7 +33,7 @@ class SelectedBatch:
 
 
 def filter_index(stream: LetterStream, chosen: LetterFilter) -> QuerySet[Letter]:
-    """The letters that may be meant, by what the index knows; no order."""
+    """Return the candidate letters by the index, unordered."""
     found = Letter.objects.filter(stream=stream)
     if chosen.fingerprint or chosen.error_type:
         groups = _group_ids(stream, chosen)
@@ -51,7 +53,10 @@ def filter_index(stream: LetterStream, chosen: LetterFilter) -> QuerySet[Letter]
 
 
 def _group_ids(stream: LetterStream, chosen: LetterFilter) -> list[int]:
-    """Looked up first: of a single group the letters are in order in its own index."""
+    """Return the groups, looked up first.
+
+    Letters of a single group are in the order of its index.
+    """
     groups = LetterGroup.objects.filter(stream=stream)
     if chosen.fingerprint:
         groups = groups.filter(fingerprint=chosen.fingerprint)
@@ -63,8 +68,11 @@ def _group_ids(stream: LetterStream, chosen: LetterFilter) -> list[int]:
 def read_batch(
     stream: LetterStream, chosen: LetterFilter, *, after: str, until: str, most: int = AT_ONCE
 ) -> SelectedBatch:
-    """The next of them behind the position `after`, up to `until`, read whole: `most` and a few
-    megabytes at most. Raises :class:`servers.ServerAway` and :class:`servers.ServerRefused`.
+    """Read the next candidates behind the position `after` up to `until`.
+
+    It reads `most` and a few megabytes at most.
+
+    Raises :class:`ServerUnavailable` and :class:`ServerRefused`.
     """
     if chosen.uses_index:
         return _read_batch_by_index(stream, chosen, after, until, most)
@@ -78,7 +86,7 @@ def read_batch(
 def peek_next(
     stream: LetterStream, chosen: LetterFilter, *, after: str, until: str
 ) -> tuple[str, int] | None:
-    """Position and size in bytes of the next that may be meant, without reading it whole."""
+    """Return position and size in bytes of the next candidate, without reading it whole."""
     if chosen.uses_index:
         found = filter_index(stream, chosen).filter(position__gt=after, position__lte=until)
         return found.order_by("position").values_list("position", "size_bytes").first()
@@ -103,12 +111,12 @@ def _read_batch_by_index(
 def fetch_entries(
     stream: LetterStream, entry_ids: Iterable[str], limits: ReadLimits = LIMITS
 ) -> list[LetterEntry]:
-    """The entries of these ids that are still there, in their order."""
+    """Return the existing entries of these ids, in their order."""
     return reader.read_entries(stream.server, stream.name, list(entry_ids), limits)
 
 
 def _within_budget(rows: list[tuple[str, int]]) -> list[str]:
-    """The first of them, as many as may be in memory at once; one at least."""
+    """Return the first positions, as many as may be in memory at once, one at least."""
     some: list[str] = []
     spent = 0
     for position, size_bytes in rows:

@@ -1,4 +1,4 @@
-"""What a bulk job has done, counted: what left by what the archive says, the rest as it went by."""
+"""Counts of a bulk job: removed letters by the archive, the others as they are passed."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -18,8 +18,10 @@ LEFT = (Departure.State.DONE, Departure.State.RESTORING, Departure.State.RESTORE
 
 @dataclass
 class ReplayChunk:
-    """Letters that leave together, and those between them that stay, by why not; others of those
-    looked at are not meant. `position` is how far all of that goes."""
+    """Letters that leave together, and the reasons of those between them that are skipped.
+
+    `position` is the end of all of them.
+    """
 
     entries: list[LetterEntry] = field(default_factory=list)
     why: Counter[str] = field(default_factory=Counter)
@@ -27,7 +29,7 @@ class ReplayChunk:
     position: str = ""
 
     def add(self, entry: LetterEntry, why: str | None) -> None:
-        """An entry, and why it stays: empty if it leaves, None if it is not meant."""
+        """Add an entry with its skip reason: empty if it leaves, None if it is not selected."""
         self.position = entry.position
         if why is None:
             self.not_meant += 1
@@ -39,8 +41,10 @@ class ReplayChunk:
 
 @dataclass
 class ReplayTally:
-    """`done` have left, `gone` somebody else had taken away, the rest stay: by `why`, or as they
-    are not meant."""
+    """Letters `done`, `gone`, skipped by reason in `why`, and not selected.
+
+    `gone` were removed by somebody else.
+    """
 
     done: int = 0
     gone: int = 0
@@ -61,7 +65,7 @@ class ReplayTally:
         self.not_meant += chunk.not_meant
 
     def settle(self, settled: Mapping[str, int], *, others: int) -> None:
-        """What came of a chunk; `others` were about to leave by somebody else."""
+        """Count the outcome of a chunk; `others` have an intent of somebody else."""
         self.done += settled.get("done", 0)
         self.gone += settled.get("gone", 0)
         self.why[eligibility.IN_FLIGHT] += others + settled.get("repeated", 0)
@@ -80,7 +84,7 @@ class ReplayTally:
 
 
 def count_archived(replay: Replay) -> dict[str, Any]:
-    """Its counts, with what has left by this job as the archive has it now."""
+    """Return the counts, with those of removed letters read from the archive."""
     tally = ReplayTally.of(replay.counts)
     grouped = Departure.objects.filter(job=replay.job_id).values("state").annotate(n=Count("pk"))
     found = {row["state"]: row["n"] for row in grouped}
@@ -90,7 +94,7 @@ def count_archived(replay: Replay) -> dict[str, Any]:
 
 
 def recount(job_id: int) -> Replay:
-    """Write down what has left by now, whoever works on the job."""
+    """Write down the counts of removed letters by the archive."""
     with transaction.atomic():
         rows = Replay.objects.select_related("stream").select_for_update(of=("self",))
         replay = rows.get(pk=job_id)

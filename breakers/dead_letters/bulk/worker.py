@@ -1,8 +1,7 @@
-"""A few seconds of a bulk job: its own open intents first, then the next letters, some at a time.
+"""The worker of a bulk job: for a few seconds, settle open intents, then remove the next letters.
 
-Letters are declared, carried out, settled and only then passed over. Whoever dies at any line
-leaves at most one batch of intents, which the next worker carries out before it goes on; what was
-passed over is never looked at again.
+Letters are declared, removed, settled and only then passed. A worker that dies leaves at most one
+batch of intents, which the next one executes first; passed letters are never read again.
 """
 
 import time
@@ -33,7 +32,7 @@ from .tally import ReplayChunk, ReplayTally, recount
 
 SLICE_SECONDS = 3.0
 SHORT_SLICE_SECONDS = 1.0
-"""Of a job that is not alone: it does not wait either, so that few threads are taken."""
+"""Length of a slice if other jobs run: it does not wait either, so that few threads are taken."""
 NOTIFY_EVERY_SECONDS = 1.0
 MAX_TRIES = 3
 LARGE_BYTES = 1024 * 1024  # bytes
@@ -41,7 +40,7 @@ LARGE_BYTES = 1024 * 1024  # bytes
 
 @dataclass
 class ReplaySlice:
-    """One worker's turn at a replay. `counts` are as they would be written now."""
+    """The work of one worker on a replay for a few seconds."""
 
     turn: Turn
     step: JobStep
@@ -66,7 +65,7 @@ class ReplaySlice:
 
 
 def start_slice(turn: Turn, step: JobStep, now: datetime, probe: Probe) -> ReplaySlice:
-    """A slice of the job of this turn, which goes on where the last one ended."""
+    """Return a slice that continues where the last one ended."""
     replay = Replay.objects.select_related("stream").get(pk=turn.job.pk)
     replay.job = turn.job
     kept = turn.job.checkpoint or {}
@@ -90,15 +89,15 @@ def start_slice(turn: Turn, step: JobStep, now: datetime, probe: Probe) -> Repla
 
 
 def requesting_actor(job: Job) -> Actor:
-    """Whoever asked for the job: what leaves by it leaves by them."""
+    """Return the actor who requested the job, in whose name letters leave."""
     kind, _, name = job.created_by.partition(":")
     return Actor(type=cast(ActorType, kind), name=name, user_id=job.creator_id)
 
 
 def run_slice(work: ReplaySlice) -> bool:
-    """Let letters leave until the time is over; True if all that are meant were looked at.
+    """Remove letters until the time is over; return True if all selected ones were read.
 
-    Raises :class:`ReplayHeld`, :class:`LeaseLost` and :class:`servers.ServerAway`.
+    Raises :class:`ReplayHeld`, :class:`LeaseLost` and :class:`ServerUnavailable`.
     """
     settle_open_intents(
         work.replay,
@@ -139,9 +138,9 @@ def run_slice(work: ReplaySlice) -> bool:
 
 
 def _catch_up_index(work: ReplaySlice) -> bool:
-    """Whether the index knows all that is meant; it is read on, and how many there are counted.
+    """Extend the index to all selected letters and count them; return True if it is complete.
 
-    What was the last letter may be gone by now: the index ends with the last that is there.
+    The last letter may be gone by now: then the index ends with the last one that exists.
     """
     replay = work.replay
     is_new = not work.turn.job.checkpoint
@@ -158,7 +157,7 @@ def _catch_up_index(work: ReplaySlice) -> bool:
 
 
 def _split_into_chunks(work: ReplaySlice, looked: SelectedBatch) -> Iterator[ReplayChunk]:
-    """Cut into what leaves together, at the pace that was asked for."""
+    """Yield chunks of letters that leave together, by the requested rate."""
     most, chunk = work.pace.at_once(AT_ONCE), ReplayChunk()
     for entry in looked.entries:
         why = _skip_reason(work, entry)
@@ -172,14 +171,14 @@ def _split_into_chunks(work: ReplaySlice, looked: SelectedBatch) -> Iterator[Rep
 
 
 def _skip_reason(work: ReplaySlice, entry: LetterEntry) -> str | None:
-    """Why it stays; empty if it leaves, None if it is not meant."""
+    """Return why the letter is skipped; empty if it leaves, None if it is not selected."""
     if not work.chosen.matches(entry):
         return None
     return eligibility.skip_reason(entry, work.replay.action, work.replay.most_retries)
 
 
 def _wait_for_permit(work: ReplaySlice, chunk: ReplayChunk) -> bool:
-    """Keep the pace; False if that is beyond this turn."""
+    """Wait until the rate allows the chunk; return False if that is beyond this slice."""
     if not chunk.entries:
         return True
     seconds = work.pace.wait(work.now.timestamp(), AT_ONCE)
@@ -216,7 +215,7 @@ def _remove_chunk(work: ReplaySlice, chunk: ReplayChunk) -> None:
 
 
 def _declare_intents(work: ReplaySlice, chunk: ReplayChunk) -> list[Departure]:
-    """Nothing, if somebody has intervened or works on the job by now."""
+    """Declare the chunk's intents, unless somebody has intervened or taken over the job."""
     job = work.turn.job
     return settlement.declare_intents(
         stream=work.replay.stream,
@@ -231,7 +230,7 @@ def _declare_intents(work: ReplaySlice, chunk: ReplayChunk) -> list[Departure]:
 
 
 def save_checkpoint(work: ReplaySlice, total: int | None = None) -> None:
-    """Write down how far it has come. A person who intervened meanwhile gets exact counts."""
+    """Save the progress. If a person has intervened, the counts are made exact."""
     turn, replay, now = work.turn, work.replay, work.now
     looked_at = replay.counts["looked_at"]
     data: dict[str, float] = {"due": round(work.pace.due, 3)}

@@ -1,1 +1,1 @@
-"""A dead letter itself: what it is, why it failed, what may be seen of it. Pure."""
+"""A dead letter itself: its fields, error, filters and presentation. Pure."""

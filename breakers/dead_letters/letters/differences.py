@@ -1,4 +1,4 @@
-"""What differs between two messages: field by field, and in JSON value by value. Pure."""
+"""Differences between two messages, by field, and by value in JSON. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,8 +19,10 @@ MAX_SHOWN_BYTES = 2048
 
 @dataclass(frozen=True)
 class FieldChange:
-    """What one field, or one value in it (`payload.order.items.0.sku`), was and is; None: it is
-    not there. Values are as :mod:`breakers.dead_letters.letters.presentation` shows them."""
+    """A field, or a value in it (`payload.order.items.0.sku`), before and after.
+
+    None if missing. Values are as :mod:`breakers.dead_letters.letters.presentation` shows them.
+    """
 
     path: str
     before: presentation.DisplayValue | None
@@ -80,7 +82,7 @@ def _show_value(
 
 
 class _Leaf(NamedTuple):
-    """A value that is none of values, as JSON writes it; `hidden` if a key above it is."""
+    """A scalar value as JSON writes it; `hidden` if a key above it is hidden."""
 
     said: bytes
     hidden: bool
@@ -89,7 +91,7 @@ class _Leaf(NamedTuple):
 def _leaves_by_path(
     given: bytes | None, path: str, redaction: Redaction | None
 ) -> dict[str, _Leaf] | None:
-    """By their paths; None if it is no JSON object or array, or too deep."""
+    """Return the leaves by path; None if it is no JSON object or array, or nested too deeply."""
     if given is None or given[:1] not in {b"{", b"["}:
         return None
     try:
@@ -102,9 +104,9 @@ def _leaves_by_path(
 def _iterate_leaves(
     root: Any, path: str, redaction: Redaction | None
 ) -> Iterator[tuple[str, Any, bool]]:
-    """Every value that is none of values, by its path, and whether a key above it is hidden.
+    """Yield every leaf with its path, and True if a key above it is hidden.
 
-    A key is asked about whole: it may have dots itself.
+    Keys are matched whole, as they may contain dots.
     """
     waiting = [(path, root, False, 0)]
     while waiting:

@@ -1,4 +1,4 @@
-"""A message as somebody corrected it: some fields changed, all others as they were. Pure."""
+"""Edited messages: some fields replaced, all others unchanged. Pure."""
 
 import json
 import re
@@ -22,12 +22,11 @@ RESERVED_NAMES = METADATA | {RETRY_OF, RETRY_COUNT}
 def apply_edits(
     entry: LetterEntry, edited_fields: Mapping[str, Any]
 ) -> tuple[tuple[bytes, bytes], ...]:
-    """The original message with new values for some names, in the order it had; new names come
-    last.
+    """Return the original message with new values for some names, in its order.
 
-    A text is taken as it is, any other JSON value as compact JSON, and null removes the field. A
-    name that is there several times takes a list of as many values. Raises :class:`InvalidInput`,
-    by name, for what can't be a value, for names of our own, and if nothing would be left.
+    New names come last. A text is taken as it is, any other JSON value as compact JSON, and null
+    removes the field. A repeated name takes a list of as many values. Raises :class:`InvalidInput`,
+    by name, for invalid values, reserved names, and if no field would remain.
     """
     problems: dict[str, list[str]] = {}
     values: dict[bytes, list[bytes]] = {}
@@ -63,8 +62,10 @@ def _replace_values(
 
 
 def _names_as_shown(entry: LetterEntry) -> dict[str, bytes]:
-    """Names as they are shown; one that is no text can be edited under what it is shown as, unless
-    another is shown alike."""
+    """Return names by their displayed form.
+
+    A binary name can be edited by its displayed form unless that is ambiguous.
+    """
     shown: dict[str, set[bytes]] = {}
     for name, _ in entry.original:
         shown.setdefault(to_text(name), set()).add(name)
@@ -98,7 +99,7 @@ def _count_name(entry: LetterEntry, name: bytes) -> int:
 
 
 def _encode_value(given: Any) -> bytes | None:
-    """The bytes of a value; None if it has none."""
+    """Return the bytes of a value, or None if it can't be encoded."""
     if isinstance(given, str):
         return _encode_text(given)
     try:
@@ -117,6 +118,6 @@ def _encode_text(given: str) -> bytes | None:
 
 
 def _all_text(given: Any) -> str:
-    """All that a value says, as one text to look into: also what JSON in it escapes."""
+    """Return all text in a value, including what JSON in it escapes."""
     said = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, default=str)
     return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), said)

@@ -1,4 +1,4 @@
-"""A dead letter as it lies in its stream: names and values as bytes, and what they say. Pure."""
+"""A dead letter as a stream entry: names and values as bytes, and its metadata. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,21 +7,24 @@ from datetime import UTC, datetime
 from breakers.dead_letters.letters import ids
 
 Pairs = Sequence[tuple[bytes, bytes]]
-"""Names and values in order; a name may come twice, and nothing has to be text."""
+"""Names and values in order; names may repeat, and bytes need not be text."""
 
 ERROR, ERROR_TYPE = b"dlq_error", b"dlq_error_type"
 ATTEMPTS, ORIGINAL_ID = b"dlq_attempts", b"dlq_original_id"
 GROUP, FAILED_AT = b"dlq_group", b"dlq_failed_at"
 METADATA = frozenset({ERROR, ERROR_TYPE, ATTEMPTS, ORIGINAL_ID, GROUP, FAILED_AT})
-"""What was added to the original message when it became a dead letter; any of it may be missing."""
+"""Fields added to the original message when it became a dead letter; any may be missing."""
 RETRY_OF, RETRY_COUNT = b"dlq_retry_of", b"dlq_retry_count"
-"""What a retry adds to the message in the origin: the dead letter it was, and how often by now."""
+"""Fields that a retry adds to the message: the dead letter's id, and the number of retries."""
 
 
 @dataclass(frozen=True)
 class LetterEntry:
-    """One entry. `sizes` are the true lengths of the values in bytes where `pairs` has only their
-    beginnings, and `fields_total` how many fields there are where only the first were read."""
+    """An entry.
+
+    `sizes` are the true lengths of the values where `pairs` has only their beginnings, and
+    `fields_total` the number of fields if only the first were read.
+    """
 
     id: str
     pairs: tuple[tuple[bytes, bytes], ...]
@@ -34,13 +37,13 @@ class LetterEntry:
 
     @property
     def size_bytes(self) -> int:
-        """All names and values as far as they were read, at their true lengths."""
+        """Size of all names and values read, at their true lengths."""
         values = sum(self.sizes) if self.sizes else sum(len(value) for _, value in self.pairs)
         return values + sum(len(name) for name, _ in self.pairs)
 
     @property
     def is_whole(self) -> bool:
-        """Whether `pairs` is all there is."""
+        """True if `pairs` has all fields and whole values."""
         if self.fields_total > len(self.pairs):
             return False
         lengths = tuple(len(value) for _, value in self.pairs)
@@ -73,22 +76,22 @@ class LetterEntry:
 
     @property
     def retries(self) -> int:
-        """How often it was retried before it became this dead letter."""
+        """Retries before it became this dead letter."""
         return self._number(RETRY_COUNT) or 0
 
     @property
     def retry_of(self) -> str:
-        """The id of the dead letter that it was before; empty if it is not known."""
+        """Id of the dead letter that it was before; empty if unknown."""
         return self._text(RETRY_OF)
 
     @property
     def failed_at(self) -> datetime | None:
-        """What the entry says, or else when it was added; None if neither can be told."""
+        """Time of failure by its metadata, else when it was added; None if neither is known."""
         said = _parse_moment(self._text(FAILED_AT))
         return said or ids.added_at(self.position)
 
     def value(self, name: bytes) -> bytes | None:
-        """The first value of this name."""
+        """Return the first value of this name."""
         return next((value for each, value in self.pairs if each == name), None)
 
     def _text(self, name: bytes) -> str:
@@ -100,12 +103,12 @@ class LetterEntry:
 
 
 def to_text(value: bytes) -> str:
-    """Bytes as text that PostgreSQL, JSON and a page all take, whatever they are."""
+    """Decode bytes to text that PostgreSQL, JSON and HTML accept."""
     return value.decode("utf-8", "backslashreplace").replace("\x00", "␀")
 
 
 def _parse_moment(said: str) -> datetime | None:
-    """RFC 3339, or seconds or milliseconds since 1970; None if it is none of these."""
+    """Parse RFC 3339, or seconds or milliseconds since 1970; return None for anything else."""
     said = said.strip()
     try:
         if said.replace(".", "", 1).isdigit() and said.isascii() and len(said) < 25:

@@ -1,7 +1,7 @@
-"""Which letters are meant: by how they failed, when, and what they say. Pure.
+"""Filters of letters by error, time and content. Pure.
 
-Lists, dry runs and bulk jobs all ask the same :class:`LetterFilter`. What the index knows narrows
-the choice down; whether a letter is meant is decided here, by the letter itself.
+Lists, dry runs and bulk jobs all use the same :class:`LetterFilter`. The index narrows the
+candidates down; the letter itself decides.
 """
 
 import dataclasses
@@ -21,20 +21,20 @@ from controlplane.core.errors import InvalidInput
 MAX_FILTER_LENGTH = 300
 MAX_DEPTH = 30
 EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
-"""What an entry says of when it failed is believed in between, as the index does."""
+"""Range in which an entry's own time of failure is believed, as by the index."""
 MOMENTS = ("before", "after")
 TEXTS = ("fingerprint", "error", "error_type", "q", "field", "value")
 
 
 @dataclass(frozen=True)
 class LetterFilter:
-    """Letters that pass all of what is given.
+    """Criteria of which a letter has to meet all that are given.
 
-    `error` is a part of the error or of its type, in any case, or a fingerprint; `error_type` is
-    all of the type. `q` is a part of any name
-    or value, in any case. `field` is a field's name, or a dotted path that goes on into its JSON
-    (`payload.order.items.0.sku`): it has to be there, with this `value` if one is given. `after` is
-    the earliest time of failing that is meant, `before` the first that is not.
+    `error` is a part of the error or its type, in any case, or a fingerprint; `error_type` is the
+    whole type. `q` is a part of any name or value, in any case. `field` is a field's name, or a
+    dotted path into its JSON (`payload.order.items.0.sku`): it has to exist, with this `value` if
+    one is given. `after` is the earliest time of failure, inclusive, `before` the latest,
+    exclusive.
     """
 
     fingerprint: str = ""
@@ -48,9 +48,11 @@ class LetterFilter:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Self:
-        """From a query or a body, or as `as_dict` gave it; `field` may be `path=value` too.
+        """Build a filter from a query, a body, or the result of `as_dict`.
 
-        What is empty is not asked for, but for a `value`. Raises :class:`InvalidInput`.
+        `field` may be `path=value` too.
+
+        Empty values are ignored, except for `value`. Raises :class:`InvalidInput`.
         """
         errors: dict[str, list[str]] = {}
         known: dict[str, Any] = {}
@@ -72,7 +74,7 @@ class LetterFilter:
         return cls(**known)
 
     def as_dict(self) -> dict[str, str]:
-        """What is asked for, as JSON takes it."""
+        """Return the given criteria as JSON values."""
         given = {name: value for name, value in vars(self).items() if value not in ("", None)}
         if self.value is not None:
             given["value"] = self.value
@@ -87,21 +89,20 @@ class LetterFilter:
 
     @property
     def needs_payload(self) -> bool:
-        """Whether a letter has to be read whole to tell."""
+        """True if a letter has to be read whole to decide."""
         return bool(self.q or self.field)
 
     @property
     def uses_index(self) -> bool:
-        """Whether the index narrows it down."""
+        """True if the index narrows the candidates down."""
         return not dataclasses.replace(self, q="", field="", value=None).is_everything
 
     def matches(self, entry: LetterEntry) -> bool:
-        """Whether this letter is meant; of one that was read in part, as far as it was read.
+        """Return True if this letter is selected, as far as it was read.
 
         The fingerprint is not compared again: letters are looked up by it in the index, which may
-        have been written when other keys were hidden.
-
-        What is hidden counts as hidden: else one could find out what it is by asking for it.
+        have been written when other keys were hidden. Hidden values don't match, as they could be
+        guessed otherwise.
         """
         if not (self._failed_so(entry) and self._failed_then(entry) and self._says(entry)):
             return False
@@ -111,7 +112,7 @@ class LetterFilter:
         return self._says(configured_redaction().entry(LetterEntry(entry.id, told)))
 
     def _concerns(self, name: bytes, value: bytes) -> bool:
-        """Whether it is because of this field that a letter is meant: the others may be large."""
+        """Return True if this field can make the letter match; the others may be large."""
         path = self.field.encode(errors="replace")
         is_on_path = bool(path) and (path == name or path.startswith(name + b"."))
         return is_on_path or bool(
@@ -148,15 +149,19 @@ class LetterFilter:
 
 
 def has_value(entry: LetterEntry, path: str, value: str | None) -> bool:
-    """Whether there is something at this path, with this value if one is given: text as it is,
-    anything else as JSON writes it."""
+    """Return True if there is something at this path, with this value if one is given.
+
+    Text is compared as it is, anything else as JSON.
+    """
     found = values_at(entry, path)
     return any(value is None or _as_text(one) == value for one in found)
 
 
 def values_at(entry: LetterEntry, path: str) -> Iterator[Any]:
-    """What stands at a path: bytes of a field, or a value in its JSON. A name may have dots, and
-    may come several times."""
+    """Yield the values at a path: bytes of a field, or a value in its JSON.
+
+    Names may contain dots, and may repeat.
+    """
     parts = path.split(".")
     for length in range(len(parts), 0, -1):
         name, inside = ".".join(parts[:length]).encode(errors="replace"), parts[length:]
@@ -179,7 +184,7 @@ def _contains_text(entry: LetterEntry, wanted: str) -> bool:
 
 
 def _unescape(value: bytes) -> str:
-    """JSON may write any letter as `\\uac00`: the same as it reads."""
+    """Return JSON with its escapes (`\\uac00`) resolved, in lower case; empty if it has none."""
     if b"\\" not in value:
         return ""
     read = _parse_json(value)
@@ -187,7 +192,7 @@ def _unescape(value: bytes) -> str:
 
 
 def _value_inside(value: Any, parts: list[str]) -> Any:
-    """What is at the path inside of JSON, also where text in it is JSON again."""
+    """Return the value at a path in JSON, also where text in it is JSON again."""
     for part in parts:
         if isinstance(value, bytes | str):
             value = _parse_json(value)
@@ -216,7 +221,7 @@ def _as_text(value: Any) -> str:
 
 
 def _to_json(value: Any) -> str:
-    """As JSON; empty if it is nested deeper than can be written, though it could be read."""
+    """Return JSON; empty if the value is nested too deeply to be written."""
     try:
         return orjson.dumps(value).decode()
     except orjson.JSONEncodeError:
@@ -240,7 +245,7 @@ def _validate(name: str, value: Any) -> Any:
 
 
 def _is_text(value: str) -> bool:
-    """Half a character of UTF-16 is none."""
+    """Return False if the text has an unpaired surrogate."""
     return not any("\ud800" <= each <= "\udfff" for each in value)
 
 

@@ -1,4 +1,4 @@
-"""Which letters failed alike: an error with what varies taken out, and a digest of that. Pure."""
+"""Fingerprints of errors: the error with its varying parts masked, and a digest. Pure."""
 
 import hashlib
 import re
@@ -6,15 +6,18 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 MAX_ERROR_LENGTH = 500
-"""Characters of an error that count. As UTF-8 they are shorter than what a list reads of a value,
-so that an error is of the same group however much of it was read."""
+"""Significant characters of an error.
+
+As UTF-8 they are shorter than what a list reads of a value, so that the group does not depend on
+how much was read.
+"""
 MAX_TYPE_LENGTH = 200
 _DIGITS = 16  # of the digest
 
 _QUOTES = frozenset("\"'`“«")
 _QUOTED = re.compile(r"\"[^\"]*\"|`[^`]*`|“[^”]*”|«[^»]*»|(?<!\w)'[^']*'(?!\w)")
 _SUSPICIOUS = re.compile(r"(?<![\w.,+:@-])[\w.,+:@-]*[\d@][\w.,+:@-]*")
-"""Words with a digit, or an address: nothing else varies. Words are few, so that is quick."""
+"""Words with a digit, or an address: nothing else varies. Words are few, so that is fast."""
 _VARIES = (
     ("time", r"\b\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?\b"),
     ("time", r"\b\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?\b"),
@@ -35,26 +38,29 @@ _VARYING = re.compile(
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """`digest` (16 hexadecimal digits) is the same for what failed alike; `pattern` is the error
-    with `<n>`, `<id>`, `<text>`, `<time>` and `<address>` for what varies."""
+    """A group of alike errors.
+
+    `digest` has 16 hexadecimal digits; `pattern` is the error with `<n>`, `<id>`, `<text>`,
+    `<time>` and `<address>` for varying parts.
+    """
 
     digest: str
     pattern: str
 
 
 def compute_fingerprint(error_type: str, error: str) -> Fingerprint:
-    """The fingerprint of an error of this type; either may be empty."""
+    """Return the fingerprint of an error of this type; either may be empty."""
     return fingerprint_parts(*significant_parts(error_type, error))
 
 
 def significant_parts(error_type: str, error: str) -> tuple[str, str]:
-    """Return what counts of a type and an error."""
+    """Return the significant parts of a type and an error."""
     return error_type[:MAX_TYPE_LENGTH], _truncate_error(error[: MAX_ERROR_LENGTH + 1])
 
 
 @lru_cache(maxsize=1000)
 def fingerprint_parts(error_type: str, text: str) -> Fingerprint:
-    """The fingerprint of what :func:`significant_parts` returned."""
+    """Return the fingerprint of what :func:`significant_parts` returned."""
     if not _QUOTES.isdisjoint(text):
         text = _QUOTED.sub("<text>", text)
     pattern = " ".join(_SUSPICIOUS.sub(_mask_word, text).split())
@@ -63,8 +69,10 @@ def fingerprint_parts(error_type: str, text: str) -> Fingerprint:
 
 
 def _truncate_error(error: str) -> str:
-    """What counts of an error: up to a space if it is cut, so that no half of a number is left, and
-    without a quotation that does not end."""
+    """Return the significant part of an error.
+
+    It is cut at a space, so that no number is cut, and without an unclosed quotation.
+    """
     if len(error) <= MAX_ERROR_LENGTH:
         return error
     cut = error[:MAX_ERROR_LENGTH]

@@ -1,4 +1,4 @@
-"""Ids of entries (`1700000000000-0`) and positions: the same, padded to sort as text. Pure."""
+"""Ids of entries (`1700000000000-0`) and positions: ids padded to sort as text. Pure."""
 
 from datetime import UTC, datetime
 
@@ -6,12 +6,12 @@ from controlplane.core.errors import NotFound
 
 MAX_PART = 2**64 - 1
 FIRST = "-"
-"""Of a range: from the beginning."""
+"""Start of a range: the first entry."""
 _DIGITS = 20
 
 
 def to_position(entry_id: str) -> str:
-    """The id so that it sorts as text the way the stream does. Raises :class:`NotFound`."""
+    """Return the id padded so that it sorts as text in stream order. Raises :class:`NotFound`."""
     milliseconds, _, number = entry_id.partition("-")
     parts = (milliseconds, number or "0")
     if not all(one.isascii() and one.isdigit() and len(one) <= _DIGITS for one in parts):
@@ -22,13 +22,13 @@ def to_position(entry_id: str) -> str:
 
 
 def to_entry_id(position: str) -> str:
-    """The id of a position, as Redis writes it."""
+    """Return the id of a position, as Redis writes it."""
     milliseconds, _, number = position.partition("-")
     return f"{int(milliseconds)}-{int(number)}"
 
 
 def added_at(position: str) -> datetime | None:
-    """When the entry was added, if its id was made from a clock: between 2001 and 2100."""
+    """Return when the entry was added, if its id comes from a clock: between 2001 and 2100."""
     milliseconds = int(position.partition("-")[0])
     if not 10**12 <= milliseconds < 4_102_444_800_000:
         return None

@@ -1,4 +1,4 @@
-"""An entry's fields as one value for a column: names and values in order, any bytes. Pure."""
+"""Packing of an entry's fields into one value for a column. Pure."""
 
 from collections.abc import Iterable
 
@@ -6,14 +6,14 @@ import orjson
 
 
 def pack(pairs: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """JSON of pairs; each byte is a character, so that whatever is no text comes through."""
+    """Return JSON of pairs; each byte becomes a character, so that binary values survive."""
     return orjson.dumps(
         [[name.decode("latin-1"), value.decode("latin-1")] for name, value in pairs]
     )
 
 
 def unpack(packed: bytes | memoryview) -> tuple[tuple[bytes, bytes], ...]:
-    """The pairs as they were packed."""
+    """Return the pairs that were packed."""
     return tuple(
         (name.encode("latin-1"), value.encode("latin-1"))
         for name, value in orjson.loads(bytes(packed))

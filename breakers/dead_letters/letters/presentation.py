@@ -1,8 +1,7 @@
-"""A dead letter as JSON and pages show it: what is text as text, cut where it is long. Pure.
+"""Dead letters as JSON and pages show them. Pure.
 
-A value is a string; `{"base64", "bytes"}` if it is no text; `{"text", "bytes", "truncated": true}`
-if it is longer than what is shown of it (or `base64` instead of `text`). A name that comes more
-than once has a list of them.
+A value is a string; `{"base64", "bytes"}` if it is binary; `{"text", "bytes", "truncated": true}`
+if it is truncated (or `base64` instead of `text`). A repeated name has a list of values.
 """
 
 import base64
@@ -22,8 +21,10 @@ _OURS = METADATA | {RETRY_OF, RETRY_COUNT}
 
 @dataclass(frozen=True)
 class DisplayLimits:
-    """How much is shown: bytes of a value, fields besides those that we know ourselves, and bytes
-    of all values."""
+    """Limits of what is shown.
+
+    They are bytes of a value, fields besides the metadata, and bytes of all values.
+    """
 
     value_bytes: int
     fields: int
@@ -31,9 +32,9 @@ class DisplayLimits:
 
 
 LIST_LIMITS = DisplayLimits(value_bytes=2048, fields=100, total_bytes=1024 * 1024)
-"""In lists."""
+"""Limits of letters in lists."""
 DETAIL_LIMITS = DisplayLimits(value_bytes=1024 * 1024, fields=10_000, total_bytes=2 * 1024 * 1024)
-"""One by itself."""
+"""Limits of a single letter."""
 NO_LIMITS = DisplayLimits(value_bytes=2**63, fields=2**63, total_bytes=2**63)
 
 
@@ -44,7 +45,7 @@ def letter_resource(
     fingerprint: str,
     measure: DisplayLimits = LIST_LIMITS,
 ) -> dict[str, Any]:
-    """An entry of a stream of dead letters, as the contract shows it; None is what it does not say.
+    """Return an entry as the API shows it; missing metadata is None.
 
     Without a `redaction` everything is shown. `size_bytes` is of all that was read.
     """
@@ -74,10 +75,10 @@ def letter_resource(
 def display_fields(
     pairs: Pairs, *, sizes: Iterable[int] = (), measure: DisplayLimits = LIST_LIMITS
 ) -> tuple[dict[str, Any], bool]:
-    """Names and what is shown of their values, in order; and whether that is all of `pairs`.
+    """Return the displayed values by name, in order, and True if nothing of `pairs` was left out.
 
-    `sizes` are the true lengths of the values, where they are longer than they are here. What
-    failing and retrying added is shown however many fields there are.
+    `sizes` are the true lengths of truncated values. Metadata is shown however many fields there
+    are.
     """
     found: dict[str, list[DisplayValue]] = {}
     lengths = tuple(sizes) or tuple(len(given) for _, given in pairs)
@@ -97,7 +98,7 @@ def display_fields(
 def display_value(
     given: bytes, *, size: int | None = None, most: int = LIST_LIMITS.value_bytes
 ) -> DisplayValue:
-    """One value, of which `size` bytes there are, so that JSON takes it."""
+    """Return a value, whose full length is `size` bytes, as JSON."""
     size = max(size or 0, len(given))
     cut = given[:most]
     is_cut = len(cut) < size
@@ -109,12 +110,12 @@ def display_value(
 
 
 def is_text(given: bytes) -> bool:
-    """Whether it is shown as text."""
+    """Return True if it is shown as text."""
     return _decode(given, is_cut=False) is not None
 
 
 def to_plain_text(shown: Any) -> str:
-    """What `value` gave, in one line of text; several are put one after the other."""
+    """Return a displayed value as one line of text; several are joined."""
     if isinstance(shown, list):
         return ", ".join(to_plain_text(one) for one in shown)
     if isinstance(shown, Mapping):
@@ -123,7 +124,7 @@ def to_plain_text(shown: Any) -> str:
 
 
 def truncate_entry(entry: LetterEntry, measure: DisplayLimits) -> LetterEntry:
-    """No more of it than is shown: the rest need not be looked through for what is hidden."""
+    """Return the entry without what is not shown, so that it need not be redacted."""
     sizes = entry.sizes or tuple(len(given) for _, given in entry.pairs)
     pairs, left = [], measure.total_bytes
     for name, given in entry.pairs:
@@ -135,13 +136,13 @@ def truncate_entry(entry: LetterEntry, measure: DisplayLimits) -> LetterEntry:
 
 
 def _display_metadata(entry: LetterEntry, name: bytes, measure: DisplayLimits) -> str | None:
-    """What one of our own fields says; None if it is not there."""
+    """Return one of the metadata fields; None if it is missing."""
     given = entry.value(name)
     return None if given is None else to_text(given[: measure.value_bytes])
 
 
 def _decode(given: bytes, *, is_cut: bool) -> str | None:
-    """The text; None if it is none. Where it was cut, a character may have been cut in two."""
+    """Return the text, or None if it is binary. A character at the cut may be incomplete."""
     if b"\x00" in given:
         return None
     try:

@@ -1,8 +1,8 @@
-"""What of a payload is for nobody to see: values under keys that the installation hides. Pure.
+"""Redaction of values under hidden keys.
 
-It works on the text as it stands (:mod:`breakers.dead_letters.letters.secrets`), so that what is
-no JSON is looked through as well. What is not hidden stays as it was, byte for byte, but that
-where something is hidden, an escape like `\\u0022` may stand there as what it says.
+It works on text (:mod:`breakers.dead_letters.letters.secrets`), so that invalid JSON is redacted as
+well. Everything else is unchanged byte for byte, except that escapes like `\\u0022` may be resolved
+in redacted values.
 """
 
 import functools
@@ -22,14 +22,17 @@ _MAX_KNOWN, _MAX_KNOWN_LENGTH = 10_000, 100
 
 @dataclass(frozen=True)
 class Redaction:
-    """Takes out what is under keys that `hides` says yes to."""
+    """Redaction of the values under keys for which `hides` returns True."""
 
     hides: Callable[[str], bool]
     _known: dict[bytes, bool] = field(default_factory=dict, compare=False, repr=False)
 
     def entry(self, entry: LetterEntry) -> LetterEntry:
-        """The same entry without what is hidden. Its `sizes` tell only of values of which the
-        beginning was read, and which are not hidden wholly, that they are longer."""
+        """Return the entry redacted.
+
+        `sizes` are larger than the values only for those that were truncated when read and are not
+        wholly hidden.
+        """
         pairs = tuple((name, self.value(name, value)) for name, value in entry.pairs)
         true = entry.sizes or tuple(len(value) for _, value in entry.pairs)
         sizes = tuple(
@@ -39,19 +42,19 @@ class Redaction:
         return replace(entry, pairs=pairs, sizes=sizes)
 
     def error(self, entry: LetterEntry) -> str:
-        """What went wrong, by the entry itself."""
+        """Return the redacted error."""
         return self._own(entry, ERROR)
 
     def error_type(self, entry: LetterEntry) -> str:
-        """The type of that."""
+        """Return the redacted type of the error."""
         return self._own(entry, ERROR_TYPE)
 
     def group(self, entry: LetterEntry) -> str:
-        """The consumer group that failed."""
+        """Return the redacted name of the consumer group."""
         return self._own(entry, GROUP)
 
     def fingerprint(self, entry: LetterEntry) -> Fingerprint:
-        """Return the fingerprint of the error type and the error, without what is hidden in them.
+        """Return the fingerprint of the redacted error and its type.
 
         A digest of a hidden value would confirm a guess of it.
         """
@@ -64,16 +67,18 @@ class Redaction:
         return to_text(self.value(name, said.encode())) if said else ""
 
     def value(self, name: bytes, value: bytes) -> bytes:
-        """The value of a field of this name."""
+        """Return the redacted value of a field of this name."""
         return secrets.REDACTED if self.is_hidden(name) else self.within(value)
 
     def within(self, value: bytes) -> bytes:
-        """A text without the values under hidden keys in it."""
+        """Return a text with the values under hidden keys redacted."""
         return secrets.redact_values(value, self.is_hidden)
 
     def is_hidden(self, key: bytes) -> bool:
-        """Whether what is under this key is hidden; of `user.password` and `user[password]` also as
-        `password`."""
+        """Return True if values under this key are hidden.
+
+        `user.password` and `user[password]` also match as `password`.
+        """
         known = self._known.get(key)
         if known is None:
             known = self._is_hidden(to_text(key))
@@ -93,11 +98,11 @@ class Redaction:
 
 
 def configured_redaction() -> Redaction:
-    """As this installation hides."""
+    """Return the redaction that this installation is configured with."""
     return _cached_redaction(tuple(configured_sources().hidden_keys))
 
 
 @functools.lru_cache(maxsize=4)
 def _cached_redaction(keys: tuple[str, ...]) -> Redaction:
-    """Kept, with what it has learned of keys."""
+    """Return a redaction, cached with its knowledge of keys."""
     return Redaction(build_key_matcher(keys))

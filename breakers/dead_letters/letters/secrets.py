@@ -1,8 +1,7 @@
-"""Where the values under certain keys are in a text, whatever it is written in. Pure.
+"""Search for the values under certain keys in a text of any format. Pure.
 
-The text is taken as it stands instead of being read as JSON: the beginning of a long value, JSON
-inside JSON, Python's and Java's ways of writing an object, forms, headers, and what has one wrong
-byte in it are no JSON, and have secrets all the same.
+The text is not parsed as JSON: truncated values, JSON inside JSON, Python and Java reprs, forms,
+headers, and text with one wrong byte are no JSON, but contain secrets all the same.
 """
 
 import json
@@ -13,7 +12,7 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 REDACTED = b"[redacted]"
 Hides = Callable[[bytes], bool]
 MAX_DEPTH = 2
-"""So often what is in a form's value is a form or JSON again."""
+"""Levels of forms or JSON nested in a form's value that are searched."""
 
 # All repetitions are possessive or begin where nothing like them is before, and of a quoted key few
 # are tried again: the time taken grows with the text.
@@ -44,13 +43,13 @@ _BRACKETS = {
 }  # fmt: skip
 _ENDS = {quote: re.compile(rb"(\\*+)" + quote) for quote in (b'"', b"'")}
 _NEAR = 200
-"""So far off, in bytes, the quotes in brackets tell how deep in a string they are."""
+"""Distance in bytes within which quotes in brackets tell how deep in a string they are."""
 _OPENING, _CLOSING = b"{[(", b"}])"
 _ESCAPED = re.compile(rb"(\\++)u00(2[2367bB]|3[aAdD])")
 
 
 def redact_values(given: bytes, hides: Hides, depth: int = 0) -> bytes:
-    """The text with `[redacted]` for every value under a key that is hidden."""
+    """Return the text with `[redacted]` for every value under a hidden key."""
     seen = _ESCAPED.sub(_unescape_sign, given) if b"\\u00" in given else given
     if b":" not in seen and b"=" not in seen:
         return given
@@ -62,7 +61,7 @@ def redact_values(given: bytes, hides: Hides, depth: int = 0) -> bytes:
 
 
 def _find_hidden(value: bytes, hides: Hides, depth: int) -> Iterator[tuple[int, int, bytes]]:
-    """Where hidden values are, in order, and what stands there instead."""
+    """Yield the hidden values in order: begin, end and replacement."""
     if b"%22" not in value and b"%3" not in value:
         depth = MAX_DEPTH  # Nothing is encoded.
     at = 0
@@ -77,6 +76,7 @@ def _find_hidden(value: bytes, hides: Hides, depth: int) -> Iterator[tuple[int, 
 
 
 def _match_key(value: bytes, key: re.Match[bytes], hides: Hides) -> tuple[int, int, bytes] | None:
+    """Match the value of a quoted key, as in JSON."""
     if not hides(_unescape_key(key["key"])):
         return None
     mark = key["slashes"] + key["quote"]
@@ -91,7 +91,7 @@ def _match_key(value: bytes, key: re.Match[bytes], hides: Hides) -> tuple[int, i
 def _match_name(
     value: bytes, name: re.Match[bytes], hides: Hides, depth: int
 ) -> tuple[int, int, bytes] | None:
-    """Of `name=value&name=value`, headers, settings, and objects written like them."""
+    """Match the value of `name=value&name=value`, headers, settings, and similar objects."""
     begin = name.end("sign")
     if not hides(_decode_name(name["name"])):
         return None if depth >= MAX_DEPTH else _redact_encoded(value, begin, hides, depth)
@@ -119,7 +119,7 @@ def _match_name(
 def _redact_encoded(
     value: bytes, begin: int, hides: Hides, depth: int
 ) -> tuple[int, int, bytes] | None:
-    """What is percent-encoded in a form's value: a form or JSON again."""
+    """Redact percent-encoded forms or JSON in a form's value."""
     found = _ENCODED.match(value, begin)
     if found is None or (b"%22" not in found[0] and b"%3" not in found[0]):
         return None
@@ -129,7 +129,7 @@ def _redact_encoded(
 
 
 def _unescape_key(key: bytes) -> bytes:
-    """A key without what JSON escapes in it."""
+    """Return a key with its JSON escapes resolved."""
     if b"\\" not in key:
         return key
     try:
@@ -144,25 +144,27 @@ def _decode_name(name: bytes) -> bytes:
 
 
 def _unescape_sign(found: re.Match[bytes]) -> bytes:
-    """What JSON may write as `\\u0026`; quotes stay escaped as deep as they were."""
+    """Resolve an escape like `\\u0026`; quotes stay escaped at their depth."""
     sign = bytes([int(found[2], 16)])
     return b"\\" * _quote_depth(len(found[1])) + sign if sign in b"\"'" else sign
 
 
 def _quote_depth(slashes: int) -> int:
-    """So many backslashes are before a quote that has so many before its `u0022`."""
+    """Return the number of backslashes before a quote that has so many before its `u0022`."""
     return slashes if slashes % 2 else 2 * _quote_depth(slashes // 2) + 1
 
 
 def _skip_prefix(value: bytes, begin: int) -> int:
-    """Behind the `b` of `b'…'`, or the `SecretStr` of `SecretStr('…')`."""
+    """Return the index behind the `b` of `b'…'`, or the `SecretStr` of `SecretStr('…')`."""
     found = _PREFIX.match(value, begin)
     return found.end() if found else begin
 
 
 def _end_of_value(value: bytes, first: int, quote: bytes, slashes: int) -> int | None:
-    """Where the string, object, list or call that begins there ends; the end of the text if it does
-    not say. None if none begins there."""
+    """Return the end of the string, object, list or call that begins there.
+
+    The end of the text if it is not closed. None if none begins there.
+    """
     string = _QUOTED.match(value, first)
     if string is not None:
         triple = string[0] * 3

@@ -1,1 +1,1 @@
-"""Finding streams and what lies in them: looks every few seconds, an index, gaps, an alarm."""
+"""Monitoring of streams: discovery, sampling, the index, gaps and alarms."""

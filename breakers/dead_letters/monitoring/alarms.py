@@ -1,4 +1,4 @@
-"""Who is told that a stream fills up: once when it was too deep for long, and once it is not."""
+"""Alarms of streams that stay too deep: one message when it begins, one when it ends."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -22,8 +22,10 @@ RUNBOOK_PATH = "/runbooks/dead-letters/"
 
 
 def update_alarms(now: datetime) -> int:
-    """Begin and end alarms by how streams stand; returns how many that was. One of a stream that
-    the environment does not speak of any more ends, as nobody would come to know that it is over.
+    """Open and close alarms by the present depths; return how many.
+
+    An alarm of a stream that is not configured any more is closed, as nobody would learn that it is
+    over.
     """
     known = LetterStream.objects.order_by("pk")
     over = known.filter(over_since__lte=now - ALARM_AFTER, alarmed_at=None)
@@ -39,7 +41,7 @@ def update_alarms(now: datetime) -> int:
 
 
 def stream_path(stream: LetterStream) -> str:
-    """The stream's page."""
+    """Return the path of the stream's page."""
     if stream.source == LetterStream.Source.OUTBOX:
         return PAGES_PATH
     return f"{PAGES_PATH}{stream.server}/{quote(stream.name)}/"
@@ -89,7 +91,7 @@ def _message_facts(stream: LetterStream, since: datetime) -> dict[str, Any]:
 
 
 def _describe_largest_group(stream: LetterStream) -> str | None:
-    """What most of them failed of. Not as it came: an error may quote what is nobody's business."""
+    """Return count and pattern of the largest group. The error itself may quote secrets."""
     for one in groups.list_groups(stream, most=1):
         said = ": ".join(part for part in (one.error_type, one.pattern) if part)
         return f"{one.count} × {said}" if said else None

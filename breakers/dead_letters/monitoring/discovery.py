@@ -1,4 +1,4 @@
-"""Looking for streams of dead letters on a server: through some of its keys, and on from there."""
+"""Discovery of streams of dead letters by scanning a server's keys."""
 
 import functools
 from collections.abc import Iterator
@@ -22,17 +22,17 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class DiscoveredStreams:
-    """Names of streams that patterns match, and where the next look goes on."""
+    """Names of matching streams, and the cursor of the next scan."""
 
     names: frozenset[str]
     cursor: str
 
 
 def discover_streams(server: RedisServer, cursor: str) -> DiscoveredStreams:
-    """Go on from `cursor` (empty: from the start) through some thousand keys, or all there are.
+    """Scan some thousand keys from `cursor` on (empty: from the start).
 
-    Names that are not UTF-8, or that PostgreSQL can't take, are passed over and logged.
-    Raises :class:`servers.ServerUnavailable` and :class:`servers.ServerRefused`.
+    Names that are not UTF-8, or that PostgreSQL can't store, are skipped and logged. Raises
+    :class:`ServerUnavailable` and :class:`ServerRefused`.
     """
     try:
         return _scan_cluster(server, cursor) if server.is_cluster else _scan_single(server, cursor)
@@ -52,7 +52,7 @@ def _scan_single(server: RedisServer, cursor: str) -> DiscoveredStreams:
 
 
 def _scan_cluster(server: RedisServer, cursor: str) -> DiscoveredStreams:
-    """One node after the other, by name; the cursor says which, and where in it."""
+    """Scan one node after the other, by name; the cursor has the node and the position in it."""
     names: set[str] = set()
     began, _, at = cursor.rpartition(" ")
     nodes = sorted(server.client.get_primaries(), key=lambda node: str(node.name))

@@ -1,9 +1,8 @@
-"""Entries that are gone from a stream, and not through us: noticed, counted, and said.
+"""Gaps: entries that somebody else removed from a stream, detected and counted.
 
-A producer that trims its stream of dead letters, or a person with a Redis client, is out of our
-reach; what they took away is known by the index, which has rows that the stream has no entries for.
-What was read from the database is always older than what Redis is asked after that, so an entry
-that is missing then is gone indeed.
+A producer that trims its stream, or a person with a Redis client, leaves index rows without
+entries. Rows are always read before Redis is asked, so an entry that is missing then is really
+gone.
 """
 
 import time
@@ -28,7 +27,7 @@ AT_ONCE = 5000
 BUDGET = 32 * 1024 * 1024  # bytes of payload that one look goes through
 SETTLED_WITHIN = timedelta(minutes=1)
 MERGE_WITHIN = timedelta(minutes=10)
-"""What is gone without anything left in between, and was noticed within this time, is one gap."""
+"""Time within which adjacent missing entries are recorded as one gap."""
 
 log = structlog.get_logger(__name__)
 
@@ -48,8 +47,10 @@ _FORGET = """
 def find_inconsistent(
     read: Sequence[tuple[LetterStream, StreamSample]],
 ) -> list[tuple[LetterStream, StreamSample]]:
-    """Those of streams that were read to their end of which the index does not say what the sample
-    does: something vanished, or came back, or is about to leave."""
+    """Return those fully indexed streams whose index differs from the sample.
+
+    Letters vanished, came back, or are leaving.
+    """
     whole = [(one, sample) for one, sample in read if sample.last <= one.indexed_to]
     known = Letter.objects.filter(stream__in=[one.pk for one, _ in whole])
     counted = known.order_by().values("stream").annotate(count=Count("pk"), first=Min("position"))
@@ -62,10 +63,9 @@ def find_inconsistent(
 
 
 def find_gaps(stream: LetterStream, now: datetime, *, seconds: float) -> bool:
-    """Find and write down what vanished of what the index knows; returns whether it looked at all
-    of it in time.
+    """Record the letters that vanished; return True if there was time to check all.
 
-    Raises :class:`servers.ServerUnavailable` and :class:`servers.ServerRefused`.
+    Raises :class:`ServerUnavailable` and :class:`ServerRefused`.
     """
     before = stream.vanished_total
     is_whole = _compare(stream, now, time.monotonic() + seconds)
@@ -92,7 +92,7 @@ def _compare(stream: LetterStream, now: datetime, deadline: float) -> bool:
 
 
 def _count_leaving(stream: LetterStream, now: datetime) -> int:
-    """How many leave through us at the moment: Redis and the index need not agree on these yet."""
+    """Return how many letters are leaving: Redis and the index may differ by these."""
     leaving = Departure.objects.filter(stream=stream)
     intended = leaving.filter(state__in=["intended", "restoring"]).count()
     return (
@@ -106,7 +106,7 @@ def _count_leaving(stream: LetterStream, now: datetime) -> int:
 def _delete_trimmed(
     stream: LetterStream, sample: StreamSample, upto: str, now: datetime, deadline: float
 ) -> tuple[int, bool]:
-    """What lay before the first entry there is: how many rows that was, and whether that is all."""
+    """Delete the rows before the first entry; return how many, and True if that was all."""
     below = Letter.objects.filter(stream=stream, position__lte=upto).order_by("position")
     if sample.depth:
         below = below.filter(position__lt=sample.first)
@@ -139,7 +139,7 @@ def _compare_all(stream: LetterStream, upto: str, now: datetime, deadline: float
 
 
 def _iterate_positions(stream: LetterStream, after: str, last: str) -> Iterator[str]:
-    """Of the entries behind `after` up to `last` that are there."""
+    """Yield the positions of the existing entries behind `after` up to `last`."""
     begin, end = (ids.to_entry_id(after) if after else ""), ids.to_entry_id(last)
     while True:
         call = ScriptCall([stream.name], [begin, end, AT_ONCE, BUDGET])
@@ -152,7 +152,7 @@ def _iterate_positions(stream: LetterStream, after: str, last: str) -> Iterator[
 
 @transaction.atomic
 def _delete_missing(stream: LetterStream, positions: Sequence[str], now: datetime) -> int:
-    """Delete rows of entries that are gone; returns how many those were."""
+    """Delete the rows of missing entries; return how many."""
     locked = LetterStream.objects.select_for_update().get(pk=stream.pk)
     values: dict[str, Any] = {"stream": stream.pk, "positions": list(positions)}
     with connection.cursor() as cursor:
@@ -181,7 +181,7 @@ def _record_gap(stream: LetterStream, vanished: Sequence[str], now: datetime) ->
 
 
 def _has_letters_between(stream: LetterStream, gap: Gap, first: str, last: str) -> bool:
-    """Whether anything is left between a gap and what was found gone now."""
+    """Return True if letters lie between a gap and the entries found missing now."""
     return Letter.objects.filter(
         stream=stream, position__gt=min(gap.first, first), position__lt=max(gap.last, last)
     ).exists()
@@ -189,7 +189,6 @@ def _has_letters_between(stream: LetterStream, gap: Gap, first: str, last: str) 
 
 @transaction.atomic
 def _restart_index(stream: LetterStream) -> bool:
-    """Entries lie there that the index has no rows for, as what had left is back after a failover:
-    it is made anew from the first of them."""
+    """Index the stream again from its first entry: entries came back after a failover."""
     LetterStream.objects.filter(pk=stream.pk, indexed_to=stream.indexed_to).update(indexed_to="")
     return False

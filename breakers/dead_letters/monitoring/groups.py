@@ -1,4 +1,4 @@
-"""Letters that lie in a stream, by what they failed of: from the index alone."""
+"""Groups of a stream's letters by error, from the index."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,9 +26,11 @@ _GROUPS = """
 
 @dataclass(frozen=True)
 class ErrorGroup:
-    """`count` letters that lie in the stream and failed alike, the first and the last of them by
-    when they failed. `oldest` and `newest` are positions. `pattern` is the error with what varies
-    taken out, `sample` one as it came."""
+    """A group of `count` letters in the stream with alike errors.
+
+    It has the first and last time of failure. `oldest` and `newest` are positions. `pattern` is the
+    error with its varying parts masked, `sample` one error.
+    """
 
     fingerprint: str
     error_type: str
@@ -44,7 +46,7 @@ class ErrorGroup:
 def list_groups(
     stream: LetterStream, *, since: datetime | None = None, most: int = MAX_GROUPS
 ) -> list[ErrorGroup]:
-    """The largest groups first; only what failed `since` is counted, if that is given."""
+    """Return the largest groups first, of letters that failed `since`, if that is given."""
     values = {"stream": stream.pk, "since": since, "most": most}
     with connection.cursor() as cursor:
         cursor.execute(_GROUPS, values)

@@ -1,7 +1,7 @@
-"""The index of a stream: every entry read once, forward, and written down in bounded batches.
+"""The indexer: it reads every entry of a stream once, forward, in bounded batches.
 
-Batches are read without a lock. Whoever finds, under the stream's lock, that another has gone on
-meanwhile, reads again from there; so it may run anywhere, any number of times at once.
+Batches are read without a lock. If another process has indexed meanwhile, which is checked under
+the stream's lock, reading starts again from there; so it may run any number of times at once.
 """
 
 import time
@@ -30,9 +30,9 @@ MAX_VALUE_BYTES = 2048
 FIELDS = sorted({*entries.METADATA, entries.RETRY_COUNT})
 MIN_GAP_SECONDS = 0.2  # seconds, for what vanished, at least
 EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
-"""What an entry says of when it failed is believed in between."""
+"""Range in which an entry's own time of failure is believed."""
 SETTLED_WITHIN = timedelta(seconds=10)
-"""Who settles what left says of it the moment when they began."""
+"""Longest time from the beginning of a removal, which is its recorded time, to its settlement."""
 
 _GROUPS = """
     INSERT INTO breakers_lettergroup AS known
@@ -75,7 +75,7 @@ _DAYS = """
 
 @dataclass(frozen=True)
 class IndexedEntry:
-    """What the index keeps of one entry."""
+    """The indexed fields of an entry."""
 
     position: str
     fingerprint: str
@@ -91,10 +91,10 @@ class IndexedEntry:
 
 
 def catch_up(stream: LetterStream, now: datetime, *, seconds: float = 1.0) -> bool:
-    """Bring what is known of a stream up to date, its depth and what vanished too, and `stream`
-    with it; returns whether all of it is known now. It ends after about `seconds`.
+    """Update depth, index and gaps of a stream, and the instance.
 
-    Raises :class:`servers.ServerUnavailable` and :class:`servers.ServerRefused`.
+    Return True if the index is complete. It ends after about `seconds`. Raises
+    :class:`ServerUnavailable` and :class:`ServerRefused`.
     """
     if stream.source == LetterStream.Source.OUTBOX:
         return True
@@ -110,8 +110,10 @@ def catch_up(stream: LetterStream, now: datetime, *, seconds: float = 1.0) -> bo
 def index_and_check(
     stream: LetterStream, sample: StreamSample, now: datetime, *, seconds: float
 ) -> bool:
-    """Read on from where the index ends, then look for what vanished; returns whether it is all
-    known. `stream` is as `sample` found it."""
+    """Index new entries, then look for gaps; return True if the index is complete.
+
+    `stream` is as of `sample`.
+    """
     deadline = time.monotonic() + seconds
     if not read_new_entries(stream, sample, now, seconds=seconds):
         return False
@@ -123,7 +125,7 @@ def index_and_check(
 def read_new_entries(
     stream: LetterStream, sample: StreamSample, now: datetime, *, seconds: float
 ) -> bool:
-    """Read on from where the index ends; returns whether it has come as far as `sample` has."""
+    """Index new entries; return True if the index reaches `sample`."""
     deadline = time.monotonic() + seconds
     for batch in _read_batches(stream, now):
         _store_batch(stream, batch, now)
@@ -140,7 +142,7 @@ class _Batch:
 
 
 def _read_batches(stream: LetterStream, now: datetime) -> Iterator[_Batch]:
-    """Batches from where the index ends by then, until the stream does."""
+    """Yield batches from the end of the index to the end of the stream."""
     while True:
         stream.refresh_from_db(fields=["indexed_to"])
         after = stream.indexed_to
@@ -155,7 +157,7 @@ def _read_batches(stream: LetterStream, now: datetime) -> Iterator[_Batch]:
 
 
 def _index_entry(given: Any, hiding: Redaction, now: datetime) -> IndexedEntry:
-    """What is hidden is not kept here either, nor told by what is."""
+    """Return the fields to index, redacted; no digest of a hidden value is stored."""
     entry_id, size_bytes, flat = given
     entry = LetterEntry(entry_id.decode(), tuple(zip(flat[::2], flat[1::2], strict=True)))
     found = hiding.fingerprint(entry)
@@ -195,7 +197,7 @@ def _store_batch(stream: LetterStream, batch: _Batch, now: datetime) -> None:
 
 
 def _upsert_groups(stream: LetterStream, seen: Sequence[IndexedEntry]) -> dict[str, int]:
-    """Primary keys by fingerprint. In order, so that no two writers wait for each other."""
+    """Return the primary keys by fingerprint. Rows are written in order to avoid deadlocks."""
     times: dict[str, tuple[datetime, datetime]] = {}
     alike: dict[str, IndexedEntry] = {}
     for one in seen:
@@ -218,7 +220,7 @@ def _upsert_groups(stream: LetterStream, seen: Sequence[IndexedEntry]) -> dict[s
 def _insert_letters(
     stream: LetterStream, seen: Sequence[IndexedEntry], groups: dict[str, int], now: datetime
 ) -> list[IndexedEntry]:
-    """Those of them that were not known yet."""
+    """Return the entries that were not indexed yet."""
     rows = [
         {
             "position": one.position,
@@ -243,7 +245,7 @@ def _insert_letters(
 
 
 def _exclude_restored(stream: LetterStream, new: Sequence[IndexedEntry]) -> list[IndexedEntry]:
-    """Those that nobody put back from the archive: these had arrived before."""
+    """Return the entries that were not restored from the archive, which had arrived before."""
     if not new:
         return []
     ids_of = {one.position: ids.to_entry_id(one.position) for one in new}
@@ -264,7 +266,7 @@ def _exclude_restored(stream: LetterStream, new: Sequence[IndexedEntry]) -> list
 
 
 def _count_by_day(new: Sequence[IndexedEntry], groups: dict[str, int], now: datetime) -> None:
-    """How many of each group arrived on which day."""
+    """Count the arrivals of each group by day."""
     days: dict[tuple[int, Any], int] = {}
     for one in new:
         day = min(one.added_at or now, now).astimezone(UTC).date()

@@ -1,4 +1,4 @@
-"""Retention of what is counted of dead letters: depths, gaps, and groups long empty."""
+"""Retention rules of depths, gaps, and groups that are empty for long."""
 
 from datetime import datetime, timedelta
 
@@ -57,5 +57,5 @@ RETENTION_RULES.register(*RULES)
 
 
 def purge(now: datetime, *, at_once: int, most: int) -> int:
-    """Delete up to `most` old rows of each kind, `at_once` in one transaction; returns how many."""
+    """Delete up to `most` old rows of each kind, `at_once` in one transaction; return how many."""
     return retention.purge(RULES, now, at_once=at_once, most=most)

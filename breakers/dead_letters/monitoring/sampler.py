@@ -1,7 +1,7 @@
-"""The look at all servers, every few seconds: what is new, how deep, what came and what vanished.
+"""The sampler of all servers, every few seconds: new streams, depths, arrivals and gaps.
 
-Servers are asked at the same time, so that one that is away keeps nobody waiting who asks the
-others. What they say is written down here, in one thread.
+Servers are queried concurrently, so that an unavailable one delays no other. Results are written by
+one thread.
 """
 
 import random
@@ -37,8 +37,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class _ServerSample:
-    """What a server said: names of streams that were come across, where to go on, and how streams
-    stand; or why it said nothing."""
+    """The answer of a server: discovered names, the next cursor and samples; or the error."""
 
     names: frozenset[str] = frozenset()
     cursor: str = ""
@@ -47,8 +46,10 @@ class _ServerSample:
 
 
 def sample_servers(now: datetime) -> int:
-    """Look at every server, then read on in streams that have news, as far as there is time;
-    returns how many had."""
+    """Sample every server, then index the streams that changed while there is time.
+
+    Return how many changed.
+    """
     known = streams.list_served()
     names: dict[str, list[str]] = {server: [] for server in configured_sources().servers}
     for one in known:
@@ -81,7 +82,7 @@ def _query_servers(names: Mapping[str, Sequence[str]]) -> dict[str, _ServerSampl
 
 
 def _query_server(server: str, known: Sequence[str], cursor: str) -> _ServerSample:
-    """No database here: this is another thread, without a connection."""
+    """Query one server. It runs in a thread without a database connection."""
     try:
         found = discovery.discover_streams(servers.get_server(server), cursor)
         stand = samples.sample_streams(server, sorted({*known, *found.names}))
@@ -91,7 +92,7 @@ def _query_server(server: str, known: Sequence[str], cursor: str) -> _ServerSamp
 
 
 def _record_server(server: str, said: _ServerSample, now: datetime) -> bool:
-    """Whether streams were found there that nobody knew."""
+    """Record a server's availability; return True if it has new streams."""
     is_away = bool(said.error)
     with transaction.atomic():
         LetterServer.objects.bulk_create([LetterServer(name=server)], ignore_conflicts=True)
@@ -110,7 +111,7 @@ def _record_server(server: str, said: _ServerSample, now: datetime) -> bool:
 def _record_streams(
     known: Sequence[LetterStream], seen: Mapping[str, _ServerSample], now: datetime
 ) -> list[tuple[LetterStream, StreamSample]]:
-    """Write down how streams stand; those that have something to read or to look for."""
+    """Record the samples; return the streams that have to be indexed or checked."""
     changed: list[tuple[LetterStream, StreamSample]] = []
     same: list[tuple[LetterStream, StreamSample]] = []
     for one in known:
@@ -127,8 +128,10 @@ def _record_streams(
 
 
 def _index_changed(news: Sequence[tuple[LetterStream, StreamSample]], now: datetime) -> None:
-    """As many as there is time for, for a second at most each; which they are is left to chance, so
-    that each has its turn however many there are. Then look for what vanished."""
+    """Index changed streams, for a second each at most, then look for gaps.
+
+    The order is random, so that each gets its turn.
+    """
     deadline = time.monotonic() + READING_SECONDS
     mixed = random.sample(news, len(news))
     for stream, sample in mixed:
@@ -140,7 +143,7 @@ def _index_changed(news: Sequence[tuple[LetterStream, StreamSample]], now: datet
 
 
 def _run_within(deadline: float, stream: LetterStream, go_on: Callable[..., bool]) -> None:
-    """Go on with a stream, unless the time is over."""
+    """Continue with a stream unless the time is over."""
     left = deadline - time.monotonic()
     if left <= 0:
         return

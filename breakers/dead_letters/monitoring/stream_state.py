@@ -1,4 +1,4 @@
-"""How a stream stood when it was looked at last: written down, kept by the minute, and told."""
+"""The sampled state of streams: recorded, kept by minute, and broadcast."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -15,7 +15,7 @@ from controlplane.core.live import change_notices as live
 from . import streams
 
 ALARM_DEPTH = 100
-"""Letters; a stream that is deeper for long is alarmed about."""
+"""Letters; a stream that stays deeper raises an alarm."""
 MINUTE = timedelta(minutes=1)
 TOPIC = "dlq"
 
@@ -55,7 +55,7 @@ _ARRIVED = """
 
 
 def has_changed(stream: LetterStream, sample: StreamSample) -> bool:
-    """Whether the stream stands otherwise than when it was written down last."""
+    """Return True if the sample differs from the recorded state."""
     known = (stream.gone_at is None, stream.depth, stream.first, stream.last)
     return stream.sampled_at is None or known != (
         sample.there,
@@ -66,9 +66,7 @@ def has_changed(stream: LetterStream, sample: StreamSample) -> bool:
 
 
 def record_sample(stream: LetterStream, sample: StreamSample, now: datetime) -> None:
-    """As :func:`record_samples`, for one; it waits for whoever works on it, and `stream` is as it
-    stands in the database then.
-    """
+    """Record the sample of one stream and refresh the instance; wait for its lock."""
     _write_samples([(stream, sample)], now, waits=True)
     stream.refresh_from_db()
 
@@ -76,9 +74,11 @@ def record_sample(stream: LetterStream, sample: StreamSample, now: datetime) -> 
 def record_samples(
     seen: Sequence[tuple[LetterStream, StreamSample]], now: datetime
 ) -> list[tuple[LetterStream, StreamSample]]:
-    """Write down how streams stand, unless somebody did so who looked later. Each was read from the
-    database before its sample was taken. Those that another works on are left for the next look;
-    returns the others, as they stand in the database then."""
+    """Record samples, unless a later one was recorded.
+
+    Each stream was read before its sample was taken. Locked streams are left for the next run.
+    Return the others, as they are in the database then.
+    """
     fresh = LetterStream.objects.in_bulk(_write_samples(seen, now, waits=False)) if seen else {}
     return [(fresh[one.pk], sample) for one, sample in seen if one.pk in fresh]
 
@@ -87,7 +87,7 @@ def record_samples(
 def record_outbox(
     failed: int, oldest_at: datetime | None, newest_at: datetime | None, *, now: datetime
 ) -> LetterStream:
-    """Write down how many messages of the outbox failed."""
+    """Record the number of failed messages of the outbox."""
     row = streams.get_outbox_stream(now)
     locked = LetterStream.objects.select_for_update().get(pk=row.pk)
     seen = (failed, oldest_at, newest_at)
@@ -106,7 +106,7 @@ def record_outbox(
 
 
 def is_due(stream: LetterStream, now: datetime) -> bool:
-    """Whether a new minute has begun since the stream was written down."""
+    """Return True if a new minute has begun since the stream was recorded."""
     last = stream.sampled_at
     return last is None or last.replace(second=0, microsecond=0) < now.replace(
         second=0, microsecond=0
@@ -115,8 +115,10 @@ def is_due(stream: LetterStream, now: datetime) -> bool:
 
 @transaction.atomic
 def record_unchanged(unchanged: Sequence[LetterStream], now: datetime) -> None:
-    """A new minute began, and these stand as before; pages that show them grow or shrink still are
-    told that they do so less by now."""
+    """Record that these streams stayed the same in a new minute.
+
+    Pages that show them grow are notified, as the growth declines.
+    """
     pks = sorted(one.pk for one in unchanged)
     rows = LetterStream.objects.select_for_update(skip_locked=True).filter(pk__in=pks)
     mine = sorted(rows.order_by("pk").values_list("pk", flat=True))
@@ -127,14 +129,13 @@ def record_unchanged(unchanged: Sequence[LetterStream], now: datetime) -> None:
 
 
 def record_minute(pks: Sequence[int], now: datetime) -> None:
-    """How deep these are in this minute."""
+    """Record the depth of these streams in this minute."""
     with connection.cursor() as cursor:
         cursor.execute(_MINUTES, {"ids": list(pks), "now": now})
 
 
 def record_arrivals(stream: LetterStream, added: Sequence[datetime | None], now: datetime) -> None:
-    """Count what was read in this minute; what lay there before the stream was known did not arrive
-    now."""
+    """Count arrivals in this minute; entries older than the discovery of the stream don't count."""
     new = sum(at is None or at >= stream.found_at for at in added)
     values: dict[str, Any] = {
         "stream": stream.pk,
@@ -151,8 +152,10 @@ def record_arrivals(stream: LetterStream, added: Sequence[datetime | None], now:
 def _write_samples(
     seen: Sequence[tuple[LetterStream, StreamSample]], now: datetime, *, waits: bool
 ) -> list[int]:
-    """In one statement however many there are; returns the primary keys of those it was done for,
-    or had been by somebody later."""
+    """Write samples by one statement.
+
+    Return the primary keys of those written now or later by somebody else.
+    """
     rows = LetterStream.objects.select_for_update(skip_locked=not waits)
     wanted = rows.filter(pk__in=[one.pk for one, _ in seen]).order_by("pk")
     mine = set(wanted.values_list("pk", flat=True))
@@ -169,7 +172,7 @@ def _write_samples(
 
 
 def _sample_row(stream: LetterStream, sample: StreamSample) -> tuple[Any, ...]:
-    """What `_STAND` takes of a stream, in the order of its columns."""
+    """Return the parameters of `_STAND` for a stream, in the order of its columns."""
     origin = configured_sources().origin_of(stream.name) or stream.origin
     # It was made anew if it has never given out what was read of it before.
     was_read_to = stream.indexed_to if sample.last_given < stream.indexed_to else None

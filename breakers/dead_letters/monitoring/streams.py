@@ -1,4 +1,4 @@
-"""The streams of dead letters that are known: found by name, listed, and how fast they grow."""
+"""Known streams of dead letters: look-up, listing and growth."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
@@ -12,7 +12,7 @@ from breakers.dead_letters.sources import DEFAULT_SERVER, OUTBOX_NAME, configure
 from controlplane.core.errors import NotFound
 
 GONE_SHOWN_FOR = timedelta(days=30)
-"""For so long a stream that is gone is listed, as what left it through us may be restored."""
+"""Time for which a gone stream is listed, as its removed letters may be restored."""
 GROWTH_OVER = timedelta(minutes=5)
 
 # From the last minute that was over by then, or else from the first there is since.
@@ -29,11 +29,10 @@ _GROWTH = """
 
 
 def find_stream(server: str, name: str, now: datetime) -> LetterStream:
-    """The stream of this name on this server, also one that nobody came across yet, and one that
-    is gone by now.
+    """Return the stream of this name on this server, also one not discovered yet, or gone.
 
-    Raises :class:`NotFound` for whatever is no stream of dead letters, and, if it has to look,
-    :class:`servers.ServerAway`.
+    Raises :class:`NotFound` if it is no stream of dead letters, and :class:`ServerUnavailable` if
+    the server has to be asked.
     """
     sources = configured_sources()
     if (server, name) == (DEFAULT_SERVER, OUTBOX_NAME):
@@ -51,7 +50,7 @@ def find_stream(server: str, name: str, now: datetime) -> LetterStream:
 
 
 def get_outbox_stream(now: datetime) -> LetterStream:
-    """The failed messages of our own outbox, among the dead letters."""
+    """Return the stream of the outbox's failed messages."""
     found, _ = LetterStream.objects.get_or_create(
         server=DEFAULT_SERVER,
         name=OUTBOX_NAME,
@@ -61,12 +60,12 @@ def get_outbox_stream(now: datetime) -> LetterStream:
 
 
 def is_valid_name(name: str) -> bool:
-    """Whether it can be the name of a stream that we know: text that fits."""
+    """Return True if a stream of this name can be stored: text that fits."""
     return 0 < len(name) <= MAX_NAME_LENGTH and "\0" not in name and _is_text(name)
 
 
 def register_streams(server: str, names: Collection[str], now: datetime) -> int:
-    """Know the streams of these names, which exist, from now on; returns how many are new."""
+    """Register existing streams by name; return how many are new."""
     sources = configured_sources()
     origins = {name: sources.origin_of(name) for name in names if is_valid_name(name)}
     rows = [
@@ -80,7 +79,7 @@ def register_streams(server: str, names: Collection[str], now: datetime) -> int:
 
 
 def list_served() -> list[LetterStream]:
-    """Every stream that the environment still speaks of, the outbox among them, by name."""
+    """Return every configured stream and the outbox, by name."""
     sources = configured_sources()
     rows = LetterStream.objects.filter(server__in=sources.servers).order_by("server", "name")
     return [
@@ -89,7 +88,7 @@ def list_served() -> list[LetterStream]:
 
 
 def list_shown(now: datetime) -> list[LetterStream]:
-    """The streams of the inbox: those with an alarm first, then the deepest."""
+    """Return the streams of the inbox: those with an alarm first, then the deepest."""
     rows = [
         one for one in list_served() if one.gone_at is None or one.gone_at > now - GONE_SHOWN_FOR
     ]
@@ -97,8 +96,10 @@ def list_shown(now: datetime) -> list[LetterStream]:
 
 
 def growth_per_minute(streams: Sequence[LetterStream], now: datetime) -> dict[int, float]:
-    """By how many letters a minute each stream grew (shrank, if negative) over the last five
-    minutes, or as long as it is known; by the stream's primary key."""
+    """Return the growth of each stream in letters a minute, by primary key; negative if it shrank.
+
+    It is measured over the last five minutes, or as long as the stream is known.
+    """
     this = now.replace(second=0, microsecond=0)
     values: dict[str, Any] = {
         "ids": [one.pk for one in streams],

@@ -1,4 +1,4 @@
-"""What failed most in a while: letters by group and day, also those that have left since."""
+"""The most frequent errors of a period, by group and day, including letters removed since."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from breakers.dead_letters.sources import configured_sources
 
 @dataclass(frozen=True)
 class GroupFailures:
-    """A group of one stream: how many of its letters arrived, in all and by day (UTC)."""
+    """Arrivals of a group of one stream, in all and by day (UTC)."""
 
     server: str
     stream: str
@@ -24,8 +24,10 @@ class GroupFailures:
 
 
 def list_most_failed(start: datetime, end: datetime, most: int) -> list[GroupFailures]:
-    """Up to `most` groups of which the most letters arrived on the days from `start` up to the one
-    before `end` (that of `end` too, unless it is midnight there), the largest first."""
+    """Return up to `most` groups with the most arrivals, the largest first.
+
+    The period is from the day of `start` to the last moment before `end`.
+    """
     days = GroupDay.objects.filter(day__gte=_day(start), day__lte=_last_day(end))
     served = days.filter(group__stream__server__in=configured_sources().servers)
     summed = served.values("group").annotate(total=Sum("arrived")).order_by("-total", "group")
@@ -60,6 +62,6 @@ def _day(moment: datetime) -> date:
 
 
 def _last_day(end: datetime) -> date:
-    """Of the moments before `end`."""
+    """Return the day of the last moment before `end`."""
     before = end.astimezone(UTC)
     return date.fromordinal(before.toordinal() - (before.time() == before.min.time()))

@@ -1,1 +1,1 @@
-"""The Redis servers, asked in bounded steps, by scripts that are safe to repeat."""
+"""The Redis servers of dead letters: clients, scripts, reading and sampling."""

@@ -1,4 +1,4 @@
-"""Reading entries out of a stream: a few at a time, in bounded memory here and there."""
+"""Reading of entries from a stream, in pages of bounded size."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -22,8 +22,11 @@ SHOWN_IN_ALL = 1024 * 1024  # bytes of an entry in a list
 
 @dataclass(frozen=True)
 class ReadLimits:
-    """How much of an entry is read: bytes of one value, fields, and entries at a time; and
-    `total_bytes` of names and values, behind which all is empty and only sizes tell of it."""
+    """Limits of what is read.
+
+    They are bytes of a value, fields, entries at a time, and `total_bytes` of names and values,
+    behind which values are empty and have only sizes.
+    """
 
     value_bytes: int = NO_LIMIT_BYTES
     fields: int = MAX_FIELDS
@@ -32,14 +35,14 @@ class ReadLimits:
 
 
 LIST_LIMITS = ReadLimits(value_bytes=SHOWN_BYTES, fields=SHOWN_FIELDS, total_bytes=SHOWN_IN_ALL)
-"""For lists."""
+"""Limits of letters in lists."""
 NO_LIMITS = ReadLimits()
-"""For all there is of what may leave."""
+"""Limits that read everything of letters that may be removed."""
 
 
 @dataclass(frozen=True)
 class EntryPage:
-    """Entries in the order asked for, and whether there may be more behind them."""
+    """Entries in the requested order, and `more` if others may follow."""
 
     entries: list[LetterEntry]
     more: bool
@@ -55,11 +58,12 @@ def read_page(
     newest_first: bool = False,
     limits: ReadLimits = LIST_LIMITS,
 ) -> EntryPage:
-    """Up to `limits.entries` between two ids, both included; `after` goes on behind that entry
-    (before it, with the newest first). It may give fewer and say that there are more: a look goes
-    through a few megabytes at most, and through one entry at least.
+    """Return up to `limits.entries` between two ids, inclusive.
 
-    Raises :class:`servers.ServerUnavailable` and :class:`servers.ServerRefused`.
+    `after` continues behind that entry (before it, if newest first).
+
+    It may return fewer and `more`: one call reads a few megabytes at most, and one entry at least.
+    Raises :class:`ServerUnavailable` and :class:`ServerRefused`.
     """
     if after == MAX_STREAM_ID and not newest_first:  # Redis refuses to be asked for what is behind.
         return EntryPage([], False)
@@ -77,7 +81,7 @@ def iterate_entries(
     last: str = "+",
     limits: ReadLimits = NO_LIMITS,
 ) -> Iterator[LetterEntry]:
-    """Every entry behind `after` up to `last`, the oldest first, read page by page."""
+    """Yield every entry behind `after` up to `last`, oldest first, page by page."""
     while True:
         found = read_page(server, stream, after=after, last=last, limits=limits)
         yield from found.entries
@@ -89,7 +93,7 @@ def iterate_entries(
 def read_entry(
     server: str, stream: str, entry_id: str, *, limits: ReadLimits = NO_LIMITS
 ) -> LetterEntry | None:
-    """The entry of this id; None if it is not there (any more)."""
+    """Return the entry of this id, or None if it does not exist."""
     found = read_page(server, stream, first=entry_id, last=entry_id, limits=limits)
     return found.entries[0] if found.entries else None
 
@@ -97,11 +101,12 @@ def read_entry(
 def read_entries(
     server: str, stream: str, entry_ids: Sequence[str], limits: ReadLimits = NO_LIMITS
 ) -> list[LetterEntry]:
-    """The entries of these ids that are still there, in the order of the ids: read together,
-    however many `limits` allows at a time, in as many looks as a few megabytes each take. Whoever
-    asks holds all of them.
+    """Return the existing entries of these ids, in their order.
 
-    Raises :class:`servers.ServerUnavailable` and :class:`servers.ServerRefused`.
+    It takes as many calls of a few megabytes as needed.
+
+    The caller holds all of them in memory. Raises :class:`ServerUnavailable` and
+    :class:`ServerRefused`.
     """
     found: list[LetterEntry] = []
     waiting, limits = list(dict.fromkeys(entry_ids)), replace(limits, entries=AT_ONCE)

@@ -1,4 +1,4 @@
-"""How streams of dead letters stand on their servers, without a look at what lies in them."""
+"""Samples of streams on their servers, without reading entries."""
 
 import random
 import time
@@ -19,9 +19,11 @@ AS_KNOWN = 2
 
 @dataclass(frozen=True)
 class StreamSample:
-    """A stream at one moment: its depth, and positions of its first and its last entry (empty: it
-    has none), and of the last that it ever had. It is not `there` when there is no such key, or
-    when what is stored there is no stream."""
+    """A stream at one moment.
+
+    It has the depth, the positions of the first and last entry (empty: none), and the last position
+    ever given. `there` is False if the key does not exist or is no stream.
+    """
 
     there: bool
     depth: int
@@ -35,11 +37,10 @@ EMPTY_SAMPLE = StreamSample(there=False, depth=0, first="", last="", last_given=
 
 
 def sample_streams(server: str, names: Sequence[str]) -> dict[str, StreamSample]:
-    """How the streams of these names stand, by name; one that the server refuses to tell of is left
-    out. Raises :class:`servers.ServerUnavailable`.
+    """Return samples by name; streams that the server refuses are left out.
 
-    Of a stream that stands as it did a moment ago the last id ever given is not looked at, as the
-    server could not tell without copying payloads: it is said to be `NOT_LOOKED_AT` then.
+    Raises :class:`ServerUnavailable`. For a stream unchanged since a moment ago the last id ever
+    given is `NOT_LOOKED_AT`, as Redis could not tell it without copying payloads.
     """
     found: dict[str, StreamSample] = {}
     for start in range(0, len(names), AT_ONCE):
@@ -62,15 +63,19 @@ def sample_streams(server: str, names: Sequence[str]) -> dict[str, StreamSample]
 
 
 def sample_stream(server: str, name: str) -> StreamSample:
-    """How one stream stands. Raises :class:`servers.ServerUnavailable` and
-    :class:`servers.ServerRefused`."""
+    """Return the sample of one stream.
+
+    Raises :class:`ServerUnavailable` and :class:`ServerRefused`.
+    """
     return _parse_sample(servers.get_server(server).run("sample", ScriptCall([name])))
 
 
 _remembered: dict[tuple[str, str], tuple[float, StreamSample]] = {}
-"""The last whole looks of this process, and until when they are believed. The server checks them,
-so that what others did meanwhile does not matter; only an older state of as many entries within the
-same bounds, after a failover, is taken for the same until then."""
+"""Recent complete samples of this process, and until when they are used.
+
+The server verifies them, so changes by others don't matter; only an older state after a failover,
+with as many entries within the same bounds, passes as unchanged until then.
+"""
 
 
 def _recall(server: str, name: str) -> StreamSample | None:

@@ -1,8 +1,8 @@
-"""The Redis servers that dead letters lie on: one client for each, and its answers as they come.
+"""Clients of the Redis servers that hold dead letters, and the scripts they run.
 
-Everything goes through scripts: what they give is bytes in order, where the library would make
-dictionaries of fields and lose those whose name comes twice; and each is safe to repeat, so that
-a connection that was lost is tried once more.
+Everything goes through scripts: they return bytes in order, where the library would build
+dictionaries and lose repeated names; and each is safe to repeat, so that a lost connection is
+retried once.
 """
 
 import functools
@@ -31,17 +31,18 @@ _SCRIPTS = Path(__file__).parent / "lua"
 
 
 class ServerUnavailable(Unavailable):
-    """The server does not answer, or not as it should: nothing is known of what lies there."""
+    """Raised if the server does not answer, or not as it should."""
 
 
 class ServerRefused(Conflict):
-    """The server answered that it will not do this now, and why: it has no memory left, perhaps."""
+    """Raised if the server refuses the call for now; it may be out of memory."""
 
 
 class _ClusterClient(redis.cluster.RedisCluster):
-    """The library's client of a cluster, which would ask ten times over. Here a node that lets us
-    wait is away, and only a connection that was lost is tried once more: the slot may be another
-    node's by now."""
+    """A cluster client that retries a lost connection once, as the slot may have moved.
+
+    The library would try ten times. A node that times out is unavailable.
+    """
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
         ask = functools.partial(super().execute_command, *args, **options)
@@ -52,10 +53,10 @@ class _ClusterClient(redis.cluster.RedisCluster):
 
 
 class _LazyCluster:
-    """The methods of a client of a cluster, connected when it is first needed: connecting asks for
-    its slots. What the library raises when there is no cluster is made one of its usual errors.
+    """A cluster client that connects on first use, since connecting loads the slots.
 
-    It takes a while to find that no node answers. Then none is asked for a moment.
+    Errors of a missing cluster are raised as connection errors. As it takes long to find that no
+    node answers, no call is made for a moment after that.
     """
 
     def __init__(self, url: str, options: Mapping[str, Any]) -> None:
@@ -83,21 +84,23 @@ class _LazyCluster:
 
 @dataclass(frozen=True)
 class ScriptCall:
-    """A script to be run: its keys, which share a slot, and its arguments."""
+    """A script call: its keys, which share a slot, and its arguments."""
 
     keys: Sequence[str]
     arguments: Sequence[bytes | str | int | float] = ()
 
     @property
     def size_bytes(self) -> int:
-        """About what it carries; numbers count for nothing."""
+        """Approximate size of the arguments; numbers count as nothing."""
         return sum(len(one) for one in self.arguments if isinstance(one, bytes | str))
 
 
 @dataclass(frozen=True)
 class RedisServer:
-    """One server, or one cluster of them, by its name. What carries a lot goes by `patient`, since
-    the time for an answer is also all there is for sending."""
+    """A server or cluster by name.
+
+    Large calls use the client `patient`, whose timeout also covers sending.
+    """
 
     name: str
     client: Any
@@ -108,8 +111,10 @@ class RedisServer:
         return isinstance(self.client, _LazyCluster)
 
     def run(self, script: str, call: ScriptCall) -> Any:
-        """What the script `lua/<script>.lua` gives. Raises :class:`ServerUnavailable` and
-        :class:`ServerRefused`."""
+        """Return the result of the script `lua/<script>.lua`.
+
+        Raises :class:`ServerUnavailable` and :class:`ServerRefused`.
+        """
         text = script_source(script)
         try:
             return self._client([call]).eval(text, len(call.keys), *call.keys, *call.arguments)
@@ -117,8 +122,11 @@ class RedisServer:
             raise translate_error(self.name, error) from error
 
     def run_many(self, script: str, calls: Sequence[ScriptCall]) -> list[Any]:
-        """What it gives for each of the calls, sent together; one that was refused has its
-        :class:`ServerRefused` there. Raises :class:`ServerUnavailable`: any of them may have run.
+        """Return the result of each call, sent together.
+
+        A refused call has its :class:`ServerRefused` as result.
+
+        Raises :class:`ServerUnavailable`, after which any of them may have run.
         """
         if self.is_cluster:
             return [self._one(script, call) for call in calls]
@@ -153,7 +161,7 @@ class RedisServer:
 
 
 def get_server(name: str) -> RedisServer:
-    """The server of this name. Raises :class:`NotFound`."""
+    """Return the server of this name. Raises :class:`NotFound`."""
     url = configured_sources().servers.get(name)
     if url is None:
         raise NotFound(f"No Redis server is named {name!r} here.")
@@ -161,7 +169,7 @@ def get_server(name: str) -> RedisServer:
 
 
 def translate_error(name: str, error: redis.RedisError) -> ServerUnavailable | ServerRefused:
-    """What went wrong, in our words: whether it may be better in a moment, or was refused."""
+    """Return the error as :class:`ServerRefused`, or :class:`ServerUnavailable` if it may pass."""
     refused = isinstance(error, redis.ResponseError) and not isinstance(
         error,
         (redis.BusyLoadingError, redis.AuthenticationError, redis.exceptions.ClusterDownError),
@@ -173,7 +181,7 @@ def translate_error(name: str, error: redis.RedisError) -> ServerUnavailable | S
 
 @functools.cache
 def script_source(script: str) -> str:
-    """The text of a script."""
+    """Return the text of a script."""
     return (_SCRIPTS / f"{script}.lua").read_text()
 
 

@@ -1,1 +1,1 @@
-"""Letters that leave through us or come back: first an intent, then Redis, then the record."""
+"""Removals and restores of letters: declared as intents, executed in Redis, then settled."""

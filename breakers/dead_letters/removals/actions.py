@@ -29,8 +29,11 @@ RETRY, DISCARD = Departure.Action.RETRY, Departure.Action.DISCARD
 
 @dataclass(frozen=True)
 class PreparedRemoval:
-    """What was done in Redis and is yet to be written down. `repeated`: it had been done before, so
-    there may be nothing to write. Without a departure it is a dry run, or was settled long ago."""
+    """What was done in Redis and is yet to be written down.
+
+    `repeated`: it had been done before, so there may be nothing to write. Without a departure it is
+    a dry run, or was settled long ago.
+    """
 
     stream: LetterStream
     entry_id: str
@@ -88,7 +91,9 @@ def record_retry(prepared: PreparedRemoval, *, now: datetime) -> dict[str, Any]:
 
 def record_discard(prepared: PreparedRemoval, *, now: datetime) -> dict[str, Any]:
     """Write a discard down in the caller's transaction, audit row last; what to answer.
-    `departure` is what :func:`restoring.restore` takes."""
+
+    `departure` is what :func:`restoring.restore` takes.
+    """
     repeated = _record(prepared, now)
     departure = prepared.departure
     return {

@@ -1,6 +1,6 @@
-"""What left through us: kept whole for thirty days, then forgotten, with an audit row that says so.
+"""The archive of removed letters: kept whole for thirty days, then purged with an audit row.
 
-`done_at` is when it left; one that is `gone` was to leave then.
+`done_at` is when a letter was removed, or was to be, if it is `gone`.
 """
 
 from datetime import datetime, timedelta
@@ -14,14 +14,14 @@ from controlplane.core.audit import services as audit
 from controlplane.core.errors import NotFound
 
 ARCHIVED_FOR = timedelta(days=30)
-"""The screens that lead here promise it."""
+"""Retention of the archive, which the screens promise."""
 AT_ONCE = 500
 RETENTION = system("dlq-retention")
 ENDED = (Departure.State.DONE, Departure.State.GONE, Departure.State.RESTORED)
 
 
 def find_departure(departure_id: int) -> Departure:
-    """One departure with its stream and all that it kept. Raises :class:`NotFound`."""
+    """Return a departure with its stream and payload. Raises :class:`NotFound`."""
     found = Departure.objects.select_related("stream").filter(pk=departure_id).first()
     if found is None:
         raise _not_found(departure_id)
@@ -29,8 +29,10 @@ def find_departure(departure_id: int) -> Departure:
 
 
 def lock_departure(departure_id: int) -> Departure:
-    """One departure, its stream's row locked and then its own, until the caller's transaction ends.
-    Raises :class:`NotFound`."""
+    """Return a departure, locked after its stream's row until the transaction ends.
+
+    Raises :class:`NotFound`.
+    """
     stream_id = Departure.objects.filter(pk=departure_id).values_list("stream", flat=True).first()
     if stream_id is None:
         raise _not_found(departure_id)
@@ -43,13 +45,13 @@ def lock_departure(departure_id: int) -> Departure:
 
 
 def is_expired(departure: Departure, now: datetime) -> bool:
-    """Whether it has been kept for as long as it is."""
+    """Return True if its retention is over."""
     return departure.done_at is not None and departure.done_at <= now - ARCHIVED_FOR
 
 
 @transaction.atomic
 def purge_batch(now: datetime) -> int:
-    """Forget some of what is outdated, the oldest first; returns how many."""
+    """Purge some expired departures, the oldest first; return how many."""
     # None was done before it was intended, and of that there is an index.
     outdated = Departure.objects.filter(
         state__in=ENDED, done_at__lte=now - ARCHIVED_FOR, intended_at__lte=now - ARCHIVED_FOR

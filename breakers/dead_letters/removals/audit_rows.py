@@ -1,4 +1,4 @@
-"""What the audit trail says of letters that left: each in the name of whoever asked for it."""
+"""Audit rows of removed letters, each in the name of whoever requested it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -24,7 +24,7 @@ _TYPES = frozenset({"user", "token", "system", "slack"})
 
 
 def actor_from_label(label: str) -> Actor:
-    """Whom a label names, as far as the archive knows."""
+    """Return the actor of a label, as far as the archive has it."""
     type_, _, name = label.partition(":")
     if type_ not in _TYPES:
         type_, name = "system", label
@@ -32,16 +32,18 @@ def actor_from_label(label: str) -> Actor:
 
 
 def without_role(actor: Actor) -> Actor:
-    """Return the actor without a role, for the record of what is done: it is written even if they
-    lost that role since."""
+    """Return the actor without a role: the row is written even if they lost the role since."""
     return replace(actor, role=None)
 
 
 def record_removals(
     done: Sequence[Departure], now: datetime, *, actor: Actor | None = None
 ) -> None:
-    """Audit letters that left one by one, in the caller's transaction and last of all. Each was
-    asked for by `actor`, or else by whom the archive names."""
+    """Write the audit rows of single removals, last in the caller's transaction.
+
+    They are in the name of `actor` where that is who requested it, else of the label in the
+    archive.
+    """
     pks = [one.pk for one in done]
     edited = Departure.objects.filter(pk__in=pks, edited__isnull=False)
     edited_pks = set(edited.values_list("pk", flat=True)) if pks else set()
@@ -64,7 +66,7 @@ def record_removals(
 def record_retention(
     stream: LetterStream, actor: Actor, counts: Mapping[str, int], now: datetime
 ) -> None:
-    """Audit what retention archived of a stream, as one row, by action."""
+    """Write one audit row about what retention archived of a stream, by action."""
     audit.record(
         actor=actor,
         action="dead_letter.archived",

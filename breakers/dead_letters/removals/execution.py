@@ -1,7 +1,7 @@
-"""Carrying out in Redis what was declared in PostgreSQL: scripts that are safe to repeat.
+"""Execution of intents in Redis, by scripts that are safe to repeat.
 
-Each note that one leaves behind says what was done with an entry. Notes of one day share a hash in
-the slot of the stream, named after the day of the intent, so that whoever repeats it finds it.
+Each script leaves a note of what was done with an entry. The notes of one day are in a hash in the
+slot of the stream, named after the day of the intent, so that a repetition finds them.
 """
 
 import functools
@@ -21,7 +21,7 @@ from breakers.dead_letters.redis_servers.servers import RedisServer, ScriptCall,
 from controlplane.core.errors import NotFound
 
 NOTED_FOR = timedelta(days=7)
-"""What was begun before, nobody can tell the end of: it is not repeated blindly."""
+"""Retention of notes; an older intent is not repeated, as its outcome is unknown."""
 MAX_DROPPED = 500
 PEEK_LIMITS = reader.ReadLimits(value_bytes=1, fields=1, entries=1)
 
@@ -36,7 +36,7 @@ TRANSIENT_ERRORS = (
     "masterdown",
     "tryagain",
 )
-"""What a server says that will do it later."""
+"""Parts of Redis errors that are temporary."""
 
 Kind = Literal["done", "again", "gone", "refused"]
 Delivery = Literal["exactly once", "at least once"]
@@ -44,9 +44,11 @@ Delivery = Literal["exactly once", "at least once"]
 
 @dataclass(frozen=True)
 class RemovalOutcome:
-    """What became of an intent in Redis. `again`: it had been carried out before; `gone`: somebody
-    else had taken the entry away; `refused`: nothing was done, and `why`. `new_id` is the entry's
-    id in the origin, after a retry."""
+    """The outcome of an intent in Redis.
+
+    `again`: executed before; `gone`: somebody else had removed the entry; `refused`: nothing was
+    done, and `why`. `new_id` is the entry's id in the origin after a retry.
+    """
 
     kind: Kind
     new_id: str = ""
@@ -54,18 +56,17 @@ class RemovalOutcome:
 
     @property
     def is_passing(self) -> bool:
-        """Whether it was refused as the server is now, not as the letter is."""
+        """True if the refusal is due to the server's state, not to the letter."""
         return any(words in self.why.lower() for words in TRANSIENT_ERRORS)
 
 
 def execute_intents(
     stream: LetterStream, departures: Sequence[Departure]
 ) -> dict[int, RemovalOutcome]:
-    """Do in Redis what these intents of one stream say; what came of each, by its key.
+    """Execute intents of one stream in Redis; return the outcomes by primary key.
 
-    It touches no table, and is harmless to repeat for a week. Raises
-    :class:`servers.ServerUnavailable`, after which any of them may have been carried out: ask
-    again.
+    It writes no table, and is safe to repeat for a week. Raises :class:`ServerUnavailable`, after
+    which any of them may have been executed: call it again.
     """
     server = servers.get_server(stream.server)
     retries = [one for one in departures if one.action == Departure.Action.RETRY]
@@ -74,7 +75,10 @@ def execute_intents(
 
 
 def execute_restore(departure: Departure) -> RemovalOutcome:
-    """Add an archived letter to its stream again, whole. See :func:`execute_intents`."""
+    """Add an archived letter to its stream again, complete.
+
+    Repeats and errors are as of :func:`execute_intents`.
+    """
     stream = departure.stream
     day = departure.restored_at or departure.intended_at
     pairs = packing.unpack(departure.fields)
@@ -93,7 +97,7 @@ def execute_restore(departure: Departure) -> RemovalOutcome:
 
 
 def is_responding(stream: LetterStream) -> bool:
-    """Whether the stream's server answers a small question now."""
+    """Return True if the stream's server answers a small call now."""
     try:
         samples.sample_stream(stream.server, stream.name)
     except (servers.ServerUnavailable, NotFound):
@@ -104,8 +108,11 @@ def is_responding(stream: LetterStream) -> bool:
 
 
 def delivery_guarantee(stream: LetterStream) -> Delivery:
-    """What a retry promises. In a cluster that keeps the origin on another node than the dead
-    letters, one that failed in between may be delivered twice, a week later or more."""
+    """Return the guarantee of a retry.
+
+    In a cluster that has the origin on another node, a retry that failed halfway may be delivered
+    twice after a week or more.
+    """
     if not servers.get_server(stream.server).is_cluster:
         return "exactly once"
     together = _key_slot(stream.name) == _key_slot(stream.origin)
@@ -113,7 +120,7 @@ def delivery_guarantee(stream: LetterStream) -> Delivery:
 
 
 def replayed_message(departure: Departure) -> tuple[tuple[bytes, bytes], ...]:
-    """What goes to the origin: the message as it was or was edited, and what a retry adds."""
+    """Return the pairs that go to the origin: the message and what a retry adds."""
     entry = LetterEntry(ids.to_entry_id(departure.position), packing.unpack(departure.fields))
     kept = entry.original if departure.edited is None else packing.unpack(departure.edited)
     ours = METADATA | {RETRY_OF, RETRY_COUNT}
@@ -125,7 +132,10 @@ def replayed_message(departure: Departure) -> tuple[tuple[bytes, bytes], ...]:
 
 
 def notes_key(stream: LetterStream, at: datetime, *, beside: str = "") -> str:
-    """The hash of notes of a day, in the slot of `beside` (the dead letters, if it is not said)."""
+    """Return the key of a day's notes, in the slot of `beside`.
+
+    That is the stream of dead letters by default.
+    """
     beside = beside or stream.name
     return f"{{{_hash_tag(beside)}}}:switchgear:retried:{stream.name}:{at.astimezone(UTC):%Y%m%d}"
 
@@ -152,7 +162,7 @@ def _retry_call(stream: LetterStream, departure: Departure) -> ScriptCall:
 def _retry_across_slots(
     server: RedisServer, stream: LetterStream, departure: Departure
 ) -> RemovalOutcome:
-    """Add, note, and only then take away: whoever dies in between is found out by the note."""
+    """Add, note, and only then delete: the note reveals a crash in between."""
     entry_id = ids.to_entry_id(departure.position)
     keys = [stream.origin, notes_key(stream, departure.intended_at, beside=stream.origin)]
     try:
@@ -194,7 +204,10 @@ def _execute_drops(
 def _group_by_notes(
     stream: LetterStream, departures: Sequence[Departure]
 ) -> Iterator[tuple[str, Sequence[Departure]]]:
-    """Those whose notes share a hash, a bounded number at a time: a script stops all others."""
+    """Yield intents that share a hash of notes, a bounded number at a time.
+
+    A script blocks the server.
+    """
 
     def notes_of(one: Departure) -> str:
         return notes_key(stream, one.intended_at)
@@ -206,7 +219,7 @@ def _group_by_notes(
 
 
 def _parse_outcome(given: Any) -> RemovalOutcome:
-    """The outcome that a script's answer, or the refusal of one, stands for."""
+    """Return the outcome of a script's answer or refusal."""
     if isinstance(given, ServerRefused):
         return RemovalOutcome("refused", why=given.detail)
     kind, *rest = given if isinstance(given, list) else [given]
@@ -227,8 +240,10 @@ def _key_slot(name: str) -> int:
 
 @functools.lru_cache(maxsize=10_000)
 def _hash_tag(name: str) -> str:
-    """A hash tag of the same slot as a key of this name: its own, all of it, or, for names whose
-    braces allow neither, a number that happens to be there."""
+    """Return a hash tag in the slot of a key of this name.
+
+    It is its own, the whole name, or a number in the same slot if the name's braces allow neither.
+    """
     _, opened, rest = name.partition("{")
     own, closed, _ = rest.partition("}")
     if opened and closed and own:

@@ -1,4 +1,4 @@
-"""Writing down that letters are about to leave, with all that they are."""
+"""Declaration of intents: letters are archived whole before they are removed."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -26,7 +26,7 @@ _OWN = (
     "fingerprint",
     "retry_of",
 )
-"""What each letter has of its own, in the order of the statement below."""
+"""Columns that differ between letters, in the order of the statement below."""
 _DECLARED = """
     INSERT INTO breakers_departure (stream_id, action, state, job_id, reason, by, intended_at,
         new_id, restored_by, restore_reason, position, fields, edited, size_bytes, error_type,
@@ -52,16 +52,16 @@ def declare_intents(
     check: Callable[[], None] | None = None,
     now: datetime,
 ) -> list[Departure]:
-    """Write down that these letters are about to leave; committed when it returns.
+    """Archive these letters as intents; committed when it returns.
 
-    `entries` have to be whole. `edits` are the messages that go to the origin instead, by the
-    entry's id. Returns the intents that are now open for this caller: one that another has open is
-    left out, one of the same job, or of the same actor without a job, is given as it was declared.
-    `check` is called in the transaction, which ends there if it raises.
+    `entries` have to be whole. `edits` are the messages that go to the origin instead, by entry id.
+    Returns the open intents of this caller: another's open intent is left out, one of the same job,
+    or of the same actor without a job, is returned as it was declared. `check` is called in the
+    transaction, which is rolled back if it raises.
 
-    Raises :class:`Forbidden` if the actor lost meanwhile what they came in with, and
-    :class:`Unavailable` if they were told meanwhile that it took too long: the audit row, which
-    checks that elsewhere, is written after the letter has left.
+    Raises :class:`Forbidden` if the actor has lost their permission meanwhile, and
+    :class:`Unavailable` if the request has timed out meanwhile: the audit row, which checks that
+    elsewhere, is written after the letter has left.
     """
     if not all(entry.is_whole for entry in entries):
         raise ValueError("An entry that was not read wholly can't be archived.")
@@ -93,7 +93,7 @@ def declare_intents(
 
 
 def _departure_fields(entry: LetterEntry, edited: Pairs | None) -> dict[str, object]:
-    """What a departure keeps of an entry; of what went wrong, only what anybody may see."""
+    """Return the archived fields of an entry; the error is redacted."""
     hiding = configured_redaction()
     return {
         "position": entry.position,
@@ -108,8 +108,10 @@ def _departure_fields(entry: LetterEntry, edited: Pairs | None) -> dict[str, obj
 
 
 def _insert_intents(rows: Sequence[Departure]) -> list[Departure]:
-    """Those of the rows that there was no open intent of. In one statement, which gives back keys
-    and no payloads."""
+    """Insert the rows that have no open intent, by one statement that returns no payloads.
+
+    Return them.
+    """
     if not rows:
         return []
     one = rows[0]
@@ -134,7 +136,7 @@ def _insert_intents(rows: Sequence[Departure]) -> list[Departure]:
 def _own_open_intents(
     stream: LetterStream, positions: Sequence[str], action: str, actor: Actor, job: Job | None
 ) -> models.QuerySet[Departure]:
-    """The open intents to do this with these letters that are the job's, or the actor's own."""
+    """Return the open intents for this action that belong to the job, or else to the actor."""
     whose = Q(job=job) if job is not None else Q(job=None, by=actor.label[:MAX_ACTOR_LENGTH])
     return Departure.objects.filter(
         whose, stream=stream, position__in=positions, state=Departure.State.INTENDED, action=action
@@ -142,5 +144,5 @@ def _own_open_intents(
 
 
 def _position_or_empty(entry_id: str) -> str:
-    """The id as it was said, if it is as long as one."""
+    """Return the id unless it is too long to be one."""
     return entry_id if len(entry_id) <= POSITION else ""

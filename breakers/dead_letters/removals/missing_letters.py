@@ -1,4 +1,4 @@
-"""What to answer when a dead letter is asked for that is not in its stream (any more)."""
+"""Errors for dead letters that are not in their stream."""
 
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.models import Departure, Gap, Letter, LetterStream
@@ -22,9 +22,9 @@ _LEAVING = {
 
 
 def missing_letter_error(stream: LetterStream, entry_id: str) -> DomainError:
-    """:class:`Conflict` if it left or may have been there, else :class:`NotFound`.
+    """Return :class:`Conflict` if it was removed or may have existed, else :class:`NotFound`.
 
-    Raises :class:`NotFound` for what is no id, and :class:`servers.ServerAway`.
+    Raises :class:`NotFound` for an invalid id, and :class:`ServerUnavailable`.
     """
     position = ids.to_position(entry_id)
     departure = find_last_departure(stream, position)
@@ -47,13 +47,13 @@ def missing_letter_error(stream: LetterStream, entry_id: str) -> DomainError:
 
 
 def find_last_departure(stream: LetterStream, position: str) -> Departure | None:
-    """How the letter of this position left, or is about to; the latest, should there be several."""
+    """Return the latest departure of this position, done or intended."""
     found = Departure.objects.filter(stream=stream, position=position).order_by("-id")
     return found.without_payload().first()
 
 
 def find_other_removal(departure: Departure, new_id: str) -> Departure | None:
-    """Whose intent it was that let this letter leave in the same way, if it was another's."""
+    """Return another intent that removed this letter in the same way."""
     others = Departure.objects.filter(
         stream=departure.stream_id, position=departure.position, action=departure.action
     )
@@ -62,7 +62,7 @@ def find_other_removal(departure: Departure, new_id: str) -> Departure | None:
 
 
 def departed_error(departure: Departure) -> Conflict:
-    """That a letter left, or is leaving, and by whom."""
+    """Return the error that says by whom a letter was or is being removed."""
     entry_id = ids.to_entry_id(departure.position)
     known = {"gone": True, "departure": departure.pk, "action": departure.action}
     if departure.state == Departure.State.INTENDED:

@@ -117,8 +117,11 @@ def settle_overdue_restores(before: datetime, now: datetime) -> int:
 
 
 def _finish(pk: int, now: datetime) -> bool:
-    """Whether it came to an end; what is refused for the time being does not. Raises
-    :class:`ServerUnavailable`, and :class:`NotFound` if no such server is configured any more."""
+    """Whether it came to an end; what is refused for the time being does not.
+
+    Raises :class:`ServerUnavailable`, and :class:`NotFound` if no such server is configured any
+    more.
+    """
     departure = Departure.objects.select_related("stream").filter(pk=pk).first()
     if departure is None:
         return False
@@ -212,9 +215,11 @@ def _withdraw(departure: Departure, why: str, now: datetime) -> bool:
 
 
 def _revert(departure: Departure, before: str) -> bool:
-    """Nothing was put back: it is as it was `before`, whether it was still to be written down. Of
-    what was begun by another, a letter that was to be retried had gone, and another counts as
-    dropped."""
+    """Nothing was put back: it is as it was `before`, whether it was still to be written down.
+
+    Of what was begun by another, a letter that was to be retried had gone, and another counts as
+    dropped.
+    """
     if before == State.RESTORING:
         was_retry = departure.action == Departure.Action.RETRY
         before = State.GONE if was_retry else State.DONE

@@ -1,6 +1,6 @@
-"""What is too old, or too much, leaves for the archive; what was in the archive too long is gone.
+"""Retention of letters: too old or too many are archived, and the archive is purged.
 
-How old a letter is, its id says; where the id was not made from a clock, the index does.
+A letter's age is that of its id, or of the index if the id does not come from a clock.
 """
 
 import time
@@ -42,10 +42,10 @@ log = structlog.get_logger(__name__)
 
 
 def archive_overdue(now: datetime) -> int:
-    """Archive what is to go, for some seconds at most; returns how many letters and rows that was.
+    """Archive and purge for some seconds; return how many letters and rows.
 
-    Each stream has its share of the time, and of what others leave of theirs. One that a job is at
-    is left to it, and one that can't be read to a later turn.
+    Each stream gets its share of the remaining time. Streams with a live job are left to it, and
+    unreadable ones to a later run.
     """
     done = _purge_archive(now)
     deadline = time.monotonic() + BUDGET_SECONDS
@@ -70,9 +70,12 @@ def archive_overdue(now: datetime) -> int:
 
 
 def archive_stream(stream: LetterStream, now: datetime, *, seconds: float) -> int:
-    """Archive what of one stream is too old, then what is too much; returns how many letters left.
+    """Archive the letters of a stream that are too old, then those that are too many.
 
-    Raises :class:`ServerUnavailable` and :class:`ServerRefused`, with what left by then told of.
+    Return how many.
+
+    Raises :class:`ServerUnavailable` and :class:`ServerRefused`; letters archived until then are
+    audited.
     """
     deadline = time.monotonic() + seconds
     # What leaves before it was ever indexed would not count as having arrived.
@@ -95,8 +98,10 @@ def archive_stream(stream: LetterStream, now: datetime, *, seconds: float) -> in
 
 
 def _streams_to_check(now: datetime) -> list[LetterStream]:
-    """Streams that may have too many or too old letters, in no order: there may be more of them
-    than one turn comes to."""
+    """Return streams that may have too many or too old letters.
+
+    The order is random, as one run may not reach all.
+    """
     sources = configured_sources()
     before = now - timedelta(days=sources.kept_days)
     may_be = Q(depth__gt=sources.most_kept) | Q(oldest_at__lt=before)
@@ -110,7 +115,7 @@ def _streams_to_check(now: datetime) -> list[LetterStream]:
 
 
 def _batches_too_old(stream: LetterStream, now: datetime) -> Iterator[Sequence[LetterEntry]]:
-    """Batches of entries that are older than they are kept, the oldest first."""
+    """Yield batches of entries that are too old, oldest first."""
     before = now - timedelta(days=configured_sources().kept_days)
     yield from _batches_without_clock(stream, before)
     last = f"{int(before.timestamp() * 1000)}-0"
@@ -120,7 +125,7 @@ def _batches_too_old(stream: LetterStream, now: datetime) -> Iterator[Sequence[L
 def _batches_without_clock(
     stream: LetterStream, before: datetime
 ) -> Iterator[Sequence[LetterEntry]]:
-    """The same of those whose ids tell no time, by what the index knows."""
+    """Yield too old entries whose ids don't come from a clock, by the index."""
     letters = Letter.objects.filter(stream=stream, failed_at__lt=before)
     odd = letters.filter(position__lt=ids.to_position(FIRST_OF_CLOCK)).order_by("position")
     for position in list(odd.values_list("position", flat=True)[:MAX_UNEXPECTED]):
@@ -130,7 +135,7 @@ def _batches_without_clock(
 
 
 def _batches_too_many(stream: LetterStream) -> Iterator[Sequence[LetterEntry]]:
-    """Batches of the oldest entries, as many as there are too many."""
+    """Yield batches of the oldest entries, as many as there are too many."""
     left = samples.sample_stream(stream.server, stream.name).depth - configured_sources().most_kept
     for entries in _iterate_batches(stream, first="-", last="+"):
         if left <= 0:
@@ -158,8 +163,7 @@ def _iterate_batches(
 def _archive_batch(
     stream: LetterStream, entries: Sequence[LetterEntry], action: str, now: datetime
 ) -> int:
-    """How many of these entries left. What is too large to be archived, and what somebody else is
-    at, stays."""
+    """Archive entries; return how many. Too large ones, and those with another's intent, stay."""
     leaves = [entry for entry in entries if _is_archivable(entry, action)]
     if not leaves:
         return 0
@@ -186,7 +190,7 @@ def _is_archivable(entry: LetterEntry, action: str) -> bool:
 
 
 def _purge_archive(now: datetime) -> int:
-    """Forget what was archived for too long."""
+    """Purge expired departures."""
     deadline = time.monotonic() + PURGE_SECONDS
     done = 0
     while time.monotonic() < deadline and (some := archive.purge_batch(now)):

@@ -1,4 +1,4 @@
-"""A letter with what everybody else sees redacted: for admins, for a reason, on record."""
+"""Unredacted letters for admins, with a reason and an audit row."""
 
 from datetime import datetime
 
@@ -20,7 +20,7 @@ REVEALED = "dead_letter.revealed"
 
 
 def may_reveal(actor: Actor) -> bool:
-    """Whether it is an admin, or a token of one that may write dead letters."""
+    """Return True for admins, and for their tokens that may write dead letters."""
     if actor.is_person:
         return actor.has(Power.ADMINISTER)
     return actor.type == "token" and actor.role == Role.ADMIN and actor.may(settlement.SCOPE)
@@ -29,10 +29,10 @@ def may_reveal(actor: Actor) -> bool:
 def reveal(
     *, stream: LetterStream, entry_id: str, actor: Actor, now: datetime, reason: str
 ) -> LetterEntry:
-    """The whole letter, unredacted, once it is on record who saw it and why.
+    """Return the whole letter, unredacted, after writing the audit row.
 
     Raises :class:`Forbidden`, :class:`InvalidInput`, :class:`NotFound`, :class:`Conflict` if it is
-    gone, and :class:`servers.ServerAway`.
+    gone, and :class:`ServerUnavailable`.
     """
     _require_permission(actor)
     said = settlement.require_reason(reason)
@@ -49,7 +49,7 @@ def reveal(
 def reveal_archived(
     *, departure_id: int, actor: Actor, now: datetime, reason: str
 ) -> tuple[Departure, LetterEntry, Pairs | None]:
-    """The same of a letter in the archive: the departure, the entry, and what it was edited to."""
+    """Return a departure with its unredacted entry and edited message, and audit it."""
     _require_permission(actor)
     said = settlement.require_reason(reason)
     departure = archive.find_departure(departure_id)

@@ -1,8 +1,8 @@
-"""Letters that leave through us: declared, carried out, settled, and whole in the archive before.
+"""Settlement of intents: the outcome is written down, and the index and figures are adjusted.
 
-:func:`declare_intents` commits the intents with all that the letters are; :func:`execute_intents`
-does in Redis what they say, and may be repeated; :func:`settle_and_count` writes down what came of
-it. Whoever dies in between leaves intents that `breakers.dead_letters.intent_sweeper` settles.
+:func:`declare_intents` commits the intents with the whole letters; :func:`execute_intents` does in
+Redis what they say, and may be repeated; :func:`settle_intents` writes down the outcomes. A crash
+in between leaves intents that `breakers.dead_letters.intent_sweeper` settles.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,9 +32,9 @@ __all__ = [
 
 SCOPE = "dlq:write"
 MAX_FIELDS = 3500
-"""Of an entry that is added by a script: names and values have to fit on its stack."""
+"""Fields of an entry that a script can add: names and values have to fit on its stack."""
 MAX_BYTES = 64 * 1024 * 1024
-"""Of an entry that is kept in the archive."""
+"""Size of an entry that can be archived."""
 _ADVICE = "Say what was wrong and what has changed since, or give the incident number."
 
 State = Departure.State
@@ -57,12 +57,7 @@ def settle_and_count(
     outcomes: Mapping[int, RemovalOutcome],
     now: datetime,
 ) -> dict[str, int]:
-    """Write down, in the caller's transaction, what came of intents; those without an outcome stay.
-
-    Returns how many were settled here, as `done`, `gone`, `refused` (the intent is taken back, as
-    nothing was done) and `repeated` (the letter had left by another intent; taken back as well).
-    One that is settled already counts as nothing, so settling twice is harmless.
-    """
+    """Settle intents as :func:`settle_intents`; return how many by kind."""
     found = settle_intents(stream, departures, outcomes, now)
     return {kind: len(rows) for kind, rows in found.items() if rows}
 
@@ -73,7 +68,13 @@ def settle_intents(
     outcomes: Mapping[int, RemovalOutcome],
     now: datetime,
 ) -> dict[str, list[Departure]]:
-    """As :func:`settle_and_count`, with the intents themselves, without payloads."""
+    """Write down the outcomes of intents in the caller's transaction.
+
+    Return the settled ones by kind, without payloads. Kinds are `done`, `gone`, `refused`
+    (withdrawn, as nothing was done) and `repeated` (removed by another intent; withdrawn too).
+    Intents without an outcome stay open, and settled ones are left out, so settling twice is
+    harmless.
+    """
     locked = LetterStream.objects.select_for_update().get(pk=stream.pk)
     wanted = [one.pk for one in departures if one.pk in outcomes]
     mine = Departure.objects.filter(pk__in=wanted, state=State.INTENDED).order_by("position")
@@ -113,7 +114,7 @@ def _log_retries(stream: LetterStream, done: Sequence[Departure]) -> None:
 
 
 def require_reason(reason: str) -> str:
-    """The reason without white space around it. Raises :class:`InvalidInput` if it says nothing."""
+    """Return the stripped reason. Raises :class:`InvalidInput` if it is not meaningful."""
     problems = reasons.unreadable(reason, called="reason", advice=_ADVICE)
     if problems:
         raise InvalidInput({"reason": problems})
@@ -123,10 +124,12 @@ def require_reason(reason: str) -> str:
 def _recreate_executed(
     stream: LetterStream, departures: Sequence[Departure], outcomes: Mapping[int, RemovalOutcome]
 ) -> list[Departure]:
-    """Those that were taken back while their maker slept, and then carried out all the same: they
-    are written again, as what has left is in the archive. The stream is locked.
+    """Return departures to write again.
 
-    One that found it done before may be another's, who has an intent open or is settled.
+    They were withdrawn while their owner was suspended, then executed after all.
+
+    The stream is locked. One that was executed `again` may belong to another intent, open or
+    settled.
     """
     moved = {one.pk: one for one in departures if one.pk in outcomes}
     moved = {pk: one for pk, one in moved.items() if outcomes[pk].kind in ("done", "again")}
@@ -150,7 +153,7 @@ def _recreate_executed(
 
 
 def _earlier_removals(stream: LetterStream, rows: Sequence[Departure]) -> dict[str, set[str]]:
-    """By position: the new ids of what left there by an intent that is settled."""
+    """Return the new ids of settled removals by position."""
     found: dict[str, set[str]] = {}
     positions = [row.position for row in rows]
     left = Departure.objects.filter(stream=stream, position__in=positions, state__in=LEFT)
@@ -161,8 +164,10 @@ def _earlier_removals(stream: LetterStream, rows: Sequence[Departure]) -> dict[s
 
 
 def _classify(outcome: RemovalOutcome, earlier: set[str] | None) -> str:
-    """What to write of an outcome. Somebody who read the letter just before it left has an intent
-    that found nothing, or the other's note."""
+    """Return the kind of an outcome.
+
+    An intent declared just after the letter left found nothing, or the other's note.
+    """
     if outcome.kind == "refused":
         return "refused"
     if outcome.kind == "done":
@@ -173,7 +178,7 @@ def _classify(outcome: RemovalOutcome, earlier: set[str] | None) -> str:
 
 
 def _update_rows(rows: Sequence[Departure], now: datetime) -> None:
-    """What came of them, in one statement however many there are."""
+    """Update the departures by one statement."""
     columns = ([row.pk for row in rows], [row.state for row in rows], [row.new_id for row in rows])
     with connection.cursor() as cursor:
         cursor.execute(_CAME, [now, *columns])
@@ -182,8 +187,11 @@ def _update_rows(rows: Sequence[Departure], now: datetime) -> None:
 def _remove_from_index(
     stream: LetterStream, done: Sequence[Departure], gone: Sequence[Departure], now: datetime
 ) -> None:
-    """Take what left out of the index and the figures. One that somebody else took away is a gap,
-    unless it was found missing before: then it is not in the index any more."""
+    """Remove the letters from the index and adjust the figures.
+
+    A letter that somebody else removed is a gap, unless that was found before, when its index row
+    was deleted.
+    """
     if not done and not gone:
         return
     letters = Letter.objects.filter(stream=stream)

@@ -1,4 +1,4 @@
-"""What templates say about dead letters: how a stream stands, what left and why, small drawings."""
+"""Template tags of dead letters: stream states, removals, small drawings."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -59,7 +59,7 @@ WHY_NOT = {
 
 @register.simple_tag
 def alarmed_streams() -> int:
-    """How many streams have a backlog that people were told of. Breaks no page."""
+    """Return the number of streams with an alarm; 0 if the database is unavailable."""
     try:
         found = LetterStream.objects.filter(alarmed_at__isnull=False, gone_at__isnull=True)
         return found.count()
@@ -69,13 +69,13 @@ def alarmed_streams() -> int:
 
 @register.simple_tag
 def letter_stream_state(stream: LetterStream, growth: float | None = None) -> SafeString:
-    """How it stands as icon, word and colour."""
+    """Render a stream's state as icon, word and color."""
     return render_state(STREAM_STATES[state_of(stream, growth)])
 
 
 @register.filter
 def stream_condition(stream: LetterStream) -> str:
-    """What is said aloud when it changes."""
+    """Return the state for a screen reader's announcement."""
     return STREAM_STATES[state_of(stream, None)][1].lower()
 
 
@@ -86,13 +86,13 @@ def is_deep(stream: LetterStream) -> bool:
 
 @register.filter
 def depth_tone(stream: LetterStream) -> str:
-    """The tone of the bar of its depth."""
+    """Return the tone of the depth bar."""
     return "failed" if stream.depth > ALARM_DEPTH else "holding"
 
 
 @register.simple_tag
 def departure_state(action: str, state: str) -> SafeString:
-    """What became of a letter as icon, word and colour."""
+    """Render the state of a departure as icon, word and color."""
     return render_state(
         DEPARTURE_STATES.get(state) or ACTIONS.get(action, ("info", action, "quiet"))
     )
@@ -120,7 +120,7 @@ def added_at(position: str) -> datetime | None:
 
 @register.filter
 def growth_words(growth: float | None) -> str:
-    """`+12 a minute`, `−3 a minute`, `steady`."""
+    """Return `+12 a minute`, `−3 a minute` or `steady`."""
     if growth is None:
         return "not known yet"
     if abs(growth) < STEADY:
@@ -153,20 +153,20 @@ def action_word(action: str) -> str:
 
 @register.filter
 def action_does(action: str) -> str:
-    """What a bulk job of this action is called."""
+    """Return the name of a bulk job of this action."""
     return DOES.get(action, action.capitalize())
 
 
 @register.filter
 def said_safely(said: str) -> str:
-    """What an error says, without secrets and without characters that can't be seen."""
+    """Return an error without secrets and invisible characters."""
     hidden = redaction.configured_redaction().within((said or "").encode())
     return payload.escape_unseen(hidden.decode(errors="replace"))
 
 
 @register.simple_tag
 def days_drawn(counts: Sequence[int]) -> SafeString:
-    """A column a day, the last one today; the sum stands beside it."""
+    """Draw a column a day, the last one today; the sum stands beside it."""
     most = max(counts, default=0) or 1
     columns = format_html_join(
         "",

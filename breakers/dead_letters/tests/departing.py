@@ -1,4 +1,4 @@
-"""What tests of letters that leave have in common."""
+"""Helpers for tests of removals."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ def entry(stream: LetterStream, entry_id: str) -> LetterEntry:
 
 
 def origin(heap: Heap) -> list[tuple[bytes, dict[bytes, bytes]]]:
-    """What was put back, in order."""
+    """Return the messages put back into the origin, in order."""
     return list(heap.redis.xrange(f"{heap.prefix}:events"))
 
 

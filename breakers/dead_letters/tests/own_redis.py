@@ -31,8 +31,10 @@ def own_redis(directory: Path, *options: str) -> Iterator[Redis]:
 
 
 def _started(directory: Path, options: Sequence[str]) -> tuple[Redis, subprocess.Popen[bytes]]:
-    """Tried a few times: a cluster's server takes another port, which may be somebody's, and ends
-    at once."""
+    """Start a server, in up to five tries.
+
+    The bus port of a cluster's server may be taken; it ends at once then.
+    """
     for _ in range(5):
         given = prepare(layout.prepare(directory), durable=False)
         spec = given.spec()
@@ -63,8 +65,11 @@ def stopped_redis(directory: Path) -> Iterator[str]:
 
 
 class Way:
-    """A way to a server. While `breaks_at` is set it breaks when a client sends that: before it
-    arrives, or, if `is_late`, when the answer is on its way back."""
+    """A proxy to a server that can break the connection.
+
+    While `breaks_at` is set it breaks when a client sends that: before it arrives, or, if
+    `is_late`, when the answer is on its way back.
+    """
 
     def __init__(self, port: int) -> None:
         self.target = port

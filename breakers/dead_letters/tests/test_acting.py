@@ -1,4 +1,4 @@
-"""One dead letter retried, edited or discarded by somebody."""
+"""Retrying, editing and discarding a single letter."""
 
 import json
 

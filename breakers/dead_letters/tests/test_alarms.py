@@ -1,4 +1,4 @@
-"""Who is told that a stream fills up, and that it is over."""
+"""Messages about backlogs and their end."""
 
 from dataclasses import replace
 from datetime import timedelta

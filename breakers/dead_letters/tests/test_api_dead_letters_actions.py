@@ -1,4 +1,4 @@
-"""What may be done with dead letters over HTTP, by whom, and what it answers."""
+"""API actions on dead letters: permissions and answers."""
 
 from urllib.parse import quote
 

@@ -1,4 +1,4 @@
-"""What left through us: restored for thirty days, revealed on record, and then forgotten."""
+"""The archive: restoring for thirty days, audited revealing, purging."""
 
 import json
 from datetime import timedelta
@@ -146,7 +146,7 @@ def test_a_refused_restoring_is_as_if_it_was_not_asked_for(letters):
 
 
 def begun(pk, at=NOW):
-    """As somebody leaves it who dies before they ask the server."""
+    """Begin a restore like somebody who dies before Redis is called."""
     Departure.objects.filter(pk=pk).update(
         state="restoring", restored_at=at, restored_by="user:lee", restore_reason="INC-1 needed"
     )

@@ -1,4 +1,4 @@
-"""What differs between a message and what it was edited to."""
+"""Differences between a message and its edited version."""
 
 import fnmatch
 

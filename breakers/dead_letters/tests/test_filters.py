@@ -1,4 +1,4 @@
-"""Which letters are meant by what is asked for."""
+"""Filters of letters."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""Which errors are alike."""
+"""Fingerprints of alike errors."""
 
 import pytest
 from hypothesis import given

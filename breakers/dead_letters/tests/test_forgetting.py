@@ -1,4 +1,4 @@
-"""What is kept of dead letters for a while only."""
+"""Retention of depths, gaps and groups."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""What is gone from a stream, and not through us."""
+"""Gaps: letters that somebody else removed from a stream."""
 
 import pytest
 
@@ -114,7 +114,7 @@ def test_a_stream_made_anew_under_the_same_ids_is_read_anew(letters, stream):
 
 
 def test_letters_that_left_through_us_and_are_back_under_their_ids_are_known_again(letters, stream):
-    """As after a failover to a replica that was behind, or from an older backup."""
+    """Letters return after a failover to a lagging replica, or from an older backup."""
     for number in range(1, 11):
         departs(stream, f"{number}-0", "done")
     Letter.objects.all().delete()

@@ -1,4 +1,4 @@
-"""What a dead letter went through, told without reading more than is shown of it."""
+"""The history of a letter, read no further than it is shown."""
 
 import pytest
 from django.db import connection

@@ -37,7 +37,7 @@ def departed(stream, entry_id, *, state="done", done_at=NOW - MINUTE, **more):
 
 
 def alike(letters, stream, entry_id):
-    """What a departure knows of a letter like this one."""
+    """Return the archived fields of a letter like this one."""
     found = entry(stream, entry_id)
     digest = fingerprints.compute_fingerprint(found.error_type, found.error).digest
     return {"fingerprint": digest, "size_bytes": found.size_bytes}

@@ -1,4 +1,4 @@
-"""What Prometheus is told of dead letters."""
+"""Prometheus metrics of dead letters."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How fast letters leave."""
+"""The rate limiter of replays."""
 
 from itertools import combinations
 

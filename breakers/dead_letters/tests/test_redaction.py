@@ -1,4 +1,4 @@
-"""What is hidden of payloads, however they are written."""
+"""Redaction of payloads in many formats."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""What is too old, or too much, leaves for the archive."""
+"""Archiving of letters that are too old or too many."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""How streams stand, without copies of what lies in them."""
+"""Samples of streams, taken without copying payloads."""
 
 import uuid
 

@@ -1,4 +1,4 @@
-"""What the client library sends, the console reads; what the console sends back, it handles."""
+"""Compatibility of the client library's dead letters with the console, both ways."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How long a server is waited for."""
+"""Timeouts of Redis servers."""
 
 from dataclasses import replace
 from uuid import uuid4

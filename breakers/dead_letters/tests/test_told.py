@@ -1,4 +1,4 @@
-"""What open pages are told of dead letters."""
+"""The live topic of dead letters."""
 
 from dataclasses import replace
 

@@ -40,7 +40,7 @@ def origin(letters):
 
 
 def typed(html: str) -> dict[str, str]:
-    """What the form would send, as it came."""
+    """Return what the form would send."""
     found = {}
     for part in html.split("<textarea")[1:]:
         name = part.split('name="')[1].split('"')[0]

@@ -1,1 +1,1 @@
-"""The screens of dead letters: the inbox, one stream, one letter, bulk jobs."""
+"""Pages of dead letters: the inbox, a stream, a letter, bulk jobs."""

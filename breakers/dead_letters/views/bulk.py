@@ -1,5 +1,4 @@
-"""A bulk job as it is asked for: what it would take and what not is counted first, then confirmed
-with a reason and a rate."""
+"""The form of a bulk job: count the selected letters, then confirm with a reason and a rate."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -30,7 +29,7 @@ from .stream import find_stream_or_404
 
 COUNTING_SECONDS = 3.0
 COUNT = "count"
-"""What the form says that is only to be counted anew."""
+"""Value of the form's button that only counts again."""
 WORDS = {
     "fingerprint": "group",
     "error_type": "error type",
@@ -75,8 +74,10 @@ def bulk_job_page(request: PersonRequest, server: str, name: str) -> HttpRespons
 
 
 def _parse_request(given: Mapping[str, str]) -> tuple[str, LetterFilter]:
-    """What to do, and with which letters. Raises :class:`InvalidInput`, also for what is empty: who
-    names a group that is none hardly means all there are."""
+    """Return action and filter.
+
+    Raises :class:`InvalidInput`, also for empty values: an empty group must not select all letters.
+    """
     action = given.get("action", replays.RETRY)
     if action not in replays.ACTIONS:
         raise InvalidInput({"action": [f"Must be one of {', '.join(replays.ACTIONS)}."]})

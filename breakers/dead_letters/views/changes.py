@@ -1,5 +1,7 @@
-"""What is done with one letter: retried, discarded, revealed, put back. Each is a plain form at its
-own address, and the same form in the dialog."""
+"""Forms that retry, discard, reveal or restore a letter.
+
+Each is a page of its own, and the same form in the dialog.
+"""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -40,10 +42,10 @@ from .forms import LetterReasonForm
 from .stream import find_stream_or_404
 
 MANY_RETRIES = 3
-"""Retries after which another one is probably as good."""
+"""Retries after which another one is unlikely to help."""
 
 CarryOut = Callable[[str, Actor, datetime], tuple[str, str]]
-"""Does it, for a reason; what to say then, and where to go on."""
+"""Carries out the action for a reason; returns the message and the next URL."""
 
 
 @signed_in
@@ -99,8 +101,10 @@ def restore(request: PersonRequest, departure_id: int) -> HttpResponse:
 @signed_in
 @require_http_methods(["GET", "POST"])
 def reveal(request: PersonRequest, server: str, entry_id: str, name: str) -> HttpResponse:
-    """The letter's page with what is hidden, once: it has no address, so that nobody comes back to
-    it without saying why again."""
+    """Show the letter's page unredacted, once.
+
+    It has no URL, so that every visit needs a reason.
+    """
     now = db_now()
     stream, actor = find_stream_or_404(server, name, now), actor_of(request)
     actor.require_power(Power.ADMINISTER)
@@ -123,7 +127,7 @@ def reveal(request: PersonRequest, server: str, entry_id: str, name: str) -> Htt
 @signed_in
 @require_http_methods(["GET", "POST"])
 def reveal_archived(request: PersonRequest, departure_id: int) -> HttpResponse:
-    """The same of one that has left."""
+    """Show the page of an archived letter unredacted, once."""
     now, actor = db_now(), actor_of(request)
     actor.require_power(Power.ADMINISTER)
     departure = letter.find_departure(departure_id)
@@ -171,7 +175,7 @@ def _attempt(
     stream: LetterStream,
     about: dict[str, Any],
 ) -> HttpResponse:
-    """Show the form, or do what it asks; a complaint keeps everything that was typed."""
+    """Show the form, or carry it out; on an error everything typed is kept."""
     answer = attempted(
         form, act, lambda error: render_refusal(request, stream, about["entry_id"], error)
     )
@@ -183,7 +187,7 @@ def _attempt(
 
 
 def redirect_with_message(request: PersonRequest, message: str, url: str) -> HttpResponse:
-    """Say what was done, and go where it can be seen now, from the dialog too."""
+    """Show a message on the next page, and redirect there, from the dialog too."""
     messages.success(request, message)
     return HttpResponseClientRedirect(url) if request.htmx else redirect(url)
 
@@ -191,7 +195,7 @@ def redirect_with_message(request: PersonRequest, message: str, url: str) -> Htt
 def render_refusal(
     request: PersonRequest, stream: LetterStream, entry_id: str, error: DomainError
 ) -> HttpResponse:
-    """What stood in the way."""
+    """Render the page that says why nothing was done."""
     context = {
         "heading": "Not done" if isinstance(error, Unavailable) else "Nothing was changed",
         "detail": error.detail,
@@ -210,7 +214,7 @@ def letter_page_url(stream: LetterStream, entry_id: str) -> str:
 
 
 def find_unhealthy_consumers(stream: LetterStream, now: datetime) -> list[DependencyStatus]:
-    """The dependencies that would get the letters again and whose breakers are not closed."""
+    """Return the dependencies that would receive the letters and whose breakers are not closed."""
     pairs = [one.split("->", 1) for one in breaker_gates.find_consumer_dependencies(stream)]
     known = [Dependency.objects.named(caller, callee).first() for caller, callee in pairs]
     found = dependency_status.load_statuses([one for one in known if one is not None], now)
@@ -220,7 +224,7 @@ def find_unhealthy_consumers(stream: LetterStream, now: datetime) -> list[Depend
 
 
 def _retry_warning(stream: LetterStream, entry_id: str) -> dict[str, Any]:
-    """How often it was retried before, if it can be read now."""
+    """Return the number of earlier retries, if the letter can be read."""
     try:
         entry = letter.read_letter(stream, entry_id, payload.PAGE_LIMITS)
     except DomainError:

@@ -1,7 +1,7 @@
-"""A letter's message corrected by hand, and retried so: what was typed becomes fields again.
+"""Editing of a letter's message before it is retried: typed texts become fields again.
 
-What a form can't carry unharmed is not offered: bytes that are no text, names that come several
-times, and what is hidden from the person.
+Fields that a form can't carry unchanged are not offered: binary values, repeated names, and hidden
+values.
 """
 
 import json
@@ -41,16 +41,18 @@ from .redacted_edits import restore_hidden
 from .stream import find_stream_or_404
 
 MAX_BYTES = 40 * 1024
-"""Of a message that a form can bring back in one request."""
+"""Size of a message that a form can carry in one request."""
 MAX_FIELDS = 200
 EDIT_LIMITS = ReadLimits(value_bytes=MAX_BYTES + 1, fields=MAX_FIELDS + 20)
 
 
 @dataclass(frozen=True)
 class EditField:
-    """A field as the form has it; where there is a `why_not`, it can't be edited there, and `typed`
-    is what a page may show of it. `is_hidden` values are there for those only who said why; of one
-    that `is_written_out`, characters that can't be seen stand as `\\u202e`."""
+    """A field in the form.
+
+    With a `why_not` it can't be edited, and `typed` is what the page may show. `is_hidden` values
+    are offered only after a reason; in one that `is_written_out` invisible characters are escaped.
+    """
 
     index: int
     name: str
@@ -101,7 +103,7 @@ def edit_letter(request: PersonRequest, server: str, entry_id: str, name: str) -
 def _sees_all(
     request: PersonRequest, stream: LetterStream, entry_id: str, actor: Actor, now: datetime
 ) -> bool:
-    """Whether hidden values are in the form: an admin has said why, which is on record."""
+    """Return True if hidden values are in the form: an admin has given an audited reason."""
     if not actor.has(Power.ADMINISTER) or request.method != "POST":
         return False
     if request.POST.get("do") == "open":
@@ -214,20 +216,20 @@ def _uneditable_reason(name: bytes, value: bytes, times: int) -> str:
 
 
 def _survives_form(said: str) -> bool:
-    """Whether it can be told apart from what is written out of it."""
+    """Return True if the escaped text can be told from the original."""
     is_json = payload.format_json(said) is not None
     return is_json or not payload.has_unseen(said) or payload.unescape_unseen(said) == said
 
 
 def _normalize_newlines(said: str) -> str:
-    """As a form sends it back, with one way to end a line."""
+    """Return the text with line feeds only, as forms send other line ends."""
     return said.replace("\r\n", "\n")
 
 
 def _read_posted(
     fields: list[EditField], posted: Mapping[str, str]
 ) -> tuple[list[EditField], dict[str, Any]]:
-    """The fields as they were typed, with complaints, and what differs from the message."""
+    """Return the fields as typed, with errors, and the edited values by name."""
     edited: dict[str, Any] = {}
     taken = []
     for field in fields:
@@ -242,7 +244,7 @@ def _read_posted(
 
 
 def _read_field(field: EditField, posted: Mapping[str, str]) -> tuple[EditField, bool, str | None]:
-    """One field as it was typed, whether it differs, and its new value; None takes it away."""
+    """Return a field as typed, True if it differs, and its new value; None removes it."""
     if field.why_not:
         return field, False, None
     if f"field-{field.index}" not in posted:

@@ -1,4 +1,4 @@
-"""What the screens of dead letters ask of people. The rules are the services'."""
+"""Forms of dead letter pages; the services validate."""
 
 from typing import Any
 
@@ -13,13 +13,13 @@ MAX_RETRIES = 1000
 
 
 class LetterReasonForm(RuleForm):
-    """A reason, which the service judges."""
+    """A form with a reason, which the service validates."""
 
     reason = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
 
 
 class BulkForm(RuleForm):
-    """How fast, how often at most, and why."""
+    """The form of a bulk job: rate, most retries and reason."""
 
     renamed = {"rate_per_second": "rate", "waits_for": "waits_for"}
 
@@ -43,7 +43,7 @@ class BulkForm(RuleForm):
     does_wait = forms.BooleanField(required=False)
 
     def limits(self) -> dict[str, Any]:
-        """How fast and how often at most; as usual where it was left empty or makes no sense."""
+        """Return rate and most retries, with defaults for empty or invalid ones."""
         given = self.cleaned_data if self.is_bound else {}
         return {
             "rate_per_second": given.get("rate") or replays.RATE_PER_SECOND,
@@ -51,7 +51,7 @@ class BulkForm(RuleForm):
         }
 
     def asked(self) -> dict[str, Any]:
-        """The service's arguments."""
+        """Return the service's arguments."""
         asked = {
             **self.limits(),
             "reason": self.given("reason"),

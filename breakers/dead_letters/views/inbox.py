@@ -1,5 +1,4 @@
-"""The inbox: every stream of dead letters and the outbox, the deepest first, and what failed most
-this week."""
+"""The inbox: all streams and the outbox, and the most frequent errors of the week."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -26,7 +25,7 @@ REPLAYS_SHOWN = 5
 
 @dataclass(frozen=True)
 class StreamLine:
-    """A stream as a row; `growth` is letters a minute, None before it is known."""
+    """A stream as a row; `growth` is in letters a minute, None if unknown."""
 
     stream: LetterStream
     growth: float | None
@@ -34,7 +33,7 @@ class StreamLine:
 
 @dataclass(frozen=True)
 class FailingGroup:
-    """A group that failed alike, and how many arrived on each of the days shown."""
+    """A group of alike errors with its arrivals on each of the days shown."""
 
     group: GroupFailures
     days: list[int]
@@ -63,7 +62,7 @@ def inbox_page(request: PersonRequest) -> HttpResponse:
 
 
 def server_context() -> dict[str, Any]:
-    """Which servers and patterns are looked at, and how that goes."""
+    """Return the configured servers and patterns, and their state."""
     sources = configured_sources()
     rows = {one.name: one for one in LetterServer.objects.filter(name__in=sources.servers)}
     servers = [rows.get(name) or LetterServer(name=name) for name in sources.servers]
@@ -79,7 +78,7 @@ def server_context() -> dict[str, Any]:
 
 
 def _most_failed(now: datetime) -> dict[str, Any]:
-    """The groups most letters arrived of in the last seven days (UTC), today being the last."""
+    """Return the groups with the most arrivals in the last seven days (UTC), today included."""
     today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     since = today - timedelta(days=DAYS - 1)
     days = [(since + timedelta(days=place)).date() for place in range(DAYS)]
@@ -98,7 +97,7 @@ def _group_url(failed: GroupFailures) -> str:
 
 
 def _replays_context() -> dict[str, Any]:
-    """The bulk jobs that are not over."""
+    """Return the live bulk jobs."""
     rows = Replay.objects.filter(job__kind=KIND, job__state__in=Job.LIVE)
     found = rows.select_related("job", "stream").order_by("-job_id")[: REPLAYS_SHOWN + 1]
     return {"replays": list(found)}

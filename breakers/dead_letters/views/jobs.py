@@ -1,4 +1,4 @@
-"""The page of a bulk job: how far it has come, what it left where it was, what holds it."""
+"""The page of a bulk job: progress, skipped letters, and what holds it."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -62,7 +62,7 @@ def _context(request: PersonRequest, replay: Replay, now: datetime) -> dict[str,
 
 
 def _measure_rate(job: Job, now: datetime) -> float | None:
-    """Letters a second since it began; what it stood still is in it."""
+    """Return letters a second since the job began, pauses included."""
     if job.started_at is None or not job.done:
         return None
     seconds = ((job.finished_at or job.checkpoint_at or now) - job.started_at).total_seconds()
@@ -70,7 +70,7 @@ def _measure_rate(job: Job, now: datetime) -> float | None:
 
 
 def _estimate_remaining(job: Job, now: datetime) -> timedelta | None:
-    """How long it may still take, going on as it did."""
+    """Return the estimated remaining time at the present rate."""
     rate = _measure_rate(job, now)
     if job.state != Job.State.RUNNING or not rate or job.total <= job.done:
         return None

@@ -1,5 +1,4 @@
-"""One dead letter: what it says, what it went through, and what can be done with it now; and one
-that has left, from the archive."""
+"""The page of a letter, with history and actions, and of one in the archive."""
 
 import json
 from datetime import datetime
@@ -30,7 +29,7 @@ from .stream import find_stream_or_404, may_restore
 @signed_in
 @require_GET
 def letter_page(request: PersonRequest, server: str, entry_id: str, name: str) -> HttpResponse:
-    """One that has left meanwhile is shown as the archive has it."""
+    """Show a letter; a removed one redirects to the archive."""
     now = db_now()
     stream = find_stream_or_404(server, name, now)
     try:
@@ -66,7 +65,7 @@ def find_departure(departure_id: int) -> Departure:
 def archived_context(
     request: PersonRequest, left: Departure, now: datetime, *, revealed: bool = False
 ) -> dict[str, Any]:
-    """What the page of a letter in the archive shows."""
+    """Return the context of an archived letter's page."""
     entry = truncate_for_page(
         LetterEntry(ids.to_entry_id(left.position), packing.unpack(left.fields))
     )
@@ -92,7 +91,7 @@ def letter_context(
     *,
     revealed: bool = False,
 ) -> dict[str, Any]:
-    """What the page of a letter shows."""
+    """Return the context of a letter's page."""
     hiding = _hiding()
     failed = hiding.entry(entry)
     return {
@@ -118,8 +117,9 @@ def letter_context(
 
 
 def read_letter(stream: LetterStream, entry_id: str, limits: ReadLimits) -> LetterEntry | None:
-    """The entry; None if it is not there. Raises :class:`ServerUnavailable`,
-    :class:`ServerRefused`.
+    """Return the entry, or None if it does not exist.
+
+    Raises :class:`ServerUnavailable` and :class:`ServerRefused`.
     """
     try:
         ids.to_position(entry_id)
@@ -129,14 +129,14 @@ def read_letter(stream: LetterStream, entry_id: str, limits: ReadLimits) -> Lett
 
 
 def find_last_departure(stream: LetterStream, entry_id: str) -> Departure | None:
-    """How the letter of this id left last, or came back: as a restored one it has a new id."""
+    """Return the last departure of this id. A restored letter has a new id."""
     position = ids.to_position(entry_id)
     rows = Departure.objects.without_payload().filter(stream=stream)
     return rows.filter(position=position).order_by("-id").first()
 
 
 def truncate_for_page(entry: LetterEntry) -> LetterEntry:
-    """The same entry, cut as one that was read for a page."""
+    """Return the entry truncated like one that was read for a page."""
     pairs = entry.pairs[: payload.PAGE_LIMITS.fields]
     most = payload.PAGE_LIMITS.value_bytes
     return LetterEntry(
@@ -153,7 +153,7 @@ def _open_intent(stream: LetterStream, entry: LetterEntry) -> Departure | None:
 
 
 def _events_context(events: list[history.LetterEvent]) -> list[dict[str, Any]]:
-    """The events, the newest first, with their changes as text."""
+    """Return the events, newest first, with their changes as text."""
     return [
         {
             "event": one,

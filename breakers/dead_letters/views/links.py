@@ -1,5 +1,8 @@
-"""Where the pages of dead letters are. A stream's name may have any characters, `/` too: it comes
-last in an address, and what is about one entry stands before it, behind a dash."""
+"""URLs of dead letter pages.
+
+A stream's name may have any characters, `/` too: it comes last, and what is about one entry
+precedes it, behind a dash.
+"""
 
 from django.urls import reverse
 

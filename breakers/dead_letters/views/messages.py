@@ -1,4 +1,4 @@
-"""The letters of a stream one by one: all of them, or those that a filter means."""
+"""The letters of a stream, all or filtered."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ BEHIND_MORE = ("field", "value", "error_type", "error", "after", "before")
 
 @dataclass(frozen=True)
 class LetterLine:
-    """A letter as a row: nothing in it is long, hidden, or can't be seen."""
+    """A letter as a row: nothing in it is long, hidden or invisible."""
 
     id: str
     url: str
@@ -72,13 +72,15 @@ def messages_context(request: PersonRequest, stream: LetterStream, now: datetime
 
 
 def typed_filter(query: Mapping[str, str]) -> dict[str, str]:
-    """The filter's fields as they were typed."""
+    """Return the filter's fields as typed."""
     return {name: query.get(name, "").replace("\x00", "") for name in (*NAMES, "cursor")}
 
 
 def parse_filter(given: Mapping[str, str]) -> LetterFilter:
-    """Which letters are meant; times without a zone are in the person's own. Raises
-    :class:`InvalidInput`."""
+    """Return the filter; times without a zone are in the person's own.
+
+    Raises :class:`InvalidInput`.
+    """
     asked: dict[str, Any] = {name: given.get(name, "") for name in NAMES}
     for name in MOMENTS:
         try:

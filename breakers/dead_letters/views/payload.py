@@ -1,6 +1,7 @@
-"""What an entry says, made fit for a page: text as text, JSON laid out, everything else as bytes.
+"""Payloads prepared for a page: text, indented JSON, or a hex dump.
 
-Whatever is in it: nothing here is longer than a page bears, and no character plays tricks with it.
+Everything is truncated to what a page bears, and invisible or direction-changing characters are
+escaped.
 """
 
 import json
@@ -20,7 +21,7 @@ from breakers.dead_letters.letters.entries import (
 from breakers.dead_letters.redis_servers.reader import ReadLimits
 
 PAGE_LIMITS = ReadLimits(value_bytes=64 * 1024, fields=200, entries=1)
-"""Of one letter on its page; the rest is told by its size, and whole in the export."""
+"""Limits of a letter on its page; the export has the rest."""
 MAX_DEPTH = 60
 BYTES_SHOWN = 512
 RESERVED_NAMES = METADATA | {RETRY_OF, RETRY_COUNT}
@@ -34,8 +35,11 @@ _WRITTEN_OUT = re.compile(r"\\u([0-9a-f]{4})")
 
 @dataclass(frozen=True)
 class DisplayField:
-    """A field as a page shows it. `kind` is `json`, `text`, `bytes` or `empty`; `size_bytes` is the
-    true length; `is_cut` if the page has only the beginning, `is_hidden` if any of it is hidden."""
+    """A field on a page.
+
+    `kind` is `json`, `text`, `bytes` or `empty`; `size_bytes` is the true length; `is_cut` if
+    truncated, `is_hidden` if any of it is hidden.
+    """
 
     index: int
     name: str
@@ -49,7 +53,7 @@ class DisplayField:
 
 @dataclass(frozen=True)
 class DisplayPayload:
-    """The fields of an entry, the message's own apart from what dead-lettering added."""
+    """The fields of an entry, those of the message apart from the metadata."""
 
     fields: tuple[DisplayField, ...]
     left_out: int
@@ -73,7 +77,7 @@ class DisplayPayload:
 
 
 def build_payload(entry: LetterEntry, *, revealed: bool = False) -> DisplayPayload:
-    """What a page shows of the entry; with what is hidden only where it was revealed."""
+    """Return the fields to show; hidden values only if revealed."""
     seen = entry if revealed else redaction.configured_redaction().entry(entry)
     sizes = entry.sizes or tuple(len(value) for _, value in entry.pairs)
     fields = tuple(
@@ -85,7 +89,7 @@ def build_payload(entry: LetterEntry, *, revealed: bool = False) -> DisplayPaylo
 
 
 def summarize_fields(entry: LetterEntry, most: int = 3) -> list[tuple[str, str]]:
-    """The first few fields, a line each, of an entry without what is hidden."""
+    """Return the first few fields of a redacted entry, a line each."""
     own = [(name, value) for name, value in entry.pairs if name not in RESERVED_NAMES][:most]
     return [
         (escape_unseen(to_text(name[:200]))[:60], escape_unseen(to_text(value[:600]))[:160])
@@ -94,23 +98,25 @@ def summarize_fields(entry: LetterEntry, most: int = 3) -> list[tuple[str, str]]
 
 
 def escape_unseen(said: str) -> str:
-    """Text without characters that can't be seen or turn lines around: those are written out."""
+    """Return the text with invisible and direction-changing characters escaped."""
     return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", said)
 
 
 def has_unseen(said: str) -> bool:
-    """Whether :func:`escape_unseen` would write something of it out."""
+    """Return True if :func:`escape_unseen` would change the text."""
     return _UNSEEN.search(said) is not None
 
 
 def unescape_unseen(said: str) -> str:
-    """What :func:`escape_unseen` wrote out as characters again; anything else stays as it is."""
+    """Return the text with the escapes of :func:`escape_unseen` resolved; all others stay."""
     return _WRITTEN_OUT.sub(_unescape_character, said)
 
 
 def format_json(value: bytes | str) -> str | None:
-    """JSON objects and lists on lines of their own, numbers as they were written; None if it is
-    none, or too deep to be read by anybody."""
+    """Return JSON objects and lists indented, with numbers as written.
+
+    None if it is no JSON, or nested too deeply to be read.
+    """
     if value[:64].lstrip()[:1] not in (b"{", b"[", "{", "["):
         return None
     try:
@@ -120,8 +126,10 @@ def format_json(value: bytes | str) -> str | None:
 
 
 def parse_json(value: bytes | str) -> Any:
-    """JSON as it was written: numbers digit by digit, members in order. Raises `ValueError`,
-    `RecursionError`."""
+    """Parse JSON losslessly: numbers digit by digit, members in order.
+
+    Raises `ValueError` and `RecursionError`.
+    """
     return json.loads(
         value,
         parse_int=_RawNumber,
@@ -132,12 +140,12 @@ def parse_json(value: bytes | str) -> Any:
 
 
 def compact_json(value: str) -> str:
-    """The same JSON without white space around its parts. Raises as :func:`parse_json`."""
+    """Return the JSON without white space. Raises as :func:`parse_json`."""
     return to_json(parse_json(value))
 
 
 def to_json(tree: Any) -> str:
-    """What :func:`parse_json` gave, as JSON in one line."""
+    """Return a tree of :func:`parse_json` as JSON in one line."""
     return "".join(_render(tree, None))
 
 
@@ -180,7 +188,7 @@ def _classify(value: bytes, is_cut: bool) -> tuple[str, str]:
 
 
 def _drop_partial_character(value: bytes) -> bytes:
-    """Without the beginning of a character that was cut through."""
+    """Return the value without the bytes of a truncated character."""
     return value.decode("utf-8", "ignore").encode() if len(value) < 4 else _trim_partial(value)
 
 
@@ -194,7 +202,7 @@ def _trim_partial(value: bytes) -> bytes:
 
 
 def _hexdump(value: bytes) -> str:
-    """Bytes as `hexdump -C` shows them."""
+    """Return bytes as `hexdump -C` shows them."""
     lines = []
     for at in range(0, len(value), 16):
         row = value[at : at + 16]
@@ -204,11 +212,11 @@ def _hexdump(value: bytes) -> str:
 
 
 class _RawNumber(str):
-    """A number as it was written: no digit of it is lost by being read."""
+    """A number as it was written, so that no digit is lost."""
 
 
 class _ObjectMembers(list[Any]):
-    """An object's members in order, also those whose name comes twice."""
+    """An object's members in order, with repeated names."""
 
 
 def _refuse_constant(said: str) -> Any:
@@ -216,7 +224,7 @@ def _refuse_constant(said: str) -> Any:
 
 
 def _render(value: Any, depth: int | None) -> Iterator[str]:
-    """JSON in pieces, laid out below a depth; None is for all of it in one line."""
+    """Yield JSON in pieces, indented from `depth` on; None renders one line."""
     if depth is not None and depth > MAX_DEPTH:
         raise RecursionError
     if isinstance(value, _RawNumber):
@@ -254,7 +262,7 @@ def _quote(value: Any) -> str:
 
 
 def _entry_json(entry: LetterEntry) -> str:
-    """The entry as JSON, as the API gives it, to be copied."""
+    """Return the entry as JSON, as the API shows it, for copying."""
     fields, _ = presentation.display_fields(
         entry.pairs, sizes=entry.sizes, measure=presentation.DETAIL_LIMITS
     )

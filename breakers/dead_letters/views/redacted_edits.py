@@ -1,5 +1,4 @@
-"""JSON that was edited by somebody who does not see all of it: what is hidden is put back where it
-was, and nowhere else. Pure."""
+"""Restoring hidden values in JSON that was edited redacted. Pure."""
 
 from typing import Any
 
@@ -11,10 +10,12 @@ MOVED = "What is hidden has to stay where it was, and so has what lies beside it
 
 
 def restore_hidden(typed: str, original: bytes, shown: bytes) -> str:
-    """What was typed over `shown`, with what `original` has instead of it; compact JSON.
+    """Return what was typed over `shown`, with hidden values from `original`.
 
-    Raises `ValueError` for what is no JSON, and where something hidden was moved or copied: it
-    would end up in another place than the person meant.
+    The result is compact JSON.
+
+    Raises `ValueError` for invalid JSON, and if a hidden value was moved or copied: it would end up
+    in a place that the person did not mean.
     """
     trees = (payload.parse_json(one) for one in (typed, original, shown))
     return payload.to_json(_merge(*trees))
@@ -45,7 +46,10 @@ def _merge_member(name: str, typed: Any, original: dict[str, Any], shown: dict[s
 
 
 def _merge_element(typed: Any, original: Any, shown: Any) -> Any:
-    """One of a list is told from its neighbours by all that it says: it may have changed places."""
+    """Return an element.
+
+    List elements are identified by their whole content, as they may have been moved.
+    """
     said = payload.to_json(typed)
     if REDACTED not in said:
         return typed
@@ -60,6 +64,6 @@ def _same_length(one: Any, other: Any) -> bool:
 
 
 def _by_name(members: Any) -> dict[str, Any]:
-    """Those whose name comes once."""
+    """Return the members with unique names."""
     names = [name for name, _ in members]
     return {name: member for name, member in members if names.count(name) == 1}

@@ -1,4 +1,4 @@
-"""The page of one stream: its letters by group and one by one, the archive, and the gaps."""
+"""The page of a stream: groups, letters, the archive and gaps."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,12 +26,12 @@ TABS = ("groups", "messages", "archive", "gaps")
 GROUPS_SHOWN = 50
 PAGE_SIZE = 50
 INDEXING_SECONDS = 0.05
-"""What a page gives to reading on; the rest is done by the sampling that runs all the time."""
+"""Time for indexing in a request; the sampler does the rest."""
 
 
 @dataclass(frozen=True)
 class ArchivedRow:
-    """A letter that left through us; `may_restore` if it can still be put back."""
+    """A removed letter; `may_restore` if it can still be restored."""
 
     departure: Departure
     is_edited: bool
@@ -64,7 +64,7 @@ def stream_page(request: PersonRequest, server: str, name: str) -> HttpResponse:
 
 
 def find_stream_or_404(server: str, name: str, now: datetime) -> LetterStream:
-    """The stream; a server that is away hides only what nobody has seen yet."""
+    """Return the stream. An unavailable server hides only streams that were never seen."""
     try:
         return streams.find_stream(server, name, now)
     except (NotFound, ServerUnavailable, ServerRefused) as error:
@@ -117,7 +117,7 @@ def _archive(request: PersonRequest, stream: LetterStream, now: datetime) -> dic
 
 
 def may_restore(departure: Departure, now: datetime) -> bool:
-    """Whether it can be put back: what was retried is in its origin again."""
+    """Return True if the letter can be restored; a retried one is in its origin."""
     is_gone = departure.state == Departure.State.GONE
     was_retry = departure.action == Departure.Action.RETRY
     dropped = departure.state == Departure.State.DONE and not was_retry

@@ -1,4 +1,4 @@
-"""`manage.py breakers status`: how every dependency stands, at the server's shell."""
+"""`manage.py breakers status`: the states of all dependencies, at the server's shell."""
 
 import json
 from argparse import ArgumentParser
