@@ -28,14 +28,14 @@ class CallCounts:
         return self.success + self.failure + self.timeout
 
     @property
-    def wishes(self) -> int:
+    def requests(self) -> int:
         """Requests of callers: calls without their retries."""
         return max(self.calls - self.retry, 0)
 
     @property
-    def asked(self) -> int:
+    def fallback_candidates(self) -> int:
         """Requests that may have ended in a fallback: calls without retries, and rejected ones."""
-        return max(self.wishes + self.rejected, self.fallback)
+        return max(self.requests + self.rejected, self.fallback)
 
     @property
     def failure_share(self) -> float | None:
@@ -44,7 +44,7 @@ class CallCounts:
     @property
     def amplification(self) -> float | None:
         """Tries for each wish; 1 is no retry."""
-        return _share(self.calls, self.wishes)
+        return _share(self.calls, self.requests)
 
     def share(self, name: str) -> float | None:
         """Return the share (0 to 1) of one counter in all calls made or rejected."""

@@ -75,7 +75,7 @@ def breakers(now: datetime) -> Iterator[Metric]:
             state.add_metric([caller, callee], CODES[worst])
     counts[UNKNOWN] = registered - reported
     yield from (state, trips, fallbacks)
-    yield _by(
+    yield _labeled_gauge(
         "switchgear_dependencies",
         "Dependencies by the worst state of their breakers; unknown if nobody reports.",
         "state",
@@ -87,14 +87,14 @@ def breakers(now: datetime) -> Iterator[Metric]:
 def forced(now: datetime) -> Iterator[Metric]:
     """Every mode has its series, so that it goes back to 0."""
     counts = {str(mode): 0 for mode in Override.Mode.values} | dict(fetch_rows(_overrides))
-    yield _by("switchgear_breaker_overrides", "Overrides that stand.", "mode", counts)
+    yield _labeled_gauge("switchgear_breaker_overrides", "Overrides that stand.", "mode", counts)
 
 
 @DATABASE_METRICS.add()
 def alarms(now: datetime) -> Iterator[Metric]:
     """Outages. What threshold rules find is told with the SLOs."""
     counts = {outages.RULE: 0} | dict(fetch_rows(_alarms))
-    yield _by("switchgear_breaker_alarms", "Alarms that are open.", "rule", counts)
+    yield _labeled_gauge("switchgear_breaker_alarms", "Alarms that are open.", "rule", counts)
 
 
 @DATABASE_METRICS.add()
@@ -105,7 +105,9 @@ def standing(now: datetime) -> Iterator[Metric]:
         degradation.current().level,
     )
     there = {slug: int(not is_away) for slug, is_away in fetch_rows(_probes)}
-    yield _by("switchgear_probe_up", "1 while the service answers its probe.", "service", there)
+    yield _labeled_gauge(
+        "switchgear_probe_up", "1 while the service answers its probe.", "service", there
+    )
 
 
 def _overrides() -> QuerySet[Override, tuple[Any, ...]]:
@@ -122,7 +124,7 @@ def _probes() -> QuerySet[Probe, tuple[Any, ...]]:
     return Probe.objects.filter(since__isnull=False).order_by("pk").values_list("pk", "is_away")
 
 
-def _by(name: str, help_text: str, label: str, values: dict[str, int]) -> Metric:
+def _labeled_gauge(name: str, help_text: str, label: str, values: dict[str, int]) -> Metric:
     family = GaugeMetricFamily(name, help_text, labels=[label])
     for value, number in values.items():
         family.add_metric([value], number)

@@ -73,11 +73,13 @@ def dependencies(query: PaletteQuery) -> Sequence[PaletteEntry]:
         )
     entries: list[PaletteEntry] = []
     for one in found.order_by("caller", "callee")[:50]:
-        entries += _of(one, words, forces)
+        entries += _dependency_entries(one, words, forces)
     return sorted(entries, key=lambda entry: -entry.weight)[:MAX_ENTRIES]
 
 
-def _of(one: Dependency, words: Sequence[str], forces: bool) -> Sequence[PaletteEntry]:
+def _dependency_entries(
+    one: Dependency, words: Sequence[str], forces: bool
+) -> Sequence[PaletteEntry]:
     name = f"{one.caller}->{one.callee}"
     weight = matching.weight(words, f"{one.caller} {one.callee}", one.owner)
     weight = max(weight, matching.weight(words, one.callee))

@@ -114,7 +114,11 @@ def event_resource(event: LetterEvent) -> dict[str, Any]:
 
 
 def _failure_event(entry: LetterEntry, redaction: Redaction | None) -> LetterEvent:
-    told = _failure_fields(entry) if redaction is None else redaction.entry(_failure_fields(entry))
+    told = (
+        _failure_fields(entry)
+        if redaction is None
+        else redaction.redact_entry(_failure_fields(entry))
+    )
     return LetterEvent(
         FAILED,
         id=entry.id,

@@ -104,7 +104,7 @@ def full_departure_resource(
         sent = presentation.truncate_entry(
             LetterEntry(entry.id, packing.unpack(row.edited)), measure
         )
-        sent = redaction.entry(sent)
+        sent = redaction.redact_entry(sent)
         edited, _ = presentation.display_fields(sent.pairs, sizes=sent.sizes, measure=measure)
     letter = presentation.letter_resource(
         entry, redaction=redaction, fingerprint=row.fingerprint, measure=measure
@@ -134,7 +134,7 @@ def restorable_until(row: Departure) -> datetime | None:
 
 
 def _redact(said: str, redaction: Redaction) -> str:
-    return redaction.within(said.encode()).decode("utf-8", "replace")
+    return redaction.redact_text(said.encode()).decode("utf-8", "replace")
 
 
 def _timestamp(at: datetime | None) -> str | None:

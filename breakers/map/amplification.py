@@ -37,7 +37,7 @@ def find_worst_chain(
     retry). No service appears twice.
     """
     search = _Search(attempts, (caller, callee), most)
-    tries, services = search.look(caller, frozenset({caller, callee}))
+    tries, services = search.search(caller, frozenset({caller, callee}))
     last = max(attempts.get((caller, callee), 1), 1)
     return RetryChain((*services, callee), tries * last, is_whole=search.left > 0)
 
@@ -60,7 +60,7 @@ class _Search:
         self._on_cycles = {service for part in parts if len(part) > 1 for service in part}
         self._known: dict[str, tuple[int, tuple[str, ...]]] = {}
 
-    def look(self, service: str, under: frozenset[str]) -> tuple[int, tuple[str, ...]]:
+    def search(self, service: str, under: frozenset[str]) -> tuple[int, tuple[str, ...]]:
         if service in self._known:
             return self._known[service]
         self.left -= 1
@@ -68,7 +68,7 @@ class _Search:
         for source in self._above.get(service, ()):
             if source in under or self.left <= 0:
                 continue
-            tries, services = self.look(source, under | {source})
+            tries, services = self.search(source, under | {source})
             found = (tries * max(self._attempts[source, service], 1), (*services, service))
             best = max(best, found, key=lambda one: (one[0], len(one[1])))
         if service not in self._on_cycles:

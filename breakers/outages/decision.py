@@ -34,7 +34,7 @@ class OutagePolicy:
     expires_in: str = DEFAULT_EXPIRES_IN
 
     @classmethod
-    def of(cls, document: Mapping[str, Any]) -> "OutagePolicy | None":
+    def from_document(cls, document: Mapping[str, Any]) -> "OutagePolicy | None":
         """Return the registered policy, or None if its action is unknown or missing."""
         if document.get("action") not in (TRIP, FALLBACK):
             return None

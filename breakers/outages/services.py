@@ -157,7 +157,7 @@ def _refresh_alarm(alarm: Alarm | None, now: datetime) -> bool:
 def _outage_policy(dependency: Dependency) -> OutagePolicy | None:
     if dependency.removed_at is not None:
         return None
-    return OutagePolicy.of(dependency.on_outage)
+    return OutagePolicy.from_document(dependency.on_outage)
 
 
 def _ongoing_outage(alarm: Alarm | None) -> OngoingOutage | None:

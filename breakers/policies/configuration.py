@@ -112,7 +112,7 @@ def _merge_dependencies(files: Mapping[str, Any], errors: dict[str, list[str]]) 
             _note(errors, f"{TIMEOUT}: {name}: {key}", "Unknown, or not of this file.")
     tiers = _read_part(files, BULKHEAD, "tiers", errors)
 
-    def of(file: str, part: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    def entries_of(file: str, part: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
         for name, entry in _read_part(files, file, part, errors).items():
             for key in entry.keys() - OWNERSHIP if part == "ownership" else ():
                 _note(errors, f"{file}: {part}: {name}: {key}", "Unknown, or not of this part.")
@@ -122,11 +122,11 @@ def _merge_dependencies(files: Mapping[str, Any], errors: dict[str, list[str]]) 
                 yield found.setdefault(name, {}), entry
 
     for file, part, section in SECTIONS:
-        for fields, entry in of(file, part):
+        for fields, entry in entries_of(file, part):
             fields[section] = entry
             if section == "bulkhead" and str(entry.get("tier")) in tiers:
                 fields[section] = _apply_tier(entry, tiers)
-    for fields, entry in of(BREAKER, "ownership"):
+    for fields, entry in entries_of(BREAKER, "ownership"):
         fields.update(entry)
     return found
 

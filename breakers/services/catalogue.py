@@ -49,11 +49,11 @@ class Catalogue(Generic[Entry]):
     key: str
     fields: tuple[str, ...]
 
-    def known(self) -> dict[str, Said]:
+    def list_states(self) -> dict[str, Said]:
         """Return the state of every registered entry, by key."""
-        return {row.pk: self.picture(row) for row in self.model._default_manager.all()}
+        return {row.pk: self.audit_state(row) for row in self.model._default_manager.all()}
 
-    def picture(self, row: Entry) -> Said:
+    def audit_state(self, row: Entry) -> Said:
         """Return the entry's state as the audit trail keeps it."""
         return {field: getattr(row, field) for field in self.fields}
 
@@ -70,7 +70,7 @@ class Catalogue(Generic[Entry]):
             batch_size=WRITTEN_AT_ONCE,
         )
 
-    def told(self, name: str, before: Said | None, after: Said) -> Said:
+    def audit_change(self, name: str, before: Said | None, after: Said) -> Said:
         """Return action, target, before and after of the audit row about a change."""
         return {
             "action": f"{self.kind}.registered" if before is None else f"{self.kind}.changed",
@@ -79,19 +79,19 @@ class Catalogue(Generic[Entry]):
             "after": after,
         }
 
-    def put(self, name: str, said: Said, *, actor: Actor, now: datetime) -> Entry:
+    def put_entry(self, name: str, said: Said, *, actor: Actor, now: datetime) -> Entry:
         rows = self.model._default_manager
         present = rows.filter(pk=name).first()
-        if present is not None and self.picture(present) == said:
+        if present is not None and self.audit_state(present) == said:
             return present
         with transaction.atomic():
             publication.lock()
             present = rows.filter(pk=name).first()
-            before = None if present is None else self.picture(present)
+            before = None if present is None else self.audit_state(present)
             row = self.row(name, said, now)
             if before != said:
                 row.save(force_insert=before is None, force_update=before is not None)
-                audit.record(**self.told(name, before, said), actor=actor, now=now)
+                audit.record(**self.audit_change(name, before, said), actor=actor, now=now)
             return rows.get(pk=name)
 
 
@@ -105,7 +105,7 @@ def put_service(*, slug: str, fields: Mapping[str, Any], actor: Actor, now: date
     Raises :class:`Forbidden` or :class:`InvalidInput`.
     """
     require_admin(actor)
-    return SERVICES.put(slug, validate_service(slug, fields), actor=actor, now=now)
+    return SERVICES.put_entry(slug, validate_service(slug, fields), actor=actor, now=now)
 
 
 def require_new(slug: str) -> None:

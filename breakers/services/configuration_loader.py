@@ -44,7 +44,7 @@ def load_files(
         # Once more: what it was compared with may have changed before the lock.
         found = build_plan(wanted, keep_edited=keep_edited)
         told = _write_catalogue(found, now)
-        told += _write_dependencies(found.of("dependency"), head, now)
+        told += _write_dependencies(found.writes_of("dependency"), head, now)
     return _build_result(found, told)
 
 
@@ -62,9 +62,9 @@ def _write_catalogue(found: LoadPlan, now: datetime) -> list[dict[str, Any]]:
     """Write services and channels; return their audit rows."""
     told = []
     for shelf in (catalogue.SERVICES, catalogue.CHANNELS):
-        writes = found.of(shelf.kind)
+        writes = found.writes_of(shelf.kind)
         shelf.write({one.name: one.after for one in writes}, now)
-        told += [shelf.told(one.name, one.before, one.after) for one in writes]
+        told += [shelf.audit_change(one.name, one.before, one.after) for one in writes]
     return told
 
 

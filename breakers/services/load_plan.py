@@ -40,7 +40,7 @@ class LoadPlan:
     elsewhere: tuple[str, ...]
     """Dependencies that are registered and stand in no file; they are left alone."""
 
-    def of(self, kind: str) -> list[PlannedWrite]:
+    def writes_of(self, kind: str) -> list[PlannedWrite]:
         return [one for one in self.writes if one.kind == kind]
 
 
@@ -101,7 +101,7 @@ class _Comparison:
 
 
 def _compare_services(run: _Comparison) -> None:
-    wanted, known = run.wanted, catalogue.SERVICES.known()
+    wanted, known = run.wanted, catalogue.SERVICES.list_states()
     speaks_of_services = configuration.SERVICES in wanted.files
     for slug in {**wanted.services, **wanted.retries}:
         before = known.get(slug)
@@ -121,7 +121,7 @@ def _compare_services(run: _Comparison) -> None:
 
 
 def _compare_channels(run: _Comparison) -> None:
-    known = catalogue.CHANNELS.known()
+    known = catalogue.CHANNELS.list_states()
     for name, fields in run.wanted.channels.items():
 
         def check(name: str = name, fields: Said = fields) -> Said:

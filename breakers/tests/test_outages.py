@@ -26,7 +26,7 @@ from controlplane.core.trip_requests.models import TripRequest
 
 TRIP = {"action": "trip", "switch": "segment:nl2sql", "open_share": 0.5, "for_seconds": 30}
 FALLBACK = {"action": "fallback", "expires_in": "30m"}
-POLICY = OutagePolicy.of(TRIP)
+POLICY = OutagePolicy.from_document(TRIP)
 
 
 def outage(seconds=0, acted=False):
@@ -70,7 +70,7 @@ def test_a_policy_that_is_taken_away_ends_the_outage():
 
 @pytest.mark.parametrize("document", [{}, {"action": "panic"}])
 def test_what_asks_for_nothing_known_is_no_policy(document):
-    assert OutagePolicy.of(document) is None
+    assert OutagePolicy.from_document(document) is None
 
 
 def fail(at, state="open", instances=2):

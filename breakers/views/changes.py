@@ -31,7 +31,7 @@ def override(request: PersonRequest, caller: str, callee: str) -> HttpResponse:
     form = OverrideForm(posted(request), initial={"how_long": "1h"})
 
     def carry_out(actor: Actor, now: datetime) -> str:
-        asked = form.asked()
+        asked = form.service_arguments()
         made = overrides.set_override(caller=caller, callee=callee, **asked, actor=actor, now=now)
         word = MODES[made.mode][0].lower()
         lasts = durations.readable(made.expires_at - now)

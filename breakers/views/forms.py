@@ -37,7 +37,7 @@ class OverrideForm(RuleForm):
     )
     other = forms.CharField(max_length=20, required=False)
 
-    def asked(self) -> dict[str, Any]:
+    def service_arguments(self) -> dict[str, Any]:
         """The service's arguments."""
         how_long = self.given("how_long") or "1h"
         return {

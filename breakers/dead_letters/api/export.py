@@ -42,7 +42,7 @@ class ExportView(DeadLetterView):
         given = self.filters.of(request.query_params)
         now = db_now()
         stream = find_letter_stream(given["server"], name, now)
-        chosen = LetterFilter.of(ChoiceFilters.chosen(given))
+        chosen = LetterFilter.from_mapping(ChoiceFilters.chosen(given))
         if chosen.uses_index:
             indexer.catch_up(stream, now, seconds=letter_list.PAGE_SECONDS)
         until = samples.sample_stream(stream.server, stream.name).last

@@ -74,7 +74,7 @@ class JobList(ListView[Job]):
         if not body.get("dry_run"):
             return None
         actor.require(WRITE)
-        stream, given = self._asked(body, now)
+        stream, given = self._parse_body(body, now)
         most_retries = given.get("most_retries", replays.MAX_RETRIES)
         rate = given.get("rate_per_second", replays.RATE_PER_SECOND)
         replays.validate_limits(stream, given["action"], rate, most_retries)
@@ -111,7 +111,7 @@ class JobList(ListView[Job]):
         """
         if prepared is not None:
             return Done(prepared)
-        stream, given = self._asked(body, now)
+        stream, given = self._parse_body(body, now)
         asked = replays.request_replay(
             stream=stream, reason=body.get("reason", ""), actor=actor, now=now, **given
         )
@@ -119,7 +119,9 @@ class JobList(ListView[Job]):
             return Done({"approval": approval_resource(asked)}, status=202)
         return Done(replays.replay_resource(asked, now), status=202)
 
-    def _asked(self, body: dict[str, Any], now: datetime) -> tuple[LetterStream, dict[str, Any]]:
+    def _parse_body(
+        self, body: dict[str, Any], now: datetime
+    ) -> tuple[LetterStream, dict[str, Any]]:
         """Return the stream and the arguments of the job."""
         named = ServerFilter.of(self.request.query_params)["server"]
         server = body.get("server", named)
@@ -146,7 +148,7 @@ def _parse_filter(wanted: Any) -> LetterFilter:
     if empty:
         raise InvalidInput({f"filter.{name}": [EMPTY] for name in empty})
     try:
-        chosen = LetterFilter.of(wanted)
+        chosen = LetterFilter.from_mapping(wanted)
     except InvalidInput as error:
         problems = {f"filter.{name}": said for name, said in error.errors.items()}
         raise InvalidInput(problems) from error

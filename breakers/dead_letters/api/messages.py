@@ -80,7 +80,7 @@ class MessageList(DeadLetterView):
         given = self.filters.of(request.query_params)
         now = db_now()
         stream = find_letter_stream(given["server"], name, now)
-        chosen = LetterFilter.of(ChoiceFilters.chosen(given))
+        chosen = LetterFilter.from_mapping(ChoiceFilters.chosen(given))
         until = time.monotonic() + letter_list.PAGE_SECONDS * 1.5
         known = not chosen.uses_index or indexer.catch_up(
             stream, now, seconds=letter_list.PAGE_SECONDS / 2

@@ -67,7 +67,7 @@ def _run_replay(turn: Turn, step: JobStep, now: datetime, probe: Probe) -> Passe
         return _handle_unanswered(work, error)
     except (ReplayHeld, ServerRefused) as error:
         return _hold(work, LOOK_AGAIN, str(error))
-    seconds = work.pace.wait(work.now.timestamp(), AT_ONCE)
+    seconds = work.limiter.seconds_to_wait(work.now.timestamp(), AT_ONCE)
     return Again(work.now + timedelta(seconds=seconds))
 
 

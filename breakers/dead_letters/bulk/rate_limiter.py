@@ -16,17 +16,17 @@ class ReplayRateLimiter:
     rate_per_second: float
     due: float
 
-    def wait(self, at: float, most: int) -> float:
+    def seconds_to_wait(self, at: float, most: int) -> float:
         """Return the seconds until the next letter may leave, if `most` leave at once."""
         is_old = at - self.due > MAX_CATCH_UP_SECONDS
         if is_old or self.due - at > (most + 1) / self.rate_per_second + MAX_CATCH_UP_SECONDS:
             self.due = at  # From before the clock was set back.
         return max(0.0, self.due - at)
 
-    def left(self, count: int, at: float) -> None:
+    def record(self, count: int, at: float) -> None:
         """Record that `count` letters left at this time."""
         self.due = max(self.due, at - MAX_CATCH_UP_SECONDS) + count / self.rate_per_second
 
-    def at_once(self, most: int) -> int:
+    def batch_size(self, most: int) -> int:
         """Return how many letters leave together: those of a quarter of a second, one at least."""
         return max(1, min(most, int(self.rate_per_second / 4)))

@@ -238,7 +238,7 @@ def _purge_as_approved(approval: Approval, actor: Actor, now: datetime) -> None:
     wish = ReplayRequest(
         stream=stream,
         action=PURGE,
-        chosen=LetterFilter.of(asked["filter"]),
+        chosen=LetterFilter.from_mapping(asked["filter"]),
         until=ids.to_position(asked["until"]),
         rate_per_second=asked["rate_per_second"],
         most_retries=MAX_RETRIES,

@@ -52,7 +52,7 @@ class ReplayTally:
     not_meant: int = 0
 
     @classmethod
-    def of(cls, counts: Mapping[str, Any]) -> Self:
+    def from_counts(cls, counts: Mapping[str, Any]) -> Self:
         return cls(
             done=counts.get("done", 0),
             gone=counts.get("gone", 0),
@@ -85,7 +85,7 @@ class ReplayTally:
 
 def count_archived(replay: Replay) -> dict[str, Any]:
     """Return the counts, with those of removed letters read from the archive."""
-    tally = ReplayTally.of(replay.counts)
+    tally = ReplayTally.from_counts(replay.counts)
     grouped = Departure.objects.filter(job=replay.job_id).values("state").annotate(n=Count("pk"))
     found = {row["state"]: row["n"] for row in grouped}
     tally.done = sum(found.get(state, 0) for state in LEFT)

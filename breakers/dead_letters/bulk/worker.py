@@ -48,7 +48,7 @@ class ReplaySlice:
     began: datetime
     probe: Probe
     is_alone: bool
-    pace: ReplayRateLimiter
+    limiter: ReplayRateLimiter
     chosen: LetterFilter
     tries: int = 0
     told_at: float = 0.0
@@ -82,8 +82,8 @@ def start_slice(turn: Turn, step: JobStep, now: datetime, probe: Probe) -> Repla
         began=now,
         probe=probe,
         is_alone=not others.exists(),
-        pace=ReplayRateLimiter(replay.rate_per_second, due or now.timestamp()),
-        chosen=LetterFilter.of(replay.chosen),
+        limiter=ReplayRateLimiter(replay.rate_per_second, due or now.timestamp()),
+        chosen=LetterFilter.from_mapping(replay.chosen),
         tries=kept.get("tries", 0),
     )
 
@@ -158,7 +158,7 @@ def _catch_up_index(work: ReplaySlice) -> bool:
 
 def _split_into_chunks(work: ReplaySlice, looked: SelectedBatch) -> Iterator[ReplayChunk]:
     """Yield chunks of letters that leave together, by the requested rate."""
-    most, chunk = work.pace.at_once(AT_ONCE), ReplayChunk()
+    most, chunk = work.limiter.batch_size(AT_ONCE), ReplayChunk()
     for entry in looked.entries:
         why = _skip_reason(work, entry)
         if why == "" and len(chunk.entries) == most:
@@ -181,7 +181,7 @@ def _wait_for_permit(work: ReplaySlice, chunk: ReplayChunk) -> bool:
     """Wait until the rate allows the chunk; return False if that is beyond this slice."""
     if not chunk.entries:
         return True
-    seconds = work.pace.wait(work.now.timestamp(), AT_ONCE)
+    seconds = work.limiter.seconds_to_wait(work.now.timestamp(), AT_ONCE)
     if not seconds:
         return True
     if not work.is_alone or seconds > work.seconds_left:
@@ -191,7 +191,7 @@ def _wait_for_permit(work: ReplaySlice, chunk: ReplayChunk) -> bool:
 
 
 def _remove_chunk(work: ReplaySlice, chunk: ReplayChunk) -> None:
-    counts = ReplayTally.of(work.replay.counts)
+    counts = ReplayTally.from_counts(work.replay.counts)
     counts.pass_over(chunk)
     if chunk.entries:
         departures = _declare_intents(work, chunk)
@@ -206,7 +206,7 @@ def _remove_chunk(work: ReplaySlice, chunk: ReplayChunk) -> None:
         if any(one.kind == "refused" for one in outcomes.values()):
             recount(work.replay.pk)
         raise_if_refused(outcomes)
-        work.pace.left(len(departures), work.now.timestamp())
+        work.limiter.record(len(departures), work.now.timestamp())
         counts.settle(settled, others=len(chunk.entries) - len(departures))
     work.replay.counts, work.replay.position = counts.as_dict(), chunk.position
     work.tries = 0
@@ -233,7 +233,7 @@ def save_checkpoint(work: ReplaySlice, total: int | None = None) -> None:
     """Save the progress. If a person has intervened, the counts are made exact."""
     turn, replay, now = work.turn, work.replay, work.now
     looked_at = replay.counts["looked_at"]
-    data: dict[str, float] = {"due": round(work.pace.due, 3)}
+    data: dict[str, float] = {"due": round(work.limiter.due, 3)}
     if work.tries:
         data["tries"] = work.tries
     try:
@@ -270,7 +270,7 @@ def count_failed_try(work: ReplaySlice) -> None:
             replay.stream, work.chosen, after=replay.position, until=replay.until
         )
         if found is not None and found[1] > LARGE_BYTES:
-            counts = ReplayTally.of(replay.counts)
+            counts = ReplayTally.from_counts(replay.counts)
             counts.why[eligibility.TOO_SLOW] += 1
             replay.counts, replay.position = counts.as_dict(), found[0]
             work.tries = 0

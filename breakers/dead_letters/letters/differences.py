@@ -77,7 +77,7 @@ def _show_value(
         return None
     if hidden:
         return REDACTED
-    seen = given if redaction is None else redaction.within(given)
+    seen = given if redaction is None else redaction.redact_text(given)
     return presentation.display_value(seen, most=MAX_SHOWN_BYTES)
 
 

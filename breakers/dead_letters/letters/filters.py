@@ -47,7 +47,7 @@ class LetterFilter:
     after: datetime | None = None
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Self:
+    def from_mapping(cls, given: Mapping[str, Any]) -> Self:
         """Build a filter from a query, a body, or the result of `as_dict`.
 
         `field` may be `path=value` too.
@@ -109,7 +109,7 @@ class LetterFilter:
         if not self.needs_payload:
             return True
         told = tuple(pair for pair in entry.pairs if self._concerns(*pair))
-        return self._says(configured_redaction().entry(LetterEntry(entry.id, told)))
+        return self._says(configured_redaction().redact_entry(LetterEntry(entry.id, told)))
 
     def _concerns(self, name: bytes, value: bytes) -> bool:
         """Return True if this field can make the letter match; the others may be large."""

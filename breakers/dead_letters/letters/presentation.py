@@ -50,7 +50,7 @@ def letter_resource(
     Without a `redaction` everything is shown. `size_bytes` is of all that was read.
     """
     seen = truncate_entry(entry, measure)
-    seen = seen if redaction is None else redaction.entry(seen)
+    seen = seen if redaction is None else redaction.redact_entry(seen)
     shown, whole = display_fields(seen.pairs, sizes=seen.sizes, measure=measure)
     failed_at, added_at = entry.failed_at, ids.added_at(entry.position)
     return {

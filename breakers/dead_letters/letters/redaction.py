@@ -27,13 +27,13 @@ class Redaction:
     hides: Callable[[str], bool]
     _known: dict[bytes, bool] = field(default_factory=dict, compare=False, repr=False)
 
-    def entry(self, entry: LetterEntry) -> LetterEntry:
+    def redact_entry(self, entry: LetterEntry) -> LetterEntry:
         """Return the entry redacted.
 
         `sizes` are larger than the values only for those that were truncated when read and are not
         wholly hidden.
         """
-        pairs = tuple((name, self.value(name, value)) for name, value in entry.pairs)
+        pairs = tuple((name, self.redact_value(name, value)) for name, value in entry.pairs)
         true = entry.sizes or tuple(len(value) for _, value in entry.pairs)
         sizes = tuple(
             size if size > len(old) and new != secrets.REDACTED else len(new)
@@ -64,13 +64,13 @@ class Redaction:
         )
 
     def _shown_text(self, name: bytes, said: str) -> str:
-        return to_text(self.value(name, said.encode())) if said else ""
+        return to_text(self.redact_value(name, said.encode())) if said else ""
 
-    def value(self, name: bytes, value: bytes) -> bytes:
+    def redact_value(self, name: bytes, value: bytes) -> bytes:
         """Return the redacted value of a field of this name."""
-        return secrets.REDACTED if self.is_hidden(name) else self.within(value)
+        return secrets.REDACTED if self.is_hidden(name) else self.redact_text(value)
 
-    def within(self, value: bytes) -> bytes:
+    def redact_text(self, value: bytes) -> bytes:
         """Return a text with the values under hidden keys redacted."""
         return secrets.redact_values(value, self.is_hidden)
 
@@ -94,7 +94,7 @@ class Redaction:
 
     def _own(self, entry: LetterEntry, name: bytes) -> str:
         given = entry.value(name)
-        return "" if given is None else to_text(self.value(name, given))
+        return "" if given is None else to_text(self.redact_value(name, given))
 
 
 def configured_redaction() -> Redaction:

@@ -160,7 +160,7 @@ def action_does(action: str) -> str:
 @register.filter
 def said_safely(said: str) -> str:
     """Return an error without secrets and invisible characters."""
-    hidden = redaction.configured_redaction().within((said or "").encode())
+    hidden = redaction.configured_redaction().redact_text((said or "").encode())
     return payload.escape_unseen(hidden.decode(errors="replace"))
 
 

@@ -8,7 +8,7 @@ from django.db import transaction
 from breakers.dead_letters.letters import packing
 from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.monitoring import indexer
-from breakers.dead_letters.removals import actions, settlement
+from breakers.dead_letters.removals import actions, settlement, two_phase
 from breakers.tests.fleet import NOW
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from controlplane.core.http.tests.callers import at_once

@@ -60,7 +60,7 @@ LETTER = entry(
     ],
 )
 def test_what_is_asked_for_is_meant(asked):
-    assert LetterFilter.of(asked).matches(LETTER)
+    assert LetterFilter.from_mapping(asked).matches(LETTER)
 
 
 @pytest.mark.parametrize(
@@ -83,24 +83,26 @@ def test_what_is_asked_for_is_meant(asked):
     ],
 )
 def test_what_is_not_asked_for_is_not(asked):
-    assert not LetterFilter.of(asked).matches(LETTER)
+    assert not LetterFilter.from_mapping(asked).matches(LETTER)
 
 
 def test_without_a_time_that_can_be_believed_it_is_when_it_was_added():
     letter = entry((b"dlq_failed_at", b"9999-01-01T00:00:00Z"), id="1700000000000-0")
 
-    assert LetterFilter.of({"before": "2023-11-15T00:00:00Z"}).matches(letter)
-    assert not LetterFilter.of({"after": "2023-11-15T00:00:00Z"}).matches(letter)
+    assert LetterFilter.from_mapping({"before": "2023-11-15T00:00:00Z"}).matches(letter)
+    assert not LetterFilter.from_mapping({"after": "2023-11-15T00:00:00Z"}).matches(letter)
 
 
 def test_without_any_time_no_time_is_meant():
-    assert not LetterFilter.of({"before": "2099-01-01T00:00:00Z"}).matches(entry(id="5-0"))
+    assert not LetterFilter.from_mapping({"before": "2099-01-01T00:00:00Z"}).matches(
+        entry(id="5-0")
+    )
 
 
 def test_what_is_empty_is_not_asked_for():
     asked = dict.fromkeys(("fingerprint", "error", "error_type", "q", "field", "value"), "")
 
-    assert LetterFilter.of({**asked, "before": None}) == LetterFilter()
+    assert LetterFilter.from_mapping({**asked, "before": None}) == LetterFilter()
     assert LetterFilter().is_everything
 
 
@@ -116,7 +118,7 @@ def test_what_is_empty_is_not_asked_for():
     ],
 )
 def test_it_is_known_what_has_to_be_read(asked, needs_payload, uses_index):
-    chosen = LetterFilter.of(asked)
+    chosen = LetterFilter.from_mapping(asked)
 
     assert (chosen.needs_payload, chosen.uses_index) == (needs_payload, uses_index)
 
@@ -139,7 +141,7 @@ def test_it_is_known_what_has_to_be_read(asked, needs_payload, uses_index):
 )
 def test_what_makes_no_sense_is_refused(asked, named):
     with pytest.raises(InvalidInput) as refused:
-        LetterFilter.of(asked)
+        LetterFilter.from_mapping(asked)
 
     assert set(refused.value.errors) == {named}
 
@@ -158,9 +160,9 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"
     )
 )
 def test_it_comes_back_from_json_as_it_was(asked):
-    chosen = LetterFilter.of(asked)
+    chosen = LetterFilter.from_mapping(asked)
 
-    assert LetterFilter.of(chosen.as_dict()) == chosen
+    assert LetterFilter.from_mapping(chosen.as_dict()) == chosen
 
 
 @given(
@@ -198,17 +200,17 @@ HIDING = entry(
     ],
 )
 def test_what_is_hidden_is_not_found_by_asking_for_it(asked):
-    assert not LetterFilter.of(asked).matches(HIDING)
+    assert not LetterFilter.from_mapping(asked).matches(HIDING)
 
 
 def test_what_is_hidden_in_an_error_is_not_found_by_asking_for_it():
     refused = LetterEntry("1-0", ((b"dlq_error", b"refused: password=hunter4"),))
 
-    assert LetterFilter.of({"error": "refused"}).matches(refused)
-    assert not LetterFilter.of({"error": "hunter4"}).matches(refused)
+    assert LetterFilter.from_mapping({"error": "refused"}).matches(refused)
+    assert not LetterFilter.from_mapping({"error": "hunter4"}).matches(refused)
 
 
 def test_beside_what_is_hidden_all_is_found():
-    assert LetterFilter.of({"q": "ada"}).matches(HIDING)
-    assert LetterFilter.of({"field": "payload.password"}).matches(HIDING)
-    assert LetterFilter.of({"field": "payload.user", "value": "ada"}).matches(HIDING)
+    assert LetterFilter.from_mapping({"q": "ada"}).matches(HIDING)
+    assert LetterFilter.from_mapping({"field": "payload.password"}).matches(HIDING)
+    assert LetterFilter.from_mapping({"field": "payload.user", "value": "ada"}).matches(HIDING)

@@ -16,13 +16,13 @@ AT_ONCE = 50
     st.lists(st.tuples(st.floats(0, 5), st.integers(1, AT_ONCE)), min_size=1, max_size=60),
 )
 def test_never_more_leave_than_the_rate_allows_and_a_second_made_up_for(rate, steps):
-    pace, at, left, looks = ReplayRateLimiter(rate, due=0.0), 0.0, 0, []
+    limiter, at, left, looks = ReplayRateLimiter(rate, due=0.0), 0.0, 0, []
 
     for pause, count in steps:
         at += pause
-        at += pace.wait(at, AT_ONCE)
+        at += limiter.seconds_to_wait(at, AT_ONCE)
         looks.append((at, left))
-        pace.left(count, at)
+        limiter.record(count, at)
         left += count
 
     for (began, before), (ended, after) in combinations(looks, 2):
@@ -30,32 +30,32 @@ def test_never_more_leave_than_the_rate_allows_and_a_second_made_up_for(rate, st
 
 
 def test_each_puts_the_next_off_by_its_share():
-    pace = ReplayRateLimiter(10.0, due=100.0)
+    limiter = ReplayRateLimiter(10.0, due=100.0)
 
-    pace.left(5, 100.0)
+    limiter.record(5, 100.0)
 
-    assert pace.wait(100.0, AT_ONCE) == pytest.approx(0.5)
-    assert pace.wait(101.0, AT_ONCE) == 0
+    assert limiter.seconds_to_wait(100.0, AT_ONCE) == pytest.approx(0.5)
+    assert limiter.seconds_to_wait(101.0, AT_ONCE) == 0
 
 
 def test_a_clock_that_was_set_back_is_not_waited_for():
-    pace = ReplayRateLimiter(10.0, due=100_000.0)
+    limiter = ReplayRateLimiter(10.0, due=100_000.0)
 
-    assert pace.wait(100.0, AT_ONCE) == 0
+    assert limiter.seconds_to_wait(100.0, AT_ONCE) == 0
 
 
 def test_a_moment_is_made_up_for_and_a_long_pause_is_not():
     moment, pause = ReplayRateLimiter(10.0, due=100.0), ReplayRateLimiter(10.0, due=100.0)
 
-    moment.wait(103.0, AT_ONCE)
-    moment.left(25, 103.0)
-    pause.wait(160.0, AT_ONCE)
-    pause.left(25, 160.0)
+    moment.seconds_to_wait(103.0, AT_ONCE)
+    moment.record(25, 103.0)
+    pause.seconds_to_wait(160.0, AT_ONCE)
+    pause.record(25, 160.0)
 
-    assert moment.wait(103.0, AT_ONCE) == 0
-    assert pause.wait(160.0, AT_ONCE) == pytest.approx(2.5)
+    assert moment.seconds_to_wait(103.0, AT_ONCE) == 0
+    assert pause.seconds_to_wait(160.0, AT_ONCE) == pytest.approx(2.5)
 
 
 @pytest.mark.parametrize(("rate", "together"), [(0.1, 1), (4, 1), (50, 12), (200, 50), (1000, 50)])
 def test_what_leaves_together_is_a_quarter_of_a_second(rate, together):
-    assert ReplayRateLimiter(rate, 0).at_once(AT_ONCE) == together
+    assert ReplayRateLimiter(rate, 0).batch_size(AT_ONCE) == together

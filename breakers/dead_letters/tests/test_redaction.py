@@ -14,7 +14,7 @@ REDACTION = Redaction(build_key_matcher(GLOBS))
 
 
 def within(text):
-    return REDACTION.within(text.encode()).decode()
+    return REDACTION.redact_text(text.encode()).decode()
 
 
 @pytest.mark.parametrize(
@@ -79,13 +79,13 @@ def test_json_inside_json_inside_json_is_hidden_and_still_json():
 
 
 def test_json_with_bytes_that_are_no_text_is_hidden():
-    assert REDACTION.within(b'\xff{"token":"x"}\xfe') == b'\xff{"token":"[redacted]"}\xfe'
+    assert REDACTION.redact_text(b'\xff{"token":"x"}\xfe') == b'\xff{"token":"[redacted]"}\xfe'
 
 
 def test_field_with_a_hidden_name_is_hidden_also_behind_dots():
     entry = LetterEntry("1-0", ((b"user.password", b"x"), (b"Api_Token", b"y"), (b"name", b"z")))
 
-    shown = REDACTION.entry(entry)
+    shown = REDACTION.redact_entry(entry)
 
     assert [value for _, value in shown.pairs] == [b"[redacted]", b"[redacted]", b"z"]
 
@@ -93,7 +93,7 @@ def test_field_with_a_hidden_name_is_hidden_also_behind_dots():
 def test_value_that_was_read_in_part_still_says_that_it_is_longer():
     entry = LetterEntry("1-0", ((b"payload", b'{"a":1'), (b"pin", b"123")), sizes=(9000, 9000))
 
-    assert REDACTION.entry(entry).sizes == (9000, len(REDACTED))
+    assert REDACTION.redact_entry(entry).sizes == (9000, len(REDACTED))
 
 
 @pytest.mark.parametrize("space", [" " * 5_000, "\n" * 5_000])
@@ -157,6 +157,6 @@ def test_own_fields_are_hidden_by_name_and_within():
 def test_text_made_to_take_long_takes_no_longer_than_its_length(given):
     begin = time.monotonic()
 
-    REDACTION.within(given.encode())
+    REDACTION.redact_text(given.encode())
 
     assert time.monotonic() - begin < 5

@@ -59,7 +59,7 @@ def bulk_job_page(request: PersonRequest, server: str, name: str) -> HttpRespons
         return render(request, "breakers/dead_letters/_counted.html", {**told, "oob": True})
 
     def act() -> HttpResponse:
-        asked = form.asked()
+        asked = form.service_arguments()
         begun = replays.request_replay(
             stream=stream, action=action, chosen=chosen, actor=actor, now=now, **asked
         )
@@ -85,7 +85,7 @@ def _parse_request(given: Mapping[str, str]) -> tuple[str, LetterFilter]:
     empty = [name for name, said in named.items() if not said and name != "value"]
     if empty or ("value" in named and "field" not in named):
         raise InvalidInput({name: ["Nothing is said."] for name in empty or ["field"]})
-    return action, LetterFilter.of(named)
+    return action, LetterFilter.from_mapping(named)
 
 
 def _redirect_started(request: PersonRequest, begun: Any) -> HttpResponse:

@@ -181,7 +181,7 @@ def _build_fields(entry: LetterEntry, *, sees_all: bool) -> list[EditField]:
     own = [pair for pair in entry.original if pair[0] not in payload.RESERVED_NAMES]
     found = []
     for index, (name, value) in enumerate(own):
-        hidden = hiding.value(name, value)
+        hidden = hiding.redact_value(name, value)
         seen = value if sees_all else hidden
         laid_out = payload.format_json(seen)
         why_not = _uneditable_reason(name, value, names.count(name))

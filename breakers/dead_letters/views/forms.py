@@ -50,7 +50,7 @@ class BulkForm(RuleForm):
             "most_retries": given.get("most_retries") or replays.MAX_RETRIES,
         }
 
-    def asked(self) -> dict[str, Any]:
+    def service_arguments(self) -> dict[str, Any]:
         """Return the service's arguments."""
         asked = {
             **self.limits(),

@@ -69,7 +69,7 @@ def archived_context(
     entry = truncate_for_page(
         LetterEntry(ids.to_entry_id(left.position), packing.unpack(left.fields))
     )
-    hiding = None if revealed else _hiding()
+    hiding = None if revealed else redaction.configured_redaction()
     return {
         "now": now,
         "stream": left.stream,
@@ -92,8 +92,8 @@ def letter_context(
     revealed: bool = False,
 ) -> dict[str, Any]:
     """Return the context of a letter's page."""
-    hiding = _hiding()
-    failed = hiding.entry(entry)
+    hiding = redaction.configured_redaction()
+    failed = hiding.redact_entry(entry)
     return {
         "now": now,
         "stream": stream,
@@ -176,7 +176,3 @@ def _change_text(shown: presentation.DisplayValue | None) -> str:
         return ""
     said = presentation.to_plain_text(shown)
     return payload.escape_unseen(said if said.strip() else json.dumps(said))[:2000]
-
-
-def _hiding() -> redaction.Redaction:
-    return redaction.configured_redaction()

@@ -92,12 +92,12 @@ def parse_filter(given: Mapping[str, str]) -> LetterFilter:
         asked["value"] = ""
     elif not asked["value"]:
         del asked["value"]
-    return LetterFilter.of(asked)
+    return LetterFilter.from_mapping(asked)
 
 
 def _letter_line(stream: LetterStream, entry: LetterEntry) -> LetterLine:
     hiding = redaction.configured_redaction()
-    seen = hiding.entry(entry)
+    seen = hiding.redact_entry(entry)
     return LetterLine(
         id=entry.id,
         url=links.letter_url(stream, entry.id),

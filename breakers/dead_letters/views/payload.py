@@ -78,7 +78,7 @@ class DisplayPayload:
 
 def build_payload(entry: LetterEntry, *, revealed: bool = False) -> DisplayPayload:
     """Return the fields to show; hidden values only if revealed."""
-    seen = entry if revealed else redaction.configured_redaction().entry(entry)
+    seen = entry if revealed else redaction.configured_redaction().redact_entry(entry)
     sizes = entry.sizes or tuple(len(value) for _, value in entry.pairs)
     fields = tuple(
         _display_field(index, name, value, sizes[index])

@@ -32,7 +32,7 @@ class Command(ShellCommand):
             self.line("No dependency is known. Load some: manage.py config load config")
         width = max((len(row["name"]) for row in rows), default=0)
         for row in sorted(rows, key=lambda row: (WORST_FIRST.index(row["state"]), row["name"])):
-            self.line(f"{row['name']:{width}}  {_told(row)}")
+            self.line(f"{row['name']:{width}}  {_describe(row)}")
 
 
 def _rows() -> list[dict[str, Any]]:
@@ -45,7 +45,7 @@ def _rows() -> list[dict[str, Any]]:
     return found
 
 
-def _told(row: dict[str, Any]) -> str:
+def _describe(row: dict[str, Any]) -> str:
     counts = " ".join(f"{count} {state}" for state, count in row["counts"].items() if count)
     stale = f", {row['stale']} stale" if row["stale"] else ""
     rate = f"{row['failure_rate']:.1%}" if row["failure_rate"] is not None else "-"
