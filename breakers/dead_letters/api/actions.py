@@ -1,7 +1,7 @@
 """API actions on one letter: retry, discard, reveal."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from drf_spectacular.utils import extend_schema
 
@@ -30,71 +30,55 @@ class LetterAction(DeadLetterView):
         return find_letter_stream(ServerFilter.of(self.request.query_params)["server"], name, now)
 
 
-class RetryView(LetterAction):
-    def first(
+class RemovalView(LetterAction):
+    """Base of retry and discard."""
+
+    action: ClassVar[str]
+
+    def prepare(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str, entry_id: str
     ) -> actions.PreparedRemoval:
         edited = body.get("edited_fields")
         if edited is not None and not isinstance(edited, dict):
             raise InvalidInput({"edited_fields": ["Must be an object: names and new values."]})
-        return actions.prepare_retry(
+        request = actions.RemovalRequest(
+            action=self.action,
             stream=self.stream(name, now),
             entry_id=normalize_id(entry_id),
             reason=body["reason"],
-            edited_fields=edited,
+            edited_fields=edited or {},
             actor=actor,
             now=now,
             dry_run=body.get("dry_run", False),
         )
+        return actions.prepare_removal(request)
+
+    @staticmethod
+    def answer(prepared: actions.PreparedRemoval, now: datetime) -> Done:
+        return Done({"id": prepared.request.entry_id, **prepared.record(now)})
+
+
+class RetryView(RemovalView):
+    action = actions.RETRY
 
     @extend_schema(operation_id="dlq_retry", request=RetryBody, responses=RetriedShape)
-    @mutation(RetryBody, first=first)
-    def post(
-        self,
-        *,
-        body: dict[str, Any],
-        actor: Actor,
-        now: datetime,
-        name: str,
-        entry_id: str,
-        prepared: actions.PreparedRemoval,
-    ) -> Done:
+    @mutation(RetryBody, first=RemovalView.prepare)
+    def post(self, *, prepared: actions.PreparedRemoval, now: datetime, **_given: Any) -> Done:
         """Put the message back into its origin, as it was or edited.
 
         A repeat returns the same answer.
         """
-        said = actions.record_retry(prepared, now=now)
-        return Done({"id": prepared.entry_id, **said})
+        return self.answer(prepared, now)
 
 
-class DiscardView(LetterAction):
-    def first(
-        self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str, entry_id: str
-    ) -> actions.PreparedRemoval:
-        return actions.prepare_discard(
-            stream=self.stream(name, now),
-            entry_id=normalize_id(entry_id),
-            reason=body["reason"],
-            actor=actor,
-            now=now,
-            dry_run=body.get("dry_run", False),
-        )
+class DiscardView(RemovalView):
+    action = actions.DISCARD
 
     @extend_schema(operation_id="dlq_discard", request=ReasonBody, responses=DiscardedShape)
-    @mutation(ReasonBody, first=first)
-    def post(
-        self,
-        *,
-        body: dict[str, Any],
-        actor: Actor,
-        now: datetime,
-        name: str,
-        entry_id: str,
-        prepared: actions.PreparedRemoval,
-    ) -> Done:
+    @mutation(ReasonBody, first=RemovalView.prepare)
+    def post(self, *, prepared: actions.PreparedRemoval, now: datetime, **_given: Any) -> Done:
         """Remove the letter. The archive keeps it, and can restore it for 30 days."""
-        said = actions.record_discard(prepared, now=now)
-        return Done({"id": prepared.entry_id, **said})
+        return self.answer(prepared, now)
 
 
 class RevealView(LetterAction):

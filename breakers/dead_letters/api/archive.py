@@ -109,6 +109,6 @@ class RestoreView(ApiView):
         prepared: restoration.PreparedRestore,
     ) -> Done:
         """Restore the letter to its stream, as it was, under a new id."""
-        said = restoration.record_restore(prepared, now=now)
+        said = prepared.record(now)
         row = archive.find_departure(departure_id)
         return Done({**resources.departure_resource(row, configured_redaction(), now), **said})

@@ -23,17 +23,17 @@ SETTLE = system("dlq-settle")
 _TYPES = frozenset({"user", "token", "system", "slack"})
 
 
-def actor_from_label(label: str) -> Actor:
-    """Return the actor of a label, as far as the archive has it."""
+def acting(actor: Actor | None, label: str) -> Actor:
+    """Return the actor to record: `actor` if the label is theirs, else whom the label names.
+
+    Roles are left out: the row is written even if the actor lost theirs since.
+    """
+    if actor is not None and actor.label == label:
+        return replace(actor, role=None)
     type_, _, name = label.partition(":")
     if type_ not in _TYPES:
         type_, name = "system", label
     return Actor(type=cast(ActorType, type_), name=name)
-
-
-def without_role(actor: Actor) -> Actor:
-    """Return the actor without a role: the row is written even if they lost the role since."""
-    return replace(actor, role=None)
 
 
 def record_removals(
@@ -49,10 +49,9 @@ def record_removals(
     edited_pks = set(edited.values_list("pk", flat=True)) if pks else set()
     rows = []
     for one in done:
-        is_theirs = actor is not None and actor.label == one.by
         rows.append(
             {
-                "actor": without_role(actor) if actor and is_theirs else actor_from_label(one.by),
+                "actor": acting(actor, one.by),
                 "action": ACTIONS[one.action],
                 "target": audit_target(one.stream),
                 "reason": one.reason,

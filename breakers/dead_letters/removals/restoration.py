@@ -1,7 +1,4 @@
-"""A letter from the archive, put back among the dead letters: declared, carried out, written down.
-
-Like leaving, it is committed as an intent first, and the clockwork ends what somebody began.
-"""
+"""Restoring letters from the archive to their stream, by the protocol of :mod:`.two_phase`."""
 
 import time
 from dataclasses import dataclass
@@ -14,7 +11,7 @@ from django.db.models import F
 
 from breakers.dead_letters.letters import ids, packing
 from breakers.dead_letters.models import POSITION, Departure
-from breakers.dead_letters.redis_servers.servers import ServerRefused, ServerUnavailable
+from breakers.dead_letters.redis_servers.servers import ServerUnavailable
 from breakers.dead_letters.subjects import audit_target
 from controlplane.core import authority, deadline
 from controlplane.core.actors import Actor
@@ -24,6 +21,7 @@ from controlplane.core.live import change_notices
 
 from . import archive, audit_rows, execution, settlement
 from .execution import RemovalOutcome
+from .two_phase import complete, execute_intent
 
 MAX_RESTORED = 500
 BUDGET_SECONDS = 2.0
@@ -35,18 +33,24 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class PreparedRestore:
-    """What was put back and is yet to be written down; in a dry run nothing was (no outcome)."""
+    """A restore that was executed in Redis and is yet to be recorded; a dry run has no outcome."""
 
     departure: Departure
     actor: Actor
     outcome: RemovalOutcome | None = None
 
+    def record(self, now: datetime) -> dict[str, Any]:
+        """Record the restore and audit it; return the answer."""
+        if self.outcome is not None:
+            _record(self.departure, self.outcome, now, actor=self.actor)
+        new_id = self.outcome.new_id if self.outcome is not None else None
+        return {"restored": True, "new_id": new_id, "departure": self.departure.pk}
+
 
 def restore(*, departure_id: int, reason: str, actor: Actor, now: datetime) -> dict[str, Any]:
-    """Both parts, for callers without a transaction."""
+    """Restore an archived letter, for callers without a transaction; return the answer."""
     prepared = prepare_restore(departure_id=departure_id, reason=reason, actor=actor, now=now)
-    with transaction.atomic():
-        return record_restore(prepared, now=now)
+    return complete(prepared, now)
 
 
 def prepare_restore(
@@ -55,12 +59,12 @@ def prepare_restore(
     """Add an archived letter to its stream again, as it was, under a new id.
 
     It has to have been dropped, or to have been gone when it was to leave. Safe to repeat. Raises
-    :class:`Forbidden`, :class:`InvalidInput`, :class:`NotFound`, :class:`Conflict`, and
-    :class:`servers.ServerUnavailable`, before which it may have been noted, to be carried out
-    later.
+    :class:`Forbidden`, :class:`InvalidInput`, :class:`NotFound`, :class:`Conflict`,
+    :class:`ServerRefused`, and :class:`ServerUnavailable`, before which the intent may have been
+    noted, to be executed later.
     """
     actor.require(settlement.SCOPE)
-    said = settlement.require_reason(reason)
+    reason = settlement.require_reason(reason)
     with transaction.atomic(durable=True):
         departure = archive.lock_departure(departure_id)
         _require_restorable(departure, now)
@@ -69,35 +73,22 @@ def prepare_restore(
         before = departure.state
         if departure.state != State.RESTORING:
             departure.state = State.RESTORING
-            departure.restored_by, departure.restore_reason = actor.label[:200], said
+            departure.restored_by, departure.restore_reason = actor.label[:200], reason
             departure.restored_at = now
             departure.save(update_fields=["state", "restored_by", "restore_reason", "restored_at"])
         deadline.check()
         authority.require_still([actor])
-    try:
-        outcome = execution.execute_restore(departure)
-    except ServerUnavailable as error:
-        raise ServerUnavailable(
-            f"The Redis server {departure.stream.server} does not answer. The restoring is noted,"
-            " and is carried out once it answers; asking again does no harm."
-        ) from error
-    if outcome.kind == "refused":
-        _revert(departure, before)
-        raise ServerRefused(outcome.why, server=departure.stream.server)
+    outcome = execute_intent(
+        departure.stream.server,
+        lambda: execution.execute_restore(departure),
+        lambda _refused: _revert(departure, before),
+        noted="The restoring",
+    )
     return PreparedRestore(departure, actor, outcome)
 
 
-def record_restore(prepared: PreparedRestore, *, now: datetime) -> dict[str, Any]:
-    """Write it down in the caller's transaction, audit row last; what to answer."""
-    outcome = prepared.outcome
-    if outcome is not None:
-        _record(prepared.departure, outcome, now, actor=prepared.actor)
-    new_id = outcome.new_id if outcome is not None else None
-    return {"restored": True, "new_id": new_id, "departure": prepared.departure.pk}
-
-
 def settle_overdue_restores(before: datetime, now: datetime) -> int:
-    """End what was begun before that moment and left; returns how many that was."""
+    """Settle restores that were begun before that moment; return how many."""
     overdue = Departure.objects.filter(state=State.RESTORING, restored_at__lt=before)
     deadline = time.monotonic() + BUDGET_SECONDS
     away: set[str] = set()
@@ -117,10 +108,9 @@ def settle_overdue_restores(before: datetime, now: datetime) -> int:
 
 
 def _finish(pk: int, now: datetime) -> bool:
-    """Whether it came to an end; what is refused for the time being does not.
+    """Execute and settle a restore; return False if it stays open, being refused for now.
 
-    Raises :class:`ServerUnavailable`, and :class:`NotFound` if no such server is configured any
-    more.
+    Raises :class:`ServerUnavailable`, and :class:`NotFound` if its server is not configured.
     """
     departure = Departure.objects.select_related("stream").filter(pk=pk).first()
     if departure is None:
@@ -135,7 +125,7 @@ def _finish(pk: int, now: datetime) -> bool:
 
 
 def _require_restorable(departure: Departure, now: datetime) -> None:
-    """Raise :class:`Conflict` if it is not to be restored, or can't be."""
+    """Raise :class:`Conflict` if the letter may not or can not be restored."""
     entry_id = ids.to_entry_id(departure.position)
     if departure.state == State.RESTORED:
         raise Conflict(f"The dead letter {entry_id} was restored already: as {departure.new_id}.")
@@ -160,7 +150,10 @@ def _require_restorable(departure: Departure, now: datetime) -> None:
 
 
 def _require_not_retried(departure: Departure) -> None:
-    """One that was missing when somebody looked long after the intent may have been retried."""
+    """Raise :class:`Conflict` if a missing letter may have been retried after all.
+
+    That is so if it was looked for long after the intent.
+    """
     if departure.done_at is not None:
         if departure.done_at - departure.intended_at < execution.NOTED_FOR:
             return
@@ -174,7 +167,7 @@ def _require_not_retried(departure: Departure) -> None:
 def _record(
     departure: Departure, outcome: RemovalOutcome, now: datetime, *, actor: Actor | None = None
 ) -> bool:
-    """Whether it was still to be written down."""
+    """Record the restore and audit it; return False if that was done before."""
     locked = archive.lock_departure(departure.pk)
     if locked.state != State.RESTORING:
         return False
@@ -183,11 +176,8 @@ def _record(
     stream = locked.stream
     type(stream).objects.filter(pk=stream.pk).update(depth=F("depth") + 1, gone_at=None)
     change_notices.changed("dlq", str(stream))
-    is_theirs = actor is not None and actor.label == locked.restored_by
     audit.record(
-        actor=audit_rows.without_role(actor)
-        if actor and is_theirs
-        else audit_rows.actor_from_label(locked.restored_by),
+        actor=audit_rows.acting(actor, locked.restored_by),
         action=RESTORED,
         target=audit_target(stream),
         reason=locked.restore_reason,
@@ -199,7 +189,7 @@ def _record(
 
 
 def _withdraw(departure: Departure, why: str, now: datetime) -> bool:
-    """As nobody waits for the answer, the trail has it."""
+    """Take a restore back and audit that, as nobody waits for the answer."""
     with transaction.atomic():
         if not _revert(departure, State.RESTORING):
             return False
@@ -215,10 +205,9 @@ def _withdraw(departure: Departure, why: str, now: datetime) -> bool:
 
 
 def _revert(departure: Departure, before: str) -> bool:
-    """Nothing was put back: it is as it was `before`, whether it was still to be written down.
+    """Reset the state to `before`, as nothing was restored; return False if it was settled.
 
-    Of what was begun by another, a letter that was to be retried had gone, and another counts as
-    dropped.
+    If somebody else began the restore, the state is derived: `gone` of a retry, else `done`.
     """
     if before == State.RESTORING:
         was_retry = departure.action == Departure.Action.RETRY

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from django.db import transaction
 
 from breakers.dead_letters.letters import packing
 from breakers.dead_letters.models import Departure, LetterStream
@@ -29,6 +28,11 @@ def letters(settings):
 def retry(letters, letter, by=KIM, **more):
     given = {"stream": letters.stream(), "reason": REASON, "actor": by, "now": NOW, **more}
     return actions.retry(entry_id=letter, **given)
+
+
+def prepare(action, stream, letter, **more):
+    asked = {"stream": stream, "entry_id": letter, "reason": REASON, "actor": KIM, "now": NOW}
+    return actions.prepare_removal(actions.RemovalRequest(action=action, **asked, **more))
 
 
 def discard(letters, letter, by=KIM, **more):
@@ -69,7 +73,7 @@ def test_a_retry_that_is_asked_for_again_answers_the_same_once_more(letters):
 def test_a_retry_whose_maker_died_after_redis_is_finished_by_who_asks_again(letters):
     letter = letters.add()
     stream = letters.stream()
-    actions.prepare_retry(stream=stream, entry_id=letter, reason=REASON, actor=KIM, now=NOW)
+    prepare("retry", stream, letter)
 
     answer = retry(letters, letter, by=LEE)
 
@@ -288,15 +292,10 @@ def test_a_message_with_as_many_fields_as_can_be_is_retried(letters):
 
 def test_a_dry_run_checks_and_does_nothing(letters):
     letter = letters.add()
-    asked = {"stream": letters.stream(), "reason": REASON, "actor": KIM, "now": NOW}
 
-    for first, then in (
-        (actions.prepare_retry, actions.record_retry),
-        (actions.prepare_discard, actions.record_discard),
-    ):
-        prepared = first(entry_id=letter, dry_run=True, **asked)
-        with transaction.atomic():
-            then(prepared, now=NOW)
+    for action in ("retry", "discard"):
+        prepared = prepare(action, letters.stream(), letter, dry_run=True)
+        two_phase.complete(prepared, NOW)
 
     assert (dead(letters), departures(), audited()) == ([letter], [], [])
 

@@ -1,0 +1,55 @@
+"""The two-phase protocol of retry, discard and restore.
+
+Preparing commits an intent and executes it in Redis, in transactions of its own, and is safe to
+repeat. Recording writes the outcome and the audit row in the caller's transaction. If that never
+comes, `breakers.dead_letters.intent_sweeper` settles the intent.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Protocol
+
+from django.db import transaction
+
+from breakers.dead_letters.redis_servers.servers import ServerRefused, ServerUnavailable
+
+from .execution import RemovalOutcome
+
+
+class Prepared(Protocol):
+    """An action that was executed in Redis and is yet to be recorded."""
+
+    def record(self, now: datetime) -> dict[str, Any]:
+        """Record it in the caller's transaction, audit row last; return the answer."""
+        ...
+
+
+def complete(prepared: Prepared, now: datetime) -> dict[str, Any]:
+    """Record a prepared action, for callers without a transaction."""
+    with transaction.atomic():
+        return prepared.record(now)
+
+
+def execute_intent(
+    server: str,
+    execute: Callable[[], RemovalOutcome],
+    withdraw: Callable[[RemovalOutcome], object],
+    *,
+    noted: str,
+) -> RemovalOutcome:
+    """Execute a committed intent in Redis; withdraw it if the server refuses.
+
+    Raises :class:`ServerRefused`, and :class:`ServerUnavailable`, whose message says that what was
+    `noted` is executed later.
+    """
+    try:
+        outcome = execute()
+    except ServerUnavailable as error:
+        raise ServerUnavailable(
+            f"The Redis server {server} does not answer. {noted} is noted,"
+            " and is carried out once it answers; asking again does no harm."
+        ) from error
+    if outcome.kind == "refused":
+        withdraw(outcome)
+        raise ServerRefused(outcome.why, server=server)
+    return outcome
