@@ -15,73 +15,45 @@ from breakers.dead_letters.models import (
     LetterStream,
     Replay,
 )
-from controlplane.core.admin import ReadOnly
+from controlplane.core.admin import ReadOnly, register_read_only
 
-
-@admin.register(LetterServer)
-class LetterServerAdmin(ReadOnly):
-    list_display = ("name", "is_away", "since", "asked_at", "error")
-    list_filter = ("is_away",)
-    ordering = ("name",)
-
-
-@admin.register(LetterStream)
-class LetterStreamAdmin(ReadOnly):
-    list_display = (
-        "id", "server", "name", "origin", "depth", "oldest_at", "arrived_total", "retried_total",
-        "vanished_total", "sampled_at", "alarmed_at", "gone_at",
-    )  # fmt: skip
-    list_filter = ("source",)
-    search_fields = ("server", "name")
-    ordering = ("server", "name")
-
-
-@admin.register(LetterGroup)
-class LetterGroupAdmin(ReadOnly):
-    list_display = ("id", "stream", "fingerprint", "error_type", "pattern", "first_at", "last_at")
-    list_select_related = ("stream",)
-    search_fields = ("=fingerprint", "error_type")
-    ordering = ("-id",)
-
-
-@admin.register(GroupDay)
-class GroupDayAdmin(ReadOnly):
-    list_display = ("id", "group", "day", "arrived")
-    list_select_related = ("group",)
-    ordering = ("-id",)
-
-
-@admin.register(Letter)
-class LetterAdmin(ReadOnly):
-    list_display = (
-        "id", "stream", "position", "error", "consumer_group", "attempts", "retries", "failed_at",
-        "size_bytes",
-    )  # fmt: skip
-    list_select_related = ("stream",)
-    search_fields = ("=position",)
-    ordering = ("-id",)
-
-
-@admin.register(Gap)
-class GapAdmin(ReadOnly):
-    list_display = ("id", "stream", "first", "last", "count", "noticed_at")
-    list_select_related = ("stream",)
-    ordering = ("-id",)
-
-
-@admin.register(DepthMinute)
-class DepthMinuteAdmin(ReadOnly):
-    list_display = ("id", "stream", "minute", "depth", "most", "arrived")
-    list_select_related = ("stream",)
-    ordering = ("-id",)
-
-
-@admin.register(Replay)
-class ReplayAdmin(ReadOnly):
-    list_display = ("job", "stream", "action", "position", "until", "rate_per_second")
-    list_filter = ("action",)
-    list_select_related = ("job", "stream")
-    ordering = ("-job",)
+register_read_only(
+    LetterServer, "name is_away since asked_at error", filters="is_away", order="name"
+)
+register_read_only(
+    LetterStream,
+    "id server name origin depth oldest_at arrived_total retried_total vanished_total "
+    "sampled_at alarmed_at gone_at",
+    filters="source",
+    search="server name",
+    order="server name",
+)
+register_read_only(
+    LetterGroup,
+    "id stream fingerprint error_type pattern first_at last_at",
+    related="stream",
+    search="=fingerprint error_type",
+    order="-id",
+)
+register_read_only(GroupDay, "id group day arrived", related="group", order="-id")
+register_read_only(
+    Letter,
+    "id stream position error consumer_group attempts retries failed_at size_bytes",
+    related="stream",
+    search="=position",
+    order="-id",
+)
+register_read_only(Gap, "id stream first last count noticed_at", related="stream", order="-id")
+register_read_only(
+    DepthMinute, "id stream minute depth most arrived", related="stream", order="-id"
+)
+register_read_only(
+    Replay,
+    "job stream action position until rate_per_second",
+    filters="action",
+    related="job stream",
+    order="-job",
+)
 
 
 @admin.register(Departure)

@@ -78,6 +78,27 @@ class ReadOnly(Table):
         return False
 
 
+def register_read_only(
+    model: type[Model],
+    columns: str,
+    *,
+    order: str,
+    filters: str = "",
+    search: str = "",
+    related: str = "",
+) -> None:
+    """Register a table that is only looked at; all options are names separated by spaces."""
+    options = {
+        "list_display": columns,
+        "ordering": order,
+        "list_filter": filters,
+        "search_fields": search,
+        "list_select_related": related,
+    }
+    given = {name: tuple(names.split()) for name, names in options.items() if names}
+    admin.site.register(model, type(f"{model.__name__}Admin", (ReadOnly,), given))
+
+
 def each(
     model_admin: "admin.ModelAdmin[Any]",
     request: HttpRequest,
