@@ -20,6 +20,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.rendering import moment
 
 from .services import override_endings
+from .services.catalogue import CHANNELS, SERVICES
 from .states.dependency_status import DependencyStatus
 
 if TYPE_CHECKING:
@@ -205,19 +206,11 @@ def minute_resource(row: Minute) -> dict[str, Any]:
 
 
 def service_resource(row: Service) -> dict[str, Any]:
-    plain = (
-        "slug", "name", "kind", "owner", "runbook_url", "notes", "level", "loses", "keeps",
-        "used_by", "failure_mode", "fallback", "impact", "retry", "probe_url",
-    )  # fmt: skip
-    return {**{name: getattr(row, name) for name in plain}, "changed_at": timestamp(row.changed_at)}
+    return {"slug": row.pk, **SERVICES.audit_state(row), "changed_at": timestamp(row.changed_at)}
 
 
 def channel_resource(row: Channel) -> dict[str, Any]:
-    plain = (
-        "name", "kind", "stream", "producer", "consumer", "group", "protocol", "purpose", "reach",
-        "failure_mode", "fallback", "impact",
-    )  # fmt: skip
-    return {**{name: getattr(row, name) for name in plain}, "changed_at": timestamp(row.changed_at)}
+    return {"name": row.pk, **CHANNELS.audit_state(row), "changed_at": timestamp(row.changed_at)}
 
 
 def _override_resources(

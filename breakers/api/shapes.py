@@ -72,29 +72,17 @@ ROUTES = {
 }
 
 
-@extend_schema_field(_section("breaker"))
-class BreakerSection(serializers.JSONField):
-    """Checked by `breakers.policies.policy`."""
+def _section_field(name: str) -> type[serializers.JSONField]:
+    """Return a field for a section of a policy, which `breakers.policies.policy` validates."""
+    field = type(f"{name.title()}Section", (serializers.JSONField,), {})
+    return extend_schema_field(_section(name))(field)
 
 
-@extend_schema_field(_section("retry"))
-class RetrySection(serializers.JSONField):
-    """Checked by `breakers.policies.policy`."""
-
-
-@extend_schema_field(_section("bulkhead"))
-class BulkheadSection(serializers.JSONField):
-    """Checked by `breakers.policies.policy`."""
-
-
-@extend_schema_field(_section("fallback"))
-class FallbackSection(serializers.JSONField):
-    """Checked by `breakers.policies.policy`."""
-
-
-@extend_schema_field(_section("budget"))
-class BudgetSection(serializers.JSONField):
-    """Checked by `breakers.policies.policy`."""
+BreakerSection = _section_field("breaker")
+RetrySection = _section_field("retry")
+BulkheadSection = _section_field("bulkhead")
+FallbackSection = _section_field("fallback")
+BudgetSection = _section_field("budget")
 
 
 @extend_schema_field(ROUTES)

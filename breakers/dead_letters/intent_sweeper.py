@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 import structlog
 from django.db import transaction
 
+from breakers.dead_letters.letters.batches import batch_by_size
 from breakers.dead_letters.subjects import audit_target
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import NotFound
@@ -88,14 +89,9 @@ def _next_batch(stream: LetterStream, after: int, now: datetime) -> list[Departu
     overdue = stream.departures.filter(
         pk__gt=after, state="intended", intended_at__lt=now - GRACE_PERIOD
     )
-    wanted: list[int] = []
-    size = 0
-    for pk, bytes_ in overdue.order_by("pk").values_list("pk", "size_bytes")[:BATCH_SIZE]:
-        if wanted and size + bytes_ > BATCH_BYTES:
-            break
-        wanted.append(pk)
-        size += bytes_
-    return list(Departure.objects.filter(pk__in=wanted).order_by("pk"))
+    sized = overdue.order_by("pk").values_list("pk", "size_bytes")[:BATCH_SIZE]
+    pks = next(batch_by_size(sized, max_bytes=BATCH_BYTES, max_items=BATCH_SIZE), [])
+    return list(Departure.objects.filter(pk__in=pks).order_by("pk"))
 
 
 def _record_audit(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from breakers.dead_letters.letters.batches import batch_by_size
 from controlplane.core.errors import InvalidInput, NotFound
 
 from .bulk import selection
@@ -151,26 +152,13 @@ def _walk_index(
     while True:
         rows = _index_rows(stream, chosen, at, newest_first)
         last = ids.to_entry_id(rows[-1][0]) if rows else ""
-        for some in _batch_by_size(rows):
-            for entry in reader.read_entries(stream.server, stream.name, some, limits):
+        for some in batch_by_size(rows, max_bytes=FETCHED_BYTES, max_items=FETCHED_AT_ONCE):
+            entry_ids = [ids.to_entry_id(position) for position in some]
+            for entry in reader.read_entries(stream.server, stream.name, entry_ids, limits):
                 yield entry, entry.id != last or len(rows) == FETCHED_AT_ONCE
         if len(rows) < FETCHED_AT_ONCE:
             return
         at = rows[-1][0]
-
-
-def _batch_by_size(rows: list[tuple[str, int]]) -> Iterator[list[str]]:
-    """Yield ids of letters that may be in memory together, one at least."""
-    some: list[str] = []
-    size = 0
-    for position, size_bytes in rows:
-        if some and size + size_bytes > FETCHED_BYTES:
-            yield some
-            some, size = [], 0
-        some.append(ids.to_entry_id(position))
-        size += size_bytes
-    if some:
-        yield some
 
 
 def _index_rows(

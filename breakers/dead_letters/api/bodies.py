@@ -6,12 +6,12 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from breakers.dead_letters import export, letter_list
+from breakers.dead_letters.bulk import replays
 from breakers.dead_letters.models import Departure
 from breakers.dead_letters.sources import DEFAULT_SERVER
 from controlplane.core.http.fields import Filters, Moment, MutationBody, Text
 from controlplane.core.jobs.models import Job
 
-ACTIONS = ("retry", "discard", "purge")
 CHOICE = {
     "fingerprint": "Of a group.",
     "error": "A part of the error, in any case.",
@@ -89,7 +89,7 @@ class ArchiveFilters(Filters):
 class JobFilters(Filters):
     server = serializers.CharField(required=False, max_length=60)
     stream = serializers.CharField(required=False, max_length=300)
-    action = serializers.ChoiceField(ACTIONS, required=False, help_text="What it does.")
+    action = serializers.ChoiceField(replays.ACTIONS, required=False, help_text="What it does.")
     state = serializers.ChoiceField(
         (LIVE, *Job.State.values), required=False, help_text="`live`: not over yet."
     )
@@ -151,7 +151,7 @@ class RevealBody(MutationBody):
 
 
 class JobBody(MutationBody):
-    action = serializers.ChoiceField(ACTIONS)
+    action = serializers.ChoiceField(replays.ACTIONS)
     stream = Text()
     server = Text(required=False, help_text="Of the stream; the parameter `server` says the same.")
     filter = Choice(required=False, help_text="Which letters are meant; all without.")

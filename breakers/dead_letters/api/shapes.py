@@ -5,12 +5,11 @@ from typing import Any
 from drf_spectacular.utils import OpenApiParameter, extend_schema_field
 from rest_framework import serializers
 
+from breakers.dead_letters.bulk import replays
 from breakers.dead_letters.models import Departure, LetterStream
 from controlplane.core.approvals.api import ApprovalShape
 from controlplane.core.jobs.api import JobShape
 from controlplane.core.outbox.api import DeliveryShape
-
-from .bodies import ACTIONS
 
 SERVER = OpenApiParameter(
     "server", str, OpenApiParameter.QUERY, description="Name of a Redis server; `default`."
@@ -239,7 +238,7 @@ class ReplayShape(JobShape):
     checkpoint = serializers.JSONField(help_text="Where its present step goes on, or null.")
     stream = serializers.CharField()
     server = serializers.CharField()
-    action = serializers.ChoiceField(ACTIONS)
+    action = serializers.ChoiceField(replays.ACTIONS)
     filter = serializers.DictField()
     until = serializers.CharField(help_text="The last letter that is meant.")
     counts = serializers.DictField(help_text="done, gone, skipped, and why; looked_at.")

@@ -1,11 +1,11 @@
 """Open intents of a bulk job, settled by the worker that continues it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import QuerySet
 
+from breakers.dead_letters.letters.batches import batch_by_size
 from breakers.dead_letters.models import Departure, Replay
 from breakers.dead_letters.redis_servers.reader import BUDGET
 from breakers.dead_letters.removals import settlement
@@ -40,7 +40,9 @@ def settle_open_intents(
     if most_bytes is not None:
         own = own.filter(size_bytes__lte=most_bytes)
     try:
-        for departures in _batch_by_size(own):
+        sized = list(own.order_by("position").values_list("pk", "size_bytes"))
+        for pks in batch_by_size(sized, max_bytes=BUDGET, max_items=AT_ONCE):
+            departures = list(own.filter(pk__in=pks).order_by("position"))
             is_doubtful = True
             outcomes = settlement.execute_intents(replay.stream, departures)
             with transaction.atomic():
@@ -60,17 +62,3 @@ def raise_if_refused(outcomes: Mapping[int, RemovalOutcome]) -> None:
     refused = [one.why for one in outcomes.values() if one.kind == "refused"]
     if refused:
         raise ReplayHeld(refused[0])
-
-
-def _batch_by_size(departures: QuerySet[Departure]) -> Iterator[list[Departure]]:
-    """Yield open intents in order, a few megabytes at a time (one at least)."""
-    batch: list[int] = []
-    size = 0
-    for pk, bytes_ in list(departures.order_by("position").values_list("pk", "size_bytes")):
-        if batch and (size + bytes_ > BUDGET or len(batch) == AT_ONCE):
-            yield list(departures.filter(pk__in=batch).order_by("position"))
-            batch, size = [], 0
-        batch.append(pk)
-        size += bytes_
-    if batch:
-        yield list(departures.filter(pk__in=batch).order_by("position"))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from django.db.models import Q, QuerySet
 
 from breakers.dead_letters.letters import ids
+from breakers.dead_letters.letters.batches import batch_by_size
 from breakers.dead_letters.letters.entries import LetterEntry
 from breakers.dead_letters.letters.filters import LetterFilter
 from breakers.dead_letters.models import Letter, LetterGroup, LetterStream
@@ -102,7 +103,8 @@ def _read_batch_by_index(
 ) -> SelectedBatch:
     found = filter_index(stream, chosen).filter(position__gt=after, position__lte=until)
     rows = list(found.order_by("position").values_list("position", "size_bytes")[: most + 1])
-    some = _within_budget(rows[:most])
+    batches = batch_by_size(rows[:most], max_bytes=BUDGET, max_items=most)
+    some = next(batches, [])
     more = len(some) < len(rows)
     entries = fetch_entries(stream, [ids.to_entry_id(one) for one in some])
     return SelectedBatch(entries, some[-1] if more else until, len(some), more)
@@ -113,15 +115,3 @@ def fetch_entries(
 ) -> list[LetterEntry]:
     """Return the existing entries of these ids, in their order."""
     return reader.read_entries(stream.server, stream.name, list(entry_ids), limits)
-
-
-def _within_budget(rows: list[tuple[str, int]]) -> list[str]:
-    """Return the first positions, as many as may be in memory at once, one at least."""
-    some: list[str] = []
-    spent = 0
-    for position, size_bytes in rows:
-        spent += size_bytes
-        if some and spent > BUDGET:
-            break
-        some.append(position)
-    return some

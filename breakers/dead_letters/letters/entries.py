@@ -17,6 +17,9 @@ METADATA = frozenset({ERROR, ERROR_TYPE, ATTEMPTS, ORIGINAL_ID, GROUP, FAILED_AT
 RETRY_OF, RETRY_COUNT = b"dlq_retry_of", b"dlq_retry_count"
 """Fields that a retry adds to the message: the dead letter's id, and the number of retries."""
 
+EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
+"""Range of plausible times of failure."""
+
 
 @dataclass(frozen=True)
 class LetterEntry:
@@ -89,6 +92,13 @@ class LetterEntry:
         """Time of failure by its metadata, else when it was added; None if neither is known."""
         said = _parse_moment(self._text(FAILED_AT))
         return said or ids.added_at(self.position)
+
+    @property
+    def plausible_failed_at(self) -> datetime | None:
+        """Time of failure if it is plausible, else when the entry was added, as far as known."""
+        at = self.failed_at
+        is_plausible = at is not None and EARLIEST <= at <= LATEST
+        return at if is_plausible else ids.added_at(self.position)
 
     def value(self, name: bytes) -> bytes | None:
         """Return the first value of this name."""

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import orjson
 
-from breakers.dead_letters.letters import fingerprints, ids
+from breakers.dead_letters.letters import fingerprints
 from breakers.dead_letters.letters.entries import LetterEntry, to_text
 from breakers.dead_letters.letters.redaction import configured_redaction
 from controlplane.core.canonical import timestamp
@@ -20,8 +20,6 @@ from controlplane.core.errors import InvalidInput
 
 MAX_FILTER_LENGTH = 300
 MAX_DEPTH = 30
-EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
-"""Range in which an entry's own time of failure is believed, as by the index."""
 MOMENTS = ("before", "after")
 TEXTS = ("fingerprint", "error", "error_type", "q", "field", "value")
 
@@ -138,9 +136,7 @@ class LetterFilter:
     def _failed_then(self, entry: LetterEntry) -> bool:
         if self.before is None and self.after is None:
             return True
-        at = entry.failed_at
-        if at is None or not EARLIEST <= at <= LATEST:
-            at = ids.added_at(entry.position)
+        at = entry.plausible_failed_at
         if at is None:
             return False
         return (self.after is None or at >= self.after) and (

@@ -29,8 +29,6 @@ BUDGET = 8 * 1024 * 1024  # bytes of payload that one look goes through
 MAX_VALUE_BYTES = 2048
 FIELDS = sorted({*entries.METADATA, entries.RETRY_COUNT})
 MIN_GAP_SECONDS = 0.2  # seconds, for what vanished, at least
-EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
-"""Range in which an entry's own time of failure is believed."""
 SETTLED_WITHIN = timedelta(seconds=10)
 """Longest time from the beginning of a removal, which is its recorded time, to its settlement."""
 
@@ -162,10 +160,6 @@ def _index_entry(given: Any, hiding: Redaction, now: datetime) -> IndexedEntry:
     entry = LetterEntry(entry_id.decode(), tuple(zip(flat[::2], flat[1::2], strict=True)))
     found = hiding.fingerprint(entry)
     position = entry.position
-    added_at = ids.added_at(position)
-    failed_at = entry.failed_at
-    if failed_at is None or not EARLIEST <= failed_at <= LATEST:
-        failed_at = added_at or now
     return IndexedEntry(
         position=position,
         fingerprint=found.digest,
@@ -175,8 +169,8 @@ def _index_entry(given: Any, hiding: Redaction, now: datetime) -> IndexedEntry:
         consumer_group=hiding.group(entry)[:200],
         attempts=entry.attempts,
         retries=entry.retries,
-        added_at=added_at,
-        failed_at=failed_at,
+        added_at=ids.added_at(position),
+        failed_at=entry.plausible_failed_at or now,
         size_bytes=int(size_bytes),
     )
 

@@ -11,13 +11,12 @@ from django.utils.safestring import SafeString
 
 from breakers.dead_letters.letters import ids, redaction
 from breakers.dead_letters.models import LetterStream
+from breakers.dead_letters.monitoring.stream_state import ALARM_DEPTH
 from breakers.dead_letters.views import links, payload
 from controlplane.core.templatetags.screen import icon
 
 register = template.Library()
 
-ALARM_DEPTH = 100
-"""Letters; deeper than this for ten minutes is an alarm."""
 STEADY = 0.05  # letters a minute: less is neither growing nor shrinking
 DAYS_HEIGHT, DAY_WIDTH, DAY_STEP = 24, 7, 9
 

@@ -8,9 +8,6 @@ from breakers.dead_letters.bulk import replays
 from controlplane.core.change_views import RuleForm
 from controlplane.core.reasons import MAX_CHARACTERS
 
-FASTEST, SLOWEST = 1000.0, 0.1
-MAX_RETRIES = 1000
-
 
 class LetterReasonForm(RuleForm):
     """A form with a reason, which the service validates."""
@@ -26,18 +23,18 @@ class BulkForm(RuleForm):
     reason = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
     rate = forms.FloatField(
         required=False,
-        min_value=SLOWEST,
-        max_value=FASTEST,
+        min_value=replays.MIN_RATE_PER_SECOND,
+        max_value=replays.MAX_RATE_PER_SECOND,
         error_messages={
             "invalid": "Write a number of letters a second.",
-            "min_value": f"At least {SLOWEST:g} a second.",
-            "max_value": f"At most {FASTEST:g} a second.",
+            "min_value": f"At least {replays.MIN_RATE_PER_SECOND:g} a second.",
+            "max_value": f"At most {replays.MAX_RATE_PER_SECOND:g} a second.",
         },
     )
     most_retries = forms.IntegerField(
         required=False,
         min_value=1,
-        max_value=MAX_RETRIES,
+        max_value=replays.MAX_RETRIES_LIMIT,
         error_messages={"invalid": "Write a whole number."},
     )
     does_wait = forms.BooleanField(required=False)
