@@ -14,9 +14,9 @@ from breakers.dead_letters.removals import actions, retention
 from breakers.tests.fleet import NOW
 from controlplane.core.jobs.models import Job
 
-from .departing import KIM, REASON, audited, dead, declare, departures
 from .heaps import heap
-from .own_redis import stopped_redis
+from .redis_process import stopped_redis
+from .removal_helpers import KIM, REASON, audited, dead, declare, departures
 
 pytestmark = pytest.mark.django_db
 DAY = timedelta(days=1)

@@ -15,8 +15,8 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from switches.tests.browsers import PART, browser, page, text
 
-from .departing import KIM, REASON
 from .heaps import heap
+from .removal_helpers import KIM, REASON
 
 pytestmark = pytest.mark.django_db
 

@@ -14,8 +14,8 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.http.tests.callers import person
 from switches.tests.browsers import DIALOG, Tags, browser, page, text
 
-from .departing import REASON
 from .heaps import heap
+from .removal_helpers import REASON
 
 pytestmark = pytest.mark.django_db
 ORDER = {"order": {"id": 17, "items": [{"sku": "A"}]}, "api_key": "sk-1"}

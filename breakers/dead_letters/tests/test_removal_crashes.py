@@ -18,8 +18,8 @@ from breakers.dead_letters.letters import ids
 from breakers.dead_letters.models import Departure, Letter
 from controlplane.core.clock import db_now
 
-from .departing import audited, dead, origin
 from .heaps import heap
+from .removal_helpers import audited, dead, origin
 
 pytestmark = [pytest.mark.faults, pytest.mark.django_db(transaction=True)]
 LETTERS, LIVES = 600, 8
@@ -43,7 +43,7 @@ def environment(heap_):
 
 
 def operator(heap_, entry_ids):
-    code = [sys.executable, "-m", "breakers.dead_letters.tests.an_operator"]
+    code = [sys.executable, "-m", "breakers.dead_letters.tests.operator_process"]
     process = subprocess.Popen(
         [*code, heap_.name(), *entry_ids],
         env=environment(heap_),

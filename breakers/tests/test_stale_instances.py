@@ -6,8 +6,9 @@ import pytest
 from django.db import transaction
 
 from breakers.states import stale_instances
-from breakers.tests.fleet import NOW, SECOND, dependency, reports
 from controlplane.core.models import Tick
+
+from .fleet import NOW, SECOND, dependency, reports
 
 pytestmark = pytest.mark.django_db
 

@@ -3,8 +3,13 @@
 import pytest
 
 from breakers.readings import openings
-from breakers.tests.alerted import look, standing
-from breakers.tests.fleet import (
+from controlplane.core.models import Instance, Tick
+from controlplane.core.outbox import rendering
+from slo.alerts import locks
+from slo.models import Alert
+
+from .alert_helpers import look, standing
+from .fleet import (
     MINUTE,
     NOW,
     ORACLE,
@@ -17,10 +22,6 @@ from breakers.tests.fleet import (
     told,
     transition,
 )
-from controlplane.core.models import Instance, Tick
-from controlplane.core.outbox import rendering
-from slo.alerts import locks
-from slo.models import Alert
 
 pytestmark = pytest.mark.django_db
 

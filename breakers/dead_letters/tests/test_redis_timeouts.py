@@ -12,7 +12,7 @@ from breakers.dead_letters.redis_servers.servers import (
     ServerUnavailable,
 )
 
-from .own_redis import own_redis
+from .redis_process import own_redis
 
 
 @pytest.fixture

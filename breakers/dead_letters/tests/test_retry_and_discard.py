@@ -13,8 +13,19 @@ from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from controlplane.core.http.tests.callers import at_once
 from controlplane.core.roles import Role
 
-from .departing import KIM, LEE, REASON, actor, audited, dead, declare, departures, entry, origin
 from .heaps import heap
+from .removal_helpers import (
+    KIM,
+    LEE,
+    REASON,
+    actor,
+    audited,
+    dead,
+    declare,
+    departures,
+    entry,
+    origin,
+)
 
 pytestmark = pytest.mark.django_db
 

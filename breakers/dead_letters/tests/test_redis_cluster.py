@@ -15,15 +15,11 @@ from breakers.dead_letters.models import Departure, LetterServer
 from breakers.dead_letters.monitoring import groups, sampler, streams
 from breakers.dead_letters.redis_servers import reader, samples, servers
 from breakers.dead_letters.redis_servers.servers import ServerUnavailable
-from breakers.dead_letters.removals import (
-    actions,
-    restoration,
-    settlement,
-)
+from breakers.dead_letters.removals import actions, restoration, settlement
 from breakers.tests.fleet import NOW, SECOND
 from controlplane.core.actors import system
 
-from .own_redis import own_redis
+from .redis_process import own_redis
 
 pytestmark = pytest.mark.django_db
 ADA = system("shell:ada")

@@ -9,20 +9,12 @@ from breakers import report_sections as report
 from breakers.map import preview_fields as dependents
 from breakers.models import Dependency, Probe
 from breakers.services import overrides
-from breakers.tests.fleet import (
-    HOUR,
-    MINUTE,
-    NOW,
-    SECOND,
-    dependency,
-    reports,
-    service,
-    transition,
-)
 from controlplane.core.actors import system
 from controlplane.core.instances import rates
 from controlplane.core.models import Instance
 from controlplane.core.page_registry import ATTENTION_SOURCES, PREVIEW_FIELDS, REPORT_SECTIONS
+
+from .fleet import HOUR, MINUTE, NOW, SECOND, dependency, reports, service, transition
 
 pytestmark = pytest.mark.django_db
 START = NOW - timedelta(days=5)

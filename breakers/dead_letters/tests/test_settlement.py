@@ -14,8 +14,8 @@ from breakers.dead_letters.removals import execution, settlement
 from breakers.tests.fleet import HOUR, MINUTE, NOW, SECOND
 from controlplane.core.http.tests.callers import at_once
 
-from .departing import KIM, LEE, REASON, audited, dead, declare, departures, entry, origin
 from .heaps import heap
+from .removal_helpers import KIM, LEE, REASON, audited, dead, declare, departures, entry, origin
 
 pytestmark = pytest.mark.django_db
 LATER = NOW + 31 * SECOND

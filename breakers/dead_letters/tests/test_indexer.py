@@ -9,8 +9,8 @@ from breakers.dead_letters.models import Departure, GroupDay, Letter
 from breakers.dead_letters.monitoring import groups, indexer, weekly_failures
 from breakers.tests.fleet import HOUR, MINUTE, NOW, SECOND
 
-from .departing import entry
 from .heaps import heap
+from .removal_helpers import entry
 
 pytestmark = pytest.mark.django_db
 MS = int(NOW.timestamp() * 1000)

@@ -13,12 +13,13 @@ from breakers import names
 from breakers.models import Channel, Dependency, Registry, Service
 from breakers.provision import load_once
 from breakers.services import configuration_loader, registry
-from breakers.tests.registered import ADMIN, breaker, dependency, instance
 from controlplane.core import provision
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.tests.rows import multiply
+
+from .registered import ADMIN, breaker, dependency, instance
 
 pytestmark = pytest.mark.django_db
 

@@ -12,8 +12,8 @@ from breakers.dead_letters.removals import actions, restoration
 from breakers.tests.fleet import MINUTE, NOW
 from controlplane.core.errors import Conflict, Unavailable
 
-from .departing import KIM, REASON, audited, departures
-from .own_redis import own_redis, way_to
+from .redis_process import own_redis, way_to
+from .removal_helpers import KIM, REASON, audited, departures
 
 pytestmark = pytest.mark.django_db
 NAME, ORIGIN = "axiom:dlq:events", "axiom:events"

@@ -4,9 +4,10 @@ import pytest
 
 from breakers import attention
 from breakers.outages import services as outages
-from breakers.tests.alerted import look
-from breakers.tests.fleet import NOW, dependency, minute, reports
 from slo import attention as alerts
+
+from .alert_helpers import look
+from .fleet import NOW, dependency, minute, reports
 
 pytestmark = pytest.mark.django_db
 

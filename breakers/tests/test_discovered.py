@@ -8,18 +8,11 @@ import pytest
 from breakers.models import BreakerState, Dependency, Registry
 from breakers.services import overrides, registry
 from breakers.services.discovered import MAX_AT_ONCE
-from breakers.tests.registered import (
-    ADMIN,
-    OPERATOR,
-    REASON,
-    breaker,
-    dependency,
-    discovered,
-    instance,
-)
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
+
+from .registered import ADMIN, OPERATOR, REASON, breaker, dependency, discovered, instance
 
 pytestmark = pytest.mark.django_db
 

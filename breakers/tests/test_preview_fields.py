@@ -2,12 +2,13 @@
 
 import pytest
 
-from breakers.tests.house import dependency
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role
 from switches.api.shapes import PreviewShape
 from switches.tests.browsers import REASON, browser_as, page, text
 from switches.tests.instances import report_checks
+
+from .house import dependency
 
 pytestmark = pytest.mark.django_db
 

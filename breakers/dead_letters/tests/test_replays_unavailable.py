@@ -17,7 +17,7 @@ from controlplane.core.jobs import engine
 from controlplane.core.jobs.models import Job
 
 from .heaps import heap
-from .own_redis import own_redis, stopped_redis, way_to
+from .redis_process import own_redis, stopped_redis, way_to
 
 pytestmark = pytest.mark.django_db
 HEAVY = b"7f1d" * 500_000

@@ -10,9 +10,10 @@ from django.conf import settings
 from django.db import transaction
 
 from breakers.services import overrides, registry
-from breakers.tests.registered import ADMIN, REASON, dependency
 from controlplane.core.clock import db_now
 from controlplane.core.protocol import LIVE_CHANNEL
+
+from .registered import ADMIN, REASON, dependency
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

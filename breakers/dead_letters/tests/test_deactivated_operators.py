@@ -19,8 +19,8 @@ from controlplane.core.errors import Unavailable
 from controlplane.core.http.tests.callers import person, signed_in
 from controlplane.core.http.tests.sessions import another_session, until_waiting
 
-from .departing import KIM, REASON, dead, origin
 from .heaps import heap
+from .removal_helpers import KIM, REASON, dead, origin
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

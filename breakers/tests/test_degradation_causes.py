@@ -6,23 +6,14 @@ from breakers import degradation_causes
 from breakers.degradation_causes import ServiceInfo
 from breakers.models import Probe
 from breakers.states.unhealthy import UnhealthyDependency
-from breakers.tests.fleet import (
-    NOW,
-    ORACLE,
-    SECOND,
-    dependency,
-    doing,
-    reachable,
-    reports,
-    service,
-    told,
-)
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.canonical import timestamp
 from controlplane.core.degradation import services
 from controlplane.core.degradation.models import Degradation
 from controlplane.core.http.tests.callers import at_once
 from controlplane.core.outbox import rendering
+
+from .fleet import NOW, ORACLE, SECOND, dependency, doing, reachable, reports, service, told
 
 pytestmark = pytest.mark.django_db
 
