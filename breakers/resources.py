@@ -20,7 +20,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.rendering import moment
 
 from .services import override_endings
-from .services.catalogue import CHANNELS, SERVICES
+from .services.catalog import CHANNELS, SERVICES
 from .states.dependency_status import DependencyStatus
 
 if TYPE_CHECKING:

@@ -2,8 +2,9 @@
 
 from django.urls import URLPattern
 
-from breakers.api import board, catalogue, registry
 from controlplane.core.http.routes import both_forms
+
+from .api import board, catalog, registry
 
 ONE = "<str:caller>/<str:callee>"
 
@@ -15,7 +16,7 @@ api_urlpatterns: list[URLPattern] = [
     ),
     *both_forms("breakers/", board.BreakerList.as_view(), name="api-breakers"),
     *both_forms(f"breakers/{ONE}/history", board.HistoryView.as_view(), name="api-breaker-history"),
-    *both_forms("services/", catalogue.ServiceList.as_view(), name="api-services"),
-    *both_forms("services/<str:slug>/", catalogue.ServiceDetail.as_view(), name="api-service"),
-    *both_forms("channels/", catalogue.ChannelList.as_view(), name="api-channels"),
+    *both_forms("services/", catalog.ServiceList.as_view(), name="api-services"),
+    *both_forms("services/<str:slug>/", catalog.ServiceDetail.as_view(), name="api-service"),
+    *both_forms("channels/", catalog.ChannelList.as_view(), name="api-channels"),
 ]

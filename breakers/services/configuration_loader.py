@@ -14,7 +14,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.configuration.plans import REASON, Loaded
 from controlplane.core.live.change_notices import changed
 
-from . import catalogue, registry
+from . import catalog, registry
 from .load_plan import LoadPlan, PlannedWrite, build_plan
 from .permissions import require_admin
 
@@ -43,7 +43,7 @@ def load_files(
         head = publication.lock()
         # Once more: what it was compared with may have changed before the lock.
         found = build_plan(wanted, keep_edited=keep_edited)
-        told = _write_catalogue(found, now)
+        told = _write_catalog(found, now)
         told += _write_dependencies(found.writes_of("dependency"), head, now)
     return _build_result(found, told)
 
@@ -58,10 +58,10 @@ def _build_result(found: LoadPlan, told: Sequence[dict[str, Any]] = ()) -> Loade
     return Loaded(found.changes, found.remarks, elsewhere, told)
 
 
-def _write_catalogue(found: LoadPlan, now: datetime) -> list[dict[str, Any]]:
+def _write_catalog(found: LoadPlan, now: datetime) -> list[dict[str, Any]]:
     """Write services and channels; return their audit rows."""
     told = []
-    for shelf in (catalogue.SERVICES, catalogue.CHANNELS):
+    for shelf in (catalog.SERVICES, catalog.CHANNELS):
         writes = found.writes_of(shelf.kind)
         shelf.write({one.name: one.after for one in writes}, now)
         told += [shelf.audit_change(one.name, one.before, one.after) for one in writes]

@@ -11,7 +11,7 @@ from breakers.policies.documents import list_differences
 from controlplane.core.configuration.plans import CHANGED, KEPT, NEW, SAME, Change, edited_by_hand
 from controlplane.core.errors import InvalidInput
 
-from . import catalogue, registry
+from . import catalog, registry
 
 ACTIONS = [
     f"{kind}.{did}"
@@ -101,7 +101,7 @@ class _Comparison:
 
 
 def _compare_services(run: _Comparison) -> None:
-    wanted, known = run.wanted, catalogue.SERVICES.list_states()
+    wanted, known = run.wanted, catalog.SERVICES.list_states()
     speaks_of_services = configuration.SERVICES in wanted.files
     for slug in {**wanted.services, **wanted.retries}:
         before = known.get(slug)
@@ -115,17 +115,17 @@ def _compare_services(run: _Comparison) -> None:
             fields.setdefault("retry", before["retry"])
 
         def check(slug: str = slug, fields: Said = fields) -> Said:
-            return catalogue.validate_service(slug, fields)
+            return catalog.validate_service(slug, fields)
 
         run.compare("service", slug, before, check, _file_location("services", slug))
 
 
 def _compare_channels(run: _Comparison) -> None:
-    known = catalogue.CHANNELS.list_states()
+    known = catalog.CHANNELS.list_states()
     for name, fields in run.wanted.channels.items():
 
         def check(name: str = name, fields: Said = fields) -> Said:
-            return catalogue.validate_channel(name, fields)
+            return catalog.validate_channel(name, fields)
 
         run.compare("channel", name, known.get(name), check, _file_location("channels", name))
 

@@ -7,7 +7,7 @@ from django.db import OperationalError, connection, transaction
 
 from breakers import names, publication
 from breakers.models import Dependency, Override, Registry
-from breakers.services import catalogue, overrides, registry
+from breakers.services import catalog, overrides, registry
 from breakers.tests.registered import (
     ADMIN,
     OPERATOR,
@@ -149,7 +149,7 @@ def test_policies_are_the_admins(now, actor):
     with pytest.raises(Forbidden, match="admin may"):
         registry.remove_dependency(caller="core", callee="oracle", actor=actor, now=now)
     with pytest.raises(Forbidden, match="admin may"):
-        catalogue.put_service(slug="oracle", fields={}, actor=actor, now=now)
+        catalog.put_service(slug="oracle", fields={}, actor=actor, now=now)
 
     assert registry.find_dependency("core", "oracle").version == 1
 

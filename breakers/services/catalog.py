@@ -41,7 +41,7 @@ Entry = TypeVar("Entry", Service, Channel)
 
 
 @dataclass(frozen=True)
-class Catalogue(Generic[Entry]):
+class Catalog(Generic[Entry]):
     """The table of one kind of entries: its key and its editable fields."""
 
     kind: str
@@ -95,8 +95,8 @@ class Catalogue(Generic[Entry]):
             return rows.get(pk=name)
 
 
-SERVICES = Catalogue("service", Service, "slug", SERVICE_FIELDS)
-CHANNELS = Catalogue("channel", Channel, "name", CHANNEL_FIELDS)
+SERVICES = Catalog("service", Service, "slug", SERVICE_FIELDS)
+CHANNELS = Catalog("channel", Channel, "name", CHANNEL_FIELDS)
 
 
 def put_service(*, slug: str, fields: Mapping[str, Any], actor: Actor, now: datetime) -> Service:

@@ -9,15 +9,16 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from breakers import resources
-from breakers.api.bodies import NewServiceBody, ServiceBody, ServiceFilters
-from breakers.api.registry import READ, WRITE
-from breakers.api.shapes import ONE_SERVICE, ChannelShape, ServiceShape
 from breakers.models import Channel, Service
-from breakers.services import catalogue
+from breakers.services import catalog
 from breakers.services.permissions import require_admin
 from controlplane.core.actors import Actor
 from controlplane.core.errors import NotFound
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
+
+from .bodies import NewServiceBody, ServiceBody, ServiceFilters
+from .registry import READ, WRITE
+from .shapes import ONE_SERVICE, ChannelShape, ServiceShape
 
 
 class ListedServiceShape(ServiceShape):
@@ -56,8 +57,8 @@ class ServiceList(ListView[Service]):
         """Register a service that is not registered yet."""
         slug = body.pop("slug")
         require_admin(actor)
-        catalogue.require_new(slug)
-        row = catalogue.put_service(slug=slug, fields=body, actor=actor, now=now)
+        catalog.require_new(slug)
+        row = catalog.put_service(slug=slug, fields=body, actor=actor, now=now)
         return Done(resources.service_resource(row), status=201)
 
 
@@ -78,8 +79,8 @@ class ServiceDetail(ApiView):
     @mutation(ServiceBody)
     def put(self, *, body: dict[str, Any], actor: Actor, now: datetime, slug: str) -> Done:
         """Register it, or have it say exactly this."""
-        is_new = not catalogue.is_known(slug)
-        row = catalogue.put_service(slug=slug, fields=body, actor=actor, now=now)
+        is_new = not catalog.is_known(slug)
+        row = catalog.put_service(slug=slug, fields=body, actor=actor, now=now)
         return Done(resources.service_resource(row), status=201 if is_new else 200)
 
 
