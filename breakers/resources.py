@@ -166,14 +166,14 @@ def override_result(
 
     `version` is the one that publishes its end.
     """
-    told = one.version if version is None else version
-    (said,) = list_acknowledgements([(row.caller, told)], now)
+    published = one.version if version is None else version
+    (said,) = list_acknowledgements([(row.caller, published)], now)
     return {
         "name": row.name,
         "caller": row.caller,
         "callee": row.callee,
         **override_resource(one, said),
-        "version": told,
+        "version": published,
         "ended_at": _timestamp(one.ended_at),
         "ended_by": one.ended_by or None,
         "ended_why": one.ended_why or None,

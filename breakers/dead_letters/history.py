@@ -114,7 +114,7 @@ def event_resource(event: LetterEvent) -> dict[str, Any]:
 
 
 def _failure_event(entry: LetterEntry, redaction: Redaction | None) -> LetterEvent:
-    told = (
+    redacted = (
         _failure_fields(entry)
         if redaction is None
         else redaction.redact_entry(_failure_fields(entry))
@@ -123,18 +123,20 @@ def _failure_event(entry: LetterEntry, redaction: Redaction | None) -> LetterEve
         FAILED,
         id=entry.id,
         at=entry.failed_at,
-        error=told.error[: differences.MAX_SHOWN_BYTES],
-        error_type=told.error_type,
+        error=redacted.error[: differences.MAX_SHOWN_BYTES],
+        error_type=redacted.error_type,
         attempts=entry.attempts,
-        group=told.group,
+        group=redacted.group,
     )
 
 
 def _failure_fields(entry: LetterEntry) -> LetterEntry:
     """Return an entry with only the truncated error fields, as the payload may have megabytes."""
     most = 4 * differences.MAX_SHOWN_BYTES  # A character has four bytes at most.
-    told = (ERROR, ERROR_TYPE, GROUP)
-    return LetterEntry(entry.id, tuple((name, v[:most]) for name, v in entry.pairs if name in told))
+    names = (ERROR, ERROR_TYPE, GROUP)
+    return LetterEntry(
+        entry.id, tuple((name, v[:most]) for name, v in entry.pairs if name in names)
+    )
 
 
 def _removal_events(departure: Departure, redaction: Redaction | None) -> Iterator[LetterEvent]:

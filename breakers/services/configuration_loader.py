@@ -43,9 +43,9 @@ def load_files(
         head = publication.lock()
         # Once more: what it was compared with may have changed before the lock.
         found = build_plan(wanted, keep_edited=keep_edited)
-        told = _write_catalog(found, now)
-        told += _write_dependencies(found.writes_of("dependency"), head, now)
-    return _build_result(found, told)
+        audit_rows = _write_catalog(found, now)
+        audit_rows += _write_dependencies(found.writes_of("dependency"), head, now)
+    return _build_result(found, audit_rows)
 
 
 def is_registry_empty() -> bool:
@@ -53,19 +53,19 @@ def is_registry_empty() -> bool:
     return not (Registry.objects.filter(version__gt=0).exists() or Service.objects.exists())
 
 
-def _build_result(found: LoadPlan, told: Sequence[dict[str, Any]] = ()) -> Loaded:
+def _build_result(found: LoadPlan, audit_rows: Sequence[dict[str, Any]] = ()) -> Loaded:
     elsewhere = tuple(f"dependency {name}" for name in found.elsewhere)
-    return Loaded(found.changes, found.remarks, elsewhere, told)
+    return Loaded(found.changes, found.remarks, elsewhere, audit_rows)
 
 
 def _write_catalog(found: LoadPlan, now: datetime) -> list[dict[str, Any]]:
     """Write services and channels; return their audit rows."""
-    told = []
-    for shelf in (catalog.SERVICES, catalog.CHANNELS):
-        writes = found.writes_of(shelf.kind)
-        shelf.write({one.name: one.after for one in writes}, now)
-        told += [shelf.audit_change(one.name, one.before, one.after) for one in writes]
-    return told
+    audit_rows = []
+    for one_catalog in (catalog.SERVICES, catalog.CHANNELS):
+        writes = found.writes_of(one_catalog.kind)
+        one_catalog.write({one.name: one.after for one in writes}, now)
+        audit_rows += [one_catalog.audit_change(one.name, one.before, one.after) for one in writes]
+    return audit_rows
 
 
 def _write_dependencies(

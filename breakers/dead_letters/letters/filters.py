@@ -106,8 +106,8 @@ class LetterFilter:
             return False
         if not self.needs_payload:
             return True
-        told = tuple(pair for pair in entry.pairs if self._concerns(*pair))
-        return self._says(configured_redaction().redact_entry(LetterEntry(entry.id, told)))
+        relevant = tuple(pair for pair in entry.pairs if self._concerns(*pair))
+        return self._says(configured_redaction().redact_entry(LetterEntry(entry.id, relevant)))
 
     def _concerns(self, name: bytes, value: bytes) -> bool:
         """Return True if this field can make the letter match; the others may be large."""

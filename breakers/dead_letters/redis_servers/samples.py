@@ -51,13 +51,13 @@ def sample_streams(server: str, names: Sequence[str]) -> dict[str, StreamSample]
             for name, one in zip(asked, known, strict=True)
         ]
         given = servers.get_server(server).run_many("sample", calls)
-        for name, before, told in zip(asked, known, given, strict=True):
-            if isinstance(told, ServerRefused):
+        for name, before, answer in zip(asked, known, given, strict=True):
+            if isinstance(answer, ServerRefused):
                 continue
-            if before is not None and told[0] == AS_KNOWN:
+            if before is not None and answer[0] == AS_KNOWN:
                 found[name] = replace(before, last_given=NOT_LOOKED_AT)
             else:
-                found[name] = _parse_sample(told)
+                found[name] = _parse_sample(answer)
                 _remember(server, name, found[name])
     return found
 

@@ -55,8 +55,8 @@ def bulk_job_page(request: PersonRequest, server: str, name: str) -> HttpRespons
     form = BulkForm(posted(request))
     if request.POST.get("do") == COUNT:
         form.is_valid()
-        told = _context(stream, action, chosen, form, now)
-        return render(request, "breakers/dead_letters/_counted.html", {**told, "oob": True})
+        context = _context(stream, action, chosen, form, now)
+        return render(request, "breakers/dead_letters/_counted.html", {**context, "oob": True})
 
     def act() -> HttpResponse:
         asked = form.service_arguments()
@@ -69,8 +69,8 @@ def bulk_job_page(request: PersonRequest, server: str, name: str) -> HttpRespons
     if answer is not None:
         return answer
     status = 422 if form.is_bound else 200
-    told = _context(stream, action, chosen, form, now)
-    return show(request, "breakers/dead_letters/bulk.html", told, status=status)
+    context = _context(stream, action, chosen, form, now)
+    return show(request, "breakers/dead_letters/bulk.html", context, status=status)
 
 
 def _parse_request(given: Mapping[str, str]) -> tuple[str, LetterFilter]:

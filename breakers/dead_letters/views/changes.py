@@ -115,11 +115,11 @@ def reveal(request: PersonRequest, server: str, entry_id: str, name: str) -> Htt
         entry = revealing.reveal(
             stream=stream, entry_id=entry_id, actor=actor, now=now, reason=reason
         )
-        told = letter.letter_context(
+        context = letter.letter_context(
             request, stream, letter.truncate_for_page(entry), now, revealed=True
         )
-        told["reveal_reason"] = reason
-        return render(request, "breakers/dead_letters/letter.html", told)
+        context["reveal_reason"] = reason
+        return render(request, "breakers/dead_letters/letter.html", context)
 
     return _attempt(request, form, act, stream, _base_context(stream, entry_id, "reveal"))
 
@@ -137,8 +137,8 @@ def reveal_archived(request: PersonRequest, departure_id: int) -> HttpResponse:
     def act() -> HttpResponse:
         reason = form.given("reason")
         revealing.reveal_archived(departure_id=departure_id, actor=actor, now=now, reason=reason)
-        told = letter.archived_context(request, departure, now, revealed=True)
-        return render(request, "breakers/dead_letters/archived.html", told)
+        context = letter.archived_context(request, departure, now, revealed=True)
+        return render(request, "breakers/dead_letters/archived.html", context)
 
     back = reverse("archived_letter_page", args=[departure_id])
     return _attempt(
@@ -182,8 +182,8 @@ def _attempt(
     if answer is not None:
         return answer
     status = 422 if form.is_bound else 200
-    told = {**about, "form": form}
-    return show(request, "breakers/dead_letters/letter_do.html", told, status=status)
+    context = {**about, "form": form}
+    return show(request, "breakers/dead_letters/letter_do.html", context, status=status)
 
 
 def redirect_with_message(request: PersonRequest, message: str, url: str) -> HttpResponse:

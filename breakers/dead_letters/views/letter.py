@@ -35,13 +35,13 @@ def letter_page(request: PersonRequest, server: str, entry_id: str, name: str) -
     try:
         entry = read_letter(stream, entry_id, payload.PAGE_LIMITS)
     except (ServerUnavailable, ServerRefused) as error:
-        told = {"stream": stream, "entry_id": entry_id, "detail": error.detail, "now": now}
-        return render(request, "breakers/dead_letters/letter_away.html", told, status=503)
+        context = {"stream": stream, "entry_id": entry_id, "detail": error.detail, "now": now}
+        return render(request, "breakers/dead_letters/letter_away.html", context, status=503)
     if entry is None:
         left = find_last_departure(stream, entry_id)
         if left is None:
-            told = {"stream": stream, "entry_id": entry_id, "now": now}
-            return render(request, "breakers/dead_letters/letter_gone.html", told, status=404)
+            context = {"stream": stream, "entry_id": entry_id, "now": now}
+            return render(request, "breakers/dead_letters/letter_gone.html", context, status=404)
         return HttpResponseRedirect(reverse("archived_letter_page", args=[left.pk]))
     return render(
         request, "breakers/dead_letters/letter.html", letter_context(request, stream, entry, now)
@@ -51,8 +51,8 @@ def letter_page(request: PersonRequest, server: str, entry_id: str, name: str) -
 @signed_in
 @require_GET
 def archived_letter_page(request: PersonRequest, departure_id: int) -> HttpResponse:
-    told = archived_context(request, find_departure(departure_id), db_now())
-    return render(request, "breakers/dead_letters/archived.html", told)
+    context = archived_context(request, find_departure(departure_id), db_now())
+    return render(request, "breakers/dead_letters/archived.html", context)
 
 
 def find_departure(departure_id: int) -> Departure:

@@ -178,8 +178,8 @@ def _display_field(index: int, name: bytes, value: bytes, size: int) -> DisplayF
 def _classify(value: bytes, is_cut: bool) -> tuple[str, str]:
     if not value:
         return "empty", ""
-    if not is_cut and (told := format_json(value)) is not None:
-        return "json", escape_unseen(told)
+    if not is_cut and (formatted := format_json(value)) is not None:
+        return "json", escape_unseen(formatted)
     if presentation.is_text(value) or (
         is_cut and presentation.is_text(_drop_partial_character(value))
     ):
