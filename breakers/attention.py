@@ -8,7 +8,7 @@ from django.db.models import Q, QuerySet
 from breakers.models import Alarm, BreakerState, Override, Probe
 from breakers.models.registry import Criticality
 from breakers.probes.services import GRAVE_LEVEL
-from breakers.services.overrides import Acknowledgement
+from breakers.services.overrides import OverrideAcknowledgement
 from controlplane.core.durations import readable
 from controlplane.core.page_registry import AttentionItem, attention_source
 
@@ -134,7 +134,7 @@ def _probe_severity(probe: Probe) -> str:
     return "critical" if probe.service.level >= GRAVE_LEVEL else "warning"
 
 
-def _override_remarks(one: Override, by: Acknowledgement, now: datetime) -> list[str]:
+def _override_remarks(one: Override, by: OverrideAcknowledgement, now: datetime) -> list[str]:
     said = []
     late = now - one.set_at >= HEARD_BY_THEN
     if late and not by.instances:
@@ -152,7 +152,7 @@ def _override_remarks(one: Override, by: Acknowledgement, now: datetime) -> list
 
 
 def _override_item(
-    one: Override, said: Sequence[str], by: Acknowledgement, now: datetime
+    one: Override, said: Sequence[str], by: OverrideAcknowledgement, now: datetime
 ) -> AttentionItem:
     heard = by.by_all or now - one.set_at < HEARD_BY_THEN
     return AttentionItem(

@@ -11,7 +11,7 @@ COUNTERS = ("success", "failure", "timeout", "slow", "rejected", "fallback", "re
 
 
 @dataclass(frozen=True)
-class CallCounts:
+class BreakerCounts:
     """Counters over some time."""
 
     success: int = 0

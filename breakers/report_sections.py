@@ -15,7 +15,7 @@ from . import message_facts
 from .models import Override
 from .services import override_endings
 from .states import board
-from .states.board import BoardTally
+from .states.board import BreakerBoardTally
 
 MAX_ROWS = 50
 CLOCKS_DIFFER = timedelta(hours=1)
@@ -148,7 +148,7 @@ def _trips_in_words(
     )
 
 
-def _silent_in_words(tally: BoardTally) -> str:
+def _silent_in_words(tally: BreakerBoardTally) -> str:
     if not tally.silent:
         return ""
     were = "was" if tally.silent == 1 else "were"

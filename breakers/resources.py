@@ -13,7 +13,7 @@ from breakers import names
 from breakers.counts import COUNTERS
 from breakers.models import Channel, Dependency, Minute, Override, Service, Transition
 from breakers.policies.policy import validate_policy
-from breakers.services.overrides import Acknowledgement, list_acknowledgements
+from breakers.services.overrides import OverrideAcknowledgement, list_acknowledgements
 from breakers.states.history import WORST
 from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
@@ -138,7 +138,7 @@ def breaker_resource(standing: DependencyStatus, forced: dict[str, Any] | None) 
     }
 
 
-def override_resource(row: Override, said: Acknowledgement | None) -> dict[str, Any]:
+def override_resource(row: Override, said: OverrideAcknowledgement | None) -> dict[str, Any]:
     """Return an override; `said` are its acknowledgements."""
     shown = {
         "mode": row.mode,
@@ -151,7 +151,7 @@ def override_resource(row: Override, said: Acknowledgement | None) -> dict[str, 
     return shown if said is None else {**shown, "acknowledged": acknowledgement_resource(said)}
 
 
-def acknowledgement_resource(said: Acknowledgement) -> dict[str, Any]:
+def acknowledgement_resource(said: OverrideAcknowledgement) -> dict[str, Any]:
     return {
         "applied": said.applied,
         "instances": said.instances,

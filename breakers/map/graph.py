@@ -101,7 +101,7 @@ class MapNode:
 
 
 @dataclass(frozen=True)
-class BlastRadius:
+class MapBlastRadius:
     """Services affected by the focused one.
 
     `hit` depend on it, nearest first; `gravely` do so by critical or high dependencies all the way;
@@ -123,7 +123,7 @@ class MapPicture:
     services: Sequence[str]
     drawn: bool
     focus: str = ""
-    blast: BlastRadius | None = None
+    blast: MapBlastRadius | None = None
     nodes: Sequence[MapNode] = ()
     lines: Sequence[MapLine] = ()
     width: float = 0
@@ -207,12 +207,12 @@ def _load_graph() -> DependencyGraph:
     )
 
 
-def _blast_radius(graph: DependencyGraph, focus: str) -> BlastRadius:
+def _blast_radius(graph: DependencyGraph, focus: str) -> MapBlastRadius:
     grave = {Criticality.CRITICAL.value, Criticality.HIGH.value}
     gravely = (
         (callee, caller) for (caller, callee), how in graph.criticality.items() if how in grave
     )
-    return BlastRadius(
+    return MapBlastRadius(
         hit=[*find_reachable(graph.up, focus)],
         gravely=[*find_reachable(group_targets(gravely), focus)],
         needs=[*find_reachable(graph.down, focus)],
@@ -248,7 +248,7 @@ def _load_statuses(shown: Iterable[str], now: datetime) -> dict[Edge, Dependency
     }
 
 
-def _line_relation(blast: BlastRadius | None, focus: str, edge: Edge) -> str:
+def _line_relation(blast: MapBlastRadius | None, focus: str, edge: Edge) -> str:
     if blast is None:
         return ""
     caller, callee = edge
@@ -258,7 +258,7 @@ def _line_relation(blast: BlastRadius | None, focus: str, edge: Edge) -> str:
 
 
 def _build_nodes(
-    layout: MapLayout, lines: Sequence[MapLine], blast: BlastRadius | None, focus: str
+    layout: MapLayout, lines: Sequence[MapLine], blast: MapBlastRadius | None, focus: str
 ) -> list[MapNode]:
     known = Service.objects.in_bulk([*layout.boxes])
     away = set(
@@ -290,7 +290,7 @@ def _build_nodes(
     return nodes
 
 
-def _node_relation(blast: BlastRadius | None, focus: str, slug: str) -> str:
+def _node_relation(blast: MapBlastRadius | None, focus: str, slug: str) -> str:
     if blast is None:
         return ""
     if slug == focus:

@@ -47,7 +47,7 @@ APPLIED = """
 
 
 @dataclass(frozen=True)
-class Acknowledgement:
+class OverrideAcknowledgement:
     """Instances of the caller that report and apply the override, and the first of the others."""
 
     applied: int
@@ -136,13 +136,15 @@ def past_expiry(now: datetime | Combinable) -> QuerySet[Override]:
     return Override.objects.filter(ended_at__isnull=True, expires_at__lte=now)
 
 
-def get_acknowledgement(override: Override, now: datetime) -> Acknowledgement:
+def get_acknowledgement(override: Override, now: datetime) -> OverrideAcknowledgement:
     """Return how many instances report that they apply the override."""
     (found,) = list_acknowledgements([(override.dependency.caller, override.version)], now)
     return found
 
 
-def list_acknowledgements(told: Iterable[tuple[str, int]], now: datetime) -> list[Acknowledgement]:
+def list_acknowledgements(
+    told: Iterable[tuple[str, int]], now: datetime
+) -> list[OverrideAcknowledgement]:
     """Return the acknowledgements of many callers and versions, in their order, by one query."""
     pairs = list(told)
     if not pairs:
@@ -158,7 +160,7 @@ def list_acknowledgements(told: Iterable[tuple[str, int]], now: datetime) -> lis
             },
         )
         return [
-            Acknowledgement(applied, instances, tuple(behind or ()))
+            OverrideAcknowledgement(applied, instances, tuple(behind or ()))
             for _, applied, instances, behind in cursor.fetchall()
         ]
 

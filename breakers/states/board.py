@@ -96,7 +96,7 @@ _NARROWED: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class BoardFilter:
+class BreakerBoardFilter:
     """Filters of the board; empty means all. `state` may also be `overridden`."""
 
     state: str = ""
@@ -111,7 +111,7 @@ class BoardFilter:
 
 
 @dataclass(frozen=True)
-class BoardTally:
+class BreakerBoardTally:
     """Dependencies counted by state.
 
     `grave` are open ones that are critical or high; `reported` have a recent report; `in_the_dark`
@@ -137,7 +137,7 @@ class BoardTally:
 
 
 @dataclass(frozen=True)
-class BoardRow:
+class BreakerBoardRow:
     """A dependency on the board with its last hour.
 
     `failure_share` (0 to 1) is None without calls.
@@ -149,17 +149,17 @@ class BoardRow:
 
 
 @dataclass(frozen=True)
-class BoardPage:
-    rows: Sequence[BoardRow] = field(default_factory=list)
+class BreakerBoardPage:
+    rows: Sequence[BreakerBoardRow] = field(default_factory=list)
     more: bool = False
-    tally: BoardTally = field(default_factory=lambda: BoardTally(0, 0, 0, 0, 0, 0, 0))
+    tally: BreakerBoardTally = field(default_factory=lambda: BreakerBoardTally(0, 0, 0, 0, 0, 0, 0))
 
 
-def parse_filter(given: Any) -> BoardFilter:
+def parse_filter(given: Any) -> BreakerBoardFilter:
     """Read the filters of a URL; what makes no sense there narrows nothing."""
     state, criticality = given.get("state", ""), given.get("criticality", "")
     page = given.get("page", "")
-    return BoardFilter(
+    return BreakerBoardFilter(
         state=state if state in STATES else "",
         criticality=criticality if criticality in Criticality.values else "",
         caller=given.get("caller", "").replace("\x00", "").strip()[:60],
@@ -168,7 +168,7 @@ def parse_filter(given: Any) -> BoardFilter:
     )
 
 
-def load_page(asked: BoardFilter, now: datetime) -> BoardPage:
+def load_page(asked: BreakerBoardFilter, now: datetime) -> BreakerBoardPage:
     """Return one page of the board and the tally of all dependencies, by five queries."""
     counts, ids = _query(asked, now)
     known = Dependency.objects.in_bulk(ids[:PAGE_SIZE])
@@ -176,13 +176,13 @@ def load_page(asked: BoardFilter, now: datetime) -> BoardPage:
         [known[pk] for pk in ids[:PAGE_SIZE] if pk in known], now
     )
     hours = _last_hours([one.dependency.pk for one in stand], now)
-    rows = [BoardRow(one, *hours[one.dependency.pk]) for one in stand]
-    return BoardPage(rows, len(ids) > PAGE_SIZE, counts)
+    rows = [BreakerBoardRow(one, *hours[one.dependency.pk]) for one in stand]
+    return BreakerBoardPage(rows, len(ids) > PAGE_SIZE, counts)
 
 
-def load_tally(now: datetime) -> BoardTally:
+def load_tally(now: datetime) -> BreakerBoardTally:
     """Return the tally of all dependencies, by one query."""
-    return _query(BoardFilter(), now)[0]
+    return _query(BreakerBoardFilter(), now)[0]
 
 
 def list_callers() -> list[str]:
@@ -195,7 +195,7 @@ def list_callers() -> list[str]:
     )
 
 
-def _query(asked: BoardFilter, now: datetime) -> tuple[BoardTally, list[int]]:
+def _query(asked: BreakerBoardFilter, now: datetime) -> tuple[BreakerBoardTally, list[int]]:
     clauses = [_NARROWED[name] for name in ("criticality", "caller", "q") if getattr(asked, name)]
     if asked.state:
         clauses.append(_NARROWED[asked.state])
@@ -212,7 +212,7 @@ def _query(asked: BoardFilter, now: datetime) -> tuple[BoardTally, list[int]]:
         statement = _HOT.format(reporting=_REPORTING, narrowed=" ".join(clauses))
         cursor.execute(statement, values)
         *counts, ids = cursor.fetchone()
-    return BoardTally(*counts), ids
+    return BreakerBoardTally(*counts), ids
 
 
 def _last_hours(ids: Sequence[int], now: datetime) -> dict[int, tuple[FailureSpark, float | None]]:

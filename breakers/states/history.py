@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from breakers.counts import COUNTERS, CallCounts
+from breakers.counts import COUNTERS, BreakerCounts
 
 WORST = ("unknown", "closed", "half_open", "open")
 """States by the number in a minute's `worst`."""
@@ -119,9 +119,9 @@ def coarsen(found: Sequence[Band], step: int) -> list[Band]:
     return joined
 
 
-def sum_counts(minutes: Iterable[MinuteCounts]) -> CallCounts:
+def sum_counts(minutes: Iterable[MinuteCounts]) -> BreakerCounts:
     rows = list(minutes)
-    return CallCounts(**{name: sum(getattr(one, name) for one in rows) for name in COUNTERS})
+    return BreakerCounts(**{name: sum(getattr(one, name) for one in rows) for name in COUNTERS})
 
 
 def _minute_index(one: MinuteCounts, first: datetime) -> int:

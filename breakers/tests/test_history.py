@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from breakers.counts import CallCounts
+from breakers.counts import BreakerCounts
 from breakers.models import Minute
 from breakers.states.history import Band, build_bands, build_spark, coarsen, sum_counts
 
@@ -57,11 +57,11 @@ def test_timeouts_are_failures_and_what_was_turned_away_is_no_call():
 
 
 def test_amplification_is_tries_for_each_call():
-    assert CallCounts(success=100, failure=50, retry=50).amplification == 1.5
+    assert BreakerCounts(success=100, failure=50, retry=50).amplification == 1.5
 
 
 def test_nothing_counted_has_no_shares():
-    nothing = CallCounts()
+    nothing = BreakerCounts()
 
     assert nothing.failure_share is None
     assert nothing.amplification is None

@@ -58,7 +58,7 @@ class RemovalView(LetterAction):
         return Done({"id": prepared.request.entry_id, **prepared.record(now)})
 
 
-class RetryView(RemovalView):
+class RetryLetterView(RemovalView):
     action = actions.RETRY
 
     @extend_schema(operation_id="dlq_retry", request=RetryBody, responses=RetriedShape)
@@ -71,7 +71,7 @@ class RetryView(RemovalView):
         return self.answer(prepared, now)
 
 
-class DiscardView(RemovalView):
+class DiscardLetterView(RemovalView):
     action = actions.DISCARD
 
     @extend_schema(operation_id="dlq_discard", request=ReasonBody, responses=DiscardedShape)
@@ -81,7 +81,7 @@ class DiscardView(RemovalView):
         return self.answer(prepared, now)
 
 
-class RevealView(LetterAction):
+class RevealLetterView(LetterAction):
     def is_dry(self, *, body: dict[str, Any], **_given: Any) -> bool:
         return bool(body.get("dry_run"))
 

@@ -66,7 +66,7 @@ class MessageFilters(ChoiceFilters):
     )
 
 
-class ExportFilters(ChoiceFilters):
+class LetterExportFilters(ChoiceFilters):
     format = serializers.ChoiceField(tuple(export.FORMATS), default="jsonl")
 
 
@@ -86,7 +86,7 @@ class ArchiveFilters(Filters):
     after = Moment(required=False, help_text="Left then or later.")
 
 
-class JobFilters(Filters):
+class ReplayFilters(Filters):
     server = serializers.CharField(required=False, max_length=60)
     stream = serializers.CharField(required=False, max_length=300)
     action = serializers.ChoiceField(replays.ACTIONS, required=False, help_text="What it does.")
@@ -95,7 +95,7 @@ class JobFilters(Filters):
     )
 
 
-class Number(serializers.FloatField):
+class StrictNumber(serializers.FloatField):
     """A JSON number; texts and booleans are refused."""
 
     default_error_messages = {"invalid": "Must be a number."}
@@ -106,7 +106,7 @@ class Number(serializers.FloatField):
         return super().to_internal_value(data)
 
 
-class WholeNumber(serializers.IntegerField):
+class StrictInteger(serializers.IntegerField):
     """A JSON integer; texts and booleans are refused."""
 
     default_error_messages = {"invalid": "Must be a whole number."}
@@ -155,8 +155,8 @@ class JobBody(MutationBody):
     stream = Text()
     server = Text(required=False, help_text="Of the stream; the parameter `server` says the same.")
     filter = Choice(required=False, help_text="Which letters are meant; all without.")
-    rate_per_second = Number(required=False, help_text="At most so fast; 50.")
-    most_retries = WholeNumber(
+    rate_per_second = StrictNumber(required=False, help_text="At most so fast; 50.")
+    most_retries = StrictInteger(
         required=False, help_text="Letters that were retried so often are left alone; 3."
     )
     waits_for = serializers.ListField(

@@ -15,14 +15,14 @@ from breakers.dead_letters.redis_servers import samples
 from controlplane.core.clock import db_now
 from controlplane.core.http import file_responses
 
-from .bodies import ChoiceFilters, ExportFilters
+from .bodies import ChoiceFilters, LetterExportFilters
 from .messages import DeadLetterView, find_letter_stream
 
 SENT_AT_ONCE = 64 * 1024  # bytes, and one letter at least
 
 
 class ExportView(DeadLetterView):
-    filters = ExportFilters
+    filters = LetterExportFilters
     http_method_names = ["get"]
 
     @extend_schema(

@@ -20,7 +20,7 @@ from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from controlplane.core.jobs import control
 from controlplane.core.jobs.models import Job
 
-from .bodies import LIVE, JobBody, JobFilters, ReplayVerbBody, ServerFilter
+from .bodies import LIVE, JobBody, ReplayFilters, ReplayVerbBody, ServerFilter
 from .messages import READ, WRITE, find_letter_stream
 from .shapes import ANY_SERVER, SERVER, PlanShape, PurgeAskedShape, ReplayShape
 
@@ -39,13 +39,13 @@ class ListedReplayShape(ReplayShape):
         return replays.replay_resource(job, self.context["now"])
 
 
-class JobList(ListView[Job]):
+class ReplayList(ListView[Job]):
     """List the bulk jobs over dead letters, newest first."""
 
     path_parameters = (ANY_SERVER,)
     queryset = ROWS
     serializer_class = ListedReplayShape
-    filters = JobFilters
+    filters = ReplayFilters
     ordering = "-id"
     read_scope = READ
     write_scope = WRITE
@@ -157,7 +157,7 @@ def _parse_filter(wanted: Any) -> LetterFilter:
     return chosen
 
 
-class JobView(ApiView):
+class ReplayView(ApiView):
     path_parameters = (ANY_SERVER,)
     read_scope = READ
     http_method_names = ["get", "head"]
@@ -168,7 +168,7 @@ class JobView(ApiView):
         return Response(replays.replay_resource(_find_job(job_id), db_now()))
 
 
-class Intervention(ApiView):
+class ReplayIntervention(ApiView):
     """Base of pause, resume and cancel."""
 
     path_parameters = (ANY_SERVER,)
@@ -176,7 +176,7 @@ class Intervention(ApiView):
     http_method_names = ["post"]
 
 
-class PauseView(Intervention):
+class PauseReplayView(ReplayIntervention):
     @extend_schema(operation_id="dlq_job_pause", request=ReplayVerbBody, responses=ReplayShape)
     @mutation(ReplayVerbBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, job_id: int) -> Done:
@@ -184,7 +184,7 @@ class PauseView(Intervention):
         return _intervene("pause", body, actor, now, job_id)
 
 
-class ResumeView(Intervention):
+class ResumeReplayView(ReplayIntervention):
     @extend_schema(operation_id="dlq_job_resume", request=ReplayVerbBody, responses=ReplayShape)
     @mutation(ReplayVerbBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, job_id: int) -> Done:
@@ -192,7 +192,7 @@ class ResumeView(Intervention):
         return _intervene("resume", body, actor, now, job_id)
 
 
-class CancelView(Intervention):
+class CancelReplayView(ReplayIntervention):
     @extend_schema(operation_id="dlq_job_cancel", request=ReplayVerbBody, responses=ReplayShape)
     @mutation(ReplayVerbBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, job_id: int) -> Done:

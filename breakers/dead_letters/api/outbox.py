@@ -32,7 +32,7 @@ class FailedList(ListView[OutboxMessage]):
     http_method_names = ["get", "head"]
 
 
-class RetryView(ApiView):
+class RetryMessageView(ApiView):
     path_parameters = (ANY_SERVER,)
     write_scope = WRITE
     http_method_names = ["post"]
@@ -47,7 +47,7 @@ class RetryView(ApiView):
         return Done({**_delivery_resource(row, actor), "retried": True})
 
 
-class DiscardView(ApiView):
+class DiscardMessageView(ApiView):
     path_parameters = (ANY_SERVER,)
     write_scope = WRITE
     http_method_names = ["post"]
