@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import connection
-
 from breakers import names
+from breakers.sql import fetch_all
 from controlplane.core.canonical import timestamp
 from controlplane.core.gates import kinds
 from controlplane.core.gates import services as gates
@@ -79,9 +78,7 @@ def read_fresh_breakers(wanted: Collection[str], now: datetime) -> dict[str, Fre
         "fresh": now - HEARD_WITHIN,
         "most": MAX_NAMED,
     }
-    with connection.cursor() as cursor:
-        cursor.execute(_SEEN, given)
-        rows = cursor.fetchall()
+    rows = fetch_all(_SEEN, given)
     return {name: _parse_row(*figures) for name, *figures in rows}
 
 

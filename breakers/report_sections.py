@@ -3,9 +3,9 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import connection
 from django.db.models import Q
 
+from breakers.sql import fetch_all
 from controlplane.core.canonical import timestamp
 from controlplane.core.durations import readable
 from controlplane.core.instances.openings import TRIPPED
@@ -70,9 +70,7 @@ def breakers_section(start: datetime, end: datetime, now: datetime) -> ReportSec
         "received": start - CLOCKS_DIFFER,
         "most": MAX_ROWS,
     }
-    with connection.cursor() as cursor:
-        cursor.execute(_TRIPS, given)
-        rows = cursor.fetchall()
+    rows = fetch_all(_TRIPS, given)
     trips, total, *longest, is_grave = rows[0][7:] if rows else (0, 0, False)
     tally = board.load_tally(now)
     unsure = tally.in_the_dark or (not tally.reported and tally.known)

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from breakers import message_facts
 from breakers.models import Probe, Service
+from breakers.sql import fetch_all
 from controlplane.core import runbooks
 from controlplane.core.actors import system
 from controlplane.core.audit import services as audit
@@ -74,9 +75,7 @@ def _claim(now: datetime) -> dict[str, str]:
         "due": now - PROBE_INTERVAL + EARLY_TOLERANCE,
         "most": MAX_AT_ONCE,
     }
-    with connection.cursor() as cursor:
-        cursor.execute(_CLAIM, given)
-        return dict(cursor.fetchall())
+    return dict(fetch_all(_CLAIM, given))
 
 
 @transaction.atomic

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from breakers import message_facts
+from breakers.sql import fetch_all
 from controlplane.core.instances.queries import HEARD_WITHIN
 from controlplane.core.threshold_metrics import MetricQuery, Reading, count, percent
-
-from .sql import fetch_all
 
 MAX_SUBJECT_LENGTH = 250
 TO_DO = "See what takes so long, or raise its limit."
@@ -24,7 +23,7 @@ _BULKHEADS = """
 def read_concurrency(asked: MetricQuery, now: datetime) -> Iterator[Reading]:
     """Yield the calls in flight relative to the limit, by bulkhead."""
     for service, name, in_flight, limit, instances in fetch_all(
-        _BULKHEADS, fresh=now - HEARD_WITHIN
+        _BULKHEADS, {"fresh": now - HEARD_WITHIN}
     ):
         subject = message_facts.shorten_with_digest(name, MAX_SUBJECT_LENGTH)
         yield Reading(

@@ -6,13 +6,12 @@ from datetime import datetime, timedelta
 
 from breakers import message_facts, names
 from breakers.models import Dependency
+from breakers.sql import fetch_all
 from breakers.states import unhealthy
 from breakers.states.dependency_status import find_by_names
 from breakers.states.unhealthy import UnhealthyDependency
 from controlplane.core.instances.openings import TRIPPED
 from controlplane.core.threshold_metrics import MetricQuery, Reading, count
-
-from .sql import fetch_all
 
 MIN_WINDOW = timedelta(minutes=1)
 OVERLAP = timedelta(seconds=15)
@@ -44,7 +43,7 @@ def read_open_breakers(asked: MetricQuery, now: datetime) -> Iterator[Reading]:
 
 
 def _iterate_readings(asked: MetricQuery, now: datetime) -> Iterator[Reading]:
-    said = fetch_all(_OPENED, since=_window_start(asked, now), recent=now - MAX_WINDOW)
+    said = fetch_all(_OPENED, {"since": _window_start(asked, now), "recent": now - MAX_WINDOW})
     tripped = {pk: (name, instances) for pk, name, instances in said}
     stand = unhealthy.find_unhealthy(now, also=tripped)
     for pk, (name, instances) in tripped.items():

@@ -6,10 +6,9 @@ from datetime import datetime
 from typing import Any
 
 from breakers import message_facts, names
+from breakers.sql import fetch_all
 from controlplane.core.durations import readable
 from controlplane.core.threshold_metrics import COMPARISONS, MetricQuery, Reading, count, percent
-
-from .sql import fetch_all
 
 # Calls, wishes and shares as `breakers.counts` says. Only what is beyond the limit is named, and
 # what had been: of ten thousand dependencies that is next to none.
@@ -57,7 +56,7 @@ class RateMeasure:
             "arrow": names.ARROW,
             "standing": [*asked.standing],
         }
-        for caller, callee, owner, runbook, *sums in fetch_all(statement, **given):
+        for caller, callee, owner, runbook, *sums in fetch_all(statement, given):
             yield self._reading(asked, (caller, callee), (owner, runbook), *map(int, sums))
 
     def _reading(

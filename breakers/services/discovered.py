@@ -2,11 +2,12 @@
 
 from datetime import datetime, timedelta
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from breakers import publication
 from breakers.models import Dependency
 from breakers.policies.documents import COLUMNS
+from breakers.sql import fetch_all
 from controlplane.core.actors import system
 from controlplane.core.audit import services as audit
 from controlplane.core.instances.queries import HEARD_WITHIN
@@ -83,16 +84,13 @@ def purge_discovered(now: datetime) -> int:
 
 
 def _purge_some(now: datetime) -> int:
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(
-            _UNSEEN,
-            {
-                "unseen": now - PURGE_UNSEEN_AFTER,
-                "silent": now - PURGE_SILENT_AFTER,
-                "most": MAX_AT_ONCE,
-            },
-        )
-        gone = Dependency.objects.filter(pk__in=[pk for (pk,) in cursor.fetchall()])
+    values = {
+        "unseen": now - PURGE_UNSEEN_AFTER,
+        "silent": now - PURGE_SILENT_AFTER,
+        "most": MAX_AT_ONCE,
+    }
+    with transaction.atomic():
+        gone = Dependency.objects.filter(pk__in=[pk for (pk,) in fetch_all(_UNSEEN, values)])
         named = [row.name for row in gone]
         gone.delete()
         if named:
@@ -101,16 +99,12 @@ def _purge_some(now: datetime) -> int:
 
 
 def _reported_again(now: datetime) -> list[int]:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            _COME_BACK,
-            {
-                "fresh": now - HEARD_WITHIN,
-                "after": AFTER_REMOVAL.total_seconds(),
-                "most": MAX_AT_ONCE,
-            },
-        )
-        return [pk for (pk,) in cursor.fetchall()]
+    values = {
+        "fresh": now - HEARD_WITHIN,
+        "after": AFTER_REMOVAL.total_seconds(),
+        "most": MAX_AT_ONCE,
+    }
+    return [pk for (pk,) in fetch_all(_COME_BACK, values)]
 
 
 def _reset_to_reported(row: Dependency, now: datetime) -> None:

@@ -4,12 +4,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.expressions import Combinable
 
 from breakers import publication
 from breakers.models import Override
+from breakers.sql import fetch_all
 from controlplane.core import durations
 from controlplane.core.actors import Actor, system
 from controlplane.core.audit import services as audit
@@ -143,26 +144,22 @@ def get_acknowledgement(override: Override, now: datetime) -> OverrideAcknowledg
 
 
 def list_acknowledgements(
-    told: Iterable[tuple[str, int]], now: datetime
+    versions: Iterable[tuple[str, int]], now: datetime
 ) -> list[OverrideAcknowledgement]:
     """Return the acknowledgements of many callers and versions, in their order, by one query."""
-    pairs = list(told)
+    pairs = list(versions)
     if not pairs:
         return []
-    with connection.cursor() as cursor:
-        cursor.execute(
-            APPLIED,
-            {
-                "callers": [caller for caller, _ in pairs],
-                "versions": [version for _, version in pairs],
-                "fresh": now - HEARD_WITHIN,
-                "most": STRAGGLERS_SHOWN,
-            },
-        )
-        return [
-            OverrideAcknowledgement(applied, instances, tuple(behind or ()))
-            for _, applied, instances, behind in cursor.fetchall()
-        ]
+    values = {
+        "callers": [caller for caller, _ in pairs],
+        "versions": [version for _, version in pairs],
+        "fresh": now - HEARD_WITHIN,
+        "most": STRAGGLERS_SHOWN,
+    }
+    return [
+        OverrideAcknowledgement(applied, instances, tuple(behind or ()))
+        for _, applied, instances, behind in fetch_all(APPLIED, values)
+    ]
 
 
 def _validate(mode: str, reason: str, expires_in: str | None) -> timedelta:

@@ -11,9 +11,9 @@ from typing import Any
 from uuid import UUID
 
 import orjson
-from django.db import connection
 
 from breakers.models import Dependency, Override
+from breakers.sql import fetch_all
 from controlplane.core.instances.queries import GONE_AFTER, HEARD_WITHIN
 
 CLOSED, OPEN, HALF_OPEN, UNKNOWN = "closed", "open", "half_open", "unknown"
@@ -173,7 +173,4 @@ def _parse_instance(*columns: Any) -> InstanceBreaker:
 
 def _query(statement: str, now: datetime, **values: Any) -> list[tuple[Any, ...]]:
     since = {"fresh": now - HEARD_WITHIN, "gone": now - GONE_AFTER}
-    with connection.cursor() as cursor:
-        cursor.execute(statement, {**since, **values})
-        rows: list[tuple[Any, ...]] = cursor.fetchall()
-    return rows
+    return fetch_all(statement, {**since, **values})

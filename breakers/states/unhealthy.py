@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db import connection
-
 from breakers import names
 from breakers.models import Service
+from breakers.sql import fetch_all
 from controlplane.core.instances.queries import GONE_AFTER, HEARD_WITHIN
 
 # The few that are not closed are found first, by an index of their own.
@@ -100,6 +99,4 @@ def find_unhealthy(now: datetime, also: Collection[int] = ()) -> Mapping[int, Un
         "gone": now - GONE_AFTER,
         "also": [*also],
     }
-    with connection.cursor() as cursor:
-        cursor.execute(_LOOK, given)
-        return {row[0]: UnhealthyDependency(*row) for row in cursor.fetchall()}
+    return {row[0]: UnhealthyDependency(*row) for row in fetch_all(_LOOK, given)}

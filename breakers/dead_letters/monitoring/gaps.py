@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Count, Max, Min
 
 from breakers.dead_letters.letters import ids
@@ -19,6 +19,7 @@ from breakers.dead_letters.models import Departure, Gap, Letter, LetterStream
 from breakers.dead_letters.redis_servers import samples, servers
 from breakers.dead_letters.redis_servers.samples import StreamSample
 from breakers.dead_letters.redis_servers.servers import ScriptCall
+from breakers.sql import fetch_all
 from controlplane.core.live import change_notices as live
 
 from . import stream_state
@@ -155,9 +156,7 @@ def _delete_missing(stream: LetterStream, positions: Sequence[str], now: datetim
     """Delete the rows of missing entries; return how many."""
     locked = LetterStream.objects.select_for_update().get(pk=stream.pk)
     values: dict[str, Any] = {"stream": stream.pk, "positions": list(positions)}
-    with connection.cursor() as cursor:
-        cursor.execute(_FORGET, values)
-        deleted = cursor.fetchall()
+    deleted = fetch_all(_FORGET, values)
     vanished = sorted(position for position, left_through_us in deleted if not left_through_us)
     if vanished:
         _record_gap(locked, vanished, now)

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db import connection
-
 from breakers.dead_letters.models import LetterStream
+from breakers.sql import fetch_all
 
 MAX_GROUPS = 500
 
@@ -48,6 +47,4 @@ def list_groups(
 ) -> list[ErrorGroup]:
     """Return the largest groups first, of letters that failed `since`, if that is given."""
     values = {"stream": stream.pk, "since": since, "most": most}
-    with connection.cursor() as cursor:
-        cursor.execute(_GROUPS, values)
-        return [ErrorGroup(*row) for row in cursor.fetchall()]
+    return [ErrorGroup(*row) for row in fetch_all(_GROUPS, values)]

@@ -21,6 +21,7 @@ from breakers.dead_letters.models import LetterStream
 from breakers.dead_letters.redis_servers import samples, servers
 from breakers.dead_letters.redis_servers.samples import StreamSample
 from breakers.dead_letters.redis_servers.servers import ScriptCall
+from breakers.sql import fetch_all
 
 from . import gaps, stream_state
 
@@ -208,7 +209,7 @@ def _upsert_groups(stream: LetterStream, seen: Sequence[IndexedEntry]) -> dict[s
         "first": [times[one.fingerprint][0] for one in rows],
         "last": [times[one.fingerprint][1] for one in rows],
     }
-    return dict(_execute(_GROUPS, values))
+    return dict(fetch_all(_GROUPS, values))
 
 
 def _insert_letters(
@@ -234,7 +235,7 @@ def _insert_letters(
         "settled": now - SETTLED_WITHIN,
         "rows": orjson.dumps(rows).decode(),
     }
-    new = {position for (position,) in _execute(_LETTERS, values)}
+    new = {position for (position,) in fetch_all(_LETTERS, values)}
     return [one for one in seen if one.position in new]
 
 
@@ -243,7 +244,7 @@ def _exclude_restored(stream: LetterStream, new: Sequence[IndexedEntry]) -> list
     if not new:
         return []
     ids_of = {one.position: ids.to_entry_id(one.position) for one in new}
-    rows = _execute(_RESTORED, {"stream": stream.pk, "ids": list(ids_of.values())})
+    rows = fetch_all(_RESTORED, {"stream": stream.pk, "ids": list(ids_of.values())})
     if not rows:
         return list(new)
     known = {new_id for state, new_id, *_ in rows if state == "restored"}
@@ -275,9 +276,3 @@ def _count_by_day(new: Sequence[IndexedEntry], groups: dict[str, int], now: date
         }
         with connection.cursor() as cursor:
             cursor.execute(_DAYS, values)
-
-
-def _execute(statement: str, values: dict[str, Any]) -> list[tuple[Any, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, values)
-        return list(cursor.fetchall())

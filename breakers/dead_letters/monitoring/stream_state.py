@@ -10,6 +10,7 @@ from breakers.dead_letters.letters import ids
 from breakers.dead_letters.models import MAX_NAME_LENGTH, LetterStream
 from breakers.dead_letters.redis_servers.samples import StreamSample
 from breakers.dead_letters.sources import configured_sources
+from breakers.sql import fetch_all
 from controlplane.core.live import change_notices as live
 
 from . import streams
@@ -163,9 +164,7 @@ def _write_samples(
     columns = dict(zip(_COLUMNS, map(list, zip(*lines, strict=True)), strict=True)) if lines else {}
     if not columns:
         return []
-    with connection.cursor() as cursor:
-        cursor.execute(_STAND, {**columns, "now": now, "limit": ALARM_DEPTH})
-        written = {pk for (pk,) in cursor.fetchall()}
+    written = {pk for (pk,) in fetch_all(_STAND, {**columns, "now": now, "limit": ALARM_DEPTH})}
     record_minute(sorted(written), now)
     live.changed(TOPIC, *(str(one) for one, _ in seen if one.pk in written))
     return sorted(mine)

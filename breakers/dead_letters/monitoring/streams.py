@@ -4,11 +4,10 @@ from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import connection
-
 from breakers.dead_letters.models import MAX_NAME_LENGTH, LetterStream
 from breakers.dead_letters.redis_servers import samples
 from breakers.dead_letters.sources import DEFAULT_SERVER, OUTBOX_NAME, configured_sources
+from breakers.sql import fetch_all
 from controlplane.core.errors import NotFound
 
 GONE_SHOWN_FOR = timedelta(days=30)
@@ -107,9 +106,7 @@ def growth_per_minute(streams: Sequence[LetterStream], now: datetime) -> dict[in
         "oldest": this - 2 * GROWTH_OVER,
         "this": this,
     }
-    with connection.cursor() as cursor:
-        cursor.execute(_GROWTH, values)
-        rows = cursor.fetchall()
+    rows = fetch_all(_GROWTH, values)
     found = dict.fromkeys((one.pk for one in streams), 0.0)
     for pk, depth, earlier, sampled_at in rows:
         minutes = (now - sampled_at).total_seconds() / 60

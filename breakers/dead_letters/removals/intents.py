@@ -3,13 +3,14 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
-from django.db import connection, models, transaction
+from django.db import models, transaction
 from django.db.models import Q
 
 from breakers.dead_letters.letters import packing
 from breakers.dead_letters.letters.entries import LetterEntry, Pairs
 from breakers.dead_letters.letters.redaction import configured_redaction
 from breakers.dead_letters.models import MAX_ERROR_LENGTH, POSITION, Departure, LetterStream
+from breakers.sql import fetch_all
 from controlplane.core import authority, deadline
 from controlplane.core.actors import Actor
 from controlplane.core.jobs.models import Job
@@ -124,9 +125,7 @@ def _insert_intents(rows: Sequence[Departure]) -> list[Departure]:
         "now": one.intended_at,
         **{name: [getattr(row, name) for row in rows] for name in _OWN},
     }
-    with connection.cursor() as cursor:
-        cursor.execute(_DECLARED, values)
-        keys = dict(cursor.fetchall())
+    keys = dict(fetch_all(_DECLARED, values))
     for row in rows:
         row.pk = keys.get(row.position)
         row._state.adding = row.pk is None
