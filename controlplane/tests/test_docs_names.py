@@ -1,6 +1,7 @@
 """Every metric and every event that the code knows has its row, and no row is about another."""
 
 import re
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.gates import kinds
 from controlplane.core.liveness import Loop
 from controlplane.core.message_templates import MESSAGE_TEMPLATES
+from controlplane.core.retention import RETENTION_RULES
 from controlplane.dataplane import metrics as dataplane_metrics
 from controlplane.dataplane.state import State
 from controlplane.gate import Gate
@@ -19,6 +21,9 @@ DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 _METRIC = re.compile(r"^\| `(switchgear_[a-z_0-9]+)`(?: \*)? \| (\w+) \|", re.MULTILINE)
 _EVENT = re.compile(r"^\| `([a-z_]+\.[a-z_]+)` \| (\w+) \|", re.MULTILINE)
+_RULE = re.compile(
+    r"^\| `([a-z.-]+)` \| (.+?) \| ([^|]+?) \| (no|\d+–\d+) \| (.*?) ?\|$", re.MULTILINE
+)
 _TYPE = re.compile(r"^# TYPE (switchgear_\w+) (\w+)$", re.MULTILINE)
 
 
@@ -54,6 +59,36 @@ def test_gate_kinds() -> None:
     _, _, table = page.partition("| gate | passes when |\n|---|---|\n")
 
     assert table.partition("\n\n")[0].splitlines() == kinds.document()
+
+
+def test_retention_rules() -> None:
+    assert _rows(_RULE, "data.md") == {
+        (
+            rule.name,
+            rule.why,
+            _period_in_words(rule.period),
+            "no" if rule.bounds is None else f"{rule.bounds[0]}–{rule.bounds[1]}",
+            rule.exempt,
+        )
+        for rule in RETENTION_RULES.values()
+    }
+
+
+def _period_in_words(period: timedelta) -> str:
+    if not period:
+        return "until it ends"
+    hours = period // timedelta(hours=1)
+    return f"{period.days} d" if hours > 24 and hours % 24 == 0 else f"{hours} h"
+
+
+def documented(kind: str) -> set[str]:
+    """Return the names that a page lists: of `events`, `rules` or `metrics`."""
+    row, page = {
+        "events": (_EVENT, "events.md"),
+        "rules": (_RULE, "data.md"),
+        "metrics": (_METRIC, "metrics.md"),
+    }[kind]
+    return {name for name, *_ in _rows(row, page)}
 
 
 def _rows(row: re.Pattern[str], page: str) -> set[tuple[str, ...]]:
