@@ -1,6 +1,6 @@
-"""What is changed from a page: a plain form at an address of its own, and the same in the dialog.
+"""Changes from a page: a plain form at an address of its own, and the same form in a dialog.
 
-The form is shown until what it says can be carried out; a refusal keeps everything that was typed.
+The form is shown until the change can be carried out; a refusal keeps everything that was typed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,28 +17,28 @@ from .http.permissions import actor_of
 from .page_responses import PersonRequest, done, show
 
 CarryOut = Callable[[Actor, datetime], str]
-"""Does what the form asks, and says in a sentence what is so now."""
+"""Makes the change and returns a sentence about the new state."""
 
 
 class RuleForm(forms.Form):
-    """A form that a service has the last word on."""
+    """A form that is validated by a service as well."""
 
-    # Fields of the services that go by another name on the screen.
+    # Names of a service's fields → names of the form's.
     renamed: Mapping[str, str] = {}
 
     def take(self, errors: Mapping[str, Sequence[str]]) -> None:
-        """Show a rule's complaints beside the fields they are about."""
+        """Show the errors of a service beside their fields."""
         for field, texts in errors.items():
             name = self.renamed.get(field, field)
             self.add_error(name if name in self.fields else None, list(texts))
 
     def given(self, name: str) -> str:
-        """A field's text as typed, also while other fields are wrong."""
+        """Return a field's text as typed, also while other fields have errors."""
         return str(self.cleaned_data.get(name) or "").replace("\r\n", "\n")
 
 
 def posted(request: PersonRequest) -> QueryDict | None:
-    """What a form is to be filled with; None if it is asked for the first time."""
+    """Return the data of a submitted form; None for a form that is shown for the first time."""
     return request.POST if request.method == "POST" else None
 
 
@@ -47,8 +47,10 @@ def attempted(
     act: Callable[[], HttpResponse],
     refused: Callable[[DomainError], HttpResponse],
 ) -> HttpResponse | None:
-    """What a valid form leads to, or what stands in its way; None if the form is to be shown, with
-    what the service has against it."""
+    """Return the response of a valid form or of a refusal; None if the form is to be shown.
+
+    Errors of the service are added to the form.
+    """
     if not form.is_valid():
         return None
     try:
@@ -71,8 +73,11 @@ def change(
     back: str,
     refused: Callable[[DomainError], HttpResponse],
 ) -> HttpResponse:
-    """Carry out what a valid form asks and go on to `back`, or show it: the template with the form,
-    `now` and what `context` gives. Raises :class:`Forbidden` without the scope."""
+    """Make the change of a valid form and redirect to `back`, or show the form.
+
+    The template gets the form, `now` and what `context` returns. Raises :class:`Forbidden` without
+    the scope.
+    """
     actor = actor_of(request)
     actor.require(scope)
     now = db_now()

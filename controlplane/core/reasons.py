@@ -1,4 +1,4 @@
-"""Whether the reason an operator gave is one the next person can act on.
+"""The check that a reason is one the next person can act on.
 
 A reason is good when, after dropping filler and the words that fit every incident ("issue",
 "stop", "긴급"), something is left that says what is wrong, where, or why: a symptom, a component, a
@@ -19,7 +19,7 @@ from controlplane.core import reason_words as words
 MIN_COLUMNS = 10
 MAX_CHARACTERS = 2000
 
-# What to write instead: of a reason to stop, and of a justification to let traffic flow again.
+# Advice on a reason to stop, and on a justification to let traffic flow again.
 STOP_ADVICE = (
     "Say what you saw and where, or give the incident number, for example "
     "“OpenAI 5xx on completions since 02:10” or “INC-4411 결제 이중 청구”."
@@ -42,7 +42,7 @@ _JOINING_JAMO = re.compile("[\u1160-\u11ff\ud7b0-\ud7ff]")
 
 
 def problems_with(reason: str) -> list[str]:
-    """Every complaint about a reason to stop, with what to write instead; empty when it is good."""
+    """Return the problems of a reason to stop, each with advice; empty if it is good."""
     problems = unreadable(reason, called="reason", advice=STOP_ADVICE)
     if not _visible(reason) or len(reason) > MAX_CHARACTERS:
         return problems
@@ -59,9 +59,9 @@ def problems_with(reason: str) -> list[str]:
 def unreadable(
     text: str, *, called: str = "justification", advice: str = RELEASE_ADVICE
 ) -> list[str]:
-    """What keeps `text` from being read at all: it is blank, endless, or has control characters.
+    """Return the problem of a text that is blank, too long or has control characters.
 
-    All that is asked of a justification: whoever lets traffic flow again may be brief.
+    A justification has to pass no other check: letting traffic flow again takes few words.
     """
     if not _visible(text):
         return [f"A {called} is required. {advice}"]
@@ -79,13 +79,16 @@ def unreadable(
 
 
 def columns(text: str) -> int:
-    """Screen columns of `text`: wide characters are two, marks and controls none, and a run of
-    white space one (at the ends none)."""
+    """Return the screen columns of a text.
+
+    Wide characters take two, marks and controls none, and a run of white space one (none at the
+    ends).
+    """
     return sum(_width(character) for character in _visible(text))
 
 
 def is_vague(reason: str) -> bool:
-    """Whether `reason` says neither what is wrong, nor where, nor why. Never raises."""
+    """Return True if a reason says neither what is wrong, nor where, nor why. Never raises."""
     text = _fold(reason)
     if any(fact.search(text) for fact in _FACTS):
         return False
@@ -110,7 +113,7 @@ def _width(character: str) -> int:
 
 
 def is_refused(character: str) -> bool:
-    """Whether a character makes a text read other than it is, or can't be kept at all."""
+    """Return True for a character that misleads the reader or can't be stored."""
     is_control = unicodedata.category(character) in {"Cc", "Cs"}
     return character in _OVERRIDES or (is_control and character not in _LINE_CHARACTERS)
 
@@ -181,8 +184,10 @@ _STRETCHED = re.compile(r"([a-z])\1{2,}")
 
 
 def _tokens(text: str) -> Iterator[tuple[str, bool]]:
-    """Runs of Hangul and of anything else, and whether one is glued to the run before it, as the
-    particle in `API가` is."""
+    """Yield runs of Hangul and of other letters, and True for one glued to the run before it.
+
+    An example is the particle in `API가`.
+    """
     for word in _WORD.findall(text):
         for run in _RUN.finditer(word):
             yield run.group(), run.start() > 0
@@ -202,8 +207,10 @@ def _says_something(token: str, glued: bool) -> bool:
 
 
 def _repeated_unit(token: str) -> tuple[str, int]:
-    """The shortest string whose repetition spells `token`, the last round possibly cut short, and
-    how many full rounds there are."""
+    """Return the shortest string whose repetition spells `token`, and its full repetitions.
+
+    The last repetition may be cut short.
+    """
     for size in range(1, min(len(token) // 2, 20) + 1):
         if token.startswith(token[size:]):
             return token[:size], len(token) // size
@@ -263,7 +270,7 @@ _VOWELS = frozenset("aeiouy")
 
 
 def _is_mash(word: str) -> bool:
-    """Thresholds from a vocabulary of 45,000 identifiers and words: below them real ones match."""
+    """Return True for keyboard mash; the thresholds spare 45,000 real words and identifiers."""
     if any(run in row for run in (word, word[::-1]) for row in _KEYBOARD_ROWS):
         return len(word) > 2
     if word in _ALPHABET or word[::-1] in _ALPHABET:

@@ -8,13 +8,13 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.page_registry import REPORT_SECTIONS, ReportRow, ReportSection
 from switches.episodes import live_drills
 from switches.report.counted_rows import first_rows
-from switches.report.words import counted, first, page_of
+from switches.report.words import counted, first, switch_path
 
 from . import queries
 
 
 @REPORT_SECTIONS.add(65)
-def not_rehearsed(_start: datetime, _end: datetime, now: datetime) -> ReportSection:
+def not_rehearsed_section(_start: datetime, _end: datetime, now: datetime) -> ReportSection:
     """Report the switches not proven within 90 days, those never proven first."""
     found = queries.unproven(now)
     rows, counts = first_rows(
@@ -47,7 +47,7 @@ def not_rehearsed(_start: datetime, _end: datetime, now: datetime) -> ReportSect
                     ),
                     "last_drill_failed": first(failed.get(switch.pk, "")),
                 },
-                page_of(switch.pk),
+                switch_path(switch.pk),
             )
             for switch in rows
         ),

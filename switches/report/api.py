@@ -35,7 +35,7 @@ class SignBody(MutationBody):
 
 
 class ReportList(ListView[WeeklyReport]):
-    """The reports that are kept, the newest week first."""
+    """Saved reports, the newest week first."""
 
     queryset: QuerySet[WeeklyReport] = WeeklyReport.objects.defer("content")
     serializer_class = ReportShape

@@ -1,4 +1,4 @@
-"""Reports that nobody has signed off."""
+"""Attention items: reports that are not signed off."""
 
 from datetime import datetime
 
@@ -16,7 +16,7 @@ def unsigned(_now: datetime) -> QuerySet[WeeklyReport]:
 
 @attention_source(80, only_if=unsigned)
 def unsigned_reports(now: datetime) -> list[AttentionItem]:
-    """The final ones, the oldest first.
+    """Return the final unsigned reports, the oldest first.
 
     One of a week that still runs can be signed, but nobody is asked to: the final one is another.
     """

@@ -1,15 +1,15 @@
-"""A chart's bars as places on paper: numbers in, coordinates out. Pure."""
+"""The layout of a bar chart: numbers in, coordinates out. Pure."""
 
 from dataclasses import dataclass
 
 WIDTH, HEIGHT = 320, 132
 LEFT, RIGHT, TOP, BOTTOM = 4, 4, 20, 22
-WIDEST = 34.0
+MAX_BAR_WIDTH = 34.0
 
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar with its label; `value` is as people read it, all else in the drawing's units."""
+    """A bar with its label; `value` is formatted, all other numbers are in the drawing's units."""
 
     label: str
     value: str
@@ -30,11 +30,11 @@ class Drawing:
 
 
 def draw(values: list[tuple[str, float]]) -> Drawing:
-    """Place the bars side by side on one ground, the highest as high as there is room."""
+    """Return bars side by side, the highest as high as there is room."""
     ground = HEIGHT - BOTTOM
     most = max((value for _, value in values), default=0.0)
     room = (WIDTH - LEFT - RIGHT) / max(1, len(values))
-    width = min(WIDEST, room * 0.62)
+    width = min(MAX_BAR_WIDTH, room * 0.62)
     bars = []
     for number, (label, value) in enumerate(values):
         height = (ground - TOP) * max(0.0, value) / most if most > 0 else 0.0
@@ -54,7 +54,7 @@ def draw(values: list[tuple[str, float]]) -> Drawing:
 
 
 def plain(value: float) -> str:
-    """`0`, `0.4`, `12`, `1,240`: as many decimals as a reader can use."""
+    """Format a value with few decimals: `0`, `0.4`, `12`, `1,240`."""
     if value == int(value) or abs(value) >= 100:
         return f"{round(value):,}"
     return "< 0.1" if 0 < value < 0.1 else f"{value:.1f}"

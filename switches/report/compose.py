@@ -1,4 +1,4 @@
-"""The content of a weekly report: every section that apps registered, as plain JSON values."""
+"""The content of a weekly report: every registered section as plain JSON values."""
 
 from contextlib import nullcontext
 from datetime import datetime
@@ -22,15 +22,15 @@ WORST_FIRST = ("bad", "warn", "unknown", "good")
 
 
 def zone() -> ZoneInfo:
-    """The zone whose clock weeks go by."""
+    """Return the time zone of weeks."""
     return ZoneInfo(settings.TIME_ZONE)
 
 
 def compose(week: Week, now: datetime) -> dict[str, Any]:
-    """The report as it stands at `now`, without keeping it.
+    """Return the content of the report as of `now`, without saving it.
 
-    A section that fails is logged and says that it could not be read; the rest is told all the
-    same. Without a database there is nothing to tell, and its error is raised.
+    A section that fails is logged and replaced by a note. Errors of an unreachable database are
+    raised.
     """
     starts_at, ends_at = week.starts_at(zone()), week.ends_at(zone())
     return {
@@ -49,12 +49,12 @@ def compose(week: Week, now: datetime) -> dict[str, Any]:
 
 
 def unread(content: dict[str, Any]) -> list[str]:
-    """The titles of the parts that could not be read."""
+    """Return the titles of the sections that could not be read."""
     return [section["title"] for section in content.get("sections", ()) if section["unread"]]
 
 
 def worst_first(content: dict[str, Any]) -> list[dict[str, Any]]:
-    """Its sections by how much a reader has to act, else in their order."""
+    """Return the sections, those that need action first."""
     return sorted(content["sections"], key=lambda section: WORST_FIRST.index(section["tone"]))
 
 
@@ -79,7 +79,7 @@ def _read(
 
 
 def _plain(section: ReportSection) -> dict[str, Any]:
-    """The section as JSON holds it; raises here, not when it is stored, if a value is no such."""
+    """Return a section as JSON values; raise here, not on saving, if a value is no JSON."""
     told = _section(
         section.slug,
         section.title,

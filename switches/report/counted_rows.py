@@ -1,4 +1,4 @@
-"""The first rows of a section and the number of all, by one query."""
+"""The first rows of a section and the number of all rows, by one query."""
 
 from typing import Any, TypeVar
 

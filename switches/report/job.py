@@ -1,4 +1,4 @@
-"""The weekly report as a job: made, patiently where parts can't be read yet, and told."""
+"""The job of the weekly report: make it, with retries for unreadable sections, then send it."""
 
 from datetime import datetime, timedelta
 
@@ -24,19 +24,19 @@ NOWHERE = "No route leads anywhere that can be reached; it is told as soon as on
 
 
 def _make(turn: Turn, _step: JobStep, now: datetime, probe: Probe) -> Passed | Again:
-    """Made once, whoever tries: a final one that is whole stays as it is."""
+    """Make the report; a complete final one is left as it is."""
     week = _week(turn.job)
     actor = system(services.BEAT)
     try:
         report = services.generate(week=week, actor=actor, now=now, patiently=True)
-    except services.Unread as error:
+    except services.UnreadSections as error:
         return Again(now + LOOK_AGAIN, holding=f"Parts of it can't be read yet: {error}")
     probe("report.made")
     return Passed({"anchor": report.anchor_id})
 
 
 def _tell(turn: Turn, _step: JobStep, now: datetime, probe: Probe) -> Passed | Again:
-    """Only the last week that is due is told; the others wait for a signature all the same."""
+    """Send the report of the last due week; earlier ones only wait for a signature."""
     week = _week(turn.job)
     if week != weeks.last_due(now, zone()):
         return Passed({"told": False})

@@ -1,4 +1,4 @@
-"""Reading reports: the one that is kept, or the running week as it stands."""
+"""Queries for reports: a saved one, or the running week as of now."""
 
 from datetime import datetime
 
@@ -6,12 +6,12 @@ from controlplane.core.errors import NotFound
 from switches.models import WeeklyReport
 from switches.report import weeks
 from switches.report.compose import compose, zone
-from switches.report.resources import unkept
+from switches.report.resources import unsaved_report
 from switches.report.weeks import Week
 
 
 def named(text: str) -> Week:
-    """The week of a path; raises :class:`NotFound` if it is none."""
+    """Return the week of a path. Raises :class:`NotFound` for an invalid one."""
     try:
         return weeks.parse(text)
     except ValueError as error:
@@ -19,9 +19,9 @@ def named(text: str) -> Week:
 
 
 def find(text: str, now: datetime) -> WeeklyReport:
-    """The report of a week as it is kept; the running week's is composed now if none is kept yet.
+    """Return the saved report of a week; for the running week, compose one if none is saved.
 
-    Raises :class:`NotFound` for a week to come and for one that no report was made of.
+    Raises :class:`NotFound` for a future week and for one without a report.
     """
     week = named(text)
     kept = WeeklyReport.objects.filter(week=str(week)).first()
@@ -37,5 +37,5 @@ def find(text: str, now: datetime) -> WeeklyReport:
 
 
 def composed(week: Week, now: datetime) -> WeeklyReport:
-    """The report as it would be now, not kept."""
-    return unkept(compose(week, now), week.starts_at(zone()), week.ends_at(zone()))
+    """Return the report as of now, unsaved."""
+    return unsaved_report(compose(week, now), week.starts_at(zone()), week.ends_at(zone()))

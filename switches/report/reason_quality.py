@@ -1,8 +1,8 @@
-"""How little a reason says to the next person, and why one thinks so. Pure.
+"""The weaknesses of accepted reasons, ranked for the weekly report. Pure.
 
-The house refuses reasons that say nothing (`core.reasons`); this ranks the ones it took. Every
-weakness is something that whoever reads the report can see for themselves. A script without capital
-letters is not blamed for naming nothing: there, one can't tell.
+Empty reasons are refused (`core.reasons`); these are the ones that were accepted. Readers of the
+report can check each weakness themselves. A reason in a script without capital letters can't be
+checked for names.
 """
 
 import functools
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from controlplane.core import reasons
 
 SHORT_COLUMNS = 28
-LISTED_FROM = 50
-"""Points from which a reason is worth a second look: any two weaknesses, or an empty one."""
+MIN_LISTED_POINTS = 50
+"""Points from which a reason is listed: any two weaknesses, or vague words."""
 
 _NUMBER = re.compile(r"\d")
 # OpenAI, INC, checkout-api, billing_db, api.example, k8s; not the capital that begins a sentence.
-# Thousands of reasons are looked at, most of which have nothing that could begin a name.
+# A quick test first: most of thousands of reasons have no character that could begin a name.
 _HINT = re.compile(r"[-_./:0-9A-Z]")
 _NAME = re.compile(r"\B[A-Z]|[A-Za-z][-_./:]\w|\w[-_./:][A-Za-z]|[A-Za-z]\d|(?<=[^.!?\s])\s[A-Z]\w")
 _CASED = re.compile(r"[A-Za-z]{3}")
@@ -28,15 +28,15 @@ _UNCASED = re.compile(
 
 
 @dataclass(frozen=True)
-class Weakness:
-    """`points` is 0 for a reason that says it all; `why` names what is missing."""
+class ReasonWeakness:
+    """The weaknesses of a reason; `points` is 0 if there are none, `why` names them."""
 
     points: int
     why: tuple[str, ...]
 
 
-def glance(reason: str) -> Weakness:
-    """What can be said without reading word for word: cheap enough for thousands."""
+def assess_quickly(reason: str) -> ReasonWeakness:
+    """Return the weaknesses found without looking at words: fast enough for thousands."""
     found = []
     if not _NUMBER.search(reason):
         found.append((30, "no number: no count, rate, time or incident"))
@@ -45,16 +45,16 @@ def glance(reason: str) -> Weakness:
     # Columns are never fewer than half of what a text of wide characters has.
     if len(reason) < SHORT_COLUMNS and (have := reasons.columns(reason)) < SHORT_COLUMNS:
         found.append((25, f"short: {have} columns"))
-    return Weakness(sum(points for points, _ in found), tuple(why for _, why in found))
+    return ReasonWeakness(sum(points for points, _ in found), tuple(why for _, why in found))
 
 
 @functools.lru_cache(maxsize=1024)
-def weakness(reason: str) -> Weakness:
-    """The same, and whether the words themselves are empty, which costs more time to find out."""
-    seen = glance(reason)
+def assess(reason: str) -> ReasonWeakness:
+    """Return all weaknesses, including vague words, which take longer to find."""
+    seen = assess_quickly(reason)
     if not reasons.is_vague(reason):
         return seen
-    return Weakness(
+    return ReasonWeakness(
         seen.points + 100, ("says neither what is wrong, nor where, nor why", *seen.why)
     )
 

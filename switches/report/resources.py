@@ -1,4 +1,4 @@
-"""A weekly report as the API shows it, and the shapes of that for the OpenAPI document."""
+"""Weekly reports as API resources, and their shapes in the OpenAPI document."""
 
 from datetime import datetime
 from typing import Any
@@ -11,7 +11,7 @@ from switches.report.compose import WORST_FIRST
 
 
 def report_resource(report: WeeklyReport) -> dict[str, Any]:
-    """What is known about a report, without what it says."""
+    """Return a report without its sections."""
     return {
         "week": report.week,
         "starts_at": timestamp(report.starts_at),
@@ -27,13 +27,13 @@ def report_resource(report: WeeklyReport) -> dict[str, Any]:
 
 
 def full_resource(report: WeeklyReport) -> dict[str, Any]:
-    """The same, with its sections."""
+    """Return a report with its sections."""
     said = ("time_zone", "environment", "sections")
     return {**report_resource(report), **{name: report.content[name] for name in said}}
 
 
-def unkept(content: dict[str, Any], starts_at: datetime, ends_at: datetime) -> WeeklyReport:
-    """A report that was only composed, in the form of one that is kept."""
+def unsaved_report(content: dict[str, Any], starts_at: datetime, ends_at: datetime) -> WeeklyReport:
+    """Return an unsaved report of composed content."""
     return WeeklyReport(
         week=content["week"],
         starts_at=starts_at,

@@ -1,4 +1,4 @@
-"""A report's stored content, made ready for a template: cells by kind, charts as drawings. Pure."""
+"""A report's content for templates: typed cells and laid-out charts. Pure."""
 
 import re
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ TONES = {
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell: `at` if it is a moment, else `text`; `kind` is `number`, `moment` or `text`."""
+    """A cell of a table: `at` for a moment, else `text`; `kind` is `number`, `moment` or `text`."""
 
     label: str
     kind: str
@@ -30,7 +30,7 @@ class Cell:
 
     @property
     def is_long(self) -> bool:
-        """Whether it may take several lines, broken anywhere if need be."""
+        """True if the text may take several lines, broken anywhere."""
         return self.at is None and len(self.text) > LONG_CELL
 
 
@@ -65,16 +65,16 @@ class Section:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether it has nothing to say but its summary."""
+        """True if there is nothing but the summary."""
         return self.tone == "good" and not self.rows and not self.charts
 
 
-def shown_sections(content: Mapping[str, Any]) -> list[Section]:
+def build_sections(content: Mapping[str, Any]) -> list[Section]:
     return [_section(section) for section in content["sections"]]
 
 
 def cell(column: str, value: Any) -> Cell:
-    """A cell by its column's name and value: `…_at` are times, `…_seconds` durations."""
+    """Return a cell by column name and value: `…_at` are times, `…_seconds` durations."""
     label = heading(column)
     if value is None or value == "":
         return Cell(label, "empty", "–")
@@ -92,7 +92,7 @@ def cell(column: str, value: Any) -> Cell:
 
 
 def heading(column: str) -> str:
-    """`engaged_at` → `Engaged`: the unit shows in the cell."""
+    """Return the heading of a column without its unit: `engaged_at` → `Engaged`."""
     words = re.sub(r"_(at|seconds)$", "", column).replace("_", " ")
     return words[:1].upper() + words[1:]
 

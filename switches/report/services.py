@@ -1,4 +1,4 @@
-"""Making the weekly report, telling it, and signing it off: each once for a week."""
+"""The weekly report: generate, send and sign off, each once per week."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -24,42 +24,43 @@ from switches.report.compose import compose, unread, worst_first, zone
 from switches.report.weeks import Week
 
 KIND = "report"
-MADE_UP_FOR = 4
-PATIENCE = timedelta(hours=1)
+MAX_MISSED_WEEKS = 4
+RETRY_PERIOD = timedelta(hours=1)
 MAX_COMMENT_LENGTH = 2000
-SAID_FIRST = 4
+MAX_LINES = 4
 GOOD = "good"
 HEADLINES = {"warn": "to look at", "unknown": "not all is known", GOOD: "all calm"}
 BEAT = "weekly report"
 
 
-class Unread(Exception):
-    """Parts of a report could not be read, and there is time to try again."""
+class UnreadSections(Exception):
+    """Sections of a report could not be read, and there is time to try again."""
 
 
 @transaction.atomic
 def generate(*, week: Week, actor: Actor, now: datetime, patiently: bool = False) -> WeeklyReport:
-    """The report of the week, made now unless a final one is there already.
+    """Return the report of a week, generated now unless there is a final one.
 
-    It is final if its week is over; until then each new one replaces the last, and a signature with
-    it: what was signed is not what stands there now. A final one of which parts could not be read
-    is made anew while nobody has signed it. Its audit row holds the hash of its content, and the
-    report holds that row's number and hash: the head of the chain when it was made.
+    It is final if its week is over; until then each new one replaces the last one and its
+    signature. A final one with unreadable sections is generated again while it is unsigned. An
+    audit row holds the hash of its content, and the report holds that row's number and hash: the
+    head of the chain at that moment.
 
-    Raises :class:`NotFound` for a week that has not begun; with `patiently` :class:`Unread` within
-    an hour after the report was due, rather than make it final without some of its parts.
+    Raises :class:`NotFound` for a week that has not begun. With `patiently`, raises
+    :class:`UnreadSections` within an hour after the due time, instead of finalizing it without
+    some of its sections.
     """
     if week.starts_at(zone()) > now:
         raise NotFound(f"The week {week} has not begun.")
-    report = _locked_or_new(week, now)
+    report = _lock_or_create(week, now)
     missing = unread(report.content)
     if report.final and (report.signed_at is not None or not missing):
         return report
     content = compose(week, now)
     if report.final and len(unread(content)) >= len(missing):
         return report
-    if patiently and unread(content) and now < week.due_at(zone()) + PATIENCE:
-        raise Unread(f"{week}: {', '.join(unread(content))}")
+    if patiently and unread(content) and now < week.due_at(zone()) + RETRY_PERIOD:
+        raise UnreadSections(f"{week}: {', '.join(unread(content))}")
     entry = audit.record(
         actor=actor,
         action="report.generated",
@@ -70,7 +71,7 @@ def generate(*, week: Week, actor: Actor, now: datetime, patiently: bool = False
     report.content, report.final, report.generated_at = content, content["final"], now
     report.anchor_id, report.anchor_hash = entry.pk, entry.hash
     if report.final:
-        report.sent_at = None  # Of what was told while the week ran.
+        report.sent_at = None  # That of a report of the running week.
     report.signed_at, report.signed_by, report.comment = None, "", ""
     report.save()
     return report
@@ -78,10 +79,10 @@ def generate(*, week: Week, actor: Actor, now: datetime, patiently: bool = False
 
 @transaction.atomic
 def send(*, week: Week, actor: Actor, now: datetime) -> bool:
-    """Tell the report that is kept for the week; returns whether somebody is told of it now.
+    """Announce the saved report of a week; return True if it is sent now.
 
-    It is not told twice, and it is not told while no route leads anywhere. A final one waits for a
-    signature from then on: it is told again, further up, until it has one.
+    It is sent once, and not while no route reaches anybody. A final one opens an escalation that
+    lasts until it is signed.
     """
     report = _locked(week)
     if report.sent_at is not None:
@@ -121,12 +122,12 @@ def send(*, week: Week, actor: Actor, now: datetime) -> bool:
 def sign(
     *, week: Week, comment: str, anchor_id: int | None = None, actor: Actor, now: datetime
 ) -> WeeklyReport:
-    """Sign off a kept report: a person who may approve has read it. Once; again by them is fine.
+    """Sign off a saved report as a person who may approve; signing again changes nothing.
 
-    One that was made while its week ran can be signed as well; the final one is then another.
-    `anchor_id` names the report that was read: the audit row it was made with. Raises
-    :class:`Forbidden`, :class:`NotFound`, or :class:`Conflict` if somebody else signed, or the
-    report was made anew since it was read.
+    A report of the running week can be signed as well, but the final one needs a signature of its
+    own. `anchor_id` identifies the version that was read by its audit row. Raises
+    :class:`Forbidden`, :class:`NotFound`, or :class:`Conflict` if somebody else has signed or the
+    report was generated again since it was read.
     """
     actor.require_power(Power.APPROVE)
     require_readable(comment=comment)
@@ -146,7 +147,7 @@ def sign(
     report.comment = comment.strip()[:MAX_COMMENT_LENGTH]
     report.save(update_fields=["signed_at", "signed_by", "comment"])
     escalations.close(subject=subject(report.week), now=now)
-    entry = _note_signature(report, actor, now)
+    entry = _record_signature(report, actor, now)
     outbox.announce(
         event="report.signed",
         event_key=f"audit:{entry.pk}",
@@ -163,27 +164,25 @@ def sign(
 
 
 def run_due(now: datetime) -> int:
-    """Begin the job that makes and tells the last report that is due, and those of up to four
-    earlier ones that are missing; returns how many were begun.
+    """Start jobs for the last due report and up to four missing earlier ones; return how many.
 
-    Nothing is made of weeks before this installation's first audit row. Safe to run twice at once:
-    the jobs of a week are numbered. One that failed is followed by another after an hour; one that
-    somebody cancelled is not.
+    Weeks before the first audit row are left out. Concurrent calls are safe, as the jobs of a week
+    are numbered. A failed job is followed by another after an hour, a cancelled one is not.
     """
-    wanted = _wanted(now)
+    wanted = _weeks_to_make(now)
     if not wanted:
         return 0
     subjects = [subject(week) for week in wanted]
     jobs: dict[str, list[Job]] = {name: [] for name in subjects}
     for job in Job.objects.filter(kind=KIND, subject__in=subjects).order_by("id"):
         jobs[job.subject].append(job)
-    return sum(_begun(week, jobs[subject(week)], now) for week in wanted)
+    return sum(_begin_job(week, jobs[subject(week)], now) for week in wanted)
 
 
-def _wanted(now: datetime) -> list[Week]:
-    """The weeks that something is to be done about, the last first."""
+def _weeks_to_make(now: datetime) -> list[Week]:
+    """Return the weeks whose report is missing or was not sent, the last first."""
     last = weeks.last_due(now, zone())
-    candidates = [last.later(-n) for n in range(MADE_UP_FOR + 1)]
+    candidates = [last.later(-n) for n in range(MAX_MISSED_WEEKS + 1)]
     kept = dict(
         WeeklyReport.objects.filter(week__in=map(str, candidates), final=True).values_list(
             "week", "sent_at"
@@ -198,7 +197,7 @@ def _wanted(now: datetime) -> list[Week]:
 
 
 @transaction.atomic
-def _begun(week: Week, earlier: Sequence[Job], now: datetime) -> bool:
+def _begin_job(week: Week, earlier: Sequence[Job], now: datetime) -> bool:
     if earlier and not _may_follow(earlier[-1], now):
         return False
     number = len(earlier) + 1
@@ -215,14 +214,14 @@ def _begun(week: Week, earlier: Sequence[Job], now: datetime) -> bool:
 
 
 def _may_follow(job: Job, now: datetime) -> bool:
-    """Whether another job may follow this one about the same week."""
+    """Return True if another job for the same week may follow this one."""
     if job.state == Job.State.FAILED:
-        return job.finished_at is not None and job.finished_at <= now - PATIENCE
+        return job.finished_at is not None and job.finished_at <= now - RETRY_PERIOD
     return job.state == Job.State.COMPLETED
 
 
-def _locked_or_new(week: Week, now: datetime) -> WeeklyReport:
-    """Whoever comes second waits here for the first, and finds what that made."""
+def _lock_or_create(week: Week, now: datetime) -> WeeklyReport:
+    """Return the locked row; a concurrent call waits for the first one and gets its result."""
     WeeklyReport.objects.bulk_create(
         [
             WeeklyReport(
@@ -245,7 +244,7 @@ def _locked(week: Week) -> WeeklyReport:
     return report
 
 
-def _note_signature(report: WeeklyReport, actor: Actor, now: datetime) -> AuditEntry:
+def _record_signature(report: WeeklyReport, actor: Actor, now: datetime) -> AuditEntry:
     return audit.record(
         actor=actor,
         action="report.signed",
@@ -257,7 +256,7 @@ def _note_signature(report: WeeklyReport, actor: Actor, now: datetime) -> AuditE
 
 
 def _facts(report: WeeklyReport) -> dict[str, Any]:
-    """The digest: how bad it is in a few words, the worst in a few lines, the rest as counts."""
+    """Return the message's facts: a headline, the worst sections, and counts of the others."""
     ordered = worst_first(report.content)
     acting = [section for section in ordered if section["tone"] != GOOD]
     bad = sum(section["tone"] == "bad" for section in ordered)
@@ -268,7 +267,7 @@ def _facts(report: WeeklyReport) -> dict[str, Any]:
         "headline": f"{bad} to settle" if bad else HEADLINES[acting[0]["tone"] if acting else GOOD],
         **{
             f"line_{number}": f"{section['title']}: {section['summary']}"
-            for number, section in enumerate(acting[:SAID_FIRST], 1)
+            for number, section in enumerate(acting[:MAX_LINES], 1)
         },
         "counts": " · ".join(counts),
         "environment": report.content["environment"],
@@ -278,7 +277,7 @@ def _facts(report: WeeklyReport) -> dict[str, Any]:
 
 
 def subject(week: Week | str) -> str:
-    """What everything about the report of a week is known by: `report:2026-W47`."""
+    """Return the subject of a week's report: `report:2026-W47`."""
     return f"report:{week}"
 
 

@@ -1,21 +1,21 @@
-"""A report's content as plain text, for the shell. Pure."""
+"""A report's content as plain text, for the command line. Pure."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, tzinfo
 from typing import Any
 
-from switches.report.screen import Row, Section, shown_sections
+from switches.report.screen import Row, Section, build_sections
 
 MARKS = {"bad": "!!", "warn": " !", "unknown": " ?", "good": "  "}
 
 
 def lines_of(content: Mapping[str, Any], zone: tzinfo, public_url: str) -> Iterator[str]:
-    """Every section with its rows, moments on the zone's clock, pages with their whole address."""
+    """Yield the lines of all sections, with times in `zone` and full URLs."""
     state = "final" if content["final"] else "so far"
     yield f"Weekly report {content['week']} of {content['environment']}, {state}"
     since, until = (datetime.fromisoformat(content[key]) for key in ("starts_at", "ends_at"))
     yield f"{_clock(since, zone)} to {_clock(until, zone)}, {content['time_zone']}"
-    for section in shown_sections(content):
+    for section in build_sections(content):
         yield ""
         yield f"{MARKS[section.tone]} {section.title}: {section.summary}"
         yield from _rows(section, zone, public_url)

@@ -1,4 +1,4 @@
-"""The pages of the weekly report: its history, and one report to read, print and sign."""
+"""The pages of the weekly report: the history, and one report to read, print and sign."""
 
 from django.conf import settings
 from django.http import HttpResponse
@@ -13,7 +13,7 @@ from controlplane.core.page_responses import PersonRequest, done, show, signed_i
 from switches.models import WeeklyReport
 from switches.report import queries, services, weeks
 from switches.report.compose import zone
-from switches.report.screen import shown_sections
+from switches.report.screen import build_sections
 
 PAGE_SIZE = 26
 
@@ -21,7 +21,7 @@ PAGE_SIZE = 26
 @signed_in
 @require_GET
 def reports_page(request: PersonRequest) -> HttpResponse:
-    """The week that runs, then what is kept, newest first; older ones by `before`."""
+    """Show the running week and saved reports, the newest first; older ones by `before`."""
     now = db_now()
     before = request.GET.get("before", "")
     kept = WeeklyReport.objects.defer("content").order_by("-week")
@@ -46,11 +46,11 @@ def reports_page(request: PersonRequest) -> HttpResponse:
 @signed_in
 @require_GET
 def report_page(request: PersonRequest, week: str) -> HttpResponse:
-    """One report, as it was told."""
+    """Show one report."""
     now = db_now()
     report = queries.find(week, now)
     this = weeks.parse(report.week)
-    sections = shown_sections(report.content)
+    sections = build_sections(report.content)
     context = {
         "report": report,
         "week": this,

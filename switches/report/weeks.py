@@ -1,7 +1,7 @@
-"""ISO weeks and their places in time: `2026-W47` is Monday 00:00 to the next, on a zone's clock.
+"""ISO weeks in a time zone: `2026-W47` lasts from Monday 00:00 to the next Monday.
 
-Pure: zones are arguments, moments are aware, answers are in UTC. A week is as long as the zone's
-clock makes it: 167 or 169 hours where summer time begins or ends.
+Pure: zones are arguments, moments are aware, results are in UTC. A week has 167 or 169 hours where
+daylight saving time begins or ends.
 """
 
 import re
@@ -35,23 +35,23 @@ class Week:
         return self.monday + timedelta(days=DAYS - 1)
 
     def later(self, weeks: int) -> "Week":
-        """The week so many weeks later, or earlier if that is below zero."""
+        """Return the week that many weeks later, or earlier if negative."""
         return _of(self.monday + timedelta(weeks=weeks))
 
     def starts_at(self, zone: tzinfo) -> datetime:
         return _clock(self.monday, time(0), zone)
 
     def ends_at(self, zone: tzinfo) -> datetime:
-        """When the next week begins: the first moment that is not in this one."""
+        """Return the start of the next week: the first moment outside of this one."""
         return self.later(1).starts_at(zone)
 
     def due_at(self, zone: tzinfo) -> datetime:
-        """When its report is due: the Monday after it, at nine."""
+        """Return the due time of its report: the next Monday at nine."""
         return _clock(self.later(1).monday, DUE_AT, zone)
 
 
 def parse(text: str) -> Week:
-    """The week that `text` names. Raises :class:`ValueError` whose message is for who wrote it."""
+    """Parse an ISO week. Raises :class:`ValueError` with a message for its author."""
     written = _WRITTEN.fullmatch(text.strip())
     if written is None:
         raise ValueError(f"{ADVICE}.")
@@ -66,10 +66,10 @@ def parse(text: str) -> Week:
 
 
 def week_of(moment: datetime, zone: tzinfo) -> Week:
-    """The week that a moment is in.
+    """Return the week of a moment.
 
-    A clock that is set back across midnight shows Sunday again on Monday: so it is the beginnings
-    of weeks that decide, not what the clock shows.
+    A clock that is set back across midnight shows Sunday again on Monday, so the starts of weeks
+    decide, not the date.
     """
     week = _of(moment.astimezone(zone).date())
     if moment < week.starts_at(zone):
@@ -78,13 +78,13 @@ def week_of(moment: datetime, zone: tzinfo) -> Week:
 
 
 def last_due(moment: datetime, zone: tzinfo) -> Week:
-    """The last week whose report is due by then."""
+    """Return the last week whose report is due at a moment."""
     complete = week_of(moment, zone).later(-1)
     return complete if complete.due_at(zone) <= moment else complete.later(-1)
 
 
 def days_of(starts_at: datetime, zone: tzinfo) -> list[tuple[date, datetime, datetime]]:
-    """The seven days of the week that begins then: the date, its beginning and its end."""
+    """Return the seven days of the week that starts then: date, start and end of each."""
     first = week_of(starts_at, zone).monday
     dates = [first + timedelta(days=number) for number in range(DAYS + 1)]
     begins = [_clock(day, time(0), zone) for day in dates]
@@ -97,5 +97,5 @@ def _of(day: date) -> Week:
 
 
 def _clock(day: date, hour: time, zone: tzinfo) -> datetime:
-    """When a zone's clock shows that, first; where it skips the time, as much later."""
+    """Return the first moment a zone's clock shows that time, or later where it skips it."""
     return datetime.combine(day, hour, zone).astimezone(UTC)

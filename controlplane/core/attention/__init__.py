@@ -1,1 +1,1 @@
-"""Everything that waits for a person, on one page: what each app registered, the worst first."""
+"""*Needs attention*: one page of everything that waits for a person, the worst first."""

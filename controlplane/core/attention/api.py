@@ -1,4 +1,4 @@
-"""What waits for a person, over HTTP."""
+"""Attention items over HTTP."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How much waits for a person, as the navigation of every page shows it."""
+"""The number of attention items in the navigation of every page."""
 
 from django.db import DatabaseError, InterfaceError
 from django.http import HttpRequest
@@ -11,7 +11,7 @@ NOTHING = services.Count(0, 0)
 
 
 def attention(request: HttpRequest) -> dict[str, object]:
-    """`attention_count`, counted when first asked for. A database that is away breaks no page."""
+    """Return a lazy `attention_count`. It is 0 while the database is away, so no page breaks."""
     return {"attention_count": SimpleLazyObject(lambda: _count(request))}
 
 

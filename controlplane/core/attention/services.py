@@ -1,4 +1,4 @@
-"""Asking every source what waits for a person, and putting the worst first."""
+"""The attention items of all sources, the worst first."""
 
 import functools
 import time
@@ -24,21 +24,21 @@ COUNTED_EVERY = 5.0  # seconds; every page of every person shows the count
 
 @dataclass(frozen=True)
 class Overview:
-    """All that waits, the worst first and then the oldest; `unread` names sources that failed."""
+    """All attention items, the worst first, then the oldest; `unread` names failed sources."""
 
     waiting: tuple[AttentionItem, ...]
     unread: tuple[str, ...] = ()
 
     @property
     def groups(self) -> list[tuple[str, list[AttentionItem]]]:
-        """(severity, what waits), the worst first, without empty ones."""
+        """(severity, items), the worst first, without empty ones."""
         grouped = [(one, [w for w in self.waiting if w.severity == one]) for one in SEVERITIES]
         return [(severity, found) for severity, found in grouped if found]
 
 
 @dataclass(frozen=True)
 class Count:
-    """How much waits: all of it, and what is critical of it. `whole` unless a source failed."""
+    """The number of items, and of critical ones. `whole` is False if a source failed."""
 
     total: int
     critical: int
@@ -46,12 +46,12 @@ class Count:
 
 
 def everything(now: datetime) -> Overview:
-    """What waits at this moment. A source that fails is named, and hides nothing but itself."""
+    """Return the items of all sources. A source that fails is named and hides no other."""
     return ask(list(ATTENTION_SOURCES.values()), now)
 
 
 def ask(sources: Sequence[AttentionSource], now: datetime) -> Overview:
-    """What these sources say, in order."""
+    """Return the items of these sources."""
     waiting: list[AttentionItem] = []
     unread: list[str] = []
     silent = _without_rows(sources, now)
@@ -65,7 +65,7 @@ def ask(sources: Sequence[AttentionSource], now: datetime) -> Overview:
 
 
 def count(now: datetime) -> Count:
-    """The figure for the navigation, at most 5 seconds old."""
+    """Return the count for the navigation, at most 5 seconds old."""
     global _counted
     taken_at, counted = _counted
     if counted is None or time.monotonic() - taken_at >= COUNTED_EVERY:
@@ -144,7 +144,7 @@ def _read(source: AttentionSource, now: datetime) -> list[AttentionItem] | None:
         with _undone_if_it_fails():
             return list(source.function(now))
     except Exception:
-        # Without the database nothing can be said; a source's own mistake must not hide the others.
+        # Without the database there is no answer; a source's own error must not hide the others.
         if not connection.is_usable():
             raise
         log.exception("attention.source_failed", source=source.label)

@@ -1,4 +1,4 @@
-"""Paths of what waits for a person."""
+"""Paths of attention items."""
 
 from django.urls import URLPattern, path
 

@@ -1,4 +1,4 @@
-"""The page of all that waits for a person, and who is being told of it meanwhile."""
+"""The page *Needs attention*, with the escalations in progress."""
 
 from datetime import datetime
 from typing import Any
@@ -26,7 +26,7 @@ TOLD_SHOWN = 50
 @signed_in
 @require_GET
 def attention_page(request: PersonRequest) -> HttpResponse:
-    """Everything that waits, the worst first; a page of it at a time."""
+    """Show the items, the worst first, page by page."""
     now = db_now()
     return _stamped(render(request, "core/attention.html", _context(request, now)), now)
 
@@ -34,7 +34,7 @@ def attention_page(request: PersonRequest) -> HttpResponse:
 @signed_in
 @require_GET
 def attention_rows(request: PersonRequest) -> HttpResponse:
-    """The live part of the page."""
+    """Show the live part of the page."""
     now = db_now()
     return _stamped(render(request, "core/_attention.html", _context(request, now)), now)
 
@@ -42,7 +42,7 @@ def attention_rows(request: PersonRequest) -> HttpResponse:
 @signed_in
 @require_POST
 def acknowledge(request: PersonRequest, escalation_id: int) -> HttpResponse:
-    """Say "I know" to what has no page of its own to say it on."""
+    """Acknowledge an escalation that has no page of its own."""
     try:
         known = escalations.acknowledge_one(
             escalation_id=escalation_id, actor=actor_of(request), now=db_now()

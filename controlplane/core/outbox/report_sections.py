@@ -17,7 +17,7 @@ MAX_ROWS = 50
 
 
 @REPORT_SECTIONS.add(200)
-def deliveries(start: datetime, end: datetime, now: datetime) -> ReportSection:
+def deliveries_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
     """What was written in the week; what failed before and still is failed counts as well."""
     rows = _by_destination(start, end)
     names = naming.named(row["destination"] for row in rows)

@@ -1,4 +1,4 @@
-"""What to do when something is wrong: pages written beforehand, found by what they are about."""
+"""Runbooks: instructions for known kinds of trouble, found by the alert they are about."""
 
 from .library import about, address, path
 

@@ -1,7 +1,7 @@
-"""A runbook as it is written: front matter in YAML, and Markdown. Pure.
+"""The parser of runbook files: YAML front matter, then Markdown. Pure.
 
-`alerts` of the front matter says what it is about: a list of patterns by `service`, `kind`, `name`
-and `subject`, in each of which `*` and `?` stand for anything.
+`alerts` in the front matter is a list of patterns of `service`, `kind`, `name` and `subject`, with
+the wildcards `*` and `?`.
 """
 
 import re
@@ -14,18 +14,18 @@ import yaml
 
 SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 ASKED = {"kind": 1, "service": 2, "name": 3, "subject": 4}
-"""What a pattern may ask for, and how much that says."""
+"""Fields of a pattern, and the weight of each in the ranking."""
 KNOWN = {"title", "number", "summary", "symptoms", "alerts"}
 _PARTS = re.compile(r"---\n(?P<front>.*?)\n---\n(?P<body>.*)", re.DOTALL)
 
 
-class WrongRunbook(ValueError):
-    """A runbook can't be read; the text names it and says why."""
+class InvalidRunbook(ValueError):
+    """A runbook file is invalid; the text names it and says why."""
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """What a runbook is about: all of these must fit, (field, glob) each."""
+    """A pattern of alerts: (field, glob) pairs, all of which must match."""
 
     fields: tuple[tuple[str, str], ...]
 
@@ -34,7 +34,7 @@ class Pattern:
 
     @property
     def rank(self) -> tuple[int, int]:
-        """The more it says, and the more of that word for word, the better it fits."""
+        """The weight of its fields, then the number of fields without a wildcard."""
         said = sum(ASKED[field] for field, _ in self.fields)
         plain = sum(not {"*", "?", "["} & set(glob) for _, glob in self.fields)
         return said, plain
@@ -42,7 +42,7 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Runbook:
-    """`body` is Markdown, of level two headings and lower: the title stands above it."""
+    """A runbook; its `body` is Markdown with headings from level two, below the title."""
 
     slug: str
     number: int
@@ -54,16 +54,16 @@ class Runbook:
 
 
 def read(slug: str, text: str) -> Runbook:
-    """Raises :class:`WrongRunbook`."""
+    """Parse a runbook file. Raises :class:`InvalidRunbook`."""
     parts = _PARTS.fullmatch(text)
     if parts is None or not SLUG.fullmatch(slug):
-        raise WrongRunbook(f"{slug}: begins with --- and a line --- after its front matter.")
+        raise InvalidRunbook(f"{slug}: begins with --- and a line --- after its front matter.")
     try:
         front = yaml.safe_load(parts["front"])
     except yaml.YAMLError as error:
-        raise WrongRunbook(f"{slug}: its front matter is no YAML ({error}).") from error
+        raise InvalidRunbook(f"{slug}: its front matter is no YAML ({error}).") from error
     if not isinstance(front, dict) or set(front) - KNOWN or not front.get("title"):
-        raise WrongRunbook(f"{slug}: needs a title, and may say {', '.join(sorted(KNOWN))}.")
+        raise InvalidRunbook(f"{slug}: needs a title, and may say {', '.join(sorted(KNOWN))}.")
     return Runbook(
         slug=slug,
         number=_number(slug, front.get("number", 0)),
@@ -76,7 +76,7 @@ def read(slug: str, text: str) -> Runbook:
 
 
 def best(runbooks: Sequence[Runbook], asked: Mapping[str, str]) -> Runbook | None:
-    """The runbook that fits best what is asked, by the fields of a pattern; the first of equals."""
+    """Return the runbook that matches the fields best, the first of equals."""
     fitting = [
         (pattern.rank, runbook)
         for runbook in runbooks
@@ -88,18 +88,18 @@ def best(runbooks: Sequence[Runbook], asked: Mapping[str, str]) -> Runbook | Non
 
 def _number(slug: str, value: Any) -> int:
     if type(value) is not int:
-        raise WrongRunbook(f"{slug}: number must be a whole number.")
+        raise InvalidRunbook(f"{slug}: number must be a whole number.")
     return value
 
 
 def _listed(slug: str, front: Mapping[str, Any], field: str) -> Sequence[Any]:
     found = front.get(field, [])
     if not isinstance(found, list):
-        raise WrongRunbook(f"{slug}: {field} must be a list.")
+        raise InvalidRunbook(f"{slug}: {field} must be a list.")
     return found
 
 
 def _pattern(slug: str, value: Any) -> Pattern:
     if not isinstance(value, dict) or not value or set(value) - ASKED.keys():
-        raise WrongRunbook(f"{slug}: an alert has one or more of {', '.join(ASKED)}.")
+        raise InvalidRunbook(f"{slug}: an alert has one or more of {', '.join(ASKED)}.")
     return Pattern(tuple((str(field), str(glob)) for field, glob in value.items()))

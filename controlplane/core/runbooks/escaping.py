@@ -1,4 +1,4 @@
-"""Words of other people in Markdown of ours: they stand there as they are, and mean nothing."""
+"""Escaping of foreign text in Markdown."""
 
 import re
 
@@ -8,7 +8,7 @@ _AT_START = re.compile(r"^([-+#=]|\d+(?=[.)]))")
 
 
 def plain(text: object, longest: int = MAX_LENGTH) -> str:
-    """On one line, also within a table; what is longer is cut, and says so."""
+    """Return the text on one line without any markup, cut to `longest` characters."""
     said = "".join(one if one.isprintable() else " " for one in str(text))
     said = " ".join(said.split())
     if len(said) > longest:
@@ -17,6 +17,6 @@ def plain(text: object, longest: int = MAX_LENGTH) -> str:
 
 
 def _escaped(begin: re.Match[str]) -> str:
-    """A list's or a heading's sign; of a number, what follows it."""
+    """Escape the sign of a list or heading; after a number, what follows it."""
     sign = begin[1]
     return f"{sign}\\" if sign.isdigit() else f"\\{sign}"

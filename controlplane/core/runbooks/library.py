@@ -1,4 +1,4 @@
-"""The runbooks of this installation: the files of `docs/runbooks/`, read once by each process."""
+"""The runbooks of this installation: the files of `docs/runbooks/`, read once per process."""
 
 import functools
 from collections.abc import Mapping, Sequence
@@ -14,11 +14,11 @@ from .documents import Runbook
 
 
 def about(*, service: str = "", kind: str = "", name: str = "", subject: str = "") -> str:
-    """The slug of the runbook that fits best, or nothing.
+    """Return the slug of the runbook that matches best, or an empty text.
 
-    `kind` is what kind of thing happened (`burn`, `threshold`, `breaker`, `away`, `dead_letters`,
-    `alertmanager`), `name` what it is called (an SLO, a rule, an alert), `subject` what it happened
-    to (`oracle->openai`, `redis`).
+    `kind` is the kind of trouble (`burn`, `threshold`, `breaker`, `away`, `dead_letters`,
+    `alertmanager`), `name` that of the SLO, rule or alert, `subject` the affected thing
+    (`oracle->openai`, `redis`).
     """
     asked = {"service": service, "kind": kind, "name": name, "subject": subject}
     found = documents.best(every(), asked)
@@ -26,17 +26,17 @@ def about(*, service: str = "", kind: str = "", name: str = "", subject: str = "
 
 
 def path(slug: str) -> str:
-    """The address of a runbook's page; empty for no runbook."""
+    """Return the path of a runbook's page; empty for no runbook."""
     return reverse("runbook_page", args=[slug]) if slug else ""
 
 
 def address(slug: str) -> str:
-    """The same for messages: whole, if somebody said where the console is."""
+    """Return the path for messages: a whole URL if PUBLIC_URL is set."""
     return console_url(path(slug)) or path(slug) if slug else ""
 
 
 def every() -> Sequence[Runbook]:
-    """All of them, in order of their numbers."""
+    """Return all runbooks in order of their numbers."""
     return tuple(_shelf(settings.BASE_DIR / "docs" / "runbooks").values())
 
 
@@ -46,7 +46,7 @@ def find(slug: str) -> Runbook | None:
 
 @functools.cache
 def _shelf(folder: Path) -> Mapping[str, Runbook]:
-    """Raises :class:`documents.WrongRunbook`. `README.md` is about the others."""
+    """Read the runbooks of a folder, without its README.md. Raises InvalidRunbook."""
     read = [
         documents.read(path.stem, path.read_text(encoding="utf-8"))
         for path in sorted(folder.glob("*.md"))

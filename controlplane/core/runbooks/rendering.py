@@ -1,5 +1,7 @@
-"""Markdown to HTML that the pages' strict policy allows: no HTML of one's own, no images, no
-scripts in links."""
+"""Markdown to HTML that the strict content security policy allows.
+
+Raw HTML, images and script links are not rendered.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,7 +15,7 @@ LANGUAGE = "language-"
 
 
 def html(markdown: str) -> SafeString:
-    """Tables are as in GitHub's Markdown; whatever looks like HTML is shown as text."""
+    """Render Markdown with GitHub's tables; raw HTML is shown as text."""
     rendered: str = _markdown().render(markdown)
     return SafeString(rendered)  # The renderer has escaped everything.
 
@@ -22,7 +24,7 @@ class _Renderer(RendererHTML):
     def fence(
         self, tokens: Sequence[Token], index: int, options: Any, environment: Mapping[str, Any]
     ) -> str:
-        """Commands scroll by themselves, also by the keyboard."""
+        """Make code blocks scrollable by keyboard."""
         code = super().fence(tokens, index, options, environment)  # type: ignore[arg-type]
         return code.replace("<pre>", '<pre tabindex="0" role="group" aria-label="Commands">', 1)
 
@@ -39,7 +41,7 @@ class _Renderer(RendererHTML):
     def link_open(
         self, tokens: Sequence[Token], index: int, options: Any, environment: Mapping[str, Any]
     ) -> str:
-        """Pages elsewhere learn neither where one came from nor who one is."""
+        """Withhold the referrer from pages elsewhere."""
         token = tokens[index]
         if "://" in str(token.attrGet("href") or ""):
             token.attrSet("rel", "noopener noreferrer")

@@ -1,4 +1,4 @@
-"""Where runbooks are."""
+"""Paths of runbooks."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""The pages of runbooks: all of them by their symptoms, and one to follow."""
+"""The pages of runbooks: the list by symptoms, and one runbook."""
 
 from django.http import Http404, HttpResponse
 from django.shortcuts import render

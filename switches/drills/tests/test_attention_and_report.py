@@ -16,7 +16,7 @@ def register(*ids, now):
 
 
 def report(now):
-    return report_sections.not_rehearsed(now - timedelta(days=7), now, now)
+    return report_sections.not_rehearsed_section(now - timedelta(days=7), now, now)
 
 
 def passed(now, switch="segment:finance"):
@@ -92,7 +92,7 @@ def test_dry_one_settles_nothing(now):
 
 
 def test_all_of_them_are_registered():
-    assert report_sections.not_rehearsed in REPORT_SECTIONS.functions()
+    assert report_sections.not_rehearsed_section in REPORT_SECTIONS.functions()
     assert {attention.failed_drills, attention.never_rehearsed} <= {
         source.function for source in ATTENTION_SOURCES.values()
     }

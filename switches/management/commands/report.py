@@ -43,7 +43,7 @@ class Command(ShellCommand):
         for line in lines_of(report.content, zone(), settings.PUBLIC_URL.rstrip("/")):
             self.line(line)
         self.line()
-        self.line(_standing(report, told_now=sent))
+        self.line(_status_line(report, told_now=sent))
 
     def _week(self, written: str | None, running: Week) -> Week:
         if written is None:
@@ -59,7 +59,7 @@ class Command(ShellCommand):
         return week
 
 
-def _standing(report: WeeklyReport, *, told_now: bool) -> str:
+def _status_line(report: WeeklyReport, *, told_now: bool) -> str:
     """Return what was done about the report by now."""
     signed = f"signed by {report.signed_by}" if report.signed_at else "not signed off"
     sent = "told now" if told_now else "told before" if report.sent_at else "kept, not told"

@@ -1,4 +1,4 @@
-"""What machines asked for and people decided: trips, approvals, rules overridden and reviews."""
+"""Sections about decisions: trips, approvals, break-glass and reviews."""
 
 from collections import Counter
 from datetime import datetime
@@ -21,8 +21,8 @@ DECIDED = Case(When(PENDING, then=Value(0)), default=Value(1), output_field=Inte
 
 
 @REPORT_SECTIONS.add(90)
-def trips(start: datetime, end: datetime, _now: datetime) -> ReportSection:
-    """What machines wanted to stop, by the policy that decided and what came of it."""
+def trips_section(start: datetime, end: datetime, _now: datetime) -> ReportSection:
+    """Return the trips that programs requested, by policy and outcome."""
     rows = (
         Trip.objects.filter(at__gte=start, at__lt=end)
         .values("policy__trigger", "outcome")
@@ -60,8 +60,8 @@ def trips(start: datetime, end: datetime, _now: datetime) -> ReportSection:
 
 
 @REPORT_SECTIONS.add(40)
-def reviews(start: datetime, end: datetime, now: datetime) -> ReportSection:
-    """Break-glass: reviews that nobody has signed, the oldest first, then those of the week."""
+def reviews_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
+    """Return break-glass reviews: the unsigned ones, oldest first, then those of the week."""
     about = Approval.objects.filter(kind=REVIEW, requested_at__lt=min(end, now))
     found = about.filter(PENDING | Q(requested_at__gte=start))
     rows, counts = first_rows(found.order_by(DECIDED, "requested_at", "pk"), unsigned=PENDING)
@@ -93,8 +93,8 @@ def reviews(start: datetime, end: datetime, now: datetime) -> ReportSection:
 
 
 @REPORT_SECTIONS.add(80)
-def approvals(start: datetime, end: datetime, now: datetime) -> ReportSection:
-    """What a second person was asked for: decided in the week, and what still waits."""
+def approvals_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
+    """Return approval requests: those decided in the week, and pending ones."""
     asked = Approval.objects.exclude(kind=REVIEW).filter(requested_at__lt=min(end, now))
     found = asked.filter(PENDING | Q(decided_at__gte=start, decided_at__lt=end))
     rows, counts = first_rows(
@@ -130,8 +130,8 @@ def approvals(start: datetime, end: datetime, now: datetime) -> ReportSection:
 
 
 @REPORT_SECTIONS.add(70)
-def overridden(start: datetime, end: datetime, _now: datetime) -> ReportSection:
-    """Safety rules that break-glass set aside, the most often overridden first."""
+def overridden_section(start: datetime, end: datetime, _now: datetime) -> ReportSection:
+    """Return the safety rules that break-glass overrode, the most often overridden first."""
     broken = Approval.objects.filter(kind=REVIEW, requested_at__gte=start, requested_at__lt=end)
     found = list(broken.order_by("-requested_at", "-pk").values_list("diff", "target"))
     times = Counter(rule for diff, _ in found for rule in _rules(diff))

@@ -1,7 +1,7 @@
-"""What stood stopped at the end of the week: first what nobody could act on, and what is forgotten.
+"""Sections about switches that were engaged at the end of the week.
 
-A report made after its week tells of the week's end; what ended since says so, and is left out
-where a reader is asked to do something about it.
+A report generated after its week shows the state at the week's end. Episodes that have ended since
+are marked, and left out of sections that ask for action.
 """
 
 import functools
@@ -32,8 +32,8 @@ from switches import neglected_episodes
 from switches.models import Episode, State
 from switches.ramps import descriptions
 from switches.report.counted_rows import first_rows
-from switches.report.reason_quality import LISTED_FROM, glance, weakness
-from switches.report.words import MAX_ROWS, counted, first, page_of, told_by
+from switches.report.reason_quality import MIN_LISTED_POINTS, assess, assess_quickly
+from switches.report.words import MAX_ROWS, counted, engaged_by, first, switch_path
 from switches.scopes import SCOPES
 
 MANY_EXTENDS = 3
@@ -41,7 +41,7 @@ READ_AT_ONCE = 2000
 
 
 def standing(end: datetime, now: datetime) -> QuerySet[Episode]:
-    """The episodes that were open at the end of the week, or are now if it is not over."""
+    """Return the episodes open at the end of the week, or now if it is not over."""
     at = min(end, now)
     return Episode.objects.filter(engaged_at__lt=at).filter(
         Q(ended_at__isnull=True) | Q(ended_at__gte=at)
@@ -49,13 +49,13 @@ def standing(end: datetime, now: datetime) -> QuerySet[Episode]:
 
 
 def still(end: datetime, now: datetime) -> QuerySet[Episode]:
-    """Those of them that are still open: somebody can still do something about them."""
+    """Return those episodes that are open still, so that somebody can act on them."""
     return standing(end, now).filter(ended_at__isnull=True)
 
 
 @REPORT_SECTIONS.add(10)
-def vague(_start: datetime, end: datetime, now: datetime) -> ReportSection:
-    """Reasons that help the next person least, the weakest first."""
+def vague_section(_start: datetime, end: datetime, now: datetime) -> ReportSection:
+    """Return the reasons with weaknesses, the weakest first."""
     rows = still(end, now).values_list(
         "pk",
         "reason",
@@ -66,13 +66,14 @@ def vague(_start: datetime, end: datetime, now: datetime) -> ReportSection:
         named=True,
     )
     glanced = [
-        (glance(row.reason).points, -row.pk, row) for row in rows.iterator(chunk_size=READ_AT_ONCE)
+        (assess_quickly(row.reason).points, -row.pk, row)
+        for row in rows.iterator(chunk_size=READ_AT_ONCE)
     ]
-    total = sum(points >= LISTED_FROM for points, *_ in glanced)
+    total = sum(points >= MIN_LISTED_POINTS for points, *_ in glanced)
     # Reading word for word takes time, so only what may be shown is read like that.
     chosen = heapq.nlargest(2 * MAX_ROWS, glanced)
-    judged = [(weakness(episode.reason), episode) for *_, episode in chosen]
-    judged = [(found, episode) for found, episode in judged if found.points >= LISTED_FROM]
+    judged = [(assess(episode.reason), episode) for *_, episode in chosen]
+    judged = [(found, episode) for found, episode in judged if found.points >= MIN_LISTED_POINTS]
     judged.sort(key=lambda pair: (-pair[0].points, pair[1].engaged_at))
     total = max(total, len(judged))
     return ReportSection(
@@ -92,10 +93,10 @@ def vague(_start: datetime, end: datetime, now: datetime) -> ReportSection:
                     "switch": episode.switch_id,
                     "reason": first(episode.reason),
                     "what_is_missing": "; ".join(found.why),
-                    "engaged_by": told_by(episode),
+                    "engaged_by": engaged_by(episode),
                     "engaged_at": timestamp(episode.engaged_at),
                 },
-                page_of(episode.switch_id),
+                switch_path(episode.switch_id),
             )
             for found, episode in judged[:MAX_ROWS]
         ),
@@ -104,8 +105,8 @@ def vague(_start: datetime, end: datetime, now: datetime) -> ReportSection:
 
 
 @REPORT_SECTIONS.add(20)
-def forgotten(_start: datetime, end: datetime, now: datetime) -> ReportSection:
-    """What stands and shows no sign that somebody still thinks of it, the clearest case first."""
+def forgotten_section(_start: datetime, end: datetime, now: datetime) -> ReportSection:
+    """Return switches with signs of being forgotten, those with the most signs first."""
     often = _extends_of_open(still(end, now))
     signs = neglected_episodes.neglect_signs(now)
     shows_any = functools.reduce(operator.or_, signs.values())
@@ -138,10 +139,10 @@ def forgotten(_start: datetime, end: datetime, now: datetime) -> ReportSection:
                     "switch": episode.switch_id,
                     "why": "; ".join(_why(episode, often, now)),
                     "reason": first(episode.reason),
-                    "engaged_by": told_by(episode),
+                    "engaged_by": engaged_by(episode),
                     "stood_seconds": int((now - episode.engaged_at).total_seconds()),
                 },
-                page_of(episode.switch_id),
+                switch_path(episode.switch_id),
             )
             for episode in episodes
         ),
@@ -150,8 +151,8 @@ def forgotten(_start: datetime, end: datetime, now: datetime) -> ReportSection:
 
 
 @REPORT_SECTIONS.add(30)
-def overdue(_start: datetime, end: datetime, now: datetime) -> ReportSection:
-    """Past their expiry and held, the longest first."""
+def overdue_section(_start: datetime, end: datetime, now: datetime) -> ReportSection:
+    """Return switches held past their expiry, the longest first."""
     found = standing(end, now).filter(overdue_at__lt=min(end, now))
     episodes, counts = first_rows(found.order_by("expires_at", "pk"))
     total = counts["total"]
@@ -172,7 +173,7 @@ def overdue(_start: datetime, end: datetime, now: datetime) -> ReportSection:
                     "expired_at": _stamp(episode.expires_at),
                     "acknowledged_by": episode.acknowledged_by if episode.acknowledged_at else "",
                 },
-                page_of(episode.switch_id),
+                switch_path(episode.switch_id),
             )
             for episode in episodes
         ),
@@ -181,8 +182,8 @@ def overdue(_start: datetime, end: datetime, now: datetime) -> ReportSection:
 
 
 @REPORT_SECTIONS.add(50)
-def active(_start: datetime, end: datetime, now: datetime) -> ReportSection:
-    """Everything that stood stopped, by scope in the order of decision, the oldest first."""
+def active_section(_start: datetime, end: datetime, now: datetime) -> ReportSection:
+    """Return all engaged switches by scope, the oldest first."""
     order = Case(
         *(When(switch__scope=scope, then=Value(n)) for n, scope in enumerate(SCOPES.names)),
         output_field=IntegerField(),
@@ -202,7 +203,7 @@ def active(_start: datetime, end: datetime, now: datetime) -> ReportSection:
         rows=tuple(
             ReportRow(
                 {**_usual(episode), "expires_at": _stamp(episode.expires_at)},
-                page_of(episode.switch_id),
+                switch_path(episode.switch_id),
             )
             for episode in episodes
         ),
@@ -211,8 +212,8 @@ def active(_start: datetime, end: datetime, now: datetime) -> ReportSection:
 
 
 @REPORT_SECTIONS.add(60)
-def permanent(_start: datetime, end: datetime, now: datetime) -> ReportSection:
-    """Engaged without expiry, those longest without a confirmation first."""
+def permanent_section(_start: datetime, end: datetime, now: datetime) -> ReportSection:
+    """Return permanent engagements, those longest without confirmation first."""
     found = standing(end, now).filter(permanent=True)
     rows, counts = first_rows(
         found.order_by(F("reconfirm_due_at").asc(nulls_first=True), "engaged_at"),
@@ -238,7 +239,7 @@ def permanent(_start: datetime, end: datetime, now: datetime) -> ReportSection:
                     "confirmed_by": episode.reconfirmed_by,
                     "confirm_by_at": _stamp(episode.reconfirm_due_at),
                 },
-                page_of(episode.switch_id),
+                switch_path(episode.switch_id),
             )
             for episode in rows
         ),
@@ -250,14 +251,14 @@ def _usual(episode: Episode) -> dict[str, Any]:
     return {
         "switch": episode.switch_id,
         "reason": first(episode.reason),
-        "engaged_by": told_by(episode),
+        "engaged_by": engaged_by(episode),
         "engaged_at": timestamp(episode.engaged_at),
         "now": _now(episode),
     }
 
 
 def _now(episode: Episode) -> str:
-    """How it is when the report is made."""
+    """Return the present state in words."""
     if episode.ended_at is not None:
         return "released since"
     if episode.state == State.RAMPING:
@@ -281,7 +282,7 @@ def _why(episode: Any, often: Mapping[str, int], now: datetime) -> list[str]:
 
 
 def _extends_of_open(episodes: QuerySet[Episode]) -> dict[str, int]:
-    """The switches whose present episode was extended often, and how often."""
+    """Return how often the present episode of each switch was extended, where it was."""
     began = episodes.values("engaged_at")
     of_target = began.filter(switch_id=OuterRef("target"))[:1]
     extends = AuditEntry.objects.filter(

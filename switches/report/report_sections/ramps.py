@@ -1,4 +1,4 @@
-"""What ramps did in the week: begun, completed, taken back, and how long they had to hold."""
+"""The section about ramps of the week: their outcomes, and how long they held."""
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
@@ -24,7 +24,7 @@ GOES_ON = (
     *("ramp.advanced", "ramp.compensated", "ramp.aborted", "ramp.paused"),
     *("switch.released", "switch.engaged", "switch.undone"),
 )
-"""What ends a hold, whichever comes first."""
+"""Audit actions that end a hold, whichever comes first."""
 WORST_FIRST = ("failed", "compensated", "aborted", "replaced", "under way", "completed")
 NOTHING = timedelta()
 # A gate or a failure took the ramp back; an abort by a person leaves the step in another state.
@@ -36,8 +36,8 @@ _COMPENSATED = Exists(
 
 
 @REPORT_SECTIONS.add(45)
-def ramps(start: datetime, end: datetime, now: datetime) -> ReportSection:
-    """Every ramp that was under way at some time of the week, the worst first."""
+def ramps_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
+    """Return every ramp under way in the week, the worst outcome first."""
     at = min(end, now)
     not_over_before = Q(job__finished_at=None) | Q(job__finished_at__gte=start)
     touched = Ramp.objects.filter(not_over_before, job__started_at__lt=at).select_related("job")
@@ -81,8 +81,10 @@ def _row(ramp: Ramp, outcome: str, gates: str, held: timedelta | None, at: datet
 
 
 def _outcome(ramp: Any, at: datetime) -> str:
-    """What had come of it by then. One that was replaced ended because of an engage or a release
-    at once."""
+    """Return the outcome of a ramp at a moment.
+
+    A replaced one ended by an engage or by an immediate release.
+    """
     job = ramp.job
     if job.finished_at is None or job.finished_at >= at:
         return "under way"
@@ -104,7 +106,7 @@ def _in_words(begun: int, counts: Mapping[str, int], longest: timedelta) -> str:
 
 
 def _gates_in_the_way(ramps: Sequence[Ramp]) -> Mapping[int, str]:
-    """The gates that failed, or had no data, at the step each ramp came to."""
+    """Return the gates that failed or had no data at the last step of each ramp."""
     found: dict[int, str] = {}
     if not ramps:
         return found
@@ -117,7 +119,7 @@ def _gates_in_the_way(ramps: Sequence[Ramp]) -> Mapping[int, str]:
 
 
 def _longest_holds(ramps: Sequence[Ramp], at: datetime) -> Mapping[int, timedelta]:
-    """How long each ramp held at most: from the audit trail, which tells when a hold began."""
+    """Return the longest hold of each ramp, computed from the audit trail."""
     if not ramps:
         return {}
     since = min((ramp.job.started_at for ramp in ramps if ramp.job.started_at), default=at)

@@ -1,4 +1,4 @@
-"""What happened in the week: engaged and released, how long it took, who did it, what it cost."""
+"""Sections about the activity of the week: engagements, people, and extensions."""
 
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
@@ -27,13 +27,13 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.page_registry import REPORT_SECTIONS, Chart, ReportRow, ReportSection
 from switches.models import Episode
 from switches.report import weeks
-from switches.report.words import MAX_ROWS, counted, page_of, told_by
+from switches.report.words import MAX_ROWS, counted, engaged_by, switch_path
 from switches.scopes import SCOPES
 
 Days = Sequence[tuple[date, datetime, datetime]]
 NOTHING = timedelta()
 RAMPED = ("ramp.started", "ramp.advanced", "ramp.compensated", "ramp.aborted")
-"""What ramps do that services are told of; its end is a release."""
+"""Audit actions of ramps that services are informed of; the end of one is a release."""
 
 
 class Median(Aggregate):
@@ -43,8 +43,8 @@ class Median(Aggregate):
 
 
 @REPORT_SECTIONS.add(110)
-def flow(start: datetime, end: datetime, now: datetime) -> ReportSection:
-    """Episodes that began and ended in the week, the longest of them, and the days they fill."""
+def flow_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
+    """Return the episodes that began or ended in the week, and charts by day."""
     lasted = ExpressionWrapper(F("ended_at") - F("engaged_at"), output_field=DurationField())
     days = weeks.days_of(start, ZoneInfo(settings.TIME_ZONE))
     began, ended = _within("engaged_at", start, end), _within("ended_at", start, end)
@@ -68,12 +68,12 @@ def flow(start: datetime, end: datetime, now: datetime) -> ReportSection:
                 {
                     "switch": episode.switch_id,
                     "stood_seconds": int(episode.lasted.total_seconds()),
-                    "engaged_by": told_by(episode),
+                    "engaged_by": engaged_by(episode),
                     "ended_by": episode.ended_by,
                     "how": episode.ended_how,
                     "ended_at": timestamp(episode.ended_at) if episode.ended_at else None,
                 },
-                page_of(episode.switch_id),
+                switch_path(episode.switch_id),
             )
             for episode in longest
         ),
@@ -83,8 +83,8 @@ def flow(start: datetime, end: datetime, now: datetime) -> ReportSection:
 
 
 @REPORT_SECTIONS.add(120)
-def who(start: datetime, end: datetime, _now: datetime) -> ReportSection:
-    """Everybody who changed what services are told, the busiest first."""
+def who_section(start: datetime, end: datetime, _now: datetime) -> ReportSection:
+    """Return everybody who changed a switch, the most active first."""
     changing = Q(action__startswith="switch.") | Q(action__in=RAMPED)
     rows = (
         AuditEntry.objects.filter(changing, at__gte=start, at__lt=end)
@@ -131,8 +131,8 @@ def who(start: datetime, end: datetime, _now: datetime) -> ReportSection:
 
 
 @REPORT_SECTIONS.add(100)
-def extends(start: datetime, end: datetime, _now: datetime) -> ReportSection:
-    """Switches that were kept engaged for longer, the most often extended first."""
+def extends_section(start: datetime, end: datetime, _now: datetime) -> ReportSection:
+    """Return switches whose engagement was extended, the most often extended first."""
     rows = (
         AuditEntry.objects.filter(action="switch.extended", at__gte=start, at__lt=end)
         .values("target")
@@ -158,7 +158,7 @@ def extends(start: datetime, end: datetime, _now: datetime) -> ReportSection:
                     "times": row["times"],
                     "last_at": timestamp(row["last_at"]),
                 },
-                page_of(row["target"]),
+                switch_path(row["target"]),
             )
             for row in found[:MAX_ROWS]
         ),
@@ -198,7 +198,7 @@ def _per_day(days: Days, counts: dict[str, Any]) -> tuple[Chart, ...]:
 
 
 def _hours(days: Days, now: datetime) -> tuple[Chart, ...]:
-    """The hours that switches of each scope stood engaged on each day, added up: one query."""
+    """Return charts of engaged hours per day and scope, by one query."""
     so_far = [(since, max(since, min(until, now))) for _, since, until in days]
     stood = {
         f"day_{number}": Coalesce(

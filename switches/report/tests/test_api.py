@@ -140,11 +140,11 @@ def test_tokens_and_operators_may_not_sign(kept):
 def test_the_running_week_is_signed_once_its_report_is_kept(running):
     approver = as_role("approver")
 
-    unkept = approver.post(f"{HISTORY}{running}/sign")
+    unsaved_report = approver.post(f"{HISTORY}{running}/sign")
     services.generate(week=running, actor=SHELL, now=db_now())
     kept = approver.post(f"{HISTORY}{running}/sign", {"comment": "read it"})
 
-    assert (unkept.status_code, kept.status_code) == (404, 200)
+    assert (unsaved_report.status_code, kept.status_code) == (404, 200)
     shown = approver.get(f"{HISTORY}{running}/").json()
     assert (shown["signed_by"], shown["final"]) == ("user:a-approver", False)
 

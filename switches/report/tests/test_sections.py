@@ -11,7 +11,7 @@ from switches import attention as waiting
 from switches import services
 from switches.models import Episode, Switch, Trip, TripPolicy
 from switches.report.compose import compose
-from switches.report.report_sections import weekly_activity as happened
+from switches.report.report_sections import weekly_activity
 from switches.report.tests.house import (
     DUE,
     MONDAY,
@@ -323,7 +323,7 @@ def test_the_hours_of_a_day_add_up_to_what_an_independent_count_says():
         )
     now = at(9)
 
-    charts = happened.flow(MONDAY, NEXT_MONDAY, now).charts
+    charts = weekly_activity.flow_section(MONDAY, NEXT_MONDAY, now).charts
 
     for scope in ("segment", "feature"):
         (chart,) = [chart for chart in charts if chart.title.endswith(scope)]

@@ -9,8 +9,7 @@ from controlplane.core.actors import system
 from controlplane.core.attention import services as overview
 from controlplane.core.escalation import services as escalation
 from controlplane.core.escalation.models import Escalation
-from controlplane.core.outbox import attention, backlog, rendering
-from controlplane.core.outbox import report_sections as report
+from controlplane.core.outbox import attention, backlog, rendering, report_sections
 from controlplane.core.outbox.models import OutboxMessage, Pace
 from controlplane.core.outbox.tests.written import hook, somebody, written
 
@@ -125,7 +124,7 @@ def test_nobodys_address_is_in_what_waits_or_in_the_report():
     now = NOW + timedelta(minutes=1)
 
     said = repr([*attention.failed(now), *attention.held_up(now)])
-    said += repr(report.deliveries(MONDAY, MONDAY + WEEK, now))
+    said += repr(report_sections.deliveries_section(MONDAY, MONDAY + WEEK, now))
 
     assert "kim (e-mail)" in said
     assert "kim@" not in said
@@ -158,7 +157,7 @@ def test_the_report_tells_sent_failed_and_the_slowest_by_destination():
     written("sent", "slack", at=MONDAY - timedelta(seconds=1))
     written("sent", "slack", at=MONDAY + WEEK)
 
-    section = report.deliveries(MONDAY, MONDAY + WEEK, NOW)
+    section = report_sections.deliveries_section(MONDAY, MONDAY + WEEK, NOW)
 
     assert section.tone == "bad"
     assert [dict(row.cells) for row in section.rows] == [
@@ -171,14 +170,14 @@ def test_the_report_tells_sent_failed_and_the_slowest_by_destination():
 def test_a_failure_of_an_earlier_week_is_in_the_report_until_it_is_dealt_with():
     written("failed", "slack", at=MONDAY - 3 * WEEK)
 
-    section = report.deliveries(MONDAY, MONDAY + WEEK, NOW)
+    section = report_sections.deliveries_section(MONDAY, MONDAY + WEEK, NOW)
 
     assert section.tone == "bad"
     assert section.rows[0].cells["Failed"] == 1
 
 
 def test_a_quiet_week_is_a_good_one():
-    section = report.deliveries(MONDAY, MONDAY + WEEK, NOW)
+    section = report_sections.deliveries_section(MONDAY, MONDAY + WEEK, NOW)
 
     assert (section.tone, section.rows) == ("good", ())
 

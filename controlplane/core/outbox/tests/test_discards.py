@@ -9,8 +9,7 @@ from controlplane.core import ticks
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role, person, signed_in, with_token
-from controlplane.core.outbox import attention, claims, selection
-from controlplane.core.outbox import report_sections as report
+from controlplane.core.outbox import attention, claims, report_sections, selection
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.tests.written import written
 
@@ -30,7 +29,7 @@ def test_a_discarded_message_waits_for_nobody_and_stays_on_record():
     assert attention.failed(db_now()) == []
     assert selection.counts()["failed"] == 0
     day = timedelta(days=1)
-    week = report.deliveries(db_now() - day, db_now() + day, db_now())
+    week = report_sections.deliveries_section(db_now() - day, db_now() + day, db_now())
     assert week.tone == "good"
     entry = AuditEntry.objects.get(action="outbox.discarded")
     assert (entry.target, entry.reason) == (f"outbox:{message.pk}", WHY["reason"])

@@ -39,13 +39,13 @@ def test_front_matter_and_text_are_taken_apart():
     ],
 )
 def test_what_is_no_runbook_is_refused_and_named(text):
-    with pytest.raises(documents.WrongRunbook, match=r"^it: "):
+    with pytest.raises(documents.InvalidRunbook, match=r"^it: "):
         documents.read("it", text)
 
 
 @pytest.mark.parametrize("slug", ["", "Upper", "a_b", "../etc", "a--b"])
 def test_name_of_a_file_must_do_as_an_address(slug):
-    with pytest.raises(documents.WrongRunbook):
+    with pytest.raises(documents.InvalidRunbook):
         documents.read(slug, PLAIN)
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from switches.report.bars import draw, plain
-from switches.report.reason_quality import LISTED_FROM, glance, weakness
+from switches.report.reason_quality import MIN_LISTED_POINTS, assess, assess_quickly
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from switches.report.reason_quality import LISTED_FROM, glance, weakness
     ],
 )
 def test_a_reason_with_a_number_and_a_name_is_not_listed(reason):
-    assert weakness(reason).points < LISTED_FROM
+    assert assess(reason).points < MIN_LISTED_POINTS
 
 
 @pytest.mark.parametrize(
@@ -32,20 +32,20 @@ def test_a_reason_with_a_number_and_a_name_is_not_listed(reason):
     ],
 )
 def test_a_weak_reason_is_listed_with_what_it_lacks(reason, lacks):
-    found = weakness(reason)
+    found = assess(reason)
 
-    assert found.points >= LISTED_FROM
+    assert found.points >= MIN_LISTED_POINTS
     assert len(found.why) == len(lacks)
     assert all(word in why for word, why in zip(lacks, found.why, strict=True))
 
 
 def test_empty_words_are_weaker_than_a_short_reason():
-    assert weakness("urgent issue, stop now please").points > weakness("payments failing").points
+    assert assess("urgent issue, stop now please").points > assess("payments failing").points
 
 
 @given(st.text(max_size=200))
 def test_any_text_at_all_can_be_judged(text):
-    assert 0 <= glance(text).points <= weakness(text).points
+    assert 0 <= assess_quickly(text).points <= assess(text).points
 
 
 @given(st.lists(st.tuples(st.text(max_size=5), st.floats(0, 1e9)), max_size=12))
