@@ -11,7 +11,7 @@ from controlplane.core.threshold_metrics import (
     COUNT,
     THRESHOLD_METRICS,
     MetricQuery,
-    Reading,
+    MetricReading,
     ThresholdMetric,
 )
 
@@ -22,7 +22,7 @@ KNOWING = ("user", "slack", "token")
 TO_DO = "See what stopped it and whether that is over; release it or acknowledge it."
 
 
-def engaged(asked: MetricQuery, now: datetime) -> Iterator[Reading]:
+def engaged(asked: MetricQuery, now: datetime) -> Iterator[MetricReading]:
     """Yield a reading for each switch with an open episode, engaged or ramping."""
     rows = Episode.objects.filter(ended_at__isnull=True).select_related("switch")
     tripped = set(
@@ -32,7 +32,7 @@ def engaged(asked: MetricQuery, now: datetime) -> Iterator[Reading]:
     )
     for episode in rows.order_by("switch_id"):
         scope, _, key = episode.switch_id.partition(":")
-        yield Reading(
+        yield MetricReading(
             subject=episode.switch_id,
             value=1,
             beyond=asked.beyond(1),

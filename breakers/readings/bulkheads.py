@@ -6,7 +6,7 @@ from datetime import datetime
 from breakers import message_facts
 from breakers.sql import fetch_all
 from controlplane.core.instances.queries import HEARD_WITHIN
-from controlplane.core.threshold_metrics import MetricQuery, Reading, count, percent
+from controlplane.core.threshold_metrics import MetricQuery, MetricReading, count, percent
 
 MAX_SUBJECT_LENGTH = 250
 TO_DO = "See what takes so long, or raise its limit."
@@ -20,13 +20,13 @@ _BULKHEADS = """
 """
 
 
-def read_concurrency(asked: MetricQuery, now: datetime) -> Iterator[Reading]:
+def read_concurrency(asked: MetricQuery, now: datetime) -> Iterator[MetricReading]:
     """Yield the calls in flight relative to the limit, by bulkhead."""
     for service, name, in_flight, limit, instances in fetch_all(
         _BULKHEADS, {"fresh": now - HEARD_WITHIN}
     ):
         subject = message_facts.shorten_with_digest(name, MAX_SUBJECT_LENGTH)
-        yield Reading(
+        yield MetricReading(
             subject=subject,
             value=in_flight / limit,
             beyond=asked.beyond(in_flight, limit),

@@ -11,7 +11,7 @@ from breakers.states import unhealthy
 from breakers.states.dependency_status import find_by_names
 from breakers.states.unhealthy import UnhealthyDependency
 from controlplane.core.instances.openings import TRIPPED
-from controlplane.core.threshold_metrics import MetricQuery, Reading, count
+from controlplane.core.threshold_metrics import MetricQuery, MetricReading, count
 
 MIN_WINDOW = timedelta(minutes=1)
 OVERLAP = timedelta(seconds=15)
@@ -34,7 +34,7 @@ _OPENED = f"""
 """  # noqa: S608
 
 
-def read_open_breakers(asked: MetricQuery, now: datetime) -> Iterator[Reading]:
+def read_open_breakers(asked: MetricQuery, now: datetime) -> Iterator[MetricReading]:
     """Yield, by dependency, the number of instances in which the breaker is open."""
     found = list(_iterate_readings(asked, now))
     about = _load_dependencies([one.subject for one in found])
@@ -42,7 +42,7 @@ def read_open_breakers(asked: MetricQuery, now: datetime) -> Iterator[Reading]:
         yield _add_facts(one, about.get(one.subject))
 
 
-def _iterate_readings(asked: MetricQuery, now: datetime) -> Iterator[Reading]:
+def _iterate_readings(asked: MetricQuery, now: datetime) -> Iterator[MetricReading]:
     said = fetch_all(_OPENED, {"since": _window_start(asked, now), "recent": now - MAX_WINDOW})
     tripped = {pk: (name, instances) for pk, name, instances in said}
     stand = unhealthy.find_unhealthy(now, also=tripped)
@@ -70,8 +70,8 @@ def _window_start(asked: MetricQuery, now: datetime) -> datetime:
 
 def _reading(
     asked: MetricQuery, name: str, text: str, some: int, instances: int, what: str
-) -> Reading:
-    return Reading(
+) -> MetricReading:
+    return MetricReading(
         subject=name,
         value=some,
         beyond=asked.beyond(some),
@@ -82,7 +82,7 @@ def _reading(
     )
 
 
-def _unheard_reading(asked: MetricQuery, one: UnhealthyDependency, text: str) -> Reading:
+def _unheard_reading(asked: MetricQuery, one: UnhealthyDependency, text: str) -> MetricReading:
     """Return a reading of a breaker that was open when its instances last reported."""
     heard = _reading(asked, one.name, text, one.silent_open, one.silent, "open")
     return replace(heard, evidence={**heard.evidence, "heard": False}, is_fresh=False)
@@ -92,7 +92,7 @@ def _load_dependencies(wanted: Sequence[str]) -> Mapping[str, Dependency]:
     return {one.name: one for one in find_by_names(wanted)} if wanted else {}
 
 
-def _add_facts(one: Reading, about: Dependency | None) -> Reading:
+def _add_facts(one: MetricReading, about: Dependency | None) -> MetricReading:
     caller, callee = names.split_name(one.subject) or ("", "")
     known = message_facts.dependency_facts(about) if about else {"dependency": one.subject}
     return replace(

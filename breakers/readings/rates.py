@@ -8,7 +8,13 @@ from typing import Any
 from breakers import message_facts, names
 from breakers.sql import fetch_all
 from controlplane.core.durations import readable
-from controlplane.core.threshold_metrics import COMPARISONS, MetricQuery, Reading, count, percent
+from controlplane.core.threshold_metrics import (
+    COMPARISONS,
+    MetricQuery,
+    MetricReading,
+    count,
+    percent,
+)
 
 # Calls, wishes and shares as `breakers.counts` says. Only what is beyond the limit is named, and
 # what had been: of ten thousand dependencies that is next to none.
@@ -45,7 +51,7 @@ class RateMeasure:
     did: str
     to_do: str
 
-    def read(self, asked: MetricQuery, now: datetime) -> Iterator[Reading]:
+    def read(self, asked: MetricQuery, now: datetime) -> Iterator[MetricReading]:
         """Yield the share in the window by dependency."""
         comparison = COMPARISONS[COMPARISONS.index(asked.comparison)]
         statement = _RATES.format(some=self.some, whole=self.whole, comparison=comparison)
@@ -68,10 +74,10 @@ class RateMeasure:
         whole: int,
         calls: int,
         rejected: int,
-    ) -> Reading:
+    ) -> MetricReading:
         name = names.dependency_name(*pair)
         owner, runbook = about
-        return Reading(
+        return MetricReading(
             subject=name,
             value=some / whole,
             beyond=asked.beyond(some, whole),
@@ -96,7 +102,7 @@ class RateMeasure:
         )
 
 
-Read = Callable[[MetricQuery, datetime], Iterator[Reading]]
+Read = Callable[[MetricQuery, datetime], Iterator[MetricReading]]
 
 timeouts: Read = RateMeasure(
     some="timeout",

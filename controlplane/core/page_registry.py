@@ -17,7 +17,7 @@ from controlplane.core.registry import FunctionRegistry, KindRegistry, Registere
 
 @dataclass(frozen=True)
 class AttentionItem:
-    """One thing that waits for a person, and the page to settle it on.
+    """Something that waits for a person, and the page to settle it on.
 
     `kind` is a slug (`overdue`, `approval`); `severity` is critical, warning or info; `due_at` is
     when it gets worse by itself, if it does.
@@ -44,7 +44,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class ReportRow:
-    """One line of a section: cells by column name (plain JSON values), and the page about it."""
+    """A row of a section: cells by column name (plain JSON values), and the page about it."""
 
     cells: Mapping[str, Any]
     path: str

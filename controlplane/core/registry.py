@@ -63,9 +63,9 @@ class KindRegistry(Mapping[str, T], Generic[T]):
             self.unregister(self._name(item))
 
     @property
-    def names(self) -> "Names":
+    def names(self) -> "RegisteredNames":
         """The names as a live view: a form or serializer that holds it follows the registry."""
-        return Names(self)
+        return RegisteredNames(self)
 
     def choices(self) -> list[tuple[str, str]]:
         """Return the names as choices of a form field."""
@@ -139,7 +139,7 @@ class FunctionRegistry(KindRegistry[RegisteredFunction[F]], Generic[F]):
         return [item.function for item in self.values()]
 
 
-class Names(Sequence[str]):
+class RegisteredNames(Sequence[str]):
     """The names in a registry, read anew at each use."""
 
     def __init__(self, registry: KindRegistry[Any]) -> None:
@@ -157,7 +157,7 @@ class Names(Sequence[str]):
     def __len__(self) -> int:
         return len(self._registry)
 
-    def __deepcopy__(self, memo: Any) -> "Names":
+    def __deepcopy__(self, memo: Any) -> "RegisteredNames":
         return self  # Serializers copy their fields' arguments.
 
 

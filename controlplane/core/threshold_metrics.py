@@ -57,7 +57,7 @@ class MetricQuery:
 
 
 @dataclass(frozen=True)
-class Reading:
+class MetricReading:
     """The figure of one subject, computed from `samples` samples.
 
     `beyond` is True if it is beyond the limit, None if that can't be told; `value` is None if
@@ -81,7 +81,7 @@ class Reading:
     is_fresh: bool = True
 
 
-MetricReader = Callable[[MetricQuery, datetime], Iterable[Reading]]
+MetricReader = Callable[[MetricQuery, datetime], Iterable[MetricReading]]
 SubjectReader = Callable[[datetime], Collection[str]]
 """Returns subjects that *Needs attention* lists already, so that their alerts need not be."""
 

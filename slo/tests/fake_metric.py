@@ -12,7 +12,7 @@ from controlplane.core.threshold_metrics import (
     COUNT,
     THRESHOLD_METRICS,
     MetricQuery,
-    Reading,
+    MetricReading,
     ThresholdMetric,
 )
 from slo.models import Alert, ThresholdRule
@@ -35,7 +35,7 @@ class Queues:
     def are(self, **depths: float | None) -> None:
         self.said = {name: {"value": depth} for name, depth in depths.items()}
 
-    def read(self, asked: MetricQuery, now: datetime) -> Iterator[Reading]:
+    def read(self, asked: MetricQuery, now: datetime) -> Iterator[MetricReading]:
         self.asked.append(asked)
         if self.broken:
             with connection.cursor() as cursor:
@@ -44,7 +44,9 @@ class Queues:
             given = {"samples": 100, "path": f"/queues/{subject}/", **said}
             value = given["value"]
             beyond = None if value is None else asked.beyond(value)
-            yield Reading(subject=subject, beyond=beyond, said=f"{subject} is at {value}", **given)
+            yield MetricReading(
+                subject=subject, beyond=beyond, said=f"{subject} is at {value}", **given
+            )
 
 
 @contextmanager

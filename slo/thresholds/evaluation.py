@@ -8,7 +8,7 @@ import structlog
 from django.db import connection, transaction
 
 from controlplane.core.models import Tick
-from controlplane.core.threshold_metrics import MetricQuery, Reading, find
+from controlplane.core.threshold_metrics import MetricQuery, MetricReading, find
 from slo.alerts import lifecycle, locks
 from slo.arithmetic.hysteresis import AlertKey, FiringRule
 from slo.models import Alert, ThresholdRule
@@ -35,8 +35,8 @@ class RuleResult:
     """
 
     rule: ThresholdRule
-    firing: tuple[Reading, ...] = ()
-    unknown: tuple[Reading, ...] = ()
+    firing: tuple[MetricReading, ...] = ()
+    unknown: tuple[MetricReading, ...] = ()
     error: str = ""
 
 
@@ -104,13 +104,13 @@ def evaluate_rule(
     return RuleResult(rule, tuple(_firing(rule, readings)), tuple(_unknown(rule, readings)))
 
 
-def _firing(rule: ThresholdRule, readings: Iterable[Reading]) -> Iterable[Reading]:
+def _firing(rule: ThresholdRule, readings: Iterable[MetricReading]) -> Iterable[MetricReading]:
     return (
         one for one in readings if one.beyond and one.is_fresh and _has_enough_events(rule, one)
     )
 
 
-def _unknown(rule: ThresholdRule, readings: Iterable[Reading]) -> Iterable[Reading]:
+def _unknown(rule: ThresholdRule, readings: Iterable[MetricReading]) -> Iterable[MetricReading]:
     """Yield readings that neither open nor resolve an alert.
 
     Beyond the limit, few events open no alert, but are no reason to resolve one.
@@ -121,7 +121,7 @@ def _unknown(rule: ThresholdRule, readings: Iterable[Reading]) -> Iterable[Readi
             yield one
 
 
-def _has_enough_events(rule: ThresholdRule, one: Reading) -> bool:
+def _has_enough_events(rule: ThresholdRule, one: MetricReading) -> bool:
     return one.samples >= rule.min_events
 
 
@@ -138,7 +138,7 @@ def _collect(found: _AlertInputs, result: RuleResult, open_of_it: Collection[str
     ]
 
 
-def _to_firing_rule(rule: ThresholdRule, one: Reading) -> FiringRule:
+def _to_firing_rule(rule: ThresholdRule, one: MetricReading) -> FiringRule:
     runbook = {"runbook": rule.runbook_url} if rule.runbook_url else {}
     return FiringRule(
         rule=rule.name,

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from controlplane.core.durations import readable
-from controlplane.core.threshold_metrics import ABOVE, MetricQuery, Reading, count
+from controlplane.core.threshold_metrics import ABOVE, MetricQuery, MetricReading, count
 from slo.arithmetic.counts import CounterValues
 from slo.arithmetic.minutes import last_ended
 from slo.arithmetic.windows import WindowCounts, measure_window
@@ -41,7 +41,7 @@ class HistogramKey(NamedTuple):
         return f"{self.service}/{self.metric}"
 
 
-def read_latency(query: MetricQuery, now: datetime) -> Iterator[Reading]:
+def read_latency(query: MetricQuery, now: datetime) -> Iterator[MetricReading]:
     """Yield the percentile of every histogram, over whole minutes that have ended."""
     at, minutes = last_ended(now), query.window // _MINUTE
     known = _load_edges(query.part)
@@ -54,12 +54,12 @@ def read_latency(query: MetricQuery, now: datetime) -> Iterator[Reading]:
         yield _reading(query, histogram, windows)
 
 
-def _no_histograms(query: MetricQuery) -> Reading:
+def _no_histograms(query: MetricQuery) -> MetricReading:
     """Return an unknown reading: no histogram does not mean that all is well."""
     of = f" of {query.part}" if query.part else ""
     said = f"Nobody has pushed a latency histogram{of}"
     subject, path = query.part or "latency", PAGE
-    return Reading(subject, value=None, beyond=None, samples=0, said=said, path=path)
+    return MetricReading(subject, value=None, beyond=None, samples=0, said=said, path=path)
 
 
 def _load_edges(part: str) -> dict[HistogramKey, list[tuple[float, int]]]:
@@ -82,14 +82,14 @@ def _window(
 
 def _reading(
     query: MetricQuery, histogram: HistogramKey, windows: Sequence[tuple[float, WindowCounts]]
-) -> Reading:
+) -> MetricReading:
     share, limit = SHARES[query.statistic], query.limit
     known_windows = [(ms, one) for ms, one in windows if one.is_known(0)]
     edges = [HistogramEdge(ms, one.total - one.bad, one.total) for ms, one in known_windows]
     above = quantiles.is_above(edges, share, limit)
     beyond = above if above is None or query.comparison == ABOVE else not above
     samples = float(max((one.total for one in edges), default=0))
-    return Reading(
+    return MetricReading(
         subject=histogram.subject,
         value=quantiles.quantile_bound(edges, share),
         beyond=beyond,

@@ -9,7 +9,7 @@ from typing import Any
 from django.db.models import Count
 
 from controlplane.core.canonical import timestamp
-from controlplane.core.threshold_metrics import Reading
+from controlplane.core.threshold_metrics import MetricReading
 from slo.arithmetic.evaluate import FIRING, OK, UNKNOWN
 from slo.models import Alert, ThresholdRule
 
@@ -32,8 +32,8 @@ class ThresholdStatus:
     rule: ThresholdRule
     state: str
     open: int
-    firing: tuple[Reading, ...] = ()
-    unknown: tuple[Reading, ...] = ()
+    firing: tuple[MetricReading, ...] = ()
+    unknown: tuple[MetricReading, ...] = ()
     firing_total: int = 0
     unknown_total: int = 0
     why: str = ""

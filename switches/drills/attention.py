@@ -8,7 +8,7 @@ from controlplane.core.page_registry import AttentionItem, attention_source
 from switches.drills import queries
 from switches.episodes import live_drills
 from switches.models import Drill, Switch
-from switches.report.words import counted
+from switches.report.words import pluralize
 
 MAX_ITEMS = 200
 
@@ -49,7 +49,7 @@ def never_rehearsed(now: datetime) -> list[AttentionItem]:
         AttentionItem(
             kind="rehearsal",
             severity="info",
-            title=f"{counted(count, 'switch')} never rehearsed",
+            title=f"{pluralize(count, 'switch')} never rehearsed",
             detail="Nobody knows that they stop what they should. Rehearse each in a drill.",
             path="/drills/#unproven",
             since=since or now,

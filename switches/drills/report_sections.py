@@ -8,7 +8,7 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.page_registry import REPORT_SECTIONS, ReportRow, ReportSection
 from switches.episodes import live_drills
 from switches.report.counted_rows import first_rows
-from switches.report.words import counted, first, switch_path
+from switches.report.words import first, pluralize, switch_path
 
 from . import queries
 
@@ -30,7 +30,7 @@ def not_rehearsed_section(_start: datetime, _end: datetime, now: datetime) -> Re
         slug="not_rehearsed",
         title="Never rehearsed or not for 90 days",
         summary=(
-            f"{counted(total, 'switch')} not proven by a drill within 90 days, {never:,} of them "
+            f"{pluralize(total, 'switch')} not proven by a drill within 90 days, {never:,} of them "
             "never. Begin a drill, or let one come round."
             if total
             else "Every switch was proven by a drill within 90 days."

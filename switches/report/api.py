@@ -50,7 +50,7 @@ class ReportDetail(ApiView):
 
     @extend_schema(responses=FullReportShape)
     def get(self, request: Request, week: str) -> Response:
-        """One report. The week that runs is told as it stands, whether or not it is kept."""
+        """Return a report. The running week is reported as of now, whether or not it is saved."""
         return Response(full_resource(queries.find(week, db_now())))
 
 
@@ -67,5 +67,5 @@ class SignView(ApiView):
         The signature belongs to what is kept: a report that is made anew has none again.
         """
         read = {"comment": body.get("comment", ""), "anchor_id": body.get("anchor_id")}
-        signed = services.sign(week=queries.named(week), **read, actor=actor, now=now)
+        signed = services.sign(week=queries.parse_week(week), **read, actor=actor, now=now)
         return Done(report_resource(signed))

@@ -21,7 +21,7 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class Drawing:
+class BarChart:
     width: int
     height: int
     ground: int
@@ -29,7 +29,7 @@ class Drawing:
     bars: tuple[Bar, ...]
 
 
-def draw(values: list[tuple[str, float]]) -> Drawing:
+def draw(values: list[tuple[str, float]]) -> BarChart:
     """Return bars side by side, the highest as high as there is room."""
     ground = HEIGHT - BOTTOM
     most = max((value for _, value in values), default=0.0)
@@ -50,7 +50,7 @@ def draw(values: list[tuple[str, float]]) -> Drawing:
                 middle=round(middle, 1),
             )
         )
-    return Drawing(WIDTH, HEIGHT, ground, HEIGHT - 6, tuple(bars))
+    return BarChart(WIDTH, HEIGHT, ground, HEIGHT - 6, tuple(bars))
 
 
 def plain(value: float) -> str:

@@ -19,7 +19,7 @@ from switches.report.weeks import Week
 LOOK_AGAIN = timedelta(minutes=1)
 MAX_ATTEMPTS = 12  # With the pauses between them, about an hour.
 AT_ONCE = 5
-KEPT_DAYS = 90
+RETENTION_DAYS = 90
 NOWHERE = "No route leads anywhere that can be reached; it is told as soon as one does."
 
 
@@ -35,7 +35,7 @@ def _make(turn: Turn, _step: JobStep, now: datetime, probe: Probe) -> Passed | A
     return Passed({"anchor": report.anchor_id})
 
 
-def _tell(turn: Turn, _step: JobStep, now: datetime, probe: Probe) -> Passed | Again:
+def _send(turn: Turn, _step: JobStep, now: datetime, probe: Probe) -> Passed | Again:
     """Send the report of the last due week; earlier ones only wait for a signature."""
     week = _week(turn.job)
     if week != weeks.last_due(now, zone()):
@@ -61,7 +61,7 @@ def _path(job: Job) -> str:
 
 STEPS = (
     StepKind("make", _make, most_attempts=MAX_ATTEMPTS),
-    StepKind("tell", _tell, most_attempts=MAX_ATTEMPTS),
+    StepKind("tell", _send, most_attempts=MAX_ATTEMPTS),
 )
 
 kinds.register(
@@ -72,6 +72,6 @@ kinds.register(
         work=stepwise.worker(STEPS),
         path=_path,
         most=AT_ONCE,
-        kept_days=KEPT_DAYS,
+        kept_days=RETENTION_DAYS,
     )
 )

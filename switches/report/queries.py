@@ -10,7 +10,7 @@ from switches.report.resources import unsaved_report
 from switches.report.weeks import Week
 
 
-def named(text: str) -> Week:
+def parse_week(text: str) -> Week:
     """Return the week of a path. Raises :class:`NotFound` for an invalid one."""
     try:
         return weeks.parse(text)
@@ -23,12 +23,12 @@ def find(text: str, now: datetime) -> WeeklyReport:
 
     Raises :class:`NotFound` for a future week and for one without a report.
     """
-    week = named(text)
+    week = parse_week(text)
     kept = WeeklyReport.objects.filter(week=str(week)).first()
     if kept is not None:
         return kept
     if weeks.week_of(now, zone()) == week:
-        return composed(week, now)
+        return compose_unsaved(week, now)
     if week.starts_at(zone()) > now:
         raise NotFound(f"The week {week} has not begun.")
     raise NotFound(
@@ -36,6 +36,6 @@ def find(text: str, now: datetime) -> WeeklyReport:
     )
 
 
-def composed(week: Week, now: datetime) -> WeeklyReport:
+def compose_unsaved(week: Week, now: datetime) -> WeeklyReport:
     """Return the report as of now, unsaved."""
     return unsaved_report(compose(week, now), week.starts_at(zone()), week.ends_at(zone()))

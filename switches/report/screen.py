@@ -20,7 +20,7 @@ TONES = {
 
 
 @dataclass(frozen=True)
-class Cell:
+class ReportCell:
     """A cell of a table: `at` for a moment, else `text`; `kind` is `number`, `moment` or `text`."""
 
     label: str
@@ -35,17 +35,17 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Row:
-    cells: tuple[Cell, ...]
+class TableRow:
+    cells: tuple[ReportCell, ...]
     path: str
 
 
 @dataclass(frozen=True)
-class Drawn:
+class ReportChart:
     title: str
     unit: str
     alt: str
-    drawing: bars.Drawing
+    drawing: bars.BarChart
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,11 @@ class Section:
     tone: str
     icon: str
     word: str
-    heads: tuple[Cell, ...]
-    rows: tuple[Row, ...]
+    heads: tuple[ReportCell, ...]
+    rows: tuple[TableRow, ...]
     total: int
     more: int
-    charts: tuple[Drawn, ...]
+    charts: tuple[ReportChart, ...]
     unread: bool
 
     @property
@@ -73,22 +73,22 @@ def build_sections(content: Mapping[str, Any]) -> list[Section]:
     return [_section(section) for section in content["sections"]]
 
 
-def cell(column: str, value: Any) -> Cell:
+def cell(column: str, value: Any) -> ReportCell:
     """Return a cell by column name and value: `…_at` are times, `…_seconds` durations."""
     label = heading(column)
     if value is None or value == "":
-        return Cell(label, "empty", "–")
+        return ReportCell(label, "empty", "–")
     if isinstance(value, bool):
-        return Cell(label, "text", "yes" if value else "no")
+        return ReportCell(label, "text", "yes" if value else "no")
     if isinstance(value, int | float):
         if column.endswith("_seconds"):
-            return Cell(label, "number", durations.readable(timedelta(seconds=value)))
-        return Cell(label, "number", bars.plain(float(value)))
+            return ReportCell(label, "number", durations.readable(timedelta(seconds=value)))
+        return ReportCell(label, "number", bars.plain(float(value)))
     if isinstance(value, list):
-        return Cell(label, "text", ", ".join(map(str, value)))
+        return ReportCell(label, "text", ", ".join(map(str, value)))
     if isinstance(value, str) and _MOMENT.fullmatch(value):
-        return Cell(label, "moment", value, datetime.fromisoformat(value))
-    return Cell(label, "text", str(value))
+        return ReportCell(label, "moment", value, datetime.fromisoformat(value))
+    return ReportCell(label, "text", str(value))
 
 
 def heading(column: str) -> str:
@@ -100,7 +100,7 @@ def heading(column: str) -> str:
 def _section(told: Mapping[str, Any]) -> Section:
     icon, word = TONES[told["tone"]]
     rows = tuple(
-        Row(tuple(cell(name, row["cells"][name]) for name in told["columns"]), row["path"])
+        TableRow(tuple(cell(name, row["cells"][name]) for name in told["columns"]), row["path"])
         for row in told["rows"]
     )
     kinds = {c.label: c.kind for row in rows for c in row.cells if c.kind != "empty"}
@@ -112,13 +112,14 @@ def _section(told: Mapping[str, Any]) -> Section:
         icon=icon,
         word=word,
         heads=tuple(
-            Cell(heading(name), kinds.get(heading(name), "text"), "") for name in told["columns"]
+            ReportCell(heading(name), kinds.get(heading(name), "text"), "")
+            for name in told["columns"]
         ),
         rows=rows,
         total=told["total"],
         more=max(0, told["total"] - len(rows)),
         charts=tuple(
-            Drawn(
+            ReportChart(
                 chart["title"],
                 chart["unit"],
                 chart["alt"],

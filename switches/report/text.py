@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, tzinfo
 from typing import Any
 
-from switches.report.screen import Row, Section, build_sections
+from switches.report.screen import Section, TableRow, build_sections
 
 MARKS = {"bad": "!!", "warn": " !", "unknown": " ?", "good": "  "}
 
@@ -32,7 +32,7 @@ def _rows(section: Section, zone: tzinfo, public_url: str) -> Iterator[str]:
         yield f"     {chart.title} ({chart.unit}): {told}"
 
 
-def _cells(row: Row, zone: tzinfo) -> str:
+def _cells(row: TableRow, zone: tzinfo) -> str:
     first, *rest = row.cells
     told = [f"{c.label}: {_text(c, zone)}" for c in rest if c.kind != "empty"]
     return " · ".join([_text(first, zone), *told])

@@ -61,7 +61,7 @@ def report_page(request: PersonRequest, week: str) -> HttpResponse:
         "zone": report.content["time_zone"],
         "environment": report.content["environment"],
         "public_url": settings.PUBLIC_URL.rstrip("/"),
-        "previous": this.later(-1) if _kept(this.later(-1)) else None,
+        "previous": this.later(-1) if _is_saved(this.later(-1)) else None,
         "next": this.later(1) if this.later(1).starts_at(zone()) <= now else None,
     }
     return render(request, "switches/report.html", context)
@@ -74,7 +74,7 @@ def sign(request: PersonRequest, week: str) -> HttpResponse:
     anchor = request.POST.get("anchor_id", "")[:18]
     try:
         report = services.sign(
-            week=queries.named(week),
+            week=queries.parse_week(week),
             comment=comment,
             anchor_id=int(anchor) if anchor.isascii() and anchor.isdigit() else None,
             actor=actor_of(request),
@@ -86,5 +86,5 @@ def sign(request: PersonRequest, week: str) -> HttpResponse:
     return done(request, f"{report.week} is signed off.", f"/reports/weekly/{report.week}/")
 
 
-def _kept(week: weeks.Week) -> bool:
+def _is_saved(week: weeks.Week) -> bool:
     return WeeklyReport.objects.filter(week=str(week)).exists()

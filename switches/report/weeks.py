@@ -36,7 +36,7 @@ class Week:
 
     def later(self, weeks: int) -> "Week":
         """Return the week that many weeks later, or earlier if negative."""
-        return _of(self.monday + timedelta(weeks=weeks))
+        return _week_of_date(self.monday + timedelta(weeks=weeks))
 
     def starts_at(self, zone: tzinfo) -> datetime:
         return _clock(self.monday, time(0), zone)
@@ -71,7 +71,7 @@ def week_of(moment: datetime, zone: tzinfo) -> Week:
     A clock that is set back across midnight shows Sunday again on Monday, so the starts of weeks
     decide, not the date.
     """
-    week = _of(moment.astimezone(zone).date())
+    week = _week_of_date(moment.astimezone(zone).date())
     if moment < week.starts_at(zone):
         return week.later(-1)
     return week if moment < week.ends_at(zone) else week.later(1)
@@ -91,7 +91,7 @@ def days_of(starts_at: datetime, zone: tzinfo) -> list[tuple[date, datetime, dat
     return [(dates[n], begins[n], begins[n + 1]) for n in range(DAYS)]
 
 
-def _of(day: date) -> Week:
+def _week_of_date(day: date) -> Week:
     year, number, _ = day.isocalendar()
     return Week(year, number)
 

@@ -10,7 +10,7 @@ MAX_ROWS = 50
 MAX_REASON_LENGTH = 300
 
 
-def counted(count: int, thing: str) -> str:
+def pluralize(count: int, thing: str) -> str:
     """Return a count with its noun: `1 switch`, `1,240 switches`."""
     if count == 1:
         return f"1 {thing}"

@@ -51,10 +51,10 @@ def episode(number, name, now):
 
 
 def test_everything_that_waits_takes_few_statements(busy):
-    services.everything(busy)
+    services.read_all(busy)
 
     with CaptureQueriesContext(connection) as asked:
-        overview = services.everything(busy)
+        overview = services.read_all(busy)
 
     kinds = {one.kind for one in overview.waiting}
     assert {"overdue", "expiring", "forgotten", "unconfirmed"} <= kinds
@@ -84,4 +84,6 @@ def test_source_without_its_rows_has_nothing_to_say(busy):
 
     each = [one for source in sources for one in source.function(busy)]
 
-    assert sorted(map(repr, services.ask(sources, busy).waiting)) == sorted(map(repr, each))
+    assert sorted(map(repr, services.read_sources(sources, busy).waiting)) == sorted(
+        map(repr, each)
+    )

@@ -64,7 +64,7 @@ class AttentionView(ApiView):
     def get(self, request: Request) -> Response:
         """Everything that waits for a person: the worst first, then the longest waiting."""
         wanted = self.filters.of(request.query_params)
-        overview = services.everything(db_now())
+        overview = services.read_all(db_now())
         waiting = [
             one
             for one in overview.waiting

@@ -45,12 +45,12 @@ class Count:
     whole: bool = True
 
 
-def everything(now: datetime) -> Overview:
+def read_all(now: datetime) -> Overview:
     """Return the items of all sources. A source that fails is named and hides no other."""
-    return ask(list(ATTENTION_SOURCES.values()), now)
+    return read_sources(list(ATTENTION_SOURCES.values()), now)
 
 
-def ask(sources: Sequence[AttentionSource], now: datetime) -> Overview:
+def read_sources(sources: Sequence[AttentionSource], now: datetime) -> Overview:
     """Return the items of these sources."""
     waiting: list[AttentionItem] = []
     unread: list[str] = []
@@ -90,7 +90,7 @@ _counted = _NEVER
 
 
 def _count(now: datetime) -> Count:
-    overview = everything(now)
+    overview = read_all(now)
     critical = sum(one.severity == "critical" for one in overview.waiting)
     return Count(len(overview.waiting), critical, whole=not overview.unread)
 

@@ -56,7 +56,7 @@ def acknowledge(request: PersonRequest, escalation_id: int) -> HttpResponse:
 
 
 def _context(request: PersonRequest, now: datetime) -> dict[str, Any]:
-    overview = services.everything(now)
+    overview = services.read_all(now)
     page = Paginator(overview.waiting, SHOWN).get_page(request.GET.get("page"))
     shown = services.Overview(tuple(page.object_list), overview.unread)
     climbing = Escalation.objects.filter(closed_at=None).order_by("next_at", "id")

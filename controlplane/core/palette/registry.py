@@ -47,7 +47,7 @@ class PaletteCommand:
 
 @dataclass(frozen=True)
 class PaletteEntry:
-    """One line of the palette, and where it leads.
+    """A line of the palette, and its target.
 
     `weight` ranks it among others, the highest first. `is_lasting` lets the script list it among
     the recent entries later.

@@ -12,7 +12,7 @@ from controlplane.core.registry import KindRegistry, RegisteredFunction
 
 @dataclass(frozen=True)
 class StatusLine:
-    """One thing as it is now; `tone` is bad, warn, good or nothing, `path` the page about it."""
+    """A sentence about the present state; `tone` is bad, warn, good or empty, `path` its page."""
 
     said: str
     tone: str = ""

@@ -12,7 +12,7 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.page_registry import REPORT_SECTIONS, ReportRow, ReportSection
 from switches.models import Trip
 from switches.report.counted_rows import first_rows
-from switches.report.words import MAX_ROWS, counted, first
+from switches.report.words import MAX_ROWS, first, pluralize
 
 REVIEW = Approval.Kind.BREAK_GLASS_REVIEW
 PENDING = Q(state="pending")
@@ -36,7 +36,7 @@ def trips_section(start: datetime, end: datetime, _now: datetime) -> ReportSecti
         slug="trips",
         title="Trips",
         summary=(
-            f"Machines asked {counted(total, 'time')}; {tripped:,} engaged a switch, "
+            f"Machines asked {pluralize(total, 'time')}; {tripped:,} engaged a switch, "
             f"{waiting:,} were left to a person."
             if total
             else "No machine asked for anything to be stopped."
@@ -145,7 +145,7 @@ def overridden_section(start: datetime, end: datetime, _now: datetime) -> Report
         slug="rules_overridden",
         title="Safety rules overridden",
         summary=(
-            f"{counted(len(found), 'time')} somebody set a safety rule aside: {told}."
+            f"{pluralize(len(found), 'time')} somebody set a safety rule aside: {told}."
             if found
             else "No safety rule was set aside."
         ),
@@ -163,8 +163,8 @@ def _reviews_in_words(unsigned: int, total: int) -> str:
     if not total:
         return "Nobody broke the glass, and no review is open."
     if unsigned:
-        return f"{counted(unsigned, 'review')} not signed by a second person."
-    return f"{counted(total, 'review')} of this week, all signed."
+        return f"{pluralize(unsigned, 'review')} not signed by a second person."
+    return f"{pluralize(total, 'review')} of this week, all signed."
 
 
 def _rules(diff: dict[str, Any]) -> list[str]:

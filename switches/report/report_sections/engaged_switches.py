@@ -33,7 +33,7 @@ from switches.models import Episode, State
 from switches.ramps import descriptions
 from switches.report.counted_rows import first_rows
 from switches.report.reason_quality import MIN_LISTED_POINTS, assess, assess_quickly
-from switches.report.words import MAX_ROWS, counted, engaged_by, first, switch_path
+from switches.report.words import MAX_ROWS, engaged_by, first, pluralize, switch_path
 from switches.scopes import SCOPES
 
 MANY_EXTENDS = 3
@@ -80,8 +80,9 @@ def vague_section(_start: datetime, end: datetime, now: datetime) -> ReportSecti
         slug="vague_reasons",
         title="Vague reasons",
         summary=(
-            f"{counted(total, 'switch')} stopped for a reason that says little: whoever comes next "
-            "can't tell when it may be released. Ask, and engage anew or extend with a better one."
+            f"{pluralize(total, 'switch')} stopped for a reason that says little: whoever comes "
+            "next can't tell when it may be released. Ask, and engage anew or extend with a better "
+            "one."
             if total
             else "Every reason names a component, a number, or both."
         ),
@@ -126,8 +127,8 @@ def forgotten_section(_start: datetime, end: datetime, now: datetime) -> ReportS
         slug="forgotten",
         title="Forgotten switches",
         summary=(
-            f"{counted(total, 'switch')} stopped, and nobody seems to think of it. Release it, or "
-            "say why it stays."
+            f"{pluralize(total, 'switch')} stopped, and nobody seems to think of it. Release it, "
+            "or say why it stays."
             if total
             else "Everything that stands was engaged, acknowledged or extended within 7 days."
         ),
@@ -160,7 +161,7 @@ def overdue_section(_start: datetime, end: datetime, now: datetime) -> ReportSec
         slug="overdue",
         title="Overdue",
         summary=(
-            f"{counted(total, 'switch')} past expiry and still engaged."
+            f"{pluralize(total, 'switch')} past expiry and still engaged."
             if total
             else "Nothing stood past its expiry."
         ),
@@ -197,7 +198,7 @@ def active_section(_start: datetime, end: datetime, now: datetime) -> ReportSect
     return ReportSection(
         slug="active",
         title="Stopped at the end of the week" if end <= now else "Stopped now",
-        summary=f"{counted(total, 'switch')}: {told}." if total else "Nothing was stopped.",
+        summary=f"{pluralize(total, 'switch')}: {told}." if total else "Nothing was stopped.",
         tone="warn" if total else "good",
         columns=("switch", "reason", "engaged_by", "engaged_at", "expires_at", "now"),
         rows=tuple(
@@ -224,8 +225,8 @@ def permanent_section(_start: datetime, end: datetime, now: datetime) -> ReportS
         slug="permanent",
         title="Permanent",
         summary=(
-            f"{counted(total, 'switch')} engaged without expiry, {late:,} of them not confirmed in "
-            "time."
+            f"{pluralize(total, 'switch')} engaged without expiry, {late:,} of them not confirmed "
+            "in time."
             if total
             else "Nothing is engaged without expiry."
         ),

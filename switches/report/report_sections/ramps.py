@@ -17,7 +17,7 @@ from controlplane.core.gates.questions import FAIL, PASS
 from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.page_registry import REPORT_SECTIONS, ReportRow, ReportSection
 from switches.models import Ramp
-from switches.report.words import MAX_ROWS, counted, first
+from switches.report.words import MAX_ROWS, first, pluralize
 
 HELD = "ramp.held"
 GOES_ON = (
@@ -102,7 +102,7 @@ def _in_words(begun: int, counts: Mapping[str, int], longest: timedelta) -> str:
         return "No ramp was under way."
     told = ", ".join(f"{counts[name]:,} {name}" for name in WORST_FIRST[::-1] if counts.get(name))
     held = f" The longest hold: {durations.readable(longest)}." if longest else ""
-    return f"{counted(begun, 'ramp')} began; {told}.{held}"
+    return f"{pluralize(begun, 'ramp')} began; {told}.{held}"
 
 
 def _gates_in_the_way(ramps: Sequence[Ramp]) -> Mapping[int, str]:

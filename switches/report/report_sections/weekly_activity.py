@@ -27,7 +27,7 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.page_registry import REPORT_SECTIONS, Chart, ReportRow, ReportSection
 from switches.models import Episode
 from switches.report import weeks
-from switches.report.words import MAX_ROWS, counted, engaged_by, switch_path
+from switches.report.words import MAX_ROWS, engaged_by, pluralize, switch_path
 from switches.scopes import SCOPES
 
 Days = Sequence[tuple[date, datetime, datetime]]
@@ -104,7 +104,7 @@ def who_section(start: datetime, end: datetime, _now: datetime) -> ReportSection
         slug="who",
         title="Who",
         summary=(
-            f"{counted(total, 'actor')} changed what services are told."
+            f"{pluralize(total, 'actor')} changed what services are told."
             if total
             else "Nobody changed anything."
         ),
@@ -145,7 +145,7 @@ def extends_section(start: datetime, end: datetime, _now: datetime) -> ReportSec
         slug="extends",
         title="Extended",
         summary=(
-            f"{counted(total, 'switch')} kept engaged for longer than first planned."
+            f"{pluralize(total, 'switch')} kept engaged for longer than first planned."
             if total
             else "Nothing was extended."
         ),
@@ -170,7 +170,7 @@ def _flow_in_words(told: dict[str, Any]) -> str:
     began = told["began"]
     if not began and not told["count"]:
         return "Nothing was engaged and nothing was released."
-    said = f"{counted(began, 'episode')} began and {told['count']:,} ended"
+    said = f"{pluralize(began, 'episode')} began and {told['count']:,} ended"
     if not told["count"]:
         return f"{said}."
     median, longest = (durations.readable(told[name]) for name in ("median", "longest"))

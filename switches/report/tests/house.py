@@ -39,7 +39,7 @@ def began(moment: datetime = MONDAY - timedelta(days=40)) -> None:
 
 
 def beat(moment: datetime) -> int:
-    """What the clock does once a minute, and what the jobs it begins do; how many moved."""
+    """Run the tick of reports and the jobs it starts; return how many moved."""
     reports.run_due(moment)
     return engine.turn("jobs.turn", moment)
 

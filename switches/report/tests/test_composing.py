@@ -1,4 +1,4 @@
-"""How a report is put together: what fails hides nothing else, and days go by the house's clock."""
+"""Composing a report: a failing section hides no other, and days follow the time zone."""
 
 from datetime import UTC, timedelta
 

@@ -1,4 +1,4 @@
-"""What the weekly report says of ramps, checked against what was done in the week."""
+"""The section about ramps, checked against the actions of the week."""
 
 import re
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Which reasons say little, and what they are told to lack."""
+"""The weaknesses found in reasons."""
 
 import pytest
 from hypothesis import given

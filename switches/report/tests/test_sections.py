@@ -1,4 +1,4 @@
-"""What the sections of switches say about a week, checked against what was done in it."""
+"""The sections of switches, checked against the actions of the week."""
 
 import random
 from datetime import timedelta

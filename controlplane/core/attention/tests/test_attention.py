@@ -35,7 +35,7 @@ def test_worst_first_then_longest_waiting(now):
     def another(_now):
         return [waits("warn", "warning", now - 5 * hour), waits("old", "critical", now - hour)]
 
-    overview = services.ask([AttentionSource(one), AttentionSource(another)], now)
+    overview = services.read_sources([AttentionSource(one), AttentionSource(another)], now)
 
     assert [waiting.title for waiting in overview.waiting] == ["old", "new", "warn", "note"]
     assert [severity for severity, _ in overview.groups] == ["critical", "warning", "info"]
@@ -54,7 +54,7 @@ def test_source_that_fails_hides_nothing_but_itself(now):
         Target.objects.count()
         return [waits("still here", "info", now)]
 
-    overview = services.ask(
+    overview = services.read_sources(
         [AttentionSource(read) for read in (broken_sql, fine, broken_code)], now
     )
 
@@ -63,7 +63,7 @@ def test_source_that_fails_hides_nothing_but_itself(now):
 
 
 def test_unconfigured_places_and_silent_severities_are_named(now, settings):
-    titles = {one.title: one for one in services.everything(now).waiting}
+    titles = {one.title: one for one in services.read_all(now).waiting}
 
     assert titles["Nobody would be told of what is critical"].severity == "critical"
     on_call = titles["on-call reaches nobody: nobody configured"]
@@ -74,7 +74,7 @@ def test_unconfigured_places_and_silent_severities_are_named(now, settings):
 def test_nothing_configured_at_all_is_one_line(now, settings):
     settings.SLACK = replace(settings.SLACK, bot_token="", channel="", webhook_url="")
 
-    (waiting,) = services.everything(now).waiting
+    (waiting,) = services.read_all(now).waiting
 
     assert (waiting.title, waiting.severity) == ("Nobody is told of anything yet", "critical")
 
@@ -83,7 +83,7 @@ def test_everybody_is_reached_and_nothing_waits(now):
     for name in ("on-call", "responsible-team", "team-lead", "cto"):
         fill(name, f"{name}@example.org")
 
-    assert services.everything(now).waiting == ()
+    assert services.read_all(now).waiting == ()
     assert services.count(now) == services.Count(0, 0)
 
 
@@ -91,13 +91,13 @@ def test_no_route_and_dead_route_are_told(now):
     add("kim")
     cto = Target.objects.get(name="cto")
     Route.objects.create(event="switch.*", target=cto, created_at=now)
-    titles = [one.title for one in services.everything(now).waiting]
+    titles = [one.title for one in services.read_all(now).waiting]
     assert "The route for switch.* to cto reaches nobody" in titles
 
     Route.objects.exclude(target=cto).delete()
     fill("team-lead", "lee@example.org")
 
-    titles = [one.title for one in services.everything(now).waiting]
+    titles = [one.title for one in services.read_all(now).waiting]
     assert "No message reaches anybody" in titles
 
 
@@ -105,13 +105,13 @@ def test_escalation_without_a_page_of_its_own_is_told_until_acknowledged(now):
     row = escalation.open_escalation(
         subject="outbox:x", event="some.thing", severity="warning", facts={}, now=now
     )
-    titles = [one.title for one in services.everything(now).waiting]
+    titles = [one.title for one in services.read_all(now).waiting]
     assert "some.thing" in titles
 
     response = as_role("operator").client.post(f"/escalations/{row.pk}/acknowledge/", follow=True)
 
     assert "You acknowledged some.thing" in response.content.decode()
-    assert "some.thing" not in [one.title for one in services.everything(now).waiting]
+    assert "some.thing" not in [one.title for one in services.read_all(now).waiting]
 
 
 def test_page_groups_and_links_and_shows_who_is_told_meanwhile(now):

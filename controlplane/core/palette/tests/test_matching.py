@@ -1,4 +1,4 @@
-"""How well words fit: whole before beginning, beginning before somewhere, all of them or none."""
+"""The score of words: whole before beginning, beginning before somewhere, all of them or none."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What was kept long enough goes in small transactions; what somebody holds waits for the next."""
+"""Old rows are deleted in small transactions; locked rows wait for the next run."""
 
 import threading
 import time
