@@ -12,7 +12,8 @@ from controlplane.core.registry import KindRegistry
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 APPS = ("controlplane", "switches", "breakers", "slo")
-ANNOUNCING = {"announce", "tell", "open_announced"}
+ANNOUNCING = {"announce", "announce_digest", "record_change", "record_transition"}
+"""Functions that take the event as a positional argument, too."""
 EVENT = re.compile(r"[a-z_]+\.[a-z_]+")
 
 
@@ -59,10 +60,11 @@ def announced_events(tree: ast.Module) -> Iterator[str]:
     """Yield events given to an announcing call: literals, and constants of the same module."""
     constants = dict(module_constants(tree))
     for call in ast.walk(tree):
-        if not isinstance(call, ast.Call) or called_name(call) not in ANNOUNCING:
+        if not isinstance(call, ast.Call) or called_name(call) == "register":
             continue
         events = [keyword.value for keyword in call.keywords if keyword.arg == "event"]
-        for node in (part for value in [*call.args, *events] for part in branches(value)):
+        positional = call.args if called_name(call) in ANNOUNCING else []
+        for node in (part for value in [*positional, *events] for part in branches(value)):
             found = constants.get(node.id) if isinstance(node, ast.Name) else None
             found = node.value if isinstance(node, ast.Constant) else found
             if isinstance(found, str) and EVENT.fullmatch(found):
