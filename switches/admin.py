@@ -128,7 +128,7 @@ class SwitchAdmin(Table):
         if chosen.filter(scope=GLOBAL.name).exists():
             require_confirmation(request, GLOBAL.name, db_now(), next_url=request.get_full_path())
         given = request.POST.get("justification", "").strip()
-        problems = reasons.unreadable(given) if "justification" in request.POST else []
+        problems = reasons.find_text_problems(given) if "justification" in request.POST else []
         if "justification" not in request.POST or problems:
             context = {
                 **self.admin_site.each_context(request),

@@ -1,6 +1,6 @@
 """Forms of the switch screens; they pass fields to services, which validate.
 
-:meth:`RuleForm.take` shows a service's errors beside their fields, with all input kept.
+:meth:`ServiceForm.take` shows a service's errors beside their fields, with all input kept.
 """
 
 import math
@@ -14,7 +14,7 @@ from django.http import QueryDict
 from django.utils import timezone
 
 from controlplane.core.canonical import timestamp
-from controlplane.core.change_views import RuleForm
+from controlplane.core.change_views import ServiceForm
 from controlplane.core.errors import InvalidInput
 from controlplane.core.reasons import MAX_CHARACTERS
 from switches.models import OnExpiry
@@ -43,7 +43,7 @@ class LocalTimeField(forms.DateTimeField):
             ) from error
 
 
-class _HowLongForm(RuleForm):
+class _HowLongForm(ServiceForm):
     how_long = forms.ChoiceField(choices=[(choice, choice) for choice in HOW_LONG], initial=DAY)
     expires_at = LocalTimeField(required=False)
 
@@ -57,7 +57,7 @@ class _HowLongForm(RuleForm):
         return cleaned
 
 
-class _GlassForm(RuleForm):
+class _GlassForm(ServiceForm):
     """A form that may be sent again to override the rules that refused it."""
 
     glass_rule = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
@@ -156,19 +156,19 @@ class ReleaseForm(_GlassForm):
     renamed = {"break_glass.rule": "glass_rule", "break_glass.reason": "glass_reason"}
 
 
-class RampForm(RuleForm):
+class RampForm(ServiceForm):
     reason = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
 
 
-class AcknowledgeForm(RuleForm):
+class AcknowledgeForm(ServiceForm):
     comment = forms.CharField(max_length=MAX_CHARACTERS, required=False)
 
 
-class ReconfirmForm(RuleForm):
+class ReconfirmForm(ServiceForm):
     reason = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
 
 
-class DescribeForm(RuleForm):
+class DescribeForm(ServiceForm):
     owner = forms.CharField(max_length=400, required=False)
     description = forms.CharField(max_length=8000, required=False)
     runbook_url = forms.CharField(max_length=400, required=False)

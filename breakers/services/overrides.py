@@ -19,7 +19,7 @@ from controlplane.core.errors import InvalidInput, NotFound
 from controlplane.core.instances.queries import HEARD_WITHIN
 from controlplane.core.live.change_notices import changed
 from controlplane.core.outbox import services as outbox
-from controlplane.core.reasons import problems_with, unreadable
+from controlplane.core.reasons import find_reason_problems, find_text_problems
 
 from . import override_endings, registry
 from .permissions import SCOPE
@@ -109,7 +109,7 @@ def remove_override(
     Raises :class:`Forbidden`, or :class:`NotFound` if there is none.
     """
     actor.require(SCOPE)
-    if reason and (problems := unreadable(reason, called="reason")):
+    if reason and (problems := find_text_problems(reason, called="reason")):
         raise InvalidInput({"reason": problems})
     with transaction.atomic():
         head = publication.lock()
@@ -167,7 +167,7 @@ def _validate(mode: str, reason: str, expires_in: str | None) -> timedelta:
     lasts = MIN_DURATION
     if mode not in Override.Mode.values:
         errors["mode"] = [f"Must be one of {', '.join(Override.Mode.values)}."]
-    if problems := problems_with(reason):
+    if problems := find_reason_problems(reason):
         errors["reason"] = problems
     if not expires_in and mode == Override.Mode.RESET:
         expires_in = RESET_DURATION

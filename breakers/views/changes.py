@@ -17,7 +17,7 @@ from breakers.templatetags.breakers import MODES
 from breakers.views.forms import HOW_LONG, OTHER, BreakerReasonForm, OverrideForm
 from controlplane.core import durations
 from controlplane.core.actors import Actor
-from controlplane.core.change_views import CarryOut, RuleForm, change, posted
+from controlplane.core.change_views import CarryOut, ServiceForm, handle_change, submitted_data
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, show, signed_in
 from controlplane.core.reasons import MIN_COLUMNS
@@ -28,7 +28,7 @@ from .dependency import find_or_404, override_context
 @signed_in
 @require_http_methods(["GET", "POST"])
 def override(request: PersonRequest, caller: str, callee: str) -> HttpResponse:
-    form = OverrideForm(posted(request), initial={"how_long": "1h"})
+    form = OverrideForm(submitted_data(request), initial={"how_long": "1h"})
 
     def carry_out(actor: Actor, now: datetime) -> str:
         asked = form.service_arguments()
@@ -43,7 +43,7 @@ def override(request: PersonRequest, caller: str, callee: str) -> HttpResponse:
 @signed_in
 @require_http_methods(["GET", "POST"])
 def remove_override(request: PersonRequest, caller: str, callee: str) -> HttpResponse:
-    form = BreakerReasonForm(posted(request))
+    form = BreakerReasonForm(submitted_data(request))
 
     def carry_out(actor: Actor, now: datetime) -> str:
         reason = form.given("reason")
@@ -57,7 +57,7 @@ def remove_override(request: PersonRequest, caller: str, callee: str) -> HttpRes
 @require_http_methods(["GET", "POST"])
 def remove(request: PersonRequest, caller: str, callee: str) -> HttpResponse:
     require_admin(actor_of(request))
-    form = BreakerReasonForm(posted(request))
+    form = BreakerReasonForm(submitted_data(request))
 
     def carry_out(actor: Actor, now: datetime) -> str:
         reason = form.given("reason")
@@ -73,12 +73,12 @@ def _change(
     request: PersonRequest,
     caller: str,
     callee: str,
-    form: RuleForm,
+    form: ServiceForm,
     template: str,
     carry_out: CarryOut,
 ) -> HttpResponse:
     dependency = find_or_404(caller, callee)
-    return change(
+    return handle_change(
         request,
         form,
         carry_out,

@@ -14,7 +14,7 @@ from breakers.models import Override
 from breakers.policies.parameters import PARAMETERS, SECTIONS, Parameter
 from breakers.policies.policy import OUTAGE_ACTIONS, OUTAGE_FIELDS
 from breakers.policies.values import Errors, number_text, put
-from controlplane.core.change_views import RuleForm
+from controlplane.core.change_views import ServiceForm
 from controlplane.core.reasons import MAX_CHARACTERS
 
 HOW_LONG = {"15m": "15 minutes", "1h": "1 hour", "4h": "4 hours", "24h": "24 hours"}
@@ -23,7 +23,7 @@ LONG_TEXT = 300  # characters: what may be longer gets a field of several lines
 MAX_VALUE_LENGTH = 20_000  # characters of one field: far beyond what any parameter may be
 
 
-class OverrideForm(RuleForm):
+class OverrideForm(ServiceForm):
     """Mode, reason and how long: one of the usual times, or as it is written."""
 
     renamed = {"expires_in": "how_long"}
@@ -47,7 +47,7 @@ class OverrideForm(RuleForm):
         }
 
 
-class BreakerReasonForm(RuleForm):
+class BreakerReasonForm(ServiceForm):
     reason = forms.CharField(max_length=MAX_CHARACTERS, required=False)
 
 

@@ -20,13 +20,13 @@ CarryOut = Callable[[Actor, datetime], str]
 """Makes the change and returns a sentence about the new state."""
 
 
-class RuleForm(forms.Form):
+class ServiceForm(forms.Form):
     """A form that is validated by a service as well."""
 
     # Names of a service's fields → names of the form's.
     renamed: Mapping[str, str] = {}
 
-    def take(self, errors: Mapping[str, Sequence[str]]) -> None:
+    def add_service_errors(self, errors: Mapping[str, Sequence[str]]) -> None:
         """Show the errors of a service beside their fields."""
         for field, texts in errors.items():
             name = self.renamed.get(field, field)
@@ -37,13 +37,13 @@ class RuleForm(forms.Form):
         return str(self.cleaned_data.get(name) or "").replace("\r\n", "\n")
 
 
-def posted(request: PersonRequest) -> QueryDict | None:
+def submitted_data(request: PersonRequest) -> QueryDict | None:
     """Return the data of a submitted form; None for a form that is shown for the first time."""
     return request.POST if request.method == "POST" else None
 
 
-def attempted(
-    form: RuleForm,
+def attempt_change(
+    form: ServiceForm,
     act: Callable[[], HttpResponse],
     refused: Callable[[DomainError], HttpResponse],
 ) -> HttpResponse | None:
@@ -56,15 +56,15 @@ def attempted(
     try:
         return act()
     except InvalidInput as error:
-        form.take(error.errors)
+        form.add_service_errors(error.errors)
     except (Conflict, NotFound, Unavailable) as error:
         return refused(error)
     return None
 
 
-def change(
+def handle_change(
     request: PersonRequest,
-    form: RuleForm,
+    form: ServiceForm,
     carry_out: CarryOut,
     *,
     scope: str,
@@ -81,7 +81,7 @@ def change(
     actor = actor_of(request)
     actor.require(scope)
     now = db_now()
-    answer = attempted(form, lambda: done(request, carry_out(actor, now), back), refused)
+    answer = attempt_change(form, lambda: done(request, carry_out(actor, now), back), refused)
     if answer is not None:
         return answer
     told = {**context(now), "form": form, "now": now}

@@ -31,7 +31,7 @@ def require_readable(**texts: str) -> None:
     """Raise :class:`InvalidInput` for a comment, a name or the like, each under its field, that
     would read other than it is stored, in the trail or in a message. One may be left empty."""
     said = {
-        field: reasons.unreadable(text, called=field.replace("_", " "), advice="")
+        field: reasons.find_text_problems(text, called=field.replace("_", " "), advice="")
         for field, text in texts.items()
         if text.strip()
     }
@@ -125,7 +125,7 @@ def is_finite(value: float) -> bool:
 
 
 def _is_unwanted(character: str) -> bool:
-    return character == "\r" or character in _MISLEADING or reasons.is_refused(character)
+    return character == "\r" or character in _MISLEADING or reasons.is_forbidden(character)
 
 
 def _within(

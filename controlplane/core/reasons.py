@@ -41,12 +41,12 @@ _BLANK_LETTERS = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 _JOINING_JAMO = re.compile("[\u1160-\u11ff\ud7b0-\ud7ff]")
 
 
-def problems_with(reason: str) -> list[str]:
+def find_reason_problems(reason: str) -> list[str]:
     """Return the problems of a reason to stop, each with advice; empty if it is good."""
-    problems = unreadable(reason, called="reason", advice=STOP_ADVICE)
+    problems = find_text_problems(reason, called="reason", advice=STOP_ADVICE)
     if not _visible(reason) or len(reason) > MAX_CHARACTERS:
         return problems
-    if (have := columns(reason)) < MIN_COLUMNS:
+    if (have := count_columns(reason)) < MIN_COLUMNS:
         problems.append(
             f"The reason is too short: {have} columns of at least {MIN_COLUMNS} "
             f"(wide characters such as Hangul count twice). {STOP_ADVICE}"
@@ -56,7 +56,7 @@ def problems_with(reason: str) -> list[str]:
     return problems
 
 
-def unreadable(
+def find_text_problems(
     text: str, *, called: str = "justification", advice: str = RELEASE_ADVICE
 ) -> list[str]:
     """Return the problem of a text that is blank, too long or has control characters.
@@ -70,7 +70,7 @@ def unreadable(
             f"The {called} has {len(text):,} characters; at most {MAX_CHARACTERS:,} are kept. "
             "Put the summary here and the rest in the evidence or the incident."
         ]
-    if refused := sorted({f"U+{ord(c):04X}" for c in text if is_refused(c)}):
+    if refused := sorted({f"U+{ord(c):04X}" for c in text if is_forbidden(c)}):
         return [
             f"The {called} contains control characters ({', '.join(refused[:5])}). "
             "Type it again, or paste it as plain text."
@@ -78,7 +78,7 @@ def unreadable(
     return []
 
 
-def columns(text: str) -> int:
+def count_columns(text: str) -> int:
     """Return the screen columns of a text.
 
     Wide characters take two, marks and controls none, and a run of white space one (none at the
@@ -112,7 +112,7 @@ def _width(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-def is_refused(character: str) -> bool:
+def is_forbidden(character: str) -> bool:
     """Return True for a character that misleads the reader or can't be stored."""
     is_control = unicodedata.category(character) in {"Cc", "Cs"}
     return character in _OVERRIDES or (is_control and character not in _LINE_CHARACTERS)

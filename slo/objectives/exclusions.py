@@ -11,7 +11,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput, NotFound
 from controlplane.core.live.change_notices import changed
-from controlplane.core.reasons import unreadable
+from controlplane.core.reasons import find_text_problems
 from slo.arithmetic.minutes import due_minute, end_of, minute_of
 from slo.evaluation.evaluator import load_status
 from slo.models import Exclusion, Slo
@@ -74,7 +74,7 @@ def remove_exclusion(
 ) -> ExclusionOutcome:
     """Count a span again. Raise :class:`Forbidden`, :class:`NotFound` or :class:`InvalidInput`."""
     actor.require(SCOPE)
-    if reason and (said := unreadable(reason, called="reason", advice=BACK_ADVICE)):
+    if reason and (said := find_text_problems(reason, called="reason", advice=BACK_ADVICE)):
         raise InvalidInput({"reason": said})
     with transaction.atomic():
         slo = services.find_locked(name)
@@ -95,7 +95,7 @@ def _whole_minutes(
 ) -> tuple[datetime, datetime]:
     """Return the span, extended to whole minutes."""
     errors: dict[str, list[str]] = {}
-    if said := unreadable(reason, called="reason", advice=ADVICE):
+    if said := find_text_problems(reason, called="reason", advice=ADVICE):
         errors["reason"] = said
     if ends_at <= starts_at:
         errors["ends_at"] = ["Must be later than the start."]

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from controlplane.core import durations
 from controlplane.core.actors import Actor
-from controlplane.core.change_views import change, posted
+from controlplane.core.change_views import handle_change, submitted_data
 from controlplane.core.clock import db_now
 from controlplane.core.escalation import hearing
 from controlplane.core.gates.models import Hold
@@ -99,14 +99,14 @@ def alert_page(request: PersonRequest, alert_id: int) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def acknowledge(request: PersonRequest, alert_id: int) -> HttpResponse:
     alert = find_alert(alert_id)
-    form = OptionalReasonForm(posted(request))
+    form = OptionalReasonForm(submitted_data(request))
 
     def carry_out(actor: Actor, now: datetime) -> str:
         comment = form.given("reason")
         lifecycle.acknowledge(alert_id=alert_id, actor=actor, now=now, comment=comment)
         return f"{alert.subject}: acknowledged. Nobody else is called for 24 hours."
 
-    return change(
+    return handle_change(
         request,
         form,
         carry_out,

@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from controlplane.core.actors import Actor
-from controlplane.core.change_views import RuleForm, change, posted
+from controlplane.core.change_views import ServiceForm, handle_change, submitted_data
 from controlplane.core.clock import db_now
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, signed_in
@@ -34,7 +34,7 @@ def exclude(request: PersonRequest, name: str) -> HttpResponse:
     """Exclude a span; htmx requests the preview alone."""
     slo = services.find_slo(name)
     initial = {key: _local_moment(request.GET.get(key, "")) for key in ("starts_at", "ends_at")}
-    form = ExclusionForm(posted(request), initial=initial)
+    form = ExclusionForm(submitted_data(request), initial=initial)
     if request.htmx and request.htmx.target == PREVIEW:
         actor_of(request).require(SCOPE)
         return render(request, "slo/_outlook.html", _preview(slo, form, db_now()))
@@ -47,7 +47,7 @@ def exclude(request: PersonRequest, name: str) -> HttpResponse:
         )
         return f"It does not count any more: {_describe_change(done)}."
 
-    return change(
+    return handle_change(
         request,
         form,
         carry_out,
@@ -68,7 +68,7 @@ def count_again(request: PersonRequest, name: str, exclusion_id: int) -> HttpRes
     exclusion = Exclusion.objects.filter(slo=slo, pk=exclusion_id).first()
     if exclusion is None:
         raise Http404
-    form = OptionalReasonForm(posted(request))
+    form = OptionalReasonForm(submitted_data(request))
 
     def carry_out(actor: Actor, now: datetime) -> str:
         reason = form.given("reason")
@@ -77,7 +77,7 @@ def count_again(request: PersonRequest, name: str, exclusion_id: int) -> HttpRes
         )
         return f"It counts again: {_describe_change(done)}."
 
-    return change(
+    return handle_change(
         request,
         form,
         carry_out,
@@ -89,7 +89,7 @@ def count_again(request: PersonRequest, name: str, exclusion_id: int) -> HttpRes
     )
 
 
-def _preview(slo: Slo, form: RuleForm, now: datetime) -> dict[str, Any]:
+def _preview(slo: Slo, form: ServiceForm, now: datetime) -> dict[str, Any]:
     """Return the effect of the span, as soon as it can be read."""
     if not form.is_bound or not form.is_valid():
         return {"outlook": None}

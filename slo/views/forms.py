@@ -2,11 +2,11 @@
 
 from django import forms
 
-from controlplane.core.change_views import RuleForm
+from controlplane.core.change_views import ServiceForm
 from controlplane.core.reasons import MAX_CHARACTERS
 
 
-class OptionalReasonForm(RuleForm):
+class OptionalReasonForm(ServiceForm):
     """Only a reason, which the service may require."""
 
     renamed = {"comment": "reason"}
@@ -14,7 +14,7 @@ class OptionalReasonForm(RuleForm):
     reason = forms.CharField(max_length=MAX_CHARACTERS, required=False)
 
 
-class ExclusionForm(RuleForm):
+class ExclusionForm(ServiceForm):
     """A span in the person's own zone, and a reason."""
 
     starts_at = forms.DateTimeField(error_messages={"required": "Say when it began."})

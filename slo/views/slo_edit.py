@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods
 from django_htmx.http import trigger_client_event
 
 from controlplane.core.actors import Actor
-from controlplane.core.change_views import change, posted
+from controlplane.core.change_views import handle_change, submitted_data
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
@@ -65,13 +65,13 @@ def edit(request: PersonRequest, name: str) -> HttpResponse:
 def remove(request: PersonRequest, name: str) -> HttpResponse:
     require_admin(actor_of(request))
     slo = services.find_slo(name)
-    form = OptionalReasonForm(posted(request))
+    form = OptionalReasonForm(submitted_data(request))
 
     def carry_out(actor: Actor, now: datetime) -> str:
         services.remove_slo(name=name, reason=form.given("reason"), actor=actor, now=now)
         return f"{name} is removed; nothing is counted or judged for it any more."
 
-    return change(
+    return handle_change(
         request,
         form,
         carry_out,

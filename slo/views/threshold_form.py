@@ -6,7 +6,7 @@ from typing import Any
 
 from django import forms
 
-from controlplane.core.change_views import RuleForm
+from controlplane.core.change_views import ServiceForm
 from controlplane.core.reasons import MAX_CHARACTERS
 from controlplane.core.threshold_metrics import (
     ABOVE,
@@ -29,7 +29,7 @@ SEVERITIES = (
 _HUNDRED = Decimal(100)
 
 
-class ThresholdForm(RuleForm):
+class ThresholdForm(ServiceForm):
     """A rule about one metric; the service validates it."""
 
     name = forms.CharField(max_length=400, required=False)

@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
 from controlplane.core.actors import Actor
-from controlplane.core.change_views import change, posted
+from controlplane.core.change_views import handle_change, submitted_data
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
@@ -50,7 +50,7 @@ def new(request: PersonRequest) -> HttpResponse:
     if known is None:
         context = {"measures": list(THRESHOLD_METRICS.values())}
         return show(request, "slo/thresholds_new.html", context)
-    form = ThresholdForm(posted(request), initial=threshold_form.new_rule_initial(known[0]))
+    form = ThresholdForm(submitted_data(request), initial=threshold_form.new_rule_initial(known[0]))
     return _edit(request, None, known[0], form)
 
 
@@ -62,7 +62,7 @@ def edit(request: PersonRequest, name: str) -> HttpResponse:
     known = find(rule.metric)
     if known is None:
         return _show_refusal(request, f"{rule.metric} is measured by nobody here; remove the rule.")
-    form = ThresholdForm(posted(request), initial=threshold_form.rule_initial(rule))
+    form = ThresholdForm(submitted_data(request), initial=threshold_form.rule_initial(rule))
     return _edit(request, rule, known[0], form)
 
 
@@ -71,13 +71,13 @@ def edit(request: PersonRequest, name: str) -> HttpResponse:
 def remove(request: PersonRequest, name: str) -> HttpResponse:
     require_admin(actor_of(request))
     rule = _rule(name)
-    form = OptionalReasonForm(posted(request))
+    form = OptionalReasonForm(submitted_data(request))
 
     def carry_out(actor: Actor, now: datetime) -> str:
         services.remove_rule(name=name, reason=form.given("reason"), actor=actor, now=now)
         return f"{name} is removed; what is open of it ends within seconds."
 
-    return change(
+    return handle_change(
         request,
         form,
         carry_out,
@@ -111,7 +111,7 @@ def _edit(
             else:
                 return _save(request, name, rule, form, measure, actor, now)
         except InvalidInput as error:
-            form.take(error.errors)
+            form.add_service_errors(error.errors)
         except Conflict as conflict:
             more["refused"], status = conflict.detail, 409
     here = reverse("threshold_edit", args=[rule.name]) if rule else reverse("threshold_new")

@@ -4,12 +4,12 @@ from typing import Any
 
 from django import forms
 
-from controlplane.core.change_views import RuleForm
+from controlplane.core.change_views import ServiceForm
 from controlplane.core.reasons import MAX_CHARACTERS
 from switches.episodes import live_drills
 
 
-class BeginForm(RuleForm):
+class BeginForm(ServiceForm):
     """Fields of a drill to begin, and optionally to schedule."""
 
     renamed = {"scope": "switch", "key": "switch"}
@@ -32,9 +32,9 @@ class BeginForm(RuleForm):
         }
 
 
-class MarkForm(RuleForm):
+class MarkForm(ServiceForm):
     pattern = forms.CharField(max_length=300, required=False)
 
 
-class CancelForm(RuleForm):
+class CancelForm(ServiceForm):
     reason = forms.CharField(max_length=MAX_CHARACTERS, required=False)

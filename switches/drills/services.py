@@ -74,7 +74,7 @@ def check_drillable(scope: str, key: str, mode: str, reason: str) -> None:
         errors["switch"] = [f"The global switch is not drilled: rehearse {others}."]
     if mode not in live_drills.MODES:
         errors["mode"] = [f"Must be one of {', '.join(live_drills.MODES)}."]
-    if problems := reasons.unreadable(reason, called="reason", advice=ADVICE):
+    if problems := reasons.find_text_problems(reason, called="reason", advice=ADVICE):
         errors["reason"] = problems
     if errors:
         raise InvalidInput(errors)

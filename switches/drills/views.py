@@ -69,7 +69,7 @@ def new_drill(request: PersonRequest) -> HttpResponse:
                 **arguments, every=form.given("every").strip() or None
             )
         except InvalidInput as error:
-            form.take(error.errors)
+            form.add_service_errors(error.errors)
         except Conflict as conflict:
             refused, status = conflict.detail, 409
         else:
@@ -100,7 +100,7 @@ def cancel_drill(request: PersonRequest, drill_id: int) -> HttpResponse:
         try:
             services.cancel(drill_id=drill_id, reason=reason, actor=actor, now=db_now())
         except InvalidInput as error:
-            form.take(error.errors)
+            form.add_service_errors(error.errors)
         except Conflict as conflict:
             refused, status = conflict.detail, 409
         else:
@@ -121,7 +121,7 @@ def new_mark(request: PersonRequest) -> HttpResponse:
         try:
             mark, _ = services.mark(pattern=form.given("pattern"), actor=actor, now=db_now())
         except InvalidInput as error:
-            form.take(error.errors)
+            form.add_service_errors(error.errors)
         else:
             return done(request, f"{mark.pattern} takes part in drills.", reverse("drills_page"))
     return show(request, "switches/drill_mark.html", {"form": form}, status=status)

@@ -135,7 +135,7 @@ def abort(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
 
 def _check_request(actor: Actor, reason: str) -> None:
     actor.require("ramps:write")
-    if problems := reasons.unreadable(reason):
+    if problems := reasons.find_text_problems(reason):
         raise InvalidInput({"reason": problems})
 
 

@@ -154,7 +154,7 @@ def _read_approval(approval: Approval, asked_at: datetime, now: datetime) -> Ans
 @approvals.carries_out(
     Approval.Kind.RAMP_GATE,
     lock_first=publication.lock,
-    check_reason=reasons.unreadable,
+    check_reason=reasons.find_text_problems,
     prolongs=False,
     reaches_far=lambda approval: approval.target.startswith(f"{GLOBAL_ID}#"),
 )

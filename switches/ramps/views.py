@@ -150,7 +150,7 @@ def _intervene(
             given = form.given("reason")
             changed = service(ramp_id=ramp_id, reason=given, actor=actor, now=now)
         except InvalidInput as error:
-            form.take(error.errors)
+            form.add_service_errors(error.errors)
         except (Conflict, Forbidden) as refusal:
             return _refused(request, ramp, "Nothing was changed", refusal)
         else:

@@ -43,7 +43,7 @@ def assess_quickly(reason: str) -> ReasonWeakness:
     if not _names_something(reason) and _CASED.search(reason) and not _UNCASED.search(reason):
         found.append((30, "no component named"))
     # Columns are never fewer than half of what a text of wide characters has.
-    if len(reason) < SHORT_COLUMNS and (have := reasons.columns(reason)) < SHORT_COLUMNS:
+    if len(reason) < SHORT_COLUMNS and (have := reasons.count_columns(reason)) < SHORT_COLUMNS:
         found.append((25, f"short: {have} columns"))
     return ReasonWeakness(sum(points for points, _ in found), tuple(why for _, why in found))
 

@@ -53,7 +53,7 @@ def read_override(given: Mapping[str, Any] | None) -> RuleOverride | None:
     reason = given.get("reason")
     if not isinstance(reason, str):
         errors["break_glass.reason"] = ["Say why the rule has to yield."]
-    elif problems := reasons.problems_with(reason):
+    elif problems := reasons.find_reason_problems(reason):
         errors["break_glass.reason"] = problems
     if errors:
         raise InvalidInput(errors)

@@ -5,7 +5,7 @@ from typing import Any
 
 from django import forms
 
-from controlplane.core.change_views import RuleForm
+from controlplane.core.change_views import ServiceForm
 from controlplane.core.reasons import MAX_CHARACTERS
 from switches.models import Rule
 from switches.rules import evaluation
@@ -18,7 +18,7 @@ KINDS = (
 )
 
 
-class RemoveForm(RuleForm):
+class RemoveForm(ServiceForm):
     reason = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
 
 

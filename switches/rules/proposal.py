@@ -113,7 +113,7 @@ def _name_problem(name: str) -> str:
         return "Give the rule a name that says what it is for: refusals go by it."
     if len(name) > MAX_NAME_LENGTH or "\n" in name:
         return f"At most {MAX_NAME_LENGTH} characters, on one line."
-    if reasons.unreadable(name, called="name", advice=""):
+    if reasons.find_text_problems(name, called="name", advice=""):
         return "Leave out control characters and what can't be seen."
     if _skeleton(name) == _skeleton(TWO_PERSON):
         return f"{TWO_PERSON} is the name of the rule that releases take two people."

@@ -46,7 +46,7 @@ def propose(
     """
     require_admin(actor)
     errors: dict[str, list[str]] = {}
-    if reason and (problems := reasons.unreadable(reason, called="reason")):
+    if reason and (problems := reasons.find_text_problems(reason, called="reason")):
         errors["reason"] = problems
     after = None
     try:
@@ -129,7 +129,7 @@ def _summary(before: Proposal | None, after: Proposal | None) -> str:
 
 
 @approvals.carries_out(
-    Approval.Kind.RULE_CHANGE, lock_first=publication.lock, check_reason=reasons.unreadable
+    Approval.Kind.RULE_CHANGE, lock_first=publication.lock, check_reason=reasons.find_text_problems
 )
 def _carry_out(approval: Approval, actor: Actor, now: datetime) -> None:
     """Carry out the approved change, if the rule is still as it was when proposed."""

@@ -85,7 +85,7 @@ def _propose(
                 message = f"Asked for approval: {proposed.approval.summary}."
                 return done(request, message, reverse("rules_page"))
         except InvalidInput as error:
-            form.take(error.errors)
+            form.add_service_errors(error.errors)
         except Conflict as conflict:
             more["refused"], status = conflict.detail, 409
     context = {

@@ -127,7 +127,7 @@ def already_engaged_conflict(switch: Switch, episode: Episode) -> Conflict:
 
 def _validate(request: EngageRequest, now: datetime) -> Expiry:
     errors: dict[str, list[str]] = {}
-    if problems := reasons.problems_with(request.reason):
+    if problems := reasons.find_reason_problems(request.reason):
         errors["reason"] = problems
     evidence = request.evidence
     if evidence is not None and len(canonical.dumps(evidence)) > canonical.MAX_EVIDENCE_BYTES:

@@ -25,7 +25,7 @@ def begin_epoch(*, reason: str, actor: Actor, now: datetime) -> Publication:
     """
     if actor.type != "system":
         actor.require_power(Power.ADMINISTER)
-    if problems := reasons.unreadable(reason, called="reason", advice=ADVICE):
+    if problems := reasons.find_text_problems(reason, called="reason", advice=ADVICE):
         raise InvalidInput({"reason": problems})
     with transaction.atomic():
         head = publication.lock()

@@ -34,7 +34,7 @@ def extend(
     """
     actor.require("switches:write")
     identify(scope, key)
-    if problems := reasons.problems_with(reason):
+    if problems := reasons.find_reason_problems(reason):
         raise InvalidInput({"reason": problems})
     with transaction.atomic():
         head = publication.lock()

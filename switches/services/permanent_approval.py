@@ -48,7 +48,7 @@ def _format_expiry(at: datetime | None) -> str:
 @approvals.carries_out(
     Approval.Kind.PERMANENT,
     lock_first=publication.lock,
-    check_reason=reasons.problems_with,
+    check_reason=reasons.find_reason_problems,
     reaches_far=lambda approval: approval.target == GLOBAL_ID,
     in_words=_describe_changes,
 )

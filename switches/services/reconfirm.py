@@ -40,7 +40,7 @@ def reconfirm(*, scope: str, key: str, reason: str, actor: Actor, now: datetime)
     if not actor.is_person:
         raise Forbidden("Re-confirming needs a signed-in person; tokens never may.")
     identify(scope, key)
-    if problems := reasons.problems_with(reason):
+    if problems := reasons.find_reason_problems(reason):
         raise InvalidInput({"reason": problems})
     with transaction.atomic():
         publication.lock()

@@ -102,7 +102,7 @@ def _validate(
     justification: str, mode: str, plan: Any, max_hold_seconds: Any
 ) -> list[dict[str, Any]] | None:
     errors: dict[str, list[str]] = {}
-    if problems := reasons.unreadable(justification):
+    if problems := reasons.find_text_problems(justification):
         errors["justification"] = problems
     if mode not in MODES:
         errors["mode"] = [f"Must be one of {', '.join(MODES)}."]

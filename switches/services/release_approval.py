@@ -131,7 +131,7 @@ def _describe_changes(approvals: Sequence[Approval]) -> list[dict[str, Any]]:
 @approvals.carries_out(
     Approval.Kind.RELEASE,
     lock_first=publication.lock,
-    check_reason=reasons.unreadable,
+    check_reason=reasons.find_text_problems,
     ended=_end_unapproved,
     reaches_far=lambda approval: approval.target == GLOBAL_ID,
     in_words=_describe_changes,

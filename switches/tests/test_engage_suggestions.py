@@ -3,7 +3,7 @@
 import pytest
 
 from controlplane.core.clock import db_now
-from controlplane.core.reasons import problems_with
+from controlplane.core.reasons import find_reason_problems
 from switches import engage_suggestions, services
 from switches.tests.browsers import browser_as, engaged, page, released
 from switches.tests.instances import report_checks
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.mark.parametrize("reason", engage_suggestions.REASON_TEMPLATES)
 def test_prepared_reason_is_good_enough_for_the_rule(reason):
-    assert problems_with(reason.format(at="02:10 UTC")) == []
+    assert find_reason_problems(reason.format(at="02:10 UTC")) == []
 
 
 def test_busiest_come_first_then_released_ones_stopped_lately():

@@ -15,10 +15,10 @@ from controlplane.core.reasons import (
     MAX_CHARACTERS,
     MIN_COLUMNS,
     RELEASE_ADVICE,
-    columns,
+    count_columns,
+    find_reason_problems,
+    find_text_problems,
     is_vague,
-    problems_with,
-    unreadable,
 )
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -31,7 +31,7 @@ def corpus(name: str) -> list[str]:
 
 @pytest.mark.parametrize("reason", corpus("reasons_vague"))
 def test_vague_reason_is_refused_with_what_to_write_instead(reason: str) -> None:
-    (problem,) = problems_with(reason)
+    (problem,) = find_reason_problems(reason)
 
     assert "too vague" in problem
     assert "INC-4411" in problem
@@ -39,13 +39,13 @@ def test_vague_reason_is_refused_with_what_to_write_instead(reason: str) -> None
 
 @pytest.mark.parametrize("reason", corpus("reasons_good") + corpus("reasons_other_scripts"))
 def test_good_reason_is_accepted(reason: str) -> None:
-    assert problems_with(reason) == []
+    assert find_reason_problems(reason) == []
 
 
 def test_unseen_good_reasons_are_hardly_ever_refused() -> None:
     unseen = corpus("reasons_heldout_good")
 
-    refused = [reason for reason in unseen if problems_with(reason)]
+    refused = [reason for reason in unseen if find_reason_problems(reason)]
 
     assert len(refused) / len(unseen) <= 0.01, refused
 
@@ -68,7 +68,7 @@ def test_heldout_reasons_are_not_in_the_corpus() -> None:
     "reason", ["", "   ", "\n\t", "\u200b\u200b\u200b", "\u3164" * 12, "\u2800" * 12, "\ufeff \xad"]
 )
 def test_blank_reason_is_required(reason: str) -> None:
-    (problem,) = problems_with(reason)
+    (problem,) = find_reason_problems(reason)
 
     assert problem.startswith("A reason is required")
     assert is_vague(reason)
@@ -90,7 +90,7 @@ def test_blank_reason_is_required(reason: str) -> None:
     ],
 )
 def test_ten_columns_are_the_least(reason: str, good: bool) -> None:
-    problems = problems_with(reason)
+    problems = find_reason_problems(reason)
 
     assert (problems == []) is good
     assert good or "too short" in problems[0]
@@ -99,25 +99,25 @@ def test_ten_columns_are_the_least(reason: str, good: bool) -> None:
 def test_decomposed_hangul_counts_like_composed() -> None:
     reason = "결제 이중 청구 의심"
 
-    assert columns(unicodedata.normalize("NFD", reason)) == columns(reason) == 19
+    assert count_columns(unicodedata.normalize("NFD", reason)) == count_columns(reason) == 19
 
 
 def test_2000_characters_are_kept_and_one_more_is_refused() -> None:
     reason = "oracle pool exhausted ".ljust(MAX_CHARACTERS, ".")
 
-    assert problems_with(reason) == []
-    assert "at most 2,000" in problems_with(reason + ".")[0]
+    assert find_reason_problems(reason) == []
+    assert "at most 2,000" in find_reason_problems(reason + ".")[0]
 
 
 @pytest.mark.parametrize("code_point", [0x00, 0x1B, 0x7F, 0x85, 0xD800, 0xDFFF, 0x202E])
 def test_control_characters_and_lone_surrogates_are_refused(code_point: int) -> None:
-    (problem,) = problems_with(f"data leak {chr(code_point)} suspected")
+    (problem,) = find_reason_problems(f"data leak {chr(code_point)} suspected")
 
     assert f"U+{code_point:04X}" in problem
 
 
 def test_lines_of_a_pasted_alert_are_accepted() -> None:
-    assert problems_with("FIRING\r\n\tcore-availability burn 14x\n") == []
+    assert find_reason_problems("FIRING\r\n\tcore-availability burn 14x\n") == []
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_lines_of_a_pasted_alert_are_accepted() -> None:
     ],
 )
 def test_reference_or_measurement_is_reason_enough(reason: str) -> None:
-    assert problems_with(reason) == []
+    assert find_reason_problems(reason) == []
 
 
 @pytest.mark.parametrize(
@@ -158,22 +158,22 @@ def test_what_only_looks_like_one_is_not(reason: str) -> None:
 
 
 def test_justification_may_be_brief_but_not_blank() -> None:
-    assert unreadable("it is fixed now") == []
-    assert unreadable("복구됨") == []
+    assert find_text_problems("it is fixed now") == []
+    assert find_text_problems("복구됨") == []
 
-    (problem,) = unreadable(" \u3164 ")
+    (problem,) = find_text_problems(" \u3164 ")
 
     assert problem.endswith(RELEASE_ADVICE)
 
 
 @given(ANY_TEXT)
 def test_any_text_gets_an_answer(reason: str) -> None:
-    problems = problems_with(reason)
+    problems = find_reason_problems(reason)
 
     assert all(isinstance(problem, str) and problem for problem in problems)
     if not problems:
         assert not is_vague(reason)
-        assert columns(reason) >= MIN_COLUMNS
+        assert count_columns(reason) >= MIN_COLUMNS
         reason.encode()
 
 
@@ -206,7 +206,7 @@ CELLS = st.lists(ONE.map(lambda c: (c, 1)) | TWO.map(lambda c: (c, 2)) | NONE.ma
 def test_columns_are_the_sum_of_the_cells(cells: list[tuple[str, int]]) -> None:
     text = "".join(character for character, _ in cells)
 
-    assert columns(text) == sum(width for _, width in cells)
+    assert count_columns(text) == sum(width for _, width in cells)
 
 
 @given(st.lists(CELLS.filter(lambda cells: sum(width for _, width in cells) > 0), min_size=1))
@@ -214,4 +214,4 @@ def test_white_space_counts_once_between_words(words: list[list[tuple[str, int]]
     text = " \t\u3000 ".join("".join(character for character, _ in cells) for cells in words)
 
     expected = sum(width for cells in words for _, width in cells) + len(words) - 1
-    assert columns(f"  {text}\n") == expected
+    assert count_columns(f"  {text}\n") == expected

@@ -4,17 +4,17 @@ from typing import Any
 
 from django import forms
 
-from controlplane.core.change_views import RuleForm
+from controlplane.core.change_views import ServiceForm
 from controlplane.core.reasons import MAX_CHARACTERS
 from switches.models import TripPolicy
 from switches.scopes import SCOPES
 
 
-class DismissForm(RuleForm):
+class DismissForm(ServiceForm):
     reason = forms.CharField(max_length=MAX_CHARACTERS, required=False)
 
 
-class PolicyForm(RuleForm):
+class PolicyForm(ServiceForm):
     """One policy; sources are one pattern to a line."""
 
     trigger = forms.CharField(max_length=200, required=False)

@@ -56,7 +56,9 @@ def resolve(*, switch: str, fingerprint: str, actor: Actor, now: datetime) -> st
 def dismiss(*, trip_id: int, reason: str, actor: Actor, now: datetime) -> Trip:
     """Dismiss a trip's question as a person; raise :class:`Conflict` if none is open."""
     actor.require("switches:write")
-    if problems := reasons.unreadable(reason, called="reason", advice="Say why it may go on."):
+    if problems := reasons.find_text_problems(
+        reason, called="reason", advice="Say why it may go on."
+    ):
         raise InvalidInput({"reason": problems})
     with transaction.atomic():
         locks.lock_machines()

@@ -29,7 +29,7 @@ def clean_fingerprint(text: str) -> str:
 def complete_reason(raw: str, *, source: str, fingerprint: str) -> str:
     """Return the reason if it will do, else completed by source and fingerprint."""
     text = clip(clean_text(raw), reasons.MAX_CHARACTERS)
-    if not reasons.problems_with(text):
+    if not reasons.find_reason_problems(text):
         return text
     prefix = f"Tripped by {clean_text(source)} (fingerprint {clean_text(fingerprint)})"
     return clip(f"{prefix}: {text}" if text else prefix, reasons.MAX_CHARACTERS)

@@ -46,7 +46,7 @@ def validate_request(
             errors[name] = ["Must not be empty."]
         elif len(text) > MAX_LENGTHS[name]:
             errors[name] = [f"At most {MAX_LENGTHS[name]} characters."]
-    if not texts.clean_text(reason) or not reasons.columns(reason):
+    if not texts.clean_text(reason) or not reasons.count_columns(reason):
         errors["reason"] = [f"A reason is required. {reasons.STOP_ADVICE}"]
     elif len(reason) > MAX_REASON_LENGTH:
         errors["reason"] = [

@@ -71,7 +71,7 @@ def dismiss(request: PersonRequest, trip_id: int) -> HttpResponse:
                 trip_id=trip_id, reason=form.given("reason"), actor=actor, now=db_now()
             )
         except InvalidInput as error:
-            form.take(error.errors)
+            form.add_service_errors(error.errors)
         except Conflict as conflict:
             return _refused(request, conflict.detail)
         else:
@@ -139,7 +139,7 @@ def _edit(request: PersonRequest, trigger: str, form: PolicyForm) -> HttpRespons
         try:
             _save(form, trigger, actor, db_now())
         except InvalidInput as error:
-            form.take(error.errors)
+            form.add_service_errors(error.errors)
         except Conflict as conflict:
             return _refused(request, conflict.detail)
         else:

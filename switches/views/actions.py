@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from controlplane.core.actors import Actor
-from controlplane.core.change_views import CarryOut, RuleForm, change, posted
+from controlplane.core.change_views import CarryOut, ServiceForm, handle_change, submitted_data
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, DomainError, InvalidInput
 from controlplane.core.http.permissions import actor_of
@@ -27,7 +27,7 @@ from switches.models import Switch
 @signed_in
 @require_http_methods(["GET", "POST"])
 def extend(request: PersonRequest, scope: str, key: str) -> HttpResponse:
-    form = ExtendForm(posted(request), initial={"how_long": "24h"})
+    form = ExtendForm(submitted_data(request), initial={"how_long": "24h"})
     # Confirm when the form opens, before anybody types; only a permanent extension needs it later.
     if request.method == "GET" or request.POST.get("how_long") == PERMANENT:
         require_confirmation(request, scope, db_now())
@@ -47,7 +47,7 @@ def extend(request: PersonRequest, scope: str, key: str) -> HttpResponse:
 @signed_in
 @require_http_methods(["GET", "POST"])
 def reconfirm(request: PersonRequest, scope: str, key: str) -> HttpResponse:
-    form = ReconfirmForm(posted(request))
+    form = ReconfirmForm(submitted_data(request))
 
     def carry_out(actor: Actor, now: datetime) -> str:
         reason = form.given("reason")
@@ -61,7 +61,7 @@ def reconfirm(request: PersonRequest, scope: str, key: str) -> HttpResponse:
 @signed_in
 @require_http_methods(["GET", "POST"])
 def acknowledge(request: PersonRequest, scope: str, key: str) -> HttpResponse:
-    form = AcknowledgeForm(posted(request))
+    form = AcknowledgeForm(submitted_data(request))
 
     def carry_out(actor: Actor, now: datetime) -> str:
         comment = form.given("comment")
@@ -76,7 +76,7 @@ def acknowledge(request: PersonRequest, scope: str, key: str) -> HttpResponse:
 def describe(request: PersonRequest, scope: str, key: str) -> HttpResponse:
     switch = read_switch(scope, key)
     fields = {name: getattr(switch, name) for name in DescribeForm.base_fields}
-    form = DescribeForm(posted(request), initial=fields)
+    form = DescribeForm(submitted_data(request), initial=fields)
 
     def carry_out(actor: Actor, now: datetime) -> str:
         asked = {name: form.given(name).strip() for name in fields}
@@ -108,12 +108,12 @@ def _change(
     request: PersonRequest,
     scope: str,
     key: str,
-    form: RuleForm,
+    form: ServiceForm,
     template: str,
     carry_out: CarryOut,
 ) -> HttpResponse:
     switch = read_switch(scope, key)
-    return change(
+    return handle_change(
         request,
         form,
         carry_out,

@@ -76,7 +76,7 @@ def engage(request: PersonRequest) -> HttpResponse:
         if valid:
             return _show_engaged(request, done, now)
     except InvalidInput as error:
-        form.take(error.errors)
+        form.add_service_errors(error.errors)
     except Conflict as error:
         if valid and _is_repeated(error, actor.label, form, now):
             return _show_engaged_before(request, form, now)
@@ -100,7 +100,7 @@ def preview(request: PersonRequest) -> HttpResponse:
         with rehearsal():
             context["plan"] = services.engage(**form.service_arguments(), actor=actor, now=now)
     except InvalidInput as error:
-        form.take(error.errors)
+        form.add_service_errors(error.errors)
     except Conflict as conflict:
         context["conflict"] = conflict
     context |= _blast_context(form.given("scope"), form.given("key"), now)

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods
 
 from controlplane.accounts.people.authority import approvers
 from controlplane.core.actors import Actor
-from controlplane.core.change_views import posted
+from controlplane.core.change_views import submitted_data
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from controlplane.core.gates import kinds
@@ -47,7 +47,7 @@ def release(request: PersonRequest, scope: str, key: str) -> HttpResponse:
     actor.require("switches:write")
     now = db_now()
     require_confirmation(request, scope, now)
-    form = ReleaseForm(posted(request))
+    form = ReleaseForm(submitted_data(request))
     valid = form.is_valid()
     given = plan_editor.read_form(request.POST)
     editor = given or plan_editor.open_plan(plans.get_default_plan())
@@ -147,7 +147,7 @@ def _checked(editor: Editor) -> Editor:
 def _assign_errors(form: ReleaseForm, editor: Editor, errors: Mapping[str, Any]) -> Editor:
     """Assign errors to the plan's fields, others to the form's."""
     of_plan = {name: texts for name, texts in errors.items() if name.startswith("plan")}
-    form.take({name: texts for name, texts in errors.items() if name not in of_plan})
+    form.add_service_errors({name: texts for name, texts in errors.items() if name not in of_plan})
     return editor.with_errors(of_plan)
 
 

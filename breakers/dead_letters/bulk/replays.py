@@ -228,7 +228,7 @@ def _no_lock() -> None:
 
 
 def _reason_problems(reason: str) -> list[str]:
-    return reasons.unreadable(reason, called="reason")
+    return reasons.find_text_problems(reason, called="reason")
 
 
 @approvals.carries_out(Approval.Kind.PURGE, lock_first=_no_lock, check_reason=_reason_problems)

@@ -115,7 +115,7 @@ def _log_retries(stream: LetterStream, done: Sequence[Departure]) -> None:
 
 def require_reason(reason: str) -> str:
     """Return the stripped reason. Raises :class:`InvalidInput` if it is not meaningful."""
-    problems = reasons.unreadable(reason, called="reason", advice=_ADVICE)
+    problems = reasons.find_text_problems(reason, called="reason", advice=_ADVICE)
     if problems:
         raise InvalidInput({"reason": problems})
     return reason.strip()

@@ -16,7 +16,7 @@ from breakers.dead_letters.models import LetterGroup, LetterStream
 from breakers.dead_letters.redis_servers.servers import ServerRefused, ServerUnavailable
 from breakers.dead_letters.removals import settlement
 from controlplane.core.approvals.models import Approval
-from controlplane.core.change_views import attempted, posted
+from controlplane.core.change_views import attempt_change, submitted_data
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
@@ -52,7 +52,7 @@ def bulk_job_page(request: PersonRequest, server: str, name: str) -> HttpRespons
         action, chosen = _parse_request(request.POST if request.method == "POST" else request.GET)
     except InvalidInput as error:
         return render_refusal(request, stream, "", Conflict(error.detail))
-    form = BulkForm(posted(request))
+    form = BulkForm(submitted_data(request))
     if request.POST.get("do") == COUNT:
         form.is_valid()
         context = _context(stream, action, chosen, form, now)
@@ -65,7 +65,7 @@ def bulk_job_page(request: PersonRequest, server: str, name: str) -> HttpRespons
         )
         return _redirect_started(request, begun)
 
-    answer = attempted(form, act, lambda error: render_refusal(request, stream, "", error))
+    answer = attempt_change(form, act, lambda error: render_refusal(request, stream, "", error))
     if answer is not None:
         return answer
     status = 422 if form.is_bound else 200

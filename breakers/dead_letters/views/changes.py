@@ -29,7 +29,7 @@ from breakers.models import Dependency
 from breakers.states import dependency_status
 from breakers.states.dependency_status import DependencyStatus
 from controlplane.core.actors import Actor
-from controlplane.core.change_views import attempted, posted
+from controlplane.core.change_views import attempt_change, submitted_data
 from controlplane.core.clock import db_now
 from controlplane.core.errors import DomainError, Unavailable
 from controlplane.core.http.permissions import actor_of
@@ -108,7 +108,7 @@ def reveal(request: PersonRequest, server: str, entry_id: str, name: str) -> Htt
     now = db_now()
     stream, actor = find_stream_or_404(server, name, now), actor_of(request)
     actor.require_power(Power.ADMINISTER)
-    form = LetterReasonForm(posted(request))
+    form = LetterReasonForm(submitted_data(request))
 
     def act() -> HttpResponse:
         reason = form.given("reason")
@@ -132,7 +132,7 @@ def reveal_archived(request: PersonRequest, departure_id: int) -> HttpResponse:
     actor.require_power(Power.ADMINISTER)
     departure = letter.find_departure(departure_id)
     stream, entry_id = departure.stream, ids.to_entry_id(departure.position)
-    form = LetterReasonForm(posted(request))
+    form = LetterReasonForm(submitted_data(request))
 
     def act() -> HttpResponse:
         reason = form.given("reason")
@@ -157,7 +157,7 @@ def _change(
 ) -> HttpResponse:
     actor = actor_of(request)
     actor.require(settlement.SCOPE)
-    form = LetterReasonForm(posted(request))
+    form = LetterReasonForm(submitted_data(request))
 
     def act() -> HttpResponse:
         return redirect_with_message(request, *carry_out(form.given("reason"), actor, now))
@@ -176,7 +176,7 @@ def _attempt(
     about: dict[str, Any],
 ) -> HttpResponse:
     """Show the form, or carry it out; on an error everything typed is kept."""
-    answer = attempted(
+    answer = attempt_change(
         form, act, lambda error: render_refusal(request, stream, about["entry_id"], error)
     )
     if answer is not None:

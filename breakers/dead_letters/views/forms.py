@@ -5,17 +5,17 @@ from typing import Any
 from django import forms
 
 from breakers.dead_letters.bulk import replays
-from controlplane.core.change_views import RuleForm
+from controlplane.core.change_views import ServiceForm
 from controlplane.core.reasons import MAX_CHARACTERS
 
 
-class LetterReasonForm(RuleForm):
+class LetterReasonForm(ServiceForm):
     """A form with a reason, which the service validates."""
 
     reason = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
 
 
-class BulkForm(RuleForm):
+class BulkForm(ServiceForm):
     """The form of a bulk job: rate, most retries and reason."""
 
     renamed = {"rate_per_second": "rate", "waits_for": "waits_for"}

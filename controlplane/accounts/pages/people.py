@@ -74,7 +74,7 @@ def new(request: UserRequest) -> HttpResponse:
                 password=password, actor=actor, now=now, **form.cleaned_data
             )
         except (InvalidInput, ValidationError) as error:
-            form.take(_complaints(error))
+            form.add_service_errors(_complaints(error))
         else:
             return _once(request, made, f"The first password of {made.username}", password)
     return _form(request, form, None)
@@ -92,9 +92,9 @@ def change(request: UserRequest, user_id: int) -> HttpResponse:
             changes = {name: form.cleaned_data[name] for name in form.changed_data}
             services.change_user(user=person, actor=actor, now=now, **changes)
         except (InvalidInput, ValidationError) as error:
-            form.take(_complaints(error))
+            form.add_service_errors(_complaints(error))
         except Conflict as conflict:
-            form.take({"role": [conflict.detail]})
+            form.add_service_errors({"role": [conflict.detail]})
         else:
             return done_at(request, f"{person.username} is changed.", _page(person))
     return _form(request, form, person)

@@ -9,7 +9,7 @@ from django import forms
 from django.contrib.auth.forms import AuthenticationForm, UsernameField
 
 from controlplane.accounts.models.people import User
-from controlplane.core.change_views import RuleForm
+from controlplane.core.change_views import ServiceForm
 from controlplane.core.roles import Role
 
 # Aliases such as `US/Pacific` or `GB` stay valid, but nobody has to scroll past them.
@@ -45,7 +45,7 @@ ABOUT_ROLES = {
 }
 
 
-class PersonForm(RuleForm):
+class PersonForm(ServiceForm):
     """What an admin says of a person. The service has the last word.
 
     It carries what it was opened with: `changed_data` is what this admin changed, not what another

@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 
 from controlplane.accounts.models.people import User
-from controlplane.core.change_views import RuleForm
+from controlplane.core.change_views import ServiceForm
 
 from .scopes import AREAS
 
@@ -20,7 +20,7 @@ LIFETIMES = (
 )
 
 
-class NewTokenForm(RuleForm):
+class NewTokenForm(ServiceForm):
     name = forms.CharField(max_length=120)
     owner = forms.ModelChoiceField(User.objects.filter(is_active=True))
     scopes = forms.MultipleChoiceField(
@@ -44,7 +44,7 @@ class RevokeForm(forms.Form):
     reason = forms.CharField(max_length=2000)
 
 
-class HandOverForm(RuleForm):
+class HandOverForm(ServiceForm):
     owner = forms.ModelChoiceField(User.objects.none())
 
     def __init__(self, owners: Sequence[User], *args: Any, **kwargs: Any) -> None:

@@ -97,7 +97,7 @@ def new(request: UserRequest) -> HttpResponse:
                 limit_to=form.limit_to(),
             )
         except InvalidInput as error:
-            form.take(error.errors)
+            form.add_service_errors(error.errors)
         else:
             origin = request.build_absolute_uri("/")[:-1]
             context = {
@@ -144,9 +144,9 @@ def hand_over(request: UserRequest, token_id: int) -> HttpResponse:
                 token=token, owner=form.cleaned_data["owner"], actor=actor, now=now
             )
         except InvalidInput as error:
-            form.take(error.errors)
+            form.add_service_errors(error.errors)
         except Conflict as conflict:
-            form.take({"owner": [conflict.detail]})
+            form.add_service_errors({"owner": [conflict.detail]})
         else:
             return done_at(request, f"{handed.name} is {handed.owner.username}’s now.", PAGE)
     context = {"token": token, "form": form, "owners": owners}

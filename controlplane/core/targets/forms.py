@@ -11,7 +11,7 @@ from django.utils import timezone
 from controlplane.accounts.models.people import User
 from controlplane.accounts.people.forms import zone_choices
 from controlplane.core import clock
-from controlplane.core.change_views import RuleForm
+from controlplane.core.change_views import ServiceForm
 from controlplane.core.message_templates import MESSAGE_TEMPLATES, SEVERITIES
 from controlplane.core.outbox.transports import registry
 from controlplane.core.outbox.transports.channel_settings import Field
@@ -33,7 +33,7 @@ class SettingField:
     present: str
 
 
-class TargetForm(RuleForm):
+class TargetForm(ServiceForm):
     """What every target has."""
 
     name = forms.CharField(max_length=80)
@@ -194,7 +194,7 @@ class EscalationForm(TargetForm):
         )
 
 
-class RouteForm(RuleForm):
+class RouteForm(ServiceForm):
     event = forms.CharField(max_length=64, required=False)
     scope = forms.ChoiceField(required=False)
     severity = forms.ChoiceField(required=False)

@@ -51,7 +51,7 @@ def new(request: PersonRequest, kind: str) -> HttpResponse:
             services.look_up(asked.settings)
             target, secret = services.create(asked=asked, actor=actor, now=db_now())
         except InvalidInput as error:
-            form.take(error.errors)
+            form.add_service_errors(error.errors)
         else:
             return _saved(request, target, secret, f"{target.name} is there.")
     return _form(request, form, {"kind": kind, "heading": f"Add {TITLES[kind]}"})
@@ -80,7 +80,7 @@ def change(request: PersonRequest, target_id: int) -> HttpResponse:
                 now=db_now(),
             )
         except InvalidInput as error:
-            form.take(error.errors)
+            form.add_service_errors(error.errors)
         except Conflict as conflict:
             return _refused(request, "Nothing was changed", conflict)
         else:
@@ -138,9 +138,9 @@ def new_route(request: PersonRequest) -> HttpResponse:
                 now=db_now(),
             )
         except InvalidInput as error:
-            form.take(error.errors)
+            form.add_service_errors(error.errors)
         except Conflict as conflict:
-            form.take({"target": [conflict.detail]})
+            form.add_service_errors({"target": [conflict.detail]})
         else:
             return done(request, f"{route.event} now goes to {route.target.name}.", PAGE)
     status = 422 if form.is_bound else 200

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from controlplane.core.http.tests.callers import person
-from controlplane.core.reasons import problems_with
+from controlplane.core.reasons import find_reason_problems
 from switches.models import Episode
 from switches.tests.browsers import engaged, released
 
@@ -39,7 +39,7 @@ def test_three_taps_from_the_home_page_stop_it(desks):
     assert thumb.taps == 3
     episode = Episode.objects.get(ended_at=None)
     assert episode.switch_id == "segment:finance"
-    assert problems_with(episode.reason) == []
+    assert find_reason_problems(episode.reason) == []
     assert episode.on_expiry == "hold"
 
 

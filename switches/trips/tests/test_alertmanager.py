@@ -145,7 +145,9 @@ def test_evidence_always_fits(evidence):
 @given(st.text(max_size=3000), st.text(min_size=1, max_size=120), st.text(min_size=1, max_size=200))
 def test_every_reason_ends_up_one_that_may_stand(said, source, fingerprint):
     assert (
-        reasons.problems_with(texts.complete_reason(said, source=source, fingerprint=fingerprint))
+        reasons.find_reason_problems(
+            texts.complete_reason(said, source=source, fingerprint=fingerprint)
+        )
         == []
     )
 
