@@ -1,4 +1,4 @@
-"""What Prometheus is told of breakers, overrides and the level of degradation."""
+"""Prometheus metrics of breakers, overrides and the level of degradation."""
 
 from collections.abc import Iterator
 from datetime import datetime

@@ -9,9 +9,9 @@ import orjson
 from controlplane.core.audit.export import FORMULA_STARTS
 
 from . import letter_list
-from .letters import ids, presentation
-from .letters.entries import LetterEntry
+from .letters import ids
 from .letters.filters import LetterFilter
+from .letters.presentation import NO_LIMITS, letter_resource
 from .letters.redaction import Redaction
 from .models import LetterStream
 
@@ -43,17 +43,10 @@ def iterate_letters(
         for entry in page.entries:
             if entry.position > last:
                 return
-            yield serialize_letter(entry, redaction)
+            yield letter_resource(entry, redaction=redaction, measure=NO_LIMITS)
         cursor = page.next
         if not cursor or ids.to_position(cursor) >= last:
             return
-
-
-def serialize_letter(entry: LetterEntry, redaction: Redaction) -> dict[str, Any]:
-    digest = redaction.fingerprint(entry).digest
-    return presentation.letter_resource(
-        entry, redaction=redaction, fingerprint=digest, measure=presentation.NO_LIMITS
-    )
 
 
 def render_lines(rows: Iterable[dict[str, Any]], format: str) -> Iterator[bytes]:

@@ -64,7 +64,7 @@ def group_resource(one: ErrorGroup, redaction: Redaction) -> dict[str, Any]:
 
 def departure_resource(row: Departure, redaction: Redaction, now: datetime) -> dict[str, Any]:
     """Return a departure without payload; `stream` has to be selected."""
-    until = restorable_until(row)
+    until = archive.restorable_until(row)
     return {
         "id": row.pk,
         "server": row.stream.server,
@@ -122,15 +122,6 @@ def full_departure_resource(
             for one in history.list_archived_events(row, redaction=redaction)
         ],
     }
-
-
-def restorable_until(row: Departure) -> datetime | None:
-    """Return until when it can be restored; None if it can't, as for a retried letter."""
-    states = Departure.State
-    is_in_origin = row.state == states.DONE and row.action == Departure.Action.RETRY
-    if row.state not in (states.DONE, states.GONE) or is_in_origin or row.done_at is None:
-        return None
-    return row.done_at + archive.ARCHIVED_FOR
 
 
 def _redact(said: str, redaction: Redaction) -> str:

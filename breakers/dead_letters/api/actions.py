@@ -5,7 +5,11 @@ from typing import Any, ClassVar
 
 from drf_spectacular.utils import extend_schema
 
-from breakers.dead_letters.letters import presentation
+from breakers.dead_letters.letters.presentation import (
+    DETAIL_LIMITS,
+    NO_LIMITS,
+    letter_resource,
+)
 from breakers.dead_letters.letters.redaction import configured_redaction
 from breakers.dead_letters.models import LetterStream
 from breakers.dead_letters.removals import actions, reveal
@@ -14,7 +18,7 @@ from controlplane.core.errors import InvalidInput
 from controlplane.core.http.views import Done, mutation
 
 from .bodies import ReasonBody, RetryBody, RevealBody, ServerFilter
-from .messages import DeadLetterView, find_letter_stream, normalize_id, render_letter
+from .messages import DeadLetterView, find_letter_stream, normalize_id
 from .shapes import ONE_MESSAGE, SERVER, DiscardedShape, RetriedShape, RevealedShape
 
 UNSAID = "Asked for over the API, without saying why."
@@ -109,12 +113,16 @@ class RevealLetterView(LetterAction):
         place = {"server": stream.server, "stream": stream.name}
         hidden = {
             **place,
-            **render_letter(entry, configured_redaction(), presentation.DETAIL_LIMITS),
+            **letter_resource(entry, redaction=configured_redaction(), measure=DETAIL_LIMITS),
             "revealed": False,
         }
         if prepared:
             return Done(hidden)
         return Done(
-            {**place, **render_letter(entry, None, presentation.NO_LIMITS), "revealed": True},
+            {
+                **place,
+                **letter_resource(entry, redaction=None, measure=NO_LIMITS),
+                "revealed": True,
+            },
             kept=hidden,
         )

@@ -2,7 +2,7 @@
 
 import time
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from django.utils.encoding import escape_uri_path
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -10,11 +10,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from breakers.dead_letters import history, letter_list, resources
-from breakers.dead_letters.letters import ids, presentation
-from breakers.dead_letters.letters.entries import LetterEntry
+from breakers.dead_letters.letters import ids
 from breakers.dead_letters.letters.filters import LetterFilter
-from breakers.dead_letters.letters.presentation import DisplayLimits
-from breakers.dead_letters.letters.redaction import Redaction, configured_redaction
+from breakers.dead_letters.letters.presentation import DETAIL_LIMITS, letter_resource
+from breakers.dead_letters.letters.redaction import configured_redaction
 from breakers.dead_letters.models import LetterStream
 from breakers.dead_letters.monitoring import groups, indexer, streams
 from breakers.dead_letters.redis_servers import reader, servers
@@ -30,10 +29,10 @@ READ, WRITE = "dlq:read", "dlq:write"
 INDEXING_SECONDS = 1.4
 """Time for indexing before groups are counted; sampling indexes continuously."""
 DETAIL_READ_LIMITS = reader.ReadLimits(
-    value_bytes=presentation.DETAIL_LIMITS.value_bytes,
-    fields=presentation.DETAIL_LIMITS.fields,
+    value_bytes=DETAIL_LIMITS.value_bytes,
+    fields=DETAIL_LIMITS.fields,
     entries=1,
-    total_bytes=2 * presentation.DETAIL_LIMITS.total_bytes,
+    total_bytes=2 * DETAIL_LIMITS.total_bytes,
 )
 
 
@@ -93,7 +92,7 @@ class MessageList(DeadLetterView):
         )
         redaction = configured_redaction()
         page, results = letter_list.render_until(
-            page, lambda one: render_letter(one, redaction), until=until
+            page, lambda one: letter_resource(one, redaction=redaction), until=until
         )
         return Response(
             {
@@ -127,7 +126,7 @@ class MessageDetail(DeadLetterView):
             {
                 "server": stream.server,
                 "stream": stream.name,
-                **render_letter(entry, redaction, presentation.DETAIL_LIMITS),
+                **letter_resource(entry, redaction=redaction, measure=DETAIL_LIMITS),
                 "history": [history.event_resource(one) for one in events],
             }
         )
@@ -164,18 +163,6 @@ def find_letter_stream(server: str, name: str, now: datetime) -> LetterStream:
 def normalize_id(entry_id: str) -> str:
     """The id as Redis writes it. Raises :class:`NotFound`."""
     return ids.to_entry_id(ids.to_position(entry_id))
-
-
-def render_letter(
-    entry: LetterEntry,
-    redaction: Redaction | None,
-    measure: DisplayLimits = presentation.LIST_LIMITS,
-) -> dict[str, Any]:
-    """A letter as the contract shows it."""
-    digest = configured_redaction().fingerprint(entry).digest
-    return presentation.letter_resource(
-        entry, redaction=redaction, fingerprint=digest, measure=measure
-    )
 
 
 def _not_found_error(stream: LetterStream, entry_id: str) -> NotFound:

@@ -13,7 +13,7 @@ from controlplane.core.canonical import timestamp
 
 from . import entries, ids
 from .entries import METADATA, RETRY_COUNT, RETRY_OF, LetterEntry, Pairs, to_text
-from .redaction import Redaction
+from .redaction import Redaction, configured_redaction
 
 DisplayValue = str | dict[str, Any]
 _OURS = METADATA | {RETRY_OF, RETRY_COUNT}
@@ -42,12 +42,13 @@ def letter_resource(
     entry: LetterEntry,
     *,
     redaction: Redaction | None,
-    fingerprint: str,
+    fingerprint: str = "",
     measure: DisplayLimits = LIST_LIMITS,
 ) -> dict[str, Any]:
     """Return an entry as the API shows it; missing metadata is None.
 
-    Without a `redaction` everything is shown. `size_bytes` is of all that was read.
+    Without a `redaction` everything is shown. Without a `fingerprint` it is computed. `size_bytes`
+    is of all that was read.
     """
     seen = truncate_entry(entry, measure)
     seen = seen if redaction is None else redaction.redact_entry(seen)
@@ -58,7 +59,7 @@ def letter_resource(
         "fields": shown,
         "error": _display_metadata(seen, entries.ERROR, measure),
         "error_type": _display_metadata(seen, entries.ERROR_TYPE, measure),
-        "fingerprint": fingerprint,
+        "fingerprint": fingerprint or configured_redaction().fingerprint(entry).digest,
         "attempts": entry.attempts,
         "failed_at": timestamp(failed_at) if failed_at else None,
         "added_at": timestamp(added_at) if added_at else None,

@@ -49,6 +49,19 @@ def is_expired(departure: Departure, now: datetime) -> bool:
     return departure.done_at is not None and departure.done_at <= now - ARCHIVED_FOR
 
 
+def restorable_until(departure: Departure) -> datetime | None:
+    """Return until when it can be restored; None if it can't, as for a retried letter."""
+    states = Departure.State
+    is_in_origin = departure.state == states.DONE and departure.action == Departure.Action.RETRY
+    if (
+        departure.state not in (states.DONE, states.GONE)
+        or is_in_origin
+        or departure.done_at is None
+    ):
+        return None
+    return departure.done_at + ARCHIVED_FOR
+
+
 @transaction.atomic
 def purge_batch(now: datetime) -> int:
     """Purge some expired departures, the oldest first; return how many."""

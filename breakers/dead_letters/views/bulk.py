@@ -10,9 +10,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from breakers.dead_letters.bulk import breaker_gates, eligibility, replays
-from breakers.dead_letters.letters import fingerprints
 from breakers.dead_letters.letters.filters import LetterFilter
-from breakers.dead_letters.models import LetterGroup, LetterStream
+from breakers.dead_letters.models import LetterStream
 from breakers.dead_letters.redis_servers.servers import ServerRefused, ServerUnavailable
 from breakers.dead_letters.removals import settlement
 from controlplane.core.approvals.models import Approval
@@ -117,7 +116,7 @@ def _context(
         "chosen": chosen,
         "narrowed_by": [(WORDS.get(name, name), said) for name, said in chosen.as_dict().items()],
         "hidden": query.items(),
-        "group": _find_group(stream, chosen),
+        "group": messages.find_group(stream, chosen.fingerprint),
         "counts": counts,
         "lasts_seconds": counts.eligible / rate if counts else None,
         "trouble": trouble,
@@ -132,11 +131,3 @@ def _context(
         "url": reverse("letters_bulk", args=[stream.server, stream.name]),
         "back": links.stream_url(stream),
     }
-
-
-def _find_group(
-    stream: LetterStream, chosen: LetterFilter
-) -> LetterGroup | fingerprints.Fingerprint | None:
-    if not chosen.fingerprint:
-        return None
-    return LetterGroup.objects.filter(stream=stream, fingerprint=chosen.fingerprint).first()

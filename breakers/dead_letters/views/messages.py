@@ -67,7 +67,7 @@ def messages_context(request: PersonRequest, stream: LetterStream, now: datetime
         "next": found.next,
         "looked_at": found.looked_at if chosen.needs_payload else 0,
         "is_walked": chosen.needs_payload,
-        "group": _find_group(stream, chosen.fingerprint),
+        "group": find_group(stream, chosen.fingerprint),
     }
 
 
@@ -110,7 +110,7 @@ def _letter_line(stream: LetterStream, entry: LetterEntry) -> LetterLine:
     )
 
 
-def _find_group(stream: LetterStream, fingerprint: str) -> LetterGroup | None:
+def find_group(stream: LetterStream, fingerprint: str) -> LetterGroup | None:
     if not fingerprint:
         return None
     return LetterGroup.objects.filter(stream=stream, fingerprint=fingerprint).first()

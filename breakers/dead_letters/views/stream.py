@@ -117,11 +117,9 @@ def _archive(request: PersonRequest, stream: LetterStream, now: datetime) -> dic
 
 
 def may_restore(departure: Departure, now: datetime) -> bool:
-    """Return True if the letter can be restored; a retried one is in its origin."""
-    is_gone = departure.state == Departure.State.GONE
-    was_retry = departure.action == Departure.Action.RETRY
-    dropped = departure.state == Departure.State.DONE and not was_retry
-    return (is_gone or dropped) and not archive.is_expired(departure, now)
+    """Return True if the letter can be restored."""
+    until = archive.restorable_until(departure)
+    return until is not None and until > now
 
 
 def _gaps(request: PersonRequest, stream: LetterStream, now: datetime) -> dict[str, Any]:
