@@ -5,13 +5,14 @@ from django.db import models
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry, AuditRound
 from controlplane.core.degradation.models import Degradation
-from controlplane.core.escalation.models import Escalation
 from controlplane.core.gates.models import EventCount, ExternalVerdict, Gate, Hold
 from controlplane.core.idempotency.models import IdempotencyKey
 from controlplane.core.instances.models import Acknowledgement, Instance
 from controlplane.core.jobs.models import Job, JobEffect, JobStep
 from controlplane.core.outbox.models import Attempt, OutboxMessage, Pace, Thread
 from controlplane.core.trip_requests.models import TripRequest
+
+from .escalations.models import Escalation
 
 __all__ = [
     "Acknowledgement",

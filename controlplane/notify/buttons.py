@@ -8,8 +8,8 @@ from typing import Any
 from controlplane.core.actors import Actor
 from controlplane.core.approvals import notes, reviews, services
 from controlplane.core.errors import Conflict, NotFound
-from controlplane.core.escalation import services as escalations
-from controlplane.core.escalation.models import Escalation
+from controlplane.core.escalations import services as escalations
+from controlplane.core.escalations.models import Escalation
 from controlplane.core.interactions.actions import button
 
 SUBJECT = re.compile(r"[!-~]{1,120}")

@@ -3,14 +3,15 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from controlplane.core.escalation import hearing
-from controlplane.core.escalation.hearing import Hearing
-from controlplane.core.escalation.models import Escalation
+from controlplane.core.escalations.models import Escalation
 from controlplane.core.message_templates import incident_action_of
 from controlplane.core.outbox.transports import registry
 from controlplane.core.targets import reach, routing
 from controlplane.core.targets.models import Target
 from controlplane.core.targets.routing import incident_followers
+
+from .escalation import hearing
+from .escalation.hearing import Hearing
 
 __all__ = ["destinations_of_user", "incident_followers", "next_notices", "reachable", "routed"]
 

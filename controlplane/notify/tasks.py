@@ -3,12 +3,13 @@
 from datetime import datetime
 
 from controlplane.core import retention, ticks
-from controlplane.core.escalation import engine as escalation
-from controlplane.core.escalation.retention_rules import ESCALATIONS
 from controlplane.core.interactions import services as interactions
 from controlplane.core.outbox import backlog, claims, delivery
 from controlplane.core.outbox.retention_rules import MESSAGES, PACES, THREADS
 from controlplane.core.targets import services as targets
+
+from .escalation import engine as escalation
+from .escalation.retention_rules import ESCALATIONS
 
 
 @ticks.tick("outbox.sweep", seconds=1, queue="outbox", pending=lambda now: [claims.unsent(now)])

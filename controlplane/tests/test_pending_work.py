@@ -10,7 +10,7 @@ from breakers.models import Alarm, BreakerState, Dependency, Override, Probe, Se
 from controlplane.core import ticks
 from controlplane.core.clock import db_now
 from controlplane.core.degradation.models import Degradation
-from controlplane.core.escalation.models import Escalation
+from controlplane.core.escalations.models import Escalation
 from controlplane.core.gates.models import Gate
 from controlplane.core.instances.models import Instance
 from controlplane.core.jobs.models import Job

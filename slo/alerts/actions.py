@@ -12,7 +12,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import Concat
 
 from controlplane.core.canonical import timestamp
-from controlplane.core.escalation import services as escalation
+from controlplane.core.escalations import services as escalation
 from controlplane.core.gates import holds
 from controlplane.core.gates.models import Hold
 from controlplane.core.trip_requests import services as trip_requests

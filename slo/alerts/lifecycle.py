@@ -10,7 +10,7 @@ from django.db import connection, transaction
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, NotFound
-from controlplane.core.escalation import services as escalation
+from controlplane.core.escalations import services as escalation
 from controlplane.core.json_values import require_readable
 from controlplane.core.live.change_notices import changed
 from slo.arithmetic.hysteresis import AlertKey, FiringRule, OpenAlert, plan_changes

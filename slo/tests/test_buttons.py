@@ -6,8 +6,8 @@ import pytest
 
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, Forbidden
-from controlplane.core.escalation import services as escalations
-from controlplane.core.escalation.models import Escalation
+from controlplane.core.escalations import services as escalations
+from controlplane.core.escalations.models import Escalation
 from controlplane.core.interactions import actions
 from slo.models import Alert
 from switches.models import Episode

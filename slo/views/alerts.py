@@ -15,11 +15,11 @@ from controlplane.core import durations
 from controlplane.core.actors import Actor
 from controlplane.core.change_views import handle_change, submitted_data
 from controlplane.core.clock import db_now
-from controlplane.core.escalation import hearing
 from controlplane.core.gates.models import Hold
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, signed_in
 from controlplane.core.runbooks import rendering
+from controlplane.notify.escalation import hearing
 from slo.alerts import lifecycle, notifications, runbooks
 from slo.models import Alert, SloStatus
 from slo.models.alerts import SEVERITIES, WORST_FIRST

@@ -6,7 +6,7 @@ from django.db import transaction
 
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
-from controlplane.core.escalation import services as escalation
+from controlplane.core.escalations import services as escalation
 from controlplane.core.jobs import control, endings
 from controlplane.core.jobs.models import Job
 from switches.episodes import live_drills

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from controlplane.core.actors import Actor
-from controlplane.core.escalation import services as escalation
+from controlplane.core.escalations import services as escalation
 from switches.models import Episode, Switch
 from switches.scopes import overdue_severity
 

@@ -8,7 +8,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.canonical import timestamp
-from controlplane.core.escalation import services as escalation
+from controlplane.core.escalations import services as escalation
 from controlplane.core.jobs import control
 from controlplane.core.jobs.models import Job
 from controlplane.core.live.change_notices import changed

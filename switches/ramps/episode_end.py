@@ -9,7 +9,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
-from controlplane.core.escalation import services as escalation
+from controlplane.core.escalations import services as escalation
 from switches import publication
 from switches.episodes import changes, facts
 from switches.models import Episode, Publication, Switch

@@ -7,7 +7,7 @@ from typing import Any
 from controlplane.core.actors import Actor
 from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval
-from controlplane.core.escalation import services as escalation
+from controlplane.core.escalations import services as escalation
 from controlplane.core.gates import services as gates
 from controlplane.core.jobs import control, endings
 from controlplane.core.jobs.models import Job, JobStep

@@ -12,7 +12,7 @@ from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.canonical import timestamp
 from controlplane.core.errors import Conflict, NotFound
-from controlplane.core.escalation import services as escalations
+from controlplane.core.escalations import services as escalations
 from controlplane.core.jobs import control
 from controlplane.core.jobs.models import Job
 from controlplane.core.json_values import require_readable

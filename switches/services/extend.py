@@ -9,7 +9,7 @@ from controlplane.core import reasons
 from controlplane.core.actors import Actor
 from controlplane.core.ended_sessions import retry_if_ended
 from controlplane.core.errors import Conflict, InvalidInput
-from controlplane.core.escalation import services as escalation
+from controlplane.core.escalations import services as escalation
 from controlplane.core.json_values import require_readable
 from switches import publication, reminders
 from switches.episodes import changes, facts

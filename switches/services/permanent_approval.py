@@ -11,7 +11,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval
 from controlplane.core.errors import Conflict
-from controlplane.core.escalation import services as escalation
+from controlplane.core.escalations import services as escalation
 from switches import publication, risk
 from switches.episodes import changes, facts
 from switches.expiry import RECONFIRM_EVERY

@@ -13,7 +13,7 @@ from controlplane.core import reasons
 from controlplane.core.actors import Actor, system
 from controlplane.core.ended_sessions import retry_if_ended
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
-from controlplane.core.escalation import services as escalation
+from controlplane.core.escalations import services as escalation
 from switches import publication
 from switches.episodes import batches, changes, digests, facts
 from switches.expiry import RECONFIRM_EVERY

@@ -8,7 +8,7 @@ from typing import Any
 from controlplane.core.actors import Actor
 from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval
-from controlplane.core.escalation import services as escalation
+from controlplane.core.escalations import services as escalation
 from switches import publication, reminders
 from switches.episodes import changes, facts
 from switches.expiry import Expiry

@@ -13,7 +13,7 @@ from zlib import crc32
 
 from controlplane.core.actors import Actor
 from controlplane.core.approvals import services as approvals
-from controlplane.core.escalation import engine as escalation
+from controlplane.notify.escalation import engine as escalation
 from switches import services, tasks
 from switches.ramps import actions, live_ramps
 from switches.tests.month_expectations import DWELL, Ascent, Term

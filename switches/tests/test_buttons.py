@@ -9,7 +9,7 @@ from django.db import transaction
 from controlplane.core.approvals import reviews
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
-from controlplane.core.escalation.models import Escalation
+from controlplane.core.escalations.models import Escalation
 from controlplane.core.http.tests.callers import at_once, person, signed_in
 from controlplane.core.interactions.tests import conftest as clicks
 from controlplane.core.interactions.tests.pressing import send, signed

@@ -15,7 +15,7 @@ import pytest
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
-from controlplane.core.escalation.models import Escalation
+from controlplane.core.escalations.models import Escalation
 from controlplane.core.http.tests.callers import person
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.targets.models import OnCallMember, Target

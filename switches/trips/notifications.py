@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote_plus, urlencode
 
 from controlplane.core.canonical import timestamp
-from controlplane.core.escalation import services as escalation
+from controlplane.core.escalations import services as escalation
 from controlplane.core.outbox import services as outbox
 from switches.models import Trip
 from switches.scopes import SCOPES

@@ -10,8 +10,8 @@ from controlplane.core import reasons
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput, NotFound
-from controlplane.core.escalation import services as escalation
-from controlplane.core.escalation.models import Escalation
+from controlplane.core.escalations import services as escalation
+from controlplane.core.escalations.models import Escalation
 from switches.models import Episode, Trip
 from switches.services.undo import UNDO_WINDOW
 

@@ -22,7 +22,7 @@ from breakers.dead_letters.subjects import message_thread
 from controlplane.core.actors import Actor, system
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit import services as audit
-from controlplane.core.escalation import services as escalation
+from controlplane.core.escalations import services as escalation
 from controlplane.core.jobs import control, effects, endings, kinds, stepwise
 from controlplane.core.jobs.claims import Turn
 from controlplane.core.jobs.kinds import Probe

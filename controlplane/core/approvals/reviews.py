@@ -16,8 +16,8 @@ from controlplane.core.approvals.models import Approval
 from controlplane.core.approvals.risk import Risk
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import NotFound
-from controlplane.core.escalation import services as escalations
-from controlplane.core.escalation.models import Escalation
+from controlplane.core.escalations import services as escalations
+from controlplane.core.escalations.models import Escalation
 from controlplane.core.outbox import services as outbox
 
 REVIEW = Approval.Kind.BREAK_GLASS_REVIEW

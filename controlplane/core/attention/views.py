@@ -12,9 +12,9 @@ from controlplane.core.attention import services
 from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, NotFound
-from controlplane.core.escalation import services as escalations
-from controlplane.core.escalation import summaries
-from controlplane.core.escalation.models import Escalation
+from controlplane.core.escalations import services as escalations
+from controlplane.core.escalations import summaries
+from controlplane.core.escalations.models import Escalation
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.outbox import router
 from controlplane.core.page_responses import PersonRequest, done, show, signed_in

@@ -12,8 +12,8 @@ from urllib.parse import quote
 from django.db import transaction
 
 from controlplane.core.canonical import timestamp
-from controlplane.core.escalation import services as escalation
-from controlplane.core.escalation.models import Escalation
+from controlplane.core.escalations import services as escalation
+from controlplane.core.escalations.models import Escalation
 from controlplane.core.jobs import figures, kinds
 from controlplane.core.jobs.claims import MAX_CHECKPOINT_BYTES
 from controlplane.core.jobs.figures import Durations, StepFigures

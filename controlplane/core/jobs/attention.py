@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from django.db.models import QuerySet
 
 from controlplane.core.durations import readable
-from controlplane.core.escalation.models import Escalation
+from controlplane.core.escalations.models import Escalation
 from controlplane.core.jobs import endings, kinds, watch
 from controlplane.core.jobs.models import Job
 from controlplane.core.page_registry import AttentionItem, attention_source

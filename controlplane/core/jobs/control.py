@@ -10,7 +10,7 @@ from django.db import connection, transaction
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput, NotFound
-from controlplane.core.escalation import services as escalation
+from controlplane.core.escalations import services as escalation
 from controlplane.core.jobs import endings, kinds
 from controlplane.core.jobs.models import Job, JobStep
 

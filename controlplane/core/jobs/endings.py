@@ -8,8 +8,8 @@ from typing import Any
 
 from controlplane.core.actors import system
 from controlplane.core.audit import services as audit
-from controlplane.core.escalation import services as escalation
-from controlplane.core.escalation.models import Escalation
+from controlplane.core.escalations import services as escalation
+from controlplane.core.escalations.models import Escalation
 from controlplane.core.jobs import kinds
 from controlplane.core.jobs.models import Job
 from controlplane.core.outbox import services as outbox

@@ -7,8 +7,8 @@ from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Coalesce
 
 from controlplane.core.canonical import timestamp
-from controlplane.core.escalation import services as escalation
-from controlplane.core.escalation.models import Escalation
+from controlplane.core.escalations import services as escalation
+from controlplane.core.escalations.models import Escalation
 from controlplane.core.jobs import endings
 from controlplane.core.jobs.models import Job
 from controlplane.core.models import Tick

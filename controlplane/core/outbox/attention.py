@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 from django.db.models import Count, Max, Min, QuerySet
 
 from controlplane.core.durations import readable
-from controlplane.core.escalation import summaries
-from controlplane.core.escalation.models import Escalation
+from controlplane.core.escalations import summaries
+from controlplane.core.escalations.models import Escalation
 from controlplane.core.outbox import backlog, claims, naming, selection
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.naming import Named

@@ -6,8 +6,8 @@ from django.db import transaction
 from django.db.models import Min
 
 from controlplane.core.canonical import timestamp
-from controlplane.core.escalation import services as escalation
-from controlplane.core.escalation.models import Escalation
+from controlplane.core.escalations import services as escalation
+from controlplane.core.escalations.models import Escalation
 from controlplane.core.outbox import services
 from controlplane.core.outbox.models import OutboxMessage
 

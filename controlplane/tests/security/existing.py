@@ -18,8 +18,8 @@ from controlplane.core.actors import Actor
 from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval
 from controlplane.core.clock import db_now
-from controlplane.core.escalation import services as escalation
-from controlplane.core.escalation.models import Escalation
+from controlplane.core.escalations import services as escalation
+from controlplane.core.escalations.models import Escalation
 from controlplane.core.gates.models import ExternalVerdict
 from controlplane.core.http.tests.callers import browser_of
 from controlplane.core.jobs import control

@@ -4,7 +4,7 @@ import pytest
 
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
-from controlplane.core.escalation.models import Escalation
+from controlplane.core.escalations.models import Escalation
 from controlplane.core.outbox import rendering
 from slo.alerts import lifecycle
 from slo.arithmetic.hysteresis import FiringRule

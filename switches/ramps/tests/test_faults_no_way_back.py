@@ -9,7 +9,7 @@ from django.db import connection
 from controlplane.core.actors import system
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
-from controlplane.core.escalation.models import Escalation
+from controlplane.core.escalations.models import Escalation
 from controlplane.core.gates.models import ExternalVerdict
 from controlplane.core.http.tests.sessions import another_session
 from controlplane.core.jobs import engine

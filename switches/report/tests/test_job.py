@@ -7,7 +7,7 @@ import pytest
 
 from controlplane.core.actors import system
 from controlplane.core.audit.models import AuditEntry
-from controlplane.core.escalation.models import Escalation
+from controlplane.core.escalations.models import Escalation
 from controlplane.core.http.tests.callers import as_role
 from controlplane.core.jobs import control, engine
 from controlplane.core.jobs.models import Job, JobEffect

@@ -9,7 +9,7 @@ from django.core.management import call_command
 from controlplane.core.actors import system
 from controlplane.core.approvals.models import Approval
 from controlplane.core.clock import db_now
-from controlplane.core.escalation.models import Escalation
+from controlplane.core.escalations.models import Escalation
 from controlplane.core.http.tests.callers import as_role, person, signed_in, with_token
 from controlplane.core.outbox.models import OutboxMessage
 from switches.models import Episode, Publication

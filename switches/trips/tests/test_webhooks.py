@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 
-from controlplane.core.escalation.models import Escalation
+from controlplane.core.escalations.models import Escalation
 from controlplane.core.http.tests.callers import with_token
 from switches.models import Episode, Trip
 from switches.trips import alertmanager, webhooks

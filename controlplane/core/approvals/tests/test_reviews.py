@@ -10,8 +10,8 @@ from controlplane.core.approvals import attention, reviews, services
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
-from controlplane.core.escalation import services as escalations
-from controlplane.core.escalation.models import Escalation
+from controlplane.core.escalations import services as escalations
+from controlplane.core.escalations.models import Escalation
 from controlplane.core.http.tests.callers import Api, as_role, person, signed_in, token_text
 from controlplane.core.outbox.models import OutboxMessage
 

@@ -8,7 +8,7 @@ from django.db import connection
 
 from controlplane.core.attention import services
 from controlplane.core.clock import db_now
-from controlplane.core.escalation import services as escalation
+from controlplane.core.escalations import services as escalation
 from controlplane.core.http.tests.callers import Api, as_role, person, with_token
 from controlplane.core.page_registry import ATTENTION_SOURCES, AttentionItem, AttentionSource
 from controlplane.core.targets.models import Route, Target

@@ -8,7 +8,7 @@ from controlplane.accounts.models.people import User
 from controlplane.core.approvals import reviews
 from controlplane.core.approvals.models import Approval
 from controlplane.core.clock import db_now
-from controlplane.core.escalation.services import open_escalation
+from controlplane.core.escalations.services import open_escalation
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from controlplane.core import ticks
-from controlplane.core.escalation.models import Escalation
+from controlplane.core.escalations.models import Escalation
 from controlplane.core.jobs import alarms, figures
 from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.jobs.stepwise import Passed, StepKind

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from controlplane.core.escalation.models import Escalation
+from controlplane.core.escalations.models import Escalation
 from controlplane.core.jobs import attention
 from controlplane.core.jobs.models import Job
 from controlplane.core.jobs.stepwise import Passed, StepKind

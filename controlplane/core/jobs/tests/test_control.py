@@ -7,7 +7,7 @@ import pytest
 from controlplane.core.actors import Actor
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
-from controlplane.core.escalation.models import Escalation
+from controlplane.core.escalations.models import Escalation
 from controlplane.core.jobs import claims, control
 from controlplane.core.jobs.models import Job
 from controlplane.core.jobs.stepwise import Passed, StepKind

@@ -4,7 +4,7 @@ import psycopg
 import pytest
 from django.db import OperationalError, connection, transaction
 
-from controlplane.core.escalation.models import Escalation
+from controlplane.core.escalations.models import Escalation
 from controlplane.core.jobs import claims, control, effects, watch
 from controlplane.core.jobs.models import Job
 from controlplane.core.jobs.stepwise import Again, Passed, StepKind

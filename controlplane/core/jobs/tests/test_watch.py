@@ -8,8 +8,8 @@ import pytest
 from controlplane.core import ticks
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
-from controlplane.core.escalation import services as escalation
-from controlplane.core.escalation.models import Escalation
+from controlplane.core.escalations import services as escalation
+from controlplane.core.escalations.models import Escalation
 from controlplane.core.jobs import attention, watch
 from controlplane.core.jobs.models import Job
 from controlplane.core.jobs.resources import job_resource

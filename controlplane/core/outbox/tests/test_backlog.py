@@ -7,8 +7,8 @@ import pytest
 from controlplane.core import ticks
 from controlplane.core.actors import system
 from controlplane.core.attention import services as overview
-from controlplane.core.escalation import services as escalation
-from controlplane.core.escalation.models import Escalation
+from controlplane.core.escalations import services as escalation
+from controlplane.core.escalations.models import Escalation
 from controlplane.core.outbox import attention, backlog, rendering, report_sections
 from controlplane.core.outbox.models import OutboxMessage, Pace
 from controlplane.core.outbox.tests.written import hook, somebody, written

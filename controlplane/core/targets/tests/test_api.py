@@ -3,7 +3,7 @@
 import pytest
 
 from controlplane.core.clock import db_now
-from controlplane.core.escalation import services as escalation
+from controlplane.core.escalations import services as escalation
 from controlplane.core.http.tests.callers import as_role, with_token
 from controlplane.core.targets.models import Target
 from controlplane.core.targets.tests.people import add

@@ -11,8 +11,8 @@ from controlplane.core.actors import system
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
-from controlplane.core.escalation import services as escalation
-from controlplane.core.escalation.models import Escalation
+from controlplane.core.escalations import services as escalation
+from controlplane.core.escalations.models import Escalation
 from controlplane.core.http.tests.callers import person
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.targets import reach, routing, services

@@ -4,11 +4,11 @@ import pytest
 
 from controlplane.core.actors import system
 from controlplane.core.clock import db_now
-from controlplane.core.escalation import engine
-from controlplane.core.escalation import services as escalation
+from controlplane.core.escalations import services as escalation
 from controlplane.core.outbox import digests, services
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.targets.models import EscalationStep, Route, Target
+from controlplane.notify.escalation import engine
 
 pytestmark = pytest.mark.django_db
 SUBJECT = "episode:12"

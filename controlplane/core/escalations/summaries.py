@@ -1,8 +1,9 @@
 """Escalations in words: what each is about, and who was notified of it."""
 
-from controlplane.core.escalation.models import Escalation
 from controlplane.core.message_templates import format_time
 from controlplane.core.outbox import rendering
+
+from .models import Escalation
 
 ANY_PAGE = "/attention/"
 TOLD = "told"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.core.escalation import schedule
-from controlplane.core.escalation.schedule import Standing, Step
+from controlplane.notify.escalation import schedule
+from controlplane.notify.escalation.schedule import Standing, Step
 
 START = datetime(2026, 11, 21, 2, 11, tzinfo=UTC)
 CRITICAL = (0, 5, 15, 30)

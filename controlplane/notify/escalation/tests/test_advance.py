@@ -6,12 +6,13 @@ import pytest
 
 from controlplane.core.actors import system
 from controlplane.core.clock import db_now
-from controlplane.core.escalation import engine, services
-from controlplane.core.escalation.models import Escalation
+from controlplane.core.escalations import services
+from controlplane.core.escalations.models import Escalation
 from controlplane.core.http.tests.callers import at_once
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.targets.models import EscalationStep, Route, Target
 from controlplane.core.targets.tests.people import fill
+from controlplane.notify.escalation import engine
 
 pytestmark = pytest.mark.django_db
 

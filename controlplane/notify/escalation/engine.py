@@ -11,13 +11,15 @@ from django.db import connection, transaction
 from django.db.models import Q, QuerySet
 from django.db.models.expressions import Combinable
 
-from controlplane.core.escalation import messages, schedule, summaries
-from controlplane.core.escalation.models import Escalation
+from controlplane.core.escalations import summaries
+from controlplane.core.escalations.models import Escalation
 from controlplane.core.message_templates import SEVERITIES
 from controlplane.core.outbox import services as outbox
 from controlplane.core.outbox.transports import registry
 from controlplane.core.targets import reach
 from controlplane.core.targets.reach import Rung
+
+from . import messages, schedule
 
 log = structlog.get_logger(__name__)
 

@@ -4,9 +4,11 @@ from datetime import datetime
 
 from django.db.models import QuerySet
 
-from controlplane.core.escalation import hearing, summaries
-from controlplane.core.escalation.models import Escalation
+from controlplane.core.escalations import summaries
+from controlplane.core.escalations.models import Escalation
 from controlplane.core.page_registry import AttentionItem, attention_source
+
+from . import hearing
 
 # What is about these is told by the room or app it belongs to, with more to say.
 TOLD_ELSEWHERE = (

@@ -9,10 +9,11 @@ from django.db import transaction
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, NotFound
-from controlplane.core.escalation.models import Escalation
 from controlplane.core.json_values import require_readable
 from controlplane.core.outbox import router
 from controlplane.core.outbox import services as outbox
+
+from .models import Escalation
 
 QUIET = timedelta(hours=24)
 """After an acknowledgement, nobody is notified for this long."""

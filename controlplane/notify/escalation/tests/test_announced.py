@@ -5,10 +5,11 @@ from datetime import timedelta
 import pytest
 
 from controlplane.core.clock import db_now
-from controlplane.core.escalation import engine, services
-from controlplane.core.escalation.models import Escalation
+from controlplane.core.escalations import services
+from controlplane.core.escalations.models import Escalation
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.targets.tests.people import fill
+from controlplane.notify.escalation import engine
 
 pytestmark = pytest.mark.django_db
 

@@ -5,11 +5,12 @@ from datetime import datetime
 from typing import Any
 
 from controlplane.core.canonical import timestamp
-from controlplane.core.escalation import summaries
-from controlplane.core.escalation.models import Escalation
-from controlplane.core.escalation.schedule import Verdict
+from controlplane.core.escalations import summaries
+from controlplane.core.escalations.models import Escalation
 from controlplane.core.message_templates import format_time
 from controlplane.core.targets.reach import Rung
+
+from .schedule import Verdict
 
 TOLD_KEPT = 20
 LISTED = 8

@@ -6,9 +6,10 @@ from datetime import timedelta
 import pytest
 
 from controlplane.core.clock import db_now
-from controlplane.core.escalation import engine, hearing, services
+from controlplane.core.escalations import services
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.targets.tests.people import fill
+from controlplane.notify.escalation import engine, hearing
 
 pytestmark = pytest.mark.django_db
 

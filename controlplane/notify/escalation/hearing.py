@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from controlplane.core.escalation import engine, schedule
-from controlplane.core.escalation.models import Escalation
+from controlplane.core.escalations.models import Escalation
 from controlplane.core.message_templates import SEVERITIES
 from controlplane.core.targets import reach, routing
 from controlplane.core.targets.reach import Rung
+
+from . import engine, schedule
 
 
 @dataclass(frozen=True)

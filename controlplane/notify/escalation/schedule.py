@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from controlplane.core.escalation.services import QUIET
+from controlplane.core.escalations.services import QUIET
 
 # What is critical or a warning is repeated hourly; what may wait for the next working day, daily.
 REPEAT = {
