@@ -23,9 +23,9 @@ from controlplane.core.environment_variables import (
     public_url,
     time_zone,
 )
-from controlplane.core.outbox.transports import environment as transports
 from controlplane.environment.databases import RUNTIME_ROLE, Database, database, embedded_services
 from controlplane.environment.secret_key import kept_secret
+from controlplane.notify.transports import environment as transports
 
 from .dead_letters import DeadLetters, dead_letters
 from .sign_in import Entry, Oidc, entry, oidc

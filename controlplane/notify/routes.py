@@ -5,13 +5,13 @@ from datetime import datetime
 
 from controlplane.core.escalations.models import Escalation
 from controlplane.core.message_templates import incident_action_of
-from controlplane.core.outbox.transports import registry
 from controlplane.core.targets import reach, routing
 from controlplane.core.targets.models import Target
 from controlplane.core.targets.routing import incident_followers
 
 from .escalation import hearing
 from .escalation.hearing import Hearing
+from .transports import registry
 
 __all__ = ["destinations_of_user", "incident_followers", "next_notices", "reachable", "routed"]
 

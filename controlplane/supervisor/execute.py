@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from controlplane.core.outbox.transports import environment as transports
+from controlplane.notify.transports import environment as transports
 from controlplane.supervisor import embedded, identity, layout
 from controlplane.supervisor.child import Child, ChildSpec
 from controlplane.supervisor.embedded import Services

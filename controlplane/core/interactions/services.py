@@ -18,7 +18,7 @@ from controlplane.core.interactions.actions import Press
 from controlplane.core.interactions.payloads import Pressed
 from controlplane.core.interactions.retention_rules import ANSWERED_REQUESTS
 from controlplane.core.outbox import services as outbox
-from controlplane.core.outbox.transports.slack_reply import transport as slack_reply
+from controlplane.notify.transports.slack_reply import transport as slack_reply
 
 NOT_CONNECTED = (
     "Your Slack account is not connected to an active account here, so nothing was done. "

@@ -15,7 +15,7 @@ from controlplane.core.http import problems
 from controlplane.core.http.requests import client_ip, request_id_of
 from controlplane.core.interactions import payloads, services, signatures
 from controlplane.core.interactions.payloads import Pressed
-from controlplane.core.outbox.transports.slack_reply import transport as slack_reply
+from controlplane.notify.transports.slack_reply import transport as slack_reply
 
 WORK_SECONDS = 2.0
 """Nothing is committed after this long."""

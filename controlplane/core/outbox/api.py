@@ -20,7 +20,7 @@ from controlplane.core.message_templates import SEVERITIES
 from controlplane.core.outbox import discards, naming, rendering, retries, selection
 from controlplane.core.outbox.models import Attempt, OutboxMessage
 from controlplane.core.outbox.naming import HIDDEN, Named
-from controlplane.core.outbox.transports import registry
+from controlplane.notify.transports import registry
 
 ROWS = OutboxMessage.objects.prefetch_related("tries")
 

@@ -17,8 +17,8 @@ from controlplane.core.clock import db_now
 from controlplane.core.message_templates import MESSAGE_TEMPLATES, events_where
 from controlplane.core.outbox import digests, pacing, superseding
 from controlplane.core.outbox.models import Attempt, OutboxMessage, Pace
-from controlplane.core.outbox.transports import registry
 from controlplane.core.scopes import everything_id
+from controlplane.notify.transports import registry
 
 LEASE_SECONDS = 30.0
 MAX_ATTEMPTS = 8

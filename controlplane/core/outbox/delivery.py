@@ -19,8 +19,8 @@ from controlplane.core.outbox import claims, rendering
 from controlplane.core.outbox.claims import LEASE_SECONDS, MAX_ATTEMPTS, Claim, Outcome
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.senders import Senders
-from controlplane.core.outbox.transports import registry
-from controlplane.core.outbox.transports.failures import PermanentFailure, TransientFailure
+from controlplane.notify.transports import registry
+from controlplane.notify.transports.failures import PermanentFailure, TransientFailure
 
 FIRST_PAUSE_SECONDS = 2.0
 PAUSE_GROWS_BY = 3.0

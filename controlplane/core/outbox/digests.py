@@ -13,7 +13,7 @@ from django.db.models import Exists, F, Min, OuterRef, Q, QuerySet
 from controlplane.core.message_templates import events_where
 from controlplane.core.outbox import rendering
 from controlplane.core.outbox.models import Attempt, OutboxMessage
-from controlplane.core.outbox.transports import registry
+from controlplane.notify.transports import registry
 
 EVENT = "outbox.digest"
 MAX_ALONE = 10

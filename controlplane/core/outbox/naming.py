@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from django.db.models import Q
 
-from controlplane.core.outbox.transports import registry
-from controlplane.core.outbox.transports.base import TRANSPORTS
 from controlplane.core.targets.models import Target
+from controlplane.notify.transports import registry
+from controlplane.notify.transports.base import TRANSPORTS
 
 HIDDEN = "[hidden]"
 

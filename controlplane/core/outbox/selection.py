@@ -6,7 +6,7 @@ from django.db.models import Count, Q, QuerySet
 
 from controlplane.core.outbox import naming
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.outbox.transports.base import TRANSPORTS
+from controlplane.notify.transports.base import TRANSPORTS
 
 GIVEN_UP = Q(state="failed", discarded_at__isnull=True)
 """What failed and waits for somebody to retry or discard it."""

@@ -13,7 +13,7 @@ from django.db.models import Exists, F, OuterRef
 from controlplane.core.message_templates import MESSAGE_TEMPLATES
 from controlplane.core.outbox import rendering
 from controlplane.core.outbox.models import Attempt, OutboxMessage
-from controlplane.core.outbox.transports import registry
+from controlplane.notify.transports import registry
 
 MIN_WAIT = timedelta(minutes=1)
 """Messages sent within this time are never left out."""

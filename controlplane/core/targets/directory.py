@@ -7,10 +7,10 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from controlplane.core.clock import zone
-from controlplane.core.outbox.transports import registry
-from controlplane.core.outbox.transports.base import TRANSPORTS
 from controlplane.core.targets import duty
 from controlplane.core.targets.models import EscalationStep, OnCallMember, Target
+from controlplane.notify.transports import registry
+from controlplane.notify.transports.base import TRANSPORTS
 
 MAX_DESTINATION_LENGTH = 120  # The outbox has no room for more.
 

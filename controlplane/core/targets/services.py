@@ -16,8 +16,6 @@ from controlplane.core.errors import Conflict, InvalidInput, NotFound
 from controlplane.core.escalations.models import Escalation
 from controlplane.core.message_templates import SEVERITIES
 from controlplane.core.outbox import services as outbox
-from controlplane.core.outbox.transports import registry
-from controlplane.core.outbox.transports.base import Transport
 from controlplane.core.roles import Power
 from controlplane.core.scopes import SCOPES
 from controlplane.core.targets import fields, reach, usage
@@ -33,6 +31,8 @@ from controlplane.core.targets.resources import (
     settings_digest,
     target_settings,
 )
+from controlplane.notify.transports import registry
+from controlplane.notify.transports.base import Transport
 
 TARGETS_LOCK = 0x7A56E75  # any number nobody else uses for an advisory lock
 EVENT_PATTERN = re.compile(r"[a-z0-9_.*?-]{1,64}")

@@ -9,13 +9,13 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.outbox.transports import registry
 from controlplane.core.page_responses import PersonRequest, done, show, signed_in
 from controlplane.core.roles import Power
 from controlplane.core.targets import matrix, services
 from controlplane.core.targets.forms import FORMS, RouteForm, TargetForm, initial
 from controlplane.core.targets.models import Route, Target
 from controlplane.core.targets.services import NewSecret
+from controlplane.notify.transports import registry
 
 PAGE = "/targets/"
 TITLES = {

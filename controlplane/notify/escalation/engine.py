@@ -15,9 +15,9 @@ from controlplane.core.escalations import summaries
 from controlplane.core.escalations.models import Escalation
 from controlplane.core.message_templates import SEVERITIES
 from controlplane.core.outbox import services as outbox
-from controlplane.core.outbox.transports import registry
 from controlplane.core.targets import reach
 from controlplane.core.targets.reach import Rung
+from controlplane.notify.transports import registry
 
 from . import messages, schedule
 

@@ -24,7 +24,7 @@ from controlplane.core.http.tests.callers import (
     token_text,
 )
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.outbox.transports.email import transport as email
+from controlplane.notify.transports.email import transport as email
 from switches.models import Switch
 from switches.tests.browsers import engaged
 

@@ -16,7 +16,7 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.outbox.transports.email import transport as email
+from controlplane.notify.transports.email import transport as email
 
 from .people import WORLD, first_step, kim, with_app
 

@@ -19,7 +19,7 @@ from controlplane.core.interactions.models import AnsweredRequest
 from controlplane.core.interactions.retention_rules import ANSWERED_REQUESTS
 from controlplane.core.interactions.tests.pressing import PATH, SlackUser, send, signed
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.outbox.transports import registry
+from controlplane.notify.transports import registry
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -7,9 +7,9 @@ import pytest
 from controlplane.core.clock import db_now
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.tests.sending import deliver
-from controlplane.core.outbox.transports import registry
-from controlplane.core.outbox.transports.failures import PermanentFailure, TransientFailure
-from controlplane.core.outbox.transports.slack_reply import transport as slack_reply
+from controlplane.notify.transports import registry
+from controlplane.notify.transports.failures import PermanentFailure, TransientFailure
+from controlplane.notify.transports.slack_reply import transport as slack_reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -7,8 +7,8 @@ import pytest
 from controlplane.core.outbox.pacing import Limit
 from controlplane.core.outbox.tests.fake_slack import fake_slack
 from controlplane.core.outbox.tests.sending import nobody_sends, until
-from controlplane.core.outbox.transports import outbound, registry
-from controlplane.core.outbox.transports.base import TRANSPORTS, Transport
+from controlplane.notify.transports import outbound, registry
+from controlplane.notify.transports.base import TRANSPORTS, Transport
 
 TOKEN = "xoxb-1234-secret"
 

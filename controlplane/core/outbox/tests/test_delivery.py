@@ -21,8 +21,8 @@ from controlplane.core.outbox.tests.sending import (
     sweep,
     until,
 )
-from controlplane.core.outbox.transports import outbound
-from controlplane.core.outbox.transports.failures import TransientFailure
+from controlplane.notify.transports import outbound
+from controlplane.notify.transports.failures import TransientFailure
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_pace", "ended")]
 NO_TIME = timedelta(0)

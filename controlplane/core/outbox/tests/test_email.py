@@ -7,9 +7,9 @@ import pytest
 
 from controlplane.core.outbox.tests.fake_smtp import fake_smtp
 from controlplane.core.outbox.tests.messages import message
-from controlplane.core.outbox.transports import registry
-from controlplane.core.outbox.transports.email import transport as email
-from controlplane.core.outbox.transports.failures import PermanentFailure
+from controlplane.notify.transports import registry
+from controlplane.notify.transports.email import transport as email
+from controlplane.notify.transports.failures import PermanentFailure
 
 OPS = "email:ops@example.org"
 

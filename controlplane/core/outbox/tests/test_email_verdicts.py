@@ -10,9 +10,9 @@ import pytest
 
 from controlplane.core.outbox.tests.certificate import certificate
 from controlplane.core.outbox.tests.fake_smtp import fake_smtp
-from controlplane.core.outbox.transports import registry
-from controlplane.core.outbox.transports.email import smtp
-from controlplane.core.outbox.transports.failures import PermanentFailure, TransientFailure
+from controlplane.notify.transports import registry
+from controlplane.notify.transports.email import smtp
+from controlplane.notify.transports.failures import PermanentFailure, TransientFailure
 
 ENVELOPE = smtp.Envelope("switchgear@example.org", "ops@example.org", False)
 MAIL = b"Subject: x\r\n\r\nhello\r\n"

@@ -14,7 +14,7 @@ from controlplane.core.outbox.claims import Claim
 from controlplane.core.outbox.models import Attempt, OutboxMessage, Pace
 from controlplane.core.outbox.pacing import Limit
 from controlplane.core.outbox.tests.sending import announce, nobody_sends, states, sweep, until
-from controlplane.core.outbox.transports import registry
+from controlplane.notify.transports import registry
 
 AT = datetime(2026, 11, 21, tzinfo=UTC)
 

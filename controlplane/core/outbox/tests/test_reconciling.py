@@ -18,7 +18,7 @@ from controlplane.core.outbox.tests.sending import (
     sweep,
     until,
 )
-from controlplane.core.outbox.transports.slack import history
+from controlplane.notify.transports.slack import history
 
 pytestmark = [
     pytest.mark.django_db,

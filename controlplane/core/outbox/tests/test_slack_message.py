@@ -7,8 +7,8 @@ import pytest
 from controlplane.core.message_templates import MESSAGE_TEMPLATES
 from controlplane.core.outbox import rendering
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.outbox.transports.slack import transport as slack
-from controlplane.core.outbox.transports.slack.blocks import head, reply
+from controlplane.notify.transports.slack import transport as slack
+from controlplane.notify.transports.slack.blocks import head, reply
 
 AT = datetime(2026, 11, 21, 2, 11, tzinfo=UTC)
 ENGAGED = {

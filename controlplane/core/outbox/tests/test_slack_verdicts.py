@@ -8,8 +8,8 @@ import pytest
 
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.tests.conftest import TOKEN
-from controlplane.core.outbox.transports import outbound, registry
-from controlplane.core.outbox.transports.failures import (
+from controlplane.notify.transports import outbound, registry
+from controlplane.notify.transports.failures import (
     DeliveryFailure,
     PermanentFailure,
     TransientFailure,

@@ -12,8 +12,8 @@ from controlplane.core.egress_guard import guard, name_resolution
 from controlplane.core.egress_guard.allowed_networks import WEBHOOKS, is_public
 from controlplane.core.egress_guard.failures import Refused, Unresolved
 from controlplane.core.outbox.tests.fake_receiver import fake_receiver, trusting
-from controlplane.core.outbox.transports.failures import PermanentFailure, TransientFailure
-from controlplane.core.outbox.transports.outbound import post
+from controlplane.notify.transports.failures import PermanentFailure, TransientFailure
+from controlplane.notify.transports.outbound import post
 
 PUBLIC = "93.184.215.14"
 GuardedTransport = functools.partial(guard.GuardedTransport, WEBHOOKS)

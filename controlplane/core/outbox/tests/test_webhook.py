@@ -13,10 +13,10 @@ from controlplane.core.outbox import delivery, services
 from controlplane.core.outbox.models import Attempt, OutboxMessage
 from controlplane.core.outbox.tests.fake_receiver import fake_receiver, verified
 from controlplane.core.outbox.tests.messages import message
-from controlplane.core.outbox.transports import outbound, registry
-from controlplane.core.outbox.transports.failures import PermanentFailure, TransientFailure
-from controlplane.core.outbox.transports.webhook import transport as webhook
 from controlplane.core.targets.models import Target
+from controlplane.notify.transports import outbound, registry
+from controlplane.notify.transports.failures import PermanentFailure, TransientFailure
+from controlplane.notify.transports.webhook import transport as webhook
 
 pytestmark = pytest.mark.django_db
 FIELDS = sorted(

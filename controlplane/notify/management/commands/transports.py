@@ -3,8 +3,8 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from controlplane.core.outbox.transports import registry
 from controlplane.core.shell import ShellCommand
+from controlplane.notify.transports import registry
 
 
 class Command(ShellCommand):

@@ -22,10 +22,11 @@ from controlplane.core.outbox import late, rendering
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.pacing import Limit
 from controlplane.core.outbox.rendering import RenderedMessage
-from controlplane.core.outbox.transports.base import TRANSPORTS, DocsRow, Transport
-from controlplane.core.outbox.transports.email import smtp
-from controlplane.core.outbox.transports.failures import PermanentFailure
-from controlplane.core.outbox.transports.identity import stable_id, subject_id
+from controlplane.notify.transports.base import TRANSPORTS, DocsRow, Transport
+from controlplane.notify.transports.failures import PermanentFailure
+from controlplane.notify.transports.identity import stable_id, subject_id
+
+from . import smtp
 
 MAX_SUBJECT_LENGTH = 150
 MAX_ADDRESS_LENGTH = 254

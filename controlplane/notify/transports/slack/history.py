@@ -6,11 +6,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from controlplane.core.outbox.models import OutboxMessage, Thread
-from controlplane.core.outbox.transports.failures import PermanentFailure
-from controlplane.core.outbox.transports.identity import stable_id
-from controlplane.core.outbox.transports.slack import subjects
-from controlplane.core.outbox.transports.slack.calls import Calls, Refused
-from controlplane.core.outbox.transports.slack.codes import THREAD_IS_GONE
+from controlplane.notify.transports.failures import PermanentFailure
+from controlplane.notify.transports.identity import stable_id
+
+from . import subjects
+from .calls import Calls, Refused
+from .codes import THREAD_IS_GONE
 
 CLOCKS_DIFFER_BY = timedelta(minutes=2)
 A_PAGE = 100

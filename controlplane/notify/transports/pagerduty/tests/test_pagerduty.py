@@ -7,11 +7,11 @@ from controlplane.core.http.tests.callers import as_role
 from controlplane.core.outbox import delivery, services
 from controlplane.core.outbox.models import Attempt, OutboxMessage
 from controlplane.core.outbox.tests.messages import message
-from controlplane.core.outbox.transports import outbound, registry
-from controlplane.core.outbox.transports.failures import PermanentFailure, TransientFailure
-from controlplane.core.outbox.transports.pagerduty import transport as pagerduty
-from controlplane.core.outbox.transports.tests.fake_on_call_service import ROUTING_KEY
 from controlplane.core.targets.models import Target
+from controlplane.notify.transports import outbound, registry
+from controlplane.notify.transports.failures import PermanentFailure, TransientFailure
+from controlplane.notify.transports.pagerduty import transport as pagerduty
+from controlplane.notify.transports.tests.fake_on_call_service import ROUTING_KEY
 
 pytestmark = pytest.mark.django_db
 INCIDENT = "switchgear:staging:episode:12"

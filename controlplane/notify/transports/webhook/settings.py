@@ -12,13 +12,13 @@ import httpx
 from controlplane.core.egress_guard import guard, name_resolution
 from controlplane.core.egress_guard.allowed_networks import WEBHOOKS
 from controlplane.core.errors import InvalidInput
-from controlplane.core.outbox.transports.channel_settings import (
+from controlplane.core.targets.models import SECRET_PREFIX, Target
+from controlplane.notify.transports.channel_settings import (
     MAX_VALUE_LENGTH,
     ChannelSettings,
     Field,
     given_text,
 )
-from controlplane.core.targets.models import SECRET_PREFIX, Target
 
 MAX_HOST_LENGTH = 253
 

@@ -14,11 +14,11 @@ from controlplane.core.http.tests.callers import as_role, with_token
 from controlplane.core.outbox import delivery, naming, services
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.pacing import Limit
-from controlplane.core.outbox.transports import registry
-from controlplane.core.outbox.transports.base import TRANSPORTS, DocsRow, Transport
-from controlplane.core.outbox.transports.channel_settings import ChannelSettings, Field
 from controlplane.core.sealing import SEALED_PREFIX
 from controlplane.core.targets.models import Target
+from controlplane.notify.transports import registry
+from controlplane.notify.transports.base import TRANSPORTS, DocsRow, Transport
+from controlplane.notify.transports.channel_settings import ChannelSettings, Field
 
 pytestmark = pytest.mark.django_db
 DOCS = Path(__file__).parents[5] / "docs" / "notifications.md"

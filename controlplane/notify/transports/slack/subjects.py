@@ -7,10 +7,11 @@ from django.conf import settings
 
 from controlplane.core.message_templates import events_where
 from controlplane.core.outbox.models import OutboxMessage, Thread
-from controlplane.core.outbox.transports.identity import stable_id
-from controlplane.core.outbox.transports.slack import blocks
-from controlplane.core.outbox.transports.slack.calls import Calls, Refused
-from controlplane.core.outbox.transports.slack.codes import ROOT_IS_LOST
+from controlplane.notify.transports.identity import stable_id
+
+from . import blocks
+from .calls import Calls, Refused
+from .codes import ROOT_IS_LOST
 
 EVENT_TYPE = "switchgear_message"
 

@@ -14,12 +14,12 @@ from controlplane.core.message_templates import incident_action_of
 from controlplane.core.outbox import rendering
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.pacing import Limit
-from controlplane.core.outbox.transports import incidents
-from controlplane.core.outbox.transports.base import TRANSPORTS, DocsRow, Transport
-from controlplane.core.outbox.transports.channel_settings import ChannelSettings, Field
-from controlplane.core.outbox.transports.channels import SeenSecrets, find_channel
-from controlplane.core.outbox.transports.failures import PermanentFailure
 from controlplane.core.targets.models import Target
+from controlplane.notify.transports import incidents
+from controlplane.notify.transports.base import TRANSPORTS, DocsRow, Transport
+from controlplane.notify.transports.channel_settings import ChannelSettings, Field
+from controlplane.notify.transports.channels import SeenSecrets, find_channel
+from controlplane.notify.transports.failures import PermanentFailure
 
 KEY = "pagerduty"
 API_URLS = {"us": "https://events.pagerduty.com", "eu": "https://events.eu.pagerduty.com"}

@@ -7,10 +7,11 @@ from django.conf import settings
 
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.pacing import Limit
-from controlplane.core.outbox.transports.base import TRANSPORTS, DocsRow, Transport
-from controlplane.core.outbox.transports.slack import history, subjects
-from controlplane.core.outbox.transports.slack.blocks import render
-from controlplane.core.outbox.transports.slack.calls import Calls, by_webhook
+from controlplane.notify.transports.base import TRANSPORTS, DocsRow, Transport
+
+from . import history, subjects
+from .blocks import render
+from .calls import Calls, by_webhook
 
 KEY = "slack"
 LOOK_SECONDS = 8.0

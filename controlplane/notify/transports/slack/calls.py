@@ -8,9 +8,10 @@ from typing import Any
 
 from django.conf import settings
 
-from controlplane.core.outbox.transports.failures import PermanentFailure, TransientFailure
-from controlplane.core.outbox.transports.outbound import Answer, post, post_form
-from controlplane.core.outbox.transports.slack.codes import IN_DOUBT, PERMANENT, TRANSIENT
+from controlplane.notify.transports.failures import PermanentFailure, TransientFailure
+from controlplane.notify.transports.outbound import Answer, post, post_form
+
+from .codes import IN_DOUBT, PERMANENT, TRANSIENT
 
 MIN_CALL_SECONDS = 1.0
 

@@ -13,9 +13,10 @@ from controlplane.core.egress_guard.allowed_networks import WEBHOOKS
 from controlplane.core.egress_guard.guard import GuardedTransport
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.rendering import RenderedMessage
-from controlplane.core.outbox.transports.failures import PermanentFailure, TransientFailure
-from controlplane.core.outbox.transports.identity import stable_id
-from controlplane.core.outbox.transports.outbound import Answer, post
+
+from .failures import PermanentFailure, TransientFailure
+from .identity import stable_id
+from .outbound import Answer, post
 
 _TRANSIENT_STATUSES = {408, 425, 429}
 

@@ -21,13 +21,14 @@ from controlplane.core.egress_guard.allowed_networks import WEBHOOKS
 from controlplane.core.egress_guard.guard import GuardedTransport
 from controlplane.core.outbox import rendering
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.outbox.transports.base import TRANSPORTS, DocsRow, Transport
-from controlplane.core.outbox.transports.channels import SeenSecrets, find_channel
-from controlplane.core.outbox.transports.failures import PermanentFailure, TransientFailure
-from controlplane.core.outbox.transports.identity import stable_id
-from controlplane.core.outbox.transports.outbound import Answer, post
-from controlplane.core.outbox.transports.webhook.settings import WebhookSettings
 from controlplane.core.targets.models import SECRET_PREFIX, Target
+from controlplane.notify.transports.base import TRANSPORTS, DocsRow, Transport
+from controlplane.notify.transports.channels import SeenSecrets, find_channel
+from controlplane.notify.transports.failures import PermanentFailure, TransientFailure
+from controlplane.notify.transports.identity import stable_id
+from controlplane.notify.transports.outbound import Answer, post
+
+from .settings import WebhookSettings
 
 KEY = "webhook"
 MIN_SECRET_BYTES = 16

@@ -11,15 +11,15 @@ from django.conf import settings
 
 from controlplane.core.clock import db_now
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.outbox.transports.base import TRANSPORTS, Transport
-from controlplane.core.outbox.transports.failures import (
+from controlplane.notify.transports.base import TRANSPORTS, Transport
+from controlplane.notify.transports.failures import (
     DeliveryFailure,
     PermanentFailure,
     TransientFailure,
 )
-from controlplane.core.outbox.transports.outbound import Answer, post
-from controlplane.core.outbox.transports.slack.blocks import escape
-from controlplane.core.outbox.transports.slack.transport import is_personal
+from controlplane.notify.transports.outbound import Answer, post
+from controlplane.notify.transports.slack.blocks import escape
+from controlplane.notify.transports.slack.transport import is_personal
 
 KEY = "slack_reply"
 EVENT = "interaction.answered"

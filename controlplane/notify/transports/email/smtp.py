@@ -15,7 +15,7 @@ from typing import Any
 from controlplane.core.egress_guard import name_resolution
 from controlplane.core.egress_guard.failures import Unresolved
 from controlplane.core.outbox import connections
-from controlplane.core.outbox.transports.failures import PermanentFailure, TransientFailure
+from controlplane.notify.transports.failures import PermanentFailure, TransientFailure
 
 CONNECT_SECONDS = 3.0
 READ_SECONDS = 8.0

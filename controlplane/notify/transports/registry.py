@@ -7,9 +7,10 @@ from typing import Any
 
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.pacing import DEFAULT_LIMIT, Limit
-from controlplane.core.outbox.transports.base import TRANSPORTS, Transport
-from controlplane.core.outbox.transports.failures import PermanentFailure
 from controlplane.core.targets.models import Target
+
+from .base import TRANSPORTS, Transport
+from .failures import PermanentFailure
 
 DOCS_COLUMNS = ("destination", "needs", "one message per episode", "a doubtful send")
 

@@ -6,11 +6,11 @@ import pytest
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role
 from controlplane.core.outbox.tests.messages import message
-from controlplane.core.outbox.transports import registry
-from controlplane.core.outbox.transports.failures import PermanentFailure, TransientFailure
-from controlplane.core.outbox.transports.opsgenie import transport as opsgenie
-from controlplane.core.outbox.transports.tests.fake_on_call_service import API_KEY
 from controlplane.core.targets.models import Target
+from controlplane.notify.transports import registry
+from controlplane.notify.transports.failures import PermanentFailure, TransientFailure
+from controlplane.notify.transports.opsgenie import transport as opsgenie
+from controlplane.notify.transports.tests.fake_on_call_service import API_KEY
 
 pytestmark = pytest.mark.django_db
 INCIDENT = "switchgear:staging:episode:12"

@@ -7,9 +7,10 @@ from operator import attrgetter
 
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.pacing import DEFAULT_LIMIT, Limit
-from controlplane.core.outbox.transports.channel_settings import ChannelSettings
 from controlplane.core.registry import KindRegistry
 from controlplane.core.targets.models import Target
+
+from .channel_settings import ChannelSettings
 
 
 @dataclass(frozen=True)

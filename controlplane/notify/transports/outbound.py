@@ -14,7 +14,8 @@ import httpx
 from controlplane.core.egress_guard.failures import Refused, Unresolved
 from controlplane.core.outbox import connections
 from controlplane.core.outbox.pacing import MAX_KEEP_AWAY
-from controlplane.core.outbox.transports.failures import PermanentFailure, TransientFailure
+
+from .failures import PermanentFailure, TransientFailure
 
 CONNECT_SECONDS = 3.0
 READ_SECONDS = 5.0
