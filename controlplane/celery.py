@@ -36,11 +36,11 @@ except WrongVariable as error:
 from django.conf import settings
 
 from controlplane.core import broker, health_server, heartbeats, ticks
-from controlplane.core.outbox import delivery, wakeups
 from controlplane.core.schedule import Batch, IdleTicks, Schedule
 from controlplane.core.tasks import run_ticks
 
 from .core.liveness import Crew, Loop
+from .notify.delivery import delivery, wakeups
 
 THREADS = 4
 CHECK_CERTIFICATE = {"ssl_cert_reqs": "required"}

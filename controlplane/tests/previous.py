@@ -27,7 +27,7 @@ from breakers.dead_letters.tests.heaps import Heap
 from controlplane.core.actors import system
 from controlplane.core.audit import services as audit
 from controlplane.core.clock import db_now
-from controlplane.core.outbox.tests.written import hook
+from controlplane.notify.delivery.tests.written import hook
 from controlplane.core.targets.models import Route
 from controlplane.tests.security import existing, markup
 

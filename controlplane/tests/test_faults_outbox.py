@@ -7,7 +7,7 @@ import time
 import psycopg
 import pytest
 
-from controlplane.core.outbox.tests.fake_slack import fake_slack
+from controlplane.notify.delivery.tests.fake_slack import fake_slack
 from controlplane.tests.installation import running, until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from controlplane.core.backup.tests.places import empty_database
-from controlplane.core.outbox.tests.fake_receiver import fake_receiver
+from controlplane.notify.delivery.tests.fake_receiver import fake_receiver
 from controlplane.tests import previous
 from controlplane.tests.installation import ROOT, until
 from controlplane.tests.previous import manage

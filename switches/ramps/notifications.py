@@ -14,9 +14,9 @@ from controlplane.core.actors import Actor
 from controlplane.core.canonical import timestamp
 from controlplane.core.jobs.models import Job
 from controlplane.core.message_templates import severity_of
-from controlplane.core.outbox import collecting
 from controlplane.core.outbox import services as outbox
 from controlplane.core.targets import routing
+from controlplane.notify.delivery import collecting
 from switches.episodes import digests, facts
 from switches.models import Episode, Ramp
 

@@ -13,7 +13,7 @@ from controlplane.core.escalations.models import Escalation
 from controlplane.core.http.tests.callers import at_once, person, signed_in
 from controlplane.core.interactions.tests import conftest as clicks
 from controlplane.core.interactions.tests.pressing import send, signed
-from controlplane.core.outbox.tests.sending import deliver
+from controlplane.notify.delivery.tests.sending import deliver
 from switches.models import Episode
 
 pytestmark = pytest.mark.django_db(transaction=True)

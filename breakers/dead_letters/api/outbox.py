@@ -8,9 +8,9 @@ from drf_spectacular.utils import extend_schema
 from controlplane.core.actors import Actor
 from controlplane.core.http.fields import MutationBody, Text
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
-from controlplane.core.outbox import discards, naming, retries, selection
-from controlplane.core.outbox.api import ROWS, ListedShape, resource
 from controlplane.core.outbox.models import OutboxMessage
+from controlplane.notify.delivery import discards, naming, retries, selection
+from controlplane.notify.delivery.api import ROWS, ListedShape, resource
 
 from .bodies import ReasonBody
 from .messages import READ, WRITE

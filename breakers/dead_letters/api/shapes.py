@@ -9,7 +9,7 @@ from breakers.dead_letters.bulk import replays
 from breakers.dead_letters.models import Departure, LetterStream
 from controlplane.core.approvals.api import ApprovalShape
 from controlplane.core.jobs.api import JobShape
-from controlplane.core.outbox.api import DeliveryShape
+from controlplane.notify.delivery.api import DeliveryShape
 
 SERVER = OpenApiParameter(
     "server", str, OpenApiParameter.QUERY, description="Name of a Redis server; `default`."

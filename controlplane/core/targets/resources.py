@@ -6,10 +6,10 @@ from typing import Any
 
 from controlplane.core import canonical
 from controlplane.core.canonical import timestamp
-from controlplane.core.outbox import naming
 from controlplane.core.targets import directory, reach
 from controlplane.core.targets.directory import Directory
 from controlplane.core.targets.models import Route, Target
+from controlplane.notify.delivery import naming
 from controlplane.notify.transports import registry
 from controlplane.notify.transports.base import TRANSPORTS
 

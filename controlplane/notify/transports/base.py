@@ -6,9 +6,9 @@ from datetime import datetime
 from operator import attrgetter
 
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.outbox.pacing import DEFAULT_LIMIT, Limit
 from controlplane.core.registry import KindRegistry
 from controlplane.core.targets.models import Target
+from controlplane.notify.delivery.pacing import DEFAULT_LIMIT, Limit
 
 from .channel_settings import ChannelSettings
 

@@ -12,8 +12,8 @@ from typing import Any
 import httpx
 
 from controlplane.core.egress_guard.failures import Refused, Unresolved
-from controlplane.core.outbox import connections
-from controlplane.core.outbox.pacing import MAX_KEEP_AWAY
+from controlplane.notify.delivery import connections
+from controlplane.notify.delivery.pacing import MAX_KEEP_AWAY
 
 from .failures import PermanentFailure, TransientFailure
 

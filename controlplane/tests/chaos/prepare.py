@@ -9,10 +9,10 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 
-from controlplane.core.outbox.tests.fake_slack import FakeSlack
 from controlplane.dataplane.tests.lines import Line, background
 from controlplane.dataplane.tests.processes import addresses, data_plane, web
 from controlplane.dataplane.tests.test_faults_clock import Clock
+from controlplane.notify.delivery.tests.fake_slack import FakeSlack
 from controlplane.tests.chaos.faults import Stage
 from controlplane.tests.chaos.readers import Reader, Service, Unread
 from controlplane.tests.chaos.run import READY_SECONDS, Run

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import httpx
 import psycopg
 
-from controlplane.core.outbox.tests.fake_slack import FakeSlack
+from controlplane.notify.delivery.tests.fake_slack import FakeSlack
 from controlplane.tests.chaos import judge
 from controlplane.tests.chaos.faults import Missed, Stage
 from controlplane.tests.chaos.judge import Decision, Operation, Resource, Snapshot

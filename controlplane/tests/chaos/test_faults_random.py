@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.core.outbox.tests.fake_slack import fake_slack
+from controlplane.notify.delivery.tests.fake_slack import fake_slack
 from controlplane.tests.chaos.plan import KINDS, Kind
 from controlplane.tests.chaos.prepare import prepared
 from controlplane.tests.installation import running

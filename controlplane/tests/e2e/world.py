@@ -15,7 +15,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person, token_text
 from controlplane.core.jobs import engine
-from controlplane.core.outbox.tests.written import hook, somebody, written
+from controlplane.notify.delivery.tests.written import hook, somebody, written
 from slo.evaluation import tick
 from slo.models import SloStatus
 from slo.tests import factories as making

@@ -11,7 +11,7 @@ from controlplane.core.actors import system
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person, token_text
 from controlplane.core.instances.models import Instance
-from controlplane.core.outbox.tests.written import hook, written
+from controlplane.notify.delivery.tests.written import hook, written
 from slo.tests import factories as making
 from slo.tests.month_of_events import Incident, alert, month
 from switches import services

@@ -9,8 +9,8 @@ from controlplane.core.actors import system
 from controlplane.core.clock import db_now
 from controlplane.core.gates import external
 from controlplane.core.jobs import engine
-from controlplane.core.outbox import claims, collecting
 from controlplane.core.outbox.models import OutboxMessage, Thread
+from controlplane.notify.delivery import claims, collecting
 from switches import services
 from switches.models import Episode, Ramp
 from switches.ramps import actions

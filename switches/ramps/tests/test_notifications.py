@@ -15,7 +15,7 @@ from controlplane.core.http.tests.callers import person, signed_in
 from controlplane.core.interactions.tests import conftest as clicks
 from controlplane.core.jobs import engine
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.outbox.tests.sending import deliver
+from controlplane.notify.delivery.tests.sending import deliver
 from switches import services
 from switches.models import Episode, Ramp
 from switches.ramps import actions

@@ -8,7 +8,7 @@ from django.core.management import CommandError, call_command
 
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
-from controlplane.core.outbox.tests.conftest import by_bot, slack  # noqa: F401 - fixtures
+from controlplane.notify.delivery.tests.conftest import by_bot, slack  # noqa: F401 - fixtures
 from switches.models import WeeklyReport
 from switches.report import weeks
 from switches.report.compose import zone

@@ -15,9 +15,9 @@ from controlplane.core.escalations.models import Escalation
 from controlplane.core.http.tests.callers import at_once, person
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.rendering import render
-from controlplane.core.outbox.tests.conftest import by_bot, slack  # noqa: F401 - fixtures
 from controlplane.core.page_registry import REPORT_SECTIONS, ReportSection
 from controlplane.core.registry import RegisteredFunction
+from controlplane.notify.delivery.tests.conftest import by_bot, slack  # noqa: F401 - fixtures
 from switches.models import WeeklyReport
 from switches.report import attention as waiting
 from switches.report import services

@@ -6,7 +6,7 @@ import pytest
 
 from controlplane.core.http.tests.callers import person
 from controlplane.core.interactions.tests.pressing import SECRET, SlackUser
-from controlplane.core.outbox.tests.fake_slack import fake_slack
+from controlplane.notify.delivery.tests.fake_slack import fake_slack
 
 
 @pytest.fixture

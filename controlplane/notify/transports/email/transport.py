@@ -20,8 +20,8 @@ from django.utils.html import format_html, format_html_join
 from controlplane.core.console_urls import console_url
 from controlplane.core.outbox import late, rendering
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.outbox.pacing import Limit
 from controlplane.core.outbox.rendering import RenderedMessage
+from controlplane.notify.delivery.pacing import Limit
 from controlplane.notify.transports.base import TRANSPORTS, DocsRow, Transport
 from controlplane.notify.transports.failures import PermanentFailure
 from controlplane.notify.transports.identity import stable_id, subject_id

@@ -6,7 +6,7 @@ from datetime import datetime
 from django.conf import settings
 
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.outbox.pacing import Limit
+from controlplane.notify.delivery.pacing import Limit
 from controlplane.notify.transports.base import TRANSPORTS, DocsRow, Transport
 
 from . import history, subjects

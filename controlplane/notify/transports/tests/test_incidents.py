@@ -5,9 +5,10 @@ import pytest
 from controlplane.core.actors import system
 from controlplane.core.clock import db_now
 from controlplane.core.escalations import services as escalation
-from controlplane.core.outbox import digests, services
+from controlplane.core.outbox import services
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.targets.models import EscalationStep, Route, Target
+from controlplane.notify.delivery import digests
 from controlplane.notify.escalation import engine
 
 pytestmark = pytest.mark.django_db

@@ -7,9 +7,9 @@ from typing import Any
 from django.conf import settings
 
 from controlplane.core import health_server
-from controlplane.core.outbox import delivery
 from controlplane.core.shell import ShellCommand
 from controlplane.core.watchdog import Watchdog
+from controlplane.notify.delivery import delivery
 
 ENDING = {signal.SIGTERM, signal.SIGINT}
 LAST_SENDS_SECONDS = 0.7

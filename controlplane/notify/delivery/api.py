@@ -1,0 +1,233 @@
+"""Deliveries over HTTP: what was to be told to whom, how each attempt went, and another try."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.core.actors import Actor
+from controlplane.core.canonical import timestamp
+from controlplane.core.errors import InvalidInput, NotFound
+from controlplane.core.http.fields import Filters, MutationBody, Text
+from controlplane.core.http.permissions import actor_of
+from controlplane.core.http.views import ApiView, Done, ListView, mutation
+from controlplane.core.message_templates import SEVERITIES
+from controlplane.core.outbox import rendering
+from controlplane.core.outbox.models import Attempt, OutboxMessage
+from controlplane.notify.transports import registry
+
+from . import discards, naming, retries, selection
+from .naming import HIDDEN, Named
+
+ROWS = OutboxMessage.objects.prefetch_related("tries")
+
+
+class AttemptShape(serializers.Serializer[Attempt]):
+    number = serializers.IntegerField()
+    started_at = serializers.DateTimeField()
+    finished_at = serializers.DateTimeField(allow_null=True)
+    outcome = serializers.ChoiceField(Attempt.Outcome.values)
+    error = serializers.CharField()
+
+
+class DeliveryShape(serializers.Serializer[OutboxMessage]):
+    id = serializers.IntegerField()
+    event = serializers.CharField()
+    severity = serializers.ChoiceField(SEVERITIES)
+    subject = serializers.CharField()
+    title = serializers.CharField()
+    destination = serializers.CharField(
+        help_text="A person's address is shown to signed-in people only."
+    )
+    destination_name = serializers.CharField()
+    state = serializers.ChoiceField(OutboxMessage.State.values)
+    created_at = serializers.DateTimeField()
+    finished_at = serializers.DateTimeField(allow_null=True)
+    next_attempt_at = serializers.DateTimeField(
+        allow_null=True, help_text="Of a message that waits to be sent."
+    )
+    last_error = serializers.CharField()
+    discarded_at = serializers.DateTimeField(
+        allow_null=True,
+        help_text="Of a FAILED message that somebody let go, or that came too late.",
+    )
+    discarded_by = serializers.CharField()
+    attempts = AttemptShape(many=True)
+
+
+class DeliveryList(serializers.ListSerializer[Any]):
+    """Knows the names of all the destinations in a page, asked for once."""
+
+    def to_representation(self, data: Any) -> list[dict[str, Any]]:
+        rows = list(data)
+        names = naming.named(row.destination for row in rows)
+        actor = actor_of(self.context["request"])
+        return [resource(row, names[row.destination], actor) for row in rows]
+
+
+class ListedShape(DeliveryShape):
+    class Meta:
+        list_serializer_class = DeliveryList
+
+
+class DeliveryFilters(Filters):
+    state = serializers.ChoiceField(OutboxMessage.State.values, required=False)
+    severity = serializers.ChoiceField(SEVERITIES, required=False)
+    event = serializers.CharField(
+        required=False, max_length=64, help_text="`switch.engaged`, or a family: `switch`."
+    )
+    destination = serializers.CharField(
+        required=False,
+        max_length=120,
+        help_text="A kind (`email`), a destination (`webhook:7`) or the name of a target.",
+    )
+
+
+class DiscardBody(MutationBody):
+    reason = Text(max_length=500, help_text="Why it need not arrive.")
+
+
+class RetryAllBody(MutationBody):
+    destination = Text(max_length=120, help_text="`slack`, `slack:C024BE91L`, `webhook:7`, …")
+
+
+class RetryAllShape(serializers.Serializer[Any]):
+    destination = serializers.CharField()
+    retried = serializers.IntegerField()
+    left = serializers.IntegerField(
+        help_text="FAILED ones beyond the most that are retried at once."
+    )
+
+
+class DeliveriesView(ListView[OutboxMessage]):
+    """Every message, newest first, with all its attempts."""
+
+    queryset = ROWS
+    serializer_class = ListedShape
+    filters = DeliveryFilters
+    ordering = "-id"
+    read_scope = "reports:read"
+
+    def chosen(
+        self, rows: QuerySet[OutboxMessage], filters: dict[str, Any]
+    ) -> QuerySet[OutboxMessage]:
+        _may_ask_for(filters.get("destination", ""), actor_of(self.request))
+        return selection.matching(rows, filters)
+
+
+class DeliveryView(ApiView):
+    read_scope = "reports:read"
+    http_method_names = ["get"]
+
+    @extend_schema(responses=DeliveryShape)
+    def get(self, request: Request, delivery_id: int) -> Response:
+        """One message with all its attempts."""
+        row = ROWS.filter(pk=delivery_id).first()
+        if row is None:
+            raise NotFound(f"There is no message {delivery_id}.")
+        return Response(_one(row, actor_of(request)))
+
+
+class RetryView(ApiView):
+    write_scope = "switches:write"
+
+    @extend_schema(request=MutationBody, responses=DeliveryShape)
+    @mutation(MutationBody)
+    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, delivery_id: int) -> Done:
+        """Send a FAILED message again. Receivers that have it already can tell by its id."""
+        row = retries.retry(message_id=delivery_id, actor=actor, now=now)
+        return Done(_one(row, actor))
+
+
+class DiscardView(ApiView):
+    write_scope = "switches:write"
+
+    @extend_schema(request=DiscardBody, responses=DeliveryShape)
+    @mutation(DiscardBody)
+    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, delivery_id: int) -> Done:
+        """Let a FAILED message go that need not arrive any more. It stays on record."""
+        row = discards.discard(message_id=delivery_id, reason=body["reason"], actor=actor, now=now)
+        return Done(_one(row, actor))
+
+
+class RetryAllView(ApiView):
+    write_scope = "switches:write"
+
+    @extend_schema(
+        operation_id="deliveries_retry_all", request=RetryAllBody, responses=RetryAllShape
+    )
+    @mutation(RetryAllBody)
+    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
+        """Send the oldest FAILED messages of one destination again, at most 100."""
+        destination = body["destination"]
+        _may_ask_for(destination, actor)
+        retried, left = retries.retry_all(destination=destination, actor=actor, now=now)
+        return Done({"destination": destination, "retried": retried, "left": left})
+
+
+def resource(message: OutboxMessage, name: Named, actor: Actor) -> dict[str, Any]:
+    """A message as this actor may see it: a program learns nobody's address."""
+    told = _told_to(name, actor)
+    pending = message.state == OutboxMessage.State.PENDING
+    return {
+        "id": message.pk,
+        "event": message.event,
+        "severity": message.severity,
+        "subject": message.subject,
+        "title": rendering.render(message.event, message.payload).title,
+        "destination": told(message.destination),
+        "destination_name": name.label,
+        "state": message.state,
+        "created_at": timestamp(message.created_at),
+        "finished_at": _time(message.finished_at),
+        "next_attempt_at": _time(message.next_attempt_at) if pending else None,
+        "last_error": told(message.last_error),
+        "discarded_at": _time(message.discarded_at),
+        "discarded_by": message.discarded_by,
+        "attempts": [_attempt(one, told) for one in in_order(message)],
+    }
+
+
+def in_order(message: OutboxMessage) -> list[Attempt]:
+    """Its attempts, the first first; without a query if they were fetched."""
+    return sorted(message.tries.all(), key=lambda one: one.number)
+
+
+def _one(message: OutboxMessage, actor: Actor) -> dict[str, Any]:
+    return resource(message, naming.named([message.destination])[message.destination], actor)
+
+
+def _attempt(attempt: Attempt, told: Any) -> Mapping[str, Any]:
+    return {
+        "number": attempt.number,
+        "started_at": timestamp(attempt.started_at),
+        "finished_at": _time(attempt.finished_at),
+        "outcome": attempt.outcome,
+        "error": told(attempt.error),
+    }
+
+
+def _told_to(name: Named, actor: Actor) -> Any:
+    def told(text: str) -> str:
+        return registry.redact(text if actor.is_person else name.for_programs(text))
+
+    return told
+
+
+def _may_ask_for(destination: str, actor: Actor) -> None:
+    """A program that could filter by a person's address could try out addresses."""
+    if actor.is_person or ":" not in destination:
+        return
+    if naming.named([destination])[destination].is_personal:
+        raise InvalidInput(
+            {"destination": [f"A person's address is for signed-in people; it is {HIDDEN} here."]}
+        )
+
+
+def _time(at: datetime | None) -> str | None:
+    return timestamp(at) if at else None

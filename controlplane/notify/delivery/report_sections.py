@@ -1,0 +1,80 @@
+"""The week's deliveries for the weekly report: sent, failed and the slowest, by destination."""
+
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlencode
+
+from django.db.models import Count, F, Max, Q
+
+from controlplane.core.durations import readable
+from controlplane.core.outbox.models import OutboxMessage
+from controlplane.core.page_registry import REPORT_SECTIONS, ReportRow, ReportSection
+
+from . import naming, selection
+from .naming import Named
+
+MAX_ROWS = 50
+
+
+@REPORT_SECTIONS.add(200)
+def deliveries_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
+    """What was written in the week; what failed before and still is failed counts as well."""
+    rows = _by_destination(start, end)
+    names = naming.named(row["destination"] for row in rows)
+    sent, failed, pending = (sum(row[it] for row in rows) for it in ("sent", "failed", "pending"))
+    return ReportSection(
+        slug="deliveries",
+        title="Messages delivered",
+        summary=_summary(sent, failed, pending),
+        tone="bad" if failed else "warn" if pending else "good",
+        columns=("Destination", "Sent", "Failed", "Pending", "Slowest"),
+        rows=tuple(_row(row, names[row["destination"]]) for row in rows[:MAX_ROWS]),
+        total=len(rows),
+    )
+
+
+def _by_destination(start: datetime, end: datetime) -> list[dict[str, Any]]:
+    """Those with failures first, then the busiest."""
+    written = Q(created_at__gte=start, created_at__lt=end)
+    still_failed = selection.GIVEN_UP & Q(created_at__lt=end)
+    took = F("finished_at") - F("created_at")
+    rows = (
+        OutboxMessage.objects.filter(written | still_failed)
+        .values("destination")
+        .annotate(
+            sent=Count("pk", filter=Q(state="sent")),
+            failed=Count("pk", filter=selection.GIVEN_UP),
+            pending=Count("pk", filter=Q(state="pending")),
+            slowest=Max(took, filter=Q(state="sent")),
+        )
+        .order_by("-failed", "-sent", "destination")
+    )
+    return [dict(row) for row in rows]
+
+
+def _row(row: dict[str, Any], to: Named) -> ReportRow:
+    slowest = row["slowest"]
+    where = {} if to.is_personal else {"destination": to.destination}
+    narrowed = {**({"state": "failed"} if row["failed"] else {}), **where}
+    return ReportRow(
+        cells={
+            "Destination": to.label,
+            "Sent": row["sent"],
+            "Failed": row["failed"],
+            "Pending": row["pending"],
+            "Slowest": readable(slowest) if slowest is not None else "",
+        },
+        path=f"/deliveries/?{urlencode(narrowed)}" if narrowed else "/deliveries/",
+    )
+
+
+def _summary(sent: int, failed: int, pending: int) -> str:
+    if not (sent or failed or pending):
+        return "Nothing was to be told this week."
+    said = f"{sent:,} sent"
+    said += (
+        f", {failed:,} failed and wait for somebody to retry or discard them"
+        if failed
+        else ", none failed"
+    )
+    return said + (f"; {pending:,} still to be sent." if pending else ".")

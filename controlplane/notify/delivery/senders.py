@@ -1,0 +1,141 @@
+"""A few threads that serve many destinations in turn, so that none waits for another for long.
+
+Whoever waits longest is served next. What was slow when it was last tried gets half of the threads
+at most, so hanging destinations never take them all. A thread holds a database connection only
+while it asks something, never while it waits for somebody else's server.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+
+import structlog
+
+from controlplane.core import threads
+from controlplane.core.database_errors import is_away
+
+from . import connections
+
+MAX_THREADS = 16
+MAX_FOR_SLOW = MAX_THREADS // 2
+SLOW_SECONDS = 3.0
+MAX_WAIT_SECONDS = 2.0
+"""So long a sender waits for its destination's pace, else it leaves the rest to a later sweep."""
+
+Send = Callable[[str], float | None]
+"""Sends one message to a destination: in how many seconds the next may go, None if nothing may."""
+
+log = structlog.get_logger(__name__)
+
+
+class Senders:
+    """At most one sender a destination in this process; other processes have theirs."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._lock = threading.Lock()
+        self._threads: set[threading.Thread] = set()
+        self._served: set[str] = set()
+        self._waiting: deque[str] = deque()
+        self._slow: set[str] = set()
+        self._ending = threading.Event()
+
+    def serve(self, destination: str) -> bool:
+        """Serve it when its turn comes; False if it is being served or waits already."""
+        with self._lock:
+            known = destination in self._served or destination in self._waiting
+            if known or self._ending.is_set():
+                return False
+            self._waiting.append(destination)
+            if len(self._threads) < MAX_THREADS and self._next() is not None:
+                thread = threading.Thread(target=self._run, daemon=True, name="outbox:sender")
+                thread.start()
+                self._threads.add(thread)
+        return True
+
+    def is_busy(self) -> bool:
+        with self._lock:
+            return bool(self._threads)
+
+    def finish(self, seconds: float) -> bool:
+        """Let each thread end its present message, for at most so long. True if all did."""
+        ends = time.monotonic() + seconds
+        self._ending.set()
+        with self._lock:
+            self._waiting.clear()
+            running = list(self._threads)
+        for thread in running:
+            thread.join(max(0.0, ends - time.monotonic()))
+        return not any(thread.is_alive() for thread in running)
+
+    def _run(self) -> None:
+        try:
+            with connections.only_while_asking():
+                while (destination := self._take()) is not None:
+                    self._serve(destination)
+        finally:
+            with self._lock:
+                self._threads.discard(threading.current_thread())
+
+    def _serve(self, destination: str) -> None:
+        has_more = False
+        try:
+            has_more = self._turn(destination)
+        except Exception as error:
+            threads.forget_connection()
+            if is_away(error):
+                log.warning("outbox.postponed", destination=destination, error=str(error).strip())
+            else:
+                log.exception("outbox.sender_failed", destination=destination)
+        finally:
+            self._put_back(destination, has_more)
+
+    def _take(self) -> str | None:
+        """The next destination; None if there is none for this thread, which then ends."""
+        with self._lock:
+            destination = None if self._ending.is_set() else self._next()
+            if destination is None:
+                self._threads.discard(threading.current_thread())
+                return None
+            self._waiting.remove(destination)
+            self._served.add(destination)
+            return destination
+
+    def _next(self) -> str | None:
+        free_for_slow = len(self._served & self._slow) < MAX_FOR_SLOW
+        return next((one for one in self._waiting if free_for_slow or one not in self._slow), None)
+
+    def _turn(self, destination: str) -> bool:
+        """Send until nothing is left, or until others wait for a thread: then there may be more."""
+        while not self._ending.is_set():
+            began = time.monotonic()
+            pause = self._send(destination)
+            if not pause:
+                if pause is None:
+                    return False
+                self._note(destination, time.monotonic() - began)
+                if self._is_crowded():
+                    return True
+            elif pause > MAX_WAIT_SECONDS or self._is_crowded():
+                return False
+            else:
+                self._ending.wait(pause)
+        return False
+
+    def _note(self, destination: str, seconds: float) -> None:
+        with self._lock:
+            if seconds > SLOW_SECONDS:
+                self._slow.add(destination)
+            else:
+                self._slow.discard(destination)
+
+    def _is_crowded(self) -> bool:
+        with self._lock:
+            return bool(self._waiting)
+
+    def _put_back(self, destination: str, has_more: bool) -> None:
+        with self._lock:
+            self._served.discard(destination)
+            if has_more and not self._ending.is_set():
+                self._waiting.append(destination)

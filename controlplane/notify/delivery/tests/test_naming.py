@@ -1,0 +1,46 @@
+"""Destinations in words, without the addresses of people."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from controlplane.notify.delivery import attention, naming
+
+from .written import somebody, written
+
+pytestmark = pytest.mark.django_db
+NOW = datetime(2026, 11, 21, 2, 11, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("destination", "is_personal"),
+    [
+        ("slack_reply:U024BE7LH", True),
+        ("slack_reply:W024BE7LH", True),
+        ("slack:U024BE7LH", True),
+        ("slack:D024BE7LH", True),
+        ("email:kim@example.org", True),
+        ("slack:C024BE91L", False),
+        ("slack:#ops", False),
+        ("slack", False),
+        ("webhook:7", False),
+    ],
+)
+def test_address_of_a_person_is_personal(destination, is_personal):
+    assert naming.named([destination])[destination].is_personal == is_personal
+    assert (naming.hidden(destination) != destination) == is_personal
+
+
+def test_reply_to_somebody_is_told_by_their_name_and_never_by_their_slack_id():
+    somebody("Kim", slack_user_id="U024BE7LH")
+    for address in ("U024BE7LH", "U999XXXXX"):
+        written("pending", f"slack_reply:{address}", NOW - timedelta(hours=1))
+
+    shown = attention.held_up(NOW)
+
+    titles = sorted(one.title for one in shown)
+    assert titles == [
+        "1 message to Kim (Slack reply) can't go out",
+        "1 message to somebody (Slack reply) can't go out",
+    ]
+    assert not any("U024BE7LH" in one.path or "U999XXXXX" in one.path for one in shown)

@@ -1,0 +1,126 @@
+"""A destination is sent to at its own pace, however many senders there are."""
+
+import threading
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controlplane.core import threads
+from controlplane.core.clock import db_now
+from controlplane.core.outbox.models import Attempt, OutboxMessage, Pace
+from controlplane.notify.delivery import claims, delivery, pacing
+from controlplane.notify.delivery.claims import Claim
+from controlplane.notify.delivery.pacing import Limit
+from controlplane.notify.transports import registry
+
+from .sending import announce, nobody_sends, states, sweep, until
+
+AT = datetime(2026, 11, 21, tzinfo=UTC)
+
+
+@given(
+    st.floats(0.05, 5),
+    st.integers(1, 20),
+    st.lists(st.floats(0, 10), min_size=1, max_size=60),
+)
+def test_no_stretch_of_time_sees_more_than_the_burst_and_the_rate(seconds, burst, pauses):
+    limit, paced_until, now, sent = Limit(seconds, burst), AT, AT, []
+    for pause in pauses:
+        now += timedelta(seconds=pause)
+        if pacing.wait_seconds(limit, paced_until, now) == 0:
+            paced_until = pacing.advanced(limit, paced_until, now)
+            sent.append((now - AT).total_seconds())
+
+    for first, began in enumerate(sent):
+        for last in range(first, len(sent)):
+            allowed = burst + (sent[last] - began) / seconds
+            assert last - first + 1 <= allowed + 0.001
+
+
+@given(st.floats(0.05, 5), st.integers(1, 20), st.integers(0, 60))
+def test_who_waits_as_long_as_told_may_go(seconds, burst, already):
+    limit, paced_until = Limit(seconds, burst), AT
+    for _ in range(min(already, burst)):  # No more are let through at one moment.
+        paced_until = pacing.advanced(limit, paced_until, AT)
+
+    wait = pacing.wait_seconds(limit, paced_until, AT)
+
+    later = AT + timedelta(seconds=wait, microseconds=2)
+    assert pacing.wait_seconds(limit, paced_until, later) == 0
+    assert (wait < 0.000_1) == (already < burst)
+
+
+@pytest.fixture
+def slowly(monkeypatch):
+    monkeypatch.setattr(registry, "limit_for", lambda _: Limit(0.2, 3))
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("slowly", "ended")
+def test_after_a_burst_one_message_an_interval_across_senders(by_bot):
+    announce(8)
+    processes = [delivery.Senders(delivery.send_one) for _ in range(3)]
+
+    for senders in processes:
+        senders.serve("slack")
+
+    until(lambda: states() == ["sent"] * 8, 10)
+    began = list(Attempt.objects.order_by("started_at").values_list("started_at", flat=True))
+    assert len(by_bot.messages) == len(began) == 8
+    assert (began[7] - began[0]).total_seconds() >= (8 - 3) * 0.2 - 0.01
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("slowly", "ended")
+def test_a_paced_destination_delays_no_other(by_bot, monkeypatch):
+    monkeypatch.setattr(registry, "limit_for", lambda _: Limit(60, 1))
+    announce(5)
+    announce(to=["slack:C0000LEAD"], first=6)
+
+    for _ in range(3):
+        sweep()
+        until(nobody_sends)
+
+    assert sorted(states()) == ["pending"] * 4 + ["sent"] * 2
+    assert len(by_bot.channels["C0000LEAD"]) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_destination_that_asked_to_be_left_alone_is_not_swept(by_bot):
+    announce(2)
+    claimed = claims.claim("slack")
+
+    claims.record(claimed, claims.Outcome("429", 30, keep_away_seconds=30))
+    claims.record(claimed, claims.Outcome("429", 3, keep_away_seconds=3))
+
+    assert 29 < claims.claim("slack") <= 30
+    assert sweep() == 0
+    assert claims.destinations(db_now() + timedelta(seconds=31)) == ["slack"]
+    Pace.objects.update(keep_away_until=db_now())
+    assert isinstance(claims.claim("slack"), Claim)
+    OutboxMessage.objects.update(state="failed")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_claims_at_once_take_each_message_once_and_number_its_attempts(by_bot, monkeypatch):
+    monkeypatch.setattr(registry, "limit_for", lambda _: Limit(0.001, 1000))
+    announce(40)
+    taken, lock = [], threading.Lock()
+
+    def take():
+        with threads.own_connection():
+            while isinstance(claimed := claims.claim("slack"), Claim):
+                with lock:
+                    taken.append(claimed.message.pk)
+
+    crowd = [threading.Thread(target=take) for _ in range(6)]
+    for one in crowd:
+        one.start()
+    for one in crowd:
+        one.join()
+
+    assert sorted(taken) == sorted(OutboxMessage.objects.values_list("pk", flat=True))
+    assert len(taken) == 40
+    OutboxMessage.objects.update(state="failed")

@@ -1,0 +1,165 @@
+"""What an answer of Slack means: sent, worth another try, or hopeless."""
+
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from controlplane.core.outbox.models import OutboxMessage
+from controlplane.notify.transports import outbound, registry
+from controlplane.notify.transports.failures import (
+    DeliveryFailure,
+    PermanentFailure,
+    TransientFailure,
+)
+
+from .conftest import TOKEN
+
+
+def send():
+    now = datetime(2026, 11, 21, tzinfo=UTC)
+    facts = {"switch": "segment:finance", "reason": "provider outage"}
+    registry.send(
+        OutboxMessage(
+            event="switch.engaged",
+            destination="slack",
+            subject="",
+            payload=facts,
+            created_at=now,
+        )
+    )
+
+
+def test_by_bot_token_the_message_goes_to_the_channel(by_bot):
+    send()
+
+    (request,) = by_bot.requests
+    assert request["path"] == "/api/chat.postMessage"
+    assert request["authorization"] == f"Bearer {TOKEN}"
+    assert request["json"]["channel"] == "C0000OPS"
+    assert "segment:finance" in request["json"]["text"]
+    assert request["json"]["blocks"][0]["type"] == "header"
+
+
+def test_by_webhook_the_message_goes_to_its_url(by_webhook):
+    by_webhook.script = ["text 200 ok"]
+
+    send()
+
+    (request,) = by_webhook.requests
+    assert request["path"] == "/services/T0/B0/secretpath"
+    assert request["authorization"] is None
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "ok:false invalid_auth",
+        "ok:false channel_not_found",
+        "ok:false is_archived",
+        "404",
+        "302",
+        "400",
+    ],
+)
+def test_by_bot_token_hopeless(by_bot, step):
+    by_bot.always = step
+
+    with pytest.raises(PermanentFailure):
+        send()
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "ok:false internal_error",
+        "ok:false ratelimited",
+        "ok:false a_code_of_tomorrow",
+        "text 200 surprise",
+        "text 200 {}",
+        "500",
+        "503",
+        "429 7",
+        "reset",
+    ],
+)
+def test_by_bot_token_worth_another_try(by_bot, step):
+    by_bot.always = step
+
+    with pytest.raises(TransientFailure):
+        send()
+
+
+@pytest.mark.parametrize("step", ["text 404 no_service", "text 403 action_prohibited", "404"])
+def test_by_webhook_hopeless(by_webhook, step):
+    by_webhook.always = step
+
+    with pytest.raises(PermanentFailure):
+        send()
+
+
+@pytest.mark.parametrize("step", ["500", "429 3", "ok:false internal_error", "reset"])
+def test_by_webhook_worth_another_try(by_webhook, step):
+    by_webhook.always = step
+
+    with pytest.raises(TransientFailure):
+        send()
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [("7", 7), ("0.5", 0.5), ("-3", None), ("soon", None), ("nan", None), ("1e9", 86400)],
+)
+def test_retry_after_is_read(by_bot, header, seconds):
+    by_bot.always = f"429 {header}"
+
+    with pytest.raises(TransientFailure) as caught:
+        send()
+
+    assert caught.value.retry_after_seconds == seconds
+
+
+def test_retry_after_may_be_a_date(by_bot):
+    by_bot.always = "429 Fri, 31 Dec 2100 23:59:59 GMT"
+
+    with pytest.raises(TransientFailure) as caught:
+        send()
+
+    assert caught.value.retry_after_seconds == outbound.MAX_RETRY_AFTER_SECONDS
+
+
+def test_nobody_listens(by_bot, settings):
+    settings.SLACK = replace(settings.SLACK, api_url="http://127.0.0.1:9/api")
+
+    with pytest.raises(TransientFailure, match="no connection"):
+        send()
+
+
+@pytest.mark.parametrize("step", ["hang", "drip"])
+def test_no_answer_ends_in_time_however_slack_hangs(by_bot, impatient, step):
+    by_bot.always = step
+    started = time.monotonic()
+
+    with pytest.raises(TransientFailure, match="may have arrived"):
+        send()
+
+    assert time.monotonic() - started < 1.5
+
+
+def test_not_configured_any_more_is_hopeless():
+    with pytest.raises(PermanentFailure, match="not configured"):
+        send()
+
+
+@pytest.mark.parametrize(
+    "step", ["404", "500", "reset", f"ok:false {TOKEN}", f"text 400 {TOKEN}", f"text 500 {TOKEN}"]
+)
+def test_a_reason_never_repeats_a_secret(by_bot, step):
+    by_bot.always = step
+
+    with pytest.raises(DeliveryFailure) as caught:
+        send()
+
+    assert TOKEN not in caught.value.reason
+    assert by_bot.url not in caught.value.reason

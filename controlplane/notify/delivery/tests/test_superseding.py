@@ -1,0 +1,143 @@
+"""Obsolete updates of one subject are left out; the thread still reads right."""
+
+import pytest
+
+from controlplane.core.clock import db_now
+from controlplane.core.outbox import rendering
+from controlplane.core.outbox.models import OutboxMessage
+from controlplane.notify.delivery import claims, selection, superseding
+
+from .sending import announce, storm
+
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.usefixtures("by_bot", "no_pace"),
+]
+LONG = 2 * superseding.MIN_WAIT
+
+
+def wait_long():
+    at = db_now() - LONG
+    OutboxMessage.objects.update(created_at=at, next_attempt_at=at)
+
+
+def said(*events, subject="episode:1", first=1, to=("slack",)):
+    for number, event in enumerate(events, first):
+        announce(first=number, event=event, subject=subject, to=to)
+
+
+def sent(destination="slack"):
+    """Send all there is, and return it."""
+    messages = []
+    while isinstance(claimed := claims.claim(destination), claims.Claim):
+        claims.record(claimed, claims.Outcome())
+        messages.append(claimed.message)
+    return messages
+
+
+def events(messages):
+    return [message.event for message in messages]
+
+
+def test_updates_that_waited_long_are_superseded_by_the_newest():
+    said("switch.engaged", *["switch.extended"] * 4, "episode.acknowledged")
+    wait_long()
+
+    told = sent()
+
+    assert events(told) == ["switch.engaged", "switch.extended", "episode.acknowledged"]
+    assert told[1].event_key == "audit:5"
+    assert told[1].payload["left_out"] == 3
+    left_out = OutboxMessage.objects.filter(state="superseded")
+    assert [row.event_key for row in left_out.order_by("id")] == ["audit:2", "audit:3", "audit:4"]
+    assert {row.last_error for row in left_out} == {
+        f"left out: message {told[1].pk} tells the newer state"
+    }
+    assert all(row.finished_at for row in left_out)
+    assert selection.counts() == {"pending": 0, "failed": 0, "superseded": 3}
+
+
+def test_message_says_how_many_updates_were_left_out():
+    one = rendering.render("ramp.advanced", {"left_out": 1}).lines
+    many = rendering.render("switch.released", {"left_out": 1200}).lines
+
+    assert one == (("Note", "1 earlier update left out"),)
+    assert many == (("Note", "1,200 earlier updates left out"),)
+
+
+def test_thread_tells_the_beginning_and_the_end_and_what_asks():
+    steps = ["ramp.advanced"] * 5
+    said(
+        "switch.engaged",
+        "switch.extended",
+        "ramp.started",
+        *steps,
+        "ramp.held",
+        "approval.requested",
+        *steps,
+        "switch.released",
+    )
+    wait_long()
+
+    told = sent()
+
+    assert events(told) == [
+        "switch.engaged",
+        "ramp.started",
+        "ramp.held",
+        "approval.requested",
+        "switch.released",
+    ]
+    assert [message.payload.get("left_out") for message in told] == [None, None, 5, None, 6]
+
+
+def test_engagement_and_release_are_both_told():
+    said("switch.engaged", "switch.released")
+    wait_long()
+
+    assert events(sent()) == ["switch.engaged", "switch.released"]
+
+
+def test_updates_on_time_are_all_told():
+    said("switch.engaged", "switch.extended", "switch.extended")
+
+    assert len(sent()) == 3
+
+
+def test_updates_of_other_subjects_and_destinations_are_all_told(settings):
+    said("switch.extended", subject="episode:1")
+    said("switch.extended", subject="episode:2", first=2)
+    said("switch.extended", subject="", first=3)
+    said("switch.extended", subject="", first=4)
+    wait_long()
+
+    assert len(sent()) == 4
+
+
+def test_update_that_was_tried_is_not_left_out():
+    said("switch.extended", "switch.extended")
+    claims.record(claims.claim("slack"), claims.Outcome("in doubt", 0.0, in_doubt=True))
+    wait_long()
+
+    assert [message.event_key for message in sent()] == ["audit:1", "audit:2"]
+
+
+def test_webhook_gets_every_event():
+    waiting = [
+        OutboxMessage(
+            pk=number, event="ramp.advanced", destination="webhook:7", subject="episode:1"
+        )
+        for number in (1, 2)
+    ]
+
+    assert superseding.superseded(waiting) == {}
+
+
+def test_storm_of_thousands_of_changes_tells_each_subject_shortly():
+    storm(3000, subjects=2, at=db_now() - LONG)
+
+    told = sent()
+
+    assert events(told) == ["switch.engaged"] * 2 + ["switch.extended"] * 2
+    assert {message.payload.get("left_out") for message in told[2:]} == {1498}
+    assert not OutboxMessage.objects.filter(state="pending").exists()
