@@ -9,9 +9,9 @@ class NotifyConfig(AppConfig):
     def ready(self) -> None:
         from controlplane.accounts.people import leaving
         from controlplane.core.outbox import router
-        from controlplane.core.targets import usage
 
         from . import routes
+        from .targets import usage
 
         router.register(routes)
         leaving.register_duties(usage.duties_of)

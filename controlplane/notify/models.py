@@ -1,6 +1,7 @@
 """The tables of notify, gathered for Django; they keep core's label and names."""
 
 from controlplane.core.interactions.models import AnsweredRequest
-from controlplane.core.targets.models import EscalationStep, OnCallMember, Route, Target
+
+from .targets.models import EscalationStep, OnCallMember, Route, Target
 
 __all__ = ["AnsweredRequest", "EscalationStep", "OnCallMember", "Route", "Target"]

@@ -5,12 +5,12 @@ from datetime import datetime
 
 from controlplane.core.escalations.models import Escalation
 from controlplane.core.message_templates import incident_action_of
-from controlplane.core.targets import reach, routing
-from controlplane.core.targets.models import Target
-from controlplane.core.targets.routing import incident_followers
 
 from .escalation import hearing
 from .escalation.hearing import Hearing
+from .targets import reach, routing
+from .targets.models import Target
+from .targets.routing import incident_followers
 from .transports import registry
 
 __all__ = ["destinations_of_user", "incident_followers", "next_notices", "reachable", "routed"]

@@ -5,11 +5,11 @@ from datetime import datetime
 from controlplane.core import retention, ticks
 from controlplane.core.interactions import services as interactions
 from controlplane.core.outbox.retention_rules import MESSAGES, PACES, THREADS
-from controlplane.core.targets import services as targets
 
 from .delivery import backlog, claims, delivery
 from .escalation import engine as escalation
 from .escalation.retention_rules import ESCALATIONS
+from .targets import services as targets
 
 
 @ticks.tick("outbox.sweep", seconds=1, queue="outbox", pending=lambda now: [claims.unsent(now)])

@@ -3,9 +3,9 @@
 from django.urls import URLPattern
 
 from controlplane.core.interactions import urls as interactions
-from controlplane.core.targets import urls as targets
 
 from .delivery import urls as deliveries
+from .targets import urls as targets
 
 api_urlpatterns: list[URLPattern] = [
     *deliveries.api_urlpatterns,

@@ -9,8 +9,8 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.escalations.models import Escalation
 from controlplane.core.roles import READ_SCOPES, SCOPES_OF, Role
-from controlplane.core.targets.tests.people import fill
 from controlplane.core.trip_requests.models import TripRequest
+from controlplane.notify.targets.tests.people import fill
 from slo.alerts import lifecycle
 from slo.evaluation import tick
 from slo.models import Alert

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from controlplane.core.canonical import timestamp
 from controlplane.core.outbox import services as outbox
 from controlplane.core.outbox.models import OutboxMessage, Thread
-from controlplane.core.targets import routing
+from controlplane.notify.targets import routing
 from switches.models import Episode, OnExpiry
 
 MAX_NOTIFIED_SINGLY = 3

@@ -15,8 +15,8 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.jobs.models import Job
 from controlplane.core.message_templates import severity_of
 from controlplane.core.outbox import services as outbox
-from controlplane.core.targets import routing
 from controlplane.notify.delivery import collecting
+from controlplane.notify.targets import routing
 from switches.episodes import digests, facts
 from switches.models import Episode, Ramp
 

@@ -17,7 +17,7 @@ from controlplane.core.jobs.claims import LeaseLost, Turn
 from controlplane.core.jobs.effects import AlreadyDone
 from controlplane.core.jobs.kinds import Probe
 from controlplane.core.jobs.models import Job
-from controlplane.core.targets import routing
+from controlplane.notify.targets import routing
 
 from . import (
     failed_transitions,

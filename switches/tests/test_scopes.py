@@ -9,7 +9,7 @@ from django.core.management import call_command
 
 from controlplane.core.http.tests.callers import as_role
 from controlplane.core.scopes import everything_id, is_switch_id, is_trippable
-from controlplane.core.targets.forms import RouteForm
+from controlplane.notify.targets.forms import RouteForm
 from switches.models import Switch
 from switches.rules import evaluation
 from switches.scopes import SCOPES, SwitchScope, split_id

@@ -19,8 +19,8 @@ from controlplane.core.http.tests.callers import (
     with_token,
 )
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.targets.models import Target
 from controlplane.notify.delivery.tests import conftest as outbox_fixtures
+from controlplane.notify.targets.models import Target
 
 slack, by_bot = outbox_fixtures.slack, outbox_fixtures.by_bot
 GLOBAL = "/switches/global/all"

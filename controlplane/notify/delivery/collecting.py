@@ -11,7 +11,7 @@ from hashlib import sha256
 from django.db.models import Max, QuerySet
 
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.targets import reach
+from controlplane.notify.targets import reach
 
 MAX_NAMED = 10
 MAX_KEPT = 500

@@ -15,8 +15,8 @@ from controlplane.core.escalations import summaries
 from controlplane.core.escalations.models import Escalation
 from controlplane.core.message_templates import SEVERITIES
 from controlplane.core.outbox import services as outbox
-from controlplane.core.targets import reach
-from controlplane.core.targets.reach import Rung
+from controlplane.notify.targets import reach
+from controlplane.notify.targets.reach import Rung
 from controlplane.notify.transports import registry
 
 from . import messages, schedule

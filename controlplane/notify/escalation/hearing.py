@@ -6,8 +6,8 @@ from datetime import datetime
 
 from controlplane.core.escalations.models import Escalation
 from controlplane.core.message_templates import SEVERITIES
-from controlplane.core.targets import reach, routing
-from controlplane.core.targets.reach import Rung
+from controlplane.notify.targets import reach, routing
+from controlplane.notify.targets.reach import Rung
 
 from . import engine, schedule
 

@@ -8,7 +8,7 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.escalations import summaries
 from controlplane.core.escalations.models import Escalation
 from controlplane.core.message_templates import format_time
-from controlplane.core.targets.reach import Rung
+from controlplane.notify.targets.reach import Rung
 
 from .schedule import Verdict
 

@@ -7,8 +7,8 @@ from operator import attrgetter
 
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.registry import KindRegistry
-from controlplane.core.targets.models import Target
 from controlplane.notify.delivery.pacing import DEFAULT_LIMIT, Limit
+from controlplane.notify.targets.models import Target
 
 from .channel_settings import ChannelSettings
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from controlplane.core.targets.models import Target
+from controlplane.notify.targets.models import Target
 
 MAX_VALUE_LENGTH = 500
 

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.targets.models import Target
 from controlplane.notify.delivery.pacing import DEFAULT_LIMIT, Limit
+from controlplane.notify.targets.models import Target
 
 from .base import TRANSPORTS, Transport
 from .failures import PermanentFailure

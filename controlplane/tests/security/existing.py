@@ -25,7 +25,7 @@ from controlplane.core.http.tests.callers import browser_of
 from controlplane.core.jobs import control
 from controlplane.core.jobs.models import Job
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.targets.models import Route, Target
+from controlplane.notify.targets.models import Route, Target
 from slo.models import Alert, Exclusion, Slo, ThresholdRule
 from slo.objectives import exclusions
 from slo.tests.month_of_events import alert

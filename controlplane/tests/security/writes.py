@@ -16,7 +16,7 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
 from controlplane.core.jobs.models import Job
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.targets.models import Target
+from controlplane.notify.targets.models import Target
 from controlplane.tests.security import existing
 from controlplane.tests.security.asking import WORDS
 from controlplane.tests.security.existing import REASON, REHEARSED

@@ -15,7 +15,7 @@ from controlplane.core.http.tests.sessions import another_session
 from controlplane.core.jobs import engine
 from controlplane.core.jobs.models import Job
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.targets.models import Route, Target
+from controlplane.notify.targets.models import Route, Target
 from switches import services
 from switches.models import Episode
 

@@ -10,8 +10,8 @@ from controlplane.core.clock import db_now
 from controlplane.core.escalations.models import Escalation
 from controlplane.core.http.tests.callers import as_role, person, signed_in
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.targets.models import Route, Target
 from controlplane.notify.escalation import engine
+from controlplane.notify.targets.models import Route, Target
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("by_bot")]
 

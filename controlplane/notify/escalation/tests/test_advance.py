@@ -10,9 +10,9 @@ from controlplane.core.escalations import services
 from controlplane.core.escalations.models import Escalation
 from controlplane.core.http.tests.callers import at_once
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.targets.models import EscalationStep, Route, Target
-from controlplane.core.targets.tests.people import fill
 from controlplane.notify.escalation import engine
+from controlplane.notify.targets.models import EscalationStep, Route, Target
+from controlplane.notify.targets.tests.people import fill
 
 pytestmark = pytest.mark.django_db
 

@@ -8,8 +8,8 @@ import pytest
 from controlplane.core.clock import db_now
 from controlplane.core.escalations import services
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.targets.tests.people import fill
 from controlplane.notify.escalation import engine, hearing
+from controlplane.notify.targets.tests.people import fill
 
 pytestmark = pytest.mark.django_db
 

@@ -13,8 +13,8 @@ from controlplane.core.console_urls import console_url
 from controlplane.core.message_templates import incident_action_of
 from controlplane.core.outbox import rendering
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.targets.models import Target
 from controlplane.notify.delivery.pacing import Limit
+from controlplane.notify.targets.models import Target
 from controlplane.notify.transports import incidents
 from controlplane.notify.transports.base import TRANSPORTS, DocsRow, Transport
 from controlplane.notify.transports.channel_settings import ChannelSettings, Field

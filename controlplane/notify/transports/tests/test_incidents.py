@@ -7,9 +7,9 @@ from controlplane.core.clock import db_now
 from controlplane.core.escalations import services as escalation
 from controlplane.core.outbox import services
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.targets.models import EscalationStep, Route, Target
 from controlplane.notify.delivery import digests
 from controlplane.notify.escalation import engine
+from controlplane.notify.targets.models import EscalationStep, Route, Target
 
 pytestmark = pytest.mark.django_db
 SUBJECT = "episode:12"

@@ -14,9 +14,9 @@ from controlplane.core.http.tests.callers import as_role, with_token
 from controlplane.core.outbox import services
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.sealing import SEALED_PREFIX
-from controlplane.core.targets.models import Target
 from controlplane.notify.delivery import delivery, naming
 from controlplane.notify.delivery.pacing import Limit
+from controlplane.notify.targets.models import Target
 from controlplane.notify.transports import registry
 from controlplane.notify.transports.base import TRANSPORTS, DocsRow, Transport
 from controlplane.notify.transports.channel_settings import ChannelSettings, Field

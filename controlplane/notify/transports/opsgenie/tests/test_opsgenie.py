@@ -5,8 +5,8 @@ import pytest
 
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role
-from controlplane.core.targets.models import Target
 from controlplane.notify.delivery.tests.messages import message
+from controlplane.notify.targets.models import Target
 from controlplane.notify.transports import registry
 from controlplane.notify.transports.failures import PermanentFailure, TransientFailure
 from controlplane.notify.transports.opsgenie import transport as opsgenie

@@ -9,12 +9,13 @@ from typing import Any
 from django.core.paginator import Paginator
 
 from controlplane.core.message_templates import MESSAGE_TEMPLATES, SEVERITIES
-from controlplane.core.targets import directory, reach, usage
-from controlplane.core.targets.directory import Directory
-from controlplane.core.targets.duty import Turn
-from controlplane.core.targets.models import Route, Target
-from controlplane.core.targets.reach import Reach, Rung
 from controlplane.notify.transports import registry
+
+from . import directory, reach, usage
+from .directory import Directory
+from .duty import Turn
+from .models import Route, Target
+from .reach import Reach, Rung
 
 SHOWN = 200
 

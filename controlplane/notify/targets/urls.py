@@ -3,8 +3,9 @@
 from django.urls import URLPattern, path
 
 from controlplane.core.http.routes import both_forms
-from controlplane.core.targets import api, views
 from controlplane.notify.escalation import api as escalation
+
+from . import api, views
 
 api_urlpatterns: list[URLPattern] = [
     *both_forms("targets/", api.TargetList.as_view(), name="api-targets"),

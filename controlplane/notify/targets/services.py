@@ -18,21 +18,13 @@ from controlplane.core.message_templates import SEVERITIES
 from controlplane.core.outbox import services as outbox
 from controlplane.core.roles import Power
 from controlplane.core.scopes import SCOPES
-from controlplane.core.targets import fields, reach, usage
-from controlplane.core.targets.fields import Asked
-from controlplane.core.targets.models import (
-    EscalationStep,
-    OnCallMember,
-    Route,
-    Target,
-)
-from controlplane.core.targets.resources import (
-    route_resource,
-    settings_digest,
-    target_settings,
-)
 from controlplane.notify.transports import registry
 from controlplane.notify.transports.base import Transport
+
+from . import fields, reach, usage
+from .fields import Asked
+from .models import EscalationStep, OnCallMember, Route, Target
+from .resources import route_resource, settings_digest, target_settings
 
 TARGETS_LOCK = 0x7A56E75  # any number nobody else uses for an advisory lock
 EVENT_PATTERN = re.compile(r"[a-z0-9_.*?-]{1,64}")

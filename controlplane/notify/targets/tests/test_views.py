@@ -5,8 +5,9 @@ import re
 import pytest
 
 from controlplane.core.http.tests.callers import as_role
-from controlplane.core.targets.models import Route, Target
-from controlplane.core.targets.tests.people import add, fill
+from controlplane.notify.targets.models import Route, Target
+
+from .people import add, fill
 
 pytestmark = pytest.mark.django_db
 

@@ -6,9 +6,10 @@ from datetime import datetime
 
 from controlplane.core.message_templates import SEVERITIES
 from controlplane.core.page_registry import AttentionItem, attention_source
-from controlplane.core.targets import directory, reach
-from controlplane.core.targets.models import Route, Target
-from controlplane.core.targets.reach import Reach, Rung
+
+from . import directory, reach
+from .models import Route, Target
+from .reach import Reach, Rung
 
 PAGE = "/targets/"
 MAX_ITEMS = 300

@@ -6,12 +6,13 @@ from typing import Any
 
 from controlplane.core import canonical
 from controlplane.core.canonical import timestamp
-from controlplane.core.targets import directory, reach
-from controlplane.core.targets.directory import Directory
-from controlplane.core.targets.models import Route, Target
 from controlplane.notify.delivery import naming
 from controlplane.notify.transports import registry
 from controlplane.notify.transports.base import TRANSPORTS
+
+from . import directory, reach
+from .directory import Directory
+from .models import Route, Target
 
 
 def target_settings(target: Target, known: Directory | None = None) -> dict[str, Any]:

@@ -15,10 +15,11 @@ from controlplane.core.escalations import services as escalation
 from controlplane.core.escalations.models import Escalation
 from controlplane.core.http.tests.callers import person
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.targets import reach, routing, services
-from controlplane.core.targets.fields import Asked
-from controlplane.core.targets.models import Target
-from controlplane.core.targets.tests.people import add, an_admin
+from controlplane.notify.targets import reach, routing, services
+from controlplane.notify.targets.fields import Asked
+from controlplane.notify.targets.models import Target
+
+from .people import add, an_admin
 
 pytestmark = pytest.mark.django_db
 

@@ -5,8 +5,9 @@ import pytest
 from controlplane.core.clock import db_now
 from controlplane.core.escalations import services as escalation
 from controlplane.core.http.tests.callers import as_role, with_token
-from controlplane.core.targets.models import Target
-from controlplane.core.targets.tests.people import add
+from controlplane.notify.targets.models import Target
+
+from .people import add
 
 pytestmark = pytest.mark.django_db
 

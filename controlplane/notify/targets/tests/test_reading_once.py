@@ -7,8 +7,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from controlplane.core.clock import db_now
-from controlplane.core.targets import routing
-from controlplane.core.targets.models import Route, Target
+from controlplane.notify.targets import routing
+from controlplane.notify.targets.models import Route, Target
 
 pytestmark = pytest.mark.django_db
 

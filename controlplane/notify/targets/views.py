@@ -11,11 +11,12 @@ from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, done, show, signed_in
 from controlplane.core.roles import Power
-from controlplane.core.targets import matrix, services
-from controlplane.core.targets.forms import FORMS, RouteForm, TargetForm, initial
-from controlplane.core.targets.models import Route, Target
-from controlplane.core.targets.services import NewSecret
 from controlplane.notify.transports import registry
+
+from . import matrix, services
+from .forms import FORMS, RouteForm, TargetForm, initial
+from .models import Route, Target
+from .services import NewSecret
 
 PAGE = "/targets/"
 TITLES = {

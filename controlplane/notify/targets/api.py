@@ -16,13 +16,14 @@ from controlplane.core.http.openapi import BY_SESSION
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from controlplane.core.roles import Power
-from controlplane.core.targets import services
-from controlplane.core.targets.fields import Asked, Reference
-from controlplane.core.targets.models import Route, Target
-from controlplane.core.targets.resources import route_resource, target_resource, target_resources
-from controlplane.core.targets.services import NewSecret
 from controlplane.notify.transports import registry
 from controlplane.notify.transports.channel_settings import Field
+
+from . import services
+from .fields import Asked, Reference
+from .models import Route, Target
+from .resources import route_resource, target_resource, target_resources
+from .services import NewSecret
 
 MASKED = "As much as may be shown; the rest may be a secret."
 ONCE = "Shown once: only if it is new, and null in a repeated answer and in a dry run."

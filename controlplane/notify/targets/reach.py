@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from controlplane.core import durations
-from controlplane.core.targets import directory
-from controlplane.core.targets.directory import Directory
-from controlplane.core.targets.models import EscalationStep, Target
 from controlplane.notify.transports import registry
+
+from . import directory
+from .directory import Directory
+from .models import EscalationStep, Target
 
 
 @dataclass(frozen=True)
