@@ -14,12 +14,12 @@ from django.conf import settings
 
 from controlplane.core.errors import DomainError
 from controlplane.core.http.requests import client_address, network_of, session_digest
-from controlplane.core.interactions import signatures
 from controlplane.dataplane.state import State
 
 from .bulkhead import Caller
 from .dataplane.memory.credentials import Headers, identify, presented
 from .dataplane.serving.call import Scope
+from .notify.interactions import signatures
 
 MAX_SESSIONS = 10_000
 SESSION_SECONDS = 12 * 3600.0

@@ -8,8 +8,8 @@ from django.db import transaction
 
 from controlplane.core.actors import Actor, label_of
 from controlplane.core.errors import Conflict, NotFound
-from controlplane.core.interactions.actions import button
 from controlplane.notify import buttons
+from controlplane.notify.interactions.actions import button
 from switches import publication, services
 from switches.models import Episode, Switch
 from switches.ramps import actions, descriptions

@@ -10,7 +10,8 @@ from controlplane.core.approvals import notes, reviews, services
 from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.escalations import services as escalations
 from controlplane.core.escalations.models import Escalation
-from controlplane.core.interactions.actions import button
+
+from .interactions.actions import button
 
 SUBJECT = re.compile(r"[!-~]{1,120}")
 JUST_NOW = timedelta(minutes=5)

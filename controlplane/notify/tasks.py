@@ -3,12 +3,12 @@
 from datetime import datetime
 
 from controlplane.core import retention, ticks
-from controlplane.core.interactions import services as interactions
 from controlplane.core.outbox.retention_rules import MESSAGES, PACES, THREADS
 
 from .delivery import backlog, claims, delivery
 from .escalation import engine as escalation
 from .escalation.retention_rules import ESCALATIONS
+from .interactions import services as interactions
 from .targets import services as targets
 
 

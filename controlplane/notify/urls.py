@@ -2,9 +2,8 @@
 
 from django.urls import URLPattern
 
-from controlplane.core.interactions import urls as interactions
-
 from .delivery import urls as deliveries
+from .interactions import urls as interactions
 from .targets import urls as targets
 
 api_urlpatterns: list[URLPattern] = [

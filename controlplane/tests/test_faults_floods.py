@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import httpx
 import pytest
 
-from controlplane.core.interactions.tests.pressing import SECRET
+from controlplane.notify.interactions.tests.pressing import SECRET
 from controlplane.tests.flooding import flood, frame, get, handshake, post
 from controlplane.tests.installation import running
 from controlplane.tests.operators import MAKE_LEE, REASON, Operators

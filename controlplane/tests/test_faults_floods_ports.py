@@ -7,8 +7,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from controlplane.core.interactions.tests.pressing import SECRET
 from controlplane.dataplane.tests.processes import Server, addresses, data_plane
+from controlplane.notify.interactions.tests.pressing import SECRET
 from controlplane.tests.flooding import flood, get, post
 from controlplane.tests.installation import free_port, running, until
 from controlplane.tests.operators import MAKE_LEE, Operators

@@ -11,9 +11,9 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.escalations.models import Escalation
 from controlplane.core.http.tests.callers import at_once, person, signed_in
-from controlplane.core.interactions.tests import conftest as clicks
-from controlplane.core.interactions.tests.pressing import send, signed
 from controlplane.notify.delivery.tests.sending import deliver
+from controlplane.notify.interactions.tests import conftest as clicks
+from controlplane.notify.interactions.tests.pressing import send, signed
 from switches.models import Episode
 
 pytestmark = pytest.mark.django_db(transaction=True)

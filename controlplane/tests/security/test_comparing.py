@@ -101,7 +101,7 @@ def test_no_secret_is_compared_with_an_equals_sign():
         "controlplane/dataplane/memory/credentials.py",
         "controlplane/accounts/authentication/codes.py",
         "controlplane/accounts/authentication/provider.py",
-        "controlplane/core/interactions/signatures.py",
+        "controlplane/notify/interactions/signatures.py",
         "controlplane/accounts/authentication/socket_sessions.py",
         "controlplane/dataplane/storage/signature.py",
     ],

@@ -12,10 +12,10 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.gates import external
 from controlplane.core.http.tests.callers import person, signed_in
-from controlplane.core.interactions.tests import conftest as clicks
 from controlplane.core.jobs import engine
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.notify.delivery.tests.sending import deliver
+from controlplane.notify.interactions.tests import conftest as clicks
 from switches import services
 from switches.models import Episode, Ramp
 from switches.ramps import actions

@@ -7,7 +7,8 @@ from controlplane.core.approvals import reviews
 from controlplane.core.approvals.models import Approval
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import Api, person, signed_in, token_text
-from controlplane.core.interactions.tests.pressing import SlackUser
+
+from .pressing import SlackUser
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

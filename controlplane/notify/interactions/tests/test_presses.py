@@ -14,12 +14,13 @@ from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import Api, at_once, person, signed_in, token_text
-from controlplane.core.interactions import services
-from controlplane.core.interactions.models import AnsweredRequest
-from controlplane.core.interactions.retention_rules import ANSWERED_REQUESTS
-from controlplane.core.interactions.tests.pressing import PATH, SlackUser, send, signed
 from controlplane.core.outbox.models import OutboxMessage
+from controlplane.notify.interactions import services
+from controlplane.notify.interactions.models import AnsweredRequest
+from controlplane.notify.interactions.retention_rules import ANSWERED_REQUESTS
 from controlplane.notify.transports import registry
+
+from .pressing import PATH, SlackUser, send, signed
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

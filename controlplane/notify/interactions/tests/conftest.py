@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from controlplane.core.http.tests.callers import person
-from controlplane.core.interactions.tests.pressing import SECRET, SlackUser
 from controlplane.notify.delivery.tests.fake_slack import fake_slack
+
+from .pressing import SECRET, SlackUser
 
 
 @pytest.fixture

@@ -6,9 +6,10 @@ from urllib.parse import urlencode
 
 import pytest
 
-from controlplane.core.interactions.models import AnsweredRequest
-from controlplane.core.interactions.signatures import WINDOW_SECONDS, genuine, sign
-from controlplane.core.interactions.tests.pressing import PATH, SECRET, payload, send, signed
+from controlplane.notify.interactions.models import AnsweredRequest
+from controlplane.notify.interactions.signatures import WINDOW_SECONDS, genuine, sign
+
+from .pressing import PATH, SECRET, payload, send, signed
 
 BODY = payload("approve", {"approval": 1}, "U1", "https://hooks.slack.com/actions/T/1/x")
 

@@ -13,9 +13,10 @@ from django.views.decorators.http import require_POST
 from controlplane.core import threads
 from controlplane.core.http import problems
 from controlplane.core.http.requests import client_ip, request_id_of
-from controlplane.core.interactions import payloads, services, signatures
-from controlplane.core.interactions.payloads import Pressed
 from controlplane.notify.transports.slack_reply import transport as slack_reply
+
+from . import payloads, services, signatures
+from .payloads import Pressed
 
 WORK_SECONDS = 2.0
 """Nothing is committed after this long."""

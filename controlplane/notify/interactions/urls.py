@@ -3,6 +3,7 @@
 from django.urls import URLPattern
 
 from controlplane.core.http.routes import both_forms
-from controlplane.core.interactions.views import pressed
+
+from .views import pressed
 
 urlpatterns: list[URLPattern] = both_forms("slack/interactions", pressed, name="slack_interactions")

@@ -8,8 +8,8 @@ from urllib.parse import urlencode
 from django.http import HttpResponse
 from django.test import Client
 
-from controlplane.core.interactions.signatures import sign
 from controlplane.core.outbox.models import OutboxMessage
+from controlplane.notify.interactions.signatures import sign
 
 SECRET = "8f742231b10e8888abcd99yyyzzz85a5"
 PATH = "/slack/interactions"

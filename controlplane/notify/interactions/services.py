@@ -13,12 +13,13 @@ from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.ended_sessions import retry_if_ended
 from controlplane.core.errors import DomainError, InvalidInput, Unavailable
-from controlplane.core.interactions import actions, hurry
-from controlplane.core.interactions.actions import Press
-from controlplane.core.interactions.payloads import Pressed
-from controlplane.core.interactions.retention_rules import ANSWERED_REQUESTS
 from controlplane.core.outbox import services as outbox
 from controlplane.notify.transports.slack_reply import transport as slack_reply
+
+from . import actions, hurry
+from .actions import Press
+from .payloads import Pressed
+from .retention_rules import ANSWERED_REQUESTS
 
 NOT_CONNECTED = (
     "Your Slack account is not connected to an active account here, so nothing was done. "

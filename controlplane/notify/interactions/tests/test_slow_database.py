@@ -8,9 +8,10 @@ from controlplane.core.approvals.models import Approval
 from controlplane.core.audit import services as audit
 from controlplane.core.http.tests.callers import person, signed_in
 from controlplane.core.http.tests.sessions import another_session, terminated_at
-from controlplane.core.interactions import payloads, services, views
-from controlplane.core.interactions.models import AnsweredRequest
-from controlplane.core.interactions.tests.pressing import send, signed
+from controlplane.notify.interactions import payloads, services, views
+from controlplane.notify.interactions.models import AnsweredRequest
+
+from .pressing import send, signed
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
