@@ -22,7 +22,7 @@ from controlplane.notify.transports.base import TRANSPORTS, DocsRow, Transport
 from controlplane.notify.transports.channel_settings import ChannelSettings, Field
 
 pytestmark = pytest.mark.django_db
-DOCS = Path(__file__).parents[5] / "docs" / "notifications.md"
+DOCS = Path(__file__).parents[4] / "docs" / "notifications.md"
 BAND = "band-of-a-pigeon-0815"
 
 
