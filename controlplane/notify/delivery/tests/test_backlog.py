@@ -92,7 +92,7 @@ def test_another_backlog_is_another_alarm():
 def test_a_backlog_is_critical_until_somebody_knows_of_it_and_then_still_waits():
     waiting(1001)
     backlog.look(NOW)
-    shown = [one for one in overview.everything(NOW).waiting if one.kind == "outbox_backlog"]
+    shown = [one for one in overview.read_all(NOW).waiting if one.kind == "outbox_backlog"]
     assert [(one.severity, one.since) for one in shown] == [("critical", NOW)]
     assert "Told so far: nobody" in shown[0].detail
 
