@@ -25,7 +25,7 @@ def call(
 ) -> tuple[int, dict[str, Any]]:
     """Status and document, within `seconds` and what a policy around it leaves. Raises
     :class:`Unreachable`."""
-    left = deadline.left()
+    left = deadline.remaining_seconds()
     most = seconds if left is None else max(min(seconds, left), MIN_SECONDS)
     connection = http.client.HTTPConnection(HOST, port, timeout=most)
     try:

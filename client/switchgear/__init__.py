@@ -61,8 +61,8 @@ if TYPE_CHECKING:
         RetryParameters,
     )
     from switchgear.patterns.retry import Retry
-    from switchgear.patterns.time_limits import DeadlineExceeded
     from switchgear.patterns.timeout import Timeout
+    from switchgear.patterns.timeout_errors import DeadlineExceeded
     from switchgear.policies.policy import Policy
     from switchgear.refusals import BulkheadFull, CircuitOpen, Refused
     from switchgear.status import Status
@@ -80,7 +80,7 @@ else:
         "Change": "console.change_notifier",
         "CircuitOpen": "refusals",
         "Deadline": "patterns.deadline",
-        "DeadlineExceeded": "patterns.time_limits",
+        "DeadlineExceeded": "patterns.timeout_errors",
         "Decision": "evaluation.decisions",
         "Fallback": "patterns.fallback",
         "Hedge": "patterns.hedging",

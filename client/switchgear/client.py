@@ -10,7 +10,7 @@ from switchgear import async_backend, lifecycle
 from switchgear.clock import ConsoleClock, SystemTime, Time
 from switchgear.evaluation.decisions import Decision
 from switchgear.evaluation.keys import Key
-from switchgear.evaluation.snapshot_store import Memory
+from switchgear.evaluation.snapshot_store import SnapshotStore
 from switchgear.guards import Guard, KeyOf, Keys, OnEngage, Unknown
 from switchgear.query_check import Query, check_query
 from switchgear.sli import SLI, Indicators
@@ -85,16 +85,16 @@ class Switchgear:
             reports=reports,
             offline=offline,
         )
-        self._memory = Memory(ConsoleClock(time or SystemTime()), self._settings.forced)
-        self._bootstrap = Bootstrap(bootstrap, self._memory)
+        self._store = SnapshotStore(ConsoleClock(time or SystemTime()), self._settings.forced)
+        self._bootstrap = Bootstrap(bootstrap, self._store)
         self._indicators = Indicators()
-        self._change_notifier = ChangeNotifier(self._memory)
+        self._change_notifier = ChangeNotifier(self._store)
         is_real = url is not None or time is None or isinstance(time, SystemTime)
-        self._registry = Registry(self._memory.clock, ends_alone=is_real)
+        self._registry = Registry(self._store.clock, ends_alone=is_real)
         self._timings = self._make_timings()
         self._closed = False
         self._wire()
-        self._snapshot_cache.restore(self._memory)
+        self._snapshot_cache.restore(self._store)
         self._bootstrap.load()
         lifecycle.register(self)
         if self._settings.has_console:
@@ -134,13 +134,13 @@ class Switchgear:
         `status().unknown` and stops nothing. Pass several experiments as a tuple.
         """
         try:
-            cell = self._memory.cells[segment, feature, experiments]
+            cached = self._store.cache[segment, feature, experiments]
         except Exception:  # A key may be of any type, whose methods raise what they like.
-            return self._memory.decide(segment, feature, experiments, targeting_key).allowed
-        answer = cell.answer
+            return self._store.decide(segment, feature, experiments, targeting_key).allowed
+        answer = cached.answer
         if answer is None:
-            return self._memory.decide(segment, feature, experiments, targeting_key).allowed
-        cell.tick()
+            return self._store.decide(segment, feature, experiments, targeting_key).allowed
+        cached.count_call()
         return answer
 
     def check(
@@ -153,13 +153,13 @@ class Switchgear:
     ) -> Decision:
         """Like :meth:`allowed`, but return the decision with its switch and reason."""
         try:
-            cell = self._memory.cells[segment, feature, experiments]
+            cached = self._store.cache[segment, feature, experiments]
         except Exception:
-            return self._memory.decide(segment, feature, experiments, targeting_key)
-        decision = cell.decision
+            return self._store.decide(segment, feature, experiments, targeting_key)
+        decision = cached.decision
         if decision is None:
-            return self._memory.decide(segment, feature, experiments, targeting_key)
-        cell.tick()
+            return self._store.decide(segment, feature, experiments, targeting_key)
+        cached.count_call()
         return decision
 
     def check_allowed(self, query: Query) -> tuple[bool, str | None]:
@@ -186,7 +186,7 @@ class Switchgear:
         running calls finish, `"cancel"` cancels coroutines.
         """
         return Guard(
-            self._memory,
+            self._store,
             segment=segment,
             feature=feature,
             experiments=experiments,
@@ -271,9 +271,9 @@ class Switchgear:
 
     def status(self) -> Status:
         """Return the status of this client, for a health page or a log."""
-        memory, settings, follower = self._memory, self._settings, self._follower
-        snapshot = memory.snapshot
-        memory.counted()
+        store, settings, follower = self._store, self._settings, self._follower
+        snapshot = store.snapshot
+        store.switch_counts()
         return Status(
             service=settings.service,
             instance=settings.instance,
@@ -286,12 +286,10 @@ class Switchgear:
             age_seconds=follower.age_seconds(),
             bootstrap_age_seconds=self._bootstrap.age_seconds(),
             error=follower.error,
-            stopped=memory.view.stopped(memory.clock.release_now()),
-            forced=tuple(sorted(memory.forced)),
-            unknown=memory.counts.unknown,
-            dropped=memory.counts.dropped
-            + self._indicators.dropped
-            + self._change_notifier.dropped,
+            stopped=store.view.count_stopped(store.clock.release_now()),
+            forced=tuple(sorted(store.forced)),
+            unknown=store.counts.unknown,
+            dropped=store.counts.dropped + self._indicators.dropped + self._change_notifier.dropped,
             unreported=self._reporter.unreported,
             problems=(*self._problems, *filter(None, [self._bootstrap.problem])),
         )
@@ -344,15 +342,15 @@ class Switchgear:
         from switchgear.policies.resilience_report import ResilienceReport
 
         self._snapshot_cache = SnapshotCache(self._settings)
-        settings, memory, registry = self._settings, self._memory, self._registry
-        reporting = ResilienceReport(registry, memory.clock, settings.service)
+        settings, store, registry = self._settings, self._store, self._registry
+        reporting = ResilienceReport(registry, store.clock, settings.service)
         timings = self._timings
-        self._reporter = Reporter(settings, memory, self._indicators, timings, reporting)
+        self._reporter = Reporter(settings, store, self._indicators, timings, reporting)
         self._follower = SnapshotFollower(
-            settings, memory, self._snapshot_cache, self._reporter, timings
+            settings, store, self._snapshot_cache, self._reporter, timings
         )
         self._policy_followers = PolicyFollowers(
-            settings, memory.clock, registry, self._reporter.request_report, timings
+            settings, store.clock, registry, self._reporter.request_report, timings
         )
         registry.on_caller, registry.on_transition = (
             self._policy_followers.follow,
@@ -374,7 +372,7 @@ class Switchgear:
 
         A closed client only goes on answering.
         """
-        self._memory.after_fork()
+        self._store.after_fork()
         self._bootstrap.after_fork()
         self._indicators.after_fork()
         self._change_notifier.after_fork()

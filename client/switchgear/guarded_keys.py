@@ -6,8 +6,8 @@ from typing import Any
 
 from switchgear.cancellation import CancelSource, Scope, TaskCancellation, enter, leave
 from switchgear.evaluation.decisions import Decision
-from switchgear.evaluation.snapshot_store import Memory
-from switchgear.evaluation.snapshot_view import View
+from switchgear.evaluation.evaluation_view import EvaluationView
+from switchgear.evaluation.snapshot_store import SnapshotStore
 from switchgear.refusals import Refused
 
 NOTHING_KNOWN = "nothing is known of what is engaged, and this guard blocks then"
@@ -58,8 +58,8 @@ class GuardedKeys:
         "_asked",
         "_blocks_unknown",
         "_cell",
-        "_memory",
         "_others",
+        "_store",
         "_view",
         "cancels",
         "guard",
@@ -69,7 +69,7 @@ class GuardedKeys:
         self,
         guard: object,
         cancels: bool,
-        memory: Memory,
+        store: SnapshotStore,
         asked: tuple[Any, Any, Any, Any],
         blocks_unknown: bool,
         others: Sequence[CancelSource],
@@ -77,38 +77,38 @@ class GuardedKeys:
         self.guard = guard
         self.cancels = cancels
         """True if a running call is cancelled, too."""
-        self._memory = memory
+        self._store = store
         self._asked = asked
         self._blocks_unknown = blocks_unknown
         self._others = others
-        self._view: View | None = None
+        self._view: EvaluationView | None = None
         """The view in which every call with these keys is allowed, counted in `_cell`."""
         self._cell: Any = None
 
     def ask(self) -> Decision:
         """Decide and count one call. Raise :class:`SwitchEngaged`."""
-        cell = self._cell
-        if self._memory.view is self._view and cell.is_kept:
-            cell.tick()
-            decision: Decision = cell.decision
+        cached = self._cell
+        if self._store.view is self._view and cached.is_cached:
+            cached.count_call()
+            decision: Decision = cached.decision
             return decision
-        view = self._memory.view
-        cell = view.kept_cell(self._asked[:3])
-        if cell is not None and cell.decision is not None:
-            cell.tick()
-            decision = cell.decision
+        view = self._store.view
+        cached = view.cached_query(self._asked[:3])
+        if cached is not None and cached.decision is not None:
+            cached.count_call()
+            decision = cached.decision
         else:
-            decision = self._memory.decide(*self._asked)
-            cell = view.kept_cell(self._asked[:3])
+            decision = self._store.decide(*self._asked)
+            cached = view.cached_query(self._asked[:3])
         if (refusal := self._refused(decision)) is not None:
             raise refusal
-        if cell is not None and cell.decision is decision:
-            self._cell, self._view = cell, view
+        if cached is not None and cached.decision is decision:
+            self._cell, self._view = cached, view
         return decision
 
     def refusal(self) -> Refused | None:
-        if self._memory.view is not self._view:
-            refusal = self._refused(self._memory.decide_again(*self._asked))
+        if self._store.view is not self._view:
+            refusal = self._refused(self._store.recheck(*self._asked))
             if refusal is not None:
                 return refusal
         for other in self._others:
@@ -117,7 +117,7 @@ class GuardedKeys:
         return None
 
     def subscribe(self, callback: Callable[[], object]) -> Callable[[], object]:
-        ends = [self._memory.subscribe(callback)]
+        ends = [self._store.subscribe(callback)]
         ends += [other.subscribe(callback) for other in self._others]
 
         def end() -> None:

@@ -15,9 +15,9 @@ from switchgear.cancellation import (
     leave,
 )
 from switchgear.decorators import is_async_generator_function, is_coroutine_function, wrap_by_kind
-from switchgear.evaluation.decisions import Decision, several
+from switchgear.evaluation.decisions import Decision, iter_keys
 from switchgear.evaluation.keys import KEY_TYPES, Key, key_text
-from switchgear.evaluation.snapshot_store import Memory
+from switchgear.evaluation.snapshot_store import SnapshotStore
 from switchgear.generator_steps import wrap_steps
 from switchgear.guarded_keys import GuardedKeys, GuardedSteps, SwitchEngaged, run_cancellable
 
@@ -68,7 +68,7 @@ class Guard:
 
     def __init__(
         self,
-        memory: Memory,
+        store: SnapshotStore,
         *,
         segment: Keys = None,
         feature: Keys = None,
@@ -84,7 +84,7 @@ class Guard:
         if on_engage not in ("finish", "cancel"):
             raise ValueError(f'on_engage must be "finish" or "cancel", not {on_engage!r:.100}')
         self.on_engage: OnEngage = on_engage
-        self._memory = memory
+        self._store = store
         self._owner = owner  # A client that is garbage-collected stops following its console.
         self._blocks_unknown = unknown == "block"
         self._others = tuple(others)
@@ -165,7 +165,7 @@ class Guard:
 
     def _with_sources(self, others: Sequence[CancelSource]) -> "Guard":
         return Guard(
-            self._memory,
+            self._store,
             **self._finders,
             **self._fixed,
             unknown="block" if self._blocks_unknown else "allow",
@@ -263,7 +263,7 @@ class Guard:
         return GuardedKeys(
             self,
             self.on_engage == "cancel",
-            self._memory,
+            self._store,
             (segment, feature, experiments, targeting_key),
             self._blocks_unknown,
             self._others,
@@ -287,7 +287,7 @@ def _freeze_keys(name: str, keys: object) -> str | tuple[str, ...] | None:
     if keys is None:
         return None
     texts = []
-    for key in several(keys, name):
+    for key in iter_keys(keys, name):
         if (text := key_text(key)) is None:
             kind = type(key).__name__
             raise TypeError(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from switchgear.console.policy_follower import PolicyFollowers
     from switchgear.console.reporter import Reporter
     from switchgear.console.snapshot_follower import SnapshotFollower
-    from switchgear.evaluation.snapshot_store import Memory
+    from switchgear.evaluation.snapshot_store import SnapshotStore
     from switchgear.policies.registry import Registry
     from switchgear.settings import Settings
 
@@ -30,7 +30,7 @@ class Client(Protocol):
     _policy_followers: "PolicyFollowers"
     _reporter: "Reporter"
     _follower: "SnapshotFollower"
-    _memory: "Memory"
+    _store: "SnapshotStore"
     _registry: "Registry"
     _settings: "Settings"
 

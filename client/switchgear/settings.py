@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from switchgear.evaluation.snapshot import switch_id
+from switchgear.evaluation.snapshot import resolve_switch_id
 
 MAX_NAME_LENGTH = 120
 FORCE_ENGAGED = "SWITCHGEAR_FORCE_ENGAGED"
@@ -187,7 +187,7 @@ def read_forced(words: str | Iterable[str]) -> tuple[frozenset[str], list[str]]:
         if name == "":
             continue
         try:
-            forced.add(switch_id(name))
+            forced.add(resolve_switch_id(name))
         except (TypeError, ValueError):
             problems.append(
                 f"{name!r:.200} is not forced: it is not a switch id such as segment:finance"

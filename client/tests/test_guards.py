@@ -265,7 +265,7 @@ def test_every_guarded_call_is_counted_once(console):
     with pytest.raises(SwitchEngaged):
         answer()
 
-    assert client._memory.counted()["feature:chat"] == (3, 1)
+    assert client._store.switch_counts()["feature:chat"] == (3, 1)
 
 
 @pytest.mark.parametrize("wrong", ["blok", "", None, True])

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pytest
 
 from switchgear import journal
-from switchgear.failures.error_labels import said_by
+from switchgear.failures.error_labels import describe_error
 from switchgear.patterns.breaker import Breaker
 from switchgear.patterns.parameters import BreakerParameters
 from switchgear.refusals import CircuitOpen
@@ -87,8 +87,8 @@ def test_what_others_say_stays_on_its_line(caplog):
 
 
 def test_what_is_kept_of_an_error_is_on_one_line_and_short():
-    assert said_by(OSError(FORGED)) == f"OSError: {ESCAPED}"
-    assert len(said_by(OSError("\n" * 500))) == 200
+    assert describe_error(OSError(FORGED)) == f"OSError: {ESCAPED}"
+    assert len(describe_error(OSError("\n" * 500))) == 200
 
     breaker = Breaker("d", BreakerParameters(failure_count=1))
     breaker.fail(breaker.admit(), OSError(FORGED))

@@ -13,7 +13,7 @@ from switchgear.clock import ConsoleClock
 from switchgear.evaluation import snapshot
 from switchgear.evaluation.bucketing import BUCKETS, bucket
 from switchgear.evaluation.decisions import blocks
-from switchgear.evaluation.snapshot_store import Memory
+from switchgear.evaluation.snapshot_store import SnapshotStore
 from switchgear.testing import FakeClock
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "vectors"
@@ -31,7 +31,7 @@ def no_draw() -> int:
 
 def read(*rows: dict[str, Any]) -> snapshot.Snapshot:
     document = {"schema": 1, "epoch": EPOCH, "version": 17, "switches": list(rows)}
-    return snapshot.read(json.dumps(document).encode())
+    return snapshot.parse_snapshot(json.dumps(document).encode())
 
 
 def seconds(moment: str) -> float:
@@ -73,14 +73,14 @@ def test_entry_counts_as_what_the_vector_says(vector: dict[str, Any]) -> None:
 @pytest.mark.parametrize("vector", vectors("decision.json"))
 def test_question_is_decided_as_in_the_vector(vector: dict[str, Any]) -> None:
     asked, draw = vector["question"], vector["draw"]
-    memory = Memory(
+    store = SnapshotStore(
         ConsoleClock(FakeClock(seconds(vector["server_time"]))),
         draw=no_draw if draw is None else lambda: draw,
     )
-    memory.clock.trust_local()
-    memory.accept(snapshot.read(json.dumps(vector["snapshot"]).encode()))
+    store.clock.trust_local()
+    store.accept(snapshot.parse_snapshot(json.dumps(vector["snapshot"]).encode()))
 
-    decision = memory.decide(
+    decision = store.decide(
         *(tuple(asked[keys]) for keys in ("segments", "features", "experiments")),
         asked["targeting_key"],
     )
@@ -102,5 +102,5 @@ def test_shares_are_exact_at_every_hundredth_of_a_percent() -> None:
         percent = Decimal(points) / 100
         row = f'{{"id":"feature:chat","state":"ramping","salt":"s","allow_percent":{percent}}}'
         document = f'{{"schema":1,"epoch":"{EPOCH}","version":1,"switches":[{row}]}}'
-        entry = snapshot.read(document.encode()).entries["feature:chat"]
+        entry = snapshot.parse_snapshot(document.encode()).entries["feature:chat"]
         assert entry.allow_points == points

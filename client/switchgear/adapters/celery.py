@@ -18,7 +18,7 @@ from switchgear.decorators import is_coroutine_function
 from switchgear.patterns import retried_calls
 from switchgear.patterns.propagation import TIMEOUT_HEADER, IncomingRequest, incoming, outgoing
 from switchgear.patterns.retry_state import RetryCallState
-from switchgear.patterns.time_limits import NoTimeLeft
+from switchgear.patterns.timeout_errors import NoTimeLeft
 from switchgear.policies.policy import Policy
 from switchgear.refusals import CircuitOpen, Refused, refusal_in
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import httpx
 
-from switchgear.failures.error_labels import phrase_of
+from switchgear.failures.error_labels import status_phrase
 from switchgear.guards import Guard
 from switchgear.patterns import retried_calls
 from switchgear.patterns.breaker import Breaker
@@ -90,7 +90,7 @@ class StatusFailure(Exception):
         self.status_code = status_code
 
     def __str__(self) -> str:
-        return phrase_of(self.status_code)
+        return status_phrase(self.status_code)
 
 
 class BreakerPermit:
@@ -179,7 +179,7 @@ def make_attempt(request: httpx.Request, http: HttpTimeouts | None) -> httpx.Req
 def _make_status_error(request: httpx.Request) -> httpx.HTTPStatusError:
     """Return the error that callers usually raise for a failed request."""
     response = httpx.Response(503, request=request)
-    return httpx.HTTPStatusError(phrase_of(503), request=request, response=response)
+    return httpx.HTTPStatusError(status_phrase(503), request=request, response=response)
 
 
 def may_repeat(is_repeatable: bool, error: Exception) -> bool:

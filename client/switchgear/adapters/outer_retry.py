@@ -9,8 +9,7 @@ from switchgear.decorators import is_coroutine_function, wrap_by_kind
 from switchgear.patterns import retried_calls, time_limits
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.retried_calls import RetriedCall
-from switchgear.patterns.retry_rules import is_final
-from switchgear.patterns.retry_state import NOTE_PREFIX, set_note
+from switchgear.patterns.retry_rules import NOTE_PREFIX, is_final, set_note
 
 F = TypeVar("F", bound=Callable[..., Any])
 

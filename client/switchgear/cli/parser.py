@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from switchgear import __version__
 from switchgear.cli import exits
 from switchgear.cli.formatting import duration_seconds
-from switchgear.evaluation.snapshot import switch_id
+from switchgear.evaluation.snapshot import resolve_switch_id
 
 Run = Callable[[Any], int]
 Options = Callable[[argparse.ArgumentParser], None]
@@ -116,7 +116,7 @@ class Commands:
 def parse_switch(text: str) -> str:
     """Return the id of a switch, as an argument's type."""
     try:
-        return switch_id(text)
+        return resolve_switch_id(text)
     except ValueError:
         raise argparse.ArgumentTypeError(
             f"{text!r} is no switch; write global, segment:finance, feature:chat or experiment:x"

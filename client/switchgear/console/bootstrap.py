@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 from switchgear.console.address import Address
 from switchgear.console.errors import RequestFailed
 from switchgear.console.transport import Connection
-from switchgear.evaluation.snapshot import MAX_BYTES, read
-from switchgear.evaluation.snapshot_store import Memory
+from switchgear.evaluation.snapshot import MAX_BYTES, parse_snapshot
+from switchgear.evaluation.snapshot_store import SnapshotStore
 
 FETCH_SECONDS = 10.0
 CHECK_SECONDS = 0.05
@@ -33,7 +33,7 @@ log = logging.getLogger("switchgear")
 class Bootstrap:
     """The bootstrap of one client. Raise :class:`TypeError` for an invalid type of source."""
 
-    def __init__(self, source: BootstrapSource | None, memory: Memory) -> None:
+    def __init__(self, source: BootstrapSource | None, store: SnapshotStore) -> None:
         if source is not None and not isinstance(source, Mapping | str | os.PathLike):
             raise TypeError(
                 f"bootstrap must be a mapping, a path or a URL, not {type(source).__name__}"
@@ -41,7 +41,7 @@ class Bootstrap:
         self.problem: str | None = None
         """The reason why it is not used; None if nothing is wrong."""
         self._source = source
-        self._memory = memory
+        self._store = store
         self._url = source if isinstance(source, str) and "://" in source else None
         self._is_stopped = False
         self._connection: Connection | None = None
@@ -84,16 +84,16 @@ class Bootstrap:
         if self._url is None:
             return
         until = time.monotonic() + seconds
-        while self._memory.snapshot is None and not synced.is_set() and time.monotonic() < until:
+        while self._store.snapshot is None and not synced.is_set() and time.monotonic() < until:
             if self._done.wait(CHECK_SECONDS):
                 return
 
     def age_seconds(self) -> float | None:
         """Return the time since the bootstrap was published; None if it is not in force."""
-        snapshot = self._memory.snapshot
-        if snapshot is None or snapshot.published_at is None or not self._memory.is_bootstrapped:
+        snapshot = self._store.snapshot
+        if snapshot is None or snapshot.published_at is None or not self._store.is_bootstrapped:
             return None
-        return max(0.0, self._memory.clock.now() - snapshot.published_at)
+        return max(0.0, self._store.clock.now() - snapshot.published_at)
 
     def stop(self) -> None:
         """Abort a running fetch. Returns at once."""
@@ -104,7 +104,7 @@ class Bootstrap:
     def after_fork(self) -> None:
         """Reset in a child process, which lacks the thread; :meth:`start` may fetch again."""
         is_done, self._done = self._done.is_set(), threading.Event()
-        if is_done or self._memory.snapshot is not None:
+        if is_done or self._store.snapshot is not None:
             self._done.set()
 
     def _run(self) -> None:
@@ -138,8 +138,8 @@ class Bootstrap:
         return answer.body
 
     def _apply(self, name: str, document: bytes) -> None:
-        snapshot = read(document)
-        if self._memory.bootstrap(snapshot):
+        snapshot = parse_snapshot(document)
+        if self._store.bootstrap(snapshot):
             log.info("switchgear: version %d of %s is the bootstrap", snapshot.version, name)
 
     def _log_problem(self, name: str, error: Exception) -> None:

@@ -15,9 +15,9 @@ from typing import Literal
 
 from switchgear.decorators import is_coroutine_function
 from switchgear.evaluation.bucketing import BUCKETS
-from switchgear.evaluation.snapshot import Entry, switch_id
-from switchgear.evaluation.snapshot_store import Memory
-from switchgear.evaluation.snapshot_view import View
+from switchgear.evaluation.evaluation_view import EvaluationView
+from switchgear.evaluation.snapshot import SwitchEntry, resolve_switch_id
+from switchgear.evaluation.snapshot_store import SnapshotStore
 from switchgear.lazy import asyncio
 
 CHECK_SECONDS = 1.0
@@ -58,7 +58,7 @@ class ChangeListener:
     callback: ChangeCallback
     switches: frozenset[str]
     loop: "asyncio.AbstractEventLoop | None"
-    seen: Mapping[str, Entry]
+    seen: Mapping[str, SwitchEntry]
     is_busy: bool = False
     undelivered: int = 0
     """Number of changes handed to its event loop and not yet delivered."""
@@ -67,14 +67,14 @@ class ChangeListener:
     """True once it was logged that it returns a coroutine without being a coroutine function."""
     task: "asyncio.Task[None] | None" = None
 
-    def changes_to(self, entries: Mapping[str, Entry], version: int | None) -> list[Change]:
+    def changes_to(self, entries: Mapping[str, SwitchEntry], version: int | None) -> list[Change]:
         """Return the changes from the entries last seen to `entries`, by switch id."""
         seen = self.seen
         switches: Iterable[str] = self.switches or seen.keys() | entries.keys()
         changed = [
             switch
             for switch in switches
-            # Most entries are the same objects: see `snapshot.read`.
+            # Most entries are the same objects: see `snapshot.parse_snapshot`.
             if (before := seen.get(switch)) is not (after := entries.get(switch))
             and _visible_fields(before) != _visible_fields(after)
         ]
@@ -87,10 +87,10 @@ class ChangeListener:
 class ChangeNotifier:
     """The change callbacks of a client. Thread-safe."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, store: SnapshotStore) -> None:
         self.dropped = 0
         """Number of changes that were lost with a closed event loop or a cancelled task."""
-        self._memory = memory
+        self._store = store
         self._listeners: tuple[ChangeListener, ...] = ()
         self._stopped = False
         self._reset_threading()
@@ -105,7 +105,7 @@ class ChangeNotifier:
         if not callable(callback):
             kind = type(callback).__name__
             raise TypeError(f"callback must be a function or coroutine function, not {kind:.100}")
-        named = frozenset(switch_id(switch) for switch in switches)
+        named = frozenset(resolve_switch_id(switch) for switch in switches)
         loop = None
         if is_coroutine_function(callback):
             try:
@@ -116,9 +116,9 @@ class ChangeNotifier:
                     " is given to on_change, and none does"
                 ) from None
         with self._lock:
-            if self._on_view_change not in self._memory.watchers:
-                self._memory.watchers.append(self._on_view_change)
-            known = _entries_in_force(self._memory.view, self._memory.clock.release_now())
+            if self._on_view_change not in self._store.listeners:
+                self._store.listeners.append(self._on_view_change)
+            known = _entries_in_force(self._store.view, self._store.clock.release_now())
             listener = ChangeListener(callback, named, loop, known)
             self._listeners = (*self._listeners, listener)
             self._start()
@@ -133,8 +133,8 @@ class ChangeNotifier:
         """End notifications without waiting for a running callback."""
         with self._lock:
             self._stopped = True
-            if self._on_view_change in self._memory.watchers:
-                self._memory.watchers.remove(self._on_view_change)
+            if self._on_view_change in self._store.listeners:
+                self._store.listeners.remove(self._on_view_change)
             thread = self._thread
         self.notify()
         if thread is not None and thread is not threading.current_thread():
@@ -170,7 +170,7 @@ class ChangeNotifier:
             else:
                 self._thread = thread
 
-    def _on_view_change(self, _before: View, _after: View) -> None:
+    def _on_view_change(self, _before: EvaluationView, _after: EvaluationView) -> None:
         self.notify()
 
     def _remove(self, listener: ChangeListener) -> None:
@@ -179,14 +179,14 @@ class ChangeNotifier:
             self._listeners = tuple(each for each in self._listeners if each is not listener)
 
     def _run(self) -> None:
-        view: View | None = None
-        entries: Mapping[str, Entry] = {}
+        view: EvaluationView | None = None
+        entries: Mapping[str, SwitchEntry] = {}
         ends: list[float] = []
         ended = 0
         while not self._stopped:
-            now = self._memory.clock.release_now()
-            if view is not self._memory.view:
-                view = self._memory.view
+            now = self._store.clock.release_now()
+            if view is not self._store.view:
+                view = self._store.view
                 ends = _end_times(view)
                 ended = -1
             over = 0 if now is None else sum(at <= now for at in ends)
@@ -200,7 +200,7 @@ class ChangeNotifier:
                 self._wakes.get(timeout=CHECK_SECONDS if ended < len(ends) else None)
 
     def _deliver(
-        self, listener: ChangeListener, entries: Mapping[str, Entry], version: int | None
+        self, listener: ChangeListener, entries: Mapping[str, SwitchEntry], version: int | None
     ) -> None:
         loop = listener.loop
         if listener.seen is entries or (listener.is_busy and loop and not loop.is_closed()):
@@ -270,12 +270,12 @@ async def _await(listener: ChangeListener, change: Change) -> None:
         log.exception("switchgear: a callback failed on %s", change)
 
 
-def _end_times(view: View) -> list[float]:
+def _end_times(view: EvaluationView) -> list[float]:
     """Return the times at which engagements expire, by the console's clock."""
     return [at for entry in view.entries.values() if (at := entry.lapses_at) is not None]
 
 
-def _entries_in_force(view: View, now: float | None) -> Mapping[str, Entry]:
+def _entries_in_force(view: EvaluationView, now: float | None) -> Mapping[str, SwitchEntry]:
     """Return the entries that have not expired; all of them while `now` is unknown."""
     return {
         switch: entry
@@ -284,12 +284,12 @@ def _entries_in_force(view: View, now: float | None) -> Mapping[str, Entry]:
     }
 
 
-def _visible_fields(entry: Entry | None) -> tuple[str, int, str] | None:
+def _visible_fields(entry: SwitchEntry | None) -> tuple[str, int, str] | None:
     return None if entry is None else (entry.state, entry.allow_points, entry.reason)
 
 
 def _make_change(
-    switch: str, before: Entry | None, after: Entry | None, version: int | None
+    switch: str, before: SwitchEntry | None, after: SwitchEntry | None, version: int | None
 ) -> Change:
     entry = after or before
     points = BUCKETS if after is None else after.allow_points
@@ -303,7 +303,7 @@ def _make_change(
     )
 
 
-def _state_of(entry: Entry | None) -> ChangeState:
+def _state_of(entry: SwitchEntry | None) -> ChangeState:
     if entry is None:
         return "released"
     return "ramping" if entry.state == "ramping" else "engaged"

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from switchgear.clock import ConsoleClock
-from switchgear.evaluation.snapshot_store import Memory
+from switchgear.evaluation.snapshot_store import SnapshotStore
 from switchgear.settings import Settings
 from switchgear.sli import Indicators
 
@@ -71,16 +71,16 @@ class ReportBuilder:
         return self._resilience is not None and self._resilience.confirm_delivery()
 
 
-def make_check_source(memory: Memory) -> ReportSource:
+def make_check_source(store: SnapshotStore) -> ReportSource:
     """Return a source of the applied version and the checks counted by switch."""
 
     def found() -> dict[str, Any]:
-        counted = memory.counted()
+        counted = store.switch_counts()
         checks = [
             {"switch": switch, "allowed": allowed, "blocked": blocked}
             for switch, (allowed, blocked) in counted.items()
         ]
-        snapshot = memory.snapshot
+        snapshot = store.snapshot
         applied = {} if snapshot is None else {"applied_version": snapshot.version}
         return {"checks": checks, **applied}
 

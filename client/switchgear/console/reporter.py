@@ -25,7 +25,7 @@ from switchgear.console.report_builder import (
 from switchgear.console.send_schedule import SendSchedule
 from switchgear.console.timings import Timings
 from switchgear.console.transport import Connection, Response
-from switchgear.evaluation.snapshot_store import Memory
+from switchgear.evaluation.snapshot_store import SnapshotStore
 from switchgear.settings import Settings
 from switchgear.sli import Indicators
 
@@ -48,7 +48,7 @@ class Reporter:
     def __init__(
         self,
         settings: Settings,
-        memory: Memory,
+        store: SnapshotStore,
         indicators: Indicators,
         timings: Timings,
         resilience: ConfirmedSource | None = None,
@@ -56,9 +56,9 @@ class Reporter:
         self.unreported = 0
         """Number of failed reports."""
         self._settings = settings
-        self._memory = memory
-        sources = (make_check_source(memory), make_sli_source(indicators))
-        self._reports = ReportBuilder(settings, memory.clock, sources, resilience)
+        self._store = store
+        sources = (make_check_source(store), make_sli_source(indicators))
+        self._reports = ReportBuilder(settings, store.clock, sources, resilience)
         self._timings = timings
         # Delayed and jittered, since many clients may start together.
         now, every, draw = time.monotonic(), timings.report, timings.draw
@@ -229,7 +229,7 @@ class Reporter:
         self._has_applied = False
         self._acknowledged_at = time.monotonic()
         headers = {"Switchgear-Instance": self._settings.name, "If-None-Match": "*"}
-        snapshot = self._memory.snapshot
+        snapshot = self._store.snapshot
         if snapshot is not None:
             headers["Switchgear-Applied"] = snapshot.mark
         try:
@@ -270,12 +270,12 @@ class Reporter:
 
     def _record_failure(self, schedule: SendSchedule, error: RequestFailed) -> None:
         if self._until is None:  # A stop may have aborted the request.
-            after = delays.parse_retry_after(error.retry_after, self._memory.clock.now())
+            after = delays.parse_retry_after(error.retry_after, self._store.clock.now())
             schedule.record_failure(error, after)
 
     def _update_clock(self, answer: Response) -> None:
         took, ago = answer.answered_at - answer.sent_at, time.monotonic() - answer.answered_at
-        self._memory.clock.update(answer.headers, took, ago)
+        self._store.clock.update(answer.headers, took, ago)
 
     def _new_connection(self) -> Connection:
         address = Address.parse(self._settings.url or "http://localhost")

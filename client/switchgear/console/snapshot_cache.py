@@ -12,8 +12,8 @@ from switchgear.console.file_cache import (
     UnusableFile,
     find_file_name,
 )
-from switchgear.evaluation.snapshot import Snapshot, read
-from switchgear.evaluation.snapshot_store import MAX_EPOCHS, Memory
+from switchgear.evaluation.snapshot import Snapshot, parse_snapshot
+from switchgear.evaluation.snapshot_store import MAX_EPOCHS, SnapshotStore
 from switchgear.settings import Settings
 
 
@@ -49,20 +49,20 @@ class SnapshotCache:
         self.name = find_file_name(settings, settings.service, "snapshot")
         self._cache = FileCache(settings.state_dir, self.name, recheck_seconds)
 
-    def restore(self, memory: Memory) -> None:
+    def restore(self, store: SnapshotStore) -> None:
         """Put the cached snapshot in force, if there is a valid one. Never raises."""
 
         def use(found: CachedDocument) -> None:
             cached = CachedSnapshot.from_document(found)
-            snapshot = read(cached.document)
-            memory.left_epochs = cached.left_epochs
-            memory.accept(snapshot, is_live=False)
+            snapshot = parse_snapshot(cached.document)
+            store.left_epochs = cached.left_epochs
+            store.accept(snapshot, is_live=False)
 
         self._cache.restore(use)
 
-    def save(self, memory: Memory) -> None:
+    def save(self, store: SnapshotStore) -> None:
         """Write the snapshot in force, unless another process saved a newer one. Never raises."""
-        snapshot, left = memory.snapshot, memory.left_epochs
+        snapshot, left = store.snapshot, store.left_epochs
         if snapshot is None or not self._cache.is_enabled:
             return
 
@@ -73,7 +73,7 @@ class SnapshotCache:
         metadata = {"epoch": snapshot.epoch, "version": snapshot.version, "left_epochs": list(left)}
         self._cache.save(metadata, snapshot.document, is_current)
 
-    def save_if_missing(self, memory: Memory) -> None:
+    def save_if_missing(self, store: SnapshotStore) -> None:
         """Repeat :meth:`save` if it failed or the file is gone. Never raises."""
         if self._cache.is_missing():
-            self.save(memory)
+            self.save(store)

@@ -9,8 +9,8 @@ from switchgear.console.errors import RequestFailed
 from switchgear.console.event_stream import EventStreamParser, EventTooLarge
 from switchgear.console.timings import Timings
 from switchgear.console.transport import Connection, Response, Stream
-from switchgear.evaluation.snapshot import InvalidSnapshot, Snapshot, read
-from switchgear.evaluation.snapshot_store import Memory
+from switchgear.evaluation.snapshot import InvalidSnapshot, Snapshot, parse_snapshot
+from switchgear.evaluation.snapshot_store import SnapshotStore
 from switchgear.settings import Settings
 
 SNAPSHOT_PATH, STREAM_PATH = "/api/v1/snapshot", "/api/v1/snapshot/stream"
@@ -35,10 +35,10 @@ class ModeUnavailable(RequestFailed):
 class SnapshotClient:
     """Fetches and applies snapshots. Not thread-safe, except for `abort`."""
 
-    def __init__(self, settings: Settings, memory: Memory, timings: Timings) -> None:
+    def __init__(self, settings: Settings, store: SnapshotStore, timings: Timings) -> None:
         self._connection = Connection(Address.parse(settings.url or ""), settings.token)
         self._name = settings.name
-        self._memory = memory
+        self._store = store
         self._timings = timings
         self._etag: tuple[str, Snapshot] | None = None
         self._confirmed_at: float | None = None
@@ -80,8 +80,8 @@ class SnapshotClient:
         """
         self.hint_seconds = None
         headers = {**self._headers(), "Accept": "text/event-stream", "Cache-Control": "no-cache"}
-        if self._memory.snapshot is not None:
-            headers["Last-Event-ID"] = self._memory.snapshot.mark
+        if self._store.snapshot is not None:
+            headers["Last-Event-ID"] = self._store.snapshot.mark
         try:
             stream = self._connection.stream(STREAM_PATH, headers, self._timings.answer)
         except RequestFailed as failed:
@@ -147,32 +147,32 @@ class SnapshotClient:
             raise ModeUnavailable(f"its stream is held back: {failed.why}") from None
 
     def _apply(self, document: bytes, *, is_pushed: bool) -> bool:
-        present = self._memory.snapshot
-        if self._memory.confirm(document):
+        present = self._store.snapshot
+        if self._store.confirm(document):
             return False
         try:
-            snapshot = read(document, {} if present is None else present.entries)
+            snapshot = parse_snapshot(document, {} if present is None else present.entries)
         except InvalidSnapshot as error:
             raise RequestFailed(f"its snapshot is refused: {error}") from None
-        if not self._memory.accept(snapshot):
+        if not self._store.accept(snapshot):
             raise RequestFailed("its snapshot is from the past")
         self._update_clock_by_version(present, snapshot, is_pushed)
         return True
 
     def _headers(self) -> dict[str, str]:
         headers = {"Switchgear-Instance": self._name}
-        if self._memory.snapshot is not None:
-            headers["Switchgear-Applied"] = self._memory.snapshot.mark
+        if self._store.snapshot is not None:
+            headers["Switchgear-Applied"] = self._store.snapshot.mark
         return headers
 
     def _current_etag(self) -> str | None:
         """Return the ETag of the document in force, or None."""
-        if self._etag is None or self._etag[1] is not self._memory.snapshot:
+        if self._etag is None or self._etag[1] is not self._store.snapshot:
             return None
         return self._etag[0]
 
     def _save_etag(self, etag: str) -> None:
-        snapshot = self._memory.snapshot
+        snapshot = self._store.snapshot
         sane = 2 < len(etag) <= MAX_ETAG_LENGTH and etag.isascii() and etag.isprintable()
         self._etag = (etag, snapshot) if sane and snapshot is not None else None
 
@@ -189,12 +189,12 @@ class SnapshotClient:
             since = time.monotonic() - self._confirmed_at
             if is_pushed:
                 since = min(since, MAX_PUSH_SECONDS)
-            self._memory.clock.limit_by_version(after.published_at, since)
+            self._store.clock.limit_by_version(after.published_at, since)
 
     def _update_clock(self, answer: Response | Stream) -> None:
         took = answer.answered_at - answer.sent_at
         if took <= MAX_CLOCK_SAMPLE_SECONDS:
-            self._memory.clock.update(answer.headers, took, time.monotonic() - answer.answered_at)
+            self._store.clock.update(answer.headers, took, time.monotonic() - answer.answered_at)
 
 
 def _age_seconds(response: Response) -> float:

@@ -16,7 +16,7 @@ from switchgear.console.reporter import Reporter
 from switchgear.console.snapshot_cache import SnapshotCache
 from switchgear.console.snapshot_client import ModeUnavailable, SnapshotClient
 from switchgear.console.timings import Timings
-from switchgear.evaluation.snapshot_store import Memory
+from switchgear.evaluation.snapshot_store import SnapshotStore
 from switchgear.settings import Settings
 from switchgear.status import FollowState, SnapshotSource
 
@@ -31,12 +31,12 @@ log = logging.getLogger("switchgear")
 
 
 class SnapshotFollower:
-    """Keeps `memory` at the console's current snapshot."""
+    """Keeps `store` at the console's current snapshot."""
 
     def __init__(
         self,
         settings: Settings,
-        memory: Memory,
+        store: SnapshotStore,
         cache: SnapshotCache,
         reporter: Reporter,
         timings: Timings,
@@ -47,10 +47,10 @@ class SnapshotFollower:
         self.error: str | None = None
         """Description of the last failure; None after a success."""
         self._url = settings.url
-        self._memory, self._cache, self._reporter = memory, cache, reporter
+        self._store, self._cache, self._reporter = store, cache, reporter
         self._timings, self._draw = timings, timings.draw
         self._client = (
-            SnapshotClient(settings, memory, self._timings) if settings.has_console else None
+            SnapshotClient(settings, store, self._timings) if settings.has_console else None
         )
         self._modes = ModeSelector(timings.draw, "stream" if settings.stream else "poll")
         self._stopped = threading.Event()
@@ -68,9 +68,9 @@ class SnapshotFollower:
 
         It is `disk` or `bootstrap` until this process has received an answer of the console.
         """
-        if self._memory.snapshot is None:
+        if self._store.snapshot is None:
             return "none"
-        if self._memory.is_bootstrapped:
+        if self._store.is_bootstrapped:
             return "bootstrap"
         return "disk" if self._confirmed_at is None else "console"
 
@@ -79,11 +79,11 @@ class SnapshotFollower:
         confirmed_at = self._confirmed_at
         if confirmed_at is None:
             return None
-        return max(0.0, self._memory.clock.time.monotonic() - confirmed_at)
+        return max(0.0, self._store.clock.time.monotonic() - confirmed_at)
 
     def record_confirmation(self) -> None:
         """Record that the snapshot in force is the console's current one."""
-        self._confirmed_at = self._memory.clock.time.monotonic()
+        self._confirmed_at = self._store.clock.time.monotonic()
         self.synced.set()
 
     def start(self) -> None:
@@ -116,7 +116,7 @@ class SnapshotFollower:
     def _run(self) -> None:
         if self._client is None:
             return
-        if self._memory.snapshot is not None:
+        if self._store.snapshot is not None:
             self._pause(self._draw() * FIRST_JITTER_SECONDS)
         while not self._stopped.is_set():
             try:
@@ -138,7 +138,7 @@ class SnapshotFollower:
         if not self._is_current:
             self._record_answer(client.fetch())
         if mode == "poll":
-            snapshot = self._memory.snapshot
+            snapshot = self._store.snapshot
             self.way = "poll"
             if snapshot is not None:
                 seconds = min(snapshot.poll_seconds, self._timings.max_poll)
@@ -186,9 +186,9 @@ class SnapshotFollower:
             log.info("switchgear: the console at %s is heard again", self._url)
         if news:
             self._reporter.record_applied()
-            self._cache.save(self._memory)
+            self._cache.save(self._store)
         else:
-            self._cache.save_if_missing(self._memory)
+            self._cache.save_if_missing(self._store)
         if seconds := self._throttle.pause_seconds():
             self._pause(seconds)
 
@@ -219,9 +219,9 @@ class SnapshotFollower:
         if not self._is_warned and now - self._warned_at >= WARNING_SECONDS:
             self._is_warned, self._warned_at = True, now
             consequence = "nothing is known: all is allowed that is not forced"
-            if self._memory.is_bootstrapped:
+            if self._store.is_bootstrapped:
                 consequence = "the bootstrap stays in force"
-            elif self._memory.snapshot is not None:
+            elif self._store.snapshot is not None:
                 consequence = "what it said last stays in force"
             log.warning(
                 "switchgear: no word of the console at %s: %s; %s", self._url, error, consequence
@@ -231,7 +231,7 @@ class SnapshotFollower:
     def _pause_after(
         self, error: RequestFailed, failures: int, hint_seconds: float | None = None
     ) -> None:
-        after = parse_retry_after(error.retry_after, self._memory.clock.now())
+        after = parse_retry_after(error.retry_after, self._store.clock.now())
         self._pause(failure_delay(failures, self._draw, error.status, after, hint_seconds))
 
     def _pause(self, seconds: float) -> bool:

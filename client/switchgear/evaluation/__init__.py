@@ -1,1 +1,1 @@
-"""May a call go on? What the snapshot says, in memory: no I/O, and nothing that waits."""
+"""Evaluation of switches against the snapshot in memory, without I/O and without waiting."""

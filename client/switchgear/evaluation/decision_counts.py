@@ -1,69 +1,80 @@
-"""How often each switch was asked for, in all of this process's life, in bounded memory."""
+"""Counts of decisions for each switch since the process began, in bounded memory."""
 
 import itertools
 import threading
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 
-from switchgear.evaluation.decisions import Decision, Question
+from switchgear.evaluation.decisions import Decision, SwitchQuery
+from switchgear.evaluation.keys import CacheKey
 
 MAX_SWITCHES = 1000
-"""As many as a report may have."""
+"""Maximum number of switches in a report."""
+
+MAX_CACHED_QUERIES = 10_000
+MAX_EVICTED = 100
+MAX_RETIRED_CACHES = 64
 
 
-class Tally:
-    """How often something was decided. `tick` counts one call: it is atomic and takes no lock."""
+class DecisionTally:
+    """The number of times that one decision was made.
 
-    __slots__ = ("_looks", "_taken", "decision", "tick")
+    `count_call` counts one call: it is atomic and takes no lock.
+    """
+
+    __slots__ = ("_reads", "_taken", "count_call", "decision")
 
     def __init__(self, decision: Decision) -> None:
         self.decision = decision
-        self.tick = itertools.count().__next__
-        self._looks = 0
+        self.count_call = itertools.count().__next__
+        self._reads = 0
         self._taken = 0
 
-    def take(self) -> int:
-        """How often `tick` was called since the last look. Not to be called by two threads at once.
+    def take_new(self) -> int:
+        """Return the calls counted since the last reading. Not safe for two threads at once.
 
-        A count is read by counting, which is taken off again.
+        Reading increments the iterator, which is subtracted again.
         """
-        ticks = self.tick() - self._looks
-        self._looks += 1
+        ticks = self.count_call() - self._reads
+        self._reads += 1
         new, self._taken = ticks - self._taken, ticks
         return new
 
 
-_NOTHING: dict[str | None, Tally] = {}
+_EMPTY: dict[str | None, DecisionTally] = {}
 
 
-class Cell:
-    """A question that was asked of one view, and what was decided how often.
+class CachedQuery:
+    """A query evaluated against one view, with the number of each of its decisions.
 
     `decision` and `answer` are None where they depend on the targeting key, on chance or on the
-    time; else `tick` counts one more of them. What is not `is_kept` is asked once, and counted
-    elsewhere.
+    time; else `count_call` counts one more of them. A query that is not `is_cached` is evaluated
+    once, and counted elsewhere.
     """
 
-    __slots__ = ("_always", "answer", "by_switch", "decision", "is_kept", "question", "tick")
+    __slots__ = ("_constant", "answer", "by_switch", "count_call", "decision", "is_cached", "query")
 
-    def __init__(self, question: Question, decision: Decision | None) -> None:
-        self.question = question
+    def __init__(self, query: SwitchQuery, decision: Decision | None) -> None:
+        self.query = query
         self.decision = decision
         self.answer = None if decision is None else decision.allowed
-        self.is_kept = False
-        self._always = None if decision is None else Tally(decision)
-        self.by_switch: dict[str | None, Tally] = {} if decision is None else _NOTHING
-        """Without a `decision`: the calls that each switch blocked; by None, those that flowed."""
-        self.tick: Callable[[], int] = _none if self._always is None else self._always.tick
+        self.is_cached = False
+        self._constant = None if decision is None else DecisionTally(decision)
+        self.by_switch: dict[str | None, DecisionTally] = {} if decision is None else _EMPTY
+        """Without a `decision`: the calls that each switch blocked; under None, those allowed."""
+        self.count_call: Callable[[], int] = (
+            _count_nothing if self._constant is None else self._constant.count_call
+        )
 
-    def tallies(self) -> Iterable[Tally]:
-        """All there are."""
-        if self._always is not None:
-            return (self._always,)
+    def tallies(self) -> Iterable[DecisionTally]:
+        """Return all tallies of this query."""
+        if self._constant is not None:
+            return (self._constant,)
         return list(self.by_switch.values())
 
 
-class Counts:
-    """Totals since the process began: they only grow, but for switches that had to make room.
+class SwitchCounts:
+    """Totals since the process began: they only grow, but for switches dropped for lack of room.
 
     Safe to use from any thread.
     """
@@ -71,47 +82,86 @@ class Counts:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._switches: dict[str, list[int]] = {}
-        self._quiet: dict[str, None] = {}
-        """Those that never blocked, in the order they came."""
+        self._never_blocked: dict[str, None] = {}
+        """Switches that never blocked, in order of arrival."""
         self.dropped = 0
         """Calls not counted for a switch, because there are too many switches."""
         self.unknown = 0
-        """Calls of which nothing was known: no snapshot, or keys that no switch can have."""
+        """Calls without a snapshot, or with keys that no switch can have."""
 
-    def add(self, question: Question, decision: Decision, calls: int = 1) -> None:
-        """`calls` asked this and were told that; only the switch that decided has blocked them."""
+    def add(self, query: SwitchQuery, decision: Decision, calls: int = 1) -> None:
+        """Count `calls` of `query` that got `decision`; only the deciding switch blocked them."""
         if not calls:
             return
         with self._lock:
             self.unknown += 0 if decision.known else calls
-            for switch in question.switch_ids:
+            for switch in query.switch_ids:
                 counted = self._switches.get(switch)
                 if counted is None:
-                    if not self._has_room(blocked=switch == decision.switch):
+                    if not self._make_room(blocked=switch == decision.switch):
                         self.dropped += calls
                         continue
                     counted = self._switches[switch] = [0, 0]
-                    self._quiet[switch] = None
+                    self._never_blocked[switch] = None
                 if switch == decision.switch:
-                    self._quiet.pop(switch, None)
+                    self._never_blocked.pop(switch, None)
                 counted[switch == decision.switch] += calls
 
+    def add_new(self, cached: CachedQuery) -> None:
+        """Add the calls counted in `cached` since its last reading."""
+        for tally in cached.tallies():
+            self.add(cached.query, tally.decision, tally.take_new())
+
     def switches(self) -> dict[str, tuple[int, int]]:
-        """Calls allowed and blocked, by switch id."""
+        """Return calls allowed and blocked, by switch id."""
         with self._lock:
             return {switch: (counted[0], counted[1]) for switch, counted in self._switches.items()}
 
-    def _has_room(self, *, blocked: bool) -> bool:
-        """Who has blocked is what a report is read for: it takes the place of one that never has,
-        of the one that came last."""
+    def _make_room(self, *, blocked: bool) -> bool:
+        """Return True if another switch can be counted.
+
+        A switch that has blocked replaces the last one that never has, since reports are read for
+        blocks.
+        """
         if len(self._switches) < MAX_SWITCHES:
             return True
-        if not blocked or not self._quiet:
+        if not blocked or not self._never_blocked:
             return False
-        last, _ = self._quiet.popitem()
+        last, _ = self._never_blocked.popitem()
         self.dropped += self._switches.pop(last)[0]
         return True
 
 
-def _none() -> int:
+class DroppedQueries:
+    """Queries dropped from the cache, kept while suspended threads may still count in them.
+
+    Bounded, and not locked.
+    """
+
+    def __init__(self) -> None:
+        self._evicted: deque[CachedQuery] = deque()
+        self._caches: deque[dict[CacheKey, CachedQuery]] = deque()
+
+    def add(self, cached: CachedQuery, counts: SwitchCounts) -> None:
+        """Keep one evicted query; add the oldest one to `counts` if there are too many."""
+        self._evicted.append(cached)
+        if len(self._evicted) > MAX_EVICTED:
+            counts.add_new(self._evicted.popleft())
+
+    def add_cache(self, cache: dict[CacheKey, CachedQuery]) -> None:
+        """Keep all queries of a replaced cache."""
+        self._caches.append(cache)
+        while len(self._caches) > MAX_RETIRED_CACHES or (
+            len(self._caches) > 1 and sum(map(len, self._caches)) > MAX_CACHED_QUERIES
+        ):
+            self._caches.popleft()
+
+    def with_those_of(self, cache: dict[CacheKey, CachedQuery]) -> Iterator[CachedQuery]:
+        """Yield the evicted queries, those of `cache`, and those of replaced caches."""
+        yield from list(self._evicted)
+        for each in (cache, *self._caches):
+            yield from list(each.values())
+
+
+def _count_nothing() -> int:
     return 0

@@ -5,13 +5,13 @@ from collections import defaultdict
 from collections.abc import Collection
 from typing import Literal
 
-from switchgear.evaluation.decisions import Question
+from switchgear.evaluation.decisions import SwitchQuery
 from switchgear.evaluation.keys import KEY_TYPES
 from switchgear.evaluation.scopes import ORDER
 
-MAX_COMPLAINTS = 20
+MAX_LINES = 20
 """Log lines of each kind."""
-MAX_SHOWN = 5
+MAX_SHOWN_SWITCHES = 5
 """Switches named in one line."""
 
 Kind = Literal["key", "type", "epoch"]
@@ -19,21 +19,24 @@ Kind = Literal["key", "type", "epoch"]
 log = logging.getLogger("switchgear")
 
 
-class Complaints:
+class DeduplicatedLog:
     """The log lines of one client. Safe to use from any thread: at worst a line is logged twice."""
 
     def __init__(self) -> None:
-        self._said: defaultdict[Kind, set[str]] = defaultdict(set)
+        self._logged: defaultdict[Kind, set[str]] = defaultdict(set)
 
-    def wrong_question(self, asked: Question) -> None:
-        """Log values that can't be a key: strings as warnings, since they may be user input, and
-        wrong types as errors, since they are bugs."""
-        for key in asked.invalid:
+    def wrong_question(self, query: SwitchQuery) -> None:
+        """Log values that can't be a key.
+
+        Strings are warnings, since they may be user input; wrong types are errors, since they are
+        bugs.
+        """
+        for key in query.invalid:
             if self._is_first("key", key):
                 log.warning(
                     "switchgear: not a valid key, so no switch can stop such calls: %s", key
                 )
-        for wrong in asked.wrong_types:
+        for wrong in query.wrong_types:
             self._wrong_type(
                 wrong, f"no switch can stop such calls, which count as unknown: pass a {KEY_TYPES}"
             )
@@ -46,26 +49,30 @@ class Complaints:
     def released_by_epoch(
         self, stopped: Collection[str], released: Collection[str], before: str, after: str
     ) -> None:
-        """Log that a new epoch has `released` some or all of the `stopped` switches. `before` and
-        `after` identify the snapshots."""
+        """Log that a new epoch has `released` some or all of the `stopped` switches.
+
+        `before` and `after` identify the snapshots.
+        """
         if not released:
             return
         is_all = len(released) == len(stopped)
         shown = sorted(released, key=lambda each: (ORDER[each.partition(":")[0]], each))
-        more = len(shown) - MAX_SHOWN
+        more = len(shown) - MAX_SHOWN_SWITCHES
         log.log(
             logging.ERROR if is_all else logging.WARNING,
             "switchgear: a new epoch of the console releases %s switches that were engaged or"
             " ramping: %s%s (%s before, %s now); engage again what must not run",
             f"all {len(stopped)}" if is_all else f"{len(released)} of {len(stopped)}",
-            ", ".join(shown[:MAX_SHOWN]),
+            ", ".join(shown[:MAX_SHOWN_SWITCHES]),
             f" and {more} more" if more > 0 else "",
             *(before, after),
         )
 
     def left_epoch(self, epoch: str, present: str | None) -> None:
-        """Log that the snapshots of an epoch are refused because it was left. `present` identifies
-        the snapshot in force."""
+        """Log that the snapshots of an epoch are refused because it was left.
+
+        `present` identifies the snapshot in force.
+        """
         if self._is_first("epoch", epoch):
             log.error(
                 "switchgear: a snapshot of the console is refused: its epoch %s was replaced by a"
@@ -79,8 +86,8 @@ class Complaints:
             log.error("switchgear: %s; %s", wrong, advice)
 
     def _is_first(self, kind: Kind, what: str) -> bool:
-        said = self._said[kind]
-        if what in said or len(said) >= MAX_COMPLAINTS:
+        logged = self._logged[kind]
+        if what in logged or len(logged) >= MAX_LINES:
             return False
-        said.add(what)
+        logged.add(what)
         return True

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 KEY_TYPES = "str, int, UUID or enum member"
 
-MAX_KEPT_KEYS = 32
-"""Maximum number of keys in a question whose answer is cached."""
+MAX_CACHED_KEYS = 32
+"""Maximum number of keys in a query whose decision is cached."""
 
 if TYPE_CHECKING:
     Key = str | int | UUID | Enum
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 else:
     Key = object
 
-CellKey = tuple[object, object, object]
-"""Segment, feature and experiments of a question."""
+CacheKey = tuple[object, object, object]
+"""Segment, feature and experiments of a query."""
 
 
 def key_text(value: object) -> str | None:
@@ -43,30 +43,39 @@ def key_text(value: object) -> str | None:
     return int.__repr__(index(value))
 
 
-def kept_key(question: CellKey) -> CellKey | None:
-    """Return `question` with all keys as text, the cache key of its answer, or None for a question
-    that is answered anew each time.
+def require_key_text(value: object) -> str | None:
+    """Return the text of `value`, None for None. Raise :class:`TypeError` for an invalid key."""
+    if value is None:
+        return None
+    text = key_text(value)
+    if text is None:
+        raise TypeError(f"key must be a {KEY_TYPES}, not {type(value).__name__:.100}")
+    return text
 
-    1, True and 1.0 are equal and have the same hash, but only the first is a key. Caching by text
-    only keeps them from sharing an answer.
+
+def cache_key(query: CacheKey) -> CacheKey | None:
+    """Return `query` with all keys as text, for use as a cache key.
+
+    None for a query that is evaluated anew each time. 1, True and 1.0 are equal and have the same
+    hash, but only the first is a key; text keeps them from sharing a decision.
     """
-    parts = tuple(map(_kept, question))
-    return None if _ANEW in parts else parts  # type: ignore[return-value]
+    parts = tuple(map(_cacheable, query))
+    return None if _UNCACHEABLE in parts else parts  # type: ignore[return-value]
 
 
-_ANEW = object()
+_UNCACHEABLE = object()
 
 
-def _kept(part: object) -> object:
+def _cacheable(part: object) -> object:
     if part is None or type(part) is str or (type(part) is tuple and not part):
         return part
     if isinstance(part, frozenset):
-        is_text = len(part) <= MAX_KEPT_KEYS and all(type(each) is str for each in part)
-        return part if is_text else _ANEW
+        is_text = len(part) <= MAX_CACHED_KEYS and all(type(each) is str for each in part)
+        return part if is_text else _UNCACHEABLE
     if not isinstance(part, tuple):
-        return _text(part) or _ANEW
-    texts = tuple(map(_text, part)) if len(part) <= MAX_KEPT_KEYS else (None,)
-    return _ANEW if None in texts else texts
+        return _text(part) or _UNCACHEABLE
+    texts = tuple(map(_text, part)) if len(part) <= MAX_CACHED_KEYS else (None,)
+    return _UNCACHEABLE if None in texts else texts
 
 
 def _text(value: object) -> str | None:

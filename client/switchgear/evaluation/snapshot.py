@@ -1,6 +1,6 @@
-"""The document that says which switches are not released: read with suspicion, never half-taken.
+"""The document that lists the switches that are not released, validated as a whole.
 
-What comes over the wire may be garbage, and what was kept on disk may be damaged. Either is refused
+A document from the wire may be garbage, and one from disk may be damaged. Either is refused as a
 whole, so that the last good snapshot stays in force.
 """
 
@@ -24,26 +24,28 @@ MAX_SWITCHES = 50_000
 MAX_BYTES = 16 * 2**20
 POLL_SECONDS = 5.0
 GRACE_SECONDS = 5.0
-"""How long past its expiry an engagement goes on that ends by itself. Source: the contract."""
+"""Time past its expiry that an engagement with `on_expiry=release` goes on. Source: contract."""
 
-_MAX_SIGNS = {b"{": 4 * MAX_SWITCHES, b"[": 4 * MAX_SWITCHES, b",": 16 * MAX_SWITCHES}
-"""So often each may stand in a document, reasons included: JSON of a few bytes makes an object of a
-hundred, and all of it is made before anybody can look at it."""
+_MAX_TOKENS = {b"{": 4 * MAX_SWITCHES, b"[": 4 * MAX_SWITCHES, b",": 16 * MAX_SWITCHES}
+"""Maximum number of each sign in a document, reasons included.
+
+A few bytes of JSON make an object of a hundred, before any object can be checked.
+"""
 _KEY = re.compile(r"[A-Za-z0-9._-]{1,120}", re.ASCII)
 
 
 class InvalidSnapshot(ValueError):
-    """A document that is no snapshot; the message says why, and quotes nothing secret."""
+    """A document that is no snapshot. The message says why, without any secret."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One switch that is not released. Times are UNIX seconds by the console's clock."""
+class SwitchEntry:
+    """A switch that is not released. Times are UNIX seconds by the console's clock."""
 
     id: str
     state: str
     allow_points: int
-    """The share that flows, in hundredths of a percent."""
+    """The share of calls allowed, in hundredths of a percent."""
     salt: str
     reason: str
     expires_at: float | None
@@ -52,33 +54,40 @@ class Entry:
 
     @property
     def lapses_at(self) -> float | None:
-        """When it ends by itself, whatever became of the console; None if it never does."""
+        """Return the time at which it ends by itself, without the console; None for never."""
         if self.state != "engaged" or self.on_expiry != "release" or self.expires_at is None:
             return None
         return self.expires_at + GRACE_SECONDS
 
 
+def forced_entry(switch_id: str, reason: str) -> SwitchEntry:
+    """Return the entry of a switch that is engaged in this process alone."""
+    return SwitchEntry(switch_id, "engaged", 0, "", reason, None, "hold")
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """`entries` by switch id; `version` only grows within an `epoch`."""
+    """The switches that are not released, by id. `version` only grows within an `epoch`."""
 
     epoch: str
     version: int
     poll_seconds: float
-    entries: Mapping[str, Entry]
+    entries: Mapping[str, SwitchEntry]
     document: bytes
-    """As it came, in JSON."""
+    """The received JSON."""
     published_at: float | None = None
     """UNIX seconds by the console's clock; None if the document does not say."""
 
     @property
     def mark(self) -> str:
-        """What an acknowledgement names: `<epoch>.<version>`."""
+        """Return the mark that acknowledgements name: `<epoch>.<version>`."""
         return f"{self.epoch}.{self.version}"
 
 
-def read(document: bytes, before: Mapping[str, Entry] = MappingProxyType({})) -> Snapshot:
-    """Return the snapshot in a JSON document in UTF-8; raises :class:`InvalidSnapshot`.
+def parse_snapshot(
+    document: bytes, before: Mapping[str, SwitchEntry] = MappingProxyType({})
+) -> Snapshot:
+    """Return the snapshot in a JSON document in UTF-8; raise :class:`InvalidSnapshot`.
 
     Unknown fields are ignored; an unknown `schema` is refused. Entries that are unchanged from
     `before` are the same objects, so that two large snapshots share most of their memory and are
@@ -86,14 +95,14 @@ def read(document: bytes, before: Mapping[str, Entry] = MappingProxyType({})) ->
     """
     if len(document) > MAX_BYTES:
         raise InvalidSnapshot(f"It has more than {MAX_BYTES} bytes.")
-    if any(document.count(each) > most for each, most in _MAX_SIGNS.items()):
+    if any(document.count(each) > most for each, most in _MAX_TOKENS.items()):
         raise InvalidSnapshot("It has more in it than a snapshot can have.")
     try:
         content = json.loads(
             document,
-            object_hook=_rows(before),
-            parse_float=_numbers(),
-            parse_constant=_refuse,
+            object_hook=_entry_hook(before),
+            parse_float=_limited_decimal(),
+            parse_constant=_reject_constant,
         )
     except InvalidSnapshot:
         raise
@@ -113,19 +122,19 @@ def read(document: bytes, before: Mapping[str, Entry] = MappingProxyType({})) ->
     )
 
 
-def is_key(text: object) -> bool:
-    """Whether a switch could have this key."""
+def is_valid_key(text: object) -> bool:
+    """Return True if a switch could have this key."""
     return isinstance(text, str) and _KEY.fullmatch(text) is not None
 
 
-def is_switch(text: str) -> bool:
-    """Whether this is the id of a switch: `segment:finance`, `global:all`."""
+def is_switch_id(text: str) -> bool:
+    """Return True for the id of a switch: `segment:finance`, `global:all`."""
     name, _, key = text.partition(":")
     scope = SCOPES.get(name)
-    return scope is not None and is_key(key) and scope.only_key in ("", key)
+    return scope is not None and is_valid_key(key) and scope.only_key in ("", key)
 
 
-def switch_id(name: str) -> str:
+def resolve_switch_id(name: str) -> str:
     """Return the id of the switch called `name`; `global` alone means `global:all`.
 
     Raises :class:`ValueError` for a string that is not a valid id, and :class:`TypeError` for a
@@ -135,20 +144,21 @@ def switch_id(name: str) -> str:
     if text is None:
         raise TypeError(f"a switch is text such as segment:finance, not {type(name).__name__:.100}")
     found = GLOBAL_ID if text == "global" else text
-    if not is_switch(found):
+    if not is_switch_id(found):
         raise ValueError(f"{text!r:.200} is no switch: use segment:finance, feature:chat or global")
     return found
 
 
-def _rows(before: Mapping[str, Entry]) -> Callable[[dict[str, Any]], "dict[str, Any] | Entry"]:
-    """Return an object hook for the JSON parser that turns each row into an entry as soon as it is
-    parsed.
+def _entry_hook(
+    before: Mapping[str, SwitchEntry],
+) -> Callable[[dict[str, Any]], "dict[str, Any] | SwitchEntry"]:
+    """Return a hook for the JSON parser that turns each row into an entry once it is parsed.
 
     Without such calls into Python the parser holds the GIL for the whole document, and the rows of
     a large document take several times the memory of their entries.
     """
 
-    def row_or_entry(row: dict[str, Any]) -> dict[str, Any] | Entry:
+    def row_or_entry(row: dict[str, Any]) -> dict[str, Any] | SwitchEntry:
         if "id" not in row or "schema" in row:
             return row
         try:
@@ -161,8 +171,8 @@ def _rows(before: Mapping[str, Entry]) -> Callable[[dict[str, Any]], "dict[str, 
     return row_or_entry
 
 
-def _numbers() -> Callable[[str], Decimal]:
-    """Reads numbers with a point; not more than each switch and the hint may have."""
+def _limited_decimal() -> Callable[[str], Decimal]:
+    """Return a parser of decimals that refuses more than each switch and the hint may have."""
     seen = itertools.count()
 
     def number(text: str) -> Decimal:
@@ -173,24 +183,24 @@ def _numbers() -> Callable[[str], Decimal]:
     return number
 
 
-def _refuse(constant: str) -> None:
+def _reject_constant(constant: str) -> None:
     raise ValueError(constant)
 
 
 def _epoch(value: object) -> str:
-    from uuid import UUID  # Imported when a client is made, see `following.reports`.
+    from uuid import UUID  # Slow to import; loaded when a client is created.
 
     if isinstance(value, str):
         try:
             return str(UUID(value))
         except ValueError:
             pass
-    raise _wrong("epoch")
+    raise _invalid_field("epoch")
 
 
 def _version(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**63:
-        raise _wrong("version")
+        raise _invalid_field("version")
     return value
 
 
@@ -201,54 +211,54 @@ def _number(value: object) -> Decimal | None:
 
 
 def _poll_seconds(value: object) -> float:
-    """A hint: what makes no sense is left aside."""
+    """Return the poll interval. It is a hint, so an invalid one is ignored."""
     number = _number(value)
     return POLL_SECONDS if number is None or not 1 <= number <= 300 else float(number)
 
 
-def _entries(value: object) -> dict[str, Entry]:
+def _entries(value: object) -> dict[str, SwitchEntry]:
     if not isinstance(value, list) or len(value) > MAX_SWITCHES:
-        raise _wrong("switches")
-    entries: dict[str, Entry] = {}
+        raise _invalid_field("switches")
+    entries: dict[str, SwitchEntry] = {}
     for row in value:
-        if not isinstance(row, dict | Entry):
-            raise _wrong("switches")
-        entry = row if isinstance(row, Entry) else _entry(row)
+        if not isinstance(row, dict | SwitchEntry):
+            raise _invalid_field("switches")
+        entry = row if isinstance(row, SwitchEntry) else _entry(row)
         if entry.id in entries:
             raise InvalidSnapshot("It names a switch twice.")
         entries[entry.id] = entry
     return entries
 
 
-def _entry(row: Mapping[str, Any]) -> Entry:
+def _entry(row: Mapping[str, Any]) -> SwitchEntry:
     switch, state, salt, reason = (row.get(name) for name in ("id", "state", "salt", "reason"))
-    if not isinstance(switch, str) or not is_switch(switch):
-        raise _wrong("id")
+    if not isinstance(switch, str) or not is_switch_id(switch):
+        raise _invalid_field("id")
     ramps = state == "ramping"
     if ramps and not isinstance(salt, str):
-        raise _wrong("salt")
-    return Entry(
+        raise _invalid_field("salt")
+    return SwitchEntry(
         id=switch,
-        # Any other word is of a later console; that it is listed says that it is not released.
+        # A later console may use other words; any listed switch is not released.
         state="ramping" if ramps else "engaged",
-        allow_points=_points(row.get("allow_percent")) if ramps else 0,
+        allow_points=_allow_points(row.get("allow_percent")) if ramps else 0,
         salt=salt if isinstance(salt, str) else "",
-        # Half a surrogate pair is JSON, but no Unicode: it would raise wherever it is written.
+        # Half a surrogate pair is valid JSON, but would raise when it is encoded.
         reason=reason.encode(errors="replace").decode() if isinstance(reason, str) else "",
-        expires_at=_moment(row, "expires_at"),
+        expires_at=_timestamp(row, "expires_at"),
         on_expiry=str(row.get("on_expiry")),
-        engaged_at=_moment(row, "engaged_at"),
+        engaged_at=_timestamp(row, "engaged_at"),
     )
 
 
-def _points(value: object) -> int:
+def _allow_points(value: object) -> int:
     percent = _number(value)
     if percent is None or not 0 <= percent <= 100:
-        raise _wrong("allow_percent")
+        raise _invalid_field("allow_percent")
     return int(percent * (BUCKETS // 100))
 
 
-def _moment(row: Mapping[str, Any], name: str) -> float | None:
+def _timestamp(row: Mapping[str, Any], name: str) -> float | None:
     value = row.get(name)
     if value is None:
         return None
@@ -259,16 +269,16 @@ def _moment(row: Mapping[str, Any], name: str) -> float | None:
                 return moment.timestamp()
         except (ValueError, OverflowError):
             pass
-    raise _wrong(name)
+    raise _invalid_field(name)
 
 
 def _published_at(content: Mapping[str, Any]) -> float | None:
     """Return the publication time. It decides nothing, so an invalid one is ignored."""
     try:
-        return _moment(content, "published_at")
+        return _timestamp(content, "published_at")
     except InvalidSnapshot:
         return None
 
 
-def _wrong(name: str) -> InvalidSnapshot:
+def _invalid_field(name: str) -> InvalidSnapshot:
     return InvalidSnapshot(f"Its field {name} is wrong.")

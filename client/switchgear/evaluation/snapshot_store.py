@@ -1,82 +1,81 @@
-"""What a client knows: the present snapshot, and the answers that follow from it, made once each.
+"""The current snapshot of a client, and the decisions cached for it.
 
-A snapshot is replaced as a whole, and with it all answers, so whoever asks sees one or the other.
-Nothing here does I/O. What the follower writes and any thread reads meets in :attr:`Memory.cells`.
+A snapshot is replaced as a whole together with its cached decisions. Nothing here does I/O. The
+follower's writes and the reads of all threads meet in :attr:`SnapshotStore.cache`.
 """
 
 import random
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 
 from switchgear.clock import ConsoleClock
-from switchgear.evaluation.bucketing import BUCKETS, Draw
-from switchgear.evaluation.decision_counts import Cell, Counts, Tally
-from switchgear.evaluation.decisions import Decision, Question, evaluate, question
-from switchgear.evaluation.deduplicated_log import Complaints
-from switchgear.evaluation.keys import MAX_KEPT_KEYS, CellKey, kept_key, key_text
-from switchgear.evaluation.snapshot import Entry, Snapshot
-from switchgear.evaluation.snapshot_view import View, Watcher
+from switchgear.evaluation.bucketing import BUCKETS, BucketDraw, always_allow
+from switchgear.evaluation.decision_counts import (
+    MAX_CACHED_QUERIES,
+    CachedQuery,
+    DecisionTally,
+    DroppedQueries,
+    SwitchCounts,
+)
+from switchgear.evaluation.decisions import Decision, evaluate, make_query
+from switchgear.evaluation.deduplicated_log import DeduplicatedLog
+from switchgear.evaluation.evaluation_view import EvaluationView, ViewListener
+from switchgear.evaluation.keys import MAX_CACHED_KEYS, CacheKey, cache_key, key_text
+from switchgear.evaluation.snapshot import Snapshot, forced_entry
 
-MAX_CELLS = 10_000
-MAX_EVICTED = 100
-MAX_RETIRED = 64
 MAX_EPOCHS = 1000
 FORCED_REASON = "SWITCHGEAR_FORCE_ENGAGED"
 
 
-class Memory:
-    """The present view. Every method may be called from any thread."""
+class SnapshotStore:
+    """The current view. Every method may be called from any thread."""
 
     def __init__(
         self,
         clock: ConsoleClock,
         forced: Mapping[str, str] | Iterable[str] = (),
-        draw: Draw = lambda: random.randrange(BUCKETS),  # noqa: S311
+        draw: BucketDraw = lambda: random.randrange(BUCKETS),  # noqa: S311
     ) -> None:
         self.clock = clock
-        self.counts = Counts()
+        self.counts = SwitchCounts()
         self.left_epochs: tuple[str, ...] = ()
         """Epochs never to return to, oldest first; the latest 1,000."""
-        self.watchers: list[Watcher] = []
+        self.listeners: list[ViewListener] = []
         self._draw = draw
         self._subscribers: dict[object, Callable[[], object]] = {}
-        self._heard: Snapshot | None = None
+        self._console_snapshot: Snapshot | None = None
         """The console's latest snapshot, received or from disk; not a bootstrap."""
         self._is_confirmed = False
         """True once the console itself has answered."""
-        # One that its holder may take again: a signal's handler may ask, too.
+        # Reentrant, since a signal handler may evaluate switches, too.
         self._lock = threading.RLock()
-        self._forced = {switch: _forced(switch, FORCED_REASON) for switch in forced}
-        self._retired: deque[dict[CellKey, Cell]] = deque()
-        self._evicted: deque[Cell] = deque()
-        self._complaints = Complaints()
-        self.view = View(None, dict(self._forced))
-        self.cells = self.view.cells
-        """Those of `view`, one look-up nearer for the hottest path."""
+        self._forced = {switch: forced_entry(switch, FORCED_REASON) for switch in forced}
+        self._dropped = DroppedQueries()
+        self._log = DeduplicatedLog()
+        self.view = EvaluationView(None, dict(self._forced))
+        self.cache = self.view.cache
+        """The cache of `view`, one look-up nearer for the hottest path."""
 
     @property
     def snapshot(self) -> Snapshot | None:
-        """The one in force."""
+        """Return the snapshot in force."""
         return self.view.snapshot
 
     @property
     def is_bootstrapped(self) -> bool:
         """True if the snapshot in force is a bootstrap's, which the console has not confirmed."""
         with self._lock:
-            return self.view.snapshot is not self._heard
+            return self.view.snapshot is not self._console_snapshot
 
     def accept(self, snapshot: Snapshot, *, is_live: bool = True) -> bool:
-        """Put `snapshot` in force and return True; return False for an older one, which changes
-        nothing.
+        """Put `snapshot` in force and return True; return False for an older one, without effect.
 
         Versions never go back within an epoch, and an epoch once left stays left. The same version
         may have different entries: an instance that is marked for drills gets its own document.
         `is_live`: received from the console, not read from disk.
         """
         with self._lock:
-            before, present = self.view, self._heard
+            before, present = self.view, self._console_snapshot
             is_same_epoch = present is not None and snapshot.epoch == present.epoch
             if present is not None and is_same_epoch and snapshot.version < present.version:
                 return False
@@ -86,23 +85,25 @@ class Memory:
                     self.left_epochs = (*self.left_epochs, present.epoch)[-MAX_EPOCHS:]
                 self._is_confirmed = self._is_confirmed or is_live
                 if not self._confirm(snapshot.document):
-                    self._heard = snapshot
-                    self._show(snapshot)
+                    self._console_snapshot = snapshot
+                    self._replace_view(snapshot)
             after = self.view
         # A log handler may wait for a thread that waits for the lock.
         if is_left:
-            self._complaints.left_epoch(snapshot.epoch, None if present is None else present.mark)
+            self._log.left_epoch(snapshot.epoch, None if present is None else present.mark)
         elif before.snapshot is not None and snapshot.epoch != before.snapshot.epoch:
             now = self.clock.release_now()
             stopped = before.stopped_switches(now)
             released = stopped - after.stopped_switches(now)
             mark = before.snapshot.mark
-            self._complaints.released_by_epoch(stopped, released, mark, snapshot.mark)
+            self._log.released_by_epoch(stopped, released, mark, snapshot.mark)
         return not is_left
 
     def confirm(self, document: bytes) -> bool:
-        """Record that the console sent `document`: return True if it is in force already, which
-        changes nothing else."""
+        """Record that the console sent `document`.
+
+        Return True if it is in force already, which changes nothing else.
+        """
         with self._lock:
             is_same = self._confirm(document)
             self._is_confirmed = self._is_confirmed or is_same
@@ -115,220 +116,187 @@ class Memory:
         that is of another epoch or not older.
         """
         with self._lock:
-            copy = self._heard
+            copy = self._console_snapshot
             if self._is_confirmed or snapshot.epoch in self.left_epochs:
                 return False
             if copy is not None and (
                 snapshot.epoch != copy.epoch or snapshot.version <= copy.version
             ):
                 return False
-            self._show(snapshot)
+            self._replace_view(snapshot)
         return True
 
     def force(self, switch_id: str, reason: str) -> None:
-        """Engage a switch here and now, whatever the snapshot says."""
+        """Engage a switch in this process, whatever the snapshot says."""
         with self._lock:
-            self._forced[switch_id] = _forced(switch_id, reason)
-            self._show(self.view.snapshot)
+            self._forced[switch_id] = forced_entry(switch_id, reason)
+            self._replace_view(self.view.snapshot)
 
     def unforce(self, switch_id: str) -> None:
-        """The snapshot decides again."""
+        """Let the snapshot decide about a switch again."""
         with self._lock:
             self._forced.pop(switch_id, None)
-            self._show(self.view.snapshot)
+            self._replace_view(self.view.snapshot)
 
     @property
     def forced(self) -> dict[str, str]:
-        """The reasons of what is engaged here whatever the snapshot says, by switch id."""
+        """Return the reasons of the switches forced in this process, by switch id."""
         return {switch: entry.reason for switch, entry in dict(self._forced).items()}
 
     def decide(
         self, segment: object, feature: object, experiments: object, targeting_key: object
     ) -> Decision:
-        """Answer and count one call, and keep an answer that stays the same. Never raises."""
+        """Decide and count one call, and cache a decision that stays the same. Never raises."""
         view = self.view
         if type(experiments) is list:
             experiments = tuple(experiments)
-        key: CellKey | None = (segment, feature, experiments)
+        key: CacheKey | None = (segment, feature, experiments)
         try:
-            cell = view.cells.get(key)  # type: ignore[arg-type]
-            if cell is None and (key := kept_key((segment, feature, experiments))) is not None:
-                cell = view.cells.get(key)
-        except Exception:  # Something that can't be looked up.
-            cell = key = None
-        if cell is None:
-            asked = question(segment, feature, experiments)
-            if not asked.is_known:
-                self._complaints.wrong_question(asked)
-            cell = self._keep(view, key, Cell(asked, self._constant(view, asked)))
-        decision = cell.decision
+            cached = view.cache.get(key)  # type: ignore[arg-type]
+            if cached is None and (key := cache_key((segment, feature, experiments))) is not None:
+                cached = view.cache.get(key)
+        except Exception:  # The keys can't be hashed or compared.
+            cached = key = None
+        if cached is None:
+            query = make_query(segment, feature, experiments)
+            if not query.is_known:
+                self._log.wrong_question(query)
+            cached = self._cache_query(view, key, CachedQuery(query, view.constant_decision(query)))
+        decision = cached.decision
         if decision is not None:
-            tick = cell.tick
+            count_call = cached.count_call
         else:
-            tally = self._evaluated(view, cell, targeting_key)
-            decision, tick = tally.decision, tally.tick
-        if cell.is_kept and view is self.view:
-            tick()
+            tally = self._evaluate(view, cached, targeting_key)
+            decision, count_call = tally.decision, tally.count_call
+        if cached.is_cached and view is self.view:
+            count_call()
         else:
-            self.counts.add(cell.question, decision)
+            self.counts.add(cached.query, decision)
         return decision
 
-    def decide_again(
+    def recheck(
         self, segment: object, feature: object, experiments: object, targeting_key: object
     ) -> Decision:
-        """Answer again for a call that was allowed, without counting it. Never raises.
+        """Decide again for a call that was allowed, without counting it. Never raises.
 
         Without a targeting key a ramping switch does not block: it was decided at random already.
         """
         view = self.view
-        cell = view.kept_cell((segment, feature, experiments))
-        if cell is not None and cell.decision is not None:
-            return cell.decision
-        asked = question(segment, feature, experiments) if cell is None else cell.question
+        cached = view.cached_query((segment, feature, experiments))
+        if cached is not None and cached.decision is not None:
+            return cached.decision
+        query = make_query(segment, feature, experiments) if cached is None else cached.query
         key = None if targeting_key is None else self._text(targeting_key)
         blocking = evaluate(
-            asked.switch_ids, view.entries, key, now=self.clock.release_now(), draw=_always_allow
+            query.switch_ids, view.entries, key, now=self.clock.release_now(), draw=always_allow
         )
-        return self._decision(view, asked, blocking)
+        return view.decide(query, blocking)
 
     def subscribe(self, callback: Callable[[], object]) -> Callable[[], object]:
-        """Call `callback` after each change of the view, in the thread that makes it: it must
-        neither block nor raise. Return a function that unsubscribes it. For waiting calls."""
+        """Call `callback` after each change of the view; return a function that unsubscribes it.
+
+        It runs in the thread that makes the change: it must neither block nor raise. For waiting
+        calls.
+        """
         key = object()
         self._subscribers[key] = callback
         return lambda: self._subscribers.pop(key, None)
 
-    def counted(self) -> dict[str, tuple[int, int]]:
-        """Calls allowed and blocked since the process began, by switch id."""
+    def switch_counts(self) -> dict[str, tuple[int, int]]:
+        """Return calls allowed and blocked since the process began, by switch id."""
         with self._lock:
-            self._fold()
+            self._collect_counts()
         return self.counts.switches()
 
     def after_fork(self) -> None:
-        """In a child: the calls were the parent's, and so were the locks."""
+        """Reset counts and locks in a child process."""
         self._lock = threading.RLock()
         self.clock.after_fork()
-        self.counts = Counts()
-        self._retired.clear()
-        self._evicted.clear()
+        self.counts = SwitchCounts()
+        self._dropped = DroppedQueries()
         self._subscribers = {}  # Their threads and event loops are the parent's.
-        self.view = View(self.view.snapshot, self.view.entries)
-        self.cells = self.view.cells
+        self.view = EvaluationView(self.view.snapshot, self.view.entries)
+        self.cache = self.view.cache
 
     def _confirm(self, document: bytes) -> bool:
         shown = self.view.snapshot
         if shown is None or shown.document != document:
             return False
-        self._heard = shown
+        self._console_snapshot = shown
         return True
 
-    def _show(self, snapshot: Snapshot | None) -> None:
+    def _replace_view(self, snapshot: Snapshot | None) -> None:
         before = self.view
-        self._fold()
-        self._retire(before.cells)
+        self._collect_counts()
+        self._dropped.add_cache(before.cache)
         entries = {} if snapshot is None else snapshot.entries
-        self.view = View(snapshot, {**entries, **self._forced})
-        self.cells = self.view.cells
-        for watcher in self.watchers:
-            watcher(before, self.view)
+        self.view = EvaluationView(snapshot, {**entries, **self._forced})
+        self.cache = self.view.cache
+        for listener in self.listeners:
+            listener(before, self.view)
         for callback in list(self._subscribers.values()):
             callback()
 
-    def _retire(self, cells: dict[CellKey, Cell]) -> None:
-        """Kept for a while: a thread that waits for its turn may be about to count in it."""
-        self._retired.append(cells)
-        while len(self._retired) > MAX_RETIRED or (
-            len(self._retired) > 1 and sum(map(len, self._retired)) > MAX_CELLS
-        ):
-            self._retired.popleft()
+    def _collect_counts(self) -> None:
+        """Add the counts of all caches to the totals.
 
-    def _fold(self) -> None:
-        """A call that is just being counted in cells that were replaced is found the next time."""
-        for cell in list(self._evicted):
-            self._count(cell)
-        for cells in (self.view.cells, *self._retired):
-            for cell in list(cells.values()):
-                self._count(cell)
+        A call that is being counted in a replaced cache is found the next time.
+        """
+        for cached in self._dropped.with_those_of(self.view.cache):
+            self.counts.add_new(cached)
 
-    def _count(self, cell: Cell) -> None:
-        for tally in cell.tallies():
-            self.counts.add(cell.question, tally.decision, tally.take())
-
-    def _keep(self, view: View, key: CellKey | None, cell: Cell) -> Cell:
-        """Cache `cell` for `key` if that is possible without waiting; return the cell to count
-        in."""
-        asked = cell.question
-        if key is None or not asked.is_known or len(asked.switch_ids) > MAX_KEPT_KEYS:
-            return cell
-        # Nobody who asks waits: for instance while all cells are counted, or replaced.
+    def _cache_query(
+        self, view: EvaluationView, key: CacheKey | None, cached: CachedQuery
+    ) -> CachedQuery:
+        """Cache `cached` for `key` if possible without waiting; return the query to count in."""
+        query = cached.query
+        if key is None or not query.is_known or len(query.switch_ids) > MAX_CACHED_KEYS:
+            return cached
+        # Calls don't wait while counts are collected or the view is replaced.
         if not self._lock.acquire(blocking=False):
-            return cell
+            return cached
         try:
             if view is not self.view:
-                return cell
-            kept = view.cells.setdefault(key, cell)
-            if kept is cell:
-                cell.is_kept = True
-                view.order.append(key)
-                self._make_room(view)
+                return cached
+            kept = view.cache.setdefault(key, cached)
+            if kept is cached:
+                cached.is_cached = True
+                view.cache_order.append(key)
+                self._evict_oldest(view)
             return kept
         finally:
             self._lock.release()
 
-    def _make_room(self, view: View) -> None:
-        if len(view.order) > MAX_CELLS:
-            evicted = view.cells.pop(view.order.popleft(), None)
+    def _evict_oldest(self, view: EvaluationView) -> None:
+        if len(view.cache_order) > MAX_CACHED_QUERIES:
+            evicted = view.cache.pop(view.cache_order.popleft(), None)
             if evicted is not None:
-                evicted.is_kept = False  # Guards that hold it decide anew.
-                self._evicted.append(evicted)
-        # Somebody may just be counting a call in one that was evicted: it is looked at later.
-        if len(self._evicted) > MAX_EVICTED:
-            self._count(self._evicted.popleft())
+                evicted.is_cached = False  # Guards that hold it evaluate it again.
+                self._dropped.add(evicted, self.counts)
 
-    def _evaluated(self, view: View, cell: Cell, targeting_key: object) -> Tally:
-        """What this very call is told."""
-        entries, asked = view.entries, cell.question
+    def _evaluate(
+        self, view: EvaluationView, cached: CachedQuery, targeting_key: object
+    ) -> DecisionTally:
+        """Return the tally of the decision on this call."""
+        entries, query = view.entries, cached.query
         key = None if targeting_key is None else self._text(targeting_key)
         now = self.clock.release_now()
-        blocking = evaluate(asked.switch_ids, entries, key, now=now, draw=self._draw)
+        blocking = evaluate(query.switch_ids, entries, key, now=now, draw=self._draw)
         switch = None if blocking is None else blocking.id
-        tally = cell.by_switch.get(switch)
+        tally = cached.by_switch.get(switch)
         if tally is None:
-            decision = self._decision(view, asked, blocking)
-            tally = cell.by_switch.setdefault(switch, Tally(decision))
+            decision = view.decide(query, blocking)
+            tally = cached.by_switch.setdefault(switch, DecisionTally(decision))
         return tally
 
     def _text(self, targeting_key: object) -> str | None:
-        """Return the text of a targeting key of any type. Return None, which makes the decision
-        random, if the conversion raises."""
+        """Return the text of a targeting key of any type.
+
+        None, which makes the decision random, if the conversion raises.
+        """
         try:
             text = key_text(targeting_key)
             return str(targeting_key) if text is None else text
         except Exception as error:
-            self._complaints.wrong_targeting_key(targeting_key, error)
+            self._log.wrong_targeting_key(targeting_key, error)
             return None
-
-    def _constant(self, view: View, asked: Question) -> Decision | None:
-        """What is answered until the snapshot changes; None if it depends on the call."""
-        for switch_id in asked.switch_ids:
-            entry = view.entries.get(switch_id)
-            if entry is None:
-                continue
-            if entry.state == "ramping" or entry.lapses_at is not None:
-                return None
-            return self._decision(view, asked, entry)
-        return self._decision(view, asked, None)
-
-    def _decision(self, view: View, asked: Question, blocking: Entry | None) -> Decision:
-        if blocking is not None:
-            return Decision(False, blocking.id, blocking.reason, view.version)
-        return view.flows if asked.is_known else replace(view.flows, known=False)
-
-
-def _always_allow() -> int:
-    """A replacement for the random draw that lets every ramp through."""
-    return -1
-
-
-def _forced(switch_id: str, reason: str) -> Entry:
-    return Entry(switch_id, "engaged", 0, "", reason, None, "hold")

@@ -1,1 +1,1 @@
-"""What went wrong, and what to do about it. Pure."""
+"""Classification of failures, and the response to each class. Pure."""

@@ -1,48 +1,49 @@
-"""Which of the four classes a failure is of: what passes, what stays, what spreads, and what must
-be stopped by a person."""
+"""The four classes of failures: transient, persistent, cascading and catastrophic."""
 
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from switchgear.failures.error_labels import HOPELESS, words_of
+from switchgear.failures.error_labels import NON_RETRYABLE_LABELS, error_labels
 from switchgear.refusals import refusal_in, walk_errors
 
 
 class FailureClass(StrEnum):
     TRANSIENT = "transient"
-    """A blip of the network, a rate limit, a timeout: it passes."""
+    """Passes by itself: a network glitch, a rate limit, a timeout."""
     PERSISTENT = "persistent"
-    """A changed API or schema, an expired credential: it stays until somebody acts."""
+    """Stays until somebody acts: a changed API or schema, an expired credential."""
     CASCADING = "cascading"
-    """Caused by what protects something else, or by our own retries: it spreads."""
+    """Spreads: caused by the protection of something else, or by our own retries."""
     CATASTROPHIC = "catastrophic"
-    """A leak, a breach, a violated policy: it is to be stopped by a person."""
+    """Must be stopped by a person: a leak, a breach, a violated policy."""
 
 
-SEVERITY = tuple(FailureClass)
-"""The worst one last."""
+CLASSES_BY_SEVERITY = tuple(FailureClass)
+"""The classes from the mildest to the worst."""
 
 
 class Catastrophic(Exception):
-    """Derive your own from this: what says that data leaks, or that a policy is violated."""
+    """The base class for errors that report a data leak or a violated policy."""
 
 
 @dataclass(frozen=True, slots=True)
-class Retried:
-    """What a retry did before it gave an error up. `why` is "attempts", "budget", "deadline" or
-    "retry_after"."""
+class RetrySummary:
+    """The attempts that a retry made before it gave up an error.
+
+    `why` is "attempts", "budget", "deadline" or "retry_after".
+    """
 
     attempts: int
     seconds: float
     why: str
 
 
-Rule = Callable[[BaseException], FailureClass | None]
-"""Says the class of an error, or None if it does not know."""
+ClassificationRule = Callable[[BaseException], FailureClass | None]
+"""A function that returns the class of an error, or None if it has no opinion."""
 
-TRANSIENT_WORDS: frozenset[str | int] = frozenset(
+TRANSIENT_LABELS: frozenset[str | int] = frozenset(
     {
         408, 425, 429, 500, 502, 503, 504, 529, "timeout", "connection_error",
         "rate_limit_exceeded", "model_overloaded",
@@ -53,58 +54,63 @@ _catastrophic: tuple[type[BaseException], ...] = (Catastrophic,)
 
 
 def register(*kinds: type[BaseException]) -> None:
-    """Errors of these classes are catastrophic from now on."""
+    """Treat errors of these classes as catastrophic from now on."""
     global _catastrophic
     _catastrophic = (*_catastrophic, *kinds)
 
 
-def classify(error: BaseException, rules: tuple[Rule, ...] = ()) -> FailureClass:
-    """The class of `error`: the first of `rules` that knows decides, whoever raises is left out.
+def classify(error: BaseException, rules: tuple[ClassificationRule, ...] = ()) -> FailureClass:
+    """Return the class of `error`.
 
-    An error that nothing is known of is persistent: to try a mistake again does not mend it. A
-    group is of the worst class in it.
+    The first of `rules` that returns a class decides; a rule that raises is skipped. An unknown
+    error is persistent, since repeating a mistake does not fix it. A group has the worst class of
+    its members.
     """
     for rule in rules:
         try:
-            found = rule(error)
+            value = rule(error)
         except Exception:  # noqa: S112 - a rule that fails does not know.
             continue
-        if found is not None:
-            return found
+        if value is not None:
+            return value
     if is_catastrophic(error):
         return FailureClass.CATASTROPHIC
-    if _spreads(error):
+    if _is_cascading(error):
         return FailureClass.CASCADING
     if isinstance(error, BaseExceptionGroup):
-        return max((classify(each, rules) for each in error.exceptions), key=SEVERITY.index)
-    words = words_of(error)
-    if _is_of_certificate(error):
+        return max(
+            (classify(each, rules) for each in error.exceptions), key=CLASSES_BY_SEVERITY.index
+        )
+    labels = error_labels(error)
+    if _is_certificate_error(error):
         return FailureClass.PERSISTENT
-    if words & TRANSIENT_WORDS and not words & HOPELESS:
+    if labels & TRANSIENT_LABELS and not labels & NON_RETRYABLE_LABELS:
         return FailureClass.TRANSIENT
     return FailureClass.PERSISTENT
 
 
-def retried(error: BaseException) -> Retried | None:
-    """What a retry did before it gave `error` up; None if none did."""
-    found = getattr(error, "switchgear_retried", None)
-    return found if isinstance(found, Retried) else None
+def retry_summary(error: BaseException) -> RetrySummary | None:
+    """Return the summary of the retry that gave up `error`, None if none did."""
+    value = getattr(error, "switchgear_retried", None)
+    return value if isinstance(value, RetrySummary) else None
 
 
 def is_catastrophic(error: BaseException) -> bool:
-    """Whether this, or what it was caused by, or anything in a group, is to be stopped by a
-    person."""
+    """Return True if `error` must be stopped by a person.
+
+    Also if one of its causes, or a member of a group, is catastrophic.
+    """
     return any(isinstance(each, _catastrophic) for each in walk_errors(error, contexts=True))
 
 
-def _is_of_certificate(error: BaseException) -> bool:
+def _is_certificate_error(error: BaseException) -> bool:
     """Return True if a certificate was rejected. Nothing raises that before ssl is imported."""
     refused = getattr(sys.modules.get("ssl"), "SSLCertVerificationError", ())
     return any(isinstance(each, refused) for each in walk_errors(error, contexts=True))
 
 
-def _spreads(error: BaseException) -> bool:
+def _is_cascading(error: BaseException) -> bool:
     if refusal_in(error) is not None or getattr(error, "caused_by_retrying", False) is True:
         return True
-    gave_up = retried(error)
-    return gave_up is not None and gave_up.why in ("budget", "deadline")
+    summary = retry_summary(error)
+    return summary is not None and summary.why in ("budget", "deadline")

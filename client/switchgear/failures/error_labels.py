@@ -1,8 +1,8 @@
-"""What an error says of itself, in words: its HTTP status, its codes, whether it is a timeout.
+"""The labels of an error: its HTTP status, its codes, and whether it is a timeout.
 
-Errors of httpx, requests, urllib3, aiohttp, openai, anthropic, redis, psycopg and grpc are known by
-their names and attributes, so none of them is imported. Nothing here raises, whatever it is given;
-a response can be asked just as an error can.
+Errors of httpx, requests, urllib3, aiohttp, openai, anthropic, redis, psycopg and grpc are
+recognized by their names and attributes, so none of them is imported. Nothing here raises, whatever
+its argument; a response is accepted in place of an error.
 """
 
 import re
@@ -13,12 +13,14 @@ from typing import Any
 from switchgear.journal import escape
 from switchgear.refusals import walk_errors
 
-MAX_WORD_LENGTH = 100
+MAX_LABEL_LENGTH = 100
 MAX_WORDS = 50
-MAX_SECONDS = 999_999_999.0
+MAX_RETRY_AFTER_SECONDS = 999_999_999.0
 
-HOPELESS: frozenset[str | int] = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
-"""To try again is no use, although the status says otherwise."""
+NON_RETRYABLE_LABELS: frozenset[str | int] = frozenset(
+    {"insufficient_quota", "billing_hard_limit_reached"}
+)
+"""Labels of errors that stay when repeated, although their status suggests otherwise."""
 
 _ALIASES: Mapping[str | int, str] = MappingProxyType(
     {
@@ -32,7 +34,7 @@ _ALIASES: Mapping[str | int, str] = MappingProxyType(
         "content_policy": "content_policy_violation",
     }
 )
-"""What providers call differently."""
+"""Names that providers use for the standard labels."""
 
 _STATUS_OF_GRPC: Mapping[str, int] = MappingProxyType(
     {
@@ -55,7 +57,7 @@ _STATUS_OF_GRPC: Mapping[str, int] = MappingProxyType(
 _TIMEOUT_NAMES = re.compile(
     r"(Timeout|TimeoutError|TimeoutException|TimedOut|DeadlineExceeded|TimeLimitExceeded)$"
 )
-_TOLD_TO_STOP = frozenset({"SoftTimeLimitExceeded"})  # celery
+_STOP_REQUESTS = frozenset({"SoftTimeLimitExceeded"})  # celery
 _CONNECTION_NAMES = frozenset(
     {
         "ConnectionError", "ConnectError", "NetworkError", "RemoteProtocolError",  # requests, httpx
@@ -68,97 +70,101 @@ _DRIVER_ERRORS = frozenset({"OperationalError", "InterfaceError"})
 _LOST_CONNECTION = re.compile(r"08|57P0[123]")
 """SQLSTATE: the connection failed, or the server is going down or coming up."""
 _LOCKED_SQLITE = frozenset({5, 6})
-"""SQLITE_BUSY and SQLITE_LOCKED, without what extends them."""
+"""SQLITE_BUSY and SQLITE_LOCKED, without their extended codes."""
 _LOST_MYSQL = frozenset({1040, 1053, 2002, 2003, 2006, 2013, 2055})
 """Too many connections, shutting down, no server, gone away, lost."""
 _TOO_LONG = re.compile(r"prompt is too long|maximum context length|context window", re.I)
 
 
-def words_of(error: object) -> frozenset[str | int]:
-    """All that parameters may name `error` by: its HTTP status as a number, codes and types that a
-    provider gives, "timeout", "connection_error", and the names of its class and what that derives
-    from."""
-    words: set[str | int] = set(_names(error))
-    status = status_of(error)
+def error_labels(error: object) -> frozenset[str | int]:
+    """Return all labels by which parameters may name `error`.
+
+    These are its HTTP status as a number, the codes and types of providers, "timeout",
+    "connection_error", and the names of its class and base classes.
+    """
+    labels: set[str | int] = set(_class_names(error))
+    status = http_status(error)
     if status is not None:
-        words.add(status)
-    words.update(_codes(error))
-    words.update([_ALIASES[word] for word in words if word in _ALIASES])
+        labels.add(status)
+    labels.update(_codes(error))
+    labels.update([_ALIASES[label] for label in labels if label in _ALIASES])
     if is_timeout(error):
-        words.add("timeout")
+        labels.add("timeout")
     if is_connection_error(error):
-        words.add("connection_error")
+        labels.add("connection_error")
     if status in (400, 413) and _TOO_LONG.search(_text(error)):
-        words.add("context_length_exceeded")
-    return frozenset(words)
+        labels.add("context_length_exceeded")
+    return frozenset(labels)
 
 
-def status_of(error: object) -> int | None:
-    """The HTTP status of an error or a response, or what a gRPC status corresponds to."""
+def http_status(error: object) -> int | None:
+    """Return the HTTP status of an error or a response, or the equivalent of a gRPC status."""
     response = _get(error, "response")
-    for found in (
+    for value in (
         _get(error, "status_code"),
         _get(error, "status"),
         _get(response, "status_code"),
         _get(response, "status"),
         _get(error, "code"),
     ):
-        if isinstance(found, int) and not isinstance(found, bool) and 100 <= found <= 599:
-            return int(found)
+        if isinstance(value, int) and not isinstance(value, bool) and 100 <= value <= 599:
+            return int(value)
     return _STATUS_OF_GRPC.get(_grpc_code(error))
 
 
 def is_client_error(error: object) -> bool:
-    """Return True for an HTTP status of 400 to 499 other than 408 and 429: the callee has answered,
-    and the request was at fault."""
-    status = status_of(error)
+    """Return True for an HTTP status of 400 to 499 other than 408 and 429.
+
+    The callee has answered, and the request was at fault.
+    """
+    status = http_status(error)
     return status is not None and 400 <= status <= 499 and status not in (408, 429)
 
 
-def header_of(error: object, name: str) -> str | None:
-    """A header of the answer that `error` is about, or of `error` if it is an answer."""
+def response_header(error: object, name: str) -> str | None:
+    """Return a header of the response of `error`, or of `error` if that is a response."""
     for holder in (_get(error, "response"), error):
         headers = _get(holder, "headers")
         for spelled in (name, name.title()):
             try:
-                found = headers.get(spelled)
+                value = headers.get(spelled)
             except Exception:  # noqa: S112 - whatever it is, it is no mapping of headers.
                 continue
-            if isinstance(found, str):
-                return found
+            if isinstance(value, str):
+                return value
     return None
 
 
-def retry_after_of(error: object) -> str | None:
-    """What `Retry-After` said, unread: seconds or a date. None if it said nothing."""
-    millis = header_of(error, "retry-after-ms")
-    if millis is not None and re.fullmatch(r"[0-9]{1,9}", millis):
-        return str(int(millis) / 1000)
-    told = header_of(error, "retry-after")
-    if told is not None:
-        return told
+def retry_after_header(error: object) -> str | None:
+    """Return the text of `Retry-After`, seconds or a date, None without one."""
+    milliseconds = response_header(error, "retry-after-ms")
+    if milliseconds is not None and re.fullmatch(r"[0-9]{1,9}", milliseconds):
+        return str(int(milliseconds) / 1000)
+    header = response_header(error, "retry-after")
+    if header is not None:
+        return header
     given = _get(error, "retry_after")
     if isinstance(given, int | float) and not isinstance(given, bool):
-        return _seconds_said(given)
+        return _format_seconds(given)
     return given if isinstance(given, str) else None
 
 
-def _seconds_said(seconds: float) -> str | None:
-    """As a header says them: without an exponent. What is endless is as long as one can say."""
-    if not seconds >= 0:  # Nor is it, if it is no number at all.
+def _format_seconds(seconds: float) -> str | None:
+    """Return seconds as in a header, without an exponent, limited to a maximum."""
+    if not seconds >= 0:  # False for NaN, too.
         return None
-    return f"{min(seconds, MAX_SECONDS):.3f}".removesuffix(".000")
+    return f"{min(seconds, MAX_RETRY_AFTER_SECONDS):.3f}".removesuffix(".000")
 
 
 def is_timeout(error: object) -> bool:
-    """Whether somebody waited too long."""
+    """Return True for a timeout of any library."""
     if isinstance(error, TimeoutError):
         return True
     if not isinstance(error, BaseException):
         return False
-    if any(_TIMEOUT_NAMES.search(name) for name in _names(error)):
+    if any(_TIMEOUT_NAMES.search(name) for name in _class_names(error)):
         return True
-    reason = _get(error, "reason")  # urllib's and urllib3's say it only inside.
+    reason = _get(error, "reason")  # urllib and urllib3 wrap the error.
     if isinstance(reason, BaseException) and reason is not error:
         return isinstance(reason, TimeoutError) or bool(
             _TIMEOUT_NAMES.search(type(reason).__name__)
@@ -166,43 +172,47 @@ def is_timeout(error: object) -> bool:
     return _grpc_code(error) == "DEADLINE_EXCEEDED"
 
 
-def is_told_to_stop(error: object) -> bool:
-    """Whether it says, or was raised from what says, that whatever runs is to end now: neither to
-    be answered for nor to be tried again."""
+def is_stop_request(error: object) -> bool:
+    """Return True if `error`, or a cause of it, asks the running code to end now.
+
+    It must be neither answered by a fallback nor retried.
+    """
     if not isinstance(error, BaseException):
         return False
-    return any(not _TOLD_TO_STOP.isdisjoint(_names(each)) for each in walk_errors(error))
+    return any(not _STOP_REQUESTS.isdisjoint(_class_names(each)) for each in walk_errors(error))
 
 
 def is_connection_error(error: object) -> bool:
-    """Whether there was no connection, or it was lost."""
+    """Return True if there was no connection, or it was lost."""
     if isinstance(error, ConnectionError):
         return True
     if not isinstance(error, BaseException):
         return False
-    names = _names(error)
+    names = _class_names(error)
     if not _CONNECTION_NAMES.isdisjoint(names):
         return True
     if not _DRIVER_ERRORS.isdisjoint(names):
-        return _is_lost(error)
+        return _is_connection_lost(error)
     reason = _get(error, "reason")
     if isinstance(reason, BaseException) and reason is not error:
         return isinstance(reason, ConnectionError) or not _CONNECTION_NAMES.isdisjoint(
-            _names(reason)
+            _class_names(reason)
         )
     return _grpc_code(error) == "UNAVAILABLE"
 
 
-def _is_lost(error: BaseException, deepest: int = 5) -> bool:
-    """Of an error of a database: whether it is the connection, or a lock that passes. Django and
-    SQLAlchemy wrap the driver's; one that says nothing has had no server to say it."""
+def _is_connection_lost(error: BaseException, deepest: int = 5) -> bool:
+    """Return True if a database error is a lost connection or a passing lock.
+
+    Django and SQLAlchemy wrap the driver's error; one without any code never reached a server.
+    """
     inner = _get(error, "orig") or error.__cause__
     if (
         deepest
         and isinstance(inner, BaseException)
-        and not _DRIVER_ERRORS.isdisjoint(_names(inner))
+        and not _DRIVER_ERRORS.isdisjoint(_class_names(inner))
     ):
-        return _is_lost(inner, deepest - 1)
+        return _is_connection_lost(inner, deepest - 1)
     sqlstate = _get(error, "sqlstate") or _get(error, "pgcode")
     if isinstance(sqlstate, str):
         return bool(_LOST_CONNECTION.match(sqlstate))
@@ -215,25 +225,30 @@ def _is_lost(error: BaseException, deepest: int = 5) -> bool:
     return type(error).__module__ != "sqlite3"
 
 
-def _names(error: object) -> list[str]:
+def _class_names(error: object) -> list[str]:
     ends = ("object", "BaseException")
     return [kind.__name__ for kind in type(error).__mro__ if kind.__name__ not in ends]
 
 
 def _codes(error: object) -> set[str]:
-    """Of OpenAI: `code` and `type`, of the error or in its body; of Anthropic: in `body["error"]`;
-    of psycopg: the SQLSTATE."""
+    """Return the codes of a provider's error.
+
+    OpenAI: `code` and `type`, of the error or in its body; Anthropic: in `body["error"]`; psycopg:
+    the SQLSTATE.
+    """
     body = _get(error, "body")
     inner = body.get("error") if isinstance(body, dict) else None
-    found = [_get(error, "code"), _get(error, "type"), _get(error, "sqlstate"), _grpc_code(error)]
+    value = [_get(error, "code"), _get(error, "type"), _get(error, "sqlstate"), _grpc_code(error)]
     for each in (body, inner):
         if isinstance(each, dict):
-            found += [each.get("code"), each.get("type")]
-    return {word for word in found if isinstance(word, str) and 0 < len(word) <= MAX_WORD_LENGTH}
+            value += [each.get("code"), each.get("type")]
+    return {
+        label for label in value if isinstance(label, str) and 0 < len(label) <= MAX_LABEL_LENGTH
+    }
 
 
 def _grpc_code(error: object) -> str:
-    """The name of the status of a gRPC error, whose `code` is a function; "" for others."""
+    """Return the name of the status of a gRPC error, whose `code` is a function; else ""."""
     code = _get(error, "code")
     if not callable(code) or not isinstance(error, BaseException):
         return ""
@@ -245,7 +260,7 @@ def _grpc_code(error: object) -> str:
 
 
 def _get(thing: object, name: str) -> Any:
-    """An attribute, or None: some raise when they are asked too early."""
+    """Return an attribute, or None: some raise when read too early."""
     try:
         return getattr(thing, name, None)
     except Exception:
@@ -259,15 +274,14 @@ def _text(error: object) -> str:
         return ""
 
 
-def said_by(error: BaseException) -> str:
-    """Its class and what it says, shortened to 200 characters and on one line: what is kept of
-    errors of others."""
+def describe_error(error: BaseException) -> str:
+    """Return the class and the text of `error` on one line, shortened to 200 characters."""
     text = _text(error)
     return escape(f"{type(error).__name__}: {text}" if text else type(error).__name__, 200)
 
 
-def phrase_of(status: int) -> str:
-    """ "HTTP 503 Service Unavailable"."""
+def status_phrase(status: int) -> str:
+    """Return a status with its phrase, such as "HTTP 503 Service Unavailable"."""
     from http import HTTPStatus  # HTTP libraries have imported it.
 
     try:

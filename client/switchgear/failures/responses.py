@@ -1,4 +1,4 @@
-"""What to do about each class of failures."""
+"""The response to each class of failures."""
 
 import threading
 import time
@@ -8,19 +8,22 @@ from types import MappingProxyType
 from typing import Literal
 
 from switchgear import journal
-from switchgear.failures.classification import FailureClass, Rule, classify
-from switchgear.failures.error_labels import is_client_error, said_by
+from switchgear.failures.classification import ClassificationRule, FailureClass, classify
+from switchgear.failures.error_labels import describe_error, is_client_error
 
 Alert = Literal["none", "people", "now"]
 
-NOTED_EVERY_SECONDS = 60.0
-MAX_RECORDED = 1000
+NOTE_INTERVAL_SECONDS = 60.0
+MAX_NOTED_KEYS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
-    """Whether to `retry`, whether a breaker `counts` it, whether a `fallback` may be given, whom to
-    `alert`, and what people should do."""
+class FailureResponse:
+    """The response to a failure.
+
+    `retry`: retry it; `counts`: a breaker counts it; `fallback`: a fallback may answer; `alert`:
+    the people to notify; `advice`: what they should do.
+    """
 
     retry: bool
     counts: bool
@@ -29,18 +32,18 @@ class Response:
     advice: str
 
 
-RESPONSES: Mapping[FailureClass, Response] = MappingProxyType(
+RESPONSES: Mapping[FailureClass, FailureResponse] = MappingProxyType(
     {
-        FailureClass.TRANSIENT: Response(
+        FailureClass.TRANSIENT: FailureResponse(
             True, True, True, "none", "it is tried again, with growing pauses and within a budget"
         ),
-        FailureClass.PERSISTENT: Response(
+        FailureClass.PERSISTENT: FailureResponse(
             False, True, True, "people", "mend the credential, the call or the code; retries don't"
         ),
-        FailureClass.CASCADING: Response(
+        FailureClass.CASCADING: FailureResponse(
             False, False, True, "none", "isolate it: let bulkheads and breakers refuse, shed load"
         ),
-        FailureClass.CATASTROPHIC: Response(
+        FailureClass.CATASTROPHIC: FailureResponse(
             False, True, False, "now",
             'stop it by hand: switchgear engage segment:… --reason "…", and look into it before '
             "it is released",
@@ -49,42 +52,46 @@ RESPONSES: Mapping[FailureClass, Response] = MappingProxyType(
 )  # fmt: skip
 
 
-class _Seldom:
-    """Lets each key through once a minute. Bounded: what is oldest is forgotten."""
+class _NoteLimiter:
+    """A limiter that allows each key once a minute. Bounded: the oldest keys are dropped."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.RLock()
         self._at: dict[tuple[str, str], float] = {}
 
-    def lets(self, key: tuple[str, str]) -> bool:
+    def allows(self, key: tuple[str, str]) -> bool:
         now = self._clock()
         with self._lock:
             last = self._at.pop(key, None)
-            is_due = last is None or now - last >= NOTED_EVERY_SECONDS
+            is_due = last is None or now - last >= NOTE_INTERVAL_SECONDS
             self._at[key] = now if is_due or last is None else last
-            while len(self._at) > MAX_RECORDED:
+            while len(self._at) > MAX_NOTED_KEYS:
                 del self._at[next(iter(self._at))]
         return is_due
 
 
-_noted = _Seldom()
+_noted = _NoteLimiter()
 
 
-def respond(error: BaseException, about: str, rules: tuple[Rule, ...] = ()) -> Response:
-    """What to do about `error`, which came of the dependency `about`.
+def respond(
+    error: BaseException, about: str, rules: tuple[ClassificationRule, ...] = ()
+) -> FailureResponse:
+    """Return the response to `error`, raised by the dependency `about`.
 
-    Says in the journal what people should know: a persistent failure at most once a minute for
-    each dependency and class of errors, a catastrophic one every time.
+    Notes failures for people in the journal: a persistent failure at most once a minute for each
+    dependency and class of errors, a catastrophic one every time.
     """
     kind = classify(error, rules)
     response = RESPONSES[kind]
     name = type(error).__name__
     if kind is FailureClass.CATASTROPHIC:
-        # Not what it says: that may be what has leaked.
+        # Without the text of the error, which may contain the leaked data.
         journal.record("failure_catastrophic", about, error=name, advice=response.advice)
-    elif kind is FailureClass.PERSISTENT and _noted.lets((about, name)):
-        journal.record("failure_persistent", about, error=said_by(error), advice=response.advice)
+    elif kind is FailureClass.PERSISTENT and _noted.allows((about, name)):
+        journal.record(
+            "failure_persistent", about, error=describe_error(error), advice=response.advice
+        )
     if response.counts and kind is not FailureClass.CATASTROPHIC and is_client_error(error):
         return replace(response, counts=False)
     return response

@@ -1,7 +1,7 @@
 """Calls to language models: a chain of providers, prompts that fit, and budgets of tokens."""
 
 from switchgear.llm.spend_budget import Reservation, SpendBudget
-from switchgear.llm.spend_exceeded import SpendExceeded
+from switchgear.llm.spend_ledger import SpendExceeded
 from switchgear.patterns.parameters import SpendParameters
 
 __all__ = ["Reservation", "SpendBudget", "SpendExceeded", "SpendParameters"]

@@ -1,4 +1,4 @@
-"""The chain of LLM providers that the console has for a dependency, with what calls them here."""
+"""The chain of LLM providers that the console sets for a dependency, bound to local functions."""
 
 import functools
 import logging
@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeGuard
 
-from switchgear.failures.error_labels import is_timeout, status_of, words_of
+from switchgear.failures.error_labels import error_labels, http_status, is_timeout
 from switchgear.journal import record
 from switchgear.patterns.caches import Cache
 from switchgear.patterns.counters import Counters
@@ -16,13 +16,13 @@ from switchgear.patterns.fallback_plan import is_covered_by_default
 from switchgear.patterns.fallback_targets import FallbackTarget
 
 Provider = Callable[..., Any]
-"""Is called with the arguments of the call, and with `model` if it takes that."""
+"""A function called with the arguments of the call, and with `model` if it takes that."""
 
 Conditions = Mapping[str, Callable[[], bool]]
-"""What an `only_if` of the console means here, by its text."""
+"""The functions that evaluate an `only_if` of the console, by its text."""
 
-IS_SET = re.compile(r"([A-Za-z_][A-Za-z0-9_]{0,99}) is set")
-OWN_FAULT: frozenset[str | int] = frozenset({400, 413, 422, "content_policy_violation"})
+_IS_SET_CONDITION = re.compile(r"([A-Za-z_][A-Za-z0-9_]{0,99}) is set")
+REQUEST_FAULTS: frozenset[str | int] = frozenset({400, 413, 422, "content_policy_violation"})
 DEVELOPMENT = ("development only", "development")
 DEVELOPMENT_NAMES = ("development", "dev", "local")
 
@@ -33,8 +33,11 @@ MAX_WARNINGS = 100
 
 
 class ProviderUnavailable(Exception):
-    """No provider of a chain has answered. `code`, `status` (of HTTP) and `message` are what the
-    console says that callers are told. Its cause is the first provider's error."""
+    """No provider of a chain has answered.
+
+    `code`, `status` (of HTTP) and `message` are those for callers, set in the console. Its cause is
+    the first provider's error.
+    """
 
     def __init__(self, code: str, status: int = 502, message: str | None = None) -> None:
         super().__init__(code, status, message)
@@ -57,30 +60,31 @@ def chain(
     counters: Counters | None = None,
     **options: Any,
 ) -> Fallback:
-    """A fallback for a call of the first provider of the chain; the others are its targets.
+    """Return a fallback for a call of the first provider of a chain, with the others as targets.
 
     `document` is the `fallback` of a dependency, or only its `chain`: entries of `provider` and
     `model`, perhaps with `only_if`, then `cache` and `error`. `providers` are called by
-    "provider/model", or by "provider". An `only_if` of "X is set" asks the `environment`,
-    "development only" its `ENVIRONMENT`, others the `conditions`. An entry that nothing here
-    answers to is left out, which is logged once. `options` are those of `Fallback`; without an `on`
-    among them no other provider is asked what the first refused as such: see `is_worth_asking`.
+    "provider/model", or by "provider". An `only_if` of "X is set" reads the `environment`,
+    "development only" its `ENVIRONMENT`, others the `conditions`. An entry without a match here is
+    left out, which is logged once. `options` are those of `Fallback`; without an `on` among them no
+    other provider is called for a request that the first refused as such: see
+    `is_covered_by_chain`.
 
     Each move to another provider is noted as `llm_call_fallback`, and at its end the chain raises
     :class:`ProviderUnavailable` if it has an `error`, or the call's own.
     """
     about = document if isinstance(document, Mapping) else {}
     entries = about.get("chain") if isinstance(document, Mapping) else document
-    known = _known_entries(entries, name)
-    asked = [each for each in known if isinstance(each.get("provider"), str)]
-    first = asked[0] if asked else {}
-    meaning = _Meaning(name, conditions or {}, environment)
+    followed = _known_entries(entries, name)
+    provider_entries = [each for each in followed if isinstance(each.get("provider"), str)]
+    first = provider_entries[0] if provider_entries else {}
+    reader = _ConditionReader(name, conditions or {}, environment)
     targets = [
         target
-        for each in asked[1:]
-        if (target := _target(each, providers, meaning, first.get("provider"))) is not None
+        for each in provider_entries[1:]
+        if (target := _target(each, providers, reader, first.get("provider"))) is not None
     ]
-    wants_cache = any("cache" in each for each in known)
+    wants_cache = any("cache" in each for each in followed)
     if wants_cache and cache is None:
         _warn(name, "its cache is not known here")
     return Fallback(
@@ -88,27 +92,27 @@ def chain(
         *targets,
         cache=cache if wants_cache else None,
         counters=counters,
-        on_target=functools.partial(_moved, name, first),
-        exhausted=_last_word(known, about),
-        **{"on": is_worth_asking, **options},
+        on_target=functools.partial(_note_fallback, name, first),
+        exhausted=_error_factory(followed, about),
+        **{"on": is_covered_by_chain, **options},
     )
 
 
-class _Meaning:
-    """What an `only_if` means here."""
+class _ConditionReader:
+    """The meaning of `only_if` texts in this process."""
 
     def __init__(self, name: str, conditions: Conditions, environment: Mapping[str, str]) -> None:
         self.name = name
         self._conditions = conditions
         self._environment = environment
 
-    def of(self, text: object) -> Callable[[], bool] | None:
+    def find(self, text: object) -> Callable[[], bool] | None:
         """None if nobody knows."""
         if not isinstance(text, str):
             return None
         if text in self._conditions:
             return self._conditions[text]
-        found = IS_SET.fullmatch(text.strip())
+        found = _IS_SET_CONDITION.fullmatch(text.strip())
         if found is not None:
             return lambda: bool(self._environment.get(found[1]))
         if text.strip().lower() in DEVELOPMENT:
@@ -117,25 +121,25 @@ class _Meaning:
 
 
 def _known_entries(entries: object, name: str) -> list[Mapping[str, Any]]:
-    """Those that are no bare text, which is for people."""
+    """Return the entries of a chain that can be followed; bare text is for people."""
     if entries is None:
         return []
     if not isinstance(entries, Iterable) or isinstance(entries, str | bytes | Mapping):
         _warn(name, "it is no list")
         return []
-    known = []
+    followed = []
     for each in entries:
         if isinstance(each, Mapping) and {"provider", "cache", "error"} & each.keys():
-            known.append(each)
+            followed.append(each)
         else:
             _warn(name, f"{each!r:.60} can't be followed")
-    return known
+    return followed
 
 
 def _target(
     entry: Mapping[str, Any],
     providers: Mapping[str, Provider],
-    meaning: _Meaning,
+    reader: _ConditionReader,
     first: object,
 ) -> FallbackTarget | None:
     provider, model = entry["provider"], entry.get("model")
@@ -143,53 +147,56 @@ def _target(
     own = providers.get(f"{provider}/{model}")
     call = own or providers.get(provider)
     if call is None:
-        _warn(meaning.name, f"{provider:.60} is not known here")
+        _warn(reader.name, f"{provider:.60} is not known here")
         return None
     only_if = None
     if entry.get("only_if") is not None:
-        only_if = meaning.of(entry["only_if"])
+        only_if = reader.find(entry["only_if"])
         if only_if is None:
-            _warn(meaning.name, f"only_if {entry['only_if']!r:.60} is not known here")
+            _warn(reader.name, f"only_if {entry['only_if']!r:.60} is not known here")
             return None
     name = f"{provider}/{model}" if model else provider
     target = FallbackTarget(name=name, call=call, provider=provider, model=model, only_if=only_if)
     if own is None and provider == first and not target.takes_model:
-        # The same as has failed just now: a retry that nobody asked for.
-        _warn(meaning.name, f"{name:.60}: what calls {provider:.60} takes no model")
+        # The same call has failed just now: this would be an unwanted retry.
+        _warn(reader.name, f"{name:.60}: what calls {provider:.60} takes no model")
         return None
     return target
 
 
-def _moved(
+def _note_fallback(
     name: str,
     first: Mapping[str, Any],
     before: FallbackTarget | None,
     after: FallbackTarget,
     error: BaseException,
 ) -> None:
-    """Told with the class of the error only: what it says may quote a prompt."""
+    """Note the move with the class of the error only: its text may quote a prompt."""
     record(
         "llm_call_fallback",
         name,
         provider=after.provider,
         from_model=first.get("model") if before is None else before.model,
         to_model=after.model,
-        reason=reason_of(error),
+        reason=fallback_reason(error),
     )
 
 
-def is_worth_asking(error: BaseException) -> bool:
-    """Return True if another provider may succeed: not if the request itself was at fault, unless
-    it was only too long for this model, nor for a bug in the code."""
+def is_covered_by_chain(error: BaseException) -> bool:
+    """Return True if another provider may succeed.
+
+    Not if the request itself was at fault, unless it was only too long for this model, nor for a
+    bug in the code.
+    """
     if not is_covered_by_default(error):
         return False
-    words = words_of(error)
-    return "context_length_exceeded" in words or not words & OWN_FAULT
+    words = error_labels(error)
+    return "context_length_exceeded" in words or not words & REQUEST_FAULTS
 
 
-def reason_of(error: BaseException) -> str:
-    """Why another is asked, in a word: "timeout", "rate_limit", "HTTP 503" or the error's class."""
-    status = status_of(error)
+def fallback_reason(error: BaseException) -> str:
+    """Return the reason in a word: "timeout", "rate_limit", "HTTP 503" or the error's class."""
+    status = http_status(error)
     if is_timeout(error):
         return "timeout"
     if status == 429:
@@ -197,10 +204,10 @@ def reason_of(error: BaseException) -> str:
     return type(error).__name__ if status is None else f"HTTP {status}"
 
 
-def _last_word(
-    known: list[Mapping[str, Any]], about: Mapping[str, Any]
+def _error_factory(
+    followed: list[Mapping[str, Any]], about: Mapping[str, Any]
 ) -> Callable[[BaseException], BaseException] | None:
-    for each in known:
+    for each in followed:
         code = each.get("error")
         if isinstance(code, str):
             status = each.get("status", about.get("status"))
@@ -218,7 +225,7 @@ def _is_error_status(status: Any) -> TypeGuard[int]:
 
 
 def _warn(name: str, why: str) -> None:
-    """Once in this process: the chain is made anew with each change at the console."""
+    """Log once in this process: the chain is rebuilt with each change in the console."""
     if (name, why) not in _warned and len(_warned) < MAX_WARNINGS:
         _warned.add((name, why))
         log.warning("switchgear: of the fallback chain of %s something is left out: %s", name, why)

@@ -7,13 +7,11 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
-from switchgear.evaluation.keys import KEY_TYPES, key_text
+from switchgear.evaluation.keys import require_key_text
 from switchgear.journal import record
-from switchgear.llm.spend_exceeded import SpendExceeded
-from switchgear.llm.spend_ledger import Ledger
+from switchgear.llm.spend_ledger import SpendExceeded, SpendLedger
 from switchgear.patterns import forks
 from switchgear.patterns.parameters import SpendParameters
 
@@ -24,8 +22,8 @@ log = logging.getLogger("switchgear")
 
 
 @dataclass(frozen=True, slots=True)
-class Spending:
-    """Tokens that were `spent` within the window, and that are `reserved` by calls in flight."""
+class SpendUsage:
+    """Tokens `spent` within the window, and `reserved` by calls in flight."""
 
     spent: int = 0
     reserved: int = 0
@@ -44,7 +42,7 @@ class Reservation:
     passed between threads.
     """
 
-    def __init__(self, budget: "SpendBudget", ledgers: list[Ledger], tokens: int) -> None:
+    def __init__(self, budget: "SpendBudget", ledgers: list[SpendLedger], tokens: int) -> None:
         self.reserved = tokens
         self.counted = 0
         """Tokens counted by :meth:`add`."""
@@ -53,15 +51,20 @@ class Reservation:
         self._is_settled = False
 
     def add(self, tokens: int) -> None:
-        """Count tokens as they are streamed. Beyond the reservation they are taken from the rest of
-        the budget. Raises :class:`SpendExceeded` if nothing is left, which cuts the stream off; the
-        tokens streamed so far are still spent."""
+        """Count tokens as they are streamed.
+
+        Beyond the reservation they are taken from the rest of the budget. Raises
+        :class:`SpendExceeded` if nothing is left, which cuts the stream off; the tokens streamed so
+        far are still spent.
+        """
         self._budget._add(self, _checked("tokens", tokens))
 
     def settle(self, tokens: int | None = None) -> None:
-        """Spend `tokens`, even if they exceed the reservation, and return the rest; without a
-        number, spend the tokens that were counted, or else the reservation. Raises
-        :class:`RuntimeError` if the reservation is settled already."""
+        """Spend `tokens`, even if they exceed the reservation, and return the rest.
+
+        Without a number, spend the tokens that were counted, or else the reservation. Raises
+        :class:`RuntimeError` if the reservation is settled already.
+        """
         spent = (self.counted or self.reserved) if tokens is None else _checked("tokens", tokens)
         self._budget._settle(self, spent)
 
@@ -72,25 +75,15 @@ class Reservation:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         if not self._is_settled:
             self.settle(None if error is None else self.counted)
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.__exit__(kind, error, traceback)
+    async def __aexit__(self, *raised: Any) -> None:
+        self.__exit__(*raised)
 
     def __del__(self) -> None:
         if not self._is_settled:
@@ -100,6 +93,11 @@ class Reservation:
 
 class SpendBudget:
     """A limit of tokens in a sliding window, for all calls and for each key, by `parameters`.
+
+        budget = SpendBudget("model", SpendParameters(tokens=200_000, per_key_tokens=20_000))
+
+        with budget.reserve(estimate(prompt) + 1_000, key="kim") as spend:
+            spend.settle(ask_model(prompt).usage)
 
     A token counts from its reservation until one window after it was settled, or up to a twentieth
     of a window longer. Keys are strings, integers, UUIDs or enum members; `key_label` is the word
@@ -134,12 +132,14 @@ class SpendBudget:
         self.parameters = parameters
 
     def reserve(self, tokens: int, key: object = None) -> Reservation:
-        """Set `tokens` aside for one call: an estimate of its prompt and its longest answer. Raises
-        :class:`SpendExceeded`, and :class:`TypeError` for a key of the wrong type."""
+        """Set `tokens` aside for one call: an estimate of its prompt and its longest answer.
+
+        Raises :class:`SpendExceeded`, and :class:`TypeError` for a key of the wrong type.
+        """
         _checked("tokens", tokens)
-        text = _text(key)
+        text = require_key_text(key)
         with self._lock:
-            now = self._tidy()
+            now = self._close_dropped()
             ledgers = self._ledgers_of(text, now)
             refusal = self._refusal(ledgers, tokens, now)
             if refusal is None:
@@ -150,25 +150,25 @@ class SpendBudget:
         record("token_budget_exceeded", self.name, per=refusal.per, tokens=tokens)
         raise refusal
 
-    def look(self, key: object = None) -> Spending:
+    def look(self, key: object = None) -> SpendUsage:
         """Return the tokens in use now, of all calls or of a key."""
-        text = _text(key)
+        text = require_key_text(key)
         with self._lock:
-            now = self._tidy()
+            now = self._close_dropped()
             ledger = self._total if text is None else self._keys.get(text)
             if ledger is None:
-                return Spending()
-            ledger.forget(now - self.parameters.window_seconds)
-            return Spending(ledger.spent, ledger.reserved)
+                return SpendUsage()
+            ledger.drop_before(now - self.parameters.window_seconds)
+            return SpendUsage(ledger.spent, ledger.reserved)
 
     def after_fork(self) -> None:
         """Start empty in a child process: the calls in flight are the parent's."""
         self._lock = threading.RLock()
-        self._dropped: deque[tuple[list[Ledger], int, int]] = deque()
+        self._dropped: deque[tuple[list[SpendLedger], int, int]] = deque()
         """Reservations that were garbage-collected and must be given back."""
-        self._total = Ledger(None)
-        self._keys: dict[str, Ledger] = {}
-        self._other_keys = Ledger(self._key_label)
+        self._total = SpendLedger(None)
+        self._keys: dict[str, SpendLedger] = {}
+        self._other_keys = SpendLedger(self._key_label)
         self._swept_at = -math.inf
 
     def __repr__(self) -> str:
@@ -177,7 +177,7 @@ class SpendBudget:
     def _add(self, reservation: Reservation, tokens: int) -> None:
         with self._lock:
             self._refuse_settled(reservation)
-            now = self._tidy()
+            now = self._close_dropped()
             reservation.counted += tokens
             over = reservation.counted - reservation.reserved
             if over <= 0:
@@ -199,7 +199,7 @@ class SpendBudget:
         if reservation._is_settled:
             raise RuntimeError("this reservation is settled: reserve again for another call")
 
-    def _tidy(self) -> float:
+    def _close_dropped(self) -> float:
         """Give back dropped reservations, and return the time."""
         now = self._clock()
         while self._dropped:
@@ -207,24 +207,24 @@ class SpendBudget:
             self._close(ledgers, reserved, counted, now)
         return now
 
-    def _close(self, ledgers: list[Ledger], reserved: int, spent: int, now: float) -> None:
+    def _close(self, ledgers: list[SpendLedger], reserved: int, spent: int, now: float) -> None:
         width = self.parameters.window_seconds / SLOTS
         for ledger in ledgers:
             ledger.reserved -= reserved
             ledger.open_count -= 1
             ledger.spend(spent, now, width)
 
-    def _refusal(self, ledgers: list[Ledger], tokens: int, now: float) -> SpendExceeded | None:
+    def _refusal(self, ledgers: list[SpendLedger], tokens: int, now: float) -> SpendExceeded | None:
         """Return the refusal that lasts longest, None if the tokens fit."""
         window = self.parameters.window_seconds
         found: SpendExceeded | None = None
         for ledger in ledgers:
             limit = self.parameters.tokens if ledger.per is None else self._per_key_tokens
-            ledger.forget(now - window)
+            ledger.drop_before(now - window)
             if limit is None or ledger.spent + ledger.reserved + tokens <= limit:
                 continue
             after = None if tokens > limit else ledger.seconds_until(limit - tokens, now - window)
-            if found is None or _lasts(after) > _lasts(found.retry_after):
+            if found is None or _duration(after) > _duration(found.retry_after):
                 found = SpendExceeded(self.name, tokens, limit, ledger.per, window, after)
         return found
 
@@ -232,7 +232,7 @@ class SpendBudget:
     def _per_key_tokens(self) -> int | None:
         return self.parameters.per_key_tokens
 
-    def _ledgers_of(self, key: str | None, now: float) -> list[Ledger]:
+    def _ledgers_of(self, key: str | None, now: float) -> list[SpendLedger]:
         if key is None or self._per_key_tokens is None:
             return [self._total]
         ledger = self._keys.get(key)
@@ -241,17 +241,17 @@ class SpendBudget:
                 self._sweep(now)
             if len(self._keys) >= self._max_keys:
                 return [self._total, self._other_keys]
-            ledger = self._keys[key] = Ledger(self._key_label)
+            ledger = self._keys[key] = SpendLedger(self._key_label)
         return [self._total, ledger]
 
     def _sweep(self, now: float) -> None:
-        """Forget keys without tokens in use; not at every call while there are too many keys."""
+        """Drop keys without tokens in use; at most once a slot while there are too many keys."""
         window = self.parameters.window_seconds
         if now - self._swept_at < window / SLOTS:
             return
         self._swept_at = now
         for key, ledger in list(self._keys.items()):
-            ledger.forget(now - window)
+            ledger.drop_before(now - window)
             if not ledger.open_count and not ledger.spent:
                 del self._keys[key]
         if len(self._keys) >= self._max_keys and not self._has_warned:
@@ -263,7 +263,7 @@ class SpendBudget:
             )
 
 
-def _lasts(retry_after: float | None) -> float:
+def _duration(retry_after: float | None) -> float:
     return math.inf if retry_after is None else retry_after
 
 
@@ -273,12 +273,3 @@ def _checked(name: str, tokens: object) -> int:
     if tokens < 0:
         raise ValueError(f"{name} must be at least 0, not {tokens}")
     return tokens
-
-
-def _text(key: object) -> str | None:
-    if key is None:
-        return None
-    text = key_text(key)
-    if text is None:
-        raise TypeError(f"key must be a {KEY_TYPES}, not {type(key).__name__:.100}")
-    return text

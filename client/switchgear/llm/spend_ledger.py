@@ -1,10 +1,52 @@
-"""A ledger of tokens that are reserved, or were spent within a sliding window."""
+"""A ledger of tokens, and the refusal of a call for which it has no room."""
 
 from collections import deque
 
+from switchgear.refusals import Refused
 
-class Ledger:
-    """The tokens of all calls, or of one key if it is `per` that label. Not locked."""
+
+class SpendExceeded(Refused):
+    """The token budget `name` has no room for this call: nothing was reserved, and nothing sent.
+
+    `limit` tokens are allowed in `window_seconds`, for all calls, or for each key of the label
+    `per`. The key itself is not included. `retry_after` is the minimum number of seconds until
+    there may be room, 0.0 if that depends on calls in flight; None if `tokens` alone exceed the
+    limit.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        tokens: int,
+        limit: int,
+        per: str | None,
+        window_seconds: float,
+        retry_after: float | None,
+    ) -> None:
+        super().__init__(name, tokens, limit, per, window_seconds, retry_after)
+        self.name = name
+        self.tokens = tokens
+        self.limit = limit
+        self.per = per
+        self.window_seconds = window_seconds
+        self.retry_after = retry_after
+
+    def __str__(self) -> str:
+        limit = f"{self.limit}{f' per {self.per}' if self.per else ''} in {self.window_seconds:g} s"
+        if self.retry_after is None:
+            why = f"{limit} are allowed"
+        elif self.retry_after:
+            why = f"{limit} are reserved or spent, again in {self.retry_after:.1f} s"
+        else:
+            why = f"{limit} are reserved or spent, again when calls in flight have ended"
+        return f"the token budget of {self.name} has no room for {self.tokens} tokens: {why}"
+
+
+class SpendLedger:
+    """The tokens reserved or spent within a sliding window, of all calls or one key. Not locked.
+
+    `per` is the label of the key, None for all calls.
+    """
 
     __slots__ = ("_parts", "open_count", "per", "reserved", "spent")
 
@@ -24,14 +66,16 @@ class Ledger:
         else:
             self._parts.append((now + width, tokens))
 
-    def forget(self, until: float) -> None:
+    def drop_before(self, until: float) -> None:
         """Drop the tokens of slots that ended at or before `until`."""
         while self._parts and self._parts[0][0] <= until:
             self.spent -= self._parts.popleft()[1]
 
     def seconds_until(self, used: int, until: float) -> float:
-        """Return the seconds until at most `used` tokens are in use; 0.0 if that depends on calls
-        in flight."""
+        """Return the seconds until at most `used` tokens are in use.
+
+        0.0 if that depends on calls in flight.
+        """
         left = self.spent + self.reserved
         for end, tokens in self._parts:
             left -= tokens

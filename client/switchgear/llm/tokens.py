@@ -1,5 +1,4 @@
-"""Keeps what is sent to a model within its context: what doesn't fit is made to, or refused before
-it costs anything."""
+"""Token limits of requests to a model: prompts are shortened, split or refused before any cost."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,8 +8,11 @@ from switchgear.refusals import Refused
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A piece of a prompt. `is_earlier` is context from before, which may be summarised;
-    `is_optional` may be left out, of the lowest `priority` first."""
+    """A piece of a prompt.
+
+    `is_earlier` is context from before, which may be summarized; `is_optional` may be left out, of
+    the lowest `priority` first.
+    """
 
     text: str = field(repr=False)
     is_optional: bool = False
@@ -19,16 +21,20 @@ class Part:
 
 
 Request = tuple[Part, ...]
-"""What is sent at once, in this order."""
+"""The parts of one request, in order."""
 
 Strategy = Callable[[tuple[Request, ...], "TokenBudget"], tuple[Request, ...] | None]
-"""Makes requests smaller, or more of them; None if it can do nothing. It needn't suffice: the next
-one goes on with what it left. May raise :class:`ContentTooLarge`."""
+"""A function that makes requests smaller, or more of them; None if it can do nothing.
+
+It need not suffice: the next one continues with its result. May raise :class:`ContentTooLarge`.
+"""
 
 
 class ContentTooLarge(Refused):
-    """What was to be sent has `tokens`, and only `room` are allowed: nothing was sent. Leave
-    something out, or take a model with a longer context."""
+    """The content has `tokens`, and only `room` are allowed: nothing was sent.
+
+    Leave something out, or use a model with a longer context.
+    """
 
     def __init__(self, tokens: int, room: int) -> None:
         super().__init__(tokens, room)
@@ -40,23 +46,25 @@ class ContentTooLarge(Refused):
 
 
 def estimate(text: str) -> int:
-    """Tokens of `text`, rather too many than too few: a token for every three bytes of UTF-8 begun.
+    """Return an estimate of the tokens of `text`, rather too high: one for three bytes of UTF-8.
 
     English has about four bytes to a token, Korean three or more; code and digits may have fewer:
-    give a tokenizer as `count` where it must be exact.
+    pass a tokenizer as `count` where it must be exact.
     """
     return -(-len(text.encode("utf-8", "surrogatepass")) // 3)
 
 
 def split_text(text: str, room: int, count: Callable[[str], int]) -> list[str]:
-    """`text` in pieces of at most `room` tokens, at the end of a paragraph, a line, a sentence or
-    a word if there is one in the last half. Raises :class:`ContentTooLarge` if a single character
-    has more."""
+    """Return `text` in pieces of at most `room` tokens.
+
+    They end at a paragraph, a line, a sentence or a word if there is one in the last half. Raises
+    :class:`ContentTooLarge` if a single character has more tokens.
+    """
     pieces = []
     while text:
-        size = _longest(text, room, count)
+        size = _longest_prefix(text, room, count)
         if size < len(text):
-            size = _good_end(text, size)
+            size = _boundary(text, size)
         pieces.append(text[:size])
         text = text[size:]
     return pieces
@@ -64,8 +72,11 @@ def split_text(text: str, room: int, count: Callable[[str], int]) -> list[str]:
 
 @dataclass(frozen=True)
 class Summarise:
-    """Replaces what is earlier by what `call` makes of it, which is told how many tokens it may
-    have: one for `ratio`. What comes out longer than that is cut off."""
+    """A strategy that replaces earlier context by a summary.
+
+    `call` gets the text and the maximum number of tokens of its summary, one for `ratio`. A longer
+    summary is cut off.
+    """
 
     call: Callable[[str, int], str]
     ratio: int = 4
@@ -90,19 +101,21 @@ class Summarise:
         summary = self.call(text, most)
         if budget.tokens_of(summary) > most:
             try:
-                summary = summary[: _longest(summary, most, budget.tokens_of)]
-            except ContentTooLarge:  # Not even its first character: others may do better.
+                summary = summary[: _longest_prefix(summary, most, budget.tokens_of)]
+            except ContentTooLarge:  # Not even its first character fits: other strategies may help.
                 return request
         at = request.index(earlier[0])
         rest = [part for part in request[at:] if not part.is_earlier]
-        # It was summarised: nobody does that again.
+        # Marked, so that it is not summarized again.
         return (*request[:at], replace(earlier[0], text=summary, is_earlier=False), *rest)
 
 
 @dataclass(frozen=True)
 class DropOptional:
-    """Leaves out what is optional, of the lowest priority first, and of those the longest, until
-    it fits."""
+    """A strategy that leaves out optional parts until the request fits.
+
+    The lowest priority goes first, and among those the longest part.
+    """
 
     def __call__(
         self, requests: tuple[Request, ...], budget: "TokenBudget"
@@ -125,9 +138,11 @@ class DropOptional:
 
 @dataclass(frozen=True)
 class Split:
-    """Makes several requests of one: parts together as long as they fit, in their order, and a part
-    that is too long alone in pieces. `head` parts go into each: the first so many, as a system
-    prompt does."""
+    """A strategy that makes several requests of one, keeping the order of parts.
+
+    Parts stay together as long as they fit; a part that is too long alone is split. The first
+    `head` parts, such as a system prompt, go into each request.
+    """
 
     head: int = 0
 
@@ -158,16 +173,16 @@ class Split:
 
 
 def fail_fast(requests: tuple[Request, ...], budget: "TokenBudget") -> tuple[Request, ...] | None:
-    """Says that it is too large, and sends nothing. Without it the same happens in the end."""
+    """Raise :class:`ContentTooLarge`, and send nothing. Without it the same happens in the end."""
     largest = max(map(budget.tokens, requests))
     raise ContentTooLarge(largest, budget.room)
 
 
 class TokenBudget:
-    """At most `limit` tokens in each request, less the `reserve` for its answer.
+    """A limit of tokens for each request: `limit`, less the `reserve` for its answer.
 
-    `fit` sends what doesn't fit through the `strategies`, in order, until it does. `count` gives
-    the tokens of a text, `overhead` is what each part has beside, such as the marks of a message.
+    `fit` applies the `strategies`, in order, until everything fits. `count` returns the tokens of a
+    text, `overhead` is the number that each part has in addition, such as the marks of a message.
     """
 
     def __init__(
@@ -187,23 +202,25 @@ class TokenBudget:
         self._strategies = tuple(strategies)
 
     def count(self, text: str) -> int:
-        """Tokens of one part, with what it has beside."""
+        """Return the tokens of one part, with its overhead."""
         return self._count(text) + self._overhead
 
     def tokens_of(self, text: str) -> int:
-        """Tokens of a text alone."""
+        """Return the tokens of a text alone."""
         return self._count(text)
 
     def tokens(self, parts: Sequence[Part]) -> int:
-        """Tokens of a request."""
+        """Return the tokens of a request."""
         return sum(self.count(part.text) for part in parts)
 
     def fits(self, parts: Sequence[Part]) -> bool:
         return self.tokens(parts) <= self.room
 
     def fit(self, parts: Sequence[Part | str]) -> tuple[Request, ...]:
-        """The requests to send: one, or several; none only for no parts. Raises
-        :class:`ContentTooLarge` if no strategy helps, or only by leaving everything out."""
+        """Return the requests to send: one, or several; none only for no parts.
+
+        Raises :class:`ContentTooLarge` if no strategy helps, or only by leaving everything out.
+        """
         whole = tuple(part if isinstance(part, Part) else Part(part) for part in parts)
         requests: tuple[Request, ...] = (whole,) if whole else ()
         for strategy in self._strategies:
@@ -218,8 +235,8 @@ class TokenBudget:
         return requests
 
 
-def _longest(text: str, room: int, count: Callable[[str], int]) -> int:
-    """How many characters from the beginning have at most `room` tokens."""
+def _longest_prefix(text: str, room: int, count: Callable[[str], int]) -> int:
+    """Return the number of leading characters with at most `room` tokens."""
     if count(text) <= room:
         return len(text)
     low, high = 0, len(text)
@@ -231,7 +248,7 @@ def _longest(text: str, room: int, count: Callable[[str], int]) -> int:
     return low
 
 
-def _good_end(text: str, size: int) -> int:
+def _boundary(text: str, size: int) -> int:
     for mark in ("\n\n", "\n", ". ", " "):
         end = text.rfind(mark, size // 2, size)
         if end >= 0:

@@ -1,4 +1,4 @@
-"""What keeps a service going while what it calls fails.
+"""Patterns that keep a service responsive while its dependencies fail.
 
-Each is a decorator and a context manager, and works alone or with others.
+Each is a decorator and a context manager, and works alone or combined with others.
 """

@@ -1,6 +1,6 @@
 """An adaptive concurrency limit by additive increase and multiplicative decrease (AIMD). Pure.
 
-Calls are judged in windows. The baseline is the tenth percentile of the median durations of the
+Calls are evaluated in windows. The baseline is the tenth percentile of the median durations of the
 last windows. A window in which calls took `tolerance` times as long, or too many of them were
 rejected by the callee, lowers the limit; any other window in which the limit was used raises it, by
 half its square root. As `tolerance` times `backoff` is below 1, each decrease ends below the
@@ -8,7 +8,7 @@ concurrency at which the callee begins to queue: there the baseline is measured 
 creep up under constant load.
 
 The signals (in-flight calls, duration, drops) are those of Netflix' concurrency-limits; so is the
-rule that a limit which is not used does not grow.
+rule that an unused limit does not grow.
 """
 
 import math
@@ -31,8 +31,11 @@ callee itself has become slower."""
 
 @dataclass(frozen=True, kw_only=True)
 class LimitRange:
-    """The first value of a limit and its bounds, and the thresholds of a decrease: the factor by
-    which calls are slower than the baseline, and the share of overloaded calls."""
+    """The first value of a limit, its bounds, and the thresholds of a decrease.
+
+    `tolerance` is the factor by which calls are slower than the baseline, `overload_rate` the share
+    of overloaded calls. A decrease multiplies the limit by `backoff`.
+    """
 
     initial: int
     min_limit: int
@@ -70,7 +73,7 @@ class AdaptiveLimit:
         to ignore it. `is_overload`: the callee rejected it, or it timed out.
         """
         if began < self._decreased_at:
-            return self.limit  # It began under a higher limit: one overload lowers it once.
+            return self.limit  # It began under a higher limit: one overload lowers the limit once.
         self._calls += 1
         self._max_in_flight = max(self._max_in_flight, in_flight)
         if is_overload:

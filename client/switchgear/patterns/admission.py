@@ -1,10 +1,12 @@
-"""The permit of one call in a bulkhead."""
+"""The admission of one call to a bulkhead: its permit, and its priority."""
 
-from types import TracebackType
+import logging
+import operator
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from switchgear.evaluation.keys import Key
-from switchgear.patterns.call_priority import validate_key
+from switchgear.evaluation.keys import Key, require_key_text
+from switchgear.patterns.entered_contexts import pop_entry, push_entry
 from switchgear.patterns.limit_controller import MeasuredPermit
 from switchgear.patterns.permits import PermitPool
 
@@ -12,70 +14,142 @@ if TYPE_CHECKING:
     from switchgear.patterns.bulkhead import Bulkhead
 
 T = TypeVar("T")
+log = logging.getLogger("switchgear")
 HeldPermit = PermitPool | MeasuredPermit
-"""A receiver of one permit, through its `release`."""
+"""The holder of a permit, which `release` returns."""
 
 
-class Admission:
-    """A permit of a bulkhead for a key and with a priority, for one `with` or `async with` at a
-    time."""
+class BulkheadPermit:
+    """A permit for a key and with a priority, for one `with` or `async with` at a time."""
 
     __slots__ = ("_bulkhead", "_held", "_key", "_priority")
 
     def __init__(self, bulkhead: "Bulkhead", key: Key | None, priority: int | None) -> None:
         self._bulkhead = bulkhead
-        self._key = None if key is None else validate_key(key)
+        self._key = None if key is None else require_key_text(key)
         self._priority = priority
         self._held: tuple[HeldPermit, Any] | None = None
-        """The permit, and those of the blocks around this one. Unlike the call of a method, an
-        assignment can't be interrupted by a signal."""
+        """The permit, and those of the blocks around this one.
+
+        Unlike the call of a method, an assignment can't be interrupted by a signal.
+        """
 
     def record_outcome(self, outcome: T) -> T:
-        """Report the end of the call, with that error or result, to an adaptive limit; return the
-        outcome. The permit is kept."""
+        """Report the end of the call to an adaptive limit, and return the outcome.
+
+        The outcome is its error or result. The permit is kept.
+        """
         if self._held is not None and isinstance(self._held[0], MeasuredPermit):
             self._held[0].record(outcome)
         return outcome
 
-    def __enter__(self) -> "Admission":
+    def __enter__(self) -> "BulkheadPermit":
         self._held = self._bulkhead.acquire(self._key, self._priority), self._held
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         if self._held is not None:
             permit, self._held = self._held
             permit.release(self._key, error)
 
-    async def __aenter__(self) -> "Admission":
+    async def __aenter__(self) -> "BulkheadPermit":
         self._held = await self._bulkhead.acquire_async(self._key, self._priority), self._held
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.__exit__(kind, error, traceback)
+    async def __aexit__(self, *raised: Any) -> None:
+        self.__exit__(*raised)
 
 
-class StreamAdmission(Admission):
-    """The permit of a stream, whose duration depends on its consumer: an adaptive limit ignores
-    it."""
+class StreamPermit(BulkheadPermit):
+    """The permit of a stream.
+
+    Its duration depends on its consumer, so an adaptive limit ignores it.
+    """
 
     __slots__ = ()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         if self._held is not None and isinstance(self._held[0], MeasuredPermit):
             self._held[0].is_timed = False
         super().__exit__(kind, error, traceback)
+
+
+class BulkheadBlock(ABC):
+    """The `with` and `async with` blocks of a bulkhead."""
+
+    _priority: Any
+
+    @abstractmethod
+    def acquire(self, key: Key | None = None, priority: int | None = 0) -> HeldPermit: ...
+
+    @abstractmethod
+    async def acquire_async(
+        self, key: Key | None = None, priority: int | None = 0
+    ) -> HeldPermit: ...
+
+    @abstractmethod
+    def _release_lost(self) -> None:
+        """Release a permit whose block has ended in another context."""
+
+    def __enter__(self) -> None:
+        self._push(self.acquire(None, self._fixed_priority()))
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        found = pop_entry(self)
+        if found is not None:  # In a forked child the permit may belong to the parent's set.
+            found[0].release(None, error)
+        else:
+            self._release_lost()
+
+    async def __aenter__(self) -> None:
+        self._push(await self.acquire_async(None, self._fixed_priority()))
+
+    async def __aexit__(self, *raised: Any) -> None:
+        self.__exit__(*raised)
+
+    def _push(self, permit: HeldPermit) -> None:
+        try:
+            push_entry(self, permit, None)
+        except BaseException:
+            permit.release()
+            raise
+
+    def _fixed_priority(self) -> int:
+        return 0 if callable(self._priority) else self._priority
+
+
+class PriorityReader:
+    """A reader of the priorities of single calls, which never fails: invalid ones count as 0."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._has_warned = False
+
+    def read(self, given: Any) -> int:
+        """Return the priority as a number; 0 for None."""
+        if given is None:
+            return 0
+        try:
+            return operator.index(given)
+        except Exception:  # A foreign `__index__` may raise anything.
+            if not self._has_warned:
+                self._has_warned = True
+                kind = type(given).__name__
+                log.warning(
+                    "switchgear: a priority in bulkhead %s is no whole number but %s: 0 is taken",
+                    self._name,
+                    kind,
+                )
+            return 0
+
+
+def validate_priority(given: Any) -> Any:
+    """Return a priority for all calls, a number or a function of their arguments; 0 for None.
+
+    Raises :class:`TypeError` for any other value.
+    """
+    if given is None:
+        return 0
+    if not callable(given) and not hasattr(type(given), "__index__"):
+        raise TypeError(f"a priority is a whole number or a function, not {given!r:.50}")
+    return given

@@ -1,9 +1,8 @@
-"""Answers and their labels: the source of each, and whether it is partial."""
+"""Answers of calls with a fallback, and their labels: the source, and whether they are partial."""
 
 import reprlib
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -19,12 +18,11 @@ _repr.maxstring = _repr.maxother = MAX_SHOWN_LENGTH
 class Answer(Generic[T]):
     """The value of a call with a fallback, and its label.
 
-    `source` is "call", the name of a target, "cache" or "default". `is_partial` says that the
-    answer may be stale or less than was asked for, and is to be shown as such: it comes from a
-    cache, a default or a target marked as partial, or depends on an answer that does. `causes` are
-    the class and the shortened text of each failure before it, in order. `age_seconds` is the age
-    of a cached answer, None if its cache does not report it. The value of a stream is None, since
-    its items went to the consumer.
+    `source` is "call", the name of a target, "cache" or "default". `is_partial` marks an answer
+    that may be stale or incomplete: it comes from a cache, a default or a target marked as partial,
+    or depends on an answer that does. `causes` are the class and the shortened text of each earlier
+    failure, in order. `age_seconds` is the age of a cached answer, None if its cache does not
+    report it. The value of a stream is None, since its items went to the consumer.
     """
 
     value: T
@@ -48,32 +46,49 @@ _partials: ContextVar[int] = ContextVar("partial_answers", default=0)
 
 
 def latest_answer() -> Answer[Any] | None:
-    """How the last call with a fallback was answered that ended here, in this thread or task; not
-    what a task or thread begun from here has met. None if there was none, or it raised."""
+    """Return the label of the last call with a fallback that ended in this thread or task.
+
+    None if there was none, or it raised. Calls in threads and tasks started from here don't count.
+    """
     latest = _latest.get()
     return Answer(latest[0]) if isinstance(latest, tuple) else latest
 
 
 def record_value(value: object) -> None:
-    """A call gave `value` itself."""
+    """Record that a call returned `value` itself."""
     _latest.set((value,))
 
 
 def clear_answer() -> None:
-    """A call raised, and nothing stood in."""
+    """Record that a call raised, and nothing stood in for it."""
     _latest.set(None)
 
 
 def record_answer(answer: Answer[T]) -> Answer[T]:
-    """A call was answered so, by itself or otherwise."""
+    """Make `answer` the latest one, count it if it is partial, and return it."""
     _latest.set(answer)
     if answer.is_partial:
         _partials.set(_partials.get() + 1)
     return answer
 
 
+def require_latest_answer() -> Answer[Any]:
+    """Return the label of the call with a fallback that ended just now, with a value."""
+    answer = latest_answer()
+    assert answer is not None  # noqa: S101 - for the types: the call has left it.
+    return answer
+
+
+def raise_or_return(outcome: Answer[T] | BaseException) -> Answer[T]:
+    """Return an answer; raise an error, with which no answer was found."""
+    if isinstance(outcome, BaseException):
+        clear_answer()
+        raise outcome
+    return outcome
+
+
 class StreamLabel:
-    """Context manager around each step of a stream that sets its label for `latest_answer`."""
+    """A context manager around each step of a stream that sets its label for `latest_answer`."""
 
     def __init__(self) -> None:
         self.answer: Answer[None] = Answer(None)
@@ -87,12 +102,7 @@ class StreamLabel:
     def __enter__(self) -> None:
         self._before = partial_count()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         if error is not None and not isinstance(error, StopIteration | StopAsyncIteration):
             clear_answer()
             return
@@ -102,6 +112,8 @@ class StreamLabel:
 
 
 def partial_count() -> int:
-    """So many partial answers were met here; who compares it before and after knows of a call
-    whether it met one."""
+    """Return the number of partial answers recorded in this context so far.
+
+    A call depends on a partial answer if the number grew while it ran.
+    """
     return _partials.get()

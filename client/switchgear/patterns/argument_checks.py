@@ -1,16 +1,19 @@
-"""Type checks of arguments, whose errors name the argument."""
+"""Checks of the arguments of patterns, whose errors name the argument."""
 
 
-def check_type(name: str, given: object, kind: type) -> None:
-    """Raise :class:`TypeError` unless `given` is a `kind`."""
-    if not isinstance(given, kind):
+def check_type(name: str, given: object, kind: type, *, is_optional: bool = False) -> None:
+    """Raise :class:`TypeError` unless `given` is a `kind`, or None if that `is_optional`."""
+    if not isinstance(given, kind) and not (given is None and is_optional):
         expected = "a string" if kind is str else kind.__name__
         raise TypeError(f"{name} must be {expected}, not {given!r:.50}")
 
 
 def check_functions(*, is_optional: bool = True, **arguments: object) -> None:
-    """Raise :class:`TypeError` for an argument that is neither a function nor, if it `is_optional`,
-    None. A class is rejected, too: as a predicate it would be always true."""
+    """Raise :class:`TypeError` for an argument that is no function.
+
+    None is accepted if it `is_optional`. A class is rejected: as a predicate it would be always
+    true.
+    """
     for name, given in arguments.items():
         if given is None and is_optional:
             continue
@@ -27,8 +30,29 @@ def check_callables(**arguments: object) -> None:
 
 def check_exceptions(name: str, given: object) -> None:
     """Raise :class:`TypeError` unless `given` is a tuple of exception classes."""
-    is_right = isinstance(given, tuple) and all(
+    if not _are_exceptions(given):
+        raise TypeError(f"{name} must be a tuple of exception classes, not {given!r:.50}")
+
+
+def check_error_kinds(**arguments: object) -> None:
+    """Raise :class:`TypeError` unless each is a tuple of exception classes, a predicate or None."""
+    for argument, given in arguments.items():
+        # A class is callable, too, but as a predicate it would be true for every error.
+        is_function = callable(given) and not isinstance(given, type)
+        is_tuple = _are_exceptions(given)
+        if given is not None and not is_function and not is_tuple:
+            raise TypeError(
+                f"{argument} must be a tuple of exception classes or a function that is given the "
+                f"error, not {given!r:.50}"
+            )
+
+
+def is_bare_decorator(given: object) -> bool:
+    """Return True if a pattern is used as a decorator without parentheses."""
+    return callable(given) or isinstance(given, classmethod | staticmethod)
+
+
+def _are_exceptions(given: object) -> bool:
+    return isinstance(given, tuple) and all(
         isinstance(each, type) and issubclass(each, BaseException) for each in given
     )
-    if not is_right:
-        raise TypeError(f"{name} must be a tuple of exception classes, not {given!r:.50}")

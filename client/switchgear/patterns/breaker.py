@@ -5,17 +5,21 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from types import TracebackType
 from typing import Any, Final, Self, TypeVar, overload
 
 from switchgear import journal
 from switchgear.decorators import wrap_by_kind
-from switchgear.failures.error_labels import is_timeout, said_by
+from switchgear.failures.error_labels import describe_error, is_timeout
 from switchgear.patterns import forks
-from switchgear.patterns.argument_checks import check_exceptions, check_functions, check_type
-from switchgear.patterns.breaker_calls import around_coroutine, around_function
+from switchgear.patterns.argument_checks import (
+    check_exceptions,
+    check_functions,
+    check_type,
+    is_bare_decorator,
+)
+from switchgear.patterns.breaker_calls import BreakerBlock, around_coroutine, around_function
 from switchgear.patterns.counters import Counters
-from switchgear.patterns.entered_contexts import CallScope, pop_entry, push_entry
+from switchgear.patterns.entered_contexts import CallScope
 from switchgear.patterns.generation import MODES, BreakerStatus, CallPermit, Mode, State
 from switchgear.patterns.listeners import BreakerListeners, TransitionListener
 from switchgear.patterns.outcome_classifier import OutcomeClassifier
@@ -29,15 +33,22 @@ T = TypeVar("T")
 FAILED_RESULT = "a result that counts as a failure"
 
 
-class Breaker:
-    """A circuit breaker: passes calls while the failure rate is below the threshold, rejects them
-    with :class:`CircuitOpen` while open, probes while half-open (see :class:`BreakerParameters`).
+class Breaker(BreakerBlock):
+    """A circuit breaker: passes, rejects or probes calls depending on the failure rate.
+
+    It passes calls while the failure rate is below the threshold, rejects them with
+    :class:`CircuitOpen` while open, and probes while half-open (see :class:`BreakerParameters`):
+
+        breaker = Breaker("core->oracle")
+
+        @breaker
+        def ask(question: str) -> str: ...
 
     A decorator for functions, coroutine functions, methods and generators, and a context manager
     for `with` and `async with`. `@Breaker` without parentheses has all defaults and the function's
-    qualified name. One breaker serves any number of threads and tasks, and may be entered again
-    within itself. A generator's call lasts from its first step to its end; decorate it, as a block
-    that is left in another context than it was entered in counts for nothing.
+    qualified name. One breaker serves any number of threads and tasks, and is reentrant. A
+    generator's call lasts from its first step to its end; decorate it, since a block that is left
+    in a context other than the one it was entered in is not counted.
 
     A failure is every :class:`Exception` for which `is_failure` returns true; without it, every one
     but client errors of HTTP, a status of 400 to 499 other than 408 and 429: the callee has
@@ -50,8 +61,9 @@ class Breaker:
 
     `counters` may be shared with other patterns of the same dependency. `clock` is monotonic, in
     seconds; it is not read while calls succeed, unless a time window or `slow_call_seconds` needs
-    it. `rng` returns numbers from 0 to 1 for the jitter. No lock is held while a call, a watcher or
-    a hook runs. Raises :class:`TypeError`, naming the argument, for an argument of the wrong type.
+    it. `rng` returns numbers from 0 to 1 for the jitter. No lock is held while a call, a listener
+    or a hook runs. Raises :class:`TypeError`, naming the argument, for an argument of the wrong
+    type.
     """
 
     @overload
@@ -59,8 +71,7 @@ class Breaker:
     @overload
     def __new__(cls, name: str = ..., *args: Any, **kwargs: Any) -> Self: ...
     def __new__(cls, name: Any = "unnamed", *args: Any, **kwargs: Any) -> Any:
-        is_function = callable(name) or isinstance(name, classmethod | staticmethod)
-        if is_function and not args and not kwargs:  # `@Breaker` without parentheses.
+        if is_bare_decorator(name) and not args and not kwargs:
             return cls(getattr(name, "__qualname__", "unnamed"))(name)
         return super().__new__(cls)
 
@@ -103,36 +114,13 @@ class Breaker:
             what="a breaker",
         )
 
-    def __enter__(self) -> "Breaker":
-        permit, timer = self._begin()
-        permit.is_block = True
-        push_entry(self, permit, timer)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if (found := pop_entry(self)) is not None:
-            self._end(*found, error)
-        elif self._machine.generation.state == "half_open":
-            self._locked(self._machine.release_lost_probe)
-
-    async def __aenter__(self) -> "Breaker":
-        return self.__enter__()
-
-    async def __aexit__(self, *raised: Any) -> None:
-        self.__exit__(*raised)
-
     @property
     def parameters(self) -> BreakerParameters:
         return self._machine.parameters
 
     @property
     def state(self) -> State:
-        """The state shown: for a forced breaker, the state it is forced to."""
+        """Return the state shown: for a forced breaker, the state it is forced to."""
         return self.look().state
 
     @property
@@ -140,8 +128,10 @@ class Breaker:
         return self._machine.mode
 
     def admit(self) -> CallPermit:
-        """Return the permit for one call. `settle`, or one of the three methods that it chooses
-        from, must follow. Raises :class:`CircuitOpen`."""
+        """Return the permit for one call, or raise :class:`CircuitOpen`.
+
+        `settle`, or one of `succeed`, `fail` and `release`, must follow.
+        """
         permit = self._shared_permit
         if permit is not None:
             return permit
@@ -170,7 +160,7 @@ class Breaker:
         """Record a failure; without an `error`, one of the result."""
         if not permit.generation.is_counted:
             return
-        self._last_failure = FAILED_RESULT if error is None else said_by(error)
+        self._last_failure = FAILED_RESULT if error is None else describe_error(error)
         timed_out = error is not None and is_timeout(error)
         (self.counters.timeout if timed_out else self.counters.failure)()
         slow = seconds is not None and self._is_slow(seconds)
@@ -194,15 +184,17 @@ class Breaker:
             self.release(permit)
 
     def force(self, mode: Mode) -> None:
-        """Enter `mode`, or leave it with `normal`, with an empty window. The same mode again
-        changes nothing. Raises :class:`ValueError` for an unknown mode."""
+        """Enter `mode` with an empty window, unless it is the current mode; `normal` leaves it.
+
+        Raises :class:`ValueError` for an unknown mode.
+        """
         if mode not in MODES:
             raise ValueError(f"mode must be one of {', '.join(MODES)}, not {mode!r:.50}")
         if self._locked(self._machine.force, mode):
             self._listeners.notify_mode()
 
     def unforce(self) -> None:
-        """Leave the mode and go to CLOSED, with an empty window. Without a mode nothing changes."""
+        """Leave the mode and go to CLOSED. Without a mode nothing changes."""
         self.force("normal")
 
     def reset(self) -> None:
@@ -211,33 +203,39 @@ class Breaker:
             self._listeners.notify_mode()
 
     def configure(self, parameters: BreakerParameters) -> None:
-        """Apply `parameters` from now on. The end of OPEN does not change. The outcomes so far are
-        evaluated anew after the next call; a new type or size of window begins empty, without the
-        calls in flight. Raises :class:`TypeError` for a wrong type."""
+        """Apply `parameters` from now on. Raises :class:`TypeError` for a wrong type.
+
+        The end of OPEN does not change. The outcomes so far are evaluated again after the next
+        call; a new type or size of window begins empty, without the calls in flight.
+        """
         check_type("parameters", parameters, BreakerParameters)
         self._locked(self._machine.configure, parameters)
 
     def look(self) -> BreakerStatus:
-        """Return state, mode and rates."""
+        """Return the state, the mode and the rates."""
         return self._locked(self._machine.status)
 
     def watch(self, watcher: TransitionListener) -> Callable[[], None]:
-        """Call `watcher` with each transition, in the thread of the call that caused it: it must
-        not block. What it raises is logged. Two threads may report theirs at once, or in the wrong
-        order: `n` gives the right one. Returns a function that removes it."""
+        """Call `listener` with each transition, and return a function that removes it.
+
+        It runs in the thread of the call that caused the transition and must not block; what it
+        raises is logged. Two threads may report transitions at once or out of order: `n` has the
+        right order.
+        """
         return self._listeners.add(watcher)
 
     def refusal(self) -> CircuitOpen | None:
-        """Return the refusal of calls that have not begun while the breaker is forced open, else
-        None."""
+        """Return the refusal of calls that have not begun, if the breaker is forced open."""
         if self._machine.mode != "forced_open":
             return None
         return CircuitOpen(self.name, None, self._last_failure)
 
     def subscribe(self, callback: Callable[[], object]) -> Callable[[], None]:
-        """Call `callback` after each change of the mode by `force`, `unforce` or `reset`, in the
-        thread that made it. What it raises is logged. Returns a function that removes it. A child
-        process begins without. For calls that wait."""
+        """Call `callback` after each change of the mode, and return a function that removes it.
+
+        It runs in the thread that called `force`, `unforce` or `reset`; what it raises is logged. A
+        child process begins without callbacks. For calls that wait.
+        """
         return self._listeners.add_mode_listener(callback)
 
     def after_fork(self) -> None:
@@ -273,13 +271,18 @@ class Breaker:
         self.settle(permit, error, None if timer is None else timer.stop())
 
     def _start(self) -> tuple[CallPermit, float | None]:
-        """Admit a call that ends in the same context; return its permit, and its start on a clock
-        that stands still in queues."""
+        """Admit a call that ends in the same context.
+
+        Return its permit, and its start on a clock that stands still in queues.
+        """
         permit = self._shared_permit or self.admit()
         return permit, None if self._slow_seconds is None else self._clock() - queued_seconds()
 
+    def _release_lost(self) -> None:
+        self._locked(self._machine.release_lost_probe)
+
     def _elapsed(self, began: float | None) -> float | None:
-        """Return the duration of a call admitted by :meth:`_start`, without time in queues."""
+        """Return the seconds of a call admitted by :meth:`_start`, without time in queues."""
         return None if began is None else self._clock() - queued_seconds() - began
 
     def _record_success(self, permit: CallPermit) -> None:
@@ -298,7 +301,7 @@ class Breaker:
         return True
 
     def _locked(self, act: Callable[..., T], *args: Any) -> T:
-        """Run an operation of the machine under the lock, and report transitions after it."""
+        """Run an operation of the state machine under the lock, and report transitions after it."""
         machine = self._machine
         with self._lock:
             permit, parameters = machine.generation.permit, machine.parameters

@@ -1,14 +1,17 @@
-"""Functions and coroutine functions with a breaker around their calls: the hot path."""
+"""Functions, coroutine functions and blocks with a breaker around them: the hot path."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from switchgear.decorators import refuse_coroutine
+from switchgear.patterns.entered_contexts import pop_entry, push_entry
 
 if TYPE_CHECKING:
     from switchgear.patterns.breaker import Breaker
     from switchgear.patterns.generation import CallPermit
+    from switchgear.patterns.queue_time import CallTimer
 
 
 def around_function(breaker: "Breaker", function: Callable[..., Any]) -> Callable[..., Any]:
@@ -64,3 +67,38 @@ def _returned(breaker: "Breaker", permit: "CallPermit", value: Any, seconds: flo
     else:
         breaker.succeed(permit, seconds)
     return value
+
+
+class BreakerBlock(ABC):
+    """The `with` and `async with` blocks of a breaker."""
+
+    @abstractmethod
+    def _begin(self) -> "tuple[CallPermit, CallTimer | None]": ...
+
+    @abstractmethod
+    def _end(
+        self, permit: "CallPermit", timer: "CallTimer | None", error: BaseException | None
+    ) -> None: ...
+
+    @abstractmethod
+    def _release_lost(self) -> None:
+        """Release a probe whose block has ended in another context."""
+
+    def __enter__(self) -> Self:
+        permit, timer = self._begin()
+        permit.is_block = True
+        push_entry(self, permit, timer)
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        found = pop_entry(self)
+        if found is not None:
+            self._end(*found, error)
+        else:
+            self._release_lost()
+
+    async def __aenter__(self) -> Self:
+        return self.__enter__()
+
+    async def __aexit__(self, *raised: Any) -> None:
+        self.__exit__(*raised)

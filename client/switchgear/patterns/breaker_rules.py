@@ -1,12 +1,14 @@
-"""When a breaker opens, when it opens again, and for how long. Pure."""
+"""The conditions under which a breaker opens, reopens and closes, and its open times. Pure."""
 
 from switchgear.patterns.parameters import BreakerParameters
 from switchgear.patterns.sliding_window import CallCounts
 
 
 def open_cause(parameters: BreakerParameters, tally: CallCounts, consecutive: int) -> str | None:
-    """Why it opens with these calls behind it, or None. `consecutive` are the failures since the
-    last success."""
+    """Return the reason to open with this window, None to stay closed.
+
+    `consecutive` are the failures since the last success.
+    """
     count = parameters.failure_count
     if count is not None:
         return f"failure_count {tally.failures} >= {count}" if tally.failures >= count else None
@@ -23,7 +25,7 @@ def open_cause(parameters: BreakerParameters, tally: CallCounts, consecutive: in
 
 
 def reopen_cause(parameters: BreakerParameters, probes: CallCounts) -> str | None:
-    """Why it opens again with these probes done, or None if it closes."""
+    """Return the reason to open again after these probes, None to close."""
     rate = probes.failure_rate()
     if rate >= parameters.failure_rate:
         return f"probes: failure_rate {rate:.2f} >= {parameters.failure_rate:.2f}"
@@ -34,12 +36,16 @@ def reopen_cause(parameters: BreakerParameters, probes: CallCounts) -> str | Non
 
 
 def close_cause(parameters: BreakerParameters, probes: CallCounts) -> str:
+    """Return the reason to close after these probes, for the journal."""
     return f"probes: failure_rate {probes.failure_rate():.2f} < {parameters.failure_rate:.2f}"
 
 
 def draw_open_seconds(parameters: BreakerParameters, reopened: int, drawn: float) -> float:
-    """Return the seconds to stay open after opening again `reopened` times in a row. `drawn` is
-    uniform in [0, 1). Capped times are spread, too, so that a fleet doesn't probe at once."""
+    """Return the seconds to stay open after reopening `reopened` times in a row.
+
+    `drawn` is uniform in [0, 1). Capped times get jitter, too, so that a fleet doesn't probe at
+    once.
+    """
     most, jitter = parameters.open_max_seconds, parameters.open_jitter
     try:
         grown = parameters.open_seconds * float(parameters.open_multiplier) ** reopened

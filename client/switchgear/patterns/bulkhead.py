@@ -3,34 +3,47 @@
 import threading
 import time
 from collections.abc import Callable, Mapping
-from types import CoroutineType, TracebackType
+from types import CoroutineType
 from typing import Any, TypeVar
 
 from switchgear import cancellation
 from switchgear.argument_finders import KeyFinder, make_finder
 from switchgear.async_backend import AsyncBell
 from switchgear.decorators import in_event_loop, refuse_coroutine, wrap_by_kind
-from switchgear.evaluation.keys import Key
+from switchgear.evaluation.keys import Key, require_key_text
 from switchgear.journal import record
-from switchgear.patterns import bulkhead_queue, call_priority, deadline, entered_contexts, forks
-from switchgear.patterns.admission import Admission, HeldPermit, StreamAdmission
-from switchgear.patterns.call_priority import validate_key
+from switchgear.patterns import bulkhead_queue, deadline, forks
+from switchgear.patterns.admission import (
+    BulkheadBlock,
+    BulkheadPermit,
+    HeldPermit,
+    PriorityReader,
+    StreamPermit,
+    validate_priority,
+)
+from switchgear.patterns.bulkhead_queue import Waiter
 from switchgear.patterns.limit_controller import LimitController
 from switchgear.patterns.parameters import BulkheadParameters, Tier, resolve_bulkhead_parameters
 from switchgear.patterns.permits import Occupancy, PermitPool
 from switchgear.patterns.queue_time import QueueWait
-from switchgear.patterns.waiter import Waiter
 from switchgear.refusals import BulkheadFull
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Bulkhead:
-    """A bulkhead: lets at most `limit` calls run at once, queues some more, and rejects the rest
-    with :class:`BulkheadFull`. Without parameters all calls pass and are counted.
+class Bulkhead(BulkheadBlock):
+    """A bulkhead: a limit of concurrent calls, with a queue.
 
-    Threads and tasks wait in one queue: higher `priority` first, then who came first. At most
-    `per_key_limit` calls of one `key`, such as a user, run at once; a call that waits for this
+    At most `limit` calls run at once, some more are queued, and the rest are rejected with
+    :class:`BulkheadFull`. Without parameters all calls pass and are counted:
+
+        bulkhead = Bulkhead("core->oracle", BulkheadParameters(limit=20, queue=40, queue_seconds=2))
+
+        with bulkhead.of(key="kim", priority=10):
+            ask()
+
+    Threads and tasks wait in one queue: higher `priority` first, then first come, first served. At
+    most `per_key_limit` calls of one `key`, such as a user, run at once; a call that waits for this
     limit does not hold up others. Keys are compared by their text; one that is not a str, an int, a
     UUID or an enum member raises :class:`TypeError`. `key` and `priority` may be functions of the
     call's arguments, which get those arguments that their own parameters name, or all of them. If
@@ -39,10 +52,10 @@ class Bulkhead:
 
     A waiting call is woken and refused when a switch around it is engaged, or one of `sources`
     refuses: it does not begin. A decorator, and a context manager (`with` or `async with`), which
-    takes key and priority from `with bulkhead.of(key=user, priority=10):` only. Nested in itself it
-    takes two permits. A plain function does not wait inside an event loop, since that would block
-    the tasks that return permits. `clock` is monotonic; that of a
-    :class:`switchgear.testing.FakeClock` ends waits when it is advanced.
+    takes key and priority from `with bulkhead.of(…):` only. Nested in itself it takes two permits.
+    A plain function does not wait inside an event loop, since that would block the tasks that
+    return permits. `clock` is monotonic; that of a :class:`switchgear.testing.FakeClock` ends waits
+    when it is advanced.
     """
 
     def __init__(
@@ -63,22 +76,20 @@ class Bulkhead:
             raise TypeError(f"key must be a function of a call's arguments, not {key!r:.50}")
         self.name = name
         self.sources: cancellation.Sources = ()
-        """Sources that refuse queued calls, in addition to the switches of their context: a forced
-        breaker."""
+        """Sources that refuse queued calls besides the switches of their context."""
         self._clock = clock
         self._key = key
-        self._priority = call_priority.validate_priority(priority)
-        self._priority_reader = call_priority.PriorityReader(name)
+        self._priority = validate_priority(priority)
+        self._priority_reader = PriorityReader(name)
         self.parameters = resolve_bulkhead_parameters(parameters)
         self._reset_state()
         forks.register(self)
 
     def __call__(self, function: F) -> F:
-        """Return `function`, limited. A generator holds its permit from its first step to its
-        end."""
+        """Return `function`, limited. A generator holds its permit from first to last step."""
         find_key, find_priority = self._finders(function)
 
-        def place(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Admission:
+        def place(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> BulkheadPermit:
             key = None if find_key is None else find_key(args, kwargs)
             return self.of_stream(key, find_priority(args, kwargs))
 
@@ -90,14 +101,16 @@ class Bulkhead:
             what="a bulkhead",
         )
 
-    def of(self, key: Key | None = None, priority: int | None = 0) -> Admission:
+    def of(self, key: Key | None = None, priority: int | None = 0) -> BulkheadPermit:
         """Return a permit for one `with` or `async with`, for `key` and with that priority."""
-        return Admission(self, key, priority)
+        return BulkheadPermit(self, key, priority)
 
-    def of_stream(self, key: Key | None = None, priority: int | None = 0) -> Admission:
-        """Like :meth:`of`, for a stream, whose duration depends on its consumer: an adaptive limit
-        ignores it."""
-        return StreamAdmission(self, key, priority)
+    def of_stream(self, key: Key | None = None, priority: int | None = 0) -> BulkheadPermit:
+        """Like :meth:`of`, for a stream.
+
+        Its duration depends on its consumer, so an adaptive limit ignores it.
+        """
+        return StreamPermit(self, key, priority)
 
     def configure(self, parameters: BulkheadParameters | Tier | None) -> None:
         """Apply `parameters` from now on. Calls that have a permit keep it."""
@@ -112,7 +125,7 @@ class Bulkhead:
         """Acquire a permit, waiting in the queue if needed, and return its holder. For adapters."""
         permits = self._permits
         if key is not None:
-            key = validate_key(key)
+            key = require_key_text(key)
         if not permits.acquire(key):
             self._wait(permits, key, priority)
         return permits if self._controller is None else self._measure(permits, key)
@@ -121,38 +134,22 @@ class Bulkhead:
         """Like :meth:`acquire`, in an event loop."""
         permits = self._permits
         if key is not None:
-            key = validate_key(key)
+            key = require_key_text(key)
         if not permits.acquire(key):
             await self._await(permits, key, priority)
         return permits if self._controller is None else self._measure(permits, key)
 
     def after_fork(self) -> None:
-        """Begin with all permits in a child process. Permits taken before the fork are returned to
-        the old set."""
+        """Start with all permits in a child process.
+
+        Permits taken before the fork are returned to the old set.
+        """
         self._permits.after_fork()
         self._reset_state()
 
-    def __enter__(self) -> None:
-        self._push_entry(self.acquire(None, self._fixed_priority()))
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._leave(error)
-
-    async def __aenter__(self) -> None:
-        self._push_entry(await self.acquire_async(None, self._fixed_priority()))
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._leave(error)
+    def _release_lost(self) -> None:
+        if self._permits.in_flight > 0:
+            self._permits.release()
 
     def _reset_state(self) -> None:
         self._permits = PermitPool(None)
@@ -165,20 +162,6 @@ class Bulkhead:
         permits.configure(parameters, controller)
         self._controller = controller
 
-    def _push_entry(self, permit: HeldPermit) -> None:
-        try:
-            entered_contexts.push_entry(self, permit, None)
-        except BaseException:
-            permit.release()
-            raise
-
-    def _leave(self, error: BaseException | None) -> None:
-        found = entered_contexts.pop_entry(self)
-        if found is not None:  # In a forked child the permit may belong to the parent's set.
-            found[0].release(None, error)
-        elif self._permits.in_flight > 0:  # Left in a context other than its own.
-            self._permits.release()
-
     def _measure(self, permits: PermitPool, key: str | None) -> HeldPermit:
         controller = self._controller
         try:
@@ -187,16 +170,13 @@ class Bulkhead:
             permits.release(key)
             raise
 
-    def _fixed_priority(self) -> int:
-        return 0 if callable(self._priority) else self._priority
-
     def _plain(self, function: Callable[..., Any]) -> Callable[..., Any]:
         find_key, find_priority = self._finders(function)
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            key = None if find_key is None else validate_key(find_key(args, kwargs))
+            key = None if find_key is None else require_key_text(find_key(args, kwargs))
             if self._controller is not None:
-                with Admission(self, key, find_priority(args, kwargs)) as place:
+                with BulkheadPermit(self, key, find_priority(args, kwargs)) as place:
                     value = function(*args, **kwargs)
                     if type(value) is CoroutineType:
                         refuse_coroutine(value)
@@ -221,9 +201,9 @@ class Bulkhead:
         find_key, find_priority = self._finders(function)
 
         async def call(*args: Any, **kwargs: Any) -> Any:
-            key = None if find_key is None else validate_key(find_key(args, kwargs))
+            key = None if find_key is None else require_key_text(find_key(args, kwargs))
             if self._controller is not None:
-                async with Admission(self, key, find_priority(args, kwargs)) as place:
+                async with BulkheadPermit(self, key, find_priority(args, kwargs)) as place:
                     return place.record_outcome(await function(*args, **kwargs))
             permits = self._permits
             if not permits.acquire(key):
@@ -251,7 +231,7 @@ class Bulkhead:
         seconds, until = self._max_wait()
         bell = threading.Event()
         can_wait = seconds > 0 and not in_event_loop()
-        waiter = Waiter(key, self._priority_reader.of(priority), bell.set if can_wait else None)
+        waiter = Waiter(key, self._priority_reader.read(priority), bell.set if can_wait else None)
         try:
             is_queued = permits.enqueue(waiter) == "waiting"
             if seconds > 0 and not can_wait:
@@ -267,7 +247,9 @@ class Bulkhead:
     async def _await(self, permits: PermitPool, key: str | None, priority: int | None) -> None:
         seconds, until = self._max_wait()
         bell = AsyncBell()
-        waiter = Waiter(key, self._priority_reader.of(priority), bell.ring if seconds > 0 else None)
+        waiter = Waiter(
+            key, self._priority_reader.read(priority), bell.ring if seconds > 0 else None
+        )
         try:
             is_queued = permits.enqueue(waiter) == "waiting"
             if is_queued:

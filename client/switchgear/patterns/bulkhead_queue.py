@@ -1,22 +1,58 @@
-"""Waiting in the queue of a bulkhead: for a permit, for the end of the time, or for a refusal.
+"""The queue of a bulkhead: waiting for a permit, the end of the time, or a refusal.
 
-Both functions return when `waiter` is admitted or displaced, after `seconds` by `clock`, or when
-one of `sources` or of the context refuses the call. `bell` is rung by the waiter's `wake`.
+Both `wait` functions return when `waiter` is admitted or displaced, after `seconds` by `clock`, or
+when one of `sources` or of the context refuses the call. `bell` is rung by the waiter's `wake`.
 """
 
 import threading
+from collections.abc import Callable
 
 from switchgear import async_backend, cancellation
 from switchgear.async_backend import AsyncBell
 from switchgear.cancellation import Sources
+from switchgear.journal import log_error
 from switchgear.patterns.time_limits import Clock
-from switchgear.patterns.waiter import Waiter
+
+
+class Waiter:
+    """A call in the queue, or about to enter it.
+
+    `wake`, None for a call that can't wait, is called once `state` is "admitted" or "displaced",
+    from any thread. If it raises, for instance because its event loop is closed, the call is
+    considered gone. `reason` names the limit that "rejected" a call.
+    """
+
+    __slots__ = ("key", "rank", "reason", "state", "wake")
+
+    def __init__(self, key: str | None, priority: int, wake: Callable[[], object] | None) -> None:
+        self.key = key
+        self.rank = (-priority, 0)
+        self.wake = wake
+        self.state = "waiting"
+        self.reason = ""
+
+
+def rank_of(waiter: Waiter) -> tuple[int, int]:
+    return waiter.rank
+
+
+def wake(waiter: Waiter) -> bool:
+    """Wake the call, and return False if it can't go on."""
+    try:
+        if waiter.wake is not None:
+            waiter.wake()
+    except RuntimeError:  # Its event loop is closed, so the call can't go on.
+        return False
+    except Exception:
+        log_error("a call that waits for a bulkhead could not be woken")
+        return False
+    return True
 
 
 def wait(
     waiter: Waiter, bell: threading.Event, seconds: float, sources: Sources, clock: Clock
 ) -> None:
-    """Block."""
+    """Block this thread."""
     ends = clock() + seconds
     with cancellation.notify_on_refusal(sources, bell.set):
         while _goes_on(waiter, sources) and (left := ends - clock()) > 0:

@@ -12,7 +12,7 @@ from switchgear.patterns import forks
 
 
 class Missing:
-    """There is none, where None could be one."""
+    """The type of :data:`MISSING`: no cached value, where None could be one."""
 
     def __repr__(self) -> str:
         return "MISSING"
@@ -23,23 +23,27 @@ MISSING = Missing()
 
 @runtime_checkable
 class Cache(Protocol):
-    """A cache that a fallback asks. Its methods may be coroutine functions for the calls of
-    coroutine functions. A cache that also has `get_aged`, like :class:`MemoryCache`, reports the
-    age of its answers."""
+    """A cache of a fallback's good answers.
+
+    Its methods may be coroutine functions, for the calls of coroutine functions. A cache that also
+    has `get_aged`, like :class:`MemoryCache`, reports the age of its answers.
+    """
 
     def get(self, key: Any) -> Any:
-        """What was put there, or `MISSING`."""
+        """Return the value of `key`, or `MISSING`."""
         ...
 
     def put(self, key: Any, value: Any) -> Any:
-        """Keep `value`."""
+        """Store `value` under `key`."""
         ...
 
 
 class MemoryCache:
-    """Keeps at most `max_entries` answers in this process, each for at most `seconds`; the least
-    recently used one is dropped first. Returns the objects that were put in, not copies. Safe to
-    use from any thread. `clock` is monotonic. Raises :class:`ValueError`."""
+    """A cache in this process: at most `max_entries` answers, each for at most `seconds`.
+
+    The least recently used one is dropped first. Returns the stored objects, not copies. Safe to
+    use from any thread. `clock` is monotonic. Raises :class:`ValueError` for limits out of range.
+    """
 
     def __init__(
         self,
@@ -78,7 +82,7 @@ class MemoryCache:
             return found[1], age
 
     def put(self, key: Hashable, value: Any) -> None:
-        """Keep `value`, in the place of what was there."""
+        """Store `value` under `key`, replacing an earlier one."""
         with self._lock:
             self._kept[key] = (self._clock(), value)
             self._kept.move_to_end(key)
@@ -86,20 +90,20 @@ class MemoryCache:
                 self._kept.popitem(last=False)
 
     def after_fork(self) -> None:
-        """In a child: empty, as another thread may have been changing it."""
+        """Empty the cache in a child process: another thread may have been changing it."""
         forks.keep_alive((self._lock, self._kept))
         self._lock = threading.RLock()
         self._kept = OrderedDict()
 
 
 def key_finder(function: Callable[..., Any], find: Callable[..., Any] | None) -> KeyFinder:
-    """Finds the key of a call of `function`: what `find` makes of its arguments; without that, the
-    function itself and all arguments, with their types: 1, 1.0 and True are three, also in tuples
-    and frozensets.
+    """Return a function that computes the cache key of a call of `function` from its arguments.
 
-    A function made anew for each call, such as a lambda, has another key each time, for what it
-    closes over is not to be seen. A method of another object is another function, however equal
-    the two objects are. The key keeps both alive, so that nothing else can be taken for them.
+    The key is the result of `find`; without it, the function itself and all arguments, with their
+    types: 1, 1.0 and True are three keys, also in tuples and frozensets. A function made anew for
+    each call, such as a lambda, has a new key each time, since what it closes over can't be seen.
+    Methods of two objects are different functions, even if the objects are equal. The key keeps
+    both alive, so that no other object can take their identity.
     """
     if find is not None:
         return make_finder(find, function)
@@ -113,7 +117,7 @@ def key_finder(function: Callable[..., Any], find: Callable[..., Any] | None) ->
 
 
 class _Same:
-    """Equal to itself alone, whatever `one` holds for equal to it."""
+    """A wrapper that equals only a wrapper of the identical object."""
 
     def __init__(self, one: object) -> None:
         self._one = one
@@ -126,8 +130,11 @@ class _Same:
 
 
 def _identity(function: Any) -> Hashable:
-    """What it is around is not looked at: a decorator may have parameters."""
-    # Methods compare the objects that they are of by identity, and functions are their own.
+    """Return a hashable that identifies `function` itself, not what it wraps.
+
+    A decorator may have parameters.
+    """
+    # Bound methods compare their objects by identity, and functions compare themselves.
     is_itself = type(function) in (FunctionType, MethodType, BuiltinFunctionType)
     return function if is_itself else _Same(function)
 

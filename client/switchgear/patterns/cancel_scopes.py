@@ -1,6 +1,8 @@
-"""Cancels tasks whose time is over. Like :func:`asyncio.timeout`, but with one timer for all tasks
-of a loop: most calls end in time, and a timer for each would cost more than everything else. Under
-trio, uses cancel scopes."""
+"""Cancellation of tasks whose time is over.
+
+Like :func:`asyncio.timeout`, but with one timer for all tasks of a loop: most calls end in time,
+and a timer for each would cost more than everything else. Under trio, uses cancel scopes.
+"""
 
 import threading
 from contextlib import suppress
@@ -13,11 +15,11 @@ if TYPE_CHECKING:
 
 MAX_UNPAUSED_TASKS = 100
 MIN_TIMER_PAUSE_SECONDS = 0.01
-"""Between two looks at more than a few tasks: so much later one may be cancelled."""
+"""Shortest pause between two runs of a timer with many tasks, and so the largest delay."""
 
 
 class TaskCancelScope:
-    """One task that is to be cancelled in `seconds`."""
+    """A scope that cancels one asyncio task in `seconds`."""
 
     __slots__ = ("cancelling", "has_cancelled", "is_absorbed", "task", "timer", "when")
 
@@ -38,7 +40,7 @@ class TaskCancelScope:
             timer.arm(when)
 
     def close(self) -> None:
-        """It was in time."""
+        """Stop the timer: the task was in time."""
         self.timer.waiting.pop(self, None)
 
     def cancel(self) -> None:
@@ -51,8 +53,7 @@ class TaskCancelScope:
             self.timer.loop.call_soon_threadsafe(self._cancel_if_waiting)
 
     def absorb(self, error: BaseException | None) -> bool:
-        """Undo the cancellation, once. Return True if `error` is that cancellation and there is no
-        other."""
+        """Undo the cancellation, once. Return True if `error` is it, and no other is pending."""
         if not self.has_cancelled or self.is_absorbed:
             return False
         self.is_absorbed = True
@@ -69,7 +70,7 @@ class TaskCancelScope:
 class TrioCancelScope:
     """The same for a trio task: a cancel scope that ends with :meth:`absorb`.
 
-    `outer` is a cutoff around it, in the same task, that ends at the same moment. It is suspended
+    `outer` is a scope around it, in the same task, that ends at the same moment. It is suspended
     meanwhile: if both were cancelled at once, the outer one would catch the cancellation, and code
     between the two would see no timeout.
     """
@@ -87,7 +88,7 @@ class TrioCancelScope:
             self._outer._scope.rest(is_resting=True)
 
     def close(self) -> None:
-        """Stop: the call was in time, or is settled next."""
+        """Stop the timer: the call was in time, or is absorbed next."""
         self._scope.rest(is_resting=True)
         if self._outer is not None:
             self._outer._inner = None
@@ -106,8 +107,11 @@ class TrioCancelScope:
 
 
 class _LoopTimer:
-    """The timer of a loop. It goes off no later than the first of `waiting` is due, perhaps in vain
-    if that one has been in time."""
+    """The timer of a loop for all its scopes.
+
+    It goes off no later than the first of `waiting` is due, perhaps in vain if that one was in
+    time.
+    """
 
     def __init__(self, loop: "asyncio.AbstractEventLoop") -> None:
         self.loop = loop
@@ -123,7 +127,7 @@ class _LoopTimer:
 
     def _on_timer(self) -> None:
         self.handle = None
-        # A loop calls what is due within its clock's resolution, so a little early.
+        # A loop runs timers within its clock's resolution, so slightly early.
         until = max(self.loop.time(), self.due)
         for scope in [each for each in self.waiting if each.when <= until]:
             del self.waiting[scope]
@@ -136,7 +140,7 @@ class _LoopTimer:
 
 class _ThreadTimer(threading.local):
     timer: _LoopTimer | None = None
-    """Of the loop that ran last in this thread."""
+    """The timer of the loop that ran last in this thread."""
 
 
 _thread_timer = _ThreadTimer()

@@ -1,19 +1,18 @@
-"""What became of the calls of one dependency since this process began. They only grow."""
+"""Call counters of one dependency since the process began. They only grow."""
 
 import itertools
 import threading
 from collections.abc import Callable
 
 COUNTER_NAMES = ("success", "failure", "timeout", "slow", "rejected", "fallback", "retry")
-"""`success`, `failure` and `timeout` exclude each other; `slow` is a part of all three; the rest
-comes beside."""
+"""`success`, `failure` and `timeout` exclude each other; `slow` is a part of all three."""
 
 
 class Counters:
-    """Safe to use from any thread: each name is a function that counts one more, without a lock.
+    """Counters for the calls of one dependency. Safe to use from any thread.
 
-    A breaker counts the first five, a retry the last, a fallback its own; all of one dependency
-    share one of these.
+    Each name is a function that increments its counter, without a lock. A breaker counts the first
+    five, a retry `retry`, a fallback `fallback`; all patterns of one dependency share one object.
     """
 
     __slots__ = (*COUNTER_NAMES, "_lock", "_reads")
@@ -31,13 +30,16 @@ class Counters:
         self.after_fork()
 
     def counted(self) -> dict[str, int]:
-        """All of them. Reading is counting, which is taken off again."""
+        """Return all counters by name.
+
+        Reading increments an iterator, which is subtracted again.
+        """
         with self._lock:
             reads, self._reads = self._reads, self._reads + 1
             return {name: getattr(self, name)() - reads for name in COUNTER_NAMES}
 
     def after_fork(self) -> None:
-        """In a child, count from nought."""
+        """Reset all counters in a child process."""
         self._lock = threading.RLock()
         self._reads = 0
         for name in COUNTER_NAMES:

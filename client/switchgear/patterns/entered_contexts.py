@@ -1,18 +1,18 @@
-"""What each thread and each task has entered and not left, of things that are shared and may be
-entered again within themselves."""
+"""Reentrant contexts currently entered, per thread or task."""
 
 from collections.abc import Callable
 from contextvars import ContextVar
-from types import TracebackType
 from typing import Any
 
 MAX_DEPTH = 1000
-"""Nobody is inside of so many: what is kept then was left where it can't be found."""
+"""Maximum number of open entries. Beyond it, entries were left in contexts that can't be found."""
 
 
 class _Entry:
-    """An entered object, the value its entry returned, the timer of that call, and the entry
-    `previous`. Copied contexts share it: an entry left in one of them is over in all."""
+    """An entered object, the result of its entry, the timer of the call, and the previous entry.
+
+    Copied contexts share it: an entry left in one of them is over in all.
+    """
 
     __slots__ = ("depth", "is_over", "owner", "previous", "timer", "value")
     depth: int
@@ -30,7 +30,7 @@ _last: ContextVar[_Entry | None] = ContextVar("switchgear_entries", default=None
 
 
 def push_entry(owner: object, value: Any, timer: Any) -> None:
-    """Keep `value` and `timer` until `owner` is left in this context."""
+    """Store `value` and `timer` until `owner` is left in this context."""
     previous = _innermost()
     if previous is not None and previous.depth >= MAX_DEPTH:
         previous = None
@@ -38,8 +38,10 @@ def push_entry(owner: object, value: Any, timer: Any) -> None:
 
 
 def pop_entry(owner: object) -> tuple[Any, Any] | None:
-    """Return the value and timer of the last entry of `owner`. None if it was in another context,
-    which each step of a generator may run in."""
+    """Return the value and timer of the last entry of `owner`.
+
+    None if it was in another context: each step of a generator may run in its own.
+    """
     entry = _last.get()
     while entry is not None and (entry.is_over or entry.owner is not owner):
         entry = entry.previous
@@ -60,7 +62,7 @@ def _innermost() -> _Entry | None:
 
 
 class CallScope:
-    """A context manager for one call: `end` gets what `begin` returned, and the error."""
+    """A context manager for one call: `end` gets the results of `begin`, and the error."""
 
     __slots__ = ("_begin", "_begun", "_end")
 
@@ -74,10 +76,5 @@ class CallScope:
     def __enter__(self) -> None:
         self._begun = self._begin()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         self._end(*self._begun, error)

@@ -1,4 +1,4 @@
-"""Answers for a call that fails: other providers in order, then a cache, then a default."""
+"""Fallbacks: answers for a call that fails, from other providers, a cache or a default."""
 
 import copy
 from collections.abc import Awaitable, Callable
@@ -12,10 +12,10 @@ from switchgear.guards import Guard
 from switchgear.patterns.answers import (
     Answer,
     StreamLabel,
-    clear_answer,
-    latest_answer,
     partial_count,
+    raise_or_return,
     record_value,
+    require_latest_answer,
 )
 from switchgear.patterns.caches import MISSING, Cache
 from switchgear.patterns.counters import Counters
@@ -25,6 +25,7 @@ from switchgear.patterns.fallback_plan import (
     ErrorFilter,
     FallbackPlan,
     TargetHook,
+    chain_plans,
     is_covered_by_default,
     make_default_factory,
 )
@@ -35,7 +36,6 @@ from switchgear.patterns.streams import (
     make_opener,
     make_stream_function,
 )
-from switchgear.patterns.succession import chain_plans
 
 F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
@@ -43,9 +43,14 @@ T = TypeVar("T")
 
 
 class Fallback:
-    """A fallback: answers a call that fails from the `targets` in order, then from the `cache` of
-    earlier good answers, then with the `default`. If none has an answer, the call's own error is
-    raised, with a note on the outcome of each.
+    """A fallback: answers a failed call from targets, a cache or a default.
+
+    A call that fails is answered from the `targets` in order, then from the `cache` of earlier good
+    answers, then with the `default`. If none has an answer, the call's own error is raised, with a
+    note on the outcome of each:
+
+        @Fallback("chat->model", ask_small_model, default="Not now.")
+        def ask_model(question: str) -> str: ...
 
     `on` selects the errors that are covered; by default all but `NameError`, `SyntaxError` and
     `ImportError`, which are bugs. Cancellations and catastrophic failures are never covered, and
@@ -107,17 +112,21 @@ class Fallback:
         return self._plan.counters
 
     def __call__(self, function: F) -> F:
-        """Return `function` with this fallback; a generator is covered until its first item. Raises
-        :class:`TypeError` for a plain function with a target that must be awaited, and for a
-        generator with an `is_good` or with nothing but a cache."""
+        """Return `function` with this fallback; a generator is covered until its first item.
+
+        Raises :class:`TypeError` for a plain function with a target that must be awaited, and for a
+        generator with an `is_good` or with nothing but a cache.
+        """
         return self.around(function, None)
 
     def around(
         self, function: F, original: Callable[..., Any] | None, guard: Guard | None = None
     ) -> F:
-        """Return `function`, a wrapper of `original`, with this fallback: targets get the arguments
-        by the signature of `original`, and answers are cached under it. `guard` is checked again
-        before each target, unless `on_switch` is set."""
+        """Return `function`, a wrapper of `original`, with this fallback.
+
+        Targets get the arguments by the signature of `original`, and answers are cached under it.
+        `guard` is checked again before each target, unless `on_switch` is set.
+        """
         return wrap_by_kind(
             function,
             plain=lambda inner: self._plain(inner, original or inner, guard),
@@ -128,13 +137,13 @@ class Fallback:
         )
 
     def run(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Answer[T]:
-        """How `function` is answered with these arguments."""
+        """Call `function` with these arguments, and return its labelled answer."""
         return self.run_for(function, function, None, *args, **kwargs)
 
     async def arun(
         self, function: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs
     ) -> Answer[T]:
-        """The same, of a coroutine function."""
+        """Like :meth:`run`, for a coroutine function."""
         return await self.arun_for(function, function, None, *args, **kwargs)
 
     def run_for(
@@ -146,9 +155,9 @@ class Fallback:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> Answer[T]:
-        """As `run`, where `function` stands for `original`; see `around`."""
+        """Like :meth:`run`, where `function` wraps `original`; see :meth:`around`."""
         self._plain(function, original, guard)(*args, **kwargs)
-        return _latest()
+        return require_latest_answer()
 
     async def arun_for(
         self,
@@ -159,41 +168,45 @@ class Fallback:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> Answer[T]:
-        """The same, of a coroutine function."""
+        """Like :meth:`run_for`, for a coroutine function."""
         await self._coroutine(function, original, guard)(*args, **kwargs)
-        return _latest()
+        return require_latest_answer()
 
     def counted_as(self, name: str, counters: Counters) -> "Fallback":
-        """The same one, told of as `name` and counted in `counters`: a policy's."""
+        """Return the same fallback, reported as `name` and counted in `counters`, for a policy."""
         same = copy.copy(self)
         same._plan = replace(self._plan, name=name, counters=counters)
         return same
 
     @property
     def has_any(self) -> bool:
-        """Whether it changes anything about a call that fails."""
+        """True if it changes the outcome of calls that fail."""
         plan = self._plan
         stands_in = plan.targets or plan.cache is not None or plan.make_default is not None
         return bool(stands_in) or plan.exhausted is not None
 
     @property
     def cache(self) -> Cache | None:
-        """Where good answers are kept."""
+        """The cache of good answers, None without one."""
         return self._plan.cache
 
     def followed_by(self, other: "Fallback") -> "Fallback":
-        """Return a new fallback: the targets of this one for the errors that it covers, then those
-        of `other` for the errors that `other` covers. The cache is that of `other` if it has one,
-        and a good answer is one that both accept."""
+        """Return a new fallback that tries the targets of this one, then those of `other`.
+
+        The targets of each are for the errors that it covers. The cache is that of `other` if it
+        has one, and a good answer is one that both accept.
+        """
         same = copy.copy(self)
         same._plan = chain_plans(self._plan, other._plan)
         same._is_simple = same._plan.cache is None and same._plan.is_good is None
         return same
 
     def catching(self, default: Any = MISSING) -> "FallbackBlock":
-        """For a block: `with fallback.catching(default) as held: held.value = …`. Then `held.value`
-        is the value set in the block, or the default if it failed. Targets and caches are not
-        used."""
+        """Return a context manager that supplies a default if its block fails.
+
+        After `with fallback.catching(default) as block: block.value = …`, `block.value` is the
+        value set in the block, or the default if it failed. Targets and caches are not used.
+        """
         return FallbackBlock(
             self._plan, make_default_factory(default, None) or self._plan.make_default
         )
@@ -205,7 +218,7 @@ class Fallback:
     def _plain(
         self, function: Callable[..., Any], original: Callable[..., Any], guard: Guard | None
     ) -> Callable[..., Any]:
-        self._refuse_awaited("a coroutine function")
+        self._plan.check_plain("a coroutine function")
         calls, is_simple = FallbackCalls(self._plan, original, guard), self._is_simple
 
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -222,7 +235,7 @@ class Fallback:
                     record_value(value)
                     return value
                 steps = calls.on_result(args, kwargs, value, is_partial)
-            return _raise_failure(drive(steps)).value
+            return raise_or_return(drive(steps)).value
 
         return call
 
@@ -230,9 +243,9 @@ class Fallback:
         self, function: Callable[..., Any], original: Callable[..., Any], guard: Guard | None
     ) -> Callable[..., Any]:
         is_async = is_async_generator_function(function)
-        self._refuse_unstreamed()
+        self._plan.check_streamable()
         if not is_async:
-            self._refuse_awaited("an asynchronous generator")
+            self._plan.check_plain("an asynchronous generator")
         calls = FallbackCalls(self._plan, original, guard, is_async=is_async, is_stream=True)
         open_ = make_opener(function)
 
@@ -241,14 +254,14 @@ class Fallback:
                 return open_(*args, **kwargs)
             except Exception as error:
                 steps = calls.on_error(args, kwargs, error)
-            return label.unwrap(_raise_failure(drive(steps)))
+            return label.unwrap(raise_or_return(drive(steps)))
 
         async def abegin(label: StreamLabel, args: Any, kwargs: Any) -> Any:
             try:
                 return await open_(*args, **kwargs)
             except Exception as error:
                 steps = calls.on_error(args, kwargs, error)
-            return label.unwrap(_raise_failure(await drive_async(steps)))
+            return label.unwrap(raise_or_return(await drive_async(steps)))
 
         def make(*args: Any, **kwargs: Any) -> PrefetchedStream | AsyncPrefetchedStream:
             label = StreamLabel()
@@ -257,18 +270,6 @@ class Fallback:
             return PrefetchedStream(partial(begin, label, args, kwargs), label)
 
         return make_stream_function(function, make)
-
-    def _refuse_awaited(self, kind: str) -> None:
-        awaited = [target.name for target in self._plan.targets if target.is_async]
-        if awaited:
-            raise TypeError(f"{', '.join(awaited)} can only be awaited: decorate {kind}")
-
-    def _refuse_unstreamed(self) -> None:
-        plan = self._plan
-        if plan.is_good is not None:
-            raise TypeError("is_good judges whole answers and can't be used with a generator")
-        if plan.cache is not None and not plan.targets and plan.make_default is None:
-            raise TypeError("a cache keeps no streams: add a target or a default")
 
     def _coroutine(
         self, function: Callable[..., Any], original: Callable[..., Any], guard: Guard | None
@@ -288,19 +289,6 @@ class Fallback:
                     record_value(value)
                     return value
                 steps = calls.on_result(args, kwargs, value, is_partial)
-            return _raise_failure(await drive_async(steps)).value
+            return raise_or_return(await drive_async(steps)).value
 
         return call
-
-
-def _raise_failure(outcome: Answer[Any] | BaseException) -> Answer[Any]:
-    if isinstance(outcome, BaseException):
-        clear_answer()
-        raise outcome
-    return outcome
-
-
-def _latest() -> Answer[Any]:
-    answer = latest_answer()
-    assert answer is not None  # noqa: S101 - for the types: the call that ended just now left it.
-    return answer

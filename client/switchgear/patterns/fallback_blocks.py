@@ -1,11 +1,10 @@
 """A fallback around a block: the default is used if it fails."""
 
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any
 
 from switchgear.cancellation import check
-from switchgear.failures.error_labels import said_by
+from switchgear.failures.error_labels import describe_error
 from switchgear.patterns.answers import Answer, partial_count, record_answer
 from switchgear.patterns.fallback_plan import FallbackPlan
 
@@ -23,12 +22,7 @@ class FallbackBlock:
         self._before = partial_count()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool:
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> bool:
         if error is None:
             self.answer = record_answer(
                 Answer(self.value, is_partial=partial_count() != self._before)
@@ -39,16 +33,13 @@ class FallbackBlock:
             return False
         check(cause=error)
         self.value = self._make_default()
-        self.answer = plan.record_fallback(self.value, "default", True, (said_by(error),), error)
+        self.answer = plan.record_fallback(
+            self.value, "default", True, (describe_error(error),), error
+        )
         return True
 
     async def __aenter__(self) -> "FallbackBlock":
         return self.__enter__()
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool:
-        return self.__exit__(kind, error, traceback)
+    async def __aexit__(self, *raised: Any) -> bool:
+        return self.__exit__(*raised)

@@ -12,7 +12,7 @@ from typing import Any
 
 from switchgear.argument_finders import KeyFinder
 from switchgear.cancellation import find_refusal
-from switchgear.failures.error_labels import said_by
+from switchgear.failures.error_labels import describe_error
 from switchgear.guarded_keys import GuardedKeys, GuardedSteps
 from switchgear.guards import Guard
 from switchgear.patterns import deadline
@@ -24,13 +24,18 @@ from switchgear.patterns.streams import AsyncPrefetchedStream, PrefetchedStream,
 from switchgear.refusals import Refused
 
 CallSteps = Generator[Callable[[], Any], Any, Answer[Any] | BaseException]
-"""A generator that yields the next function to call, receives its result or its error, and returns
-the answer, or the error to raise."""
+"""A generator that yields the next function to call and receives its result or its error.
+
+It returns the answer, or the error to raise.
+"""
 
 
 class FallbackCalls:
-    """The calls of one function. `guard` is that of its policy: it is checked again before each
-    target, and applies while one runs, unless `on_switch` is set."""
+    """The calls of one function with a fallback.
+
+    `guard` is that of its policy: it is checked again before each target, and applies while one
+    runs, unless `on_switch` is set.
+    """
 
     def __init__(
         self,
@@ -80,7 +85,7 @@ class FallbackCalls:
         except Exception as error:  # Its switches are unknown.
             return error
         selecting_error, last, before = first, first, None
-        failures = [("call", said_by(first))]
+        failures = [("call", describe_error(first))]
         for bound in self._bindings()[0]:
             target = bound.target
             if deadline.remaining_seconds() == 0:
@@ -99,7 +104,7 @@ class FallbackCalls:
                 )
                 plan.check(value)
             except Exception as error:
-                failures.append((target.name, said_by(error)))
+                failures.append((target.name, describe_error(error)))
                 if not plan.may_continue(error):
                     return error
                 last, before = error, target
@@ -112,8 +117,10 @@ class FallbackCalls:
     def _call_target(
         self, call: Callable[[], Any], switches: GuardedKeys | None
     ) -> Generator[Callable[[], Any], Any, Any]:
-        """Call a target. The switches apply while it runs, or in each step of a stream, so that
-        waits inside it are woken."""
+        """Call a target while the switches apply, so that waits inside it are woken.
+
+        For a stream the switches apply in each step.
+        """
         step_context: StepContext = nullcontext()
         if switches is not None and not self._plan.on_switch:
             step_context = GuardedSteps(switches, self._is_async, has_begun=True)
@@ -137,8 +144,7 @@ class FallbackCalls:
         first: Exception,
         age_seconds: float | None = None,
     ) -> Answer[Any]:
-        """Return the answer `value`; the label that is stored for a stream does not refer to the
-        stream."""
+        """Return the answer `value`; the label stored for a stream does not refer to the stream."""
         texts = tuple(text for _, text in failures)
         if not self._is_stream:
             return self._plan.record_fallback(value, source, is_partial, texts, first, age_seconds)
@@ -162,7 +168,7 @@ class FallbackCalls:
                 make = plan.make_default
                 value = (yield self._opened(make)) if self._is_stream else make()
             except Exception as error:
-                failures.append(("default", said_by(error)))
+                failures.append(("default", describe_error(error)))
             else:
                 return self._label(value, "default", True, failures, first)
         return _final_error(plan, first, failures)
@@ -170,8 +176,7 @@ class FallbackCalls:
     def _read_cache(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Generator[Callable[[], Any], Any, tuple[Any, float | None]]:
-        """Return the cached answer, or `MISSING`, and its age in seconds if the cache reports
-        it."""
+        """Return the cached answer, or `MISSING`, and its age in seconds if reported."""
         plan = self._plan
         if plan.cache is None or self._is_stream:
             return MISSING, None
@@ -258,7 +263,7 @@ def _raised_from(refusal: Refused, cause: BaseException) -> Refused:
 def _final_error(
     plan: FallbackPlan, first: Exception, failures: list[tuple[str, str]]
 ) -> BaseException:
-    """Return the first error, with notes unless it is one object that is raised repeatedly."""
+    """Return the first error, with notes unless the same object is raised repeatedly."""
     if not hasattr(first, "__notes__"):
         for who, text in failures[1:]:
             first.add_note(f"fallback {who} of {plan.name}: {text}")

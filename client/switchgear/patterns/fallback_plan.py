@@ -7,11 +7,11 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from switchgear.decorators import NotAwaited
-from switchgear.failures.error_labels import is_told_to_stop
+from switchgear.failures.error_labels import is_stop_request
 from switchgear.failures.responses import respond
 from switchgear.guards import SwitchEngaged
 from switchgear.journal import log_error, record
@@ -37,12 +37,12 @@ log = logging.getLogger("switchgear")
 
 
 class NotGood(Exception):
-    """Something answered, and `is_good` did not take it."""
+    """An answer that `is_good` rejected."""
 
 
 @dataclass(kw_only=True)
 class FallbackPlan:
-    """See :class:`~switchgear.patterns.fallback.Fallback`, whose parameters these are."""
+    """The parameters of a :class:`~switchgear.patterns.fallback.Fallback`, validated."""
 
     name: str
     targets: tuple[FallbackTarget, ...]
@@ -76,21 +76,23 @@ class FallbackPlan:
             raise TypeError(f"on must be exception classes or a function, not {self.on!r:.50}")
 
     def covers(self, error: BaseException) -> bool:
-        """Whether something may stand in for the call that raised `error`."""
+        """Return True if a fallback may answer the call that raised `error`."""
         if isinstance(error, NotAwaited):
-            return False  # It would be answered so always, and nobody would see why.
+            return False  # A missing `await` is a bug, which an answer would hide.
         return (_matches(self.on, error) or self._is_covered_switch(error)) and self.may_continue(
             error
         )
 
     def may_continue(self, error: BaseException) -> bool:
-        """Whether anything may be asked after `error`, whoever raised it; says in the journal what
-        people should know of it."""
+        """Return True if another source may be tried after `error`, whichever source raised it.
+
+        Persistent and catastrophic failures are noted in the journal.
+        """
         if isinstance(error, BaseExceptionGroup):
             return all(self.may_continue(each) for each in error.exceptions)
         if not isinstance(error, Exception) or isinstance(error, CANCELLATIONS):
             return False
-        if is_told_to_stop(error):
+        if is_stop_request(error):
             return False
         if not self.on_switch and _is_switch_engaged(error):
             return False
@@ -100,7 +102,7 @@ class FallbackPlan:
         return self.on_switch and _is_switch_engaged(error)
 
     def selects(self, error: BaseException) -> bool:
-        """Whether `error` is one of those that this is for."""
+        """Return True if `error` is one of those that this fallback is for."""
         return self.on_switch if _is_switch_engaged(error) else _matches(self.on, error)
 
     def record_fallback(
@@ -112,19 +114,32 @@ class FallbackPlan:
         first: BaseException,
         age_seconds: float | None = None,
     ) -> Answer[Any]:
-        """Count and report the answer, and return it."""
+        """Count and report an answer from `source`, and return it."""
         self.answer_counts.count(source)
         self.counters.fallback()
         record("call_fallback", self.name, source=source, error=type(first).__name__)
         return record_answer(Answer(value, source, is_partial, causes, age_seconds))
 
     def check(self, value: Any) -> None:
-        """Raises :class:`NotGood`."""
+        """Raise :class:`NotGood` if `is_good` rejects `value`."""
         if self.is_good is not None and not self.is_good(value):
             raise NotGood(f"{self.name}: an answer that is not good")
 
+    def check_plain(self, kind: str) -> None:
+        """Raise :class:`TypeError` if a target must be awaited; `kind` could do that."""
+        awaited = [target.name for target in self.targets if target.is_async]
+        if awaited:
+            raise TypeError(f"{', '.join(awaited)} can only be awaited: decorate {kind}")
+
+    def check_streamable(self) -> None:
+        """Raise :class:`TypeError` for parameters that don't apply to streams."""
+        if self.is_good is not None:
+            raise TypeError("is_good judges whole answers and can't be used with a generator")
+        if self.cache is not None and not self.targets and self.make_default is None:
+            raise TypeError("a cache keeps no streams: add a target or a default")
+
     def warn_cache_failure(self, error: Exception) -> None:
-        """The cache fails: nobody's call does for that. Once, until it works again."""
+        """Log that the cache failed, once until it works again. A call never fails for that."""
         if not self.has_warned:
             self.has_warned = True
             log.warning(
@@ -133,7 +148,7 @@ class FallbackPlan:
 
 
 class AnswerCounts:
-    """How many calls were answered by what. Safe to use from any thread."""
+    """The number of calls that each source answered. Safe to use from any thread."""
 
     def __init__(self) -> None:
         self.after_fork()
@@ -148,14 +163,13 @@ class AnswerCounts:
             return dict(self._answered)
 
     def after_fork(self) -> None:
-        """In a child, count from nought."""
+        """Reset the counts in a child process."""
         self._lock = threading.RLock()
         self._answered: Counter[str] = Counter()
 
 
 def is_covered_by_default(error: BaseException) -> bool:
-    """Return True if a fallback without an `on` covers this error: a bug must not become an
-    answer."""
+    """Return True if a fallback without an `on` covers `error`: bugs must not become answers."""
     if isinstance(error, BaseExceptionGroup):
         return all(map(is_covered_by_default, error.exceptions))
     return isinstance(error, Exception) and not isinstance(error, MISTAKES)
@@ -164,13 +178,15 @@ def is_covered_by_default(error: BaseException) -> bool:
 def make_default_factory(
     default: Any, factory: Callable[[], Any] | None
 ) -> Callable[[], Any] | None:
-    """Return a factory for the default of one call, None without a default. Raises
-    :class:`ValueError` if both are given, and :class:`TypeError` for a factory that can't be
-    called."""
+    """Return a factory for the default of each call, None without a default.
+
+    Raises :class:`ValueError` if both are given, and :class:`TypeError` for a factory that can't be
+    called.
+    """
     if factory is None:
         if default is MISSING:
             return None
-        # With one object for all calls, a change by one call would show up in the others.
+        # Calls that share one object would see each other's changes.
         is_mutable = isinstance(default, list | dict | set)
         return functools.partial(copy.copy, default) if is_mutable else lambda: default
     if default is not MISSING:
@@ -180,8 +196,54 @@ def make_default_factory(
     return factory
 
 
+def chain_plans(first: FallbackPlan, second: FallbackPlan) -> FallbackPlan:
+    """Return one plan for two fallbacks in succession.
+
+    The targets of each are for the errors that it covers. The cache and the default are those of
+    the second, if it has them.
+    """
+    of_first = tuple(_limit_to_plan(first, target) for target in first.targets)
+    of_second = tuple(_limit_to_plan(second, target) for target in second.targets)
+    keeps = first if second.cache is None else second
+
+    def on_target(
+        before: FallbackTarget | None, after: FallbackTarget, error: BaseException
+    ) -> None:
+        hook = (first if after in of_first else second).on_target
+        if hook is not None:
+            hook(before, after, error)
+
+    def is_good(value: Any) -> bool:
+        return all(one.is_good is None or one.is_good(value) for one in (first, second))
+
+    return replace(
+        first,
+        targets=of_first + of_second,
+        cache=keeps.cache,
+        cache_key=keeps.cache_key,
+        make_default=second.make_default or first.make_default,
+        on=lambda error: first.selects(error) or second.selects(error),
+        on_switch=first.on_switch or second.on_switch,
+        is_good=is_good if first.is_good or second.is_good else None,
+        on_target=on_target,
+        exhausted=first.exhausted or second.exhausted,
+        answer_counts=AnswerCounts(),
+        has_warned=False,
+    )
+
+
+def _limit_to_plan(plan: FallbackPlan, target: FallbackTarget) -> FallbackTarget:
+    """Return `target`, limited to the errors that `plan` is for."""
+    own: Callable[[BaseException], bool] | None = target.suits
+
+    def suits(error: BaseException) -> bool:
+        return plan.selects(error) and (own is None or own(error))
+
+    return replace(target, suits=suits)
+
+
 def _is_switch_engaged(error: BaseException) -> bool:
-    """Also if an SDK has wrapped it up."""
+    """Return True if `error` is a `SwitchEngaged`, also if an SDK has wrapped it."""
     return any(isinstance(each, SwitchEngaged) for each in walk_errors(error))
 
 
@@ -191,7 +253,7 @@ def _matches(on: ErrorFilter, error: BaseException) -> bool:
     if not isinstance(on, type | tuple):
         try:
             return bool(on(error))
-        except Exception:  # The caller shall get what the call raised, and not this.
+        except Exception:  # The caller must get the error of the call, not this one.
             log_error("%r could not say whether to fall back", on)
             return False
     if isinstance(error, BaseExceptionGroup) and not isinstance(error, on):

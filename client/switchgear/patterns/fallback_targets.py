@@ -16,7 +16,7 @@ class FallbackTarget:
     `call` gets those arguments of the original call that its own parameters name, or all of them if
     it names others; if it names them, also `cause`, the last error, and `model`. The target is
     skipped while `only_if` returns False, and if `suits` returns False for the error of the call.
-    `is_partial`: its answers are less than what was asked for.
+    `is_partial`: its answers are less than the call's own.
     """
 
     name: str
@@ -40,6 +40,7 @@ class FallbackTarget:
 
     @property
     def takes_model(self) -> bool:
+        """True if it has a parameter `model`, or takes any keyword."""
         parameters = _parameters(self.call)
         return "model" in parameters or any(
             each.kind is each.VAR_KEYWORD for each in parameters.values()
@@ -47,7 +48,7 @@ class FallbackTarget:
 
 
 class BoundTarget:
-    """A caller of a target in place of one function."""
+    """A target bound to the signature of the function that it replaces."""
 
     def __init__(self, target: FallbackTarget, function: Callable[..., Any]) -> None:
         self.target = target
@@ -66,8 +67,11 @@ class BoundTarget:
 
 
 def make_target(given: FallbackTarget | Callable[..., Any]) -> FallbackTarget:
-    """Return a target. A plain function becomes one under its own name, with partial answers.
-    Raises :class:`TypeError` for an object that can't be called."""
+    """Return `given` as a target.
+
+    A plain function becomes one under its own name, with partial answers. Raises :class:`TypeError`
+    for an object that can't be called.
+    """
     if isinstance(given, FallbackTarget):
         return given
     if not callable(given):
@@ -80,8 +84,7 @@ def make_target(given: FallbackTarget | Callable[..., Any]) -> FallbackTarget:
 def _arguments(
     parameters: Mapping[str, inspect.Parameter], function: Callable[..., Any]
 ) -> KeyFinder:
-    """Return a function that collects `(args, kwargs)` for these parameters, except `cause` and
-    `model`."""
+    """Return a function that collects `(args, kwargs)` for parameters but `cause` and `model`."""
 
     def collect(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return args, kwargs

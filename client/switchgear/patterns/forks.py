@@ -1,5 +1,7 @@
-"""What patterns do in the child of a fork: locks may be held by threads that are not there, and
-what was counted is the parent's."""
+"""Reset of patterns in a forked child.
+
+Locks may be held by threads that the child does not have, and the counts are the parent's.
+"""
 
 import os
 import weakref
@@ -7,23 +9,25 @@ from typing import Protocol
 
 
 class ForkAware(Protocol):
+    """An object that is reset in a forked child."""
+
     def after_fork(self) -> None:
-        """In a child: begin anew, with new locks, waiting for nothing of the parent's."""
+        """Start anew in a child process, with new locks and without the parent's waiting calls."""
         ...
 
 
 _all: dict[weakref.ReferenceType[ForkAware], None] = {}
-"""Each change of it is one step, so it takes no lock."""
+"""Each change of it is a single step, so it takes no lock."""
 _kept_alive: list[object] = []
 
 
 def register(pattern: ForkAware) -> None:
-    """See to `pattern` for as long as somebody holds it."""
+    """Reset `pattern` in forked children, for as long as it exists."""
     _all[weakref.ref(pattern, _collected)] = None
 
 
 def keep_alive(thing: object) -> None:
-    """Keep for ever what was the parent's, such as a lock: to let go of it may be to wait."""
+    """Keep an object of the parent, such as a lock, forever: releasing it might block."""
     _kept_alive.append(thing)
 
 

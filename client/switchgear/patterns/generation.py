@@ -1,4 +1,4 @@
-"""What a breaker is in, from one change of its state to the next, and what is told of it."""
+"""Generations and permits of a breaker, and what it reports of its state."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -12,13 +12,16 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 
 
 class IllegalTransition(RuntimeError):
-    """A breaker never goes from this state to that one by itself: a defect of this library."""
+    """A transition that no breaker makes by itself: a defect of this library."""
 
 
 @dataclass(frozen=True, slots=True)
 class StateTransition:
-    """The `n`-th one of this process. `at` is monotonic; `failure_rate`, None if it is unknown, and
-    `calls` are what was seen when it came about."""
+    """The `n`-th transition of a breaker in this process.
+
+    `at` is monotonic; `failure_rate`, None if unknown, and `calls` are those of the window that
+    caused it.
+    """
 
     n: int
     before: State
@@ -31,7 +34,7 @@ class StateTransition:
 
 @dataclass(frozen=True, slots=True)
 class WouldOpen:
-    """A breaker that only measures would have opened now."""
+    """A breaker in mode `metrics_only` would have opened now."""
 
     cause: str
     failure_rate: float | None
@@ -40,8 +43,11 @@ class WouldOpen:
 
 @dataclass(frozen=True, slots=True)
 class BreakerStatus:
-    """How it is with a breaker. `since` and `open_until` are monotonic; the rates are None below
-    the calls that are needed; of one that is not closed they say what it was judged by."""
+    """The state, the mode and the rates of a breaker.
+
+    `since` and `open_until` are monotonic; the rates are None below the minimum number of calls.
+    Unless the breaker is closed they are those of its last evaluation.
+    """
 
     state: State
     mode: Mode
@@ -54,8 +60,10 @@ class BreakerStatus:
 
 
 class Generation:
-    """A generation: from one change of state to the next. What began in another one is no more
-    of its business."""
+    """The time from one change of state to the next.
+
+    Outcomes of calls that began in another generation are dropped.
+    """
 
     __slots__ = (
         "consecutive_failures",
@@ -74,18 +82,20 @@ class Generation:
         self.window = window
         self.is_counted = is_counted
         self.consecutive_failures = 0
-        """Failures without a success between."""
+        """Failures since the last success."""
         self.probes: WeakKeyDictionary[CallPermit, float] = WeakKeyDictionary()
-        """Probes in flight and when they began, oldest first. A permit that was garbage-collected
-        can't be settled, so its call is gone and makes room for another."""
+        """Probes in flight and their start times, oldest first.
+
+        A garbage-collected permit can't be settled, so its call is gone and makes room for another.
+        """
         self.probe_counts = CallCounts()
         """Outcomes of the finished probes."""
         self.permit = CallPermit(self)
-        """That of all its calls, while it is closed."""
+        """The permit of all its calls, while it is closed."""
 
 
 class CallPermit:
-    """The right to make a call, which says in which generation it began.
+    """The permit for a call, bound to the generation in which it began.
 
     All calls of a closed generation share one, each probe has its own. `succeed` counts a call that
     was good and not slow, without a lock; if `needs_evaluation` is true after it, the state machine
@@ -111,5 +121,5 @@ class CallPermit:
 
 
 def initial_state(mode: Mode) -> State:
-    """The state in which a breaker begins, normally or overruled."""
+    """Return the state in which a breaker in `mode` begins."""
     return "open" if mode == "forced_open" else "closed"

@@ -12,6 +12,7 @@ from switchgear.cancellation import find_refusal
 from switchgear.decorators import wrap_by_kind
 from switchgear.lazy import asyncio
 from switchgear.patterns import retried_calls, time_limits
+from switchgear.patterns.argument_checks import check_type
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.retried_calls import RetriedCall
 from switchgear.patterns.retry_budget import RetryBudget
@@ -27,8 +28,12 @@ if TYPE_CHECKING:
 
 
 class Hedge:
-    """Calls a slow coroutine function again while the first attempt runs on; the first success is
-    the answer. Only for idempotent calls: all attempts may have their effect.
+    """A hedge: calls a slow coroutine function again while the first attempt still runs.
+
+    The first success is the answer. Only for idempotent calls: all attempts may have their effect.
+
+        @Hedge("core->search", after_seconds=0.3)
+        async def search(question: str) -> list[str]: ...
 
     After each `after_seconds` without an answer another attempt begins, up to `max_hedges`, if the
     budget has a retry left and the deadline has not passed; it counts as a retry in `counters`. All
@@ -50,14 +55,9 @@ class Hedge:
         budget: RetryBudget | None = None,
         counters: Counters | None = None,
     ) -> None:
-        if not isinstance(name, str):
-            raise TypeError(f"name must be a string, not {name!r:.50}")
-        for argument, given, kind in (
-            ("budget", budget, RetryBudget),
-            ("counters", counters, Counters),
-        ):
-            if given is not None and not isinstance(given, kind):
-                raise TypeError(f"{argument} must be {kind.__name__}, not {given!r:.50}")
+        check_type("name", name, str)
+        check_type("budget", budget, RetryBudget, is_optional=True)
+        check_type("counters", counters, Counters, is_optional=True)
         if not isinstance(max_hedges, int) or isinstance(max_hedges, bool):
             raise TypeError(f"max_hedges must be a whole number, not {max_hedges!r:.50}")
         if not 1 <= max_hedges <= MAX_HEDGES:
@@ -69,8 +69,7 @@ class Hedge:
         self.counters = counters
 
     def __call__(self, function: F) -> F:
-        """Return `function` with hedges. Raises :class:`TypeError` for any but a coroutine
-        function: a thread can't be cancelled, and a generator can't begin again."""
+        """Return `function` with hedges. Raises :class:`TypeError` for any but a coroutine one."""
         return wrap_by_kind(
             function, plain=_refuse, coroutine=self._coroutine, stream=None, what="a hedge"
         )

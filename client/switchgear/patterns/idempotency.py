@@ -1,5 +1,7 @@
-"""One key for all attempts of one logical call, so that its receiver can tell a repetition from a
-second wish."""
+"""Idempotency keys: one for all attempts of a logical call.
+
+A receiver recognizes a repetition by its key.
+"""
 
 import hashlib
 import uuid
@@ -17,8 +19,11 @@ _explicit: ContextVar[str | None] = ContextVar("switchgear_idempotency_key", def
 
 
 def idempotency_key() -> str | None:
-    """Return the idempotency key, the same in all attempts of one logical call: the given one, else
-    a random one of the outermost active retry of this process. None without either."""
+    """Return the idempotency key, the same in all attempts of one logical call.
+
+    It is the key of :func:`idempotency_key_of`, else a random one of the outermost active retry of
+    this process. None without either.
+    """
     explicit = _explicit.get()
     if explicit is not None:
         return explicit
@@ -32,8 +37,10 @@ def idempotency_key() -> str | None:
 
 @contextmanager
 def idempotency_key_of(key: str) -> Iterator[str]:
-    """Everything inside has this key: put it around one request. 1 to 255 visible ASCII characters,
-    :class:`ValueError` else."""
+    """Use `key` for everything inside the block; put it around one request.
+
+    Raises :class:`ValueError` unless it is 1 to 255 visible ASCII characters.
+    """
     if not 0 < len(key) <= MAX_KEY_LENGTH or not all("!" <= each <= "~" for each in key):
         raise ValueError(f"an idempotency key has 1 to {MAX_KEY_LENGTH} visible ASCII characters")
     before = _explicit.get()
@@ -45,15 +52,16 @@ def idempotency_key_of(key: str) -> Iterator[str]:
 
 
 def explicit_key() -> str | None:
-    """The one of :func:`idempotency_key_of`, None outside."""
+    """Return the key of :func:`idempotency_key_of`, None outside."""
     return _explicit.get()
 
 
 def request_key(*parts: bytes) -> str:
-    """A key for one of the requests that a logical call makes; the same in all of its attempts.
+    """Return a key for one request of a logical call, the same in all of its attempts.
 
-    Made of the call's own key, of what the request consists of, and of how many equal ones this
-    attempt has made before: two that are meant to be two stay two. Random outside of a retry.
+    It is derived from the call's own key, the `parts` of the request, and the number of equal
+    requests that this attempt made before: two requests meant as two stay two. Random outside of a
+    retry.
     """
     explicit = _explicit.get()
     if explicit is not None:
@@ -80,8 +88,10 @@ def _logical_call() -> RetriedCall | None:
 
 
 def _request_number(attempt: RetriedCall, digest: str) -> int:
-    """Return the number, from 1, of another such request in the logical call. The requests of a
-    repeated attempt get the same numbers as in the previous one."""
+    """Return the number, from 1, of another such request in the logical call.
+
+    The requests of a repeated attempt get the same numbers as in the previous one.
+    """
     counts = attempt.request_counts = (
         Counter() if attempt.request_counts is None else attempt.request_counts
     )

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from switchgear.evaluation.keys import Key
-from switchgear.failures.error_labels import is_timeout, status_of, words_of
+from switchgear.failures.error_labels import error_labels, http_status, is_timeout
 from switchgear.patterns.adaptive_limit import AdaptiveLimit, LimitRange
 from switchgear.patterns.permits import PermitPool
 from switchgear.refusals import refusal_in
@@ -17,8 +17,10 @@ CANCELLATIONS = concurrent.futures.CancelledError
 
 
 class LimitController:
-    """Measures the calls that have a permit of `permits`, and changes their limit. Safe to use from
-    any thread: a call that ends while another one is recorded is left out."""
+    """A controller that measures the calls with a permit of `permits`, and changes their limit.
+
+    Safe to use from any thread: a call that ends while another one is recorded is left out.
+    """
 
     def __init__(
         self, permits: PermitPool, limits: LimitRange, clock: Callable[[], float] = time.monotonic
@@ -33,9 +35,11 @@ class LimitController:
         return MeasuredPermit(self, permits, self._clock())
 
     def record(self, began: float, is_timed: bool, outcome: object) -> None:
-        """Record a call that ends now, with an error or a result as its `outcome`. Refusals,
-        cancellations and errors other than overload are ignored, and so is the duration of a call
-        that is not `is_timed`."""
+        """Record a call that ends now, with an error or a result as its `outcome`.
+
+        Refusals, cancellations and errors other than overload are ignored, and so is the duration
+        of a call that is not `is_timed`.
+        """
         is_overload = is_overload_outcome(outcome)
         if not is_overload and isinstance(outcome, BaseException):
             return
@@ -52,7 +56,7 @@ class LimitController:
 
 
 class MeasuredPermit:
-    """A permit whose call is recorded once: when it ends, or when the permit is put back."""
+    """A permit whose call is recorded once: when it ends, or when the permit is released."""
 
     __slots__ = ("_began", "_controller", "_is_recorded", "_permits", "is_timed")
 
@@ -68,7 +72,7 @@ class MeasuredPermit:
             self._controller.record(self._began, self.is_timed, outcome)
 
     def release(self, key: Key | None = None, outcome: object = None) -> None:
-        """Put the permit back, and record the call if need be."""
+        """Release the permit, and record the call if that is not done."""
         try:
             self.record(outcome)
         finally:
@@ -76,16 +80,15 @@ class MeasuredPermit:
 
 
 def is_overload_outcome(outcome: object) -> bool:
-    """Return True for a timeout, and for an error or a response by which the callee reports
-    overload."""
+    """Return True for a timeout, and for an outcome by which the callee reports overload."""
     if outcome is None or isinstance(outcome, CANCELLATIONS):
         return False
     if not isinstance(outcome, BaseException):
-        return status_of(outcome) in OVERLOAD_STATUSES
+        return http_status(outcome) in OVERLOAD_STATUSES
     if not isinstance(outcome, Exception) or refusal_in(outcome) is not None:
         return False
     return (
         is_timeout(outcome)
-        or status_of(outcome) in OVERLOAD_STATUSES
-        or not OVERLOAD_WORDS.isdisjoint(words_of(outcome))
+        or http_status(outcome) in OVERLOAD_STATUSES
+        or not OVERLOAD_WORDS.isdisjoint(error_labels(outcome))
     )

@@ -1,4 +1,4 @@
-"""Tells the journal, and whoever watches, what becomes of a breaker."""
+"""Notification of the journal and of listeners about the transitions of a breaker."""
 
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -19,7 +19,10 @@ EVENTS: Mapping[State, str] = {
 
 
 class BreakerListeners:
-    """Those of the breaker of that name. Each change of them is one step, so it takes no lock."""
+    """The listeners of the breaker called `name`.
+
+    Each change of the registry is a single step, so it takes no lock.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -27,15 +30,15 @@ class BreakerListeners:
         self._mode_listeners: dict[object, ModeListener] = {}
 
     def add(self, listener: TransitionListener) -> Callable[[], None]:
-        """Call `listener` with each transition from now on; return a function that ends that."""
+        """Call `listener` with each transition from now on; return a function that removes it."""
         return _register(self._transition_listeners, listener)
 
     def add_mode_listener(self, listener: ModeListener) -> Callable[[], None]:
-        """Call `listener` after each change of the mode; return a function that ends that."""
+        """Call `listener` after each change of the mode; return a function that removes it."""
         return _register(self._mode_listeners, listener)
 
     def after_fork(self) -> None:
-        """Forget in a child the calls that wait in the parent."""
+        """Drop the listeners of calls that wait in the parent."""
         self._mode_listeners = {}
 
     def notify_mode(self) -> None:
@@ -44,7 +47,7 @@ class BreakerListeners:
             self._call(listener)
 
     def notify(self, events: deque[StateTransition | WouldOpen]) -> None:
-        """All that is in `events`. Under no lock: a hook may do what it likes. Never raises."""
+        """Record and report all `events`. Holds no lock. Never raises."""
         while events:
             try:
                 each = events.popleft()

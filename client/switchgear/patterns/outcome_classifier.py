@@ -1,4 +1,4 @@
-"""What the end of a call says of whom it was for."""
+"""Classification of the outcomes of calls, for a breaker."""
 
 import concurrent.futures
 from collections.abc import Callable
@@ -13,7 +13,7 @@ Outcome = Literal["good", "bad", "nothing"]
 
 
 class OutcomeClassifier:
-    """See :class:`~switchgear.patterns.breaker.Breaker` for the parameters."""
+    """The rules of a :class:`~switchgear.patterns.breaker.Breaker` for success and failure."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class OutcomeClassifier:
         )
 
     def _is_ignored(self, error: BaseException) -> bool:
-        """Of a group: if that is so of all in it."""
+        """Return True for an outcome that is not counted; for a group, if no member is."""
         if isinstance(error, self._ignored) or refusal_in(error) is not None:
             return True
         if isinstance(error, BaseExceptionGroup):
@@ -58,9 +58,9 @@ class OutcomeClassifier:
 
 
 def _evaluate_predicate(predicate: Callable[[Any], bool], argument: Any) -> bool:
-    """Return True for a failure, and if the predicate `predicate` raises."""
+    """Return the result of `predicate`; True, a failure, if it raises."""
     try:
         return bool(predicate(argument))
-    except Exception:  # The caller shall get what the call gave, and not this.
+    except Exception:  # The caller must get the outcome of the call, not this error.
         log_error("%r could not say whether a call failed", predicate)
         return True

@@ -1,5 +1,7 @@
-"""The parameters of each pattern, with the defaults that the console has too. Frozen: who changes
-some gives a pattern new ones, by its `configure`."""
+"""The parameters of each pattern, with the same defaults as the console.
+
+They are frozen: a pattern gets new ones by its `configure`.
+"""
 
 import math
 from collections.abc import Mapping
@@ -14,7 +16,7 @@ Tier = Literal["critical", "standard", "optional"]
 BulkheadMode = Literal["fixed", "adaptive"]
 
 WINDOW_SIZES: Mapping[WindowType, int] = {"count": 100, "time": 60}
-"""Calls, or seconds."""
+"""Default size of a window, in calls or in seconds."""
 MAX_CALLS, MAX_SECONDS = 1_000_000, 86_400.0
 MAX_TOKENS, MAX_WINDOW_SECONDS = 10**12, 31 * 86_400.0
 DEFAULT_QUEUE_SECONDS = 5.0
@@ -31,7 +33,7 @@ DEFAULT_NEVER: tuple[str | int, ...] = (
 
 @dataclass(frozen=True, kw_only=True)
 class BreakerParameters:
-    """Conditions under which a breaker opens, the time it stays open, and its probes.
+    """The conditions under which a breaker opens, the time it stays open, and its probes.
 
     `window_size` is in calls or in seconds, None for the default of its type. `failure_count`, once
     set, decides alone and needs no `minimum_calls`. All other conditions, including
@@ -83,12 +85,12 @@ class BreakerParameters:
 
     @property
     def size(self) -> int:
-        """Of the window: calls or seconds."""
+        """Return the size of the window, in calls or seconds."""
         return self.window_size or WINDOW_SIZES[self.window_type]
 
     @property
     def needed_calls(self) -> int:
-        """Without so many a rate is unknown; no more than a window of calls can hold."""
+        """Return the calls below which a rate is unknown; at most the size of a window of calls."""
         if self.window_type == "count":
             return min(self.minimum_calls, self.size)
         return self.minimum_calls
@@ -96,13 +98,13 @@ class BreakerParameters:
 
 @dataclass(frozen=True, kw_only=True)
 class RetryParameters:
-    """Attempts in all, and the pauses between them: full jitter, U(0, min(cap, base·2ⁿ)), or
-    base·(n+1) with a `linear` backoff, n counting retries from 0.
+    """The number of attempts, the pauses between them, and the budget.
 
-    `retry_on` and `never` are HTTP statuses and names of errors; `never` wins. A `Retry-After` is
-    honored up to `retry_after_max_seconds`; beyond it the call fails at once. `budget_rate`
-    retries for each call and `budget_per_second` beside, over 10 s. Raises :class:`ValueError` or
-    :class:`TypeError`, naming the parameter.
+    Pauses have full jitter: U(0, min(cap, base·2ⁿ)), or base·(n+1) with a `linear` backoff, n
+    counting retries from 0. `retry_on` and `never` are HTTP statuses and names of errors; `never`
+    wins. A `Retry-After` is honored up to `retry_after_max_seconds`; beyond it the call fails at
+    once. `budget_rate` retries for each call and `budget_per_second` more are allowed, over 10 s.
+    Raises :class:`ValueError` or :class:`TypeError`, naming the parameter.
     """
 
     attempts: int = 3
@@ -131,8 +133,7 @@ class RetryParameters:
 
 @dataclass(frozen=True, kw_only=True)
 class BulkheadParameters:
-    """Limits of a bulkhead: calls at once, of one key (such as a user) and in all, calls that wait
-    for a permit, and the longest wait.
+    """The limits of a bulkhead: concurrent calls, in all and per key, queued calls, and waits.
 
     Without `queue_seconds` a queued call waits at most 5 s; with 0 none waits. In `mode="adaptive"`
     the limit starts at `limit` and follows the durations and errors of calls, between `min_limit`
@@ -164,12 +165,12 @@ class BulkheadParameters:
 
     @property
     def wait_seconds(self) -> float:
-        """Longest wait of a queued call."""
+        """Return the longest wait of a queued call."""
         return DEFAULT_QUEUE_SECONDS if self.queue_seconds is None else self.queue_seconds
 
     @property
     def limit_range(self) -> LimitRange:
-        """The bounds of an adaptive limit."""
+        """Return the bounds of an adaptive limit."""
         return LimitRange(
             initial=self.limit,
             min_limit=self.min_limit or max(1, self.limit // 4),
@@ -179,8 +180,7 @@ class BulkheadParameters:
 
 @dataclass(frozen=True, kw_only=True)
 class HttpTimeouts:
-    """Seconds for each part of an HTTP call: to connect, to read, to write, and for a connection of
-    the pool."""
+    """Seconds for each part of an HTTP call: connect, read, write, and a connection of the pool."""
 
     connect: float = 5.0
     read: float = 30.0
@@ -192,7 +192,7 @@ class HttpTimeouts:
             _check_number(name, getattr(self, name), 0.001, MAX_SECONDS)
 
     def within(self, seconds: float | None) -> "HttpTimeouts":
-        """The same, but none longer than `seconds`; None leaves them as they are."""
+        """Return the same timeouts, none longer than `seconds`; unchanged for None."""
         if seconds is None:
             return self
         maximum = max(seconds, 0.001)
@@ -206,9 +206,12 @@ class HttpTimeouts:
 
 @dataclass(frozen=True, kw_only=True)
 class SpendParameters:
-    """Limits of a token budget: `tokens` for all calls together in any `window_seconds`, and
-    `per_key_tokens` for those of one key, such as a user; None for no limit. Raises
-    :class:`ValueError` or :class:`TypeError`, naming the parameter."""
+    """The limits of a token budget.
+
+    `tokens` is the limit for all calls together in any `window_seconds`, `per_key_tokens` for those
+    of one key, such as a user; None for no limit. Raises :class:`ValueError` or :class:`TypeError`,
+    naming the parameter.
+    """
 
     tokens: int | None = None
     window_seconds: float = 60.0
@@ -257,14 +260,16 @@ TIERS: Mapping[Tier, BulkheadParameters] = {
     "standard": BulkheadParameters(limit=3, queue=5, queue_seconds=120),
     "optional": BulkheadParameters(limit=2, queue=3, queue_seconds=60),
 }
-"""Synthesis and quality gates; content analysis; enrichment and caching."""
+"""For synthesis and quality gates; content analysis; enrichment and caching."""
 
 
 def resolve_bulkhead_parameters(
     given: BulkheadParameters | Tier | None,
 ) -> BulkheadParameters | None:
-    """Return the parameters of a tier, or the given parameters. Raises :class:`ValueError` for an
-    unknown tier and :class:`TypeError` for any other type."""
+    """Return the parameters of a tier, or the given parameters.
+
+    Raises :class:`ValueError` for an unknown tier and :class:`TypeError` for any other type.
+    """
     if given is None or isinstance(given, BulkheadParameters):
         return given
     if not isinstance(given, str):

@@ -1,5 +1,4 @@
-"""The permits of a bulkhead and the queue for them, shared by threads and tasks of any event
-loop.
+"""The permits of a bulkhead and their queue, shared by threads and tasks of any event loop.
 
 No lock is held while a call waits. A permit is never lost to an exception that a signal's handler
 raises: between taking one and noting that, and between noting its return and putting it back, there
@@ -15,8 +14,8 @@ from dataclasses import dataclass
 
 from switchgear.evaluation.keys import Key, key_text
 from switchgear.patterns import forks
+from switchgear.patterns.bulkhead_queue import Waiter, rank_of, wake
 from switchgear.patterns.parameters import BulkheadParameters
-from switchgear.patterns.waiter import Waiter, rank_of, wake
 
 BATCH_SIZE = 16
 """Permits created at a time if there is no limit."""
@@ -24,8 +23,11 @@ BATCH_SIZE = 16
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:
-    """The occupancy of a bulkhead: `limit` and `queue_limit` are None while it has none; `rejected`
-    only grows. `in_flight` may exceed a limit that was lowered; an adaptive `limit` changes."""
+    """The occupancy of a bulkhead.
+
+    `limit` and `queue_limit` are None while it has none; `rejected` only grows. `in_flight` may
+    exceed a limit that was lowered; an adaptive `limit` changes.
+    """
 
     in_flight: int
     limit: int | None
@@ -57,7 +59,7 @@ class PermitPool:
         self.busy = self._is_settling = self._is_due = False
         self._keys: defaultdict[str, int] = defaultdict(int)
         self._queue: list[Waiter] = []
-        """By rank: the highest priority first, and of one priority who came first."""
+        """Waiting calls by rank: the highest priority first, then the order of arrival."""
         self._arrivals = 0
         self._rejected = 0
         self._controller: object = None
@@ -97,8 +99,10 @@ class PermitPool:
             self.settle()
 
     def enqueue(self, waiter: Waiter) -> str:
-        """Admit `waiter` at once, queue it, or reject it, and return its state. In a full queue it
-        displaces the last waiter of a lower priority."""
+        """Admit `waiter` at once, queue it, or reject it, and return its state.
+
+        In a full queue it displaces the last waiter of a lower priority.
+        """
         with self._lock:
             self._arrivals += 1
             waiter.rank = (waiter.rank[0], self._arrivals)
@@ -135,8 +139,10 @@ class PermitPool:
             self._rejected += 1
 
     def configure(self, parameters: BulkheadParameters | None, controller: object = None) -> None:
-        """Apply `parameters` from now on. Queued calls stay queued, even if the queue got shorter;
-        admitted calls keep their permits. Only `controller` may resize the limit."""
+        """Apply `parameters` from now on. Only `controller` may resize the limit.
+
+        Queued calls stay queued, even if the queue got shorter; admitted calls keep their permits.
+        """
         with self._lock:
             self._limit = None if parameters is None else parameters.limit
             self._queue_limit = 0 if parameters is None else parameters.queue
@@ -163,7 +169,7 @@ class PermitPool:
             )
 
     def after_fork(self) -> None:
-        """Forget the parent's threads in a child process: they wait here and may hold the lock."""
+        """Drop the parent's threads in a child process: they wait here and may hold the lock."""
         forks.keep_alive(self._lock)
         self._lock = threading.RLock()
         self._queue = []
@@ -174,7 +180,7 @@ class PermitPool:
         with self._lock:
             self._is_due = True
             if self._is_settling:
-                return  # A signal's handler or a finalizer came in between: it goes on below.
+                return  # A signal handler or finalizer inside the loop below, which runs again.
             self._is_settling = True
             try:
                 while self._is_due:

@@ -1,13 +1,14 @@
 """The headers of a call to another process: its remaining time, and the attempt of a retry.
 
-Time travels as what remains, never as a moment: clocks differ.
+Time is sent as a duration, never as a moment, since clocks differ.
 """
 
 import math
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
+from typing import Any
 
 from switchgear.patterns import retried_calls, time_limits
 
@@ -15,7 +16,7 @@ TIMEOUT_HEADER = "X-Request-Timeout-Ms"
 ATTEMPT_HEADER = "X-Retry-Attempt"
 LAST_ATTEMPT_HEADER = "X-Retry-Last-Attempt"
 MAX_TIMEOUT_SECONDS = 3600.0
-"""No more than this is believed."""
+"""Longer limits are shortened to this."""
 MAX_ATTEMPT = 1000
 
 _UNITS: Mapping[str, float] = MappingProxyType(
@@ -28,12 +29,12 @@ Headers = Mapping[str, str] | Iterable[tuple[str, str]]
 
 
 def outgoing(failure: BaseException | None = None) -> dict[str, str]:
-    """Return the headers for a request made here: `X-Request-Timeout-Ms` if its time is limited;
-    `X-Retry-Attempt`, from 0, if it is repeated on failure, or `X-Retry-Last-Attempt` on the last
-    attempt.
+    """Return the headers for a request made here.
 
-    `failure` is the error that a failing request raises: a retry that would not retry it does not
-    count. None stands for an error that every retry would retry.
+    `X-Request-Timeout-Ms` if its time is limited; `X-Retry-Attempt`, from 0, if it is repeated on
+    failure, or `X-Retry-Last-Attempt` on the last attempt. `failure` is the error that a failing
+    request raises: a retry that would not retry it does not count. None stands for an error that
+    every retry would retry.
     """
     headers: dict[str, str] = {}
     left = time_limits.remaining_seconds()
@@ -49,11 +50,13 @@ def outgoing(failure: BaseException | None = None) -> dict[str, str]:
 
 
 class IncomingRequest:
-    """The limits of an incoming request, as a context manager. Code in the block has no more time
-    than the caller waits, and leaves its failures to the caller if that retries. Outer limits do
-    not apply: a request has its own time, from the creation of this object. For one request, which
-    may enter it repeatedly, nested. `seconds` is the caller's limit, None without one; `attempt` is
-    the number of the caller's attempt, None if it does not retry; `is_last`: no attempt follows.
+    """The limits of an incoming request, as a context manager.
+
+    Code in the block has no more time than the caller waits, and leaves its failures to the caller
+    if that retries. Outer limits do not apply: a request has its own time, from the creation of
+    this object. For one request, which may enter it repeatedly, nested. `seconds` is the caller's
+    limit, None without one; `attempt` is the number of the caller's attempt, None if it does not
+    retry; `is_last`: no attempt follows.
     """
 
     def __init__(
@@ -73,7 +76,7 @@ class IncomingRequest:
 
     @property
     def is_over(self) -> bool:
-        """Whether there is no time left, so that nobody waits for the answer."""
+        """True if there is no time left, so that the caller no longer waits."""
         return self._clock() >= self._until
 
     def __enter__(self) -> "IncomingRequest":
@@ -84,12 +87,7 @@ class IncomingRequest:
         self._entered.append((limit, marker))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         limit, marker = self._entered.pop()
         retried_calls.end(marker)
         time_limits.end(limit)

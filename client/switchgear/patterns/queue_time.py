@@ -8,11 +8,11 @@ with a :class:`CallTimer` if it may not.
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
-from types import TracebackType
+from typing import Any
 
 from switchgear.failures.error_labels import is_timeout
-from switchgear.patterns.time_limits import DeadlineExceeded, current_limit
-from switchgear.patterns.timeout import CallTimeout
+from switchgear.patterns.time_limits import current_limit
+from switchgear.patterns.timeout_errors import CallTimeout, DeadlineExceeded
 
 TOLERANCE_SECONDS = 0.1
 """Delay until a timeout is noticed."""
@@ -42,12 +42,7 @@ class QueueWait:
             timer.pause()
         self._began = self._clock()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         now = self._clock()
         seconds = now - self._began
         _queued_seconds.set(queued_seconds() + seconds)
@@ -57,8 +52,10 @@ class QueueWait:
 
 
 class CallTimer:
-    """A stopwatch that starts at once and pauses while a call in its context waits. It may be
-    stopped in a different context, as for a stream."""
+    """A stopwatch that starts at once and pauses while a call in its context waits.
+
+    It may be stopped in a different context, as for a stream.
+    """
 
     __slots__ = ("_began", "_clock", "_paused_at", "_pauses", "is_stopped", "outer")
     outer: "CallTimer | None"
@@ -97,7 +94,7 @@ class CallTimer:
 
 
 def _running_timers() -> list[CallTimer]:
-    """The timers that run in this context, innermost first."""
+    """Return the timers that run in this context, innermost first."""
     found, timer = [], _innermost.get()
     while timer is not None:
         if not timer.is_stopped:
@@ -107,8 +104,10 @@ def _running_timers() -> list[CallTimer]:
 
 
 def is_queue_timeout(error: BaseException) -> bool:
-    """Return True if `error` is a timeout whose time was mostly spent in a queue: the call itself
-    had less time than the queue took, and might otherwise have ended in time."""
+    """Return True if `error` is a timeout whose time was mostly spent in a queue.
+
+    The call itself had less time than the queue took, and might otherwise have ended in time.
+    """
     wait = _last_wait.get()
     if wait is None:
         return False

@@ -1,7 +1,7 @@
 """The retries that are active around a call, innermost first.
 
-Nested retries would multiply: three layers of three attempts are 27 calls. So an inner retry asks
-the active outer ones about each failure, and leaves to them the failures that they would retry
+Nested retries would multiply: three layers of three attempts are 27 calls. So an inner retry checks
+the active outer ones for each failure, and leaves to them the failures that they would retry
 themselves. One of them may be in another process: see `propagation`.
 """
 
@@ -11,16 +11,18 @@ from contextvars import ContextVar
 
 
 class RetriedCall:
-    """One logical call while it is retried. `number` is 0 for the first attempt, None for a
-    boundary that hides every outer retry; `owner` is the retry, None for a caller in another
-    process, which is assumed to retry every failure."""
+    """One logical call while it is retried.
+
+    `number` is 0 for the first attempt, None for a boundary that hides every outer retry; `owner`
+    is the retry, None for a caller in another process, which is assumed to retry every failure.
+    """
 
     is_over = False
     """True after its end: it no longer applies to tasks that outlive it."""
     is_last = False
     """True if no attempt follows this one."""
     repeats: bool | None = None
-    """True if a request made here is repeated on failure; None to ask :meth:`would_retry`."""
+    """True if a request made here is repeated on failure; None to use :meth:`would_retry`."""
     outer: "RetriedCall | None" = None
     key: str | None = None
     """Its idempotency key, once requested."""
@@ -35,7 +37,7 @@ class RetriedCall:
 
     @property
     def label(self) -> str:
-        """The name in the note on an error that is left to this retry."""
+        """Return the name in the note on an error that is left to this retry."""
         return "the caller's retry"
 
     @property
@@ -44,15 +46,19 @@ class RetriedCall:
         return not self.is_last
 
     def repeats_on(self, failure: BaseException | None) -> bool:
-        """Return True if a request made here is repeated when it fails with `failure`; None stands
-        for any failure."""
+        """Return True if a request made here is repeated when it fails with `failure`.
+
+        None stands for any failure.
+        """
         if self.repeats is not None:
             return self.repeats
         return failure is None or self.would_retry(failure)
 
     def would_retry(self, error: BaseException) -> bool:
-        """Return True if it retries `error`, also on its last attempt: the earlier attempts were
-        its retries of such an error."""
+        """Return True if it retries `error`, also on its last attempt.
+
+        The earlier attempts were its retries of such an error.
+        """
         return True
 
     def would_retry_result(self, result: object) -> bool:
@@ -64,7 +70,7 @@ _active: ContextVar[RetriedCall | None] = ContextVar("switchgear_attempts", defa
 
 
 def find_innermost() -> RetriedCall | None:
-    """Return the innermost call here that is not over; it may be a boundary."""
+    """Return the innermost call in this context that is not over; it may be a boundary."""
     found = _active.get()
     return found if found is None else _unfinished(found)
 
@@ -75,25 +81,24 @@ def find_active() -> RetriedCall | None:
 
 
 def iter_outward(start: RetriedCall | None) -> Iterator[RetriedCall]:
-    """Yield the active calls from `start` outward, up to a boundary or a caller in another
-    process."""
+    """Yield the active calls from `start` outward, up to a boundary or another process' caller."""
     while (start := _unfinished(start)) is not None and start.number is not None:
         yield start
         start = start.outer if start.owner is not None else None
 
 
 def find_retrying(start: RetriedCall | None, error: BaseException) -> RetriedCall | None:
-    """Return the first call from `start` iter_outward that would retry `error`."""
+    """Return the first call from `start` outward that would retry `error`."""
     return next((each for each in iter_outward(start) if each.would_retry(error)), None)
 
 
 def find_retrying_result(start: RetriedCall | None, result: object) -> RetriedCall | None:
-    """Return the first call from `start` outward that would retry a call that returned `result`."""
+    """Return the first call from `start` outward that would retry a call returning `result`."""
     return next((each for each in iter_outward(start) if each.would_retry_result(result)), None)
 
 
 def begin(call: RetriedCall) -> None:
-    """Make it the innermost call in this context."""
+    """Make `call` the innermost one in this context."""
     call.outer = find_innermost()
     _active.set(call)
 
@@ -103,7 +108,7 @@ enter = _active.set
 
 
 def end(call: RetriedCall) -> None:
-    """End the call. In a context other than the one it began in, only mark it as over."""
+    """End `call`. In a context other than the one it began in, only mark it as over."""
     call.is_over = True
     if _active.get() is call:
         _active.set(call.outer)

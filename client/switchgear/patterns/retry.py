@@ -1,21 +1,27 @@
 """Retries with backoff, within a budget.
 
-An error that an active outer retry would retry is left to that one, see `attempts`. All retries of
-one dependency share a budget, and every retry is counted. A note on the last error says how often
-the call was tried.
+An error that an active outer retry would retry is left to that one, see `retried_calls`. All
+retries of one dependency share a budget, and every retry is counted. A note on the last error says
+how often the call was tried.
 """
 
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from inspect import isawaitable
-from types import CoroutineType, TracebackType
+from types import CoroutineType
 from typing import Any, Self, TypeVar, overload
 
 from switchgear import cancellation
 from switchgear.decorators import refuse_coroutine, wrap_by_kind
 from switchgear.patterns import retried_calls
-from switchgear.patterns.argument_checks import check_callables, check_functions
+from switchgear.patterns.argument_checks import (
+    check_callables,
+    check_error_kinds,
+    check_functions,
+    check_type,
+    is_bare_decorator,
+)
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.parameters import RetryParameters
 from switchgear.patterns.retry_budget import RetryBudget
@@ -30,9 +36,11 @@ _NO_RESULT = object()
 
 
 class Attempt:
-    """One attempt of `for attempt in retry:`, entered with `with`. `number` is from 1; `truncates`
-    that what was too long is to be truncated for this one. Set `result` to let `retry_result` look
-    at it."""
+    """One attempt of `for attempt in retry:`, entered with `with`.
+
+    `number` is from 1; `truncates` is True if the arguments must be truncated for this one. Set
+    `result` to let `retry_result` evaluate it.
+    """
 
     result: Any = _NO_RESULT
 
@@ -41,17 +49,12 @@ class Attempt:
         self.number = 1 if state is None else state.attempt_number
         self.truncates = state is not None and state.truncates
         self.wait_seconds: float | None = None
-        """Before the next one; None if this was the last."""
+        """Seconds before the next attempt; None if this was the last."""
 
     def __enter__(self) -> "Attempt":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool:
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> bool:
         if self._state is None:
             return False
         if error is not None:
@@ -59,26 +62,25 @@ class Attempt:
         elif self.result is not _NO_RESULT:
             self.wait_seconds = self._state.after_result(self.result)
         if self.wait_seconds is None:
-            # Not when the iterator ends: an asynchronous one that is left with `return` does later.
+            # Not at the iterator's end: an asynchronous one left with `return` ends later.
             self._state.leave()
         return error is not None and self.wait_seconds is not None
 
     async def __aenter__(self) -> "Attempt":
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool:
-        return self.__exit__(kind, error, traceback)
+    async def __aexit__(self, *raised: Any) -> bool:
+        return self.__exit__(*raised)
 
 
 class Retry:
-    """Retries calls that failed for a passing reason: as a decorator, or as `for attempt in retry:`
-    with `with attempt:` inside, `async for` in coroutines. `@Retry` without parentheses has all
-    defaults and the function's name.
+    """A retry of calls that failed for a passing reason.
+
+    Use it as a decorator, or as `for attempt in retry:` with `with attempt:` inside, `async for` in
+    coroutines. `@Retry` without parentheses has all defaults and the function's name:
+
+        @Retry("core->oracle", RetryParameters(attempts=3))
+        async def ask(question: str) -> str: ...
 
     Without `retry_on` and `never`, the statuses and names in the parameters decide; `never` wins. A
     group of errors is retried if each member is. A refusal, a cancellation and a catastrophic
@@ -96,7 +98,7 @@ class Retry:
     @overload
     def __new__(cls, name: str = ..., *args: Any, **kwargs: Any) -> Self: ...
     def __new__(cls, name: Any = "unnamed", *args: Any, **kwargs: Any) -> Any:
-        if _is_decorated(name) and not args and not kwargs:
+        if is_bare_decorator(name) and not args and not kwargs:
             return cls(getattr(name, "__qualname__", "unnamed"))(name)
         return super().__new__(cls)
 
@@ -116,8 +118,11 @@ class Retry:
         rng: Callable[[], float] = random.random,
         sleep: Callable[[float], Any] | None = None,
     ) -> None:
-        _check_types(name, parameters, budget, counters)
-        _check_kinds(retry_on=retry_on, never=never)
+        check_type("name", name, str)
+        check_type("parameters", parameters, RetryParameters, is_optional=True)
+        check_type("budget", budget, RetryBudget, is_optional=True)
+        check_type("counters", counters, Counters, is_optional=True)
+        check_error_kinds(retry_on=retry_on, never=never)
         check_callables(
             retry_result=retry_result, truncate=truncate, on_retry=on_retry, sleep=sleep
         )
@@ -132,7 +137,7 @@ class Retry:
         self.on_retry = on_retry
         self.clock, self.rng = clock, rng
         self.exhausted_noted_at: float | None = None
-        """When it was last said that the budget is."""
+        """Time of the last note that the budget is exhausted."""
         self._sleep = sleep
         self._owns_budget = budget is None
         self.budget: RetryBudget | None = budget or RetryBudget(
@@ -146,8 +151,11 @@ class Retry:
             self.budget.configure(parameters.budget_rate, parameters.budget_per_second)
 
     def begin(self) -> RetryCallState | None:
-        """Return the rounds of one call, for adapters. None if it is made once only: by the
-        parameters, or because it is part of a call that this same retry repeats."""
+        """Return the state of one call, for adapters.
+
+        None if it is made once only: by the parameters, or because it is part of a call that this
+        same retry repeats.
+        """
         if self.parameters.attempts == 1:
             return None
         outer = retried_calls.find_innermost()
@@ -156,8 +164,10 @@ class Retry:
         return RetryCallState(self, outer)
 
     def wait(self, seconds: float, cause: BaseException | None = None) -> None:
-        """Block until the next attempt. Raise the refusal, from `cause`, as soon as a switch or a
-        forced breaker refuses the call."""
+        """Block until the next attempt.
+
+        Raise the refusal, from `cause`, as soon as a switch or a forced breaker refuses the call.
+        """
         if self._sleep is None:
             cancellation.sleep(seconds, self.sources, cause)
         else:
@@ -278,34 +288,3 @@ class Retry:
                 await self.wait_async(attempt.wait_seconds)
         finally:
             state.leave()
-
-
-def _is_decorated(given: object) -> bool:
-    """Return True if `@Retry` is used without parentheses."""
-    return callable(given) or isinstance(given, classmethod | staticmethod)
-
-
-def _check_types(name: object, parameters: object, budget: object, counters: object) -> None:
-    if not isinstance(name, str):
-        raise TypeError(f"name must be a string, not {name!r:.50}")
-    for argument, given, kind in (
-        ("parameters", parameters, RetryParameters),
-        ("budget", budget, RetryBudget),
-        ("counters", counters, Counters),
-    ):
-        if given is not None and not isinstance(given, kind):
-            raise TypeError(f"{argument} must be {kind.__name__}, not {given!r:.50}")
-
-
-def _check_kinds(**arguments: object) -> None:
-    for argument, given in arguments.items():
-        # A single class can be called too, and would be true for every error.
-        is_function = callable(given) and not isinstance(given, type)
-        is_tuple = isinstance(given, tuple) and all(
-            isinstance(each, type) and issubclass(each, BaseException) for each in given
-        )
-        if given is not None and not is_function and not is_tuple:
-            raise TypeError(
-                f"{argument} must be a tuple of exception classes or a function that is given the "
-                f"error, not {given!r:.50}"
-            )

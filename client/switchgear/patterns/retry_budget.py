@@ -14,7 +14,7 @@ WINDOW_SECONDS = 10
 
 
 class RetryBudget:
-    """Over the last ten seconds, at most `rate` retries for each call and `per_second` beside.
+    """A budget over the last ten seconds: `rate` retries for each call, and `per_second` more.
 
     Safe to use from any thread; may be shared among many retries.
     """
@@ -23,6 +23,7 @@ class RetryBudget:
     _count: Callable[[], int]
     _reads: int
     _calls_before: dict[int, int]
+    """Number of calls before each second began."""
 
     def __init__(
         self,
@@ -37,13 +38,12 @@ class RetryBudget:
         forks.register(self)
 
     def configure(self, rate: float, per_second: float) -> None:
-        """From now on."""
+        """Apply these limits from now on."""
         self.rate = rate
         self.per_second = per_second
 
     def record_call(self, now: float | None = None) -> None:
-        """Record the start of a logical call; `now` is a reading of `clock` that the caller already
-        has."""
+        """Record the start of a logical call; `now` is a current reading of `clock`, if at hand."""
         second = int(self.clock() if now is None else now)
         if second != self._second:
             self._start_second(second)
@@ -62,11 +62,14 @@ class RetryBudget:
     def _has_left(self, second: int) -> bool:
         spent = sum(n for at, n in self._retries.items() if at > second - WINDOW_SECONDS)
         earned = self.rate * self._calls(second) + self.per_second * WINDOW_SECONDS
-        # What 5 calls at 0.2 earn is 1.0 and not 0.9999…
+        # 5 calls at 0.2 earn 1.0, not 0.9999…
         return spent + 1 <= earned + 1e-9 * max(earned, 1.0)
 
     def _calls(self, second: int) -> int:
-        """In the last ten seconds. Reading is counting, which is taken off again."""
+        """Return the calls of the last ten seconds.
+
+        Reading increments the iterator, which is subtracted again.
+        """
         reads, self._reads = self._reads, self._reads + 1
         total = self._count() - reads
         first = min(
@@ -76,7 +79,7 @@ class RetryBudget:
         return total - first
 
     def _start_second(self, second: int) -> None:
-        """A new second begins: note how many calls there have been before, forget what is old."""
+        """Note the number of calls before `second`, and drop seconds outside the window."""
         with self._lock:
             if second == self._second:
                 return
@@ -88,9 +91,9 @@ class RetryBudget:
                     del counts[old]
 
     def after_fork(self) -> None:
-        """In a child, begin anew."""
+        """Reset the budget in a child process."""
         self._lock = threading.RLock()
-        # Counts without a lock.
+        # Atomic, so counting takes no lock.
         self._count = itertools.count().__next__
         self._reads = 0
         self._second = None

@@ -1,40 +1,47 @@
-"""The outcomes of attempts: classification as final or not, and `Retry-After`."""
+"""The rules of retries: final outcomes, backoff, jitter and `Retry-After`. Pure."""
 
 import concurrent.futures
 import contextlib
+import re
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from switchgear import journal
-from switchgear.clock import parse_date
+from switchgear.clock import parse_date, parse_retry_after_header
 from switchgear.failures.classification import is_catastrophic
-from switchgear.failures.error_labels import header_of, is_told_to_stop, retry_after_of
-from switchgear.patterns.backoff import parse_retry_after
+from switchgear.failures.error_labels import is_stop_request, response_header, retry_after_header
+from switchgear.patterns.parameters import RetryParameters
 from switchgear.refusals import refusal_in
 
 ErrorKinds = tuple[type[BaseException], ...] | Callable[[BaseException], bool] | None
 """Exception classes, or a predicate of errors; None to use the names in the parameters."""
 
+NOTE_PREFIX = "switchgear: "
 CANCELLATIONS = concurrent.futures.CancelledError
+MAX_DOUBLINGS = 64
+RETRY_AFTER_JITTER = 0.1
+"""Largest share of a `Retry-After` that is added to it, or `base_seconds` if that is more."""
 
 
 def is_final(error: BaseException) -> bool:
-    """Return True if `error` is never retried, whatever the rules say: a refusal, a cancellation or
-    a catastrophic failure; a group if all members are refusals, or any is one of the others."""
+    """Return True if `error` is never retried, whatever the settings say.
+
+    Such are refusals, cancellations and catastrophic failures; a group if all members are refusals,
+    or any is one of the others.
+    """
     return _is_cancelled(error) or refusal_in(error) is not None or is_catastrophic(error)
 
 
 def _is_cancelled(error: BaseException) -> bool:
     if isinstance(error, ExceptionGroup):
         return any(_is_cancelled(each) for each in error.exceptions)
-    is_stopped = isinstance(error, CANCELLATIONS) or is_told_to_stop(error)
+    is_stopped = isinstance(error, CANCELLATIONS) or is_stop_request(error)
     return not isinstance(error, Exception) or is_stopped
 
 
 def evaluate_predicate(predicate: Callable[[Any], bool], result: object) -> bool:
-    """Return the verdict of the predicate `predicate` on `result`; False, and a warning, if it
-    raises."""
+    """Return the result of `predicate`; False, and a warning, if it raises."""
     try:
         return bool(predicate(result))
     except Exception:  # The caller must get the outcome of the call, not this error.
@@ -45,17 +52,19 @@ def evaluate_predicate(predicate: Callable[[Any], bool], result: object) -> bool
 def matches_kinds(
     error: BaseException,
     kinds: ErrorKinds,
-    words: frozenset[str | int],
+    labels: frozenset[str | int],
     named: tuple[str | int, ...],
 ) -> bool:
-    """Return True if `error`, with these `words`, is of one of `kinds`, or of `named` if `kinds` is
-    None."""
+    """Return True if `error`, with these `words`, is of one of `kinds`.
+
+    Without `kinds`, if it has one of the labels `named`.
+    """
     if kinds is None:
-        return not words.isdisjoint(named)
+        return not labels.isdisjoint(named)
     if isinstance(kinds, tuple):
         return isinstance(error, kinds)
     if isinstance(error, BaseExceptionGroup):
-        # Few predicates expect a group, so they are called with its members, too.
+        # Few predicates expect a group; its members are checked separately.
         with contextlib.suppress(Exception):
             return bool(kinds(error))
         return False
@@ -63,7 +72,7 @@ def matches_kinds(
 
 
 def iter_members(outcome: object) -> Iterator[object]:
-    """Return the errors of a group, including nested groups; else `outcome` itself."""
+    """Yield the errors of a group, including nested groups; else `outcome` itself."""
     if isinstance(outcome, BaseExceptionGroup):
         for each in outcome.exceptions:
             yield from iter_members(each)
@@ -75,9 +84,9 @@ def retry_after_seconds(outcome: object) -> float | None:
     """Return the seconds that `Retry-After` asks for, the longest of a group; None without one."""
     found = []
     for each in iter_members(outcome):
-        text = retry_after_of(each)
+        text = retry_after_header(each)
         if text is not None:
-            sent_at = parse_date(header_of(each, "date"))
+            sent_at = parse_date(response_header(each, "date"))
             found.append(parse_retry_after(text, time.time() if sent_at is None else sent_at))
     return max((each for each in found if each is not None), default=None)
 
@@ -89,3 +98,46 @@ def status_error(response: object) -> BaseException | None:
     except Exception as error:
         return error
     return None
+
+
+def backoff_seconds(retries: int, parameters: RetryParameters, rng: Callable[[], float]) -> float:
+    """Return the pause after `retries` retries, from 0, with full jitter.
+
+    U(0, min(cap, base·2ⁿ)), or U(0, min(cap, base·(n+1))) with a linear backoff.
+    """
+    base = parameters.base_seconds
+    if parameters.backoff == "linear":
+        ceiling = base * (retries + 1)
+    else:
+        ceiling = base * 2.0 ** min(retries, MAX_DOUBLINGS)
+    return rng() * min(parameters.cap_seconds, ceiling)
+
+
+def parse_retry_after(text: str | None, now: float) -> float | None:
+    """Return the seconds that a `Retry-After` asks for, None if it can't be parsed.
+
+    `now` is UNIX seconds by the sender's clock.
+    """
+    # Fractions are not valid HTTP, but some servers send them.
+    if text is not None and re.fullmatch(r"[0-9]{1,9}\.[0-9]{1,9}", text):
+        return float(text)
+    return parse_retry_after_header(text, now)
+
+
+def jitter_retry_after(
+    requested: float, parameters: RetryParameters, rng: Callable[[], float]
+) -> float:
+    """Return slightly more than `requested`, never less: all clients were given the same time."""
+    least = min(parameters.base_seconds, parameters.cap_seconds)
+    return requested + rng() * max(requested * RETRY_AFTER_JITTER, least)
+
+
+def set_note(error: BaseException, note: str) -> None:
+    """Add `note`, replacing our previous one: an error object may be raised repeatedly."""
+    notes = getattr(error, "__notes__", None)
+    if isinstance(notes, list):
+        notes[:] = [
+            each for each in notes if not (isinstance(each, str) and each.startswith(NOTE_PREFIX))
+        ]
+    with contextlib.suppress(Exception):  # Some errors take no attributes.
+        error.add_note(note)

@@ -1,5 +1,7 @@
-"""The decision after each attempt of a retried call. Sync and async code share it, since it never
-waits itself."""
+"""The decision after each attempt of a retried call.
+
+Sync and async code share it, since it never waits itself.
+"""
 
 import contextlib
 from collections.abc import Callable
@@ -7,33 +9,37 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from switchgear import journal
-from switchgear.failures.classification import Retried
-from switchgear.failures.error_labels import HOPELESS, words_of
+from switchgear.failures.classification import RetrySummary
+from switchgear.failures.error_labels import NON_RETRYABLE_LABELS, error_labels
 from switchgear.patterns import retried_calls, time_limits
-from switchgear.patterns.backoff import backoff_seconds, jitter_retry_after
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.parameters import RetryParameters
 from switchgear.patterns.retry_budget import RetryBudget
 from switchgear.patterns.retry_rules import (
+    NOTE_PREFIX,
     ErrorKinds,
+    backoff_seconds,
     evaluate_predicate,
     is_final,
     iter_members,
+    jitter_retry_after,
     matches_kinds,
     retry_after_seconds,
+    set_note,
     status_error,
 )
 
-NOTE_PREFIX = "switchgear: "
 CONTEXT_TOO_LONG = "context_length_exceeded"
 BUDGET_NOTE_INTERVAL_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class RetryState:
-    """The argument of a hook before the pause: attempt `attempt` (from 1) of `name` failed with
-    `error`, or returned `result`, `elapsed_seconds` after the first one began; the next one begins
-    in `wait_seconds`."""
+    """The argument of a hook before the pause.
+
+    Attempt `attempt` (from 1) of `name` failed with `error`, or returned `result`,
+    `elapsed_seconds` after the first one began; the next one begins in `wait_seconds`.
+    """
 
     name: str
     attempt: int
@@ -44,8 +50,6 @@ class RetryState:
 
 
 class RetrySettings(Protocol):
-    """The settings of a retry, as its rounds read them."""
-
     name: str
     parameters: RetryParameters
     budget: RetryBudget | None
@@ -93,25 +97,21 @@ class RetryCallState(retried_calls.RetriedCall):
 
     @property
     def label(self) -> str:
-        """The name in the note on an error that is left to this retry."""
         return f"the retry {self.settings.name}"
 
     @property
     def attempt_number(self) -> int:
-        """RetriedCall so far, including the current one."""
+        """Return the number of the current attempt, from 1."""
         return self.number + 1
 
     @property
     def has_more(self) -> bool:
-        """True if another attempt may follow this one."""
         return self.attempt_number < self.settings.parameters.attempts
 
     def enter(self) -> None:
-        """Make this the active retry in this context."""
         retried_calls.begin(self)
 
     def leave(self) -> None:
-        """End this retry; a second call does nothing."""
         retried_calls.end(self)
 
     def after_error(self, error: BaseException) -> float | None:
@@ -137,14 +137,16 @@ class RetryCallState(retried_calls.RetriedCall):
         return self._schedule(result, None, result)
 
     def after_response(self, response: object) -> float | None:
-        """Like :meth:`after_result`, for an HTTP response: without a `retry_result`, its status
-        decides. An outer retry is also asked about the error that `raise_for_status` would
-        raise."""
+        """Like :meth:`after_result`, for an HTTP response.
+
+        Without a `retry_result`, its status decides. An outer retry is also checked for the error
+        that `raise_for_status` would raise.
+        """
         self.truncates = False
         predicate, parameters = self.settings.retry_result, self.settings.parameters
         if predicate is None:
-            words = words_of(response)
-            if words & set(parameters.never) or not words & set(parameters.retry_on):
+            labels = error_labels(response)
+            if labels & set(parameters.never) or not labels & set(parameters.retry_on):
                 return None
         elif not evaluate_predicate(predicate, response):
             return None
@@ -157,20 +159,15 @@ class RetryCallState(retried_calls.RetriedCall):
         return self._schedule(response, None, response)
 
     def repeats_on(self, failure: BaseException | None) -> bool:
-        """Return True if a request made here is repeated when it fails with `failure`; None stands
-        for any failure."""
         return self._can_retry() and super().repeats_on(failure)
 
     def would_retry(self, error: BaseException) -> bool:
-        """Return True if it retries `error`, also on its last attempt: the earlier attempts were
-        its retries of such an error."""
         try:
             return not is_final(error) and self._retries(error) and self._can_wait(error)
         except Exception:  # Like `after_error`, which also logs it.
             return False
 
     def would_retry_result(self, result: object) -> bool:
-        """Return True if it retries a call that returns `result`."""
         predicate = self.settings.retry_result
         return (
             predicate is not None
@@ -186,8 +183,11 @@ class RetryCallState(retried_calls.RetriedCall):
         return not is_too_long and self._can_retry()
 
     def _can_retry(self) -> bool:
-        """Return False if it never retries. A budget that is spent for now does not matter here:
-        inner layers must not add retries of their own then."""
+        """Return False if it never retries.
+
+        A budget that is spent for now does not matter here: inner layers must not add retries of
+        their own then.
+        """
         budget = self.settings.budget
         is_allowed = budget is None or budget.rate > 0 or budget.per_second > 0
         return is_allowed and self.settings.parameters.attempts > 1
@@ -197,7 +197,7 @@ class RetryCallState(retried_calls.RetriedCall):
         try:
             if not self._retries(error):
                 return False
-        except Exception:  # The caller shall get what the call raised, and not this.
+        except Exception:  # The caller must get the error of the call, not this one.
             journal.log_error("the retry %s could not say what to try again", self.settings.name)
             return False
         if self.settings.truncate is not None and any(map(self._is_too_long, iter_members(error))):
@@ -205,18 +205,20 @@ class RetryCallState(retried_calls.RetriedCall):
         return True
 
     def _retries(self, error: BaseException, is_named: bool = False) -> bool:
-        """Return True if the rules retry `error`; for a group, every member. `is_named`: the rules
-        name the group that `error` is in."""
-        settings, words = self.settings, words_of(error)
-        if self._is_too_long(error, words):
+        """Return True if the settings retry `error`; for a group, every member.
+
+        `is_named`: the settings name the group that `error` is in.
+        """
+        settings, labels = self.settings, error_labels(error)
+        if self._is_too_long(error, labels):
             # Before `never`, which contains the status 400 of such errors.
             return settings.truncate is not None and not self._has_truncated
-        if words & HOPELESS or matches_kinds(
-            error, settings.never, words, settings.parameters.never
+        if labels & NON_RETRYABLE_LABELS or matches_kinds(
+            error, settings.never, labels, settings.parameters.never
         ):
             return False
         is_named = is_named or matches_kinds(
-            error, settings.retry_on, words, settings.parameters.retry_on
+            error, settings.retry_on, labels, settings.parameters.retry_on
         )
         if not isinstance(error, BaseExceptionGroup):
             return is_named
@@ -225,11 +227,11 @@ class RetryCallState(retried_calls.RetriedCall):
             for each in error.exceptions
         )
 
-    def _is_too_long(self, error: object, words: frozenset[str | int] | None = None) -> bool:
+    def _is_too_long(self, error: object, labels: frozenset[str | int] | None = None) -> bool:
         parameters = self.settings.parameters
         if CONTEXT_TOO_LONG not in parameters.retry_on or CONTEXT_TOO_LONG in parameters.never:
             return False
-        return CONTEXT_TOO_LONG in (words_of(error) if words is None else words)
+        return CONTEXT_TOO_LONG in (error_labels(error) if labels is None else labels)
 
     def _schedule(
         self, outcome: object, error: BaseException | None, result: object
@@ -269,22 +271,22 @@ class RetryCallState(retried_calls.RetriedCall):
             elapsed = settings.clock() - self._began
             try:
                 settings.on_retry(RetryState(settings.name, attempt, wait, elapsed, error, result))
-            except Exception:  # Somebody else's, and not the caller's business.
+            except Exception:  # A fault of the hook, which must not affect the caller.
                 journal.log_error("a hook of the retry %s failed", settings.name)
         self.number += 1
         self.request_counts = None
 
     def _give_up(self, error: BaseException | None, why: str) -> float | None:
-        """Say on `error` how often it was tried, and why not again."""
+        """Note on `error` the number of attempts, and the reason to stop."""
         if error is None or (self.attempt_number == 1 and why in ("no use", "attempts")):
             return None
         seconds = self._add_note(error, f"given up: {why}")
         with contextlib.suppress(Exception):  # Some errors take no attributes.
-            error.switchgear_retried = Retried(self.attempt_number, seconds, why)  # type: ignore[attr-defined]
+            error.switchgear_retried = RetrySummary(self.attempt_number, seconds, why)  # type: ignore[attr-defined]
         return None
 
     def _add_note(self, error: BaseException, end: str) -> float:
-        """Add the note of this round to `error`; return the seconds so far."""
+        """Add the note of this retry to `error`; return the seconds so far."""
         seconds = self.settings.clock() - self._began
         times = "attempt" if self.attempt_number == 1 else "attempts"
         set_note(error, f"{NOTE_PREFIX}{self.attempt_number} {times} in {seconds:.1f} s, {end}")
@@ -296,14 +298,3 @@ class RetryCallState(retried_calls.RetriedCall):
         if last is None or now - last >= BUDGET_NOTE_INTERVAL_SECONDS:
             settings.exhausted_noted_at = now
             journal.record("retry_budget_exhausted", settings.name, attempt=self.attempt_number)
-
-
-def set_note(error: BaseException, note: str) -> None:
-    """Add `note`, replacing our previous one: an error object may be raised repeatedly."""
-    notes = getattr(error, "__notes__", None)
-    if isinstance(notes, list):
-        notes[:] = [
-            each for each in notes if not (isinstance(each, str) and each.startswith(NOTE_PREFIX))
-        ]
-    with contextlib.suppress(Exception):  # Some errors take no attributes.
-        error.add_note(note)

@@ -1,4 +1,4 @@
-"""What became of the last calls: of the last hundred, or of the last sixty seconds."""
+"""Sliding windows of the outcomes of calls, by count or by time."""
 
 import itertools
 import math
@@ -10,14 +10,14 @@ from switchgear.patterns.parameters import BreakerParameters
 
 
 class CallCounts(NamedTuple):
-    """How many `calls`, and how many of them failed, and were slow; one may be both."""
+    """Numbers of `calls`, of failed and of slow ones; a call may be both."""
 
     calls: int = 0
     failures: int = 0
     slow: int = 0
 
     def failure_rate(self) -> float:
-        """0.0 of no calls."""
+        """Return the share of failures, 0.0 without calls."""
         return self.failures / self.calls if self.calls else 0.0
 
     def slow_rate(self) -> float:
@@ -25,34 +25,39 @@ class CallCounts(NamedTuple):
 
 
 class SlidingWindow(Protocol):
-    """`succeed` counts a call that neither failed nor was slow, and needs no lock. Whoever calls
-    anything else holds one."""
+    """A window of recent outcomes.
+
+    `succeed` counts a call that neither failed nor was slow, and needs no lock. All other methods
+    need one.
+    """
 
     is_time_based: bool
-    """Whether time alone changes the tally. Then somebody must ask for that at `ends` or later,
-    before the next success is counted."""
+    """True if time alone changes the tally.
+
+    Then :meth:`tally` must be called at `ends` or later, before the next success is counted.
+    """
     ends: float
     succeed: Callable[[], int]
 
     def add(self, failed: bool, slow: bool) -> None:
-        """A call that failed, or was slow, or both."""
+        """Record a call that failed, or was slow, or both."""
         ...
 
     def tally(self) -> CallCounts: ...
 
 
 def make_window(parameters: BreakerParameters, clock: Callable[[], float]) -> SlidingWindow:
-    """An empty one."""
+    """Return an empty window of the type and size in `parameters`."""
     if parameters.window_type == "time":
         return TimeBasedWindow(parameters.size, clock)
     return CountBasedWindow(parameters.size)
 
 
 class CountBasedWindow:
-    """The last `size` calls.
+    """A window of the last `size` calls.
 
-    Good ones are no more than a number; of the others it is kept which in the row of all they were.
-    So a success costs next to nothing, whatever the size.
+    Successes are only counted; for the other calls their numbers in the sequence are kept. So a
+    success costs next to nothing, whatever the size.
     """
 
     is_time_based = False
@@ -80,7 +85,10 @@ class CountBasedWindow:
         return CallCounts(min(calls, self._size), len(self._failed), len(self._slow))
 
     def _calls(self) -> int:
-        """Of all time. Reading is counting, which is taken off again."""
+        """Return the number of all calls so far.
+
+        Reading increments the iterator, which is subtracted again.
+        """
         reads, self._reads = self._reads, self._reads + 1
         return self.succeed() - reads + self._others
 
@@ -92,10 +100,10 @@ class CountBasedWindow:
 
 
 class TimeBasedWindow:
-    """The calls of the last `seconds`, in buckets of one second.
+    """A window of the calls of the last `seconds`, in buckets of one second.
 
-    Good ones are a number here, too. It goes into a bucket at the next look, at the latest when
-    that bucket's second has ended.
+    Successes are only counted here, too. They are added to a bucket at the next look, at the latest
+    when that bucket's second has ended.
     """
 
     is_time_based = True
@@ -104,7 +112,7 @@ class TimeBasedWindow:
         self._elapsed = seconds
         self._clock = clock
         self._buckets: deque[list[int]] = deque()
-        """Each of a second, and the calls, failures and slow ones in it."""
+        """For each second: its number, and its calls, failures and slow calls."""
         self._calls = self._failures = self._slow = 0
         self._reads = self._sorted = 0
         self.ends = -math.inf

@@ -1,7 +1,7 @@
 """The state machine of a breaker: CLOSED, OPEN, HALF_OPEN, and the modes that overrule them.
 
-It knows no locks and tells nobody: whoever calls it holds the breaker's lock, and hands on what is
-in `events` once that is released.
+It takes no locks and notifies nobody: callers hold the breaker's lock, and report the `events` once
+it is released.
 """
 
 from collections import deque
@@ -33,7 +33,7 @@ LEGAL_TRANSITIONS = frozenset(
 
 
 class BreakerStateMachine:
-    """Its methods raise nothing but :class:`IllegalTransition`."""
+    """The states of one breaker. Its methods raise nothing but :class:`IllegalTransition`."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class BreakerStateMachine:
         self.generation = self._new_generation(initial_state(mode), clock())
 
     def admit(self) -> tuple[CallPermit | None, float | None]:
-        """A permit; or none, and the seconds until there may be one (see `CircuitOpen`)."""
+        """Return a permit; or None, and the seconds until there may be one (see `CircuitOpen`)."""
         if self.generation.state == "closed":
             return self.generation.permit, None
         if self.mode == "forced_open":
@@ -76,40 +76,46 @@ class BreakerStateMachine:
         return probe, None
 
     def record(self, permit: CallPermit, failed: bool, slow: bool) -> None:
-        """The call of `permit` has ended: a probe, or one that failed, or was slow. Of an older
-        generation, it is dropped."""
+        """Record the end of a call that was a probe, failed, or was slow.
+
+        Outcomes of an older generation are dropped.
+        """
         generation = permit.generation
         if generation.state == "half_open":
             self._record_probe(permit, failed, slow)
             return
-        # First this, then the tally: a success is counted first, and looks at this then.
+        # Set before the tally is read: a concurrent success is counted before it reads this.
         permit.needs_evaluation = True
         generation.window.add(failed, slow)
         generation.consecutive_failures = generation.consecutive_failures + 1 if failed else 0
         self._evaluate(permit)
 
     def evaluate_success(self, permit: CallPermit) -> None:
-        """After `permit.succeed()` of a closed generation, if it was wary."""
+        """Evaluate the window after a success of a closed generation, if that is needed."""
         permit.generation.consecutive_failures = 0
         self._evaluate(permit)
 
     def release(self, permit: CallPermit) -> None:
-        """The call of `permit` has ended and says nothing. A probe may be made in its place."""
+        """End a call whose outcome does not count. Another probe may take its place."""
         if permit in self.generation.probes:
             del self.generation.probes[permit]
             self._evaluate_probes()
 
     def release_lost_probe(self) -> None:
-        """Give back the oldest probe of a `with` block: a block has ended in a context other than
-        the one it began in, so its permit is unknown, and the probe would stay in flight
-        forever."""
+        """Release the oldest probe of a `with` block.
+
+        A block has ended in a context other than the one it began in, so its permit is unknown, and
+        the probe would stay in flight forever.
+        """
         probe = next((each for each in list(self.generation.probes) if each.is_block), None)
         if probe is not None:
             self.release(probe)
 
     def force(self, mode: Mode) -> bool:
-        """Override the state by `mode`, with an empty window. Return False if that is the mode
-        already, which changes nothing."""
+        """Override the state by `mode`, with an empty window.
+
+        Return False if that is the mode already, which changes nothing.
+        """
         if mode == self.mode:
             return False
         cause = "override ended" if mode == "normal" else f"override {mode}"
@@ -123,7 +129,7 @@ class BreakerStateMachine:
         return was_forced
 
     def configure(self, parameters: BreakerParameters) -> None:
-        """What has been counted stays, unless the window is another one."""
+        """Apply `parameters`. The window is kept unless its type or size changes."""
         old, self.parameters = self.parameters, parameters
         generation = self.generation
         is_other = (old.window_type, old.size) != (parameters.window_type, parameters.size)
@@ -135,6 +141,7 @@ class BreakerStateMachine:
             self._evaluate_probes()
 
     def status(self) -> BreakerStatus:
+        """Return the state, the mode and the rates."""
         if self.generation.state == "half_open":
             self._expire(self._clock())
         generation, parameters = self.generation, self.parameters
@@ -167,15 +174,15 @@ class BreakerStateMachine:
         self._evaluate_probes()
 
     def _evaluate(self, permit: CallPermit) -> None:
-        """Whether to open, after an outcome in a closed generation."""
+        """Open the breaker if the window calls for it, after an outcome in a closed generation."""
         generation, parameters = self.generation, self.parameters
         if permit.generation is not generation:
             return
         tally = generation.window.tally()
         has_enough = tally.calls >= parameters.needed_calls
         if not generation.consecutive_failures:
-            # Whether a success may open it: by being the last that was needed, or with older ones
-            # gone, and only if there are others than successes.
+            # A success may open the breaker as the last call needed for a rate, or when older
+            # successes have left the window; but only if the window has failures or slow calls.
             may_tip = parameters.failure_count is None and (tally.failures or tally.slow)
             permit.needs_evaluation = bool(may_tip) and (
                 generation.window.is_time_based or not has_enough
@@ -219,15 +226,19 @@ class BreakerStateMachine:
         self.transition("open", now, cause)
 
     def _update(self, now: float) -> Generation:
-        """Update a half-open state whose probe is in flight for too long, or whose last probe is
-        gone without an outcome; return the term after it."""
+        """Update a half-open state, and return the generation after it.
+
+        A probe may be in flight for too long, or the last one may be gone without an outcome.
+        """
         self._expire(now)
         self._evaluate_probes()
         return self.generation
 
     def _expire(self, now: float) -> None:
-        """Go back to OPEN if a probe has been in flight for too long: from the moment that it was,
-        and for as long as before."""
+        """Go back to OPEN if a probe has been in flight for too long.
+
+        The open time is the same as before, from the moment that the probe exceeded its limit.
+        """
         limit = self.parameters.half_open_max_seconds
         oldest = next(iter(self.generation.probes.values()), None)
         if not limit or oldest is None:

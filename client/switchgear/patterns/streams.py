@@ -1,5 +1,4 @@
-"""Streams whose first item is fetched early, while a failure can still be retried or answered
-for."""
+"""Streams whose first item is fetched early, while a failure can still be retried or answered."""
 
 import functools
 from collections.abc import (
@@ -22,8 +21,10 @@ StepContext = AbstractContextManager[object]
 
 
 class PrefetchedStream(Iterator[Any]):
-    """The items of one call, which is made by :meth:`open` or at the first step. Sent values and
-    thrown errors are forwarded to the generator."""
+    """The items of one call, which is made by :meth:`open` or at the first step.
+
+    Sent values and thrown errors are forwarded to the generator.
+    """
 
     def __init__(self, call: Callable[[], Any], step_context: StepContext | None = None) -> None:
         self._call = call
@@ -119,8 +120,10 @@ class AsyncPrefetchedStream(AsyncIterator[Any]):
 
 
 def make_opener(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that calls the generator function `function` and returns its stream once
-    the first item is there; a coroutine function for an asynchronous generator."""
+    """Return a function that calls a generator function and returns its stream with the first item.
+
+    It is a coroutine function for an asynchronous generator.
+    """
 
     def open_stream(*args: Any, **kwargs: Any) -> PrefetchedStream:
         return PrefetchedStream(functools.partial(function, *args, **kwargs)).open()
@@ -134,8 +137,7 @@ def make_opener(function: Callable[..., Any]) -> Callable[..., Any]:
 def make_stream_function(
     function: Callable[..., Any], make: Callable[..., PrefetchedStream | AsyncPrefetchedStream]
 ) -> Callable[..., Any]:
-    """Return a generator function of the kind of `function` whose calls stream the result of
-    `make`."""
+    """Return a generator function like `function` whose calls stream the result of `make`."""
     is_async = is_async_generator_function(function)
     steps = wrap_steps(make, lambda _args, _kwargs: nullcontext(), is_async=is_async)
     return functools.wraps(function)(steps)
@@ -144,8 +146,7 @@ def make_stream_function(
 def apply_until_first_item(
     function: Callable[..., Any], decorator: Callable[[Callable[..., Any]], Callable[..., Any]]
 ) -> Callable[..., Any]:
-    """Return the generator function `function` with `decorator` around each call until its first
-    item."""
+    """Return a generator function with `decorator` around each call until its first item."""
     kind: type[Any] = (
         AsyncPrefetchedStream if is_async_generator_function(function) else PrefetchedStream
     )

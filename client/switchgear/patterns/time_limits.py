@@ -1,8 +1,7 @@
-"""How much time is left for all that is going on here, and what ends it when there is none.
+"""The time left for everything that runs in a context, and its cancellation when that is used up.
 
-The moment until which everything is to be done goes along in a context variable: into what is
-called, into tasks that are begun inside, and over the wire by `propagation`. An inner limit never
-ends later than the outer one.
+The end time is passed along in a context variable: into calls, into tasks begun inside, and over
+the wire by `propagation`. An inner limit never ends later than the outer one.
 """
 
 import math
@@ -10,62 +9,37 @@ import sys
 from collections.abc import Callable
 from contextvars import ContextVar
 from time import monotonic
-from types import TracebackType
 from typing import Any
 
 from switchgear.async_backend import trio_here
 from switchgear.clock import Alarm, alarm_setter
 from switchgear.patterns.cancel_scopes import TaskCancelScope, TrioCancelScope
 from switchgear.patterns.parameters import MAX_SECONDS
-from switchgear.refusals import Refused
+from switchgear.patterns.timeout_errors import DeadlineExceeded, NoTimeLeft
 
 Clock = Callable[[], float]
 FOREVER = math.inf
 
 
-class DeadlineExceeded(TimeoutError):
-    """All of it was to be done within `seconds`, and is not. `attempts` says how often it was tried
-    meanwhile, if something was; `caused_by_retrying` that the first attempt failed in time, and
-    only the later ones did not fit."""
-
-    def __init__(self, seconds: float, attempts: int = 1, caused_by_retrying: bool = False) -> None:
-        super().__init__(f"not done within {seconds:.3g} s")
-        self.seconds = seconds
-        self.attempts = attempts
-        self.caused_by_retrying = caused_by_retrying
-
-    def __str__(self) -> str:
-        why = f", after {self.attempts} attempts" if self.caused_by_retrying else ""
-        return f"not done within {self.seconds:.3g} s{why}"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.seconds, self.attempts, self.caused_by_retrying)
-
-
-class NoTimeLeft(DeadlineExceeded, Refused):
-    """A call that was not begun, because the time was over already: no failure of whoever was to
-    be called, and never tried again."""
-
-
 class TimeLimit:
-    """One that holds here: until `until` on `clock`.
+    """A limit in force in a context, until `until` on `clock`.
 
-    What is seldom so is left to the class, as one is made for every call; nor does it refer to
+    One is created for every call, so rare attributes are left to the class; nor does it refer to
     itself, which would leave it to the garbage collector.
     """
 
     is_over = False
-    """Left behind: a task that outlives it is no longer bound by it."""
+    """True after its end: a task that outlives it is no longer bound by it."""
     retries = 0
-    """How often something inside was tried again."""
+    """Retries made inside."""
     cancel_scope: TaskCancelScope | TrioCancelScope | None = None
     alarm: Alarm | None = None
-    """An alarm that cuts off when a fake clock is advanced past the limit."""
+    """An alarm that cancels when a fake clock is advanced past the limit."""
     inherited_from: "TimeLimit | None" = None
-    """The outer one that ends no later, and that it stems from."""
+    """The outer limit that ends no later, and that it takes its end from."""
     outer: "TimeLimit | None" = None
     previous: "TimeLimit | None" = None
-    """What held where it began: `outer`, if that is not left aside."""
+    """The limit in force where it began: `outer`, unless that is left aside."""
 
     def __init__(self, owner: object, seconds: float, until: float, clock: Clock) -> None:
         self.owner = owner
@@ -75,11 +49,11 @@ class TimeLimit:
 
     @property
     def source(self) -> "TimeLimit":
-        """The one that it stems from, perhaps itself."""
+        """Return the limit that it takes its end from, perhaps itself."""
         return self.inherited_from or self
 
     def exceeded(self, kind: type[DeadlineExceeded] = DeadlineExceeded) -> DeadlineExceeded:
-        """The error that says so."""
+        """Return the error for a limit that is over."""
         return kind(self.seconds, self.retries + 1, self.retries > 0)
 
 
@@ -87,13 +61,13 @@ _limit: ContextVar[TimeLimit | None] = ContextVar("switchgear_limit", default=No
 
 
 def remaining_seconds() -> float | None:
-    """Seconds that are left for what is going on here, 0.0 if none are, None without a limit."""
+    """Return the seconds left in this context, 0.0 if none are, None without a limit."""
     limit = current_limit()
     return None if limit is None else max(limit.until - limit.clock(), 0.0)
 
 
 def current_limit() -> TimeLimit | None:
-    """The limit that holds here."""
+    """Return the limit in force in this context, None without one."""
     limit = _innermost()
     return None if limit is None or limit.until == FOREVER else limit
 
@@ -106,9 +80,9 @@ def _innermost() -> TimeLimit | None:
 
 
 def begin(owner: object, seconds: float | None, clock: Clock) -> TimeLimit | None:
-    """From here on there are `seconds`, or what an outer limit leaves; None if nothing limits.
+    """Limit this context to `seconds`, or to what an outer limit leaves; return None if unlimited.
 
-    Raises :class:`NoTimeLeft` if that is nothing.
+    Raises :class:`NoTimeLeft` if no time is left.
     """
     previous = _limit.get()
     if previous is None:
@@ -151,7 +125,7 @@ def _begin_inside(
 
 
 def begin_detached(owner: object, seconds: float, until: float, clock: Clock) -> TimeLimit:
-    """From here on `until` holds, which may be :data:`math.inf`, and nothing of what is around."""
+    """Limit this context until `until`, perhaps :data:`math.inf`, leaving outer limits aside."""
     limit = TimeLimit(owner, seconds, until, clock)
     limit.previous = _innermost()
     _limit.set(limit)
@@ -159,8 +133,10 @@ def begin_detached(owner: object, seconds: float, until: float, clock: Clock) ->
 
 
 def arm_cancellation(limit: TimeLimit) -> None:
-    """Cancel the running task of asyncio or trio when `limit` is over, unless the limit that it was
-    derived from does."""
+    """Cancel the running task of asyncio or trio when `limit` is over.
+
+    Does nothing more if the limit that it takes its end from cancels the same task.
+    """
     loaded = sys.modules.get("asyncio")
     try:
         loop = loaded.get_running_loop()  # type: ignore[union-attr]
@@ -202,9 +178,12 @@ def _set_alarm(limit: TimeLimit, cancel_scope: TaskCancelScope | TrioCancelScope
 
 
 class StreamTimeLimit:
-    """The limit of one stream, from its first step to its end: it holds during each step, which is
-    `left` with it and what the step raised, and not between them. With `cuts`, a step that is not
-    done in time is cancelled; none begins later, which raises :class:`NoTimeLeft`."""
+    """The limit of one stream, from its first step to its end.
+
+    It is in force during each step, which ends with a call of `leave` with the limit and the error
+    of the step, and not between them. With `cuts`, a step that is not done in time is cancelled; no
+    step begins later, which raises :class:`NoTimeLeft`.
+    """
 
     def __init__(
         self,
@@ -239,12 +218,7 @@ class StreamTimeLimit:
         if self._cuts:
             arm_cancellation(limit)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         limit, self._limit = self._limit, None
         if limit is not None:
             self._retries = limit.retries
@@ -252,13 +226,13 @@ class StreamTimeLimit:
 
 
 def absorb_cancellation(limit: TimeLimit, error: BaseException | None) -> bool:
-    """Undo the cancellation by this limit. Return True if `error` is it and there is no other."""
+    """Undo the cancellation by `limit`. Return True if `error` is it, and no other is pending."""
     cancel_scope = limit.cancel_scope
     return cancel_scope is not None and cancel_scope.has_cancelled and cancel_scope.absorb(error)
 
 
 def end(limit: TimeLimit) -> None:
-    """It no longer holds. Done where it began; elsewhere, it is only marked."""
+    """End `limit`. In a context other than the one it began in, only mark it as over."""
     limit.is_over = True
     cancel_scope = limit.cancel_scope
     if cancel_scope is not None and (
@@ -270,14 +244,16 @@ def end(limit: TimeLimit) -> None:
 
 
 def end_here(limit: TimeLimit) -> None:
-    """Like :func:`end`, for plain functions, which end in the context in which they began and are
-    never cut off."""
+    """Like :func:`end`, for plain functions.
+
+    They end in the context in which they began, and are never cancelled.
+    """
     limit.is_over = True
     _limit.set(limit.previous)
 
 
 def find_limit(owner: object) -> TimeLimit | None:
-    """The innermost one that `owner` began here."""
+    """Return the innermost limit that `owner` began in this context, None without one."""
     limit = _limit.get()
     while limit is not None and (limit.owner is not owner or limit.is_over):
         limit = limit.previous
@@ -285,7 +261,7 @@ def find_limit(owner: object) -> TimeLimit | None:
 
 
 def count_retry() -> None:
-    """Something is tried again: every limit that holds here knows."""
+    """Count a retry in every limit in force in this context."""
     limit = current_limit()
     while limit is not None:
         limit.retries += 1
@@ -293,8 +269,11 @@ def count_retry() -> None:
 
 
 def validate_seconds(seconds: float | None) -> float | None:
-    """Return them as they are. Raises :class:`TypeError` for what is no number,
-    :class:`ValueError` for one that can't be a time to wait."""
+    """Return `seconds` unchanged.
+
+    Raises :class:`TypeError` for a value that is no number, and :class:`ValueError` for one that is
+    not above 0 or too large.
+    """
     if seconds is None:
         return None
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):

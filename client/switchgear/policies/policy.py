@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack
 from switchgear.decorators import wrap_by_kind
 from switchgear.guards import Guard
 from switchgear.patterns import forks
+from switchgear.patterns.admission import validate_priority
 from switchgear.patterns.answers import Answer
 from switchgear.patterns.breaker import Breaker
 from switchgear.patterns.bulkhead import Bulkhead
-from switchgear.patterns.call_priority import validate_priority
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.deadline import Deadline
 from switchgear.patterns.fallback import Fallback

@@ -1,4 +1,4 @@
-"""Long work in steps: each is done once, and a crash goes on where it was.
+"""Durable jobs in steps: each step is done once, and a job resumes after a crash.
 
     def charge(context):
         order = context.input["order"]
@@ -8,8 +8,8 @@
     runner = Runner(SQLiteStore("jobs.db"), [job])
     runner.run(runner.add("order", {"order": 17}))
 
-What a step does to the outside is written down before and after, so that a worker that dies between
-leaves an intent without an outcome, and none that is done is done again.
+External effects of a step are recorded before and after, so that a worker that dies in between
+leaves an intent without an outcome, and no finished effect is repeated.
 """
 
 from switchgear.steps.context import Context

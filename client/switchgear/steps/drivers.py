@@ -1,4 +1,4 @@
-"""One course of a job for both worlds: it asks for calls, and is told what came of them."""
+"""Drivers of a job's execution, a generator that yields calls, for threads and event loops."""
 
 import inspect
 from collections.abc import Callable, Generator
@@ -14,58 +14,67 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """Call this, plain or a coroutine function. It writes under the `lease`, which is lost when the
-    call is cancelled."""
+class CallRequest:
+    """A call of a plain function or a coroutine function that an execution requests.
+
+    It writes under the `lease`, which is lost when the call is cancelled.
+    """
 
     function: Callable[..., Any]
     args: tuple[Any, ...] = ()
     lease: Lease | None = None
 
 
-Course = Generator[Ask, Any, T]
+Execution = Generator[CallRequest, Any, T]
 
 
-def drive(course: Course[T]) -> T:
-    """In this thread; coroutines in an event loop of their own. Raises :class:`RuntimeError` within
-    an event loop, which would stand still."""
+def drive(execution: Execution[T]) -> T:
+    """Run an execution in this thread; coroutines run in an event loop of their own.
+
+    Raises :class:`RuntimeError` within an event loop, which it would block.
+    """
     if in_event_loop():
         raise RuntimeError("jobs can't be run within an event loop: await arun() and its like")
     try:
-        ask = next(course)
+        request = next(execution)
         while True:
             try:
-                answer = call(ask.function, *ask.args)
-            except BaseException as error:  # For the course to judge.
-                ask = course.throw(error)
+                answer = call(request.function, *request.args)
+            except BaseException as error:  # Handled by the execution.
+                request = execution.throw(error)
             else:
-                ask = course.send(answer)
+                request = execution.send(answer)
     except StopIteration as end:
         value: T = end.value
         return value
 
 
-async def drive_async(course: Course[T]) -> T:
-    """Call in this event loop; plain functions run in a thread, since they may wait for disks and
-    networks. Raises :class:`RuntimeError` under trio."""
+async def drive_async(execution: Execution[T]) -> T:
+    """Run an execution in this event loop.
+
+    Plain functions run in a thread, since they may wait for disks and networks. Raises
+    :class:`RuntimeError` under trio.
+    """
     require_asyncio("a job", "run it by trio.to_thread.run_sync(runner.run, job_id)")
     try:
-        ask = next(course)
+        request = next(execution)
         while True:
             try:
-                answer = await _answer(ask)
+                answer = await _answer(request)
             except BaseException as error:
-                ask = course.throw(error)
+                request = execution.throw(error)
             else:
-                ask = course.send(answer)
+                request = execution.send(answer)
     except StopIteration as end:
         value: T = end.value
         return value
 
 
 def call(function: Callable[..., Any], *args: Any) -> Any:
-    """What it gives, awaited if need be. Raises :class:`RuntimeError` for a coroutine function
-    where an event loop runs."""
+    """Return the result of `function`, awaited if it is a coroutine function.
+
+    Raises :class:`RuntimeError` for a coroutine function where an event loop runs.
+    """
     if not is_coroutine_function(function):
         return function(*args)
     if in_event_loop():
@@ -78,24 +87,27 @@ def call(function: Callable[..., Any], *args: Any) -> Any:
 
 
 async def call_async(function: Callable[..., Any], *args: Any) -> Any:
-    """What it gives; in a thread unless it is a coroutine function."""
+    """Return the result of `function`, called in a thread unless it is a coroutine function."""
     if is_coroutine_function(function):
         return await function(*args)
     given = await asyncio.to_thread(function, *args)
     return await given if inspect.isawaitable(given) else given
 
 
-async def _answer(ask: Ask) -> Any:
-    """A thread can't be cancelled: it is waited for, until it ends or writes under its lease."""
-    if is_coroutine_function(ask.function):
-        return await ask.function(*ask.args)
-    doing = asyncio.ensure_future(call_async(ask.function, *ask.args))
+async def _answer(request: CallRequest) -> Any:
+    """Make the requested call. A thread can't be cancelled, so wait until it ends.
+
+    Its lease is lost, so it ends at its next write.
+    """
+    if is_coroutine_function(request.function):
+        return await request.function(*request.args)
+    future = asyncio.ensure_future(call_async(request.function, *request.args))
     try:
-        return await asyncio.shield(doing)
+        return await asyncio.shield(future)
     except asyncio.CancelledError:
-        if ask.lease is not None:
-            ask.lease.is_lost = True
-        await asyncio.wait([doing])
-        if not doing.cancelled():
-            doing.exception()  # Looked at, so that nobody complains.
+        if request.lease is not None:
+            request.lease.is_lost = True
+        await asyncio.wait([future])
+        if not future.cancelled():
+            future.exception()  # Retrieved, so that asyncio does not log it.
         raise

@@ -1,12 +1,14 @@
-"""What can come in the way of a job. Those that are :class:`Refused` are no failure of a step."""
+"""Errors of jobs. Those derived from :class:`Refused` are no failure of a step."""
 
 from switchgear.refusals import Refused
 from switchgear.steps.records import ApprovalRecord
 
 
 class LeaseLost(Refused):
-    """Another worker has taken over the job `job_id`, or it was cancelled: whoever gets this must
-    stop. Nothing was written."""
+    """Another worker has taken over the job `job_id`, or it was cancelled.
+
+    The step must stop. Nothing was written.
+    """
 
     def __init__(self, job_id: str) -> None:
         super().__init__(job_id)
@@ -17,8 +19,10 @@ class LeaseLost(Refused):
 
 
 class Paused(Refused):
-    """The job waits, and the step begins again from its checkpoint after `seconds`; None: once a
-    person says so. `question` is what a person is asked, if that is why."""
+    """The job pauses, and the step begins again from its checkpoint after `seconds`.
+
+    None: once a person runs it. `question` is the open approval, if that is the reason.
+    """
 
     def __init__(self, reason: str, seconds: float | None = None) -> None:
         super().__init__(reason, seconds)
@@ -31,7 +35,7 @@ class Paused(Refused):
 
 
 class NotKept(Refused):
-    """The store could not be asked or written, for `why`: so nothing was done."""
+    """The store could not be read or written, for `why`: so nothing was done."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
@@ -42,8 +46,10 @@ class NotKept(Refused):
 
 
 class KeyTaken(Refused):
-    """The job `job_id`, which is not over, is at the step `step` under the same idempotency key, or
-    past it: this one waits for what comes of that."""
+    """The job `job_id`, which is not over, has the same idempotency key at the step `step`.
+
+    This job waits for its result.
+    """
 
     def __init__(self, step: str, job_id: str) -> None:
         super().__init__(step, job_id)
@@ -54,12 +60,12 @@ class KeyTaken(Refused):
         return f"the job {self.job_id} has the idempotency key of the step {self.step}"
 
 
-OURS = (LeaseLost, Paused, NotKept, KeyTaken)
-"""What ends the run of a job, and is for nobody else to judge."""
+RUN_ENDING_ERRORS = (LeaseLost, Paused, NotKept, KeyTaken)
+"""Errors that end the run of a job, and are never classified."""
 
 
 class JobTaken(Exception):
-    """Another worker is at the job, and gave a sign of life not long ago."""
+    """Another worker runs the job, and sent a heartbeat recently."""
 
     def __init__(self, job_id: str) -> None:
         super().__init__(job_id)
@@ -70,7 +76,7 @@ class JobTaken(Exception):
 
 
 class JobCompleted(Exception):
-    """The job `job_id` has reached its end: others may build on what it did."""
+    """The job `job_id` has completed: others may build on its effects."""
 
     def __init__(self, job_id: str) -> None:
         super().__init__(job_id)
@@ -81,8 +87,10 @@ class JobCompleted(Exception):
 
 
 class PlanChanged(Exception):
-    """The steps of the job `name` are not those that `job_id` began with. Finish it with the code
-    that began it, or give the changed job another name."""
+    """The steps of the job `name` are not those that `job_id` began with.
+
+    Finish it with the code that began it, or give the changed job another name.
+    """
 
     def __init__(self, job_id: str, name: str) -> None:
         super().__init__(job_id, name)
@@ -97,7 +105,7 @@ class PlanChanged(Exception):
 
 
 class EffectRepeated(Exception):
-    """The effect `key` is done already. Ask `was_recorded` before, or let `once` do it."""
+    """The effect `key` is done already. Check `was_recorded` before, or use `once`."""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
@@ -108,7 +116,7 @@ class EffectRepeated(Exception):
 
 
 class NotApproved(Exception):
-    """A person said no to the step `step`, or nobody said yes in time."""
+    """A person declined the step `step`, or nobody approved it in time."""
 
     def __init__(self, step: str) -> None:
         super().__init__(step)

@@ -1,4 +1,4 @@
-"""Signs of life of the jobs at hand, so that a slow one is told from a dead one."""
+"""Heartbeats of running jobs, which distinguish a slow worker from a dead one."""
 
 import contextlib
 import logging
@@ -13,9 +13,11 @@ from switchgear.steps.records import Lease
 log = logging.getLogger("switchgear")
 
 
-class Heart:
-    """Calls `beat` for each lease every `seconds`, in one thread, which is there while there is a
-    lease. One that another worker has taken over is marked as lost."""
+class HeartbeatThread:
+    """A thread that calls `beat` for each lease every `seconds`, while there are leases.
+
+    A lease that another worker has taken over is marked as lost.
+    """
 
     def __init__(self, beat: Callable[[Lease], None], seconds: float) -> None:
         self._beat = beat
@@ -24,14 +26,14 @@ class Heart:
         forks.register(self)
 
     def after_fork(self) -> None:
-        """The jobs at hand are the parent's."""
+        """Drop the parent's jobs in a child process."""
         self._changed = threading.Condition(threading.RLock())
         self._leases: dict[Lease, str] = {}
         self._thread: threading.Thread | None = None
 
     @contextlib.contextmanager
-    def keeping(self, lease: Lease, job_name: str) -> Iterator[None]:
-        """Signs of life of `lease` for as long as this lasts."""
+    def sending(self, lease: Lease, job_name: str) -> Iterator[None]:
+        """Return a context manager that sends heartbeats of `lease`."""
         with self._changed:
             self._leases[lease] = job_name
             if self._thread is None:
@@ -63,7 +65,7 @@ class Heart:
         except LeaseLost:
             with self._changed:
                 if self._leases.pop(lease, None) is None:
-                    return  # It ended while it was asked for.
+                    return  # It ended during the heartbeat.
             lease.is_lost = True
             journal.record("job_lost", job_name, job=lease.job_id)
         except Exception:  # The next one may succeed; if none does, another worker takes over.

@@ -1,4 +1,4 @@
-"""A job goes forward: one step after the other, each written down before the next."""
+"""The forward run of a job: one step after the other, each recorded before the next."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -6,14 +6,14 @@ from typing import Any
 
 from switchgear import cancellation, journal
 from switchgear.decorators import is_coroutine_function
-from switchgear.failures.error_labels import said_by
+from switchgear.failures.error_labels import describe_error
 from switchgear.lazy import asyncio
 from switchgear.refusals import Refused
 from switchgear.steps.context import Approve, Context
-from switchgear.steps.drivers import Ask, Course
-from switchgear.steps.errors import OURS, NotApproved
+from switchgear.steps.drivers import CallRequest, Execution
+from switchgear.steps.errors import RUN_ENDING_ERRORS, NotApproved
 from switchgear.steps.jobs import Job, Step
-from switchgear.steps.json_values import Copies, copied, plain, worded
+from switchgear.steps.json_values import CopiedOutputs, copy_json, json_value, require_text
 from switchgear.steps.records import (
     ApprovalState,
     JobRecord,
@@ -24,26 +24,28 @@ from switchgear.steps.records import (
     StepStatus,
 )
 from switchgear.steps.risks import Risk, risk_of
-from switchgear.steps.step_writer import Page, kept
+from switchgear.steps.step_writer import StepWriter, call_store
 from switchgear.steps.store import Store
 
-ENDING = (*OURS, Refused)
-"""Errors that end a step at once, whatever third-party decorator is around it."""
+ENDING = (*RUN_ENDING_ERRORS, Refused)
+"""Errors that end a step at once, even within decorators of other libraries."""
 
 _ENDED = object()
 
 
 class StepFailed(Exception):
-    """The step at this position has failed for good; `__cause__` is what it raised."""
+    """The step at this position has failed for good; `__cause__` is its error."""
 
     def __init__(self, position: int) -> None:
         super().__init__(position)
         self.position = position
 
 
-class Running:
-    """One worker's run of one job. What it asks for may raise :class:`Refused`, which ends the run
-    with the job to be paused."""
+class JobRun:
+    """One worker's run of one job.
+
+    Its calls may raise :class:`Refused`, which ends the run with the job to be paused.
+    """
 
     def __init__(
         self,
@@ -65,13 +67,13 @@ class Running:
         self._approve = approve
         self._approve_from = approve_from
 
-    def forward(self) -> Course[None]:
-        """All steps that are left. Raises :class:`StepFailed`."""
+    def run_steps(self) -> Execution[None]:
+        """Run all steps that are left. Raises :class:`StepFailed`."""
         for position in range(self.record.current, len(self.job.steps)):
             yield from self._step(position)
 
-    def ask_anew(self) -> Course[None]:
-        """A step that was not approved is asked about again, as its job was resumed."""
+    def reopen_approvals(self) -> Execution[None]:
+        """Open a new question about a step that was not approved, as its job was resumed."""
         row = self.rows.get(self.record.current)
         if row is None or not (row.error or "").startswith(NotApproved.__name__):
             return
@@ -80,62 +82,62 @@ class Running:
             for each in self._approvals
             if each.position == row.position and each.state is ApprovalState.DECLINED
         ]
-        yield self.ask(self.keep, *former)
+        yield self.request(self.save, *former)
 
-    def context(self, position: int, page: Page, **more: Any) -> Context:
-        """For the step at `position`, with the outputs of those before."""
+    def context(self, position: int, writer: StepWriter, **more: Any) -> Context:
+        """Return the context of the step at `position`, with the outputs of earlier steps."""
         return Context(
-            input=copied(self.record.input),
+            input=copy_json(self.record.input),
             outputs=self._outputs(position),
-            attempt=page.row.attempts,
-            page=page,
+            attempt=writer.row.attempts,
+            writer=writer,
             approve=self._approve,
             **more,
         )
 
-    def page(self, row: StepRecord) -> Page:
-        return Page(self.store, self.lease, self.record, row, self.now)
+    def writer(self, row: StepRecord) -> StepWriter:
+        return StepWriter(self.store, self.lease, self.record, row, self.now)
 
-    def keep(self, *rows: Row) -> None:
-        """Write down what is no step's. Raises :class:`LeaseLost` and :class:`NotKept`."""
-        kept(self.store.save, self.lease, *rows)
+    def save(self, *rows: Row) -> None:
+        """Write rows that belong to no step. Raises :class:`LeaseLost` and :class:`NotKept`."""
+        call_store(self.store.save, self.lease, *rows)
 
-    def ask(self, function: Callable[..., Any], *args: Any) -> Ask:
-        return Ask(function, args, self.lease)
+    def request(self, function: Callable[..., Any], *args: Any) -> CallRequest:
+        return CallRequest(function, args, self.lease)
 
-    def _step(self, position: int) -> Course[None]:
+    def _step(self, position: int) -> Execution[None]:
         cancellation.check()
         step = self.job.steps[position]
-        page = self.page(self._row(position, step))
-        before = page.row.attempts
+        writer = self.writer(self._step_row(position, step))
+        before = writer.row.attempts
         try:
             if step.idempotency_key is not None:
-                key = yield self.ask(step.idempotency_key, self.context(position, page))
-                worded(key, f"the idempotency key of {step.name}")
-                page.row = replace(page.row, key=key)
-                found = yield self.ask(page.succeeded, key)
+                key = yield self.request(step.idempotency_key, self.context(position, writer))
+                require_text(key, f"the idempotency key of {step.name}")
+                writer.row = replace(writer.row, key=key)
+                found = yield self.request(writer.succeeded, key)
                 if found is not None:
-                    yield from self._reuse(page, found)
+                    yield from self._reuse(writer, found)
                     return
-            yield from self._ask_people(position, step, page)
-            output = yield self.ask(self._tried(position, step, page))
-            page.row = replace(page.row, has_returned=True)
-            made = plain(output, f"the output of {step.name}")
+            yield from self._request_approval(position, step, writer)
+            output = yield self.request(self._make_attempt(position, step, writer))
+            writer.row = replace(writer.row, has_returned=True)
+            made = json_value(output, f"the output of {step.name}")
         except Refused:
-            if page.row.attempts > before:  # That one was none.
-                changes = {"status": StepStatus.PENDING, "attempts": page.row.attempts - 1}
-                yield self.ask(lambda: page.write(**changes))
+            if writer.row.attempts > before:  # A refused attempt does not count.
+                changes = {"status": StepStatus.PENDING, "attempts": writer.row.attempts - 1}
+                yield self.request(lambda: writer.write(**changes))
             raise
         except Exception as error:
-            yield from self._fail(page, error)
+            yield from self._fail(writer, error)
             raise StepFailed(position) from error
-        yield from self._succeed(page, made)
+        yield from self._succeed(writer, made)
 
-    def _ask_people(self, position: int, step: Step, page: Page) -> Course[None]:
-        context = self.context(position, page)
+    def _request_approval(self, position: int, step: Step, writer: StepWriter) -> Execution[None]:
+        context = self.context(position, writer)
         estimate = step.estimate
         if callable(estimate):
-            estimate = yield self.ask(estimate, context)
+            estimate = yield self.request(estimate, context)
         risk = risk_of(step.tags, estimate)
         needs = step.needs_approval
         if not (risk >= self._approve_from if needs is None else needs):
@@ -143,80 +145,85 @@ class Running:
         about = step.description or step.name
         said = {"risk": risk.name.lower()}
 
-        async def asked() -> bool:
+        async def arequest() -> bool:
             return await context.arequest_approval(about, step.approval_seconds, **said)
 
         is_async = self._approve is not None and is_coroutine_function(self._approve)
-        plainly = lambda: context.request_approval(about, step.approval_seconds, **said)  # noqa: E731
-        if not (yield self.ask(asked if is_async else plainly)):
+        request_sync = lambda: context.request_approval(about, step.approval_seconds, **said)  # noqa: E731
+        if not (yield self.request(arequest if is_async else request_sync)):
             raise NotApproved(step.name)
 
-    def _tried(self, position: int, step: Step, page: Page) -> Callable[..., Any]:
-        """What runs the step, as often as its retry likes; each try is counted before it begins."""
+    def _make_attempt(self, position: int, step: Step, writer: StepWriter) -> Callable[..., Any]:
+        """Return a function that runs the step with its retry, counting attempts as they begin."""
 
         def begin() -> Context:
-            if page.row.attempts >= step.max_attempts:
-                raise RuntimeError(f"the step {step.name} was tried {page.row.attempts} times")
-            page.begin()
-            return self.context(position, page)
+            if writer.row.attempts >= step.max_attempts:
+                raise RuntimeError(f"the step {step.name} was tried {writer.row.attempts} times")
+            writer.begin()
+            return self.context(position, writer)
 
-        tried = around(step.run, begin, step.retry)
+        tried = wrap_attempt(step.run, begin, step.retry)
         return tried if self.job.guard is None else self.job.guard(tried)
 
-    def _succeed(self, page: Page, output: Any) -> Course[None]:
+    def _succeed(self, writer: StepWriter, output: Any) -> Execution[None]:
         now = self.now()
-        began = page.row.started_at or now
-        yield from self._move_on(
-            page, status=StepStatus.SUCCEEDED, output=output, error=None, completed_at=now
+        began = writer.row.started_at or now
+        yield from self._finish_step(
+            writer, status=StepStatus.SUCCEEDED, output=output, error=None, completed_at=now
         )
         self.note(
-            "step_succeeded", page.row, attempts=page.row.attempts, seconds=max(now - began, 0.0)
+            "step_succeeded",
+            writer.row,
+            attempts=writer.row.attempts,
+            seconds=max(now - began, 0.0),
         )
 
-    def _reuse(self, page: Page, found: StepRecord) -> Course[None]:
-        yield from self._move_on(
-            page,
+    def _reuse(self, writer: StepWriter, found: StepRecord) -> Execution[None]:
+        yield from self._finish_step(
+            writer,
             status=StepStatus.SUCCEEDED,
             output=found.output,
             is_reused=True,
             completed_at=self.now(),
         )
-        self.note("step_reused", page.row)
+        self.note("step_reused", writer.row)
 
-    def _move_on(self, page: Page, **changes: Any) -> Course[None]:
-        record = replace(self.record, current=page.row.position + 1)
-        yield self.ask(lambda: page.write(record, **changes))
+    def _finish_step(self, writer: StepWriter, **changes: Any) -> Execution[None]:
+        record = replace(self.record, current=writer.row.position + 1)
+        yield self.request(lambda: writer.write(record, **changes))
         self.record = record
-        self.rows[page.row.position] = page.row
+        self.rows[writer.row.position] = writer.row
 
-    def _fail(self, page: Page, error: Exception) -> Course[None]:
-        yield self.ask(
-            lambda: page.write(
-                status=StepStatus.FAILED, error=said_by(error), completed_at=self.now()
+    def _fail(self, writer: StepWriter, error: Exception) -> Execution[None]:
+        yield self.request(
+            lambda: writer.write(
+                status=StepStatus.FAILED, error=describe_error(error), completed_at=self.now()
             )
         )
-        self.rows[page.row.position] = page.row
-        self.note("step_failed", page.row, attempts=page.row.attempts, error=type(error).__name__)
+        self.rows[writer.row.position] = writer.row
+        self.note(
+            "step_failed", writer.row, attempts=writer.row.attempts, error=type(error).__name__
+        )
 
     def note(self, name: str, row: StepRecord, **fields: Any) -> None:
         journal.record(name, self.job.name, job=self.record.id, step=row.name, **fields)
 
-    def _row(self, position: int, step: Step) -> StepRecord:
+    def _step_row(self, position: int, step: Step) -> StepRecord:
         key = f"{self.record.id}:{position}"
         new = StepRecord(job_id=self.record.id, position=position, name=step.name, key=key)
         return self.rows.get(position, new)
 
     def _outputs(self, position: int) -> Mapping[str, Any]:
         before = (self.rows[each] for each in range(position) if each in self.rows)
-        return Copies({row.name: row.output for row in before})
+        return CopiedOutputs({row.name: row.output for row in before})
 
 
-def around(
+def wrap_attempt(
     run: Callable[[Context], Any],
     begin: Callable[[], Context],
     retry: Callable[[Callable[..., Any]], Callable[..., Any]] | None,
 ) -> Callable[..., Any]:
-    """A function of the kind of `run`, without arguments."""
+    """Return a function of the kind of `run`, without arguments."""
 
     def once() -> Any:
         cancellation.check()
@@ -230,15 +237,17 @@ def around(
     if retry is None:
         return made
     if type(retry).__module__.partition(".")[0] == "switchgear":
-        return retry(made)  # It knows what is Refused.
-    return _put_aside(made, retry)
+        return retry(made)  # It does not retry `Refused`.
+    return _hide_from_decorator(made, retry)
 
 
-def _put_aside(
+def _hide_from_decorator(
     made: Callable[..., Any], retry: Callable[[Callable[..., Any]], Callable[..., Any]]
 ) -> Callable[..., Any]:
-    """`made` within the decorator of somebody else, who would try again what ends our run: to that
-    it looks as if all went well."""
+    """Return `made` within the decorator of another library.
+
+    Errors that end our run look like success to it, so that it does not retry them.
+    """
     ended: list[BaseException] = []
 
     def once() -> Any:

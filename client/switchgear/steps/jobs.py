@@ -1,4 +1,4 @@
-"""Jobs and their steps, as a program defines them."""
+"""Definitions of jobs and their steps."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from switchgear.guards import Guard
 from switchgear.steps.context import Context
-from switchgear.steps.json_values import worded
+from switchgear.steps.json_values import require_text
 from switchgear.steps.risks import Estimate
 
 OnFailure = Literal["compensate", "hold"]
@@ -14,18 +14,18 @@ OnFailure = Literal["compensate", "hold"]
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One unit of a job; a function or a coroutine function, which gets the :class:`Context` and
-    gives an output that is JSON.
+    """One unit of a job.
 
-    `compensate` undoes it, with the same context and its `output`. `idempotency_key` finds a key in
-    the context: a step of this name, of a job of the same name, that succeeded under this key is
-    not done again, its output is taken once that job is over; until then this one waits. `retry`
-    is put around each try: a :class:`~switchgear.patterns.retry.Retry`, a policy, or any other
-    decorator. After `max_attempts`, over all workers, it has failed, and so has what undoes it:
-    either may be what kills them.
+    `run`, a function or a coroutine function, gets the :class:`Context` and returns an output that
+    is JSON. `compensate` undoes it, with the same context and its `output`. `idempotency_key`
+    returns a key for the context: a step of this name, of a job of the same name, that succeeded
+    under this key is not done again, its output is reused once that job is over; until then this
+    one waits. `retry` is put around each attempt: a :class:`~switchgear.patterns.retry.Retry`, a
+    policy, or any other decorator. After `max_attempts`, over all workers, it has failed, and so
+    has its compensation: either may be what kills the workers.
 
-    People are asked before it (for `approval_seconds`) if `needs_approval`, or if that is None and
-    its risk by `tags` and `estimate` is as high as the runner says.
+    It needs an approval (within `approval_seconds`) if `needs_approval`, or if that is None and its
+    risk by `tags` and `estimate` is as high as the runner's limit.
     """
 
     name: str
@@ -43,10 +43,13 @@ class Step:
 
 @dataclass(frozen=True)
 class Job:
-    """Steps in their order. After a step has failed for good `on_failure` decides: `compensate`
-    undoes what was done in reverse order, `hold` leaves it, to be resumed there or compensated by a
-    person. `guard` is checked before each step and each attempt: while its switch is engaged the
-    job is paused. Completed steps can still be compensated."""
+    """Steps in their order.
+
+    After a step has failed for good `on_failure` decides: `compensate` undoes completed steps in
+    reverse order, `hold` keeps them, to be resumed there or compensated by a person. `guard` is
+    checked before each step and each attempt: while its switch is engaged the job is paused.
+    Completed steps can still be compensated.
+    """
 
     name: str
     steps: tuple[Step, ...]
@@ -55,9 +58,9 @@ class Job:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps", tuple(self.steps))
-        worded(self.name, "the name of a job")
+        require_text(self.name, "the name of a job")
         for step in self.steps:
-            worded(step.name, "the name of a step")
+            require_text(step.name, "the name of a step")
         if not self.steps:
             raise ValueError(f"the job {self.name} has no steps")
         if len(set(self.plan)) < len(self.steps):
@@ -67,4 +70,5 @@ class Job:
 
     @property
     def plan(self) -> tuple[str, ...]:
+        """Return the names of the steps, in order."""
         return tuple(step.name for step in self.steps)

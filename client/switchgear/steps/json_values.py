@@ -1,28 +1,32 @@
-"""What may be kept: JSON, and words."""
+"""Validation of stored values: JSON and text."""
 
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 
-def plain(value: Any, what: str) -> Any:
-    """`value` as it comes back from a store: so a first run sees what a resumed one would. Raises
-    :class:`TypeError`, naming `what`, if it is no JSON."""
+def json_value(value: Any, what: str) -> Any:
+    """Return `value` as a store returns it, so that first and resumed runs get the same.
+
+    Raises :class:`TypeError`, naming `what`, if it is no JSON.
+    """
     try:
         return json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
         raise TypeError(f"{what} must be JSON: {error!s:.200}") from None
 
 
-def copied(kept: Any) -> Any:
-    """A copy of JSON that was kept, which a step may change as it likes."""
-    return json.loads(json.dumps(kept))
+def copy_json(stored: Any) -> Any:
+    """Return a deep copy of stored JSON, which a step may change."""
+    return json.loads(json.dumps(stored))
 
 
-def worded(text: Any, what: str, *, may_be_empty: bool = False) -> str:
-    """`text`, if a store can keep it. Raises :class:`TypeError` for what is no string, and
-    :class:`ValueError` for one that is empty or no Unicode (half of a surrogate pair), both naming
-    `what`."""
+def require_text(text: Any, what: str, *, may_be_empty: bool = False) -> str:
+    """Return `text` if a store can keep it.
+
+    Raises :class:`TypeError` for a value that is no string, and :class:`ValueError` for one that is
+    empty or no Unicode (half of a surrogate pair), both naming `what`.
+    """
     if not isinstance(text, str):
         raise TypeError(f"{what} must be a string, not {type(text).__name__}")
     if not text and not may_be_empty:
@@ -34,20 +38,20 @@ def worded(text: Any, what: str, *, may_be_empty: bool = False) -> str:
     return text
 
 
-class Copies(Mapping[str, Any]):
-    """Of outputs, each copied when it is asked for first."""
+class CopiedOutputs(Mapping[str, Any]):
+    """A mapping of outputs, each copied at its first access."""
 
-    def __init__(self, kept: Mapping[str, Any]) -> None:
-        self._kept = kept
+    def __init__(self, stored: Mapping[str, Any]) -> None:
+        self._stored = stored
         self._copies: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._copies:
-            self._copies[name] = copied(self._kept[name])
+            self._copies[name] = copy_json(self._stored[name])
         return self._copies[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._kept)
+        return iter(self._stored)
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._stored)

@@ -1,6 +1,6 @@
-"""What is kept of a job: its rows, as they stand in a store.
+"""The records of a job in a store.
 
-Moments are UNIX seconds. Inputs, outputs, checkpoints and details are JSON, and never in a repr.
+Times are UNIX seconds. Inputs, outputs, checkpoints and details are JSON, and never in a repr.
 """
 
 from dataclasses import dataclass, field
@@ -26,8 +26,11 @@ class StepStatus(StrEnum):
 
 
 class EffectState(StrEnum):
-    """`unknown` is an intent without an outcome: it may have happened. `undone` was done, and then
-    compensated."""
+    """The state of an effect.
+
+    `unknown` is an intent without an outcome: it may have happened. `undone` was done, and then
+    compensated.
+    """
 
     UNKNOWN = "unknown"
     DONE = "done"
@@ -36,7 +39,10 @@ class EffectState(StrEnum):
 
 
 class ApprovalState(StrEnum):
-    """`former` was declined before the job was resumed: it is asked anew."""
+    """The state of a question to people.
+
+    `former` was declined before the job was resumed: a new question is open.
+    """
 
     OPEN = "open"
     GIVEN = "given"
@@ -46,9 +52,12 @@ class ApprovalState(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class JobRecord:
-    """One job. `current` is the position of its next step; `reason` says why it is paused or has
-    failed, `failure` why it goes backward; it is due again at `resume_at`, None if only a person
-    can say. `epoch` counts its workers: what one of an older epoch writes is refused."""
+    """One job.
+
+    `current` is the position of its next step; `reason` says why it is paused or has failed,
+    `failure` why it is compensated; it is due again at `resume_at`, None if only a person can
+    resume it. `epoch` counts its workers: writes of an older epoch are refused.
+    """
 
     id: str
     name: str
@@ -72,9 +81,12 @@ class JobRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class StepRecord:
-    """One step of a job. `attempts` counts over all workers, `compensations` those to undo it;
-    `has_returned` says that a try came to its end, `is_reused` that its output is that of another
-    job's step of this name with the same key."""
+    """One step of a job.
+
+    `attempts` counts over all workers, `compensations` those to undo it; `has_returned` is True
+    once an attempt returned, `is_reused` if its output is that of another job's step of this name
+    with the same key.
+    """
 
     job_id: str
     position: int
@@ -94,9 +106,11 @@ class StepRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class EffectRecord:
-    """Something done to the outside: `kind` as "email", `target` the system, `key` its idempotency
-    key, the same there and here. These and `is_compensation` say which effect it is: a payment and
-    its refund may have one key."""
+    """An external effect, identified by `kind`, `target`, `key` and `is_compensation`.
+
+    `kind` is a word such as "email", `target` the system, `key` its idempotency key, the same there
+    and here: a payment and its refund may have one key.
+    """
 
     job_id: str
     position: int
@@ -113,8 +127,7 @@ class EffectRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class ApprovalRecord:
-    """What a person is asked before a step goes on; declined if nobody says anything until
-    `expires_at`."""
+    """A question to a person before a step goes on; declined if open at `expires_at`."""
 
     job_id: str
     position: int
@@ -131,7 +144,7 @@ Row = JobRecord | StepRecord | EffectRecord | ApprovalRecord
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """A job with all that happened in it, steps by position."""
+    """A job with all its rows, steps by position."""
 
     job: JobRecord
     steps: tuple[StepRecord, ...] = ()
@@ -140,7 +153,7 @@ class Progress:
 
     @property
     def unknown_effects(self) -> tuple[EffectRecord, ...]:
-        """Those of which nobody knows whether they happened."""
+        """Return the effects that may have happened."""
         return tuple(each for each in self.effects if each.state is EffectState.UNKNOWN)
 
     def effects_of(self, position: int) -> tuple[EffectRecord, ...]:
@@ -149,7 +162,7 @@ class Progress:
 
 @dataclass(eq=False, slots=True)
 class Lease:
-    """The right to write about a job, until another worker takes it over: then `is_lost`."""
+    """The right to write to a job, until another worker takes it over: then `is_lost`."""
 
     job_id: str
     epoch: int

@@ -1,4 +1,4 @@
-"""How dangerous a step is, by its tags and estimates: what people are asked about before."""
+"""The risk of a step by its tags and estimates, which decides about approvals."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ class Risk(IntEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """What a step will take, as far as can be said before."""
+    """The expected cost, duration and recipients of a step."""
 
     cost_usd: float = 0.0
     minutes: float = 0.0
@@ -22,9 +22,12 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Rule:
-    """Makes a step at least `risk`: one with the `tag` (any if None), and an `estimate` of more
-    than `above` (any if None)."""
+class RiskRule:
+    """A rule that gives a step at least `risk`.
+
+    It matches a step with the `tag` (any if None), and an `estimate` of more than `above` (any if
+    None).
+    """
 
     risk: Risk
     tag: str | None = None
@@ -37,17 +40,19 @@ class Rule:
         return self.estimate is None or getattr(estimate, self.estimate) > self.above
 
 
-RULES: tuple[Rule, ...] = (
-    Rule(Risk.CRITICAL, tag="data_destructive"),
-    Rule(Risk.CRITICAL, tag="irreversible"),
-    Rule(Risk.HIGH, tag="financial"),
-    Rule(Risk.HIGH, tag="external_email", estimate="recipients", above=100),
-    Rule(Risk.HIGH, estimate="cost_usd", above=50),
-    Rule(Risk.MEDIUM, estimate="minutes", above=120),
+RISK_RULES: tuple[RiskRule, ...] = (
+    RiskRule(Risk.CRITICAL, tag="data_destructive"),
+    RiskRule(Risk.CRITICAL, tag="irreversible"),
+    RiskRule(Risk.HIGH, tag="financial"),
+    RiskRule(Risk.HIGH, tag="external_email", estimate="recipients", above=100),
+    RiskRule(Risk.HIGH, estimate="cost_usd", above=50),
+    RiskRule(Risk.MEDIUM, estimate="minutes", above=120),
 )
 
 
-def risk_of(tags: Iterable[str], estimate: Estimate, rules: Iterable[Rule] = RULES) -> Risk:
-    """The highest that a rule gives: of a step that is financial and destructive, the latter."""
+def risk_of(
+    tags: Iterable[str], estimate: Estimate, rules: Iterable[RiskRule] = RISK_RULES
+) -> Risk:
+    """Return the highest risk that a matching rule gives."""
     held = frozenset(tags)
     return max((rule.risk for rule in rules if rule.matches(held, estimate)), default=Risk.LOW)

@@ -1,9 +1,10 @@
-"""The tables of :mod:`~switchgear.steps.sqlite_store`: a column for each field of a record."""
+"""The SQLite tables, a column for each field of a record, and the statements on them."""
 
 import json
+import sqlite3
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
 
 from switchgear.steps.records import (
     ApprovalRecord,
@@ -12,17 +13,22 @@ from switchgear.steps.records import (
     EffectState,
     JobRecord,
     JobStatus,
+    Row,
     StepRecord,
     StepStatus,
 )
 
+R = TypeVar("R", JobRecord, StepRecord, EffectRecord, ApprovalRecord)
 Read = Mapping[str, Callable[[Any], Any]]
 
 
 @dataclass(frozen=True)
-class Table:
-    """`key` makes a row unique; the fields in `json` are kept as such; `read` makes of a column
-    what its field is."""
+class TableSpec:
+    """The mapping of a record to a table.
+
+    `key` makes a row unique; the fields in `json` are stored as JSON; `read` converts columns to
+    fields.
+    """
 
     name: str
     key: tuple[str, ...]
@@ -30,18 +36,18 @@ class Table:
     read: Read = field(default_factory=dict)
 
 
-def _list(text: str) -> tuple[str, ...]:
+def _parse_list(text: str) -> tuple[str, ...]:
     return tuple(json.loads(text))
 
 
-TABLES: Mapping[type, Table] = {
-    JobRecord: Table(
+TABLES: Mapping[type, TableSpec] = {
+    JobRecord: TableSpec(
         "jobs",
         ("id",),
         ("plan", "input"),
-        {"plan": _list, "input": json.loads, "status": JobStatus, "is_compensating": bool},
+        {"plan": _parse_list, "input": json.loads, "status": JobStatus, "is_compensating": bool},
     ),
-    StepRecord: Table(
+    StepRecord: TableSpec(
         "steps",
         ("job_id", "position"),
         ("output", "checkpoint"),
@@ -53,7 +59,7 @@ TABLES: Mapping[type, Table] = {
             "is_reused": bool,
         },
     ),
-    EffectRecord: Table(
+    EffectRecord: TableSpec(
         "effects",
         ("job_id", "kind", "target", "key", "is_compensation"),
         ("details", "outcome"),
@@ -64,7 +70,7 @@ TABLES: Mapping[type, Table] = {
             "is_compensation": bool,
         },
     ),
-    ApprovalRecord: Table(
+    ApprovalRecord: TableSpec(
         "approvals", ("job_id", "position", "description"), (), {"state": ApprovalState}
     ),
 }
@@ -97,3 +103,68 @@ SCHEMA = (
         expires_at REAL NOT NULL, by TEXT, decided_at REAL,
         UNIQUE (job_id, position, description))""",
 )
+
+
+def insert(connection: sqlite3.Connection, row: Row, conflict: str) -> int:
+    table = TABLES[type(row)]
+    values = {each.name: getattr(row, each.name) for each in fields(row)}
+    for name in table.json:
+        values[name] = json.dumps(values[name])
+    if conflict == "DO UPDATE":
+        conflict += " SET " + ", ".join(f"{name} = excluded.{name}" for name in values)
+        if isinstance(row, ApprovalRecord) and row.state is ApprovalState.OPEN:
+            conflict += " WHERE state = 'former'"  # It may be answered by now.
+    return connection.execute(
+        f"""INSERT INTO {table.name} ({", ".join(values)})
+            VALUES ({", ".join(f":{name}" for name in values)})
+            ON CONFLICT ({", ".join(table.key)}) {conflict}""",  # noqa: S608 - names of fields.
+        values,
+    ).rowcount
+
+
+def select(
+    connection: sqlite3.Connection, kind: type[R], condition: str, given: Mapping[str, object]
+) -> list[R]:
+    table = TABLES[kind]
+    names = [each.name for each in fields(kind)]
+    found = connection.execute(
+        f"SELECT {', '.join(names)} FROM {table.name} WHERE {condition}",  # noqa: S608
+        given,
+    )
+    as_is: Callable[[Any], Any] = lambda value: value  # noqa: E731
+    reads = [table.read.get(name, as_is) for name in names]
+    return [
+        kind(**{name: read(value) for name, read, value in zip(names, reads, row, strict=True)})
+        for row in found
+    ]
+
+
+def update_job(connection: sqlite3.Connection, job: JobRecord) -> None:
+    """Write the fields of a job that its worker changes, but heartbeat and epoch."""
+    names = (
+        *("status", "is_compensating", "current"),
+        *("reason", "failure", "resume_at", "completed_at"),
+    )
+    changes = ", ".join(f"{name} = :{name}" for name in names)
+    connection.execute(
+        f"UPDATE jobs SET {changes} WHERE id = :id",  # noqa: S608 - names of fields.
+        {name: getattr(job, name) for name in (*names, "id")},
+    )
+
+
+def wake_if_answered(connection: sqlite3.Connection, asked: ApprovalRecord) -> None:
+    """Wake a job whose question was answered between the question and the pause."""
+    row = connection.execute(
+        """SELECT 1 FROM approvals WHERE job_id = ? AND position = ? AND description = ?
+           AND state IN ('given', 'declined')""",
+        (asked.job_id, asked.position, asked.description),
+    ).fetchone()
+    if row is not None:
+        wake(connection, asked.job_id)
+
+
+def wake(connection: sqlite3.Connection, job_id: str) -> None:
+    connection.execute(
+        "UPDATE jobs SET status = ?, resume_at = NULL WHERE id = ? AND status = ?",
+        (JobStatus.PENDING, job_id, JobStatus.PAUSED),
+    )

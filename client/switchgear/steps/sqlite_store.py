@@ -1,4 +1,4 @@
-"""Jobs in one SQLite file, for all threads and processes of one machine."""
+"""A store of jobs in one SQLite file, for all threads and processes of one machine."""
 
 import contextlib
 import json
@@ -22,8 +22,14 @@ from switchgear.steps.records import (
     Row,
     StepRecord,
 )
-from switchgear.steps.sqlite_rows import insert, select, update_job, wake, wake_if_answered
-from switchgear.steps.sqlite_schema import SCHEMA
+from switchgear.steps.sqlite_schema import (
+    SCHEMA,
+    insert,
+    select,
+    update_job,
+    wake,
+    wake_if_answered,
+)
 
 BUSY_SECONDS = 30.0
 _OPEN = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -34,9 +40,9 @@ _NOT_UNDONE = """(status = 'failed' AND (NOT is_compensating OR (:is_undoing AND
 
 
 class SQLiteStore:
-    """A :class:`~switchgear.steps.store.Store` in the file `path`, which only its owner can read:
-    it holds inputs and outputs. Not for a network's file system: SQLite can't lock there.
+    """A :class:`~switchgear.steps.store.Store` in the file `path`, which only its owner can read.
 
+    It holds inputs and outputs. Not for a network's file system: SQLite can't lock there.
     Everything is on the disk (`synchronous=FULL`) when a method returns. Raises
     :class:`sqlite3.Error` and :class:`OSError`.
     """
@@ -48,13 +54,13 @@ class SQLiteStore:
         forks.register(self)
 
     def after_fork(self) -> None:
-        """SQLite's connections must not be carried into a child, nor closed there."""
+        """Drop the connection in a child process: it must be neither used nor closed there."""
         forks.keep_alive(self._connection)
         self._lock = threading.RLock()
         self._connection = None
 
     def close(self) -> None:
-        """Until the next use."""
+        """Close the connection, until the next use."""
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
@@ -78,7 +84,7 @@ class SQLiteStore:
             )
 
     def due(self, names: tuple[str, ...], now: float, stuck_seconds: float, most: int) -> list[str]:
-        self._bring_back(now)
+        self._fix_future_heartbeats(now)
         with self._transaction("BEGIN") as connection:
             rows = connection.execute(
                 f"""SELECT id FROM jobs WHERE {_CLAIMABLE}
@@ -99,7 +105,7 @@ class SQLiteStore:
         also_failed: bool = False,
         is_undoing: bool = False,
     ) -> Lease | None:
-        self._bring_back(now)
+        self._fix_future_heartbeats(now)
         failed = f"OR {_NOT_UNDONE}" if also_failed else ""
         given = {"id": job_id, "worker": worker, "now": now, "stuck": stuck_seconds}
         with self._transaction() as connection:
@@ -114,12 +120,12 @@ class SQLiteStore:
 
     def beat(self, lease: Lease, now: float) -> None:
         with self._transaction() as connection:
-            self._hold(connection, lease)
+            self._check_lease(connection, lease)
             connection.execute("UPDATE jobs SET heartbeat = ? WHERE id = ?", (now, lease.job_id))
 
     def save(self, lease: Lease, *rows: Row) -> None:
         with self._transaction() as connection:
-            self._hold(connection, lease)
+            self._check_lease(connection, lease)
             for row in rows:
                 if isinstance(row, JobRecord):
                     update_job(connection, row)
@@ -146,7 +152,7 @@ class SQLiteStore:
             LIMIT 1"""
         given = {"key": step.key, "step": step.name, "job_id": step.job_id, "name": job_name}
         with self._transaction() as connection:
-            self._hold(connection, lease)
+            self._check_lease(connection, lease)
             found = select(connection, StepRecord, condition, given)
             if not found:
                 insert(connection, step, "DO UPDATE")
@@ -154,14 +160,14 @@ class SQLiteStore:
 
     def effect(self, job_name: str, wanted: EffectRecord) -> EffectRecord | None:
         with self._transaction("BEGIN") as connection:
-            return _known(connection, job_name, wanted)
+            return _find_effect(connection, job_name, wanted)
 
     def intend(
         self, lease: Lease, job_name: str, wanted: EffectRecord, is_keyed: bool
     ) -> EffectRecord | None:
         with self._transaction() as connection:
-            self._hold(connection, lease)
-            found = _known(connection, job_name, wanted)
+            self._check_lease(connection, lease)
+            found = _find_effect(connection, job_name, wanted)
             state = None if found is None else found.state
             if state is not EffectState.DONE and (is_keyed or state is not EffectState.UNKNOWN):
                 insert(connection, wanted, "DO UPDATE")
@@ -191,16 +197,18 @@ class SQLiteStore:
             return settled == 1
 
     def forget(self, before: float) -> int:
-        """Let go of jobs that were over at this moment, with all that belongs to them, their keys
-        too: a step or effect of the same key is done again then. Gives how many those were."""
+        """Delete jobs that were over before this time, and return their number.
+
+        Their keys are deleted, too: a step or effect of the same key is done again then.
+        """
         with self._transaction() as connection:
             return connection.execute(
                 "DELETE FROM jobs WHERE status IN ('completed', 'failed') AND completed_at < ?",
                 (before,),
             ).rowcount
 
-    def _bring_back(self, now: float) -> None:
-        """Signs of life from the future are of a clock that was set back: they count from now."""
+    def _fix_future_heartbeats(self, now: float) -> None:
+        """Set heartbeats from the future, of a clock that was set back, to `now`."""
         future = "status = 'running' AND heartbeat > ?"
         with self._transaction("BEGIN") as connection:
             found = connection.execute(f"SELECT 1 FROM jobs WHERE {future} LIMIT 1", (now,))  # noqa: S608
@@ -209,7 +217,7 @@ class SQLiteStore:
         with self._transaction() as connection:
             connection.execute(f"UPDATE jobs SET heartbeat = ? WHERE {future}", (now, now))  # noqa: S608
 
-    def _hold(self, connection: sqlite3.Connection, lease: Lease) -> None:
+    def _check_lease(self, connection: sqlite3.Connection, lease: Lease) -> None:
         row = connection.execute(
             "SELECT 1 FROM jobs WHERE id = ? AND epoch = ? AND status = 'running'",
             (lease.job_id, lease.epoch),
@@ -219,10 +227,13 @@ class SQLiteStore:
 
     @contextlib.contextmanager
     def _transaction(self, begin: str = "BEGIN IMMEDIATE") -> Iterator[sqlite3.Connection]:
-        """One that waits for those of others before it reads, or reads one state of all."""
+        """Run a transaction that waits for those of others before it reads.
+
+        With "BEGIN", one that reads a consistent state.
+        """
         with self._lock:
             if self._connection is None:
-                self._connection = self._opened()
+                self._connection = self._connect()
             connection = self._connection
             connection.execute(begin)
             try:
@@ -233,10 +244,10 @@ class SQLiteStore:
                     connection.execute("ROLLBACK")
                 raise
 
-    def _opened(self) -> sqlite3.Connection:
+    def _connect(self) -> sqlite3.Connection:
         descriptor = os.open(self._path, _OPEN, 0o600)
         try:
-            os.fchmod(descriptor, 0o600)  # SQLite gives its other files the same rights.
+            os.fchmod(descriptor, 0o600)  # SQLite gives its other files the same mode.
         finally:
             os.close(descriptor)
         connection = sqlite3.connect(
@@ -256,7 +267,9 @@ def _set_up(connection: sqlite3.Connection) -> None:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             break
-        except sqlite3.OperationalError:  # It does not wait for others who do the same.
+        except (
+            sqlite3.OperationalError
+        ):  # SQLite does not wait for concurrent switches of the mode.
             if time.monotonic() > until:
                 raise
             time.sleep(0.01)
@@ -268,7 +281,7 @@ def _set_up(connection: sqlite3.Connection) -> None:
     connection.execute("COMMIT")
 
 
-def _known(
+def _find_effect(
     connection: sqlite3.Connection, job_name: str, wanted: EffectRecord
 ) -> EffectRecord | None:
     condition = """kind = :kind AND target = :target AND key = :key

@@ -1,11 +1,11 @@
-"""The row of the step at hand, and the way to write it down."""
+"""The row of the current step, and its writes to the store."""
 
 import threading
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from switchgear.failures.error_labels import said_by
+from switchgear.failures.error_labels import describe_error
 from switchgear.refusals import Refused
 from switchgear.steps.errors import KeyTaken, LeaseLost, NotKept
 from switchgear.steps.records import (
@@ -22,8 +22,8 @@ from switchgear.steps.store import Store
 T = TypeVar("T")
 
 
-class Page:
-    """Of one step of one job under one lease; `row` is as it was last written."""
+class StepWriter:
+    """The writer of one step of one job under one lease; `row` is as last written."""
 
     def __init__(
         self, store: Store, lease: Lease, job: JobRecord, row: StepRecord, now: Callable[[], float]
@@ -36,24 +36,26 @@ class Page:
         self._lock = threading.RLock()
 
     def write(self, *rows: Row, **changes: Any) -> None:
-        """The step with `changes`, and other rows with it. Raises :class:`LeaseLost` and
-        :class:`NotKept`."""
+        """Write the step with `changes`, and other rows with it.
+
+        Raises :class:`LeaseLost` and :class:`NotKept`.
+        """
         with self._lock:  # A step may have threads.
             row = replace(self.row, **changes)
             self.save(row, *rows)
             self.row = row
 
     def save(self, *rows: Row) -> None:
-        """Rows alone. Raises :class:`LeaseLost` and :class:`NotKept`."""
-        self._hold()
-        kept(self._store.save, self.lease, *rows)
+        """Write other rows alone. Raises :class:`LeaseLost` and :class:`NotKept`."""
+        self._check_lease()
+        call_store(self._store.save, self.lease, *rows)
 
     def look(self) -> Progress | None:
-        """All of the job. Raises :class:`NotKept`."""
-        return kept(self._store.look, self.job.id)
+        """Return the whole job. Raises :class:`NotKept`."""
+        return call_store(self._store.look, self.job.id)
 
     def begin(self) -> None:
-        """Write down that the step begins a try. Raises :class:`KeyTaken` too."""
+        """Record the start of an attempt of the step. Raises :class:`KeyTaken`, too."""
         with self._lock:
             row = replace(
                 self.row,
@@ -61,38 +63,43 @@ class Page:
                 attempts=self.row.attempts + 1,
                 started_at=self.row.started_at or self.now(),
             )
-            self._hold()
-            taken = kept(self._store.begin, self.lease, self.job.name, row)
+            self._check_lease()
+            taken = call_store(self._store.begin, self.lease, self.job.name, row)
             if taken is not None:
                 raise KeyTaken(taken.name, taken.job_id)
             self.row = row
 
     def effect(self, wanted: EffectRecord) -> EffectRecord | None:
-        """What is known of this effect. Raises :class:`NotKept`."""
-        return kept(self._store.effect, self.job.name, wanted)
+        """Return the record of this effect, None if unknown. Raises :class:`NotKept`."""
+        return call_store(self._store.effect, self.job.name, wanted)
 
     def intend(self, wanted: EffectRecord, *, is_keyed: bool) -> EffectRecord | None:
-        """Write down an intent, and give what was known of the effect before: see
-        :meth:`~switchgear.steps.store.Store.intend`. Raises :class:`LeaseLost` and
-        :class:`NotKept`."""
-        self._hold()
-        return kept(self._store.intend, self.lease, self.job.name, wanted, is_keyed)
+        """Record an intent, and return the earlier record of the effect.
+
+        See :meth:`~switchgear.steps.store.Store.intend`. Raises :class:`LeaseLost` and
+        :class:`NotKept`.
+        """
+        self._check_lease()
+        return call_store(self._store.intend, self.lease, self.job.name, wanted, is_keyed)
 
     def succeeded(self, key: str) -> StepRecord | None:
-        """A step of this name that succeeded under this key. Raises :class:`NotKept`."""
-        return kept(self._store.succeeded, self.job.name, self.row.name, key)
+        """Return a step of this name that succeeded under this key. Raises :class:`NotKept`."""
+        return call_store(self._store.succeeded, self.job.name, self.row.name, key)
 
-    def _hold(self) -> None:
+    def _check_lease(self) -> None:
         if self.lease.is_lost:
             raise LeaseLost(self.lease.job_id)
 
 
-def kept(ask: Callable[..., T], *args: Any) -> T:
-    """What a store gives. Its troubles are no failure of the step: :class:`NotKept`; words that
-    nobody could keep are."""
+def call_store(ask: Callable[..., T], *args: Any) -> T:
+    """Return the result of a method of a store.
+
+    Its errors are no failure of the step, and raise :class:`NotKept`; text that no store can keep
+    is a failure.
+    """
     try:
         return ask(*args)
     except (Refused, UnicodeError):
         raise
     except Exception as error:
-        raise NotKept(said_by(error)) from error
+        raise NotKept(describe_error(error)) from error

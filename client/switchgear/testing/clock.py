@@ -8,30 +8,29 @@ from typing import Any, Protocol
 from switchgear import async_backend
 
 START = 1_767_225_600.0
-"""2026-01-01T00:00:00Z"""
+"""2026-01-01T00:00:00Z."""
 MAX_REAL_SECONDS = 1.0
 """Longest real wait of a call in a queue; after it the clock is advanced to the end of the wait."""
 
 
-class Watcher(Protocol):
+class ClockListener(Protocol):
     def time_passed(self) -> None: ...
 
 
 class FakeClock:
-    """A :class:`switchgear.clock.Time` that stands still until it is advanced. `wall` is in UNIX
-    seconds.
+    """A :class:`switchgear.clock.Time` that stands still until a test advances it.
 
     As the `time` of a client or a :class:`Console` it serves all its policies: back-offs advance it
     and return at once, so that deadlines, budgets and the windows and open times of breakers see
     the time pass. Patterns without a client take `clock=clock.monotonic`, and a `Retry` also
     `sleep=clock.sleep`. Advancing it past the end of a timeout, a deadline or a wait in a queue
     ends it. A call that would wait in a queue for more than a second of real time advances the
-    clock itself. Safe to use from any thread.
+    clock itself. `wall` is in UNIX seconds. Safe to use from any thread.
     """
 
     def __init__(self, wall: float = START) -> None:
-        self.watchers: weakref.WeakSet[Watcher] = weakref.WeakSet()
-        """Watchers to notify when time has passed. Add one with :meth:`watch`."""
+        self.listeners: weakref.WeakSet[ClockListener] = weakref.WeakSet()
+        """Objects to notify when time has passed. Add one with :meth:`watch`."""
         self._wall = wall
         self._passed = 0.0
         self._lock = threading.RLock()
@@ -43,18 +42,20 @@ class FakeClock:
         return self._wall + self._passed
 
     def advance(self, seconds: float) -> None:
-        """Let time pass; raises :class:`ValueError` for less than nothing."""
+        """Let `seconds` pass. Raises :class:`ValueError` for a negative number."""
         if seconds < 0:
             raise ValueError("time does not go back")
         with self._lock:
             self._passed += seconds
-            watchers = list(self.watchers)
-        for watcher in watchers:
-            watcher.time_passed()
+            listeners = list(self.listeners)
+        for listener in listeners:
+            listener.time_passed()
 
     def sleep(self, seconds: float) -> Awaitable[None]:
-        """Advance the clock by `seconds` instead of waiting. A coroutine may await the result, to
-        let other tasks run."""
+        """Advance the clock by `seconds` instead of waiting.
+
+        A coroutine may await the result, to let other tasks run.
+        """
         self.advance(seconds)
         return _Slept()
 
@@ -62,18 +63,18 @@ class FakeClock:
         """Like :meth:`sleep`, as a replacement for `asyncio.sleep` and `trio.sleep`."""
         await self.sleep(seconds)
 
-    def watch(self, watcher: Watcher) -> None:
-        """Notify `watcher` when time has passed. Keeps only a weak reference to it."""
+    def watch(self, listener: ClockListener) -> None:
+        """Notify `listener` when time has passed. Keeps only a weak reference to it."""
         with self._lock:
-            self.watchers.add(watcher)
+            self.listeners.add(listener)
 
-    def set_alarm(self, seconds: float, ring: Callable[[], object]) -> "Alarm":
+    def set_alarm(self, seconds: float, ring: Callable[[], object]) -> "FakeAlarm":
         """Call `ring` once `seconds` have passed, if the result is still referenced then."""
-        return Alarm(self, seconds, ring)
+        return FakeAlarm(self, seconds, ring)
 
 
-class Alarm:
-    """See :class:`switchgear.clock.Alarm`."""
+class FakeAlarm:
+    """An alarm of a fake clock; see :class:`switchgear.clock.Alarm`."""
 
     def __init__(self, clock: FakeClock, seconds: float, ring: Callable[[], object]) -> None:
         self.real_seconds = min(seconds, MAX_REAL_SECONDS)

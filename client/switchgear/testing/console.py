@@ -1,4 +1,4 @@
-"""A console in memory, which its clients follow at once."""
+"""A console in memory that clients follow without delay."""
 
 import json
 import threading
@@ -13,7 +13,7 @@ from switchgear.client import Switchgear
 from switchgear.clock import SystemTime, Time
 from switchgear.evaluation import snapshot
 from switchgear.evaluation.scopes import SCOPES
-from switchgear.evaluation.snapshot import switch_id
+from switchgear.evaluation.snapshot import resolve_switch_id
 from switchgear.policies import documents
 from switchgear.policies.dependency_names import caller_of
 from switchgear.policies.documents import Mode
@@ -25,13 +25,18 @@ DAY = timedelta(days=1)
 
 
 class Console:
-    """Engages, ramps and releases, as far as its clients can see: whoever made a change finds it in
-    force when the method returns. `time` is that of the console and of its clients, such as a
-    :class:`FakeClock`; the machine's by default.
+    """A console in memory: it engages, ramps and releases switches for its clients.
 
-    Nothing happens by itself but what clients do: an engagement whose `on_expiry` is `release` ends
-    for them five seconds after its expiry, every other one goes on until this console is told. What
-    is forced on a breaker ends at its expiry.
+        console = Console()
+        gear = console.client()
+        console.engage("feature:chat")
+        assert not gear.allowed(feature="chat")
+
+    A change is in force when its method returns. `time` is that of the console and of its clients,
+    such as a :class:`FakeClock`; the machine's by default. Nothing happens by itself but on the
+    clients' side: an engagement whose `on_expiry` is `release` ends five seconds after its expiry,
+    every other one goes on until it is released here. A mode forced on a breaker ends at its
+    expiry.
     """
 
     def __init__(self, time: Time | None = None) -> None:
@@ -47,14 +52,17 @@ class Console:
             self.time.watch(self)
 
     def client(self, **arguments: Any) -> Switchgear:
-        """A client of this console, by the `arguments` of :class:`Switchgear` but `url` and
-        `token`. It needs no closing; once it is closed it follows no more."""
+        """Return a client of this console.
+
+        It takes the `arguments` of :class:`Switchgear` but `url` and `token`. It needs no closing;
+        once closed it no longer follows.
+        """
         client = Switchgear(None, **{"state_dir": None, "time": self.time, **arguments})
-        client._memory.clock.trust_local()
+        client._store.clock.trust_local()
         with self._lock:
             self._clients.add(client)
-            self._tell(client)
-            self._tell_policies(client)
+            self._update_client(client)
+            self._update_policies(client)
         return client
 
     def engage(
@@ -65,8 +73,10 @@ class Console:
         expires_in: timedelta | float = DAY,
         on_expiry: OnExpiry | None = None,
     ) -> None:
-        """Stop `switch`, or give it another reason and expiry (in seconds, if it is a number). At
-        its expiry a segment holds and the smaller ones ramp, unless `on_expiry` says otherwise."""
+        """Stop `switch`, or change its reason and expiry (in seconds, if it is a number).
+
+        At its expiry a segment holds and smaller scopes ramp, unless `on_expiry` says otherwise.
+        """
         if not isinstance(expires_in, timedelta):
             expires_in = timedelta(seconds=expires_in)
         row = self._row(switch)
@@ -76,8 +86,10 @@ class Console:
         self._publish(row)
 
     def ramp(self, switch: str, percent: float) -> None:
-        """Let `percent` of the calls through, above 0 and below 100, with at most two decimals. The
-        same targeting keys stay in as it grows."""
+        """Let `percent` of the calls through, above 0 and below 100, with at most two decimals.
+
+        The same targeting keys stay in as it grows. Raises :class:`ValueError`.
+        """
         exact = Decimal(str(percent))
         if not (exact.is_finite() and 0 < exact < 100 and exact * 100 % 1 == 0):
             raise ValueError(f"{percent} is not between 0 and 100 with at most two decimals")
@@ -88,15 +100,17 @@ class Console:
     def release(self, switch: str) -> None:
         """Let all calls through; a released switch stays as it is."""
         with self._lock:
-            if self._rows.pop(switch_id(switch), None) is not None:
-                self._tell_all()
+            if self._rows.pop(resolve_switch_id(switch), None) is not None:
+                self._update_clients()
 
     def configure(self, dependency: str, policy: Mapping[str, Any] | None) -> None:
-        """What the console says of `core->oracle`, as its document has it: `timeout_ms`, `breaker`,
-        `retry`, `bulkhead` and so on; None for nothing. What is forced stays. Raises
-        :class:`ValueError` for what can't be."""
+        """Set the policy of a dependency such as `core->oracle`, None for none.
+
+        `policy` is as in the console's document: `timeout_ms`, `breaker`, `retry`, `bulkhead` and
+        so on. A forced mode stays. Raises :class:`ValueError` for an invalid policy.
+        """
         before = self._policies.get(dependency, {})
-        self._say(dependency, {**(policy or {}), "override": before.get("override")})
+        self._set_policy(dependency, {**(policy or {}), "override": before.get("override")})
 
     def force(
         self,
@@ -110,21 +124,21 @@ class Console:
         self._override(dependency, mode, reason, expires_in)
 
     def unforce(self, dependency: str) -> None:
-        """Its breakers begin anew, closed."""
-        self._say(dependency, {**self._policies.get(dependency, {}), "override": None})
+        """Close the breakers of a dependency and end their forced mode."""
+        self._set_policy(dependency, {**self._policies.get(dependency, {}), "override": None})
 
     def reset(self, dependency: str) -> None:
-        """Let its breakers begin anew, closed, without forcing anything."""
+        """Close the breakers of a dependency, with empty windows."""
         self._override(dependency, "reset", "reset in a test", DAY)
 
     def time_passed(self) -> None:
-        """By the clock, which stands still else."""
+        """End what has expired by the clock."""
         for client in list(self._clients):
             client._registry.expire_overrides()
 
     @property
     def version(self) -> int:
-        """Of the snapshot in force; it grows by one with each change."""
+        """Return the version of the snapshot in force; it grows by one with each change."""
         return self._version
 
     def _override(
@@ -135,9 +149,9 @@ class Console:
         override = {"mode": mode, "reason": reason, "expires_at": self._moment(expires_in)}
         version = self._config_version + 1
         before = self._policies.get(dependency, {})
-        self._say(dependency, {**before, "override": {**override, "version": version}})
+        self._set_policy(dependency, {**before, "override": {**override, "version": version}})
 
-    def _say(self, dependency: str, policy: dict[str, Any]) -> None:
+    def _set_policy(self, dependency: str, policy: dict[str, Any]) -> None:
         if caller_of(dependency) is None:
             raise ValueError(f"{dependency!r:.200} is no caller->callee, such as core->oracle")
         with self._lock:
@@ -147,11 +161,11 @@ class Console:
                 raise ValueError("; ".join(complaints))
             self._policies, self._config_version = policies, self._config_version + 1
             for client in list(self._clients):
-                self._tell_policies(client)
+                self._update_policies(client)
 
     def _row(self, switch: str) -> dict[str, Any]:
-        """A copy of what is known of this switch, or the beginning of an episode of it."""
-        found = switch_id(switch)
+        """Return a copy of the row of this switch, or the first one of a new episode."""
+        found = resolve_switch_id(switch)
         if found in self._rows:
             return dict(self._rows[found])
         scope, _, key = found.partition(":")
@@ -159,7 +173,7 @@ class Console:
             "id": found,
             "scope": scope,
             "key": key,
-            # The same in each run, so that a targeting key is in or out for good.
+            # Constant, so that a targeting key is in or out in every run.
             "salt": f"{found} in a test",
             "reason": "ramping in a test",
             "engaged_at": self._moment(timedelta()),
@@ -170,14 +184,14 @@ class Console:
     def _publish(self, row: dict[str, Any]) -> None:
         with self._lock:
             self._rows[row["id"]] = row
-            self._tell_all()
+            self._update_clients()
 
-    def _tell_all(self) -> None:
+    def _update_clients(self) -> None:
         self._version += 1
         for client in list(self._clients):
-            self._tell(client)
+            self._update_client(client)
 
-    def _tell(self, client: Switchgear) -> None:
+    def _update_client(self, client: Switchgear) -> None:
         if client._closed:
             return
         document = {
@@ -187,11 +201,11 @@ class Console:
             "published_at": self._moment(timedelta()),
             "switches": [self._rows[switch] for switch in sorted(self._rows)],
         }
-        client._memory.accept(snapshot.read(json.dumps(document).encode()))
+        client._store.accept(snapshot.parse_snapshot(json.dumps(document).encode()))
         client._follower.record_confirmation()
 
-    def _tell_policies(self, client: Switchgear) -> None:
-        """Those of each service are a document of its own."""
+    def _update_policies(self, client: Switchgear) -> None:
+        """Send the policies to a client, those of each service as a document of its own."""
         of_caller: dict[str, dict[str, Any]] = {}
         for name, policy in self._policies.items():
             of_caller.setdefault(caller_of(name) or "", {})[name] = policy

@@ -1,53 +1,47 @@
-"""Switches engaged for a while, for every client of the process."""
+"""Switches engaged for the duration of a block, for every client of the process."""
 
 import os
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from switchgear import lifecycle
 from switchgear.decorators import wrap
-from switchgear.evaluation.snapshot import switch_id
+from switchgear.evaluation.snapshot import resolve_switch_id
 from switchgear.evaluation.snapshot_store import FORCED_REASON
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def engaged(*switches: str, reason: str = "engaged in a test") -> "Engaged":
-    """These switches are engaged within the block, whatever the console says, for every client of
-    this process: those there are and those made meanwhile, in any thread. Also a decorator.
+def engaged(*switches: str, reason: str = "engaged in a test") -> "EngagedSwitches":
+    """Return a context manager and decorator within which these switches are engaged.
 
-    Blocks may be nested and overlap: a switch stays engaged until the last one that engages it is
-    left. What was there before counts again then. `global` alone means `global:all`. Raises
-    :class:`ValueError` for what is no switch.
+    They are engaged whatever the console says, for every client of this process, existing or made
+    meanwhile, in any thread. Blocks may be nested and overlap: a switch stays engaged until the
+    last block with it ends; then its earlier state applies again. `global` alone means
+    `global:all`. Raises :class:`ValueError` for an invalid switch.
     """
     if not switches:
         raise ValueError("say which switches are to be engaged")
-    return Engaged([(switch_id(switch), reason) for switch in switches])
+    return EngagedSwitches([(resolve_switch_id(switch), reason) for switch in switches])
 
 
-class Engaged:
-    """What :func:`engaged` gives: to be entered as often as you like, also by several at once."""
+class EngagedSwitches:
+    """The result of :func:`engaged`; may be entered any number of times, also concurrently."""
 
     def __init__(self, held: list[tuple[str, str]]) -> None:
         self._held = held
 
     def __enter__(self) -> Self:
-        _blocks.enter(self._held)
+        _engaged_blocks.enter(self._held)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        _blocks.leave(self._held)
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        _engaged_blocks.leave(self._held)
 
     def __call__(self, function: F) -> F:
-        """`function`, a test perhaps, with the switches engaged while it runs."""
+        """Return `function`, such as a test, with the switches engaged while it runs."""
         return wrap(function, self._around)
 
     def _around(
@@ -56,8 +50,8 @@ class Engaged:
         return self
 
 
-class _Blocks:
-    """Which switches blocks hold at the moment, each with a reason for every block."""
+class _EngagedBlocks:
+    """The switches that open blocks hold, each with a reason for every block."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -67,24 +61,24 @@ class _Blocks:
         with self._lock:
             for switch, reason in held:
                 self._reasons.setdefault(switch, []).append(reason)
-            self._show([switch for switch, _ in held])
+            self._apply_all([switch for switch, _ in held])
 
     def leave(self, held: list[tuple[str, str]]) -> None:
         with self._lock:
             for switch, reason in held:
                 self._reasons[switch].remove(reason)
-            self._show([switch for switch, _ in held])
+            self._apply_all([switch for switch, _ in held])
 
-    def newcomer(self, client: lifecycle.Client) -> None:
+    def on_new_client(self, client: lifecycle.Client) -> None:
         with self._lock:
             for switch, reasons in self._reasons.items():
-                _settle(client, switch, reasons)
+                _apply(client, switch, reasons)
 
-    def _show(self, switches: list[str]) -> None:
-        clients = lifecycle.all_clients()  # One that is closed can still be asked.
+    def _apply_all(self, switches: list[str]) -> None:
+        clients = lifecycle.all_clients()  # Closed clients still evaluate.
         for switch in switches:
             for client in clients:
-                _settle(client, switch, self._reasons[switch])
+                _apply(client, switch, self._reasons[switch])
         for switch in switches:
             if not self._reasons.get(switch, True):
                 del self._reasons[switch]
@@ -93,17 +87,17 @@ class _Blocks:
         self._lock = threading.Lock()
 
 
-def _settle(client: lifecycle.Client, switch: str, reasons: list[str]) -> None:
-    """By the latest block, else by what the client was made with, else by its console."""
+def _apply(client: lifecycle.Client, switch: str, reasons: list[str]) -> None:
+    """Engage a switch for the latest block, else by the client's settings, else by its console."""
     if reasons:
-        client._memory.force(switch, reasons[-1])
+        client._store.force(switch, reasons[-1])
     elif switch in client._settings.forced:
-        client._memory.force(switch, FORCED_REASON)
+        client._store.force(switch, FORCED_REASON)
     else:
-        client._memory.unforce(switch)
+        client._store.unforce(switch)
 
 
-_blocks = _Blocks()
-lifecycle.on_register.append(_blocks.newcomer)
+_engaged_blocks = _EngagedBlocks()
+lifecycle.on_register.append(_engaged_blocks.on_new_client)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_blocks.after_fork)
+    os.register_at_fork(after_in_child=_engaged_blocks.after_fork)

@@ -1,10 +1,9 @@
-"""Tests that do not wait for back-offs and queues."""
+"""Blocks in which patterns skip their back-offs and queues."""
 
 import os
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from switchgear import cancellation
@@ -14,31 +13,26 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def no_wait() -> "NoWait":
-    """Return a context manager and decorator within which no pattern waits, in the whole process:
-    back-offs, `Retry-After` and the pauses of consumers are skipped, and a call that finds a
-    bulkhead full is rejected at once.
+    """Return a context manager and decorator within which no pattern waits, in the whole process.
 
-    Attempts are counted and jitter is drawn as usual, and no time passes for deadlines, budgets and
-    breakers. A `sleep=` of your own, such as :meth:`FakeClock.sleep`, is still called. Waits that
-    began earlier continue. Blocks may be nested, and may overlap in threads.
+    Back-offs, `Retry-After` and the pauses of consumers are skipped, and a call that finds a
+    bulkhead full is rejected at once. Attempts are counted and jitter is drawn as usual, and no
+    time passes for deadlines, budgets and breakers. A `sleep=` of your own, such as
+    :meth:`FakeClock.sleep`, is still called. Waits that began earlier continue. Blocks may be
+    nested, and may overlap in threads.
     """
     return NoWait()
 
 
 class NoWait:
-    """See :func:`no_wait`; may be entered any number of times."""
+    """The result of :func:`no_wait`; may be entered any number of times."""
 
     def __enter__(self) -> Self:
-        _blocks.count(1)
+        _no_wait_blocks.count(1)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        _blocks.count(-1)
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        _no_wait_blocks.count(-1)
 
     def __call__(self, function: F) -> F:
         """Return `function`, such as a test or a fixture, which runs without waiting."""
@@ -50,7 +44,7 @@ class NoWait:
         return self
 
 
-class _Blocks:
+class _NoWaitBlocks:
     """The number of blocks entered in this process."""
 
     def __init__(self) -> None:
@@ -66,6 +60,6 @@ class _Blocks:
         self._lock = threading.RLock()
 
 
-_blocks = _Blocks()
+_no_wait_blocks = _NoWaitBlocks()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_blocks.after_fork)
+    os.register_at_fork(after_in_child=_no_wait_blocks.after_fork)

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from switchgear import Breaker, Bulkhead, BulkheadParameters, Retry, RetryParameters, Timeout
-from switchgear.patterns.backoff import backoff_seconds
+from switchgear.patterns.retry_rules import backoff_seconds
 from tests.acceptance.callee import Callee, away
 
 AT_ONCE = RetryParameters(base_seconds=0)

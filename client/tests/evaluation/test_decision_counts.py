@@ -7,7 +7,7 @@ import uuid
 from switchgear.clock import ConsoleClock
 from switchgear.evaluation import snapshot
 from switchgear.evaluation.decision_counts import MAX_SWITCHES
-from switchgear.evaluation.snapshot_store import MAX_CELLS, Memory
+from switchgear.evaluation.snapshot_store import MAX_CACHED_QUERIES, SnapshotStore
 from switchgear.testing import Console, FakeClock
 
 THREADS = 8
@@ -17,7 +17,7 @@ CALLS = 5_000
 def snapshot_of(version: int, *switches: str) -> snapshot.Snapshot:
     rows = [{"id": switch, "state": "engaged", "reason": "why"} for switch in switches]
     document = {"schema": 1, "epoch": str(uuid.UUID(int=1)), "version": version, "switches": rows}
-    return snapshot.read(json.dumps(document).encode())
+    return snapshot.parse_snapshot(json.dumps(document).encode())
 
 
 def test_only_the_switch_that_decided_has_blocked() -> None:
@@ -31,7 +31,7 @@ def test_only_the_switch_that_decided_has_blocked() -> None:
     client.allowed(segment="finance", feature="chat", experiments="blue")
     client.check(feature="chat")
 
-    assert client._memory.counted() == {
+    assert client._store.switch_counts() == {
         "global:all": (2, 0),
         "segment:finance": (0, 1),
         "feature:chat": (1, 1),
@@ -60,58 +60,58 @@ def test_every_call_of_every_thread_is_counted_once_while_the_snapshot_changes()
         console.engage("feature:chat")
         client.status()
         console.ramp("feature:chat", percent)
-        client._memory.counted()
+        client._store.switch_counts()
         console.release("feature:chat")
     for thread in threads:
         thread.join()
 
     # A call that was being counted just as its answer was replaced is found by the next look.
-    counted = client._memory.counted()
+    counted = client._store.switch_counts()
     assert counted["feature:chat"] == (THREADS * CALLS - sum(blocked), sum(blocked))
     assert sum(counted["global:all"]) == THREADS * CALLS
 
 
 def test_counts_are_complete_when_answers_are_thrown_away_for_want_of_room() -> None:
-    memory = Memory(ConsoleClock(FakeClock()))
-    memory.accept(snapshot_of(1))
+    store = SnapshotStore(ConsoleClock(FakeClock()))
+    store.accept(snapshot_of(1))
 
-    for number in range(2 * MAX_CELLS):
-        memory.decide(None, ("chat", f"f{number}"), (), None)
+    for number in range(2 * MAX_CACHED_QUERIES):
+        store.decide(None, ("chat", f"f{number}"), (), None)
 
-    assert memory.counted()["feature:chat"] == (2 * MAX_CELLS, 0)
+    assert store.switch_counts()["feature:chat"] == (2 * MAX_CACHED_QUERIES, 0)
 
 
-def test_switches_beyond_what_a_report_may_have_are_dropped_with_a_count() -> None:
-    memory = Memory(ConsoleClock(FakeClock()))
-    memory.accept(snapshot_of(1))
+def test_switches_beyond_the_report_limit_are_dropped_and_counted() -> None:
+    store = SnapshotStore(ConsoleClock(FakeClock()))
+    store.accept(snapshot_of(1))
 
     for number in range(MAX_SWITCHES + 500):
-        memory.decide(None, f"f{number}", (), None)
+        store.decide(None, f"f{number}", (), None)
 
-    counted = memory.counted()
+    counted = store.switch_counts()
     assert len(counted) == MAX_SWITCHES
     assert counted["global:all"] == (MAX_SWITCHES + 500, 0)
-    assert memory.counts.dropped == 501
+    assert store.counts.dropped == 501
 
 
 def test_switch_that_blocks_takes_the_place_of_one_that_never_has() -> None:
-    memory = Memory(ConsoleClock(FakeClock()))
-    memory.accept(snapshot_of(1, "feature:chat", "feature:search"))
+    store = SnapshotStore(ConsoleClock(FakeClock()))
+    store.accept(snapshot_of(1, "feature:chat", "feature:search"))
     for number in range(MAX_SWITCHES - 1):
-        memory.decide(None, f"f{number}", (), None)
-    memory.counted()
+        store.decide(None, f"f{number}", (), None)
+    store.switch_counts()
 
-    memory.decide(None, "chat", (), None)
-    memory.decide("finance", "search", (), None)
-    counted = memory.counted()
+    store.decide(None, "chat", (), None)
+    store.decide("finance", "search", (), None)
+    counted = store.switch_counts()
 
     assert len(counted) == MAX_SWITCHES
     assert (counted["feature:chat"], counted["feature:search"]) == ((0, 1), (0, 1))
     assert counted["global:all"] == (MAX_SWITCHES + 1, 0)
-    assert memory.counts.dropped == 3
+    assert store.counts.dropped == 3
 
 
-def test_answers_that_depend_on_the_call_are_counted_by_what_was_told() -> None:
+def test_call_dependent_decisions_are_counted_by_decision() -> None:
     console = Console()
     client = console.client()
     console.ramp("feature:chat", 50)
@@ -126,21 +126,21 @@ def test_answers_that_depend_on_the_call_are_counted_by_what_was_told() -> None:
         for each in ("segment:finance", "feature:chat")
     }
     assert all(blocked.values())
-    assert client._memory.counted() == {
+    assert client._store.switch_counts() == {
         "global:all": (200, 0),
         **{each: (200 - number, number) for each, number in blocked.items()},
     }
 
 
-def test_counts_begin_anew_in_a_child() -> None:
-    memory = Memory(ConsoleClock(FakeClock()))
-    memory.accept(snapshot_of(1, "feature:chat"))
-    memory.decide(None, "chat", (), None)
+def test_counts_are_reset_in_a_child() -> None:
+    store = SnapshotStore(ConsoleClock(FakeClock()))
+    store.accept(snapshot_of(1, "feature:chat"))
+    store.decide(None, "chat", (), None)
 
-    memory.after_fork()
-    memory.decide(None, "chat", (), None)
+    store.after_fork()
+    store.decide(None, "chat", (), None)
 
-    assert memory.counted()["feature:chat"] == (0, 1)
+    assert store.switch_counts()["feature:chat"] == (0, 1)
 
 
 def test_looking_at_the_counts_does_not_change_them() -> None:
@@ -149,6 +149,6 @@ def test_looking_at_the_counts_does_not_change_them() -> None:
     for _ in range(5):
         client.allowed(feature="chat")
 
-    seen = [client._memory.counted()["feature:chat"] for _ in range(4)]
+    seen = [client._store.switch_counts()["feature:chat"] for _ in range(4)]
 
     assert seen == [(5, 0)] * 4

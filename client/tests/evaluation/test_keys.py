@@ -1,4 +1,4 @@
-"""Keys of every type: those that count by their text, and those that can't be a key."""
+"""Keys of every type: those compared by their text, and those that are invalid."""
 
 import enum
 import logging
@@ -11,7 +11,7 @@ import pytest
 
 from switchgear import SwitchEngaged, Switchgear
 from switchgear.clock import ConsoleClock
-from switchgear.evaluation.snapshot_store import Memory
+from switchgear.evaluation.snapshot_store import SnapshotStore
 from switchgear.testing import Console, FakeClock, engaged
 
 TENANT = uuid.UUID("9f0c1bb1-6ad5-4c9d-9a3e-0d5f3c1f2a77")
@@ -47,7 +47,7 @@ class Sevenish(int):
 
 
 class Foreign:
-    """An integer as numpy has them, which is no `int`."""
+    """An integer like numpy's, which is no `int`."""
 
     def __index__(self) -> int:
         return 7
@@ -103,7 +103,7 @@ def test_key_of_another_type_counts_by_its_text(switch: str, key: Any) -> None:
         assert gear.check(segment=key).switch == switch
         assert gear.check(segment=[key, "other"]).switch == switch
         assert gear.check(segment={key}).switch == switch
-    assert gear._memory.counted()[switch][1] == 8
+    assert gear._store.switch_counts()[switch][1] == 8
 
 
 @pytest.mark.parametrize("argument", ["segment", "feature", "experiments"])
@@ -131,7 +131,7 @@ def test_equal_keys_of_other_types_share_no_answer() -> None:
         assert [gear.check(segment=other).known for other in others] == [False] * 5
 
 
-def test_text_that_compares_in_its_own_way_is_asked_by_its_text() -> None:
+def test_text_with_its_own_comparison_is_evaluated_by_its_text() -> None:
     class Careless(str):
         def __eq__(self, other: object) -> bool:
             return str(self).lower() == str(other).lower()
@@ -153,10 +153,10 @@ def test_text_that_compares_in_its_own_way_is_asked_by_its_text() -> None:
     [(7, None, ()), (TENANT, None, ()), (None, Department.SEVEN, ()), ("a", None, ["b", 7])],
 )
 def test_answer_that_is_kept_is_found_by_keys_of_any_type(question: Any) -> None:
-    memory = Memory(ConsoleClock(FakeClock()))
-    decision = memory.decide(*question, targeting_key=None)
+    store = SnapshotStore(ConsoleClock(FakeClock()))
+    decision = store.decide(*question, targeting_key=None)
 
-    found = memory.view.kept_cell(question)
+    found = store.view.cached_query(question)
 
     assert found is not None
     assert found.decision is decision
@@ -168,8 +168,8 @@ def test_numbers_and_their_text_are_one_kept_answer() -> None:
     for key in (7, "7", Numbers.SEVEN, 7):
         gear.allowed(segment=key, feature=key, experiments=(key, 8))
 
-    assert list(gear._memory.cells) == [("7", "7", ("7", "8"))]
-    assert gear._memory.counted()["experiment:8"] == (4, 0)
+    assert list(gear._store.cache) == [("7", "7", ("7", "8"))]
+    assert gear._store.switch_counts()["experiment:8"] == (4, 0)
 
 
 @pytest.mark.parametrize(("key", "kind"), WRONG)
@@ -198,7 +198,7 @@ def test_wrong_types_are_logged_once_for_each_argument(caplog: pytest.LogCapture
     assert {one.split()[1] for one in errors(caplog)} == {"segment", "feature", "experiments"}
 
 
-def test_key_of_a_wrong_type_does_not_hide_what_the_others_say() -> None:
+def test_key_of_a_wrong_type_does_not_hide_the_other_keys() -> None:
     console = Console()
     console.engage("feature:chat")
 
@@ -243,7 +243,7 @@ def test_targeting_key_of_an_enum_counts_by_its_value(member: Any, value: str) -
 
 
 def passes(gear: Switchgear, key: Any) -> bool:
-    """Through a guard that finds the key."""
+    """Return True if a guard with this key function lets the call through."""
 
     @gear.guard(feature="chat", targeting_key=lambda user: user)
     def call(user: Any) -> bool:
@@ -263,7 +263,7 @@ def test_switch_of_a_number_is_engaged_for_a_test() -> None:
     assert gear.allowed(segment=7)
 
 
-def test_switch_of_a_number_is_forced_and_told_of() -> None:
+def test_switch_with_a_number_as_key_is_forced_and_announced() -> None:
     class Switches(enum.Enum):
         SEVEN = "segment:7"
 
@@ -277,7 +277,9 @@ def test_switch_of_a_number_is_forced_and_told_of() -> None:
 
 
 @pytest.mark.parametrize("wrong", [7, None, b"segment:7", 0.5, ["segment:7"]])
-def test_what_is_no_text_is_no_switch(wrong: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_switch_name_that_is_no_text_is_refused(
+    wrong: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     gear = Switchgear(None, force_engaged=[wrong, "segment:8"])
 
     assert gear.status().forced == ("segment:8",)
@@ -289,6 +291,6 @@ def test_what_is_no_text_is_no_switch(wrong: Any, caplog: pytest.LogCaptureFixtu
 
 
 @pytest.mark.parametrize("wrong", [None, "print", 7, ConnectionError()])
-def test_what_can_not_be_called_is_told_of_no_change(wrong: Any) -> None:
+def test_listener_that_is_not_callable_is_refused(wrong: Any) -> None:
     with pytest.raises(TypeError, match="callback"):
         Switchgear(None).on_change(wrong, "segment:7")

@@ -1,4 +1,4 @@
-"""What holds for every snapshot and question, and agreement with the console's own decision."""
+"""Properties of every snapshot and query, and agreement with the console's own decision."""
 
 import json
 import uuid
@@ -17,7 +17,7 @@ from switchgear.clock import ConsoleClock
 from switchgear.evaluation import snapshot
 from switchgear.evaluation.bucketing import BUCKETS, bucket
 from switchgear.evaluation.decisions import blocks
-from switchgear.evaluation.snapshot_store import Memory
+from switchgear.evaluation.snapshot_store import SnapshotStore
 from switchgear.testing import FakeClock
 from tests.examples import examples
 
@@ -70,12 +70,12 @@ def test_every_question_is_decided_as_the_console_decides_it(
     drawn: int,
 ) -> None:
     published = render(SnapshotVersion(uuid.UUID(int=1), 7, NOW), stopped)
-    memory = Memory(ConsoleClock(FakeClock(NOW.timestamp())), draw=lambda: drawn)
-    memory.clock.trust_local()
-    memory.accept(snapshot.read(published))
+    store = SnapshotStore(ConsoleClock(FakeClock(NOW.timestamp())), draw=lambda: drawn)
+    store.clock.trust_local()
+    store.accept(snapshot.parse_snapshot(published))
 
     # Twice: the second answer may be one that was kept.
-    ours = [memory.decide(segments, features, experiments, key) for _ in range(2)]
+    ours = [store.decide(segments, features, experiments, key) for _ in range(2)]
 
     keys = {"segments": segments, "features": features, "experiments": experiments}
     question = Question.naming(keys, key)
@@ -99,14 +99,14 @@ def test_key_that_is_in_stays_in_as_the_share_grows(
     smaller, larger = sorted((one, other))
 
     def is_in(points: int) -> bool:
-        entry = snapshot.Entry("feature:chat", "ramping", points, salt, "", None, "ramp")
+        entry = snapshot.SwitchEntry("feature:chat", "ramping", points, salt, "", None, "ramp")
         return not blocks(entry, key, now=0, draw=lambda: 0)
 
     assert is_in(larger) or not is_in(smaller)
 
 
 @given(st.characters(categories=["Cs"]), st.text())
-def test_lone_surrogate_in_a_key_has_a_bucket_and_raises_nothing(half: str, rest: str) -> None:
+def test_lone_surrogate_in_a_key_has_a_bucket(half: str, rest: str) -> None:
     assert 0 <= bucket("salt", half + rest) < BUCKETS
 
 
@@ -124,10 +124,10 @@ _ANYTHING = (
 
 
 @given(_ANYTHING, _ANYTHING, _ANYTHING, _ANYTHING)
-def test_nothing_that_is_asked_raises(
+def test_no_query_raises(
     segment: object, feature: object, experiments: object, key: object
 ) -> None:
-    memory = Memory(ConsoleClock(FakeClock()))
+    store = SnapshotStore(ConsoleClock(FakeClock()))
     document = {
         "schema": 1,
         "epoch": str(uuid.UUID(int=1)),
@@ -137,15 +137,15 @@ def test_nothing_that_is_asked_raises(
             {"id": "feature:a", "state": "engaged"},
         ],
     }
-    memory.accept(snapshot.read(json.dumps(document).encode()))
+    store.accept(snapshot.parse_snapshot(json.dumps(document).encode()))
 
-    decision = memory.decide(segment, feature, experiments, key)
+    decision = store.decide(segment, feature, experiments, key)
 
     assert decision.allowed is (decision.switch is None)
 
 
 def test_share_of_the_keys_is_that_of_the_ramp() -> None:
-    entry = snapshot.Entry("feature:chat", "ramping", 2500, "salt", "", None, "ramp")
+    entry = snapshot.SwitchEntry("feature:chat", "ramping", 2500, "salt", "", None, "ramp")
 
     flowing = sum(
         not blocks(entry, f"user-{number}", now=0, draw=lambda: 0) for number in range(20_000)

@@ -1,4 +1,4 @@
-"""Documents that are no snapshots are refused whole, and say why."""
+"""Invalid documents are refused as a whole, with the reason."""
 
 import json
 import tracemalloc
@@ -12,9 +12,9 @@ from switchgear.evaluation.snapshot import (
     MAX_BYTES,
     MAX_SWITCHES,
     InvalidSnapshot,
-    is_switch,
-    read,
-    switch_id,
+    is_switch_id,
+    parse_snapshot,
+    resolve_switch_id,
 )
 
 EPOCH = "8b4ccf29-2b0e-4b5c-9c69-1d5f2f3a7a11"
@@ -42,7 +42,7 @@ def with_row(**other: Any) -> bytes:
 
 
 def test_snapshot_is_read_as_it_was_published() -> None:
-    found = read(document())
+    found = parse_snapshot(document())
 
     assert (found.epoch, found.version, found.poll_seconds) == (EPOCH, 17, 5.0)
     assert found.mark == f"{EPOCH}.17"
@@ -106,12 +106,12 @@ def test_snapshot_is_read_as_it_was_published() -> None:
 )
 def test_garbage_is_refused(garbage: bytes) -> None:
     with pytest.raises(InvalidSnapshot):
-        read(garbage)
+        parse_snapshot(garbage)
 
 
 def test_document_beyond_the_limit_is_refused_before_it_is_read() -> None:
     with pytest.raises(InvalidSnapshot, match="bytes"):
-        read(b" " * (MAX_BYTES + 1))
+        parse_snapshot(b" " * (MAX_BYTES + 1))
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_document_that_would_fill_the_memory_is_refused_before_it_does(filling: 
 
     tracemalloc.start()
     with pytest.raises(InvalidSnapshot, match="more"):
-        read(swollen)
+        parse_snapshot(swollen)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
@@ -143,7 +143,7 @@ def test_document_of_as_many_switches_as_there_may_be_is_read() -> None:
         del row[name]
     rows = [{**row, "id": f"feature:f{number}", "salt": "s"} for number in range(MAX_SWITCHES)]
 
-    found = read(document(switches=rows, poll_seconds=2.5))
+    found = parse_snapshot(document(switches=rows, poll_seconds=2.5))
 
     assert len(found.entries) == MAX_SWITCHES
     assert found.entries["feature:f7"].allow_points == 1250
@@ -151,22 +151,26 @@ def test_document_of_as_many_switches_as_there_may_be_is_read() -> None:
 
 def test_entries_that_have_not_changed_are_the_same_objects() -> None:
     rows = [{**ENGAGED, "id": f"segment:{key}"} for key in ("a", "b", "c")]
-    before = read(document(switches=rows)).entries
+    before = parse_snapshot(document(switches=rows)).entries
 
-    after = read(document(switches=[rows[0], {**rows[1], "reason": "worse"}]), before).entries
+    after = parse_snapshot(
+        document(switches=[rows[0], {**rows[1], "reason": "worse"}]), before
+    ).entries
 
     assert after["segment:a"] is before["segment:a"]
     assert after["segment:b"] != before["segment:b"]
-    assert after == read(document(switches=[rows[0], {**rows[1], "reason": "worse"}])).entries
+    assert (
+        after
+        == parse_snapshot(document(switches=[rows[0], {**rows[1], "reason": "worse"}])).entries
+    )
 
 
 def test_reading_many_switches_takes_no_more_memory_than_their_entries() -> None:
-    """A row is gone once its entry is made."""
     rows = [{**ENGAGED, "id": f"feature:f{number}"} for number in range(5_000)]
     large = document(switches=rows)
 
     tracemalloc.start()
-    found = read(large)
+    found = parse_snapshot(large)
     kept, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
@@ -175,14 +179,16 @@ def test_reading_many_switches_takes_no_more_memory_than_their_entries() -> None
 
 
 @pytest.mark.parametrize("other", [ENGAGED, {"id": "segment:mars:7"}, {"id": 7, "a": [ENGAGED]}])
-def test_what_looks_like_a_switch_elsewhere_is_left_aside(other: Any) -> None:
-    found = read(document(switches=[{**ENGAGED, "later": other}], later=other, id="feature:chat"))
+def test_switch_like_object_elsewhere_is_ignored(other: Any) -> None:
+    found = parse_snapshot(
+        document(switches=[{**ENGAGED, "later": other}], later=other, id="feature:chat")
+    )
 
     assert list(found.entries) == ["segment:finance"]
 
 
 def test_half_a_surrogate_pair_in_a_reason_can_be_written() -> None:
-    [entry] = read(with_row(reason="a \ud83d b")).entries.values()
+    [entry] = parse_snapshot(with_row(reason="a \ud83d b")).entries.values()
 
     assert entry.reason == "a ? b"
 
@@ -191,31 +197,31 @@ def test_half_a_surrogate_pair_in_a_reason_can_be_written() -> None:
     ("name", "switch"),
     [("global", "global:all"), ("global:all", "global:all"), ("feature:chat", "feature:chat")],
 )
-def test_switch_is_found_by_what_somebody_calls_it(name: str, switch: str) -> None:
-    assert switch_id(name) == switch
+def test_switch_id_is_resolved_from_its_name(name: str, switch: str) -> None:
+    assert resolve_switch_id(name) == switch
 
 
 @pytest.mark.parametrize("name", ["", "chat", "feature;chat", "global:some", "feature:"])
-def test_what_is_no_switch_is_refused_by_name(name: Any) -> None:
+def test_invalid_switch_name_is_refused(name: Any) -> None:
     with pytest.raises(ValueError, match="is no switch"):
-        switch_id(name)
+        resolve_switch_id(name)
 
 
 @pytest.mark.parametrize("hint", ["0", "301", "-5", '"5"', "null", "true", "[]", "1e400"])
 def test_poll_hint_that_makes_no_sense_is_left_aside(hint: str) -> None:
     hinted = document().replace(b'"poll_seconds": 5', f'"poll_seconds": {hint}'.encode())
 
-    assert read(hinted).poll_seconds == 5.0
+    assert parse_snapshot(hinted).poll_seconds == 5.0
 
 
-def test_fields_nobody_knows_are_left_aside() -> None:
-    found = read(document(switches=[{**ENGAGED, "colour": "red"}], later={"a": [1]}))
+def test_unknown_fields_are_ignored() -> None:
+    found = parse_snapshot(document(switches=[{**ENGAGED, "colour": "red"}], later={"a": [1]}))
 
     assert list(found.entries) == ["segment:finance"]
 
 
 def test_state_of_a_later_console_blocks() -> None:
-    [entry] = read(with_row(state="quarantined")).entries.values()
+    [entry] = parse_snapshot(with_row(state="quarantined")).entries.values()
 
     assert entry.state == "engaged"
 
@@ -223,7 +229,7 @@ def test_state_of_a_later_console_blocks() -> None:
 def test_missing_optional_fields_are_no_reason_to_refuse() -> None:
     document = {**GOOD, "switches": [{"id": "feature:chat", "state": "engaged"}]}
 
-    [entry] = read(json.dumps(document).encode()).entries.values()
+    [entry] = parse_snapshot(json.dumps(document).encode()).entries.values()
 
     assert (entry.reason, entry.expires_at, entry.lapses_at) == ("", None, None)
 
@@ -231,7 +237,7 @@ def test_missing_optional_fields_are_no_reason_to_refuse() -> None:
 @given(st.binary(max_size=200))
 def test_no_bytes_raise_anything_else(garbage: bytes) -> None:
     try:
-        read(garbage)
+        parse_snapshot(garbage)
     except InvalidSnapshot as error:
         assert str(error)
 
@@ -251,9 +257,9 @@ def test_no_json_raises_anything_else(fields: dict[str, Any], row: dict[str, Any
     switches = {"switches": [{**ENGAGED, **row}]}
     text = json.dumps({**GOOD, **switches, **fields})
     try:
-        found = read(text.encode())
+        found = parse_snapshot(text.encode())
     except InvalidSnapshot as error:
         assert str(error)
     else:
-        assert all(is_switch(switch) for switch in found.entries)
+        assert all(is_switch_id(switch) for switch in found.entries)
         assert all(0 <= entry.allow_points <= 10_000 for entry in found.entries.values())

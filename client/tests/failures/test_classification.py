@@ -1,4 +1,4 @@
-"""Each failure is of one of four classes, and each class has its response."""
+"""The four classes of failures and their responses."""
 
 import ssl
 
@@ -97,7 +97,7 @@ def test_classes_can_be_declared_catastrophic():
     assert classify(Theirs()) is CATASTROPHIC
 
 
-def test_what_is_catastrophic_is_neither_tried_again_nor_glossed_over():
+def test_catastrophic_failure_is_neither_retried_nor_answered():
     response = RESPONSES[CATASTROPHIC]
     assert (response.retry, response.fallback, response.alert) == (False, False, "now")
     assert "switchgear engage" in response.advice
@@ -112,12 +112,12 @@ def test_what_is_catastrophic_is_neither_tried_again_nor_glossed_over():
     assert len(calls) == 1
 
 
-def test_only_what_passes_is_tried_again():
+def test_only_transient_failures_are_retried():
     assert [RESPONSES[kind].retry for kind in FailureClass] == [True, False, False, False]
     assert set(RESPONSES) == set(FailureClass)
 
 
-def test_people_are_told_of_what_stays_once_and_of_a_catastrophe_each_time():
+def test_persistent_failure_is_noted_once_and_catastrophe_each_time():
     heard = []
     remove = journal.add_hook(heard.append)
     try:

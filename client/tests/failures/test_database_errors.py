@@ -1,4 +1,4 @@
-"""Which errors of databases are of the connection, whoever wraps them."""
+"""Database errors of lost connections, of drivers and of libraries that wrap them."""
 
 import sqlite3
 
@@ -10,7 +10,7 @@ from switchgear.failures.error_labels import is_connection_error
 
 
 class OperationalError(Exception):
-    """As those of Django, SQLAlchemy (`orig`), psycopg2 (`pgcode`) and PyMySQL (a number)."""
+    """An error like those of Django, SQLAlchemy (`orig`), psycopg2 (`pgcode`) and PyMySQL."""
 
     def __init__(self, *args, cause=None, **given):
         super().__init__(*args)

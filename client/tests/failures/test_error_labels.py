@@ -1,4 +1,4 @@
-"""Errors of other libraries are known by what they say of themselves."""
+"""Errors of other libraries are recognized by their names and attributes."""
 
 import concurrent.futures
 import http.client
@@ -16,13 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from switchgear.failures.error_labels import (
-    header_of,
+    describe_error,
+    error_labels,
+    http_status,
     is_connection_error,
     is_timeout,
-    retry_after_of,
-    said_by,
-    status_of,
-    words_of,
+    response_header,
+    retry_after_header,
 )
 
 REQUEST = httpx.Request("GET", "http://a/")
@@ -40,7 +40,7 @@ def requests_status(status):
 
 
 class APIStatusError(Exception):
-    """As those of openai and anthropic."""
+    """An error like those of openai and anthropic."""
 
     def __init__(self, status, body, text="refused"):
         super().__init__(text)
@@ -66,7 +66,7 @@ class _Code:
 
 
 class RpcError(Exception):
-    """As grpc's, whose code is asked for by a call."""
+    """An error like grpc's, whose code is a method."""
 
     def __init__(self, name):
         self._name = name
@@ -96,7 +96,7 @@ class RpcError(Exception):
 )
 def test_a_timeout_is_known(error):
     assert is_timeout(error)
-    assert "timeout" in words_of(error)
+    assert "timeout" in error_labels(error)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_a_timeout_is_known(error):
 )
 def test_a_lost_connection_is_known(error):
     assert is_connection_error(error)
-    assert "connection_error" in words_of(error)
+    assert "connection_error" in error_labels(error)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_a_lost_connection_is_known(error):
     ],
     ids=lambda error: f"{type(error).__module__}.{type(error).__name__}",
 )
-def test_what_is_neither_is_not_taken_for_it(error):
+def test_other_errors_are_neither_timeout_nor_connection_error(error):
     assert not is_timeout(error)
     assert not is_connection_error(error)
 
@@ -158,8 +158,8 @@ def test_what_is_neither_is_not_taken_for_it(error):
     ],
 )
 def test_the_status_is_found(error, status):
-    assert status_of(error) == status
-    assert status is None or status in words_of(error)
+    assert http_status(error) == status
+    assert status is None or status in error_labels(error)
 
 
 @pytest.mark.parametrize(
@@ -181,11 +181,11 @@ def test_the_status_is_found(error, status):
     ],
 )
 def test_codes_and_classes_are_words(error, word):
-    assert word in words_of(error)
+    assert word in error_labels(error)
 
 
 class Hostile(Exception):
-    """Nothing of it can be asked for."""
+    """An object whose attributes can't be read."""
 
     def __getattribute__(self, name):
         if name == "__class__":
@@ -205,10 +205,10 @@ class Hostile(Exception):
         st.dictionaries(st.text(), st.text()),
     )
 )
-def test_whatever_is_asked_nothing_is_raised(thing):
-    assert isinstance(words_of(thing), frozenset)
-    assert retry_after_of(thing) is None
-    assert status_of(thing) is None
+def test_hostile_objects_raise_nothing(thing):
+    assert isinstance(error_labels(thing), frozenset)
+    assert retry_after_header(thing) is None
+    assert http_status(thing) is None
     assert not is_timeout(thing)
 
 
@@ -217,8 +217,8 @@ def test_attributes_of_any_kind_do_no_harm(value):
     error = Exception()
     for name in ("response", "headers", "code", "type", "body", "status", "sqlstate", "reason"):
         setattr(error, name, value)
-    assert all(isinstance(word, str | int) for word in words_of(error))
-    retry_after_of(error)
+    assert all(isinstance(word, str | int) for word in error_labels(error))
+    retry_after_header(error)
 
 
 def test_retry_after_is_found_wherever_it_is():
@@ -228,12 +228,12 @@ def test_retry_after_is_found_wherever_it_is():
     by_mapping = Exception()
     by_mapping.headers = {"Retry-After": "9"}
 
-    assert retry_after_of(httpx_status(429, {"Retry-After": "7"})) == "7"
-    assert retry_after_of(httpx.Response(429, headers={"retry-after": "8"})) == "8"
-    assert retry_after_of(by_mapping) == "9"
-    assert retry_after_of(plain) == "12"
-    assert retry_after_of(millis) == "1.5"
-    assert header_of(httpx_status(429, {"Date": "now"}), "date") == "now"
+    assert retry_after_header(httpx_status(429, {"Retry-After": "7"})) == "7"
+    assert retry_after_header(httpx.Response(429, headers={"retry-after": "8"})) == "8"
+    assert retry_after_header(by_mapping) == "9"
+    assert retry_after_header(plain) == "12"
+    assert retry_after_header(millis) == "1.5"
+    assert response_header(httpx_status(429, {"Date": "now"}), "date") == "now"
 
 
 @pytest.mark.parametrize(
@@ -249,13 +249,13 @@ def test_retry_after_is_found_wherever_it_is():
         (-5, None),
     ],
 )
-def test_a_number_is_said_as_a_header_says_it(given, said):
+def test_numeric_retry_after_is_formatted_like_a_header(given, said):
     error = Exception()
     error.retry_after = given
-    assert retry_after_of(error) == said
+    assert retry_after_header(error) == said
 
 
-def test_what_is_kept_of_an_error_is_short():
-    assert said_by(ValueError("no")) == "ValueError: no"
-    assert said_by(KeyError()) == "KeyError"
-    assert len(said_by(ValueError("x" * 5000))) == 200
+def test_description_of_an_error_is_short():
+    assert describe_error(ValueError("no")) == "ValueError: no"
+    assert describe_error(KeyError()) == "KeyError"
+    assert len(describe_error(ValueError("x" * 5000))) == 200

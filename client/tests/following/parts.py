@@ -14,7 +14,7 @@ from switchgear.console.reporter import Reporter
 from switchgear.console.snapshot_cache import SnapshotCache
 from switchgear.console.snapshot_follower import SnapshotFollower
 from switchgear.console.timings import Timings
-from switchgear.evaluation.snapshot_store import Memory
+from switchgear.evaluation.snapshot_store import SnapshotStore
 from switchgear.settings import Settings
 from switchgear.sli import Indicators
 from tests.consoles import TOKEN, Console
@@ -24,13 +24,13 @@ from tests.quick import QUICK
 @dataclass
 class Parts:
     settings: Settings
-    memory: Memory
+    store: SnapshotStore
     disk: SnapshotCache
     reporter: Reporter
     follower: SnapshotFollower
 
     def blocks(self, feature: str) -> bool:
-        return not self.memory.decide(None, feature, (), None).allowed
+        return not self.store.decide(None, feature, (), None).allowed
 
 
 def parts(
@@ -45,17 +45,17 @@ def parts(
         state_dir=state_dir,
         **{"service": "core", "instance": "a1", "stream": True} | more,
     )
-    memory = Memory(ConsoleClock(SystemTime()))
-    disk, reporter = SnapshotCache(settings), Reporter(settings, memory, Indicators(), patience)
-    follower = SnapshotFollower(settings, memory, disk, reporter, patience)
-    return Parts(settings, memory, disk, reporter, follower)
+    store = SnapshotStore(ConsoleClock(SystemTime()))
+    disk, reporter = SnapshotCache(settings), Reporter(settings, store, Indicators(), patience)
+    follower = SnapshotFollower(settings, store, disk, reporter, patience)
+    return Parts(settings, store, disk, reporter, follower)
 
 
 @contextlib.contextmanager
 def following(there: Console, *, is_heard: bool = True, **more: Any) -> Iterator[Parts]:
     """A follower at work, which has heard the console; afterwards it has ended, in time."""
     made = parts(there.url, **more)
-    made.disk.restore(made.memory)
+    made.disk.restore(made.store)
     with raising_nothing():
         made.follower.start()
         try:

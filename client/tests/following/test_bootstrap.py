@@ -15,8 +15,8 @@ import pytest
 from switchgear import Switchgear
 from switchgear.clock import ConsoleClock, SystemTime
 from switchgear.console.timings import Timings
-from switchgear.evaluation.snapshot import read
-from switchgear.evaluation.snapshot_store import Memory
+from switchgear.evaluation.snapshot import parse_snapshot
+from switchgear.evaluation.snapshot_store import SnapshotStore
 from tests import lies
 from tests.consoles import SNAPSHOT, TOKEN, console, document, entry
 from tests.quick import QUICK, QuickClient
@@ -134,20 +134,20 @@ def test_console_s_answer_counts_whatever_the_bootstrap_says(store, file, where,
 
 
 def test_bootstrap_that_comes_after_the_console_is_not_taken():
-    memory = Memory(ConsoleClock(SystemTime()))
-    memory.accept(read(snapshot(5, "search")))
+    store = SnapshotStore(ConsoleClock(SystemTime()))
+    store.accept(parse_snapshot(snapshot(5, "search")))
 
-    assert not memory.bootstrap(read(snapshot(99)))
-    assert memory.snapshot.version == 5
+    assert not store.bootstrap(parse_snapshot(snapshot(99)))
+    assert store.snapshot.version == 5
 
 
 def test_bootstrap_that_comes_after_the_console_has_confirmed_the_copy_is_not_taken():
-    memory = Memory(ConsoleClock(SystemTime()))
+    store = SnapshotStore(ConsoleClock(SystemTime()))
     body = snapshot(5, "search")
-    memory.accept(read(body), is_live=False)
-    assert memory.confirm(body)
+    store.accept(parse_snapshot(body), is_live=False)
+    assert store.confirm(body)
 
-    assert not memory.bootstrap(read(snapshot(99)))
+    assert not store.bootstrap(parse_snapshot(snapshot(99)))
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ import pytest
 from switchgear.clock import ConsoleClock, SystemTime
 from switchgear.console.file_cache import checksum
 from switchgear.console.snapshot_cache import SnapshotCache
-from switchgear.evaluation.snapshot import read
-from switchgear.evaluation.snapshot_store import Memory
+from switchgear.evaluation.snapshot import parse_snapshot
+from switchgear.evaluation.snapshot_store import SnapshotStore
 from switchgear.settings import Settings
 from tests.consoles import document, entry
 
@@ -30,20 +30,20 @@ def settings(folder, url="https://there", service="core"):
 
 
 def knowing(version, epoch=EPOCH, left=(), switch="feature:chat"):
-    memory = Memory(ConsoleClock(SystemTime()))
-    memory.left_epochs = tuple(left)
-    memory.accept(read(document(epoch, version, {switch: entry(switch)})))
-    return memory
+    store = SnapshotStore(ConsoleClock(SystemTime()))
+    store.left_epochs = tuple(left)
+    store.accept(parse_snapshot(document(epoch, version, {switch: entry(switch)})))
+    return store
 
 
 def restored(folder, **more):
-    memory = Memory(ConsoleClock(SystemTime()))
-    SnapshotCache(settings(folder, **more)).restore(memory)
-    return memory
+    store = SnapshotStore(ConsoleClock(SystemTime()))
+    SnapshotCache(settings(folder, **more)).restore(store)
+    return store
 
 
-def keep(folder, memory):
-    SnapshotCache(settings(folder)).save(memory)
+def keep(folder, store):
+    SnapshotCache(settings(folder)).save(store)
 
 
 def the_file(folder):
@@ -53,10 +53,10 @@ def the_file(folder):
 
 def test_what_was_kept_is_known_at_the_next_start(folder):
     keep(folder, knowing(7, left=(OTHER,)))
-    memory = restored(folder)
-    assert memory.snapshot == knowing(7).snapshot
-    assert memory.left_epochs == (OTHER,)
-    assert not memory.accept(read(document(OTHER, 99, {})))
+    store = restored(folder)
+    assert store.snapshot == knowing(7).snapshot
+    assert store.left_epochs == (OTHER,)
+    assert not store.accept(parse_snapshot(document(OTHER, 99, {})))
 
 
 def test_it_is_for_nobody_else_to_read(folder):
@@ -236,34 +236,34 @@ def test_what_an_interrupted_writer_left_is_in_nobodys_way(folder):
 def test_without_a_folder_nothing_is_kept():
     disk = SnapshotCache(settings(None))
     disk.save(knowing(1))
-    memory = Memory(ConsoleClock(SystemTime()))
-    disk.restore(memory)
-    assert memory.snapshot is None
+    store = SnapshotStore(ConsoleClock(SystemTime()))
+    disk.restore(store)
+    assert store.snapshot is None
 
 
 @pytest.mark.parametrize("fault", ["mode", "gone"])
 def test_a_copy_that_could_not_be_kept_or_is_gone_is_written_later(folder, fault):
-    disk, memory = SnapshotCache(settings(folder), recheck_seconds=0.05), knowing(1)
-    keep(folder, memory)
+    disk, store = SnapshotCache(settings(folder), recheck_seconds=0.05), knowing(1)
+    keep(folder, store)
     if fault == "mode":
         folder.chmod(0o777)
-    memory = knowing(2)
-    disk.save(memory)
+    store = knowing(2)
+    disk.save(store)
     if fault == "mode":
         folder.chmod(0o700)
     else:
         the_file(folder).unlink()
-    disk.save_if_missing(memory)
+    disk.save_if_missing(store)
     time.sleep(0.1)
-    disk.save_if_missing(memory)
+    disk.save_if_missing(store)
     assert restored(folder).snapshot.version == 2
 
 
 def test_it_is_not_looked_after_at_every_word(folder):
-    disk, memory = SnapshotCache(settings(folder)), knowing(1)
-    disk.save(memory)
+    disk, store = SnapshotCache(settings(folder)), knowing(1)
+    disk.save(store)
     the_file(folder).unlink()
-    disk.save_if_missing(memory)
+    disk.save_if_missing(store)
     assert not list(folder.glob("*.snapshot"))
 
 

@@ -84,11 +84,11 @@ def test_another_epoch_is_taken_and_the_one_before_never_again():
         there.engage("feature:chat")
         until(lambda: here.blocks("chat"), 10)
         there.restart()
-        until(lambda: here.memory.snapshot.epoch == there.epoch, 10)
+        until(lambda: here.store.snapshot.epoch == there.epoch, 10)
         now, there.epoch = there.epoch, left
         there.release("feature:chat")
         until(lambda: here.follower.error is not None, 10)
-        assert here.memory.snapshot.epoch == now
+        assert here.store.snapshot.epoch == now
         assert here.blocks("chat")
 
 
@@ -103,7 +103,7 @@ def test_a_stream_that_breaks_off_is_taken_up_again():
 
 def test_the_clock_goes_by_the_console():
     with console(ahead_seconds=3600) as there, following(there) as here:
-        clock = here.memory.clock
+        clock = here.store.clock
         until(lambda: abs(clock.now() - clock.time.wall() - 3600) < 3, 10)
 
 

@@ -93,14 +93,14 @@ def test_in_a_storm_of_versions_the_old_ones_are_left_aside():
         until(lambda: here.follower.way == "stream", 20)
         for _ in range(3):
             before = there.version
-            until(lambda before=before: here.memory.snapshot.version > before, 10)
+            until(lambda before=before: here.store.snapshot.version > before, 10)
         assert len(there.of(STREAM)) == 1
 
 
 def test_the_last_of_several_versions_is_in_force_at_once():
     patient = dataclasses.replace(QUICK, silence=60)
     with console(stream_lie=lies.two_at_once) as there, following(there, patience=patient) as here:
-        until(lambda: here.memory.snapshot.version == 3, 5)
+        until(lambda: here.store.snapshot.version == 3, 5)
 
 
 def test_an_answer_that_nothing_has_changed_counts_only_if_that_was_asked():

@@ -70,13 +70,13 @@ def test_engagement_behind_a_clock_half_a_minute_ahead_lasts_its_whole_time(stre
         honest(exchange, date=dated(30.0))
 
     with console(lie=ahead) as there, following(there, stream=stream) as here:
-        until(lambda: here.memory.clock.release_now() is not None, 20)
+        until(lambda: here.store.clock.release_now() is not None, 20)
         there.engage("feature:chat", on_expiry="release", expires_at=in_an_hour(15 - HOURS))
-        until(lambda: here.memory.snapshot.version == there.version, 20)
+        until(lambda: here.store.snapshot.version == there.version, 20)
 
-        lapses_at = here.memory.snapshot.entries["feature:chat"].lapses_at
+        lapses_at = here.store.snapshot.entries["feature:chat"].lapses_at
 
-        assert here.memory.clock.release_now() < lapses_at - 15
+        assert here.store.clock.release_now() < lapses_at - 15
         assert here.blocks("chat")
 
 
@@ -85,8 +85,8 @@ def test_engagement_made_behind_a_proxy_that_is_always_ahead_holds():
 
     proxy = Proxy(*range(1000))
     with console(lie=proxy) as there, following(there, stream=False) as here:
-        until(lambda: here.memory.clock.release_now() is not None, 20)
+        until(lambda: here.store.clock.release_now() is not None, 20)
         there.engage("feature:chat", on_expiry="release", expires_at=in_an_hour())
-        until(lambda: here.memory.snapshot.version == there.version, 20)
+        until(lambda: here.store.snapshot.version == there.version, 20)
 
         assert here.blocks("chat")

@@ -1,4 +1,4 @@
-"""The console's chain of providers: who is asked, with which model, when, and what is said last."""
+"""The console's chain of providers: order, models, conditions and the final error."""
 
 import asyncio
 from pathlib import Path
@@ -100,7 +100,7 @@ def test_configured_chain_is_gone_through_in_order_and_each_move_is_noted(docume
     ]
 
 
-def test_provider_whose_condition_does_not_hold_is_passed_by_as_things_are_now(document, heard):
+def test_provider_with_an_unmet_condition_is_skipped(document, heard):
     environment = {}
     openai = Provider(gpt_4o=TimeoutError(), gpt_4o_mini=TimeoutError())
     claude = Provider(claude="claude's answer")
@@ -115,7 +115,7 @@ def test_provider_whose_condition_does_not_hold_is_passed_by_as_things_are_now(d
     assert heard[-1].fields["reason"] == "timeout"
 
 
-def test_when_all_fail_the_console_says_what_callers_are_told(document):
+def test_exhausted_chain_raises_the_consoles_error(document):
     openai = Provider(gpt_4o=TimeoutError("first"), gpt_4o_mini=ServerError("second"))
     ask = chain(document, {"openai": openai}, environment={})(openai)
 
@@ -154,7 +154,7 @@ def test_open_breaker_moves_on_and_a_request_that_is_itself_wrong_does_not(docum
     assert ask("why") == "an answer to why"
 
 
-def test_what_is_unknown_here_is_left_out_with_one_warning_each(caplog):
+def test_unknown_entries_are_left_out_with_one_warning_each(caplog):
     document = {
         "chain": [
             {"provider": "openai", "model": "gpt-4o", "role": "primary"},
@@ -178,7 +178,7 @@ def test_what_is_unknown_here_is_left_out_with_one_warning_each(caplog):
 
 
 @pytest.mark.parametrize("document", [{}, {"chain": None}, {"chain": "openai"}, {"chain": 5}, []])
-def test_no_chain_answers_nothing_and_harms_nothing(document):
+def test_empty_chain_raises_the_calls_own_error(document):
     openai = Provider(gpt_4o=TimeoutError("slow"))
 
     with pytest.raises(TimeoutError, match="slow"):
@@ -209,7 +209,7 @@ def test_conditions_of_ones_own_decide():
     assert ask(fails)() == "b's"
 
 
-def test_prompts_and_what_providers_say_of_them_are_not_noted(document, heard, caplog):
+def test_prompts_and_provider_messages_are_not_noted(document, heard, caplog):
     caplog.set_level("DEBUG", "switchgear")
     openai = Provider(gpt_4o=ServerError("refused: my secret prompt"), gpt_4o_mini="fine")
 
@@ -258,7 +258,7 @@ def test_providers_that_are_asynchronous_generator_functions_stream(document):
     assert asyncio.run(collected()) == ["gpt-4o-mini", "why"]
 
 
-def test_stream_that_nobody_answers_raises_what_the_console_says(document):
+def test_unanswered_stream_raises_the_consoles_error(document):
     def openai(prompt, model="gpt-4o"):
         raise RateLimitError
         yield
@@ -294,7 +294,7 @@ def test_status_that_says_no_error_is_a_bad_gateway(status):
 
 
 @pytest.mark.parametrize("status", [400, 429, 503, 599])
-def test_status_that_says_an_error_is_told(status):
+def test_only_error_statuses_are_accepted(status):
     document = [{"provider": "openai"}, {"error": "LLM_DOWN", "status": status}]
 
     with pytest.raises(ProviderUnavailable) as raised:

@@ -1,4 +1,4 @@
-"""A budget of tokens: what is admitted, what is refused, and that nothing of it is lost."""
+"""Token budgets: admission, refusal, and exact accounting."""
 
 import asyncio
 import enum
@@ -121,7 +121,7 @@ def test_key_of_another_type_is_refused_at_the_door(key):
 
 
 @pytest.mark.parametrize("tokens", [-1, 1.5, True, "5", None])
-def test_wrong_number_of_tokens_is_refused_and_changes_nothing(tokens):
+def test_wrong_number_of_tokens_is_refused_without_effect(tokens):
     spending = budget()
     reservation = spending.reserve(10)
 
@@ -170,7 +170,7 @@ def test_retry_after_is_that_of_the_limit_that_lasts_longest(clock):
     assert (refused.value.per, refused.value.retry_after > 50) == (None, True)
 
 
-def test_actual_spend_above_the_reservation_is_paid_by_those_who_come_later():
+def test_spend_above_the_reservation_reduces_later_room():
     spending = budget()
 
     spending.reserve(10).settle(1500)
@@ -203,7 +203,7 @@ def test_stream_may_go_beyond_its_reservation_while_there_is_room():
     assert spending.look().spent == 900
 
 
-def test_stream_without_room_is_cut_off_and_pays_for_what_came():
+def test_stream_without_room_is_cut_off_and_spends_its_tokens():
     spending = budget(PER_USER)
 
     def stream():
@@ -220,7 +220,7 @@ def test_stream_without_room_is_cut_off_and_pays_for_what_came():
     assert spending.look("kim").reserved == spending.look().reserved == 0
 
 
-def test_stream_that_is_left_pays_for_what_came():
+def test_abandoned_stream_spends_its_tokens():
     spending = budget()
 
     def stream():
@@ -254,7 +254,7 @@ def test_failed_call_is_refunded():
     assert (spending.look().spent, spending.look().reserved) == (0, 0)
 
 
-def test_refused_call_in_a_policy_spends_nothing_and_is_no_failure_of_the_provider():
+def test_refused_call_in_a_policy_spends_nothing_and_is_not_counted():
     policy = Policy(
         "core->openai",
         budget=MINUTE,
@@ -291,7 +291,7 @@ def test_dropped_reservation_is_given_back():
     assert spending.reserve(1000).reserved == 1000
 
 
-def test_dropped_reservation_pays_for_what_it_counted():
+def test_dropped_reservation_spends_its_counted_tokens():
     spending = budget()
     spending.reserve(1000).add(400)
 
@@ -324,7 +324,7 @@ def test_key_with_an_open_reservation_is_never_forgotten(clock):
         spending.reserve(1, key="a")
 
 
-def test_new_limit_holds_from_now_on_with_what_was_spent():
+def test_new_limit_applies_to_tokens_already_spent():
     spending = budget()
     spending.reserve(900).settle()
 
@@ -336,7 +336,7 @@ def test_new_limit_holds_from_now_on_with_what_was_spent():
     assert spending.reserve(1100).reserved == 1100
 
 
-def test_budget_without_limits_counts_and_refuses_nothing():
+def test_budget_without_limits_counts_and_refuses_none():
     spending = SpendBudget("a")
 
     spending.reserve(10**9).settle()

@@ -1,4 +1,4 @@
-"""Whatever happens, reserved and spent tokens stay within the limit, and nothing leaks."""
+"""Reserved and spent tokens stay within the limit in any sequence, and none leak."""
 
 import pytest
 from hypothesis import given
@@ -26,7 +26,7 @@ STEPS = st.lists(
 
 
 class Oracle:
-    """Every token ever spent with its moment, and every reservation that is open."""
+    """Every token ever spent with its time, and every open reservation."""
 
     def __init__(self, clock):
         self.clock = clock
@@ -34,7 +34,7 @@ class Oracle:
         self.open = []
 
     def used(self, key, seconds):
-        """Tokens of `key`, or of all for None, that count for the window of the last `seconds`."""
+        """Return the tokens of `key`, or of all for None, in the window of the last `seconds`."""
         since = self.clock() - seconds
         spent = sum(n for at, n, whose in self.spent if at > since and key in (None, whose))
         reserved = sum(one.reserved for one, whose in self.open if key in (None, whose))
@@ -43,7 +43,7 @@ class Oracle:
 
 @examples(300)
 @given(STEPS, st.integers(50, 300), st.integers(20, 150), st.floats(1, 100))
-def test_model_never_goes_above_a_limit_nor_refuses_what_fits(steps, tokens, per_key, window):
+def test_spend_stays_within_limits_and_fitting_calls_pass(steps, tokens, per_key, window):
     clock = Clock()
     oracle = Oracle(clock)
     spending = SpendBudget(

@@ -1,4 +1,4 @@
-"""What is sent to a model never has more tokens than it may, whichever strategies there are."""
+"""Requests to a model stay within their token limit with any strategies."""
 
 import pickle
 
@@ -28,7 +28,7 @@ def texts(requests):
     return [[part.text for part in request] for request in requests]
 
 
-def test_what_fits_is_sent_as_it_is():
+def test_fitting_request_is_unchanged():
     def never(requests, budget):
         raise AssertionError("there was no need")
 
@@ -163,7 +163,7 @@ def test_estimate_counts_bytes_not_characters():
 
 
 def bytes_and_more(text):
-    """A tokenizer that is not additive, as real ones are not."""
+    """Return tokens that are not additive, like those of real tokenizers."""
     return len(text.encode()) // 2 + (text.count("a") % 3)
 
 
@@ -207,7 +207,7 @@ def test_no_request_ever_exceeds_the_limit_less_the_reserve(
 
 @examples(50)
 @given(parts=PARTS, limit=st.integers(4, 40))
-def test_splitting_loses_nothing(parts, limit):
+def test_split_keeps_all_text(parts, limit):
     budget = TokenBudget(limit, count=len, strategies=(Split(),))
 
     requests = budget.fit(parts)
@@ -216,7 +216,7 @@ def test_splitting_loses_nothing(parts, limit):
     assert sent == "".join(part.text for part in parts)
 
 
-def test_what_a_part_has_beside_is_not_taken_for_text_to_summarise():
+def test_overhead_of_a_part_is_not_summarized():
     asked = []
 
     def summarise(text, tokens):
@@ -230,8 +230,8 @@ def test_what_a_part_has_beside_is_not_taken_for_text_to_summarise():
     assert (asked, first.text) == ([3], "a b c")
 
 
-def test_summary_of_which_nothing_fits_is_left_to_the_next_strategy():
-    """A character of its has more than a quarter of what there was."""
+def test_unfitting_summary_is_left_to_the_next_strategy():
+    """A single character of the summary exceeds its maximum."""
     budget = TokenBudget(
         3,
         count=lambda text: sum(9 if letter == "#" else 1 for letter in text),

@@ -1,5 +1,7 @@
-"""What a breaker must do, written from its description and not from its code: it keeps every
-outcome for ever, and looks through all of them each time."""
+"""A slow oracle of the breaker, written from its description and not from its code.
+
+It keeps every outcome forever, and scans all of them each time.
+"""
 
 import math
 from dataclasses import dataclass, field
@@ -51,7 +53,7 @@ class Oracle:
         self.now += seconds
 
     def notice(self) -> None:
-        """Half-open ends when a probe has run for too long, at that moment, noticed or not."""
+        """End half-open at the moment a probe exceeds its limit, noticed or not."""
         limit = self.rules.half_open_max_seconds
         if self.state != "half_open" or limit == 0 or not self.running:
             return
@@ -61,7 +63,7 @@ class Oracle:
             self.open_until = deadline + self.open_for
 
     def ask(self) -> "Call | float | None":
-        """A call; or why there is none: seconds, or None if that is an operator's will."""
+        """Return a call, or the seconds until one may be made, None if an operator refuses it."""
         if self.mode == "forced_open":
             self.totals["rejected"] += 1
             return None
@@ -117,7 +119,7 @@ class Oracle:
             self.judge_probes()
 
     def lose(self, call: Call) -> None:
-        """The caller is gone: nobody tells the breaker, which finds out when it is next asked."""
+        """Drop a call without an outcome; the breaker notices at its next use."""
         if call.probe and call.era == self.era:
             self.drop(call)
 

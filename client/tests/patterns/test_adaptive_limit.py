@@ -1,4 +1,4 @@
-"""The limit finds the capacity of a callee, gives way to an overload, and comes back after it."""
+"""The limit finds the capacity of a callee, decreases on overload, and recovers."""
 
 import heapq
 import random
@@ -18,8 +18,11 @@ def limits(initial=20, min_limit=1, max_limit=10_000):
 
 
 class Callee:
-    """Serves `capacity` calls at once without delay, and shares itself among more: each takes
-    longer in proportion. Callers want as many at once as the limit allows, `demand` at most."""
+    """A callee that serves `capacity` calls at once without delay, and shares itself among more.
+
+    Beyond the capacity each call takes longer in proportion. Callers make as many calls at once as
+    the limit allows, `demand` at most.
+    """
 
     def __init__(self, adaptive, demand=10**6, seed=1):
         self.adaptive, self.demand = adaptive, demand
@@ -49,7 +52,7 @@ class Callee:
 
     @property
     def typical_limit(self):
-        """The mean of the last half."""
+        """Return the mean of the last half of the limits."""
         half = self.limits[len(self.limits) // 2 :]
         return sum(half) / len(half)
 
@@ -128,7 +131,6 @@ def test_a_limit_that_is_not_used_stays_as_it_is():
 
 
 def test_one_overload_lowers_it_once():
-    """Calls that began before that say nothing new."""
     adaptive = AdaptiveLimit(limits(30), 0.0)
 
     seen = [adaptive.record(0.0, 1.0 + n / 100, 30, None, True) for n in range(100)]

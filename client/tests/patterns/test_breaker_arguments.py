@@ -1,4 +1,4 @@
-"""Wrong arguments of a breaker are refused by name, and `@Breaker` needs no parentheses."""
+"""Wrong arguments of a breaker raise by name, and `@Breaker` needs no parentheses."""
 
 import asyncio
 import inspect
@@ -46,7 +46,7 @@ def test_argument_of_a_wrong_type_is_refused_by_name_before_anything_is_register
 
 
 @pytest.mark.parametrize("wrong", [3, None, RetryParameters()])
-def test_new_parameters_of_a_wrong_type_are_refused_and_change_nothing(wrong: object) -> None:
+def test_configure_refuses_a_wrong_type_without_effect(wrong: object) -> None:
     breaker = Breaker("d")
 
     with pytest.raises(TypeError, match="parameters must be BreakerParameters, not"):

@@ -1,4 +1,4 @@
-"""New parameters for a breaker at work."""
+"""New parameters for a breaker in use."""
 
 import pytest
 
@@ -105,7 +105,7 @@ def test_fewer_probes_than_are_begun_wait_for_those_on_their_way() -> None:
     assert breaker.state == "open"
 
 
-def test_slow_calls_count_once_they_are_asked_for() -> None:
+def test_slow_calls_count_once_configured() -> None:
     clock = Clock()
     breaker = Breaker("d", clock=clock)
 

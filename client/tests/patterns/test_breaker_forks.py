@@ -22,7 +22,7 @@ pytestmark = [
 
 
 def in_child(work: Callable[[], object]) -> object:
-    """What `work` gives in a child, as JSON; None if it fails or hangs."""
+    """Return the result of `work` in a child, as JSON; None if it fails or hangs."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -55,7 +55,7 @@ def test_a_child_wakes_no_waiting_calls_of_its_parent() -> None:
     assert woken == [os.getpid()]
 
 
-def test_a_child_begins_closed_with_nothing_counted() -> None:
+def test_child_starts_closed_with_an_empty_window() -> None:
     breaker = Breaker("d", BreakerParameters(failure_count=2))
     told: list[StateTransition] = []
     breaker.watch(told.append)

@@ -1,4 +1,4 @@
-"""Step by step the same as another library, where both mean the same."""
+"""The breaker agrees step by step with another library, where both mean the same."""
 
 from contextvars import Context, copy_context
 

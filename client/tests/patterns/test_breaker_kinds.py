@@ -1,4 +1,4 @@
-"""What a breaker can be put around, and as what."""
+"""The kinds of functions and blocks that a breaker decorates."""
 
 import asyncio
 import contextvars
@@ -17,7 +17,7 @@ from tests.patterns.clocks import Clock
 
 
 def totals(breaker: Breaker) -> tuple[int, int]:
-    """Successes and failures."""
+    """Return the numbers of successes and failures."""
     counted = breaker.counters.counted()
     return counted["success"], counted["failure"]
 
@@ -118,7 +118,7 @@ def test_a_generator_is_one_call_from_its_first_step_to_its_end() -> None:
     assert breaker.state == "open"
 
 
-def test_a_generator_that_nobody_finishes_gives_its_permit_back() -> None:
+def test_abandoned_generator_releases_its_permit() -> None:
     breaker = half_open_soon(calls=1)
 
     @breaker
@@ -172,8 +172,8 @@ def test_two_breakers_left_in_the_wrong_order_keep_their_own() -> None:
     assert other.state == "closed"
 
 
-def test_a_block_left_in_another_context_settles_nobody_elses_probe() -> None:
-    """As a generator does that is stepped by a thread pool, each step in a copy of the context."""
+def test_block_left_in_another_context_settles_no_other_probe() -> None:
+    """A generator stepped by a thread pool runs each step in a copy of the context."""
     breaker = half_open_soon(calls=1)
     probe = breaker.admit()
     contextvars.copy_context().run(breaker.__exit__, None, None, None)

@@ -1,4 +1,4 @@
-"""Waiters hear of it when a breaker is forced, and ask cheaply whether it is."""
+"""Listeners are notified of forced modes, and can cheaply read the current refusal."""
 
 import logging
 import threading
@@ -28,7 +28,7 @@ def test_breaker_that_opened_by_itself_is_not_forced() -> None:
     assert breaker.refusal() is None
 
 
-def test_each_change_of_mode_is_told_after_it_in_the_thread_that_made_it() -> None:
+def test_mode_change_notifies_listeners_in_its_thread() -> None:
     breaker = Breaker("d")
     told: list[tuple[str, int]] = []
     breaker.subscribe(lambda: told.append((breaker.mode, threading.get_ident())))
@@ -44,7 +44,7 @@ def test_each_change_of_mode_is_told_after_it_in_the_thread_that_made_it() -> No
     assert told == [(mode, here) for mode in modes]
 
 
-def test_what_leaves_the_mode_as_it_is_is_not_told() -> None:
+def test_unchanged_mode_does_not_notify_listeners() -> None:
     breaker = Breaker("d", BreakerParameters(failure_count=1))
     told: list[None] = []
     breaker.subscribe(lambda: told.append(None))
@@ -57,7 +57,7 @@ def test_what_leaves_the_mode_as_it_is_is_not_told() -> None:
     assert told == []
 
 
-def test_same_mode_again_is_told_once() -> None:
+def test_same_mode_again_notifies_once() -> None:
     breaker = Breaker("d")
     told: list[None] = []
     breaker.subscribe(lambda: told.append(None))
@@ -68,7 +68,7 @@ def test_same_mode_again_is_told_once() -> None:
     assert told == [None]
 
 
-def test_no_lock_is_held_while_a_change_of_mode_is_told() -> None:
+def test_no_lock_is_held_during_mode_notifications() -> None:
     breaker = Breaker("d")
     seen: list[str] = []
 
@@ -84,7 +84,7 @@ def test_no_lock_is_held_while_a_change_of_mode_is_told() -> None:
     assert seen == ["open"]
 
 
-def test_listener_that_fails_is_logged_and_the_others_are_told(
+def test_failing_mode_listener_is_logged_and_the_others_are_notified(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     breaker = Breaker("d")
@@ -102,7 +102,7 @@ def test_listener_that_fails_is_logged_and_the_others_are_told(
     assert "a watcher of breaker d failed" in caplog.text
 
 
-def test_listener_that_was_removed_is_told_no_more() -> None:
+def test_removed_listener_is_not_notified() -> None:
     breaker = Breaker("d")
     told: list[str] = []
     remove = breaker.subscribe(lambda: told.append(breaker.mode))

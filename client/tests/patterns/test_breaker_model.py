@@ -1,4 +1,4 @@
-"""The breaker does what an independent, slow description of it does, whatever happens to it."""
+"""The breaker agrees with an independent, slow oracle in any sequence of events."""
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule

@@ -1,4 +1,4 @@
-"""What an operator's override does."""
+"""The modes that an operator forces on a breaker."""
 
 import pytest
 
@@ -65,7 +65,7 @@ def test_forced_closed_admits_and_records() -> None:
     assert changes(told)[1:] == [("open", "closed", "override forced_closed")]
 
 
-def test_disabled_admits_and_records_nothing() -> None:
+def test_disabled_breaker_admits_calls_and_records_none() -> None:
     breaker, _ = watched(slow_call_seconds=1)
     breaker.force("disabled")
     fail(breaker, 30)
@@ -110,7 +110,7 @@ def test_metrics_only_says_once_per_override_that_it_would_have_opened() -> None
 
 
 @pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "normal"])
-def test_leaving_a_mode_is_closed_and_empty_and_what_began_in_it_is_dropped(mode: str) -> None:
+def test_leaving_a_mode_closes_the_breaker_and_drops_its_calls(mode: str) -> None:
     breaker, _ = watched()
     fail(breaker)
     breaker.force("metrics_only")
@@ -123,7 +123,7 @@ def test_leaving_a_mode_is_closed_and_empty_and_what_began_in_it_is_dropped(mode
     assert (seen.state, seen.mode, seen.calls) == ("closed", "normal", 0)
 
 
-def test_the_same_mode_again_keeps_what_was_counted() -> None:
+def test_forcing_the_same_mode_keeps_the_window() -> None:
     breaker, told = watched()
     breaker.force("forced_closed")
     fail(breaker, 7)

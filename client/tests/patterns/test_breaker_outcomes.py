@@ -1,4 +1,4 @@
-"""What counts as a failure, what as a success, and what as nothing."""
+"""The classification of outcomes: failures, successes, and calls that are not counted."""
 
 import asyncio
 import concurrent.futures
@@ -21,11 +21,11 @@ class Unusual(Exception):
 
 
 class ReadTimeout(Exception):
-    """Named as those of HTTP clients are."""
+    """A timeout named like those of HTTP clients."""
 
 
 def counted_after(breaker: Breaker, error: BaseException) -> dict[str, int]:
-    """All counts that are not nought, after a call that raised `error`."""
+    """Return all counters above zero after a call that raised `error`."""
 
     @breaker
     def call() -> None:
@@ -52,7 +52,7 @@ def counted_after(breaker: Breaker, error: BaseException) -> dict[str, int]:
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_what_says_nothing_of_the_dependency_is_not_counted(error: BaseException) -> None:
+def test_outcomes_unrelated_to_the_dependency_are_not_counted(error: BaseException) -> None:
     breaker = Breaker("d", BreakerParameters(failure_count=1), ignore=(Unusual,))
 
     assert counted_after(breaker, error) == {}
@@ -69,7 +69,7 @@ def test_what_says_nothing_of_the_dependency_is_not_counted(error: BaseException
     ],
     ids=lambda each: type(each).__name__,
 )
-def test_a_failure_is_counted_as_what_it_is(error: Exception, expected: dict[str, int]) -> None:
+def test_failures_are_counted_by_kind(error: Exception, expected: dict[str, int]) -> None:
     breaker = Breaker("d", BreakerParameters(failure_count=1))
 
     assert counted_after(breaker, error) == expected
@@ -201,7 +201,7 @@ def test_slow_is_strictly_longer_and_counted_beside() -> None:
     assert breaker.state == "open"
 
 
-def test_a_rejection_says_when_to_come_again_and_what_failed() -> None:
+def test_rejection_has_retry_after_and_the_last_failure() -> None:
     clock = Clock()
     parameters = BreakerParameters(failure_count=1, open_jitter=0, open_seconds=30)
     breaker = Breaker("core->oracle", parameters, clock=clock)

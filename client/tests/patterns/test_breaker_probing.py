@@ -1,4 +1,4 @@
-"""Open, half open, and what is said of it."""
+"""Open and half-open states, and their reports."""
 
 import logging
 
@@ -112,7 +112,7 @@ def test_a_slow_success_ends_a_row_of_failures_as_well() -> None:
     assert breaker.state == "closed"
 
 
-def test_the_whole_way_there_and_back_is_told_with_its_causes() -> None:
+def test_transitions_of_a_full_cycle_have_their_causes() -> None:
     clock = Clock(100.0)
     breaker, told = watched(clock, failure_count=1, open_seconds=10, half_open_calls=4)
     fail(breaker)
@@ -184,7 +184,7 @@ def test_a_look_notices_a_half_open_that_took_too_long() -> None:
     breaker.release(hung)
 
 
-def test_probes_all_on_their_way_reject_the_next_with_no_time_said() -> None:
+def test_all_probes_in_flight_reject_without_retry_after() -> None:
     clock = Clock()
     breaker, _ = watched(clock, failure_count=1, open_seconds=1, half_open_concurrent=2)
     fail(breaker)
@@ -236,7 +236,7 @@ def test_how_long_it_stays_open_is_spread_also_at_the_cap(
     assert draw_open_seconds(BreakerParameters(), reopened, drawn) == pytest.approx(seconds)
 
 
-def test_what_happens_is_in_the_journal(caplog: pytest.LogCaptureFixture) -> None:
+def test_transitions_are_noted_in_the_journal(caplog: pytest.LogCaptureFixture) -> None:
     entries: list[journal.Entry] = []
     remove = journal.add_hook(entries.append)
     clock = Clock()
@@ -261,7 +261,7 @@ def test_what_happens_is_in_the_journal(caplog: pytest.LogCaptureFixture) -> Non
     assert opened["cause"] == "failure_count 1 >= 1"
 
 
-def test_a_watcher_that_fails_is_logged_and_the_others_are_told(
+def test_failing_listener_is_logged_and_the_others_are_notified(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     breaker, told = watched(Clock(), failure_count=1)

@@ -16,7 +16,7 @@ AN_HOUR = 3600
 
 
 def opened(clock: Clock, rng: float = 0.5, **parameters: object) -> Breaker:
-    """A breaker that has just opened, with the defaults otherwise."""
+    """Return a breaker that has just opened, with the defaults otherwise."""
     breaker = Breaker(
         "d",
         BreakerParameters(**parameters),  # type: ignore[arg-type]
@@ -140,7 +140,7 @@ def test_probe_that_hangs_rejects_all_calls_by_default_until_the_breaker_is_rese
     assert breaker.look().calls == 1
 
 
-def test_probe_whose_caller_is_gone_makes_room_for_another() -> None:
+def test_abandoned_probe_makes_room_for_another() -> None:
     clock = Clock()
     breaker = opened(clock)
     clock.goes(40)

@@ -1,4 +1,4 @@
-"""What comes in between: signal handlers and finalizers run in the middle of anything."""
+"""Reentrance: signal handlers and finalizers run in the middle of any operation."""
 
 import gc
 import signal
@@ -13,7 +13,7 @@ from tests.patterns.clocks import Clock
 
 
 def test_a_signal_handler_may_use_a_breaker_that_it_interrupts() -> None:
-    """It comes while the breaker reads the clock, which it does with its lock held."""
+    """The signal arrives while the breaker reads the clock with its lock held."""
     seen: list[int] = []
 
     def clock() -> float:

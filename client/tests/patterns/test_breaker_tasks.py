@@ -1,4 +1,4 @@
-"""One breaker, many tasks."""
+"""A breaker shared by many tasks."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ PATIENCE = 30.0
 
 
 def half_open_soon(clock: Clock, calls: int = 5, concurrent: int = 1) -> Breaker:
-    """A breaker that probes at the next call."""
+    """Return a breaker that probes at the next call."""
     parameters = BreakerParameters(
         failure_count=1, open_seconds=1, open_jitter=0, half_open_calls=calls,
         half_open_concurrent=concurrent,
@@ -111,7 +111,7 @@ def test_a_cancelled_probe_is_given_back_uncounted(way: str) -> None:
 
 
 def test_a_task_started_inside_the_block_leaves_its_own_entry() -> None:
-    """It has the context of its parent, with what that has entered."""
+    """The task has the context of its parent, including its entries."""
     breaker = half_open_soon(Clock(), calls=3, concurrent=2)
 
     async def child() -> None:

@@ -1,4 +1,4 @@
-"""One breaker, many threads."""
+"""A breaker shared by many threads."""
 
 import contextlib
 import itertools
@@ -23,7 +23,7 @@ PATIENCE = 30.0
 
 @pytest.fixture(autouse=True)
 def restless() -> Iterator[None]:
-    """Threads take turns a hundred times as often as usual."""
+    """Switch threads a hundred times as often as usual."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(5e-5)
     yield
@@ -31,7 +31,7 @@ def restless() -> Iterator[None]:
 
 
 def all_at_once(threads: int, work: Callable[[int], object]) -> None:
-    """Each thread does `work(its number)`; what one raises is raised."""
+    """Run `work(number)` in each thread; raise the error of any."""
     gate = threading.Barrier(threads)
 
     def run(number: int) -> None:
@@ -118,7 +118,7 @@ def test_100_threads_at_a_breaker_due_to_probe_never_exceed_its_limits() -> None
 
 
 def test_a_flapping_dependency_under_threads_keeps_to_the_states() -> None:
-    """With the real clock and all of it: calls, looks, overrides and new parameters at once."""
+    """Calls, looks, overrides and new parameters at once, by the machine's clock."""
     parameters = BreakerParameters(
         window_size=10, minimum_calls=5, open_seconds=0.005, half_open_calls=2,
         half_open_max_seconds=0.05,

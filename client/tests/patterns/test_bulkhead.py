@@ -1,4 +1,4 @@
-"""How many calls run at once, who waits for a place and in which order, and who gets none."""
+"""The bulkhead's limit, its queue and their order, and its rejections."""
 
 import asyncio
 import gc
@@ -50,7 +50,7 @@ def joined(threads):
 
 
 class Most:
-    """How many were inside at once."""
+    """A counter of the most calls that ran at once."""
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -67,7 +67,7 @@ class Most:
             self.now -= 1
 
 
-def test_call_has_a_place_while_it_runs_and_gives_it_back_whatever_comes_of_it():
+def test_permit_is_held_during_the_call_and_released_for_any_outcome():
     bulkhead = Bulkhead("llm", parameters(2))
 
     @bulkhead
@@ -147,7 +147,7 @@ def test_many_threads_and_tasks_never_run_more_than_the_limit_and_none_is_lost()
     assert (look.in_flight, look.queued, look.rejected) == (0, 0, 0)
 
 
-def test_full_queue_refuses_and_who_waits_too_long_is_refused():
+def test_full_queue_and_long_waits_are_rejected():
     bulkhead = Bulkhead("llm", parameters(1, queue=1, seconds=0.3))
     bulkhead.acquire()
     waited = []
@@ -169,7 +169,7 @@ def test_full_queue_refuses_and_who_waits_too_long_is_refused():
     assert bulkhead.look().rejected == 2
 
 
-def test_who_waits_no_longer_than_the_deadline():
+def test_wait_ends_with_the_deadline():
     bulkhead = Bulkhead("llm", parameters(1, queue=1, seconds=PATIENCE))
     bulkhead.acquire()
     began = time.monotonic()
@@ -181,8 +181,11 @@ def test_who_waits_no_longer_than_the_deadline():
 
 
 def lined_up(bulkhead, waiting):
-    """Who got the place, in order; `waiting` are (name, priority, key), in their order of arrival,
-    every second one as a task of an event loop of its own."""
+    """Return the order in which waiting calls got the permit.
+
+    `waiting` are (name, priority, key) in their order of arrival, every second one as a task of an
+    event loop of its own.
+    """
     served = []
 
     def thread(name, priority, key):
@@ -216,7 +219,7 @@ def lined_up(bulkhead, waiting):
     return served, threads
 
 
-def test_higher_priority_goes_first_and_of_one_who_came_first():
+def test_queue_is_ordered_by_priority_then_arrival():
     bulkhead = Bulkhead("llm", parameters(1, queue=10, seconds=PATIENCE))
     permits = bulkhead.acquire()
 
@@ -246,7 +249,7 @@ def test_full_queue_lets_a_higher_one_in_for_the_newest_of_the_lowest():
     assert bulkhead.look().in_flight == 0
 
 
-def test_one_key_at_its_limit_holds_up_nobody_behind_it():
+def test_key_at_its_limit_does_not_block_the_queue():
     bulkhead = Bulkhead("llm", parameters(3, queue=10, seconds=PATIENCE, per_key=1))
     mine = bulkhead.acquire("u1")
     served, threads = lined_up(bulkhead, [("mine again", 0, "u1")])
@@ -278,7 +281,7 @@ def test_key_and_priority_are_found_in_the_arguments():
     assert bulkhead.look().in_flight == 0
 
 
-def test_priority_found_in_the_arguments_decides_who_is_next():
+def test_priority_function_orders_the_queue():
     bulkhead = Bulkhead(
         "llm",
         parameters(1, queue=5, seconds=PATIENCE),
@@ -361,7 +364,7 @@ def test_many_cancelled_at_any_moment_leave_no_place_taken():
     asyncio.run(scene())
 
 
-def test_waiter_whom_a_signal_interrupts_leaves_the_queue():
+def test_waiter_interrupted_by_a_signal_leaves_the_queue():
     bulkhead = Bulkhead("llm", parameters(1, queue=1, seconds=PATIENCE))
     permits = bulkhead.acquire()
 
@@ -408,7 +411,7 @@ def test_waiter_of_a_closed_event_loop_is_passed_by():
         bulkhead.acquire()
 
 
-def test_more_places_let_those_in_who_wait_and_fewer_take_effect_as_calls_end():
+def test_higher_limit_admits_waiters_and_lower_limit_applies_as_calls_end():
     bulkhead = Bulkhead("llm", parameters(1, queue=5, seconds=PATIENCE))
     first = bulkhead.acquire()
     got = []

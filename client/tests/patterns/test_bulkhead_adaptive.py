@@ -1,4 +1,4 @@
-"""A bulkhead whose limit follows how its calls go; one of a fixed size is not measured."""
+"""A bulkhead with an adaptive limit; calls of a fixed one are not measured."""
 
 import asyncio
 import threading
@@ -9,14 +9,14 @@ import pytest
 
 from switchgear.adapters.http_requests import Patterns
 from switchgear.adapters.httpx import AsyncTransport, Transport
-from switchgear.failures.error_labels import status_of
+from switchgear.failures.error_labels import http_status
 from switchgear.patterns.adaptive_limit import LimitRange
 from switchgear.patterns.bulkhead import Bulkhead
+from switchgear.patterns.bulkhead_queue import Waiter
 from switchgear.patterns.limit_controller import LimitController, is_overload_outcome
 from switchgear.patterns.parameters import BreakerParameters, BulkheadParameters
 from switchgear.patterns.permits import PermitPool
 from switchgear.patterns.timeout import CallTimeout
-from switchgear.patterns.waiter import Waiter
 from switchgear.policies.policy import Policy
 from switchgear.refusals import BulkheadFull, CircuitOpen
 from switchgear.testing import Console
@@ -38,7 +38,7 @@ class RateLimited(Exception):
 
 
 def measured(**bounds):
-    """A controller with a clock of its own, and permits of which more than half are taken."""
+    """Return a controller with a clock of its own, and a pool with most permits in use."""
     clock = Clock()
     permits = PermitPool(None)
     limits = LimitRange(initial=16, **{"min_limit": 1, "max_limit": 100, **bounds})
@@ -94,7 +94,7 @@ def test_calls_that_do_well_raise_it_while_it_is_used():
         SystemExit(503),
     ],
 )
-def test_what_says_nothing_of_the_callee_changes_nothing(outcome):
+def test_outcomes_unrelated_to_load_do_not_change_the_limit(outcome):
     controller, permits, clock = measured()
 
     calls(controller, permits, clock, outcome, count=500)
@@ -103,7 +103,7 @@ def test_what_says_nothing_of_the_callee_changes_nothing(outcome):
     assert not is_overload_outcome(outcome)
 
 
-def test_a_controller_that_was_replaced_changes_nothing_more():
+def test_replaced_controller_no_longer_changes_the_limit():
     controller, permits, clock = measured()
     permits.configure(BulkheadParameters(limit=5))
 
@@ -115,7 +115,7 @@ def test_a_controller_that_was_replaced_changes_nothing_more():
 
 
 def hung(bulkhead, kind):
-    """One call after another that times out, while most permits are held."""
+    """Record calls that time out one after another, while most permits are held."""
 
     @bulkhead
     def plain():
@@ -234,7 +234,7 @@ def test_a_decorated_function_that_returns_503_is_measured_too():
     for number in range(20):
         if number == 19:
             threading.Event().wait(0.11)
-        assert status_of(ask()) == 503
+        assert http_status(ask()) == 503
 
     assert bulkhead.look().limit == 8
     assert len(held) == 12

@@ -1,4 +1,4 @@
-"""Arguments of a wrong type are refused at the door, and a queue means what it says."""
+"""Arguments of a wrong type raise at once, and the limits of a queue hold."""
 
 import asyncio
 import threading
@@ -82,7 +82,7 @@ def test_only_a_queue_that_is_full_is_called_full(parameters):
         asyncio.run(bulkhead.acquire_async())
 
 
-def test_a_plain_function_in_an_event_loop_is_told_why_it_did_not_wait():
+def test_rejection_in_an_event_loop_explains_the_missing_wait():
     bulkhead = Bulkhead("llm", BulkheadParameters(limit=1, queue=2))
 
     @bulkhead

@@ -1,5 +1,4 @@
-"""A kill reaches calls that wait in the queue of a bulkhead: they are woken, refused, and never
-begin; no permit is lost by it."""
+"""A kill wakes and refuses calls in the queue of a bulkhead, and loses no permit."""
 
 import asyncio
 import threading
@@ -64,7 +63,7 @@ def at(percent, delays):
 
 
 def moment():
-    """Now, less the time for which this thread could have run and had to wait for a CPU."""
+    """Return the time, less the time for which this thread had to wait for a CPU."""
     try:
         stalled_ns = int(Path("/proc/thread-self/schedstat").read_text().split()[1])
     except OSError:
@@ -158,7 +157,7 @@ def test_50_queued_threads_are_refused_at_once_and_none_begins(console, gear):
     assert is_ever_within(0.05, delays)
 
 
-def test_a_forced_breaker_refuses_who_waits():
+def test_forced_breaker_refuses_waiting_calls():
     bulkhead, forced, errors = Bulkhead("llm", ONE), Forced(), []
     bulkhead.sources = (forced,)
     permit = bulkhead.acquire()
@@ -196,7 +195,7 @@ def test_a_refusal_that_came_before_it_lined_up_is_found():
         asyncio.run(bulkhead.acquire_async())
 
 
-def test_a_call_with_a_free_permit_is_not_asked_again():
+def test_call_with_a_free_permit_is_not_rechecked():
     bulkhead, forced = Bulkhead("llm", ONE), Forced()
     bulkhead.sources = (forced,)
     forced.is_open = True
@@ -205,7 +204,7 @@ def test_a_call_with_a_free_permit_is_not_asked_again():
         assert forced.callbacks == []
 
 
-def test_a_change_that_refuses_nothing_wakes_nobody_for_good(console, gear):
+def test_change_without_refusals_keeps_calls_waiting(console, gear):
     bulkhead, served = Bulkhead("llm", ONE), []
 
     @gear.guard(feature="chat")
@@ -233,7 +232,7 @@ def test_a_change_that_refuses_nothing_wakes_nobody_for_good(console, gear):
 
 
 def test_one_that_is_woken_and_may_go_on_goes_on_waiting():
-    """The source refuses when it wakes, and allows again before the call looks."""
+    """The source refuses when it wakes the call, and allows again before the call checks it."""
     bulkhead, forced, got = Bulkhead("llm", ONE), Forced(), []
     bulkhead.sources = (forced,)
     permit = bulkhead.acquire()

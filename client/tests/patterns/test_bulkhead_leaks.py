@@ -1,5 +1,7 @@
-"""No permit is lost, whatever a key, a callable, a cancellation or a signal does; and what goes
-wrong with one call touches no other."""
+"""No permit is lost to a failing key, callable, cancellation or signal.
+
+A failure of one call affects no other.
+"""
 
 import asyncio
 import contextvars
@@ -19,9 +21,9 @@ from hypothesis import strategies as st
 from switchgear.adapters.http_requests import Patterns
 from switchgear.adapters.httpx import AsyncTransport, Transport
 from switchgear.patterns.bulkhead import Bulkhead
+from switchgear.patterns.bulkhead_queue import Waiter
 from switchgear.patterns.parameters import BulkheadParameters
 from switchgear.patterns.permits import PermitPool
-from switchgear.patterns.waiter import Waiter
 from switchgear.refusals import BulkheadFull
 from tests.examples import examples
 
@@ -61,7 +63,7 @@ def broken_wake():
 
 
 def assert_all_there(bulkhead, limit, keys=()):
-    """All permits can be taken, one more can't, and no key is at its limit."""
+    """Assert that all permits can be taken, one more can't, and no key is at its limit."""
     look = bulkhead.look()
     assert (look.in_flight, look.queued) == (0, 0)
     bulkhead.configure(BulkheadParameters(limit=limit, per_key_limit=1))
@@ -79,7 +81,7 @@ def assert_all_there(bulkhead, limit, keys=()):
     "key",
     [{"id": 1}, [1], pytest.param(object(), id="object"), 1.5, b"kim", True, ("a", "b")],
 )
-def test_what_is_no_key_is_refused_by_name_before_a_permit_is_taken(key):
+def test_invalid_key_is_refused_before_a_permit_is_taken(key):
     bulkhead = Bulkhead("llm", BulkheadParameters(limit=2), key=lambda user: user)
 
     @bulkhead
@@ -128,7 +130,7 @@ def test_keys_are_compared_by_their_text(key, text):
 
 
 @pytest.mark.parametrize("limit", [1, 2])
-def test_what_goes_wrong_with_a_waiter_touches_nobody_who_gives_a_permit_back(limit):
+def test_failing_waiter_does_not_affect_the_releasing_call(limit):
     permits = PermitPool(BulkheadParameters(limit=limit, queue=10))
     for _ in range(limit):
         assert permits.acquire()
@@ -144,7 +146,7 @@ def test_what_goes_wrong_with_a_waiter_touches_nobody_who_gives_a_permit_back(li
     assert permits.occupancy().in_flight == limit - 1
 
 
-def test_a_displaced_waiter_whose_wake_fails_does_not_fail_the_one_who_displaces_it():
+def test_failing_displaced_waiter_does_not_affect_the_displacing_call():
     permits = PermitPool(BulkheadParameters(limit=1, queue=1))
     permits.acquire()
     broken, urgent = Waiter(None, 0, broken_wake), Waiter(None, 9, lambda: None)
@@ -207,8 +209,10 @@ class Interrupted(BaseException):
 
 
 async def play(steps):
-    """Begin the calls in their order, cancel each at those turns of the loop, change the limits in
-    between, and return the bulkhead when all has ended, with the most that ran at once."""
+    """Begin the calls in order, cancel each at its turns of the loop, and change limits between.
+
+    Return the bulkhead after the end of all calls, with the most that ran at once.
+    """
     bulkhead = Bulkhead(
         "llm",
         BulkheadParameters(limit=2, queue=3, queue_seconds=PATIENCE, per_key_limit=1),
@@ -274,7 +278,7 @@ async def turn(tasks):
 
 
 def forsaken(bulkhead):
-    """A call that waits in an event loop that is closed, or has a permit in there."""
+    """Return a call that waits, or has a permit, in an event loop that is closed."""
     task = []
 
     def run():
@@ -305,7 +309,7 @@ def test_no_schedule_of_tasks_loses_a_permit(steps):
 
 
 def purge(bulkhead):
-    """Waiters whom nobody can wake leave the queue when it is their turn."""
+    """Let waiters that can't be woken leave the queue."""
     bulkhead.configure(None)
     bulkhead.configure(BulkheadParameters(limit=2, queue=3, per_key_limit=1))
 
@@ -355,7 +359,7 @@ def test_no_schedule_of_threads_loses_a_permit(of_threads, limits):
 
 @pytest.mark.parametrize("key", [None, "kim"])
 def test_a_signal_at_any_moment_of_a_decorated_call_loses_no_permit(key):
-    """As Celery's soft time limits: the handler raises between two steps of this very code."""
+    """Like Celery's soft time limits: the handler raises between two steps of this code."""
     bulkhead = Bulkhead("llm", BulkheadParameters(limit=3, queue=5), key=lambda: key)
     ask = bulkhead(lambda: None)
     randomness, interrupts = random.Random(7), 0
@@ -379,7 +383,7 @@ def test_a_signal_at_any_moment_of_a_decorated_call_loses_no_permit(key):
     assert_all_there(bulkhead, 3, ["kim"])
 
 
-def test_a_block_left_in_another_context_gives_back_what_it_took_and_no_more():
+def test_block_left_in_another_context_releases_one_permit():
     bulkhead = Bulkhead("llm", BulkheadParameters(limit=2))
     inside, outside = contextvars.copy_context(), contextvars.copy_context()
 
@@ -427,7 +431,7 @@ def test_reconfiguring_while_calls_wait_keeps_them_and_every_permit():
 
 
 def test_an_interrupt_at_any_step_of_the_queue_loses_no_permit():
-    """An exception at the n-th line that runs in here, for each n until a call gets through."""
+    """Raise at the n-th call in the queue's modules, for each n until a call succeeds."""
     for n in range(200):
         bulkhead = Bulkhead("llm", BulkheadParameters(limit=1, queue=2, queue_seconds=PATIENCE))
         permit = bulkhead.acquire("kim")
@@ -450,7 +454,7 @@ def test_an_interrupt_at_any_step_of_the_queue_loses_no_permit():
 
 
 class Lines:
-    """Raises where the n-th call of a function in the queue's modules begins, in this thread."""
+    """A profiler that raises at the n-th call of a function in the queue's modules."""
 
     def __init__(self, n):
         self.left = n + 1
@@ -475,7 +479,7 @@ class Lines:
 
 
 def test_a_response_that_was_read_before_it_came_gives_its_permit_back():
-    """As that of a transport that caches, or of a test's."""
+    """Like the response of a caching transport."""
     bulkhead = Bulkhead("llm", BulkheadParameters(limit=1))
     patterns = Patterns(bulkhead=bulkhead)
     inner = httpx.MockTransport(lambda request: httpx.Response(200, content=b"cached"))

@@ -1,4 +1,4 @@
-"""What is said of how urgent a call is never fails it, full or not."""
+"""A wrong priority never fails a call, whether the bulkhead is full or not."""
 
 import threading
 import time
@@ -13,8 +13,10 @@ ONE = BulkheadParameters(limit=1, queue=5, queue_seconds=20.0)
 
 
 def served(bulkhead, calls):
-    """The order in which these are served, which came in this one, `{name: call}`, while the only
-    place is taken."""
+    """Return the order in which calls that arrived in this one, `{name: call}`, are served.
+
+    The only permit is taken meanwhile.
+    """
     order = []
 
     def one(name, call):
@@ -54,7 +56,7 @@ def test_found_priority_that_is_no_number_is_nought(wrong, caplog):
     assert all("llm" in text and "high" not in text for text in complaints)
 
 
-def test_so_is_one_that_is_said_to_a_block():
+def test_wrong_priority_of_a_block_is_logged_once():
     bulkhead = Bulkhead("llm", ONE)
 
     def said(priority):

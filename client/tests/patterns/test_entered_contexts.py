@@ -1,4 +1,4 @@
-"""What is entered and left in different contexts does no harm, and leaves nothing behind."""
+"""Entries left in different contexts are harmless and bounded."""
 
 import contextvars
 
@@ -49,7 +49,7 @@ def test_left_where_it_is_not_known_it_is_kept_within_bounds(make):
     assert contextvars.Context().run(run) <= entered_contexts.MAX_DEPTH
 
 
-def test_what_is_nested_is_left_from_inside_out_whatever_was_left_elsewhere():
+def test_nested_entries_are_popped_from_the_inside():
     one, two = object(), object()
 
     def run():

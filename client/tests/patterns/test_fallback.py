@@ -1,4 +1,4 @@
-"""Who answers for a call that fails, what is never answered for, and how one can tell."""
+"""The sources of a fallback, the errors that it never covers, and the labels of its answers."""
 
 import asyncio
 import inspect
@@ -44,7 +44,7 @@ def test_call_that_works_is_answered_by_itself():
     assert str(inspect.signature(ask)) == "(question, *, loud=False)"
 
 
-def test_targets_are_asked_in_order_with_the_arguments_and_the_cause_they_name():
+def test_targets_get_the_arguments_and_the_cause_they_name_in_order():
     met = []
     heard = []
 
@@ -98,7 +98,7 @@ def test_none_may_be_a_default():
     assert Fallback("a", default=None).run(fails).value is None
 
 
-def test_when_nothing_answers_the_first_error_is_raised_with_notes_of_the_others():
+def test_first_error_is_raised_with_notes_when_all_sources_fail():
     def also_fails():
         raise TimeoutError("slow")
 
@@ -141,7 +141,7 @@ def test_refusals_and_timeouts_are_answered_for(error):
     assert Fallback("a", default=0).run(refused).value == 0
 
 
-def test_what_on_does_not_name_is_raised():
+def test_error_outside_of_on_is_raised():
     fallback = Fallback("a", default=0, on=(TimeoutError, ConnectionError))
     by_choice = Fallback("a", default=0, on=lambda error: "route" in str(error))
 
@@ -152,7 +152,7 @@ def test_what_on_does_not_name_is_raised():
             one({}.__getitem__)("missing")
 
 
-def test_catastrophic_failure_is_never_answered_for_nor_is_a_target_asked_after_it():
+def test_catastrophic_failure_ends_the_chain():
     class Leaked(Catastrophic):
         pass
 
@@ -181,7 +181,7 @@ def test_group_with_a_catastrophic_failure_in_it_is_raised():
     assert Fallback("a", default=0, on=ConnectionError)(harmless)() == 0
 
 
-def test_engaged_switch_is_answered_for_only_if_that_is_asked_for():
+def test_engaged_switch_is_answered_only_with_on_switch():
     def stopped():
         raise SwitchEngaged("segment:finance", "leak in the answers")
 
@@ -282,7 +282,7 @@ def test_two_functions_of_one_fallback_do_not_share_answers():
     assert first(True) == "nothing"
 
 
-def test_functions_made_anew_are_never_mixed_up_by_the_cache():
+def test_functions_created_per_call_have_keys_of_their_own():
     fallback = Fallback("a", cache=MemoryCache(60), default="nothing")
     for user in ("ada", "bob"):
         fallback.run(lambda user=user: f"secret of {user}")
@@ -321,7 +321,7 @@ def test_methods_of_two_objects_are_not_mixed_up_by_the_cache():
     assert ada.decorated() == "ada"
 
 
-def test_cache_key_says_what_an_answer_depends_on():
+def test_cache_key_selects_the_arguments_of_an_answer():
     cache = MemoryCache(60)
     fallback = Fallback("a", cache=cache, cache_key=lambda question, tenant: (tenant, question))
     works = True
@@ -444,12 +444,12 @@ def test_function_can_not_have_a_target_that_must_be_awaited():
     assert "coroutine" in late.causes[1]
 
 
-def test_what_can_not_be_called_can_not_stand_in():
+def test_target_that_is_not_callable_is_refused():
     with pytest.raises(TypeError, match="must be callable"):
         Fallback("a", 5)
 
 
-def test_targets_are_not_asked_when_no_time_is_left_but_the_default_is_given():
+def test_default_is_used_when_no_time_is_left_for_targets():
     asked = []
     fallback = Fallback("a", lambda: asked.append(1), default="nothing")
 
@@ -461,7 +461,7 @@ def test_targets_are_not_asked_when_no_time_is_left_but_the_default_is_given():
     assert asked == []
 
 
-def test_block_gives_what_it_said_or_the_default():
+def test_block_returns_its_value_or_the_default():
     fallback = Fallback("a", default="nothing")
 
     with fallback.catching() as held:
@@ -514,7 +514,7 @@ def test_guard_inside_is_not_circumvented():
     gear.close()
 
 
-def test_call_that_nothing_answered_leaves_no_earlier_answer_behind():
+def test_unanswered_call_clears_the_latest_answer():
     Fallback("a", default=0).run(fails)
 
     with pytest.raises(Down):

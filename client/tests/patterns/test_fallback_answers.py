@@ -1,4 +1,4 @@
-"""The labels of an answer: its value in short, its source, and the age of a cached one."""
+"""The labels of answers: the shortened value, the source, and the age of a cached one."""
 
 import asyncio
 
@@ -115,7 +115,7 @@ def test_asynchronous_cache_may_give_an_age():
     assert answer.age_seconds == 3.0
 
 
-def test_memory_cache_gives_what_it_has_with_its_age():
+def test_memory_cache_returns_values_with_their_age():
     clock = Clock()
     cache = MemoryCache(60, clock=clock)
     cache.put("a", 1)

@@ -1,4 +1,4 @@
-"""Defaults that no two calls share, and the mistakes that no default hides."""
+"""Defaults that no two calls share, and bugs that no default hides."""
 
 import pytest
 

@@ -1,5 +1,4 @@
-"""Whose answer the cache gives: only that of the same function, of the same object, with the same
-arguments."""
+"""Cache keys: an answer is only for the same function, object and arguments."""
 
 import asyncio
 import functools
@@ -131,7 +130,7 @@ def test_two_functions_of_one_decorator_with_parameters_do_not_share_answers():
 
 @dataclass(frozen=True)
 class Equal:
-    """Two of the same address are equal, whoever is signed in."""
+    """An object that equals others of the same address, whoever is signed in."""
 
     address: str
     user: str = field(compare=False)
@@ -202,7 +201,7 @@ def test_arguments_of_other_types_are_other_arguments_however_deep(asked, other)
     assert ask(None, also=asked) == f"None {asked!r}"
 
 
-def test_policy_whose_layers_are_made_anew_still_has_its_answers():
+def test_rebuilt_policy_keeps_its_cached_answers():
     console = Console()
     policy = console.client(service="core").policy("core->oracle", fallback=kept())
     works = True

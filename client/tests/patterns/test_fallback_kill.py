@@ -1,4 +1,4 @@
-"""A kill that comes while a call is being answered for: nothing that has not begun begins."""
+"""A kill during a fallback stops every source that has not begun."""
 
 import asyncio
 import threading
@@ -84,7 +84,7 @@ def assert_stopped_after(name, raised):
     assert latest_answer() is None
 
 
-def test_target_is_not_asked_once_a_guard_around_stops_the_call(gear, calls):
+def test_target_is_not_called_once_an_outer_guard_stops_the_call(gear, calls):
     cache = Spy()
     fallback = Fallback("a", calls.answering("second"), cache=cache, default="nothing")
 
@@ -102,7 +102,7 @@ def test_target_is_not_asked_once_a_guard_around_stops_the_call(gear, calls):
     assert fallback.count_answers() == {}
 
 
-def test_target_is_not_asked_once_a_block_around_is_stopped(gear, calls):
+def test_target_is_not_called_once_an_outer_block_is_stopped(gear, calls):
     fallback = Fallback("a", calls.answering("second"), default="nothing")
 
     with gear.guard(feature="chat"), pytest.raises(SwitchEngaged) as raised:
@@ -111,7 +111,7 @@ def test_target_is_not_asked_once_a_block_around_is_stopped(gear, calls):
     assert_stopped_after("call", raised)
 
 
-def test_second_target_is_not_asked_when_the_kill_comes_during_the_first(gear, calls):
+def test_kill_during_the_first_target_skips_the_second(gear, calls):
     policy = gear.policy(
         NAME,
         feature="chat",
@@ -132,7 +132,7 @@ def test_second_target_is_not_asked_when_the_kill_comes_during_the_first(gear, c
 
 
 @pytest.mark.parametrize("is_run", [False, True])
-def test_guard_of_the_policy_itself_is_asked_again_before_each_target(gear, calls, is_run):
+def test_policy_guard_is_rechecked_before_each_target(gear, calls, is_run):
     policy = gear.policy(NAME, feature="chat", fallback=calls.answering("second"))
     call = calls.failing("call", engages=True)
 
@@ -144,7 +144,7 @@ def test_guard_of_the_policy_itself_is_asked_again_before_each_target(gear, call
 
 
 @pytest.mark.parametrize("is_run", [False, True])
-def test_guard_of_a_policy_of_coroutines_is_asked_again_too(gear, calls, is_run):
+def test_policy_guard_of_coroutines_is_rechecked_before_each_target(gear, calls, is_run):
     policy = gear.policy(NAME, feature="chat", fallback=calls.awaited(calls.answering("second")))
     call = calls.awaited(calls.failing("call", engages=True))
 
@@ -155,7 +155,7 @@ def test_guard_of_a_policy_of_coroutines_is_asked_again_too(gear, calls, is_run)
     assert calls.asked == ["call"]
 
 
-def test_keys_of_the_call_decide_which_switch_is_asked_again(console, gear):
+def test_switches_are_rechecked_by_the_keys_of_the_call(console, gear):
     policy = gear.policy(
         NAME, segment=lambda department: department, fallback=lambda department: "instead"
     )
@@ -214,7 +214,7 @@ def test_default_alone_does_not_stand_in_for_a_killed_call(gear, calls):
         policy.run(calls.failing("call", engages=True))
 
 
-def test_forced_breaker_of_the_policy_itself_is_what_its_fallback_is_for(console, gear, calls):
+def test_fallback_answers_for_the_policys_own_forced_breaker(console, gear, calls):
     policy = gear.policy(NAME, feature="chat", fallback=calls.answering("second"))
     console.force(NAME, "forced_open")
 
@@ -273,7 +273,7 @@ def test_chain_of_the_console_asks_no_provider_after_the_kill(console, gear, cal
     assert calls.asked == ["openai", "anthropic"]
 
 
-def test_only_what_is_for_switches_answers_after_a_kill_during_a_chain(console, gear, calls):
+def test_only_fallbacks_on_switches_answer_after_a_kill_in_a_chain(console, gear, calls):
     policy = gear.policy(
         NAME,
         feature="chat",
@@ -349,7 +349,7 @@ def test_interrupted_target_leaves_no_switch_behind(gear, calls):
     assert cancellation.current_scope.get() is None
 
 
-def test_call_whose_keys_can_not_be_found_is_not_answered_for(gear, calls):
+def test_call_with_failing_key_functions_is_not_answered(gear, calls):
     policy = gear.policy(NAME, segment=lambda: {}["department"], fallback=calls.answering("second"))
 
     with pytest.raises(KeyError, match="department"):
@@ -358,7 +358,7 @@ def test_call_whose_keys_can_not_be_found_is_not_answered_for(gear, calls):
     assert calls.asked == []
 
 
-def test_kill_of_something_else_changes_nothing(console, gear, calls):
+def test_kill_of_another_switch_is_ignored(console, gear, calls):
     policy = gear.policy(NAME, feature="search", fallback=calls.answering("second"))
 
     assert policy.run(calls.failing("call", engages=True)).value == "second"

@@ -1,4 +1,4 @@
-"""A stream that fails before its first item is answered for by another one; after it never."""
+"""A stream that fails before its first item is answered by another one, and never after it."""
 
 import asyncio
 import inspect
@@ -38,7 +38,7 @@ async def asecond(question):
 
 
 def listed(stream):
-    """The items of a stream of either kind."""
+    """Return the items of a stream of either kind."""
     if inspect.isgenerator(stream):
         return list(stream)
 
@@ -146,7 +146,7 @@ def test_error_after_the_first_item_of_a_target_is_raised_as_it_is():
         next(stream)
 
 
-def test_targets_are_asked_in_order_until_one_has_a_first_item():
+def test_targets_are_tried_in_order_until_one_yields_an_item():
     def fails_too(question, cause):
         assert isinstance(cause, Down)
         raise TimeoutError("slow")
@@ -190,7 +190,7 @@ def test_target_that_is_no_generator_gives_its_items_or_is_the_only_one(fails, t
 
 
 @pytest.mark.parametrize("kind", ["coroutine", "async iterator", "coroutine of a stream"])
-def test_asynchronous_stream_takes_whatever_its_targets_give(kind):
+def test_async_stream_accepts_every_kind_of_target_result(kind):
     class Items:
         def __init__(self):
             self.left = ["a", "b"]
@@ -238,7 +238,7 @@ def test_default_factory_may_give_a_new_iterator_each_time():
     assert [list(ask("why")), list(ask("why"))] == [["a", "b"], ["a", "b"]]
 
 
-def test_when_nothing_answers_the_first_error_is_raised():
+def test_first_error_is_raised_when_all_targets_fail():
     with pytest.raises(Down) as raised:
         list(Fallback("a", failing)(failing)("why"))
 
@@ -363,7 +363,7 @@ def test_coroutine_that_a_plain_target_gives_is_a_failure():
     assert "coroutine" in latest_answer().causes[1]
 
 
-def test_what_judges_whole_answers_is_refused_for_a_stream():
+def test_parameters_for_whole_answers_are_rejected_for_a_stream():
     with pytest.raises(TypeError, match="is_good"):
         Fallback("a", second, is_good=bool)(failing)
     with pytest.raises(TypeError, match="cache"):
@@ -410,7 +410,7 @@ def test_partial_answer_of_the_consumer_does_not_make_the_stream_partial():
     assert latest_answer() == Answer(None)
 
 
-def test_outer_fallback_does_not_keep_what_a_partial_stream_gave():
+def test_outer_fallback_does_not_cache_a_partial_stream():
     cache = MemoryCache(60)
     words = Fallback("inner", default=["less"])(failing)
 

@@ -1,4 +1,4 @@
-"""Hedged calls: another attempt beside a slow one, within its budget and its time."""
+"""Hedged calls: another attempt beside a slow one, within budget and deadline."""
 
 import asyncio
 import contextlib
@@ -27,7 +27,7 @@ FOREVER = 60.0
 
 
 class Callee:
-    """Each attempt does the next of `turns`: raises an error, waits for ever, or returns."""
+    """A callee whose attempts do the next of `turns`: raise an error, wait forever, or return."""
 
     def __init__(self, *turns):
         self.turns = list(turns)
@@ -155,7 +155,7 @@ def test_a_call_counts_once_for_the_budget_whether_a_retry_is_around_or_not():
     assert not budget.take()
 
 
-def test_a_hedge_is_counted_as_a_retry_and_told():
+def test_hedge_is_counted_as_a_retry_and_noted():
     counters, heard = Counters(), []
     remove = journal.add_hook(heard.append)
     try:

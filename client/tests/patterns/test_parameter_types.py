@@ -1,4 +1,4 @@
-"""Parameters of a wrong type raise `TypeError` and name themselves; wrong values, `ValueError`."""
+"""Parameters of a wrong type raise `TypeError` by name; wrong values, `ValueError`."""
 
 from typing import Any
 

@@ -1,11 +1,11 @@
-"""Taking, waiting, giving up and reconfiguring in any order, against naive lists."""
+"""The permit pool agrees with naive lists in any sequence of operations."""
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from switchgear.patterns.bulkhead_queue import Waiter
 from switchgear.patterns.parameters import BulkheadParameters
 from switchgear.patterns.permits import PermitPool
-from switchgear.patterns.waiter import Waiter
 from tests.examples import examples
 
 KEYS = st.sampled_from([None, None, "u1", "u2"])
@@ -40,7 +40,7 @@ class Naive(RuleBasedStateMachine):
         return len(self.inside) < self.given.limit and not full
 
     def serve(self):
-        """The naive way: look from the beginning again after each that got in."""
+        """Scan the queue from its beginning again after each admission."""
         while True:
             ordered = sorted(self.line, key=lambda each: (-each["priority"], each["n"]))
             nexts = [each for each in ordered if self.may(each["key"])]
@@ -54,7 +54,7 @@ class Naive(RuleBasedStateMachine):
     @precondition(lambda self: self.inside)
     @rule(data=st.data())
     def put_back(self, data):
-        """As decorated functions do it."""
+        """Release a permit like decorated functions do."""
         key = data.draw(st.sampled_from(self.inside))
         self.inside.remove(key)
         if key is None:

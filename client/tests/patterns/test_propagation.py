@@ -1,4 +1,4 @@
-"""What goes over the wire, and what is believed of what comes."""
+"""The headers of outgoing requests, and the accepted ones of incoming requests."""
 
 import asyncio
 
@@ -19,11 +19,11 @@ def failing_retry():
     return Retry(sleep=lambda seconds: None)
 
 
-def test_nothing_goes_along_when_nothing_holds():
+def test_no_headers_without_limit_and_retry():
     assert outgoing() == {}
 
 
-def test_what_is_left_goes_along_in_whole_milliseconds_never_more():
+def test_remaining_time_is_sent_in_whole_milliseconds_rounded_down():
     clock = Clock()
     with Deadline(2, clock=clock):
         clock.goes(0.5004)
@@ -45,7 +45,7 @@ def test_the_attempt_goes_along_from_the_first_one_on():
 
 
 @pytest.mark.parametrize("header", ["X-Retry-Attempt", "X-Retry-Last-Attempt"])
-def test_what_came_in_goes_out_again(header):
+def test_incoming_limits_are_propagated(header):
     clock = Clock()
     headers = {"X-Request-Timeout-Ms": "3000", header: "2"}
     with incoming(headers, clock=clock, trusts_attempt=True) as brought:
@@ -139,13 +139,13 @@ def test_time_is_read_or_left_aside(headers, seconds):
         st.text() | st.integers().map(str),
     )
 )
-def test_whatever_comes_it_is_bounded(headers):
+def test_incoming_limits_are_bounded(headers):
     with incoming(headers, trusts_attempt=True) as brought:
         assert brought.seconds is None or 0 <= left() <= MAX_TIMEOUT_SECONDS
         assert brought.attempt is None or 0 <= brought.attempt <= 1000
 
 
-def test_a_request_has_its_own_time_and_leaves_nothing_behind():
+def test_request_has_its_own_time_and_cleans_up():
     with Deadline(1000):
         with incoming({"x-request-timeout-ms": "9000"}) as brought, brought:
             assert 8 < left() <= 9
@@ -157,7 +157,7 @@ def test_a_request_has_its_own_time_and_leaves_nothing_behind():
         assert 999 < left() <= 1000
 
 
-def test_in_a_request_of_nobody_who_retries_ours_do_whatever_is_around():
+def test_retries_run_in_a_request_of_a_caller_that_does_not_retry():
     calls = []
 
     @failing_retry()
@@ -196,7 +196,7 @@ def test_a_given_key_is_everybodys_inside():
 
 
 @pytest.mark.parametrize("key", ["", "a b", "a\nb", "ключ", "x" * 256])
-def test_what_can_be_no_key_is_refused(key):
+def test_invalid_idempotency_key_is_refused(key):
     with pytest.raises(ValueError, match="idempotency key"), idempotency_key_of(key):
         pass
 

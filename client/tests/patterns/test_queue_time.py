@@ -1,4 +1,4 @@
-"""Time in our own queue is never the callee's slowness, nor its timeout."""
+"""Time in our own queue is neither the callee's slowness nor its timeout."""
 
 import asyncio
 import threading
@@ -46,7 +46,7 @@ def decorated(breaker: Breaker, bulkhead: Bulkhead) -> None:
 
 
 def in_a_task_of_its_own(breaker: Breaker, bulkhead: Bulkhead) -> None:
-    """Wait for it as `asyncio.wait_for` does in Python 3.11, and `asyncio.gather` always."""
+    """Await it in a task, like `asyncio.wait_for` in Python 3.11 and `asyncio.gather`."""
 
     @breaker
     async def call() -> None:
@@ -77,7 +77,7 @@ def generator(breaker: Breaker, bulkhead: Bulkhead) -> None:
 
 
 def generator_stepped_in_other_contexts(breaker: Breaker, bulkhead: Bulkhead) -> None:
-    """Step it as a thread pool of a web framework does."""
+    """Step it like the thread pool of a web framework."""
 
     @breaker
     @bulkhead
@@ -214,7 +214,7 @@ def test_waits_at_the_same_time_are_taken_off_once() -> None:
     assert timer.stop() == 5
 
 
-def test_timers_stopped_in_any_order_leave_nothing_behind() -> None:
+def test_timers_stopped_in_any_order_are_removed() -> None:
     def run() -> tuple[float, float, CallTimer | None]:
         clock = Clock()
         one = CallTimer(clock)
@@ -233,7 +233,7 @@ async def hung() -> None:
 
 
 def outcomes_of_two(breaker: Breaker, call: Callable[[float], object]) -> dict[str, int]:
-    """Make two calls at once, of which the second waits 0.4 s for the first."""
+    """Make two calls at once; the second waits 0.4 s for the first."""
 
     async def main() -> None:
         await asyncio.gather(call(0.4), call(10), return_exceptions=True)

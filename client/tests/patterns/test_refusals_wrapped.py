@@ -1,4 +1,4 @@
-"""A refusal stays one when an SDK wraps it up, or when it comes in a group with others."""
+"""A refusal is recognized when an SDK wraps it, or in a group with others."""
 
 import concurrent.futures
 
@@ -74,7 +74,7 @@ def handled(refusal):
     [handled(CircuitOpen("d")), ExceptionGroup("g", [CircuitOpen("d"), ConnectionError()])],
     ids=["while handling it", "with another in a group"],
 )
-def test_what_was_not_raised_from_it_alone_is_a_failure(error):
+def test_error_not_raised_from_a_refusal_alone_is_a_failure(error):
     breaker = Breaker("d", BreakerParameters(failure_count=1))
     breaker.settle(breaker.admit(), error)
 
@@ -104,7 +104,7 @@ def test_a_switch_that_is_wrapped_is_answered_by_a_fallback_only_with_leave(erro
 @pytest.mark.parametrize(
     "inside", [Catastrophic("leak"), concurrent.futures.CancelledError(), wrapped(Catastrophic())]
 )
-def test_a_group_with_what_is_final_is_final(inside):
+def test_group_with_a_final_error_is_final(inside):
     error = ExceptionGroup("g", [ConnectionError(), ExceptionGroup("h", [inside])])
 
     assert tries_of(error) == tries_of(error, lambda _: True) == 1

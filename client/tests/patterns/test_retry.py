@@ -1,4 +1,4 @@
-"""What is tried again, how often, and after which pauses."""
+"""The errors that are retried, the number of attempts, and the pauses."""
 
 import asyncio
 import concurrent.futures
@@ -7,7 +7,7 @@ import inspect
 import pytest
 
 from switchgear import journal
-from switchgear.failures.classification import retried
+from switchgear.failures.classification import retry_summary
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.deadline import Deadline, DeadlineExceeded
 from switchgear.patterns.parameters import RetryParameters
@@ -23,7 +23,10 @@ class Coded(Exception):
 
 
 class Dependency:
-    """Fails with each of `errors` in turn, then gives "fine"; notes its arguments and our waits."""
+    """A dependency that raises each of `errors` in turn, then returns "fine".
+
+    It records its arguments and the waits.
+    """
 
     def __init__(self, *errors, **given):
         self.errors = list(errors)
@@ -85,7 +88,10 @@ def test_the_last_error_is_raised_itself_and_says_how_often_it_was_tried(ask):
         ask(dependency)
     assert failed.value is errors[2]
     assert "3 attempts" in failed.value.__notes__[0]
-    assert (retried(failed.value).attempts, retried(failed.value).why) == (3, "attempts")
+    assert (retry_summary(failed.value).attempts, retry_summary(failed.value).why) == (
+        3,
+        "attempts",
+    )
 
 
 @every_way
@@ -105,7 +111,7 @@ def test_the_last_error_is_raised_itself_and_says_how_often_it_was_tried(ask):
     ],
     ids=repr,
 )
-def test_what_does_not_pass_is_tried_once(ask, error):
+def test_persistent_error_is_tried_once(ask, error):
     dependency = Dependency(error)
     with pytest.raises(type(error)):
         ask(dependency)
@@ -118,12 +124,12 @@ def test_what_does_not_pass_is_tried_once(ask, error):
     [Coded(status_code=status) for status in (408, 429, 500, 502, 503, 504)]
     + [Coded("model_overloaded"), Coded("rate_limit_exceeded"), TimeoutError(), ConnectionError()],
 )
-def test_what_passes_is_tried_again(error):
+def test_transient_error_is_retried(error):
     assert plainly(Dependency(error)) == "fine"
 
 
 @pytest.mark.parametrize("ask", [plainly, in_coroutine])
-def test_what_is_too_long_is_tried_once_more_when_it_is_truncated(ask):
+def test_too_long_call_is_retried_once_truncated(ask):
     long = [Coded("context_length_exceeded", 400) for _ in range(2)]
     dependency = Dependency(long[0], truncate=lambda args, kwargs: ((args[0][:3],), kwargs))
     assert ask(dependency, "abcdef") == "fine"
@@ -136,7 +142,7 @@ def test_what_is_too_long_is_tried_once_more_when_it_is_truncated(ask):
     assert len(twice.calls) == 2
 
 
-def test_a_loop_is_told_to_truncate():
+def test_loop_attempt_reports_truncation():
     dependency = Dependency(Coded("context_length_exceeded", 400), truncate=lambda *both: both)
     told = []
     for attempt in dependency.retry:
@@ -146,7 +152,7 @@ def test_a_loop_is_told_to_truncate():
     assert told == [False, True]
 
 
-def test_what_the_user_says_decides_and_never_wins():
+def test_own_retry_on_decides_and_never_wins():
     by_class = Dependency(KeyError(), retry_on=(LookupError,))
     by_function = Dependency(KeyError("soon"), retry_on=lambda error: "soon" in str(error))
     never = Dependency(KeyError(), retry_on=(LookupError,), never=(KeyError,))
@@ -191,7 +197,7 @@ def test_retry_after_is_honoured_with_a_little_more_and_up_to_its_cap(ask):
     with pytest.raises(Coded) as failed:
         ask(too_long)
     assert too_long.waits == []
-    assert retried(failed.value).why == "retry_after"
+    assert retry_summary(failed.value).why == "retry_after"
 
 
 @every_way
@@ -219,7 +225,7 @@ def test_after_a_call_another_retry_is_at_work(ask):
     assert ask(after) == "fine"
 
 
-def test_a_loop_that_is_left_early_leaves_nothing_behind():
+def test_loop_left_early_ends_the_retry():
     async def main():
         async for attempt in Retry():
             async with attempt:
@@ -252,13 +258,13 @@ def test_a_task_that_outlives_a_retry_tries_again_itself():
 
 
 @every_way
-def test_no_wait_begins_that_is_longer_than_what_is_left(ask):
+def test_wait_beyond_the_deadline_is_not_begun(ask):
     clock = Clock()
     dependency = Dependency(ConnectionError(), ConnectionError())
     with Deadline(0.15, clock=clock), pytest.raises(ConnectionError) as failed:
         ask(dependency)
     assert dependency.waits == [0.1]
-    assert retried(failed.value).why == "deadline"
+    assert retry_summary(failed.value).why == "deadline"
 
 
 def test_a_timeout_because_of_retries_says_so():
@@ -295,12 +301,12 @@ def test_a_budget_ends_it_and_says_so_once(ask):
     finally:
         remove()
     assert len(dependency.calls) == 4
-    assert retried(failed.value).why == "budget"
+    assert retry_summary(failed.value).why == "budget"
     assert [each.name for each in heard] == ["call_retried", "retry_budget_exhausted"]
 
 
 @every_way
-def test_every_retry_is_counted_and_told(ask):
+def test_every_retry_is_counted_and_reported(ask):
     heard, states, counters = [], [], Counters()
     remove = journal.add_hook(heard.append)
     try:
@@ -314,7 +320,7 @@ def test_every_retry_is_counted_and_told(ask):
     assert (states[0].attempt, states[0].wait_seconds, states[0].error) == (1, 0.1, error)
 
 
-def test_a_hook_that_fails_changes_nothing():
+def test_failing_hook_does_not_affect_the_retry():
     assert plainly(Dependency(ConnectionError(), on_retry=lambda state: 1 / 0)) == "fine"
 
 
@@ -325,7 +331,7 @@ def test_new_parameters_hold_for_the_next_failure():
     assert dependency.waits == [1, 2, 3, 4]
 
 
-def test_one_attempt_leaves_it_to_what_is_inside():
+def test_single_attempt_leaves_retries_to_inner_layers():
     inner = Dependency(ConnectionError())
     outer = Retry(parameters=RetryParameters(attempts=1))
     assert outer(lambda: plainly(inner))() == "fine"

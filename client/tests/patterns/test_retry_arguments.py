@@ -1,4 +1,4 @@
-"""The arguments of a retry are checked when it is made."""
+"""The arguments of a retry are checked when it is created."""
 
 import asyncio
 import inspect

@@ -1,4 +1,4 @@
-"""Pauses and budgets: what is never exceeded."""
+"""The bounds of pauses and budgets."""
 
 import threading
 
@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from switchgear.patterns.backoff import backoff_seconds, jitter_retry_after, parse_retry_after
 from switchgear.patterns.parameters import RetryParameters
 from switchgear.patterns.retry_budget import RetryBudget
+from switchgear.patterns.retry_rules import backoff_seconds, jitter_retry_after, parse_retry_after
 from tests.patterns.clocks import Clock
 
 DEFAULT = RetryParameters()
@@ -33,7 +33,7 @@ def test_a_pause_is_within_its_range(retries, base, cap, draw, backoff):
 
 
 @given(told=st.floats(0, 30), draw=st.floats(0, 1, exclude_max=True))
-def test_nobody_comes_before_the_moment_it_was_told(told, draw):
+def test_jittered_retry_after_is_never_shorter(told, draw):
     assert told <= jitter_retry_after(told, DEFAULT, lambda: draw) <= told * 1.1 + 0.1
 
 
@@ -42,7 +42,7 @@ def test_nobody_comes_before_the_moment_it_was_told(told, draw):
     [("7", 7), ("1.5", 1.5), ("Sun, 22 Nov 2026 02:00:30 GMT", 30), ("soon", None), (None, None),
      ("-1", None), ("1e9", None), ("inf", None), ("nan", None)],
 )  # fmt: skip
-def test_what_we_were_told_is_read(text, seconds):
+def test_retry_after_is_parsed(text, seconds):
     assert parse_retry_after(text, 1_795_312_800.0) == seconds
 
 
@@ -54,7 +54,7 @@ def test_retries_are_a_part_of_the_calls_and_a_few_beside():
     assert sum(budget.take() for _ in range(100)) == 30
 
 
-def test_what_is_ten_seconds_old_counts_no_more():
+def test_calls_and_retries_expire_after_ten_seconds():
     clock = Clock()
     budget = RetryBudget(0.2, 0.0, clock=clock)
     for _ in range(50):
@@ -78,7 +78,7 @@ def test_new_figures_hold_at_once():
     assert [budget.take(), budget.take()] == [True, False]
 
 
-def test_in_a_child_it_begins_anew():
+def test_budget_is_reset_in_a_child():
     budget = RetryBudget(0.0, 0.1)
     budget.take()
     budget.after_fork()

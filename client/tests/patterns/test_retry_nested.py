@@ -1,4 +1,4 @@
-"""Retries within retries: each failure is retried by one of them."""
+"""Nested retries: each failure is retried by one of them."""
 
 import asyncio
 import contextvars
@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from switchgear.failures.classification import retried
+from switchgear.failures.classification import retry_summary
 from switchgear.patterns.parameters import RetryParameters
 from switchgear.patterns.retry import Retry
 from switchgear.patterns.retry_budget import RetryBudget
@@ -74,7 +74,7 @@ def test_an_error_that_the_outer_one_does_not_retry_is_retried_by_the_inner_one(
         job(lambda: ask(retry_of(), failing(ConnectionError("away"), calls)))()
 
     assert len(calls) == 3
-    assert retried(failed.value).attempts == 3
+    assert retry_summary(failed.value).attempts == 3
 
 
 @every_way
@@ -109,7 +109,7 @@ def test_three_levels_that_all_retry_make_three_calls():
     assert len(calls) == 3
 
 
-def test_the_outermost_of_three_retries_what_the_middle_one_does_not():
+def test_outermost_of_three_retries_errors_that_the_middle_one_does_not():
     calls = []
     middle = retry_of("middle", retry_on=(JobError,))
     stack = retry_of("outer")(middle(retry_of()(failing(ConnectionError("away"), calls))))

@@ -1,4 +1,4 @@
-"""Whatever the user's own questions do, the caller gets what the call gave."""
+"""A failing predicate or hook of the user does not change the outcome of the call."""
 
 import contextlib
 import logging
@@ -45,7 +45,7 @@ def test_a_question_of_a_fallback_that_fails_keeps_the_error(caplog):
     assert "could not say whether to fall back" in caplog.text
 
 
-def test_nothing_is_raised_when_the_log_fails_as_well():
+def test_failing_log_handler_raises_nothing():
     class Full(logging.Handler):
         def emit(self, record):
             raise OSError("disk full")
@@ -59,7 +59,7 @@ def test_nothing_is_raised_when_the_log_fails_as_well():
 
 
 @pytest.mark.parametrize("of_http", [False, True])
-def test_what_comes_after_truncation_is_waited_for_and_not_truncated_again(of_http):
+def test_error_after_truncation_is_retried_with_a_pause_and_without_truncation(of_http):
     waits, sizes = [], []
     retry = Retry(
         "a->b",

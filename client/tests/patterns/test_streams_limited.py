@@ -1,4 +1,4 @@
-"""A limit of a generator holds during its steps, and nothing is left of it between them."""
+"""The limit of a generator is in force during its steps, and not between them."""
 
 import asyncio
 
@@ -58,7 +58,7 @@ def test_no_step_begins_after_it(kind):
 
 
 @pytest.mark.parametrize("kind", [*KINDS, policy])
-def test_what_is_sent_thrown_and_returned_goes_through(kind):
+def test_sent_thrown_and_returned_values_pass_through(kind):
     @kind(60)
     def echo():
         said = yield "first"

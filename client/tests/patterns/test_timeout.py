@@ -42,7 +42,7 @@ def test_the_shorter_one_of_two_ends_it_and_says_which_it_was():
     assert took(Deadline(0.05)(Deadline(LONG)(hang))()).seconds == 0.05
 
 
-def test_what_is_around_sees_the_deadlines_error_and_no_cancellation():
+def test_outer_code_sees_the_deadline_error_and_no_cancellation():
     seen = []
 
     async def watched():
@@ -230,7 +230,7 @@ def test_one_object_may_be_entered_again_inside():
     assert left() is None
 
 
-def test_new_seconds_hold_for_what_begins_then():
+def test_new_seconds_apply_to_later_calls():
     timeout = Timeout(1)
     timeout.configure(9)
     with timeout:
@@ -248,7 +248,7 @@ def test_new_seconds_hold_for_what_begins_then():
         (True, TypeError),
     ],
 )
-def test_what_can_be_no_time_is_refused(seconds, error):
+def test_invalid_seconds_are_refused(seconds, error):
     for kind in (Timeout, Deadline):
         with pytest.raises(error, match="seconds must be"):
             kind(seconds)

@@ -1,4 +1,4 @@
-"""All patterns do under trio what they do under asyncio."""
+"""All patterns behave under trio as under asyncio."""
 
 import threading
 import time
@@ -36,12 +36,12 @@ LONG = 30.0
 
 
 def run(main, *args):
-    """`main` under trio. Where all tasks wait, its clock goes on at once."""
+    """Run `main` under trio. When all tasks wait, its clock is advanced at once."""
     return trio.run(main, *args, clock=MockClock(autojump_threshold=0.001))
 
 
 def run_live(main):
-    """`main` under trio by the machine's clock: other threads take part."""
+    """Run `main` under trio by the machine's clock, for tests with other threads."""
     return trio.run(main)
 
 
@@ -102,7 +102,7 @@ def test_shorter_limit_of_two_ends_it_and_says_which_it_was():
     assert caught.value.seconds == 5
 
 
-def test_what_is_inside_of_a_deadline_sees_its_error_and_no_cancellation():
+def test_code_inside_a_deadline_sees_its_error_and_no_cancellation():
     seen = []
 
     async def watched():
@@ -117,7 +117,7 @@ def test_what_is_inside_of_a_deadline_sees_its_error_and_no_cancellation():
     assert seen == [DeadlineExceeded]
 
 
-def test_what_goes_on_after_the_deadline_inside_is_cancelled_at_its_next_wait():
+def test_code_after_an_inner_deadline_is_cancelled_at_its_next_wait():
     reached = []
 
     @Deadline(5)
@@ -332,7 +332,7 @@ def test_plain_function_does_not_wait_in_a_queue_in_the_event_loop():
 
 
 class Guarded:
-    """Ways to guard what hangs, with `on_engage="cancel"`."""
+    """Ways to guard a call that hangs, with `on_engage="cancel"`."""
 
     @staticmethod
     def coroutine(guard):
@@ -499,7 +499,7 @@ def test_client_is_waited_for_and_closed():
     assert run_live(main) is True
 
 
-def test_what_needs_asyncio_says_so(tmp_path):
+def test_patterns_that_need_asyncio_raise_under_trio(tmp_path):
     step = Step(name="one", run=lambda context: None)
     runner = Runner(SQLiteStore(tmp_path / "jobs"), [Job("a", (step,))])
     consumer = AsyncConsumer(redis=None, handler=hang, stream="axiom:events", group="synapse")
@@ -546,7 +546,7 @@ async def _raises(error, call):
         await call()
 
 
-def test_trio_that_is_imported_and_does_not_run_changes_nothing():
+def test_imported_but_idle_trio_is_ignored():
     assert async_backend.trio_here() is None
     assert not async_backend.is_running()
 

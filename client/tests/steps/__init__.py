@@ -1,1 +1,1 @@
-"""Tests of long work in steps."""
+"""Tests of durable jobs."""

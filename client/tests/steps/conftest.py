@@ -1,4 +1,4 @@
-"""What the tests of steps share."""
+"""Fixtures of the tests of jobs."""
 
 from collections.abc import Iterator
 from pathlib import Path

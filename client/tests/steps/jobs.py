@@ -1,4 +1,4 @@
-"""Stores and runners of a test, and what was noted."""
+"""Stores and runners for tests, and their journal."""
 
 import contextlib
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ class Bench:
 
 
 class Outside:
-    """What is there of the outside world: who was sent what."""
+    """The outside world: a record of the effects that reached it."""
 
     def __init__(self) -> None:
         self.sent: list[str] = []
@@ -36,7 +36,7 @@ class Outside:
 
 @contextlib.contextmanager
 def noted() -> Iterator[list[journal.Entry]]:
-    """What the journal says meanwhile."""
+    """Return the entries of the journal."""
     entries: list[journal.Entry] = []
     remove = journal.add_hook(entries.append)
     try:

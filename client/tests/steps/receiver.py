@@ -1,4 +1,4 @@
-"""The outside of a crash test: takes each key once, counts what comes, and kills who sends it."""
+"""The outside of a crash test, which accepts each key once and kills senders."""
 
 import contextlib
 import os
@@ -14,8 +14,11 @@ Moment = Literal["before", "after", "answered"]
 
 
 class Receiver:
-    """`kills` says at which delivery the sender dies: before it counts, after, or with the answer,
-    and how many seconds later."""
+    """A receiver that counts deliveries and kills their senders.
+
+    `kills` gives the delivery at which the sender dies: before it is counted, after, or with the
+    answer, and how many seconds later.
+    """
 
     def __init__(self, kills: dict[int, tuple[Moment, float]]) -> None:
         self.kills = kills

@@ -1,4 +1,4 @@
-"""Dangerous steps ask people before."""
+"""Approvals of risky steps."""
 
 import asyncio
 
@@ -121,7 +121,7 @@ def test_hook_may_be_a_coroutine_function(bench):
     assert done == [1, 1]
 
 
-def test_risk_that_is_asked_about_is_the_runners(bench):
+def test_runner_sets_the_risk_that_needs_approval(bench):
     asked = []
 
     def hook(question):
@@ -158,7 +158,7 @@ def test_step_asks_within_and_begins_again_with_the_answer(bench):
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-def test_hook_that_fails_has_said_nothing_and_is_asked_again(bench, is_async):
+def test_failing_hook_is_called_again(bench, is_async):
     step, done = danger()
     undone, answers = [], [ConnectionError("the chat is down"), CircuitOpen("core->chat"), True]
 
@@ -201,7 +201,7 @@ def test_person_answers_where_the_hook_fails(bench):
 
 
 @pytest.mark.parametrize("is_declined", [True, False])
-def test_resumed_job_asks_anew_what_was_not_approved(bench, is_declined):
+def test_resumed_job_reopens_a_declined_approval(bench, is_declined):
     step, done = danger(approval_seconds=60)
     runner = bench.runner(step, on_failure="hold")
     held = runner.run(runner.add("job"))
@@ -220,7 +220,7 @@ def test_resumed_job_asks_anew_what_was_not_approved(bench, is_declined):
     assert (approval.state, approval.by) == (ApprovalState.GIVEN, "lee")
 
 
-def test_no_is_not_asked_about_again_when_its_step_failed_otherwise(bench):
+def test_decline_is_kept_when_the_step_failed_otherwise(bench):
     begun = []
 
     def step(context):
@@ -235,7 +235,7 @@ def test_no_is_not_asked_about_again_when_its_step_failed_otherwise(bench):
     assert begun == [False, False]
 
 
-def test_decision_about_an_unknown_step_is_told(bench):
+def test_decision_about_an_unknown_step_raises(bench):
     step, _ = danger()
     runner = bench.runner(step)
     paused = runner.run(runner.add("job"))

@@ -1,4 +1,4 @@
-"""Steps in an event loop: coroutines on it, plain functions beside it."""
+"""Jobs in an event loop: coroutines run on it, plain functions in threads."""
 
 import asyncio
 import threading
@@ -53,7 +53,7 @@ def test_coroutine_step_is_run_and_retried_without_a_loop(bench):
     assert seen == [1, 2]
 
 
-def test_run_within_a_loop_is_told_to_use_arun(bench):
+def test_run_within_a_loop_names_arun(bench):
     runner = bench.runner(Step(name="step", run=print))
     job_id = runner.add("job")
 

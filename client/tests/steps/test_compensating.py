@@ -1,4 +1,4 @@
-"""What was done is undone in reverse order; what can't be is for people."""
+"""Compensation in reverse order; failures are left to people."""
 
 from switchgear.failures.classification import Catastrophic
 from switchgear.refusals import CircuitOpen
@@ -47,7 +47,7 @@ def test_steps_are_undone_in_reverse_order(bench):
     assert names == ["step_compensated", "step_compensated", "job_failed"]
 
 
-def test_compensation_that_fails_is_told_and_the_others_go_on(bench):
+def test_failing_compensation_is_reported_and_the_others_go_on(bench):
     outside = Outside()
     steps = doing(outside, "a"), doing(outside, "b", undo=fail), Step(name="c", run=fail)
     runner = bench.runner(*steps)
@@ -153,7 +153,7 @@ def test_output_taken_from_another_job_is_not_undone(bench):
     assert undone == []
 
 
-def test_output_that_was_undone_is_not_taken_from_who_took_it(bench):
+def test_compensated_output_stays_with_its_user(bench):
     made = []
 
     def make(context):

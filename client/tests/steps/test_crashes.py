@@ -1,4 +1,4 @@
-"""Real workers that are killed, stopped, and in each other's way."""
+"""Real workers that are killed, stopped, and race for jobs."""
 
 import contextlib
 import os
@@ -42,7 +42,7 @@ def worker(path: Path, url: str, stuck: float, *more: str) -> Iterator[subproces
 
 
 def add(path: Path, *names: str) -> tuple[Runner, list[str]]:
-    """A job of each name, to be run by workers."""
+    """Add a job of each name, to be run by workers."""
     jobs = [Job(name, tuple(Step(name=each, run=print) for each in PLANS[name])) for name in PLANS]
     runner = Runner(SQLiteStore(path), jobs)
     return runner, [runner.add(name, job_id=f"{name}-{n}") for n, name in enumerate(names)]
@@ -102,7 +102,7 @@ def test_intent_of_a_dead_worker_is_visible_as_unknown(tmp_path: Path) -> None:
     assert progress.steps[1].checkpoint == 1
 
 
-def test_worker_that_stood_still_writes_nothing_when_it_wakes(tmp_path: Path) -> None:
+def test_suspended_worker_writes_nothing_after_takeover(tmp_path: Path) -> None:
     path = tmp_path / "jobs.db"
     runner, (job_id,) = add(path, "stopped")
     with worker(path, "http://127.0.0.1:9", 0.3, job_id) as first:
@@ -132,7 +132,7 @@ def test_workers_that_compete_do_each_effect_once(tmp_path: Path) -> None:
 
 
 def test_slow_worker_with_signs_of_life_keeps_its_job(tmp_path: Path) -> None:
-    """Its step takes several times as long as a silent one may."""
+    """Its step takes several times as long as `stuck_seconds`."""
     store = SQLiteStore(tmp_path / "jobs.db")
     step = Step(name="slow", run=lambda context: time.sleep(1.5))
     slow, other = (

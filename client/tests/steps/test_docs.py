@@ -1,4 +1,4 @@
-"""What the page about steps shows runs as it stands."""
+"""The example of the page about steps runs as it stands."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 CLIENT = Path(__file__).resolve().parents[2]
 
 
-def test_example_of_the_page_runs_and_prints_what_it_says(tmp_path):
+def test_example_of_the_page_prints_its_output(tmp_path):
     page = (CLIENT.parent / "docs" / "patterns" / "steps.md").read_text()
     (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     (promised,) = re.findall(r"^print\(.*\)  # (.*)$", block, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""What is done to the outside is kept before and after, and not done twice."""
+"""Effects are recorded before and after, and not repeated."""
 
 import pytest
 
@@ -87,7 +87,7 @@ def test_body_that_fails_leaves_it_unknown_and_is_tried_with_the_same_key(bench)
 
 
 @pytest.mark.parametrize("is_done", [True, False])
-def test_unknown_effect_on_what_knows_no_keys_waits_for_a_person(bench, is_done):
+def test_unknown_effect_without_keys_waits_for_a_person(bench, is_done):
     outside = Outside()
 
     def ship(context):
@@ -123,7 +123,7 @@ def test_refused_call_was_certainly_not_made(bench):
     assert (paused.status, row.state) == (JobStatus.PAUSED, EffectState.NOT_DONE)
 
 
-def test_body_can_say_that_nothing_was_done(bench):
+def test_body_can_mark_the_effect_as_not_done(bench):
     def mail(context):
         with context.effect("email", "gateway", "mail-1") as effect:
             effect.not_done()
@@ -134,7 +134,7 @@ def test_body_can_say_that_nothing_was_done(bench):
     assert runner.look(failed.id).effects[0].state is EffectState.NOT_DONE
 
 
-def test_outcome_that_is_no_json_is_told_and_the_effect_is_done(bench):
+def test_invalid_outcome_raises_and_the_effect_is_done(bench):
     outside = Outside()
 
     def mail(context):

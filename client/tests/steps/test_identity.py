@@ -1,4 +1,4 @@
-"""What is one effect, and what is one step: a key alone does not say."""
+"""The identity of effects and steps, which a key alone does not give."""
 
 import threading
 
@@ -187,7 +187,7 @@ def test_output_is_not_taken_from_a_job_that_may_still_be_undone(bench):
 
 
 def test_job_that_waits_for_a_key_holds_none(bench):
-    """Else two that wait would wait for each other."""
+    """Two waiting jobs would otherwise wait for each other."""
     gate = [True]
 
     def run(context):

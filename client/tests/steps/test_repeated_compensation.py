@@ -1,4 +1,4 @@
-"""What undoes a step fails too, dies, and is interrupted."""
+"""Compensations that fail, die, or are interrupted."""
 
 import pytest
 
@@ -86,7 +86,7 @@ def test_compensation_that_is_refused_is_no_try(bench):
     assert job.reason == "c: ValueError: no such order"
 
 
-def test_step_whose_output_is_no_json_has_happened_and_is_undone(bench):
+def test_step_with_invalid_output_is_compensated(bench):
     undone = []
     runner = bench.runner(
         Step(
@@ -117,7 +117,7 @@ def test_effects_of_a_step_that_waits_are_undone(bench):
     assert runner.look(job.id).effects[0].state is EffectState.UNDONE
 
 
-def test_completed_job_is_not_undone_and_that_is_told(bench):
+def test_compensating_a_completed_job_raises(bench):
     undone = []
     runner = bench.runner(Step(name="a", run=lambda context: 1, compensate=undone.append))
     done = runner.run(runner.add("job"))

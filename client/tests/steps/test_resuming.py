@@ -1,4 +1,4 @@
-"""A job goes on where it was: no step twice, checkpoints kept, outputs handed on."""
+"""A job resumes where it was: steps are not repeated, checkpoints and outputs are kept."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from switchgear.steps import Job, JobStatus, JobTaken, PlanChanged, Runner, Step
 from tests.steps.jobs import noted
 
 
-def test_steps_run_in_order_and_see_what_was_before(bench):
+def test_steps_run_in_order_with_earlier_outputs(bench):
     first = Step(name="first", run=lambda context: context.input["n"] + 1)
     second = Step(name="second", run=lambda context: context.outputs["first"] * 10)
     runner = bench.runner(first, second)
@@ -178,7 +178,7 @@ def test_changed_steps_are_refused(bench):
     assert changed.look(job_id).job.status is JobStatus.PENDING
 
 
-def test_what_is_no_json_is_told(bench):
+def test_value_that_is_no_json_raises(bench):
     runner = bench.runner(Step(name="bad", run=lambda context: object()))
     with pytest.raises(TypeError, match="input of a job must be JSON"):
         runner.add("job", {1, 2})
@@ -198,7 +198,7 @@ def test_large_checkpoint_is_noted_without_its_content(bench):
     assert "secret" not in repr(runner.look(large.fields["job"]))
 
 
-def test_unknown_jobs_are_told(bench):
+def test_unknown_jobs_raise(bench):
     runner = bench.runner(Step(name="only", run=print))
     with pytest.raises(LookupError, match="no job called other"):
         runner.add("other")

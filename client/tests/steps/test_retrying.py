@@ -1,4 +1,4 @@
-"""Decorators of others around a step, and what steps can't do to each other."""
+"""Third-party decorators around a step, and isolation between steps."""
 
 import asyncio
 import functools
@@ -10,7 +10,7 @@ from switchgear.steps import JobStatus, LeaseLost, Step
 
 
 def stubborn(function):
-    """Tries everything three times, as decorators of others do."""
+    """Try everything three times, like decorators of other libraries."""
 
     @functools.wraps(function)
     def tried():
@@ -92,7 +92,7 @@ def test_failure_is_tried_again_by_others_too(bench):
     assert runner.look(job.id).steps[0].output == "done"
 
 
-def test_steps_get_copies_of_what_is_kept(bench):
+def test_steps_get_copies_of_stored_values(bench):
     seen = []
 
     def first(context):

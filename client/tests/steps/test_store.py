@@ -1,4 +1,4 @@
-"""The file of jobs: whose it is, who may write, what happens when it can't be written."""
+"""The file of jobs: its permissions, concurrent writers, and write failures."""
 
 import os
 import pickle
@@ -82,7 +82,7 @@ def test_sign_of_life_from_the_future_does_not_hold_a_job_for_ever(bench):
     assert bench.store.due(("job",), 1060.0, 60.0, 5) == ["j"]
 
 
-def test_clock_that_is_set_back_takes_no_job_from_who_lives(bench):
+def test_clock_set_back_takes_no_job_from_a_live_worker(bench):
     taken, now = [], [1000.0]
 
     def long(context):

@@ -1,4 +1,4 @@
-"""Long work and kill switches: no step begins while one that guards it is engaged."""
+"""Jobs and kill switches: no step begins while a switch that guards it is engaged."""
 
 import asyncio
 
@@ -26,7 +26,7 @@ def runner_of(bench, *steps, guard=None, on_failure="compensate"):
 
 
 def steps_that_engage(console, done):
-    """Two steps; the switch is engaged while the first one runs."""
+    """Return two steps; the switch is engaged while the first one runs."""
 
     def first(context):
         done.append("first")
@@ -58,7 +58,7 @@ def test_engaged_between_two_steps_pauses_the_job_until_it_is_released(
     assert done == ["first", "second"]
 
 
-def test_guard_around_the_runner_is_asked_before_each_step(bench, console, gear):
+def test_guard_around_the_runner_is_checked_before_each_step(bench, console, gear):
     done = []
     runner = runner_of(bench, *steps_that_engage(console, done))
 
@@ -108,7 +108,7 @@ def test_engaged_between_two_attempts_pauses_the_job(bench, console, gear, retry
     assert attempts == [1]
 
 
-def test_what_was_done_is_compensated_while_the_switch_is_engaged(bench, console, gear):
+def test_compensation_runs_while_the_switch_is_engaged(bench, console, gear):
     undone = []
 
     def failing(context):

@@ -1,11 +1,11 @@
-"""Words that can't be kept are told early, or escaped if they are of others."""
+"""Text that can't be stored raises early, or is escaped if it comes from others."""
 
 import sqlite3
 
 import pytest
 
 from switchgear.steps import Context, Job, JobStatus, NotKept, Step
-from switchgear.steps.step_writer import kept
+from switchgear.steps.step_writer import call_store
 
 HALF = "\udcff"
 
@@ -69,6 +69,6 @@ def test_words_that_no_store_can_keep_are_not_its_failure():
             connection.execute("SELECT ?", (word,))
 
     with pytest.raises(UnicodeEncodeError):
-        kept(ask, HALF)
+        call_store(ask, HALF)
     with pytest.raises(NotKept):
-        kept(lambda: sqlite3.connect(":memory:").execute("nonsense"))
+        call_store(lambda: sqlite3.connect(":memory:").execute("nonsense"))

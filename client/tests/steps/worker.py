@@ -1,5 +1,7 @@
-"""A worker in a process of its own: `python -m tests.steps.worker FILE URL STUCK_SECONDS`. It works
-until all jobs are over; its end is 3 if a job was taken from it."""
+"""A worker in a process of its own: `python -m tests.steps.worker FILE URL STUCK_SECONDS`.
+
+It works until all jobs are over; its exit status is 3 if a job was taken from it.
+"""
 
 import contextlib
 import os
@@ -43,7 +45,7 @@ def broken(context: Context) -> None:
 
 
 def stopped(context: Context) -> str:
-    """Stands still within an effect, the first time."""
+    """Stand still within an effect, the first time."""
     context.save_checkpoint(f"attempt {context.attempt}")
     if context.attempt == 1:
         Path(f"{PATH}.stopped").write_text(str(os.getpid()))

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 from switchgear.clock import ConsoleClock
 from switchgear.console.change_notifier import ChangeNotifier
-from switchgear.evaluation.snapshot import read
-from switchgear.evaluation.snapshot_store import Memory
+from switchgear.evaluation.snapshot import parse_snapshot
+from switchgear.evaluation.snapshot_store import SnapshotStore
 from switchgear.testing import FakeClock
 
 EPOCH = "6b1f6f0c-5a4e-4f9b-9f57-0f6d7c8f2f01"
@@ -17,15 +17,15 @@ class Told:
 
     def __init__(self):
         self.clock = FakeClock()
-        self.memory = Memory(ConsoleClock(self.clock))
-        self.memory.clock.trust_local()
-        self.announcer = ChangeNotifier(self.memory)
+        self.store = SnapshotStore(ConsoleClock(self.clock))
+        self.store.clock.trust_local()
+        self.announcer = ChangeNotifier(self.store)
         self.version = 0
 
     def show(self, *rows):
         self.version += 1
         document = {"schema": 1, "epoch": EPOCH, "version": self.version, "switches": list(rows)}
-        assert self.memory.accept(read(json.dumps(document).encode()))
+        assert self.store.accept(parse_snapshot(json.dumps(document).encode()))
 
     def expiry(self, seconds):
         return datetime.fromtimestamp(self.clock.wall() + seconds, UTC).isoformat()

@@ -9,8 +9,8 @@ from typing import Any
 from switchgear.clock import ConsoleClock, SystemTime
 from switchgear.console.reporter import Reporter
 from switchgear.console.timings import Timings
-from switchgear.evaluation.snapshot import read
-from switchgear.evaluation.snapshot_store import Memory
+from switchgear.evaluation.snapshot import parse_snapshot
+from switchgear.evaluation.snapshot_store import SnapshotStore
 from switchgear.settings import Settings
 from switchgear.sli import Indicators
 from tests.consoles import TOKEN, Console
@@ -21,13 +21,13 @@ SELDOM = 1e6
 
 @dataclass
 class Telling:
-    memory: Memory
+    store: SnapshotStore
     indicators: Indicators
     reporter: Reporter
 
     def apply(self, console: Console) -> None:
         """Put what the console says in force, as if it had come by the stream."""
-        assert self.memory.accept(read(console.document))
+        assert self.store.accept(parse_snapshot(console.document))
         self.reporter.record_applied()
 
 
@@ -43,11 +43,11 @@ def telling(
     """A reporter that has started, and is stopped in the end."""
     fields = {"service": "core", "instance": "a1", **given}
     settings = Settings(url=url, token=TOKEN, **fields)
-    memory, indicators = Memory(ConsoleClock(SystemTime())), Indicators()
+    store, indicators = SnapshotStore(ConsoleClock(SystemTime())), Indicators()
     patience = dataclasses.replace(patience, report=every_seconds)
-    reporter = Reporter(settings, memory, indicators, patience)
+    reporter = Reporter(settings, store, indicators, patience)
     reporter.start()
     try:
-        yield Telling(memory, indicators, reporter)
+        yield Telling(store, indicators, reporter)
     finally:
         reporter.stop(stop_seconds)

@@ -138,9 +138,9 @@ def test_clock_is_set_by_the_answers(there):
     with telling(there.url, reports=False) as told:
         told.reporter.streaming = True
         told.apply(there)
-        until(lambda: told.memory.clock.now() > time.time() + 3000)
+        until(lambda: told.store.clock.now() > time.time() + 3000)
 
-    assert abs(told.memory.clock.now() - time.time() - 3600) < 5
+    assert abs(told.store.clock.now() - time.time() - 3600) < 5
 
 
 def test_clock_is_not_set_by_whoever_else_answers(there):
@@ -151,4 +151,4 @@ def test_clock_is_not_set_by_whoever_else_answers(there):
         told.apply(there)
         until(lambda: len(there.of(SNAPSHOT)) > 1 and told.reporter.unreported)
 
-    assert abs(told.memory.clock.now() - time.time()) < 60
+    assert abs(told.store.clock.now() - time.time()) < 60

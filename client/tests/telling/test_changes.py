@@ -146,7 +146,7 @@ def test_switch_that_is_forced_here_is_told_without_a_snapshot(told):
     heard = []
     told.announcer.add(heard.append, ())
 
-    told.memory.force("feature:chat", "a rehearsal")
+    told.store.force("feature:chat", "a rehearsal")
 
     until(lambda: heard)
     assert heard == [Change("feature:chat", "released", "engaged", "a rehearsal", 0.0, None)]

@@ -56,11 +56,11 @@ def test_counts_are_those_since_the_boot(there):
         there.engage("feature:chat")
         told.apply(there)
         for _ in range(3):
-            told.memory.decide(None, "chat", (), None)
-            told.memory.decide("finance", None, (), None)
+            told.store.decide(None, "chat", (), None)
+            told.store.decide("finance", None, (), None)
         told.indicators.get("core-availability").add(good=9, total=10)
         until(lambda: len(there.reports) >= 2 and there.reports[-1]["sli"])
-        told.memory.decide(None, "chat", (), None)
+        told.store.decide(None, "chat", (), None)
 
     checks = {
         one["switch"]: (one["allowed"], one["blocked"]) for one in there.reports[-1]["checks"]
@@ -71,7 +71,7 @@ def test_counts_are_those_since_the_boot(there):
 
 def test_last_report_has_what_was_counted_until_then(there):
     with telling(there.url) as told:
-        told.memory.decide("finance", None, (), None)
+        told.store.decide("finance", None, (), None)
 
     [report] = there.reports
     assert {"switch": "segment:finance", "allowed": 1, "blocked": 0} in report["checks"]
@@ -81,7 +81,7 @@ def test_last_report_has_what_was_counted_until_then(there):
 def test_console_reads_what_was_reported(there):
     with telling(there.url) as told:
         told.apply(there)
-        told.memory.decide("finance", "chat", ("a", "b"), None)
+        told.store.decide("finance", "chat", ("a", "b"), None)
         told.indicators.get("core-availability").add(good=9, total=10)
 
     read = parse(there.reports[0])
@@ -93,7 +93,7 @@ def test_console_reads_what_was_reported(there):
 def test_largest_report_fits_what_the_console_takes(there):
     with telling(there.url) as told:
         for number in range(2 * MAX_SWITCHES):
-            told.memory.decide(None, f"{number:0120}", (), None)
+            told.store.decide(None, f"{number:0120}", (), None)
         for number in range(2 * MAX_NAMES):
             told.indicators.get(f"{number:04}" + "한" * 65).good()
 
@@ -107,9 +107,9 @@ def test_largest_report_fits_what_the_console_takes(there):
 def test_reports_that_failed_are_counted_and_nothing_is_lost(there):
     there.report_lie = errors
     with telling(there.url, every_seconds=0.1) as told:
-        told.memory.decide("finance", None, (), None)
+        told.store.decide("finance", None, (), None)
         until(lambda: told.reporter.unreported >= 2)
-        told.memory.decide("finance", None, (), None)
+        told.store.decide("finance", None, (), None)
         there.report_lie = None
         known = len(there.reports)
         until(lambda: len(there.reports) > known + 1)
@@ -171,7 +171,7 @@ def test_hung_console_is_given_up_and_others_are_not_held_up(there):
         until(lambda: there.reports)
         began = time.monotonic()
         for _ in range(1000):
-            told.memory.decide("finance", None, (), None)
+            told.store.decide("finance", None, (), None)
             told.indicators.get("core-availability").good()
         took = time.monotonic() - began
         until(lambda: told.reporter.unreported == 1)

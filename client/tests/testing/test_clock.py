@@ -1,4 +1,4 @@
-"""`FakeClock`: back-offs advance it, and whatever looks at the time sees that."""
+"""`FakeClock`: back-offs advance it, and all patterns see the time pass."""
 
 import asyncio
 import threading
@@ -282,7 +282,7 @@ def test_waiter_in_a_queue_is_admitted_and_the_clock_stands_still(clock):
     assert clock.monotonic() == 0
 
 
-def test_wait_in_a_queue_that_nobody_ends_is_over_after_a_second(clock):
+def test_idle_wait_in_a_queue_ends_after_a_second(clock):
     bulkhead = Bulkhead("a", QUEUE, clock=clock.monotonic)
     began = time.monotonic()
 
@@ -293,7 +293,7 @@ def test_wait_in_a_queue_that_nobody_ends_is_over_after_a_second(clock):
     assert clock.monotonic() == 300
 
 
-def test_wait_of_a_coroutine_that_nobody_ends_is_over_after_a_second(clock):
+def test_idle_wait_of_a_coroutine_ends_after_a_second(clock):
     bulkhead = Bulkhead("a", QUEUE, clock=clock.monotonic)
 
     async def main():

@@ -1,4 +1,4 @@
-"""The console in memory: its clients see every change at once, and need nothing else."""
+"""The console in memory: its clients follow every change at once, and need nothing else."""
 
 import threading
 from datetime import timedelta
@@ -26,7 +26,7 @@ def test_clients_follow_each_change_at_once():
     assert after.allowed(feature="chat")
 
 
-def test_client_knows_that_nothing_is_engaged():
+def test_new_client_has_an_empty_snapshot():
     client = Console().client()
 
     assert client.check(feature="chat").known
@@ -174,7 +174,7 @@ def test_callbacks_hear_of_changes():
 @pytest.mark.parametrize(
     "switch", ["chat", "planet:mars", "feature:", "global:some", "", "feature:a b"]
 )
-def test_what_is_no_switch_is_refused(switch):
+def test_invalid_switch_is_refused(switch):
     console = Console()
 
     for act in (console.engage, console.release, lambda name: console.ramp(name, 5)):

@@ -1,4 +1,4 @@
-"""`engaged`: for every client of the process, for as long as its block lasts."""
+"""`engaged`: switches are engaged for every client of the process within its block."""
 
 import asyncio
 import gc
@@ -69,7 +69,7 @@ def test_blocks_overlap_and_the_last_one_left_releases():
         assert client.allowed(feature="chat")
 
 
-def test_blocks_of_many_threads_leave_nothing_behind():
+def test_overlapping_blocks_of_threads_release_all_switches():
     with Switchgear(None) as client:
         seen = []
 
@@ -89,7 +89,7 @@ def test_blocks_of_many_threads_leave_nothing_behind():
         assert client.status().forced == ()
 
 
-def test_what_was_forced_before_is_forced_after():
+def test_switch_forced_before_the_block_stays_forced():
     with Switchgear(None, force_engaged=["feature:chat"]) as client:
         with engaged("feature:chat", reason="a rehearsal"):
             assert client.check(feature="chat").reason == "a rehearsal"
@@ -97,7 +97,7 @@ def test_what_was_forced_before_is_forced_after():
         assert client.check(feature="chat").reason == "SWITCHGEAR_FORCE_ENGAGED"
 
 
-def test_what_the_console_says_counts_again_after_the_block():
+def test_console_decides_again_after_the_block():
     console = Console()
     client = console.client()
     console.engage("feature:chat", reason="the console's")
@@ -146,7 +146,7 @@ def test_decorated_fixture_engages_for_the_test_that_uses_it(stopped):
         ask("hello")
 
 
-def test_nothing_is_engaged_after_them():
+def test_no_switch_is_engaged_after_the_blocks():
     assert ask("hello") == "hello"
 
 
@@ -171,7 +171,7 @@ def test_client_that_was_let_go_in_the_block_does_no_harm():
 
 
 @pytest.mark.parametrize("switches", [(), ("chat",), ("feature:chat", "nonsense:x")])
-def test_what_is_no_switch_is_refused(switches):
+def test_invalid_switch_is_refused(switches):
     with pytest.raises(ValueError, match="switch"):
         engaged(*switches)
     assert GEAR.status().forced == ()

@@ -1,4 +1,4 @@
-"""`no_wait`: no pattern waits, in the whole process, for as long as its block lasts."""
+"""`no_wait`: no pattern waits in the whole process within its block."""
 
 import asyncio
 import threading
@@ -31,7 +31,7 @@ SLOW = RetryParameters(attempts=4, base_seconds=600, cap_seconds=600)
 
 
 class Failing:
-    """Fails a few times, and counts the calls."""
+    """A call that fails a few times, and counts its calls."""
 
     def __init__(self, times: int = 3) -> None:
         self.times = times
@@ -114,7 +114,7 @@ def test_retry_after_is_not_waited_for_in_a_coroutine():
         assert asyncio.run(main()).status_code == 200
 
 
-def test_full_bulkhead_refuses_at_once_what_it_would_queue():
+def test_full_bulkhead_rejects_without_queueing():
     bulkhead = Bulkhead("a", BulkheadParameters(limit=1, queue=5, queue_seconds=600))
 
     with no_wait(), bulkhead, pytest.raises(BulkheadFull, match=r"within 600\.0 s"), bulkhead:
@@ -211,7 +211,7 @@ def test_block_that_fails_waits_again_after_it():
     assert not cancellation.is_waiting_skipped
 
 
-def test_blocks_of_many_threads_overlap_and_leave_nothing_behind():
+def test_overlapping_blocks_of_threads_restore_waiting():
     both = threading.Barrier(8)
 
     def enter(_):

@@ -10,7 +10,7 @@ from switchgear.cli.commands import output
 from switchgear.cli.formatting import StyledText, parse_time
 from switchgear.cli.parser import Commands, add_dry_run, add_reason
 from switchgear.cli.views import ramps as views
-from switchgear.evaluation.snapshot import switch_id
+from switchgear.evaluation.snapshot import resolve_switch_id
 
 MAX_LISTED = 50
 VERBS = {
@@ -148,7 +148,7 @@ def _parse_ramp(text: str) -> int | str:
     if text.isascii() and text.isdigit() and len(text) < 19:
         return int(text)
     try:
-        return switch_id(text)
+        return resolve_switch_id(text)
     except ValueError:
         raise argparse.ArgumentTypeError(
             f"{text!r} is neither a ramp's number nor a switch such as feature:chat"

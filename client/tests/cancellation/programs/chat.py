@@ -36,7 +36,7 @@ class Chat:
             bulkhead=BulkheadParameters(limit=RUNNING, queue=QUEUED, queue_seconds=300),
         )
         # Before anything that waits: the first to be told.
-        self.gear._memory.subscribe(self.learn)
+        self.gear._store.subscribe(self.learn)
         assert self.gear.wait_ready(30)
 
     def learn(self) -> None:

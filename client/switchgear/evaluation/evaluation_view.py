@@ -1,0 +1,83 @@
+"""A snapshot in force with its cached decisions."""
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from switchgear.evaluation.decision_counts import CachedQuery
+from switchgear.evaluation.decisions import Decision, SwitchQuery
+from switchgear.evaluation.keys import CacheKey, cache_key
+from switchgear.evaluation.snapshot import Snapshot, SwitchEntry
+
+
+@dataclass(frozen=True)
+class EvaluationView:
+    """A snapshot with the forced switches over it, and the queries evaluated so far.
+
+    `snapshot` is None before the first one. `entries` are the switches that block or ramp, by id.
+    """
+
+    snapshot: Snapshot | None
+    entries: Mapping[str, SwitchEntry]
+    cache: dict[CacheKey, CachedQuery] = field(default_factory=dict)
+    cache_order: deque[CacheKey] = field(default_factory=deque)
+    """The keys of `cache`, oldest first: finding the first key of a dictionary is slow."""
+
+    @property
+    def version(self) -> int | None:
+        return None if self.snapshot is None else self.snapshot.version
+
+    def stopped_switches(self, now: float | None) -> set[str]:
+        """Return the switches that are engaged or ramping at `now`, as :func:`evaluate` has it."""
+        return {
+            switch
+            for switch, entry in self.entries.items()
+            if (at := entry.lapses_at) is None or now is None or at > now
+        }
+
+    def count_stopped(self, now: float | None) -> int:
+        """Return the number of stopped switches."""
+        return len(self.stopped_switches(now))
+
+    def cached_query(self, key: CacheKey) -> CachedQuery | None:
+        """Return the cached query of these keys, which need not be text yet; None without one."""
+        try:
+            if type(key[2]) is list:
+                key = (*key[:2], tuple(key[2]))
+            cached = self.cache.get(key)
+            if cached is None and (as_text := cache_key(key)) is not None:
+                cached = self.cache.get(as_text)
+            return cached
+        except Exception:  # The methods of a key of any type may raise.
+            return None
+
+    @cached_property
+    def allowed_decision(self) -> Decision:
+        """Return the decision on a call that no switch blocks."""
+        return Decision(True, version=self.version, known=self.snapshot is not None)
+
+    def constant_decision(self, query: SwitchQuery) -> Decision | None:
+        """Return the decision until the snapshot changes; None if it depends on the call."""
+        for switch_id in query.switch_ids:
+            entry = self.entries.get(switch_id)
+            if entry is None:
+                continue
+            if entry.state == "ramping" or entry.lapses_at is not None:
+                return None
+            return self.decide(query, entry)
+        return self.decide(query, None)
+
+    def decide(self, query: SwitchQuery, blocking: SwitchEntry | None) -> Decision:
+        """Return the decision on a call that the switch `blocking` blocks, or none does."""
+        if blocking is not None:
+            return Decision(False, blocking.id, blocking.reason, self.version)
+        allowed = self.allowed_decision
+        return allowed if query.is_known else replace(allowed, known=False)
+
+
+ViewListener = Callable[[EvaluationView, EvaluationView], None]
+"""A function called with the view before and after a change.
+
+It runs in the thread that makes the change, and must neither raise nor wait.
+"""

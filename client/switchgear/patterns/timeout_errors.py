@@ -1,0 +1,44 @@
+"""The errors of time limits. All of them are a :class:`TimeoutError`."""
+
+from typing import Any
+
+from switchgear.refusals import Refused
+
+
+class CallTimeout(TimeoutError):
+    """One call took longer than `seconds`."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"no answer within {seconds:.3g} s")
+        self.seconds = seconds
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.seconds,)
+
+
+class DeadlineExceeded(TimeoutError):
+    """Raised if everything inside a deadline is not done within `seconds`.
+
+    `attempts` counts the attempts made meanwhile; `caused_by_retrying` is True if the first attempt
+    failed in time, and only the later ones did not fit.
+    """
+
+    def __init__(self, seconds: float, attempts: int = 1, caused_by_retrying: bool = False) -> None:
+        super().__init__(f"not done within {seconds:.3g} s")
+        self.seconds = seconds
+        self.attempts = attempts
+        self.caused_by_retrying = caused_by_retrying
+
+    def __str__(self) -> str:
+        why = f", after {self.attempts} attempts" if self.caused_by_retrying else ""
+        return f"not done within {self.seconds:.3g} s{why}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.seconds, self.attempts, self.caused_by_retrying)
+
+
+class NoTimeLeft(DeadlineExceeded, Refused):
+    """A call that was not begun, because no time was left.
+
+    It is no failure of the callee, and is never retried.
+    """
