@@ -15,8 +15,7 @@ from switchgear.patterns.bulkhead import Bulkhead
 from switchgear.patterns.deadline import Deadline
 from switchgear.patterns.parameters import BulkheadParameters
 from switchgear.refusals import BulkheadFull
-
-PATIENCE = 20.0
+from tests.patterns.threads import PATIENCE, join_threads, start_threads
 
 
 def parameters(limit, queue=0, seconds=0.0, per_key=None):
@@ -34,19 +33,6 @@ def until(condition):
 
 def queued(bulkhead, how_many):
     until(lambda: bulkhead.look().queued == how_many)
-
-
-def in_threads(*calls):
-    threads = [threading.Thread(target=call, daemon=True) for call in calls]
-    for thread in threads:
-        thread.start()
-    return threads
-
-
-def joined(threads):
-    for thread in threads:
-        thread.join(PATIENCE)
-        assert not thread.is_alive()
 
 
 class Most:
@@ -136,10 +122,10 @@ def test_many_threads_and_tasks_never_run_more_than_the_limit_and_none_is_lost()
     async def tasks():
         await asyncio.gather(*(acall() for _ in range(200)))
 
-    threads = in_threads(
+    threads = start_threads(
         *[lambda: [call() for _ in range(10)]] * 20, *[lambda: asyncio.run(tasks())] * 2
     )
-    joined(threads)
+    join_threads(threads)
 
     look = bulkhead.look()
     assert most.most == 3
@@ -158,11 +144,11 @@ def test_full_queue_and_long_waits_are_rejected():
             bulkhead.acquire()
         waited.append(time.monotonic() - began)
 
-    threads = in_threads(wait)
+    threads = start_threads(wait)
     queued(bulkhead, 1)
     with pytest.raises(BulkheadFull, match="queue is full"):
         bulkhead.acquire()
-    joined(threads)
+    join_threads(threads)
 
     assert waited[0] >= 0.29
     assert bulkhead.look().queued == 0
@@ -208,7 +194,7 @@ def lined_up(bulkhead, waiting):
         run = (
             (lambda who=who: asyncio.run(task(*who))) if at % 2 else (lambda who=who: thread(*who))
         )
-        threads += in_threads(run)
+        threads += start_threads(run)
         until(
             lambda before=before: (
                 bulkhead.look().queued > before.queued
@@ -228,7 +214,7 @@ def test_queue_is_ordered_by_priority_then_arrival():
         [("a", 0, None), ("b", 0, None), ("vip", 10, None), ("c", 0, None), ("vip2", 10, None)],
     )
     permits.release()
-    joined(threads)
+    join_threads(threads)
 
     assert served == ["vip", "vip2", "a", "b", "c"]
 
@@ -240,10 +226,10 @@ def test_full_queue_lets_a_higher_one_in_for_the_newest_of_the_lowest():
 
     with pytest.raises(BulkheadFull, match="queue is full"):
         bulkhead.acquire(priority=0)
-    more = in_threads(lambda: (bulkhead.acquire(priority=5).release(), served.append("vip")))
+    more = start_threads(lambda: (bulkhead.acquire(priority=5).release(), served.append("vip")))
     until(lambda: served == ["b displaced"])
     permits.release()
-    joined(threads + more)
+    join_threads(threads + more)
 
     assert sorted(served) == ["a", "b displaced", "vip"]
     assert bulkhead.look().in_flight == 0
@@ -257,7 +243,7 @@ def test_key_at_its_limit_does_not_block_the_queue():
     bulkhead.acquire("u2").release("u2")
     assert served == []
     mine.release("u1")
-    joined(threads)
+    join_threads(threads)
 
     assert served == ["mine again"]
     assert bulkhead.look().in_flight == 0
@@ -377,12 +363,12 @@ def test_waiter_interrupted_by_a_signal_leaves_the_queue():
 
     before = signal.signal(signal.SIGUSR1, interrupt)
     try:
-        threads = in_threads(signal_once_it_waits)
+        threads = start_threads(signal_once_it_waits)
         with pytest.raises(KeyboardInterrupt):
             bulkhead.acquire()
     finally:
         signal.signal(signal.SIGUSR1, before)
-    joined(threads)
+    join_threads(threads)
 
     assert bulkhead.look().queued == 0
     permits.release()
@@ -415,11 +401,11 @@ def test_higher_limit_admits_waiters_and_lower_limit_applies_as_calls_end():
     bulkhead = Bulkhead("llm", parameters(1, queue=5, seconds=PATIENCE))
     first = bulkhead.acquire()
     got = []
-    threads = in_threads(*[lambda: got.append(bulkhead.acquire())] * 2)
+    threads = start_threads(*[lambda: got.append(bulkhead.acquire())] * 2)
     queued(bulkhead, 2)
 
     bulkhead.configure(parameters(3))
-    joined(threads)
+    join_threads(threads)
     bulkhead.configure(parameters(1))
     assert bulkhead.look().in_flight == 3
     first.release()
@@ -437,11 +423,11 @@ def test_no_limit_any_more_lets_all_in_and_a_new_one_counts_those_inside():
     bulkhead = Bulkhead("llm", parameters(1, queue=5, seconds=PATIENCE))
     permits = bulkhead.acquire()
     got = []
-    threads = in_threads(*[lambda: got.append(bulkhead.acquire())] * 3)
+    threads = start_threads(*[lambda: got.append(bulkhead.acquire())] * 3)
     queued(bulkhead, 3)
 
     bulkhead.configure(None)
-    joined(threads)
+    join_threads(threads)
     bulkhead.configure(parameters(2))
     with pytest.raises(BulkheadFull):
         bulkhead.acquire()
@@ -506,7 +492,7 @@ def test_child_of_a_fork_begins_with_all_places_and_the_parents_go_nowhere():
     bulkhead = Bulkhead("llm", parameters(2, queue=1, seconds=0.05))
     elsewhere = bulkhead.acquire()
     held = threading.Event()
-    holder = in_threads(lambda: (bulkhead._permits._lock.acquire(), held.set(), time.sleep(0.5)))
+    holder = start_threads(lambda: (bulkhead._permits._lock.acquire(), held.set(), time.sleep(0.5)))
     held.wait(PATIENCE)
 
     with bulkhead:
@@ -526,5 +512,5 @@ def test_child_of_a_fork_begins_with_all_places_and_the_parents_go_nowhere():
     _, status = os.waitpid(child, 0)
 
     assert os.waitstatus_to_exitcode(status) == 0
-    joined(holder)
+    join_threads(holder)
     elsewhere.release()

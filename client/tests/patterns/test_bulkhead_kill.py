@@ -1,7 +1,6 @@
 """A kill wakes and refuses calls in the queue of a bulkhead, and loses no permit."""
 
 import asyncio
-import threading
 import time
 from pathlib import Path
 
@@ -12,9 +11,8 @@ from switchgear.guards import SwitchEngaged
 from switchgear.patterns.bulkhead import Bulkhead
 from switchgear.patterns.parameters import BulkheadParameters
 from switchgear.refusals import BulkheadFull, CircuitOpen
-from switchgear.testing import Console
+from tests.patterns.threads import PATIENCE, join_threads, start_threads
 
-PATIENCE = 20.0
 ONE = BulkheadParameters(limit=1, queue=1000, queue_seconds=PATIENCE)
 
 
@@ -45,19 +43,6 @@ def until(condition):
         time.sleep(0.002)
 
 
-def in_threads(*calls):
-    threads = [threading.Thread(target=call, daemon=True) for call in calls]
-    for thread in threads:
-        thread.start()
-    return threads
-
-
-def joined(threads):
-    for thread in threads:
-        thread.join(PATIENCE)
-        assert not thread.is_alive()
-
-
 def at(percent, delays):
     return sorted(delays)[int(len(delays) * percent / 100)]
 
@@ -77,16 +62,6 @@ def is_ever_within(seconds, measured):
     Other load on the machine only adds to delays.
     """
     return any(at(99, measured()) < seconds for _ in range(5))
-
-
-@pytest.fixture
-def console():
-    return Console()
-
-
-@pytest.fixture
-def gear(console):
-    return console.client(service="core")
 
 
 def test_200_queued_tasks_are_refused_at_once_and_none_begins(console, gear):
@@ -141,11 +116,11 @@ def test_50_queued_threads_are_refused_at_once_and_none_begins(console, gear):
                 refused.append(time.monotonic())
 
         permit = bulkhead.acquire()
-        threads = in_threads(*[one] * 50)
+        threads = start_threads(*[one] * 50)
         until(lambda: bulkhead.look().queued == 50)
         engaged = time.monotonic()
         console.engage("feature:chat")
-        joined(threads)
+        join_threads(threads)
         permit.release()
 
         look = bulkhead.look()
@@ -172,10 +147,10 @@ def test_forced_breaker_refuses_waiting_calls():
         with pytest.raises(CircuitOpen):
             await bulkhead.acquire_async()
 
-    threads = in_threads(one, lambda: asyncio.run(task()))
+    threads = start_threads(one, lambda: asyncio.run(task()))
     until(lambda: len(forced.callbacks) == 2)
     forced.change(is_open=True)
-    joined(threads)
+    join_threads(threads)
 
     assert len(errors) == 1
     assert forced.callbacks == []
@@ -218,14 +193,14 @@ def test_change_without_refusals_keeps_calls_waiting(console, gear):
         served.append("task")
 
     permit = bulkhead.acquire()
-    threads = in_threads(ask, lambda: asyncio.run(aask()))
+    threads = start_threads(ask, lambda: asyncio.run(aask()))
     until(lambda: bulkhead.look().queued == 2)
     console.engage("feature:other")
     console.ramp("feature:chat", 99.99)  # Those that are in stay in.
     console.release("feature:other")
     assert bulkhead.look().queued == 2
     permit.release()
-    joined(threads)
+    join_threads(threads)
 
     assert sorted(served) == ["task", "thread"]
     assert bulkhead.look().rejected == 0
@@ -257,7 +232,7 @@ def test_one_that_is_woken_and_may_go_on_goes_on_waiting():
         await asyncio.wait_for(waiting, PATIENCE)
 
     asyncio.run(main())
-    threads = in_threads(lambda: got.append(bulkhead.acquire()))
+    threads = start_threads(lambda: got.append(bulkhead.acquire()))
     until(lambda: forced.callbacks)
     for _ in range(1000):
         flap()
@@ -265,7 +240,7 @@ def test_one_that_is_woken_and_may_go_on_goes_on_waiting():
             break
     if threads[0].is_alive():
         got[0].release()
-    joined(threads)
+    join_threads(threads)
     assert len(got) in (1, 2)  # A thread may look just while it is refused.
 
 
@@ -297,10 +272,10 @@ def test_a_generator_is_refused_at_its_first_step(console, gear):
             errors.append(error)
 
     permit = bulkhead.acquire()
-    threads = in_threads(one, lambda: asyncio.run(another()))
+    threads = start_threads(one, lambda: asyncio.run(another()))
     until(lambda: bulkhead.look().queued == 2)
     console.engage("feature:chat")
-    joined(threads)
+    join_threads(threads)
     permit.release()
 
     assert (begun, len(errors), bulkhead.look().in_flight) == ([], 2, 0)
@@ -317,10 +292,10 @@ def test_a_block_inside_a_guarded_block_is_refused(console, gear):
             errors.append(error.switch)
 
     permit = bulkhead.acquire()
-    threads = in_threads(one)
+    threads = start_threads(one)
     until(lambda: bulkhead.look().queued == 1)
     console.engage("feature:chat")
-    joined(threads)
+    join_threads(threads)
     permit.release()
 
     assert errors == ["feature:chat"]
@@ -415,13 +390,13 @@ def test_engaging_and_giving_back_at_the_same_moment_loses_no_permit(console, ge
             with bulkhead:
                 time.sleep(0.0002)
 
-    threads = in_threads(*[one] * 8, *[hold] * 4)
+    threads = start_threads(*[one] * 8, *[hold] * 4)
     while any(thread.is_alive() for thread in threads):
         console.engage("feature:chat")
         time.sleep(0.002)
         console.release("feature:chat")
         time.sleep(0.002)
-    joined(threads)
+    join_threads(threads)
 
     look = bulkhead.look()
     assert (look.in_flight, look.queued, look.rejected) == (0, 0, 0)

@@ -17,14 +17,7 @@ from switchgear.patterns.fallback import Fallback
 from switchgear.patterns.fallback_targets import FallbackTarget
 from switchgear.refusals import BulkheadFull, CircuitOpen
 from tests.patterns.clocks import Clock
-
-
-class Down(ConnectionError):
-    pass
-
-
-def fails(*_args, **_kwargs):
-    raise Down("no route to host")
+from tests.patterns.failing_calls import Down, fails
 
 
 def test_call_that_works_is_answered_by_itself():

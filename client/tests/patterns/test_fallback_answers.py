@@ -8,14 +8,7 @@ from switchgear import Answer, Fallback, Policy
 from switchgear.patterns.answers import latest_answer
 from switchgear.patterns.caches import MISSING, MemoryCache
 from tests.patterns.clocks import Clock
-
-
-class Down(ConnectionError):
-    pass
-
-
-def fails(*_args):
-    raise Down("no route to host")
+from tests.patterns.failing_calls import fails
 
 
 def test_answer_of_a_policy_shows_its_value():

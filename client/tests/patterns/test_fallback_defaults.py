@@ -5,14 +5,7 @@ import pytest
 from switchgear import Fallback, Policy
 from switchgear.llm.providers import chain
 from switchgear.patterns.answers import latest_answer
-
-
-class Down(ConnectionError):
-    pass
-
-
-def fails(*_args):
-    raise Down("no route to host")
+from tests.patterns.failing_calls import Down, fails
 
 
 @pytest.mark.parametrize("default", [{"sql": None}, ["nothing"], {"nothing"}])

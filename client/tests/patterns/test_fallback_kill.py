@@ -8,24 +8,10 @@ import pytest
 from switchgear import CircuitOpen, Fallback, Policy, SwitchEngaged, cancellation
 from switchgear.patterns.answers import latest_answer
 from switchgear.patterns.caches import MemoryCache
-from switchgear.testing import Console
+from tests.patterns.failing_calls import Down
 
 NAME = "core->model"
 CHAIN = [{"provider": "openai"}, {"provider": "anthropic"}, {"provider": "ollama"}]
-
-
-class Down(ConnectionError):
-    pass
-
-
-@pytest.fixture
-def console():
-    return Console()
-
-
-@pytest.fixture
-def gear(console):
-    return console.client(service="core")
 
 
 class Calls:

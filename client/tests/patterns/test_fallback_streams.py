@@ -10,11 +10,7 @@ from switchgear.failures.classification import Catastrophic
 from switchgear.patterns.answers import latest_answer
 from switchgear.patterns.caches import MemoryCache
 from switchgear.patterns.fallback_targets import FallbackTarget
-from switchgear.testing import Console
-
-
-class Down(ConnectionError):
-    pass
+from tests.patterns.failing_calls import Down
 
 
 def failing(question):
@@ -421,11 +417,6 @@ def test_outer_fallback_does_not_cache_a_partial_stream():
     assert page() == "less"
     assert latest_answer() == Answer("less", "call", True)
     assert not cache._kept
-
-
-@pytest.fixture
-def console():
-    return Console()
 
 
 @pytest.mark.parametrize("is_async", [False, True])
