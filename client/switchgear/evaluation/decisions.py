@@ -130,7 +130,7 @@ def blocks(
 ) -> bool:
     """Return True if this switch alone blocks the call."""
     if entry.state == "ramping":
-        taken = draw() if targeting_key is None else bucket(entry.salt, targeting_key)
-        return taken >= entry.allow_points
+        point = draw() if targeting_key is None else bucket(entry.salt, targeting_key)
+        return point >= entry.allow_points
     lapses_at = entry.lapses_at
     return lapses_at is None or now is None or now < lapses_at

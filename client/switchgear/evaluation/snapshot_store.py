@@ -219,10 +219,10 @@ class SnapshotStore:
         self.cache = self.view.cache
 
     def _confirm(self, document: bytes) -> bool:
-        shown = self.view.snapshot
-        if shown is None or shown.document != document:
+        current = self.view.snapshot
+        if current is None or current.document != document:
             return False
-        self._console_snapshot = shown
+        self._console_snapshot = current
         return True
 
     def _replace_view(self, snapshot: Snapshot | None) -> None:
@@ -258,12 +258,12 @@ class SnapshotStore:
         try:
             if view is not self.view:
                 return cached
-            kept = view.cache.setdefault(key, cached)
-            if kept is cached:
+            stored = view.cache.setdefault(key, cached)
+            if stored is cached:
                 cached.is_cached = True
                 view.cache_order.append(key)
                 self._evict_oldest(view)
-            return kept
+            return stored
         finally:
             self._lock.release()
 

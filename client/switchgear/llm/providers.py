@@ -107,7 +107,7 @@ class _ConditionReader:
         self._environment = environment
 
     def find(self, text: object) -> Callable[[], bool] | None:
-        """None if nobody knows."""
+        """Return the condition of an `only_if` text, None for an unknown one."""
         if not isinstance(text, str):
             return None
         if text in self._conditions:

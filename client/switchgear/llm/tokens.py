@@ -104,10 +104,10 @@ class Summarise:
                 summary = summary[: _longest_prefix(summary, most, budget.tokens_of)]
             except ContentTooLarge:  # Not even its first character fits: other strategies may help.
                 return request
-        at = request.index(earlier[0])
-        rest = [part for part in request[at:] if not part.is_earlier]
+        index = request.index(earlier[0])
+        rest = [part for part in request[index:] if not part.is_earlier]
         # Marked, so that it is not summarized again.
-        return (*request[:at], replace(earlier[0], text=summary, is_earlier=False), *rest)
+        return (*request[:index], replace(earlier[0], text=summary, is_earlier=False), *rest)
 
 
 @dataclass(frozen=True)
@@ -124,16 +124,16 @@ class DropOptional:
         return None if done == requests else tuple(request for request in done if request)
 
     def _less(self, request: Request, budget: "TokenBudget") -> Request:
-        kept = list(request)
+        remaining = list(request)
         optional = sorted(
             (part for part in request if part.is_optional),
             key=lambda part: (part.priority, -budget.count(part.text)),
         )
         for part in optional:
-            if budget.fits(kept):
+            if budget.fits(remaining):
                 break
-            del kept[next(at for at, each in enumerate(kept) if each is part)]
-        return tuple(kept)
+            del remaining[next(index for index, each in enumerate(remaining) if each is part)]
+        return tuple(remaining)
 
 
 @dataclass(frozen=True)

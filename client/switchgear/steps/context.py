@@ -180,10 +180,10 @@ class Context:
         question, answer = self._open_question(description, timeout, risk)
         if answer is None and self.approve is not None:
             try:
-                said = call(self.approve, question)
+                decision = call(self.approve, question)
             except Exception as error:
                 self._postpone_question(question, error)
-            answer = self._record_answer(question, said)
+            answer = self._record_answer(question, decision)
         return self._answer_or_pause(question, answer)
 
     async def arequest_approval(
@@ -192,10 +192,10 @@ class Context:
         question, answer = await asyncio.to_thread(self._open_question, description, timeout, risk)
         if answer is None and self.approve is not None:
             try:
-                said = await call_async(self.approve, question)
+                decision = await call_async(self.approve, question)
             except Exception as error:
                 self._postpone_question(question, error)
-            answer = await asyncio.to_thread(self._record_answer, question, said)
+            answer = await asyncio.to_thread(self._record_answer, question, decision)
         return self._answer_or_pause(question, answer)
 
     def _find_done(self, wanted: EffectRecord) -> EffectRecord | None:
@@ -240,20 +240,20 @@ class Context:
         self._note("approval_requested", risk=risk)
         return question, None
 
-    def _record_answer(self, question: ApprovalRecord, said: bool | None) -> bool | None:
-        if said is not None:
-            state = ApprovalState.GIVEN if said else ApprovalState.DECLINED
+    def _record_answer(self, question: ApprovalRecord, decision: bool | None) -> bool | None:
+        if decision is not None:
+            state = ApprovalState.GIVEN if decision else ApprovalState.DECLINED
             self.writer.save(replace(question, state=state, decided_at=self.writer.now()))
-            self._note("approval_given" if said else "approval_declined")
-        return said
+            self._note("approval_given" if decision else "approval_declined")
+        return decision
 
     def _postpone_question(self, question: ApprovalRecord, error: Exception) -> NoReturn:
         """Pause after a failed hook: the question stays open, and is retried soon."""
         if isinstance(error, LeaseLost):
             raise error
-        said = describe_error(error)
-        log.warning("switchgear: approval of the step %s was not asked for: %s", self.step, said)
-        waiting = Paused(f"approval of the step {self.step}: {said}", APPROVAL_RETRY_SECONDS)
+        text = describe_error(error)
+        log.warning("switchgear: approval of the step %s was not asked for: %s", self.step, text)
+        waiting = Paused(f"approval of the step {self.step}: {text}", APPROVAL_RETRY_SECONDS)
         waiting.question = question
         raise waiting from error
 

@@ -34,7 +34,7 @@ class Effect:
         self.outcome: Any = None
         self.is_unknown = False
         self._writer = writer
-        self._step_row = row
+        self._record = row
         self._is_keyed = is_keyed
         self._is_not_done = False
         self._carrying: AbstractContextManager[object] = nullcontext()
@@ -68,10 +68,10 @@ class Effect:
 
     def _record_intent(self) -> None:
         writer = self._writer
-        self._step_row = replace(self._step_row, at=writer.now())
-        found = writer.intend(self._step_row, is_keyed=self._is_keyed)
+        self._record = replace(self._record, at=writer.now())
+        found = writer.intend(self._record, is_keyed=self._is_keyed)
         if found is not None and found.state is EffectState.DONE:
-            note_repeated(writer, self._step_row)
+            note_repeated(writer, self._record)
             raise EffectRepeated(self.key)
         self.is_unknown = found is not None and found.state is EffectState.UNKNOWN
         if found is not None and self.is_unknown and not self._is_keyed:
@@ -95,7 +95,7 @@ class Effect:
     def _record_done(self) -> None:
         """Record the effect as done, also if its outcome can't be stored."""
         try:
-            self.outcome = json_value(self.outcome, f"the outcome of {self._step_row.kind}")
+            self.outcome = json_value(self.outcome, f"the outcome of {self._record.kind}")
         except TypeError:
             self.outcome = None
             self._write(EffectState.DONE, None)
@@ -103,9 +103,9 @@ class Effect:
         self._write(EffectState.DONE, None)
 
     def _write(self, state: EffectState, error: BaseException | None) -> None:
-        said = None if error is None else describe_error(error)
-        self._step_row = replace(self._step_row, state=state, outcome=self.outcome, error=said)
-        self._writer.save(self._step_row)
+        text = None if error is None else describe_error(error)
+        self._record = replace(self._record, state=state, outcome=self.outcome, error=text)
+        self._writer.save(self._record)
 
 
 def note_repeated(writer: StepWriter, row: EffectRecord) -> None:

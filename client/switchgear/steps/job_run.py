@@ -143,13 +143,13 @@ class JobRun:
         if not (risk >= self._approve_from if needs is None else needs):
             return
         about = step.description or step.name
-        said = {"risk": risk.name.lower()}
+        level = risk.name.lower()
 
         async def arequest() -> bool:
-            return await context.arequest_approval(about, step.approval_seconds, **said)
+            return await context.arequest_approval(about, step.approval_seconds, risk=level)
 
         is_async = self._approve is not None and is_coroutine_function(self._approve)
-        request_sync = lambda: context.request_approval(about, step.approval_seconds, **said)  # noqa: E731
+        request_sync = lambda: context.request_approval(about, step.approval_seconds, risk=level)  # noqa: E731
         if not (yield self.request(arequest if is_async else request_sync)):
             raise NotApproved(step.name)
 

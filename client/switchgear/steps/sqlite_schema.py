@@ -152,15 +152,15 @@ def update_job(connection: sqlite3.Connection, job: JobRecord) -> None:
     )
 
 
-def wake_if_answered(connection: sqlite3.Connection, asked: ApprovalRecord) -> None:
+def wake_if_answered(connection: sqlite3.Connection, question: ApprovalRecord) -> None:
     """Wake a job whose question was answered between the question and the pause."""
     row = connection.execute(
         """SELECT 1 FROM approvals WHERE job_id = ? AND position = ? AND description = ?
            AND state IN ('given', 'declined')""",
-        (asked.job_id, asked.position, asked.description),
+        (question.job_id, question.position, question.description),
     ).fetchone()
     if row is not None:
-        wake(connection, asked.job_id)
+        wake(connection, question.job_id)
 
 
 def wake(connection: sqlite3.Connection, job_id: str) -> None:

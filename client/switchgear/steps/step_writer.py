@@ -64,9 +64,9 @@ class StepWriter:
                 started_at=self.row.started_at or self.now(),
             )
             self._check_lease()
-            taken = call_store(self._store.begin, self.lease, self.job.name, row)
-            if taken is not None:
-                raise KeyTaken(taken.name, taken.job_id)
+            holder = call_store(self._store.begin, self.lease, self.job.name, row)
+            if holder is not None:
+                raise KeyTaken(holder.name, holder.job_id)
             self.row = row
 
     def effect(self, wanted: EffectRecord) -> EffectRecord | None:

@@ -156,9 +156,9 @@ class Console:
             raise ValueError(f"{dependency!r:.200} is no caller->callee, such as core->oracle")
         with self._lock:
             policies = {**self._policies, dependency: policy}
-            told = {"version": self._config_version + 1, "dependencies": {dependency: policy}}
-            if complaints := documents.read(json.dumps(told).encode(), {}).problems:
-                raise ValueError("; ".join(complaints))
+            document = {"version": self._config_version + 1, "dependencies": {dependency: policy}}
+            if problems := documents.read(json.dumps(document).encode(), {}).problems:
+                raise ValueError("; ".join(problems))
             self._policies, self._config_version = policies, self._config_version + 1
             for client in list(self._clients):
                 self._update_policies(client)
@@ -211,8 +211,8 @@ class Console:
             of_caller.setdefault(caller_of(name) or "", {})[name] = policy
         for caller, policies in of_caller.items():
             if not client._closed:
-                told = {"version": self._config_version, "dependencies": policies}
-                client._registry.accept(caller, self._epoch, json.dumps(told).encode())
+                document = {"version": self._config_version, "dependencies": policies}
+                client._registry.accept(caller, self._epoch, json.dumps(document).encode())
 
     def _moment(self, later: timedelta) -> str:
         return (datetime.fromtimestamp(self.time.wall(), UTC) + later).isoformat()
