@@ -66,14 +66,14 @@ def make_query(
     switch_ids: list[str] = [GLOBAL_ID]
     invalid: list[str] = []
     wrong_types: list[str] = []
-    for (name, scope), query in zip(_KEYED, (segment, feature, experiments), strict=True):
-        if query is None or (type(query) is tuple and not query):
+    for (name, scope), given in zip(_KEYED, (segment, feature, experiments), strict=True):
+        if given is None or (type(given) is tuple and not given):
             continue
         try:
-            if type(query) is str and is_valid_key(query):
-                switch_ids.append(scope + ":" + query)
+            if type(given) is str and is_valid_key(given):
+                switch_ids.append(scope + ":" + given)
                 continue
-            for number, key in enumerate(iter_keys(query, name)):
+            for number, key in enumerate(iter_keys(given, name)):
                 if number == MAX_KEYS:
                     invalid.append(f"{name} after the first {MAX_KEYS}")
                     break
@@ -85,25 +85,25 @@ def make_query(
                 else:
                     invalid.append(f"{name} {_repr.repr(text)}")
         except Exception as error:  # The methods of the caller's objects may raise.
-            kind = type(query).__name__
+            kind = type(given).__name__
             wrong_types.append(f"{name} of type {kind:.100} raised {type(error).__name__}")
     unique = tuple(dict.fromkeys(switch_ids))
     return SwitchQuery(unique, tuple(invalid), tuple(dict.fromkeys(wrong_types)))
 
 
-def iter_keys(query: object, name: str) -> Iterable[object]:
-    """Return the keys in `query`, which may be one or several.
+def iter_keys(given: object, name: str) -> Iterable[object]:
+    """Return the keys in `given`, which may be one or several.
 
     A mapping stands for several experiments, by their names. As a segment or a feature it is not a
     valid key.
     """
-    if isinstance(query, str | bytes | bytearray | memoryview):
-        return (query,)
-    if isinstance(query, Mapping) and name != "experiments":
-        return (query,)
-    if isinstance(query, set | frozenset):
-        return sorted(query, key=str)
-    return query if isinstance(query, Iterable) else (query,)
+    if isinstance(given, str | bytes | bytearray | memoryview):
+        return (given,)
+    if isinstance(given, Mapping) and name != "experiments":
+        return (given,)
+    if isinstance(given, set | frozenset):
+        return sorted(given, key=str)
+    return given if isinstance(given, Iterable) else (given,)
 
 
 def evaluate(
