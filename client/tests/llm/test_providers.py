@@ -34,7 +34,7 @@ def document():
 
 
 @pytest.fixture
-def heard():
+def fallback_entries():
     entries = []
     end = add_hook(lambda entry: entry.name == "llm_call_fallback" and entries.append(entry))
     yield entries
@@ -59,7 +59,9 @@ class Provider:
         return f"{outcome} to {prompt}"
 
 
-def test_configured_chain_is_gone_through_in_order_and_each_move_is_noted(document, heard):
+def test_configured_chain_is_gone_through_in_order_and_each_move_is_noted(
+    document, fallback_entries
+):
     openai = Provider(gpt_4o=TimeoutError("30 s"), gpt_4o_mini=RateLimitError("slow down"))
     claude, ollama = Provider(claude=ServerError("away")), Provider(local="an answer")
 
@@ -77,8 +79,8 @@ def test_configured_chain_is_gone_through_in_order_and_each_move_is_noted(docume
     assert openai.asked == ["gpt-4o", "gpt-4o-mini"]
     assert latest_answer().source == "ollama/local"
     assert not latest_answer().is_partial
-    assert {entry.about for entry in heard} == {"oracle->openai"}
-    assert [dict(entry.fields) for entry in heard] == [
+    assert {entry.about for entry in fallback_entries} == {"oracle->openai"}
+    assert [dict(entry.fields) for entry in fallback_entries] == [
         {
             "provider": "openai",
             "from_model": "gpt-4o",
@@ -100,7 +102,7 @@ def test_configured_chain_is_gone_through_in_order_and_each_move_is_noted(docume
     ]
 
 
-def test_provider_with_an_unmet_condition_is_skipped(document, heard):
+def test_provider_with_an_unmet_condition_is_skipped(document, fallback_entries):
     environment = {}
     openai = Provider(gpt_4o=TimeoutError(), gpt_4o_mini=TimeoutError())
     claude = Provider(claude="claude's answer")
@@ -112,7 +114,7 @@ def test_provider_with_an_unmet_condition_is_skipped(document, heard):
 
     environment["ANTHROPIC_API_KEY"] = "sk-1"
     assert ask("why") == "claude's answer to why"
-    assert heard[-1].fields["reason"] == "timeout"
+    assert fallback_entries[-1].fields["reason"] == "timeout"
 
 
 def test_exhausted_chain_raises_the_consoles_error(document):
@@ -209,13 +211,13 @@ def test_conditions_of_ones_own_decide():
     assert ask(fails)() == "b's"
 
 
-def test_prompts_and_provider_messages_are_not_noted(document, heard, caplog):
+def test_prompts_and_provider_messages_are_not_noted(document, fallback_entries, caplog):
     caplog.set_level("DEBUG", "switchgear")
     openai = Provider(gpt_4o=ServerError("refused: my secret prompt"), gpt_4o_mini="fine")
 
     chain(document, {"openai": openai}, environment={})(openai)("my secret prompt")
 
-    assert "my secret prompt" not in repr(heard) + caplog.text
+    assert "my secret prompt" not in repr(fallback_entries) + caplog.text
 
 
 def test_coroutine_functions_are_awaited(document):
@@ -230,7 +232,7 @@ def test_coroutine_functions_are_awaited(document):
     assert asyncio.run(asked("why")) == "gpt-4o-mini"
 
 
-def test_providers_that_are_generator_functions_stream(document, heard):
+def test_providers_that_are_generator_functions_stream(document, fallback_entries):
     def openai(prompt, model="gpt-4o"):
         if model == "gpt-4o":
             raise RateLimitError
@@ -240,7 +242,7 @@ def test_providers_that_are_generator_functions_stream(document, heard):
 
     assert list(asked("why")) == ["gpt-4o-mini", "why"]
     assert latest_answer().source == "openai/gpt-4o-mini"
-    assert [entry.fields["reason"] for entry in heard] == ["rate_limit"]
+    assert [entry.fields["reason"] for entry in fallback_entries] == ["rate_limit"]
 
 
 def test_providers_that_are_asynchronous_generator_functions_stream(document):

@@ -43,7 +43,7 @@ def until(condition):
         time.sleep(0.002)
 
 
-def at(percent, delays):
+def percentile(percent, delays):
     return sorted(delays)[int(len(delays) * percent / 100)]
 
 
@@ -61,7 +61,7 @@ def is_ever_within(seconds, measured):
 
     Other load on the machine only adds to delays.
     """
-    return any(at(99, measured()) < seconds for _ in range(5))
+    return any(percentile(99, measured()) < seconds for _ in range(5))
 
 
 def test_200_queued_tasks_are_refused_at_once_and_none_begins(console, gear):
@@ -385,12 +385,12 @@ def test_engaging_and_giving_back_at_the_same_moment_loses_no_permit(console, ge
             except SwitchEngaged:
                 outcomes.append("refused")
 
-    def hold():
+    def hold_permit():
         while outcomes.count("refused") < 200:
             with bulkhead:
                 time.sleep(0.0002)
 
-    threads = start_threads(*[one] * 8, *[hold] * 4)
+    threads = start_threads(*[one] * 8, *[hold_permit] * 4)
     while any(thread.is_alive() for thread in threads):
         console.engage("feature:chat")
         time.sleep(0.002)

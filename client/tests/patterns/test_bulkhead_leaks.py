@@ -171,7 +171,7 @@ VALUES = {
 """By words, as Hypothesis hashes and compares what it draws."""
 
 
-def found(word):
+def key_of(word):
     if word == "raises":
         raise Broken
     return VALUES.get(word, word)
@@ -216,8 +216,8 @@ async def play(steps):
     bulkhead = Bulkhead(
         "llm",
         BulkheadParameters(limit=2, queue=3, queue_seconds=PATIENCE, per_key_limit=1),
-        key=lambda call: found(call["key"]),
-        priority=lambda call: found(call["priority"]),
+        key=lambda call: key_of(call["key"]),
+        priority=lambda call: key_of(call["priority"]),
     )
     inside = 0
 
@@ -241,7 +241,7 @@ async def play(steps):
     decorated = bulkhead(body)
 
     async def block(call):
-        async with bulkhead.of(found(call["key"]), found(call["priority"])):
+        async with bulkhead.of(key_of(call["key"]), key_of(call["priority"])):
             await body(call)
 
     loop = asyncio.get_running_loop()
@@ -323,8 +323,8 @@ def test_no_schedule_of_threads_loses_a_permit(of_threads, limits):
     bulkhead = Bulkhead(
         "llm",
         BulkheadParameters(limit=2, queue=3, queue_seconds=0.005, per_key_limit=1),
-        key=lambda call: found(call["key"]),
-        priority=lambda call: found(call["priority"]),
+        key=lambda call: key_of(call["key"]),
+        priority=lambda call: key_of(call["priority"]),
     )
 
     @bulkhead
@@ -337,7 +337,7 @@ def test_no_schedule_of_threads_loses_a_permit(of_threads, limits):
             raise Interrupted
 
     def block(call):
-        with bulkhead.of(found(call["key"]), found(call["priority"])):
+        with bulkhead.of(key_of(call["key"]), key_of(call["priority"])):
             ask.__wrapped__(call)
 
     def run(calls):

@@ -59,14 +59,19 @@ def test_found_priority_that_is_no_number_is_nought(wrong, caplog):
 def test_wrong_priority_of_a_block_is_logged_once():
     bulkhead = Bulkhead("llm", ONE)
 
-    def said(priority):
+    def make_call(priority):
         def call(do):
             with bulkhead.of(priority=priority):
                 do()
 
         return call
 
-    calls = {"low": said(-1), "none": said(None), "wrong": said("high"), "yes": said(True)}
+    calls = {
+        "low": make_call(-1),
+        "none": make_call(None),
+        "wrong": make_call("high"),
+        "yes": make_call(True),
+    }
     assert served(bulkhead, calls) == ["yes", "none", "wrong", "low"]
 
 

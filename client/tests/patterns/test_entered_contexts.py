@@ -10,7 +10,7 @@ from switchgear.patterns.bulkhead import Bulkhead
 from switchgear.patterns.parameters import BreakerParameters, BulkheadParameters
 
 
-def kept():
+def count_entries():
     entry, count = entered_contexts._last.get(), 0
     while entry is not None:
         entry, count = entry.previous, count + 1
@@ -32,7 +32,7 @@ def test_left_in_a_copy_of_the_context_it_is_over_here_too(make):
         for _ in range(100):
             pattern.__enter__()
             contextvars.copy_context().run(pattern.__exit__, None, None, None)
-        return kept()
+        return count_entries()
 
     assert contextvars.Context().run(run) <= 1
 
@@ -44,7 +44,7 @@ def test_left_where_it_is_not_known_it_is_kept_within_bounds(make):
         for _ in range(3000):
             pattern.__enter__()
             contextvars.Context().run(pattern.__exit__, None, None, None)
-        return kept()
+        return count_entries()
 
     assert contextvars.Context().run(run) <= entered_contexts.MAX_DEPTH
 
@@ -62,7 +62,7 @@ def test_nested_entries_are_popped_from_the_inside():
             entered_contexts.pop_entry(two),
             entered_contexts.pop_entry(one),
             entered_contexts.pop_entry(one),
-            kept(),
+            count_entries(),
         )
 
     assert contextvars.Context().run(run) == ((3, None), None, (1, None), None, 0)

@@ -133,14 +133,14 @@ def test_no_more_hedges_begin_than_allowed(most):
 def test_without_budget_no_hedge_begins_and_each_hedge_takes_from_it():
     budget = RetryBudget(0, 0.1)
 
-    async def both():
+    async def make_two_calls():
         first, second = Callee("hangs", "fine"), Callee("hangs", "fine")
         answer = await hedged(first, budget=budget)()
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(hedged(second, budget=budget)(), 20 * SOON)
         return answer, first.begun, second.begun, second.cancelled
 
-    assert run(both) == ("fine", 2, 1, [0])
+    assert run(make_two_calls) == ("fine", 2, 1, [0])
 
 
 def test_a_call_counts_once_for_the_budget_whether_a_retry_is_around_or_not():
@@ -229,11 +229,11 @@ def test_a_retry_inside_retries_and_no_header_says_that_it_is_repeated():
             raise ConnectionError("away")
         return "fine"
 
-    async def told():
+    async def read_headers():
         return outgoing()
 
     assert run(hedged(flaky, FOREVER)) == "fine"
-    assert run(hedged(told, FOREVER)) == {}
+    assert run(hedged(read_headers, FOREVER)) == {}
 
 
 def test_a_cancelled_call_cancels_and_awaits_all_attempts():

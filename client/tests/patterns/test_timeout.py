@@ -210,12 +210,12 @@ def test_a_timeout_of_any_kind_after_the_deadline_is_the_deadlines():
     clock = Clock()
 
     @Deadline(2, clock=clock)
-    def asked():
+    def time_out():
         clock.goes(2)
         raise TimeoutError("a socket's")
 
     with pytest.raises(DeadlineExceeded) as late:
-        asked()
+        time_out()
     assert str(late.value.__cause__) == "a socket's"
 
 
