@@ -11,9 +11,13 @@ import psycopg
 
 from controlplane.tests.installation import ROOT
 
-COMMIT = "e73e22032cd99a239aef538731e5a4b4d8a46fc2"
-LAST_MIGRATION = ("core", "0014_audit_rounds")
-"""The migration of that release which new ones of its app follow."""
+COMMIT = "f8652a895633a37bac3d09c1ef1609d3ad9b2821"
+LAST_MIGRATIONS = (
+    ("core", "0023_superseded_messages"),
+    ("switches", "0007_ramps_and_drills"),
+    ("slo", "0002_builtin_rules"),
+)
+"""The migrations of that release which new ones of their apps follow."""
 AUDIT_ROWS = 3000
 SEED = """
 from dataclasses import replace
@@ -23,7 +27,7 @@ from django.apps import apps
 from django.conf import settings
 from django.db import DatabaseError, models, transaction
 
-from breakers.dead_letters.tests.heaps import Heap
+from breakers.tests.dead_letters.heaps import Heap
 from controlplane.core.actors import system
 from controlplane.core.audit import services as audit
 from controlplane.core.clock import db_now
