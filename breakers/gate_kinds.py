@@ -1,5 +1,6 @@
-"""The kind of gates that breakers answer; importing its module registers it."""
+"""The kind of gates that breakers answer."""
 
 from breakers import gates
+from controlplane.core.gates.kinds import GATE_KINDS
 
-__all__ = ["gates"]
+GATE_KINDS.register(gates.KIND)

@@ -9,9 +9,9 @@ from typing import Any
 from breakers import names
 from breakers.sql import fetch_all
 from controlplane.core.canonical import timestamp
-from controlplane.core.gates import kinds
 from controlplane.core.gates import services as gates
 from controlplane.core.gates.fields import Field, text
+from controlplane.core.gates.kinds import GateKind
 from controlplane.core.gates.models import Gate
 from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, Answer
 from controlplane.core.gates.verdicts import judge_observation
@@ -159,16 +159,14 @@ def check_dependency(value: Any) -> str:
     return f"{caller.strip()}->{callee.strip()}"
 
 
-KIND = kinds.register(
-    kinds.GateKind(
-        name=TYPE,
-        label="Breaker",
-        summary="breaker {dependency}",
-        passes_when="every fresh instance's breaker is closed",
-        fields=(Field("dependency", "Dependency", check_dependency, placeholder="core->oracle"),),
-        look_up=gates.find_observations,
-        judge=functools.partial(judge_observation, missing="nobody has looked at this breaker yet"),
-        position=20,
-        is_stored=True,
-    )
+KIND = GateKind(
+    name=TYPE,
+    label="Breaker",
+    summary="breaker {dependency}",
+    passes_when="every fresh instance's breaker is closed",
+    fields=(Field("dependency", "Dependency", check_dependency, placeholder="core->oracle"),),
+    look_up=gates.find_observations,
+    judge=functools.partial(judge_observation, missing="nobody has looked at this breaker yet"),
+    position=20,
+    is_stored=True,
 )

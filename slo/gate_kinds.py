@@ -3,9 +3,9 @@
 from datetime import datetime
 from typing import Any
 
-from controlplane.core.gates import kinds
 from controlplane.core.gates import services as gates
 from controlplane.core.gates.fields import NUMBER, Field, duration, number, whole_number
+from controlplane.core.gates.kinds import GATE_KINDS, GateKind
 from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, Answer, Question
 from controlplane.core.gates.samples import MIN_EVENTS, MIN_EVENTS_FIELD, SLO_FIELD
 from controlplane.core.gates.verdicts import (
@@ -51,25 +51,25 @@ def judge(question: Question, observation: Observation | None, now: datetime) ->
     return repeat_verdict(question, observation)
 
 
-KIND = kinds.register(
-    kinds.GateKind(
-        name=TYPE,
-        label="SLO",
-        summary="SLO {slo}, burn rate over {window} at most {max_burn_rate}",
-        passes_when="the budget burns slowly since the step began",
-        fields=(
-            SLO_FIELD,
-            Field("window", "Window", duration, "5m"),
-            Field("max_burn_rate", "Highest burn rate", number(0, 10**6), 1, input=NUMBER),
-            MIN_EVENTS_FIELD,
-            Field("min_bad", "Least bad events", whole_number(1, 10**9), MIN_BAD, input=NUMBER),
-        ),
-        look_up=gates.find_observations,
-        judge=judge,
-        position=10,
-        is_stored=True,
-    )
+KIND = GateKind(
+    name=TYPE,
+    label="SLO",
+    summary="SLO {slo}, burn rate over {window} at most {max_burn_rate}",
+    passes_when="the budget burns slowly since the step began",
+    fields=(
+        SLO_FIELD,
+        Field("window", "Window", duration, "5m"),
+        Field("max_burn_rate", "Highest burn rate", number(0, 10**6), 1, input=NUMBER),
+        MIN_EVENTS_FIELD,
+        Field("min_bad", "Least bad events", whole_number(1, 10**9), MIN_BAD, input=NUMBER),
+    ),
+    look_up=gates.find_observations,
+    judge=judge,
+    position=10,
+    is_stored=True,
 )
+
+GATE_KINDS.register(KIND)
 
 
 def _read_count(value: Any) -> float | None:

@@ -8,6 +8,7 @@ import pytest
 from controlplane.core.clock import db_now
 from controlplane.core.gates import kinds
 from controlplane.core.gates.fields import NUMBER, Field, text, whole_number
+from controlplane.core.gates.kinds import GATE_KINDS
 from controlplane.core.gates.questions import FAIL, PASS, Answer
 from controlplane.core.gates.verdicts import no_data
 from controlplane.core.http.tests.callers import as_role
@@ -52,9 +53,8 @@ WEATHER = kinds.GateKind(
 
 @pytest.fixture(autouse=True)
 def weather():
-    kinds.register(WEATHER)
-    yield
-    kinds.unregister("weather")
+    with GATE_KINDS.registered(WEATHER):
+        yield
     WIND.clear()
 
 
@@ -138,10 +138,9 @@ def test_ramp_holds_goes_on_or_goes_back_by_its_verdict(wind, expected, share):
 def test_ramp_holds_once_its_kind_is_gone():
     now = db_now()
     ramp = begin(now, PLAN)
-    kinds.unregister("weather")
+    GATE_KINDS.unregister("weather")
 
     look(now)
 
     assert state(ramp) == "holding"
     assert "no gates of the type weather" in Ramp.objects.get().job.hold_reason
-    kinds.register(WEATHER)

@@ -11,8 +11,8 @@ from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval
 from controlplane.core.canonical import timestamp
 from controlplane.core.errors import Conflict
-from controlplane.core.gates import kinds
 from controlplane.core.gates.fields import DURATION, Field, whole_number
+from controlplane.core.gates.kinds import GateKind
 from controlplane.core.gates.questions import FAIL, PASS, WAITING, Answer, Question
 from switches import publication, risk
 from switches.models import Ramp
@@ -105,29 +105,27 @@ def judge(_question: Question, answer: Answer | None, _now: datetime) -> Answer:
     return answer or NOT_YET
 
 
-KIND = kinds.register(
-    kinds.GateKind(
-        name="manual",
-        label="A person",
-        summary="a person's approval",
-        passes_when="somebody approved: when the step's time is over, it is asked for under "
-        "*Approvals*",
-        fields=(
-            Field(
-                "timeout_seconds",
-                "Waits for a person at most",
-                whole_number(1, MAX_DWELL_SECONDS),
-                APPROVAL_SECONDS,
-                input=DURATION,
-            ),
+KIND = GateKind(
+    name="manual",
+    label="A person",
+    summary="a person's approval",
+    passes_when="somebody approved: when the step's time is over, it is asked for under "
+    "*Approvals*",
+    fields=(
+        Field(
+            "timeout_seconds",
+            "Waits for a person at most",
+            whole_number(1, MAX_DWELL_SECONDS),
+            APPROVAL_SECONDS,
+            input=DURATION,
         ),
-        look_up=find_answers,
-        judge=judge,
-        position=30,
-        can_fail=False,
-        is_unique=True,
-        initial_verdict=WAITING,
-    )
+    ),
+    look_up=find_answers,
+    judge=judge,
+    position=30,
+    can_fail=False,
+    is_unique=True,
+    initial_verdict=WAITING,
 )
 
 

@@ -3,7 +3,6 @@
 from typing import Any
 
 from controlplane.core.errors import InvalidInput
-from controlplane.core.gates import kinds
 from controlplane.core.gates.fields import (
     DURATION,
     NUMBER,
@@ -12,6 +11,7 @@ from controlplane.core.gates.fields import (
     check_value,
     number,
 )
+from controlplane.core.gates.kinds import GATE_KINDS
 
 MAX_STEPS = 20
 MAX_GATES = 20
@@ -125,9 +125,10 @@ def _read_gates(given: Any, where: str, errors: dict[str, list[str]]) -> list[di
     found: list[dict[str, Any]] = []
     for index, gate in enumerate(given):
         here = f"{where}[{index}]"
-        kind = kinds.get(gate.get("type")) if isinstance(gate, dict) else None
+        type_ = gate.get("type") if isinstance(gate, dict) else None
+        kind = GATE_KINDS.get(type_) if isinstance(type_, str) else None
         if kind is None:
-            errors[f"{here}.type"] = [f"Must be one of {', '.join(kinds.get_names())}."]
+            errors[f"{here}.type"] = [f"Must be one of {', '.join(GATE_KINDS)}."]
             continue
         plain = {key: value for key, value in gate.items() if key != "type"}
         kept = {"type": kind.name, **check_fields(kind.fields, plain, here, errors)}

@@ -11,6 +11,7 @@ from typing import Any
 from controlplane.core.errors import InvalidInput
 from controlplane.core.gates import kinds
 from controlplane.core.gates.fields import Field, format_values, parse_number, parse_texts
+from controlplane.core.gates.kinds import GATE_KINDS
 
 from . import descriptions
 from . import plan as plans
@@ -86,7 +87,7 @@ class Editor:
         return [
             number
             for number, step in enumerate(self.steps, 1)
-            if not any((kind := kinds.get(gate.type)) and kind.can_fail for gate in step.gates)
+            if not any((kind := GATE_KINDS.get(gate.type)) and kind.can_fail for gate in step.gates)
         ]
 
     @property
@@ -136,7 +137,7 @@ class Editor:
     def _gate(self, name: str, where: str, number: int, gate: TypedGate) -> dict[str, Any]:
         return {
             "number": number,
-            "title": kind.label if (kind := kinds.get(gate.type)) else gate.type,
+            "title": kind.label if (kind := GATE_KINDS.get(gate.type)) else gate.type,
             "type_field": {"name": f"{name}-type", "value": gate.type},
             "errors": [*self.errors.get(where, ()), *self.errors.get(f"{where}.type", ())],
             "fields": [
@@ -211,7 +212,7 @@ def press_button(editor: Editor, button: str, given: Mapping[str, str]) -> Edito
     step = steps[index]
     if found[1] == "add-gate":
         type_ = given.get(f"step-{index}-{NEW}", "")
-        kind = kinds.get(type_)
+        kind = GATE_KINDS.get(type_)
         if kind is None:
             return editor
         defaults = {field.name: field.default for field in kind.fields}

@@ -11,6 +11,7 @@ from controlplane.core.actors import label_of
 from controlplane.core.approvals.models import Approval
 from controlplane.core.canonical import timestamp
 from controlplane.core.gates import kinds
+from controlplane.core.gates.kinds import GATE_KINDS
 from controlplane.core.gates.questions import NO_DATA
 from controlplane.core.jobs import watch
 from controlplane.core.jobs.models import Job, JobEffect, JobStep
@@ -122,7 +123,7 @@ def _step(step: JobStep) -> dict[str, Any]:
 
 def _gate(gate: Mapping[str, Any]) -> dict[str, Any]:
     """Return a gate with its latest answer; one that was never evaluated has its kind's first."""
-    kind = kinds.get(gate["type"])
+    kind = GATE_KINDS.get(gate["type"])
     verdict = kind.initial_verdict if kind else NO_DATA
     return {
         "verdict": verdict,

@@ -4,7 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from controlplane.core.gates import kinds
+from controlplane.core.gates.kinds import GATE_KINDS
 from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, WAITING
 from controlplane.core.http.fields import Filters, MutationBody, Text
 from switches.models import Ramp
@@ -29,8 +29,8 @@ class GateTypeField(serializers.ChoiceField):
     """The name of a registered kind of gate; kinds are read when the serializer is built."""
 
     def __init__(self, **options: Any) -> None:
-        passes = "; ".join(f"`{kind.name}`: {kind.passes_when}" for kind in kinds.get_all())
-        super().__init__(kinds.get_names(), help_text=f"It passes when … {passes}.", **options)
+        passes = "; ".join(f"`{kind.name}`: {kind.passes_when}" for kind in GATE_KINDS.values())
+        super().__init__(list(GATE_KINDS), help_text=f"It passes when … {passes}.", **options)
 
 
 class GateShape(serializers.Serializer[Any]):

@@ -14,7 +14,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.change_views import submitted_data
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
-from controlplane.core.gates import kinds
+from controlplane.core.gates.kinds import GATE_KINDS
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, done, in_dialog, show, signed_in
 from switches import blast, services
@@ -198,7 +198,7 @@ def _in_the_way(
 
 def _gates() -> dict[str, Any]:
     return {
-        "gate_types": [(kind.name, kind.label) for kind in kinds.get_all()],
+        "gate_types": [(kind.name, kind.label) for kind in GATE_KINDS.values()],
         "early": {"seconds": plans.MIN_EARLY_SECONDS, "percent": plans.MAX_EARLY_PERCENT},
         "most_steps": plans.MAX_STEPS,
         "most_gates": plans.MAX_GATES,

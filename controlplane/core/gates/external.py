@@ -18,8 +18,8 @@ from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import InvalidInput, NotFound
 
-from . import kinds
 from .fields import Field
+from .kinds import GateKind
 from .models import ExternalVerdict
 from .questions import FAIL, PASS, Answer, Question
 from .verdicts import (
@@ -157,17 +157,15 @@ def judge(question: Question, observation: Observation | None, now: datetime) ->
     return Answer(FAIL, {**evidence, "why": f"{observation.by} said {observation.verdict}"})
 
 
-KIND = kinds.register(
-    kinds.GateKind(
-        name="external",
-        label="External gate",
-        summary="external gate {gate}",
-        passes_when="a program of yours said ok (`POST /api/v1/gates/{name}`)",
-        fields=(Field("gate", "Name", check_name, placeholder="smoke-tests"),),
-        look_up=find_observations,
-        judge=judge,
-        position=50,
-    )
+KIND = GateKind(
+    name="external",
+    label="External gate",
+    summary="external gate {gate}",
+    passes_when="a program of yours said ok (`POST /api/v1/gates/{name}`)",
+    fields=(Field("gate", "Name", check_name, placeholder="smoke-tests"),),
+    look_up=find_observations,
+    judge=judge,
+    position=50,
 )
 
 

@@ -4,13 +4,13 @@ A kind is one object. The app that answers it registers it in its module `gate_k
 plan editor, the API, messages and the command line find everything they need on that object.
 """
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
-from django.utils.module_loading import autodiscover_modules
+from controlplane.core.registry import KindRegistry
 
 from .fields import Field
 from .questions import NO_DATA, Answer, Question
@@ -53,56 +53,21 @@ class GateKind:
         return self.name
 
 
-_kinds: dict[str, GateKind] = {}
+GATE_KINDS: KindRegistry[GateKind] = KindRegistry("gate_kinds", order=attrgetter("position"))
 
 
-def register(kind: GateKind) -> GateKind:
-    """Register a kind under its name. Raise ValueError if the name is taken."""
-    if kind.name in _kinds:
-        raise ValueError(f"The gate kind {kind.name} is registered already.")
-    _kinds[kind.name] = kind
-    return kind
-
-
-def unregister(name: str) -> None:
-    """Remove a kind that a test has registered."""
-    del _kinds[name]
-
-
-def get(name: object) -> GateKind | None:
-    """Return the kind of this name; None if no app here has it."""
-    _discover()
-    return _kinds.get(name) if isinstance(name, str) else None
-
-
-def get_all() -> list[GateKind]:
-    """Return every kind, by position."""
-    _discover()
-    return sorted(_kinds.values(), key=lambda kind: kind.position)
-
-
-def get_names() -> list[str]:
-    """Return the name of every kind, by position."""
-    return [kind.name for kind in get_all()]
-
-
-def get_fields(name: object) -> tuple[Field, ...]:
+def get_fields(name: str) -> tuple[Field, ...]:
     """Return the fields of a kind; none if no app here has it."""
-    kind = get(name)
+    kind = GATE_KINDS.get(name)
     return kind.fields if kind else ()
 
 
 def describe(spec: Mapping[str, Any]) -> str:
     """Return a gate in words; its type alone if no app here has the kind."""
-    kind = get(spec["type"])
+    kind = GATE_KINDS.get(spec["type"])
     return kind.describe(spec) if kind else str(spec["type"])
 
 
 def document() -> list[str]:
     """Return a Markdown table row for each kind, as docs/operate.md has them."""
-    return [f"| `{kind.name}` | {kind.passes_when} |" for kind in get_all()]
-
-
-@functools.cache
-def _discover() -> None:
-    autodiscover_modules("gate_kinds")
+    return [f"| `{kind.name}` | {kind.passes_when} |" for kind in GATE_KINDS.values()]

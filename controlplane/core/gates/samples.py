@@ -7,8 +7,8 @@ from django.db import connection
 
 from controlplane.core import canonical
 
-from . import kinds
 from .fields import NUMBER, Field, text, whole_number
+from .kinds import GateKind
 from .questions import PASS, Answer, Question
 from .verdicts import FRESH, explain_too_few, no_data, read_limit
 
@@ -59,18 +59,16 @@ def judge(question: Question, seen: int, _now: datetime) -> Answer:
     return no_data(question, explain_too_few(seen, needed), evidence)
 
 
-KIND = kinds.register(
-    kinds.GateKind(
-        name="samples",
-        label="Enough events",
-        summary="at least {min_events} events of {slo}",
-        passes_when="enough events of an SLO came in",
-        fields=(SLO_FIELD, MIN_EVENTS_FIELD),
-        look_up=count_events,
-        judge=judge,
-        position=40,
-        can_fail=False,
-    )
+KIND = GateKind(
+    name="samples",
+    label="Enough events",
+    summary="at least {min_events} events of {slo}",
+    passes_when="enough events of an SLO came in",
+    fields=(SLO_FIELD, MIN_EVENTS_FIELD),
+    look_up=count_events,
+    judge=judge,
+    position=40,
+    can_fail=False,
 )
 
 

@@ -10,7 +10,7 @@ from django.db.models import Q, QuerySet
 
 from controlplane.core import retention
 
-from . import kinds
+from .kinds import GATE_KINDS
 from .models import Gate
 from .questions import FAIL, NO_DATA, PASS, Answer, Question
 from .retention_rules import EVENTS, VERDICTS
@@ -31,14 +31,16 @@ def store_questions(questions: Sequence[Question]) -> None:
     rows = [
         Gate(key=one.key, type=one.type, spec=dict(one.spec), since=one.since)
         for one in sorted(questions, key=lambda one: one.key)
-        if (kind := kinds.get(one.type)) and kind.is_stored
+        if (kind := GATE_KINDS.get(one.type)) and kind.is_stored
     ]
     Gate.objects.bulk_create(rows, ignore_conflicts=True)
 
 
 def withdraw_questions(questions: Sequence[Question]) -> None:
     """Delete the stored ones among these questions, in the caller's transaction."""
-    keys = [one.key for one in questions if (kind := kinds.get(one.type)) is None or kind.is_stored]
+    keys = [
+        one.key for one in questions if (kind := GATE_KINDS.get(one.type)) is None or kind.is_stored
+    ]
     if keys:
         Gate.objects.filter(key__in=keys).delete()
 
@@ -50,7 +52,7 @@ def evaluate(questions: Sequence[Question], now: datetime) -> list[Answer]:
         places.setdefault(one.type, []).append(place)
     answers: dict[int, Answer] = {}
     for type, own in places.items():
-        kind = kinds.get(type)
+        kind = GATE_KINDS.get(type)
         some = [questions[place] for place in own]
         found = kind.look_up(some, now) if kind else [None] * len(some)
         judge = kind.judge if kind else judge_unknown
