@@ -118,7 +118,7 @@ def _tick(now: datetime) -> TickCost:
     database = database_cpu()
     before = database()
     wall, cpu = time.monotonic(), time.process_time()
-    moved = engine.turn("ramps.turn", now)
+    moved = engine.run_tick("ramps.turn", now)
     cpu, wall = time.process_time() - cpu, time.monotonic() - wall
     return TickCost(moved, cpu, None if before is None else (database() or before) - before, wall)
 

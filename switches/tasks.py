@@ -20,10 +20,13 @@ def expire_switches(now: datetime) -> int:
 
 
 @ticks.tick(
-    "ramps.turn", seconds=1, queue="ramps", pending=lambda now: [engine.due("ramps.turn", now)]
+    "ramps.turn",
+    seconds=1,
+    queue="ramps",
+    pending=lambda now: [engine.find_due_jobs("ramps.turn", now)],
 )
 def go_on_with_ramps(now: datetime) -> int:
-    return engine.turn("ramps.turn", now)
+    return engine.run_tick("ramps.turn", now)
 
 
 @ticks.tick("switches.remind", seconds=60, queue="switches")

@@ -38,7 +38,10 @@ def archive_overdue_letters(now: datetime) -> int:
 
 
 @ticks.tick(
-    "dlq.jobs", seconds=1, queue="dead-letters", pending=lambda now: [engine.due(TICK, now)]
+    "dlq.jobs",
+    seconds=1,
+    queue="dead-letters",
+    pending=lambda now: [engine.find_due_jobs(TICK, now)],
 )
 def run_replays(now: datetime) -> int:
     """Work on bulk jobs, one after the other, while any is due; return how many moved.
@@ -50,7 +53,7 @@ def run_replays(now: datetime) -> int:
         at = now + timedelta(seconds=passed)
         if not _is_any_due(at):
             break
-        moved += engine.turn(TICK, at)
+        moved += engine.run_tick(TICK, at)
     return moved
 
 

@@ -69,19 +69,21 @@ def purge_instances(now: datetime) -> int:
     return instances.forget(now, most=MAX_AT_ONCE)
 
 
-@ticks.tick("jobs.turn", seconds=1, queue="jobs", pending=lambda now: [jobs.due("jobs.turn", now)])
+@ticks.tick(
+    "jobs.turn", seconds=1, queue="jobs", pending=lambda now: [jobs.find_due_jobs("jobs.turn", now)]
+)
 def go_on_with_jobs(now: datetime) -> int:
-    return jobs.turn("jobs.turn", now)
+    return jobs.run_tick("jobs.turn", now)
 
 
 @ticks.tick(job_watch.TICK, seconds=15, queue="housekeeping")
 def watch_jobs(now: datetime) -> int:
-    return job_watch.turn(now)
+    return job_watch.run_watch(now)
 
 
 @ticks.tick("jobs.alarms", seconds=60, queue="housekeeping")
 def look_at_job_figures(now: datetime) -> int:
-    return job_alarms.look(now)
+    return job_alarms.update_alarms(now)
 
 
 @ticks.tick("jobs.purge", seconds=3600, queue="housekeeping")

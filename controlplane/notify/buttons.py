@@ -40,7 +40,7 @@ def deny(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
     """Deny it, or withdraw one's own request."""
     pk = number(value, "approval")
     approval = services.deny(approval_id=pk, comment="", actor=actor, now=now)
-    word = "You have withdrawn" if notes.outcome(approval) == "withdrawn" else "You denied"
+    word = "You have withdrawn" if notes.get_outcome(approval) == "withdrawn" else "You denied"
     return f"{word}: {approval.summary}"
 
 

@@ -21,15 +21,15 @@ def cancel(job: Job, reason: str, actor: Actor, now: datetime) -> None:
     drill = locked.drill
     row = Job.objects.select_for_update().get(pk=job.pk)
     if not (row.is_live and drill.live):
-        raise control.conflict(row, "be cancelled")
+        raise control.build_conflict(row, "be cancelled")
     before = row.state
     outcome = f"Cancelled by {actor.label}: {reason}"
     over = {"state": Job.State.CANCELLED, "finished_at": now, "next_at": None}
-    control.seize(row, now, **over, outcome=outcome)
+    control.take_over(row, now, **over, outcome=outcome)
     released = transitions.release(locked, now)
     drill.live, drill.measured = False, {live_drills.WHY: outcome, **drill.measured}
     drill.save(update_fields=["live", "measured"])
-    escalation.close(subject=endings.subject(row), now=now)
+    escalation.close(subject=endings.get_subject(row), now=now)
     if released:
         version = drill.released_version
         transitions.record_audit(

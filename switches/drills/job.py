@@ -13,11 +13,11 @@ from django.db import transaction
 from controlplane.core.actors import Actor, system
 from controlplane.core.errors import Conflict
 from controlplane.core.jobs import kinds, stepwise
-from controlplane.core.jobs.claims import Turn
+from controlplane.core.jobs.claims import LeasedJob
 from controlplane.core.jobs.control import PlannedStep
 from controlplane.core.jobs.kinds import Probe
 from controlplane.core.jobs.models import Job, JobStep
-from controlplane.core.jobs.stepwise import Again, Passed, StepKind
+from controlplane.core.jobs.stepwise import StepContinues, StepKind, StepPassed
 from switches.drills import marked_instances, transitions
 from switches.drills.patterns import Marks
 from switches.episodes import live_drills
@@ -32,10 +32,10 @@ NO_INSTANCES = (
     "No marked instance was heard from within 30 seconds: nobody polls under a marked name. "
     "Look at the marks, and whether the instances run."
 )
-SKIPPED = Passed({"skipped": True})
+SKIPPED = StepPassed({"skipped": True})
 
 
-def _list_instances(turn: Turn, _step: JobStep, now: datetime, _probe: Probe) -> Passed:
+def _list_instances(turn: LeasedJob, _step: JobStep, now: datetime, _probe: Probe) -> StepPassed:
     """List the marked instances that are present; without any the drill can't pass."""
     with transaction.atomic():
         drill = transitions.lock_drill_row(turn.job.pk)
@@ -43,17 +43,17 @@ def _list_instances(turn: Turn, _step: JobStep, now: datetime, _probe: Probe) ->
         found = marked_instances.present_instances(marked_instances.current_marks(), now)
         named = {"instances": len(found), "names": found[: marked_instances.MAX_NAMED]}
         transitions.record_measurement(drill, "look", named, why="" if found else NO_INSTANCES)
-        return Passed(named)
+        return StepPassed(named)
 
 
-def _engage(turn: Turn, _step: JobStep, now: datetime, probe: Probe) -> Passed:
+def _engage(turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe) -> StepPassed:
     """Publish the drill for the marked instances, unless the switch is really stopped by now."""
     with transaction.atomic():
         locked = transitions.lock_drill(turn.job.pk)
         turn.heartbeat(now)
         drill = locked.drill
         if drill.engaged_at is not None:
-            return Passed()
+            return StepPassed()
         episode = locked.switch.episode
         if episode is not None and not live_drills.failure_reason(drill):
             transitions.record_measurement(
@@ -65,35 +65,41 @@ def _engage(turn: Turn, _step: JobStep, now: datetime, probe: Probe) -> Passed:
         probe("drill.engaged.written")
         version = drill.engaged_version
         transitions.record_audit("drill.engaged", locked.switch, drill, ACTOR, now, version=version)
-    return Passed({"version": version})
+    return StepPassed({"version": version})
 
 
-def _engaged_applied(turn: Turn, _step: JobStep, now: datetime, probe: Probe) -> Passed | Again:
+def _engaged_applied(
+    turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe
+) -> StepPassed | StepContinues:
     drill = Drill.objects.get(pk=turn.job.pk)
     if drill.released_at is not None:
         return SKIPPED
     return _applied(turn, "engage", drill, now, probe)
 
 
-def _release(turn: Turn, _step: JobStep, now: datetime, probe: Probe) -> Passed:
+def _release(turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe) -> StepPassed:
     with transaction.atomic():
         locked = transitions.lock_drill(turn.job.pk)
         turn.heartbeat(now)
         if not transitions.release(locked, now):
-            return Passed() if locked.drill.released_version else SKIPPED
+            return StepPassed() if locked.drill.released_version else SKIPPED
         probe("drill.released.written")
         version = locked.drill.released_version
         transitions.record_audit(
             "drill.released", locked.switch, locked.drill, ACTOR, now, version=version
         )
-    return Passed({"version": version})
+    return StepPassed({"version": version})
 
 
-def _released_applied(turn: Turn, _step: JobStep, now: datetime, probe: Probe) -> Passed | Again:
+def _released_applied(
+    turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe
+) -> StepPassed | StepContinues:
     return _applied(turn, "release", Drill.objects.get(pk=turn.job.pk), now, probe)
 
 
-def _applied(turn: Turn, part: str, drill: Drill, now: datetime, probe: Probe) -> Passed | Again:
+def _applied(
+    turn: LeasedJob, part: str, drill: Drill, now: datetime, probe: Probe
+) -> StepPassed | StepContinues:
     """Wait at most a minute until all stopped instances acknowledge the version."""
     version, since = drill.engaged_version, drill.engaged_at
     if part == "release":
@@ -105,19 +111,19 @@ def _applied(turn: Turn, part: str, drill: Drill, now: datetime, probe: Probe) -
     probe(f"drill.{part}.looked")
     # `now` is before the commit in the turn that published. The time limit holds for any clock.
     if abs(now - since) < APPLIED_WITHIN and (now < since or not found.by_everybody):
-        return Again(now + POLL_INTERVAL)
+        return StepContinues(now + POLL_INTERVAL)
     with transaction.atomic():
         drill = transitions.lock_drill_row(turn.job.pk)
         if drill.measured.get(live_drills.MARKED, []) != stopped_by:
-            return Again(now + POLL_INTERVAL)  # A mark was removed meanwhile.
+            return StepContinues(now + POLL_INTERVAL)  # A mark was removed meanwhile.
         turn.heartbeat(now)
         late = part == "engage" and drill.ends_by is not None and now >= drill.ends_by
         why = _describe_late(part) if late else _describe_unproven(part, found)
         transitions.record_measurement(drill, part, found.as_dict(), why=why)
-    return Passed(found.as_dict())
+    return StepPassed(found.as_dict())
 
 
-def _record(turn: Turn, _step: JobStep, now: datetime, probe: Probe) -> Passed:
+def _record(turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe) -> StepPassed:
     """Record the outcome; only this step marks a switch as proven."""
     with transaction.atomic():
         locked = transitions.lock_drill(turn.job.pk)
@@ -128,10 +134,10 @@ def _record(turn: Turn, _step: JobStep, now: datetime, probe: Probe) -> Passed:
                 locked.switch, locked.drill, turn.job, passed=passed, actor=ACTOR, now=now
             )
             probe("drill.ended.written")
-    return Passed()
+    return StepPassed()
 
 
-def _release_again(turn: Turn, _step: JobStep, now: datetime) -> None:
+def _release_again(turn: LeasedJob, _step: JobStep, now: datetime) -> None:
     """Release the drill after a later step failed."""
     with transaction.atomic():
         locked = transitions.lock_drill(turn.job.pk)
@@ -143,7 +149,7 @@ def _release_again(turn: Turn, _step: JobStep, now: datetime) -> None:
             )
 
 
-def _give_up(turn: Turn, _step: JobStep, now: datetime) -> None:
+def _give_up(turn: LeasedJob, _step: JobStep, now: datetime) -> None:
     """End the drill as failed after its release."""
     with transaction.atomic():
         locked = transitions.lock_drill(turn.job.pk)
@@ -166,7 +172,7 @@ LIVE_STEPS = (
     StepKind("record", _record),
 )
 DRY_STEPS = (LOOK, StepKind("record", _record))
-_live_work, _dry_work = stepwise.worker(LIVE_STEPS), stepwise.worker(DRY_STEPS)
+_live_work, _dry_work = stepwise.build_worker(LIVE_STEPS), stepwise.build_worker(DRY_STEPS)
 
 
 def planned_steps(mode: str) -> list[PlannedStep]:
@@ -176,7 +182,7 @@ def planned_steps(mode: str) -> list[PlannedStep]:
     ]
 
 
-def work(turns: Sequence[Turn], now: datetime, probe: Probe) -> int:
+def work(turns: Sequence[LeasedJob], now: datetime, probe: Probe) -> int:
     """Advance the drills of these turns and return how many moved."""
     ours = [turn.job.pk for turn in turns]
     dry = set(Drill.objects.filter(pk__in=ours, mode=live_drills.DRY).values_list("pk", flat=True))
@@ -211,7 +217,7 @@ def _not_paused(_job: Job, _reason: str, _actor: Actor, _now: datetime) -> None:
 
 
 kinds.register(
-    kinds.Kind(
+    kinds.JobKind(
         name=live_drills.KIND,
         title="Drill",
         tick="jobs.turn",

@@ -99,7 +99,7 @@ def _begin(
         raise Conflict(f"A drill of {switch.pk} is under way already.", drill=under_way.pk)
     if not DrillMark.objects.exists():
         raise Conflict(HOW_TO_MARK)
-    job = control.begin(
+    job = control.create_job(
         kind=live_drills.KIND,
         subject=switch.pk,
         steps=planned_steps(mode),

@@ -51,5 +51,5 @@ def supersede(switch: Switch, why: str, now: datetime) -> Drill | None:
     drill.save(update_fields=["released_at", "measured"])
     job = Job.objects.select_for_update().get(pk=drill.pk)
     if job.is_live:
-        control.seize(job, now, next_at=now)
+        control.take_over(job, now, next_at=now)
     return drill

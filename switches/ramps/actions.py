@@ -15,7 +15,7 @@ from controlplane.core.ended_sessions import retry_if_ended
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from controlplane.core.gates import kinds
 from controlplane.core.gates.questions import FAIL, PASS, WAITING
-from controlplane.core.jobs.claims import Turn
+from controlplane.core.jobs.claims import LeasedJob
 from controlplane.core.jobs.kinds import Intervention
 from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.roles import Role
@@ -72,7 +72,7 @@ def _advance(
     if step_index != found.index:
         raise _explain_advanced(found, now)
     # What was kept is from the last evaluation of a worker: a gate may have failed since.
-    (evaluation,) = gate_evaluation.evaluate_ramps([Turn(found.job)], now)
+    (evaluation,) = gate_evaluation.evaluate_ramps([LeasedJob(found.job)], now)
     _require_no_failure(evaluation)
     _check_skipping(found, evaluation, actor, now)
     gate_evaluation.store_results([evaluation], now)

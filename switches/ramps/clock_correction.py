@@ -9,7 +9,7 @@ from django.db import InterfaceError, OperationalError, connection, transaction
 
 from controlplane.core.gates import services as gates
 from controlplane.core.jobs import claims
-from controlplane.core.jobs.claims import LeaseLost, Turn
+from controlplane.core.jobs.claims import LeasedJob, LeaseLost
 from controlplane.core.jobs.models import Job, JobStep
 from switches.models import Ramp
 
@@ -24,7 +24,7 @@ MAX_AT_ONCE = 100
 log = structlog.get_logger(__name__)
 
 
-def correct_times(found: Sequence[tuple[Turn, Ramp, JobStep]], now: datetime) -> None:
+def correct_times(found: Sequence[tuple[LeasedJob, Ramp, JobStep]], now: datetime) -> None:
     """Restart steps that began in the future, and set other future times to now.
 
     Until then a step's dwell would not end and none of its gates would count. The objects are
@@ -35,14 +35,14 @@ def correct_times(found: Sequence[tuple[Turn, Ramp, JobStep]], now: datetime) ->
         try:
             _correct_times(turn, ramp, step, now)
         except LeaseLost:
-            claims.stopped(turn.job.pk)
+            claims.count_stopped_write(turn.job.pk)
         except (OperationalError, InterfaceError) as error:
             if not connection.is_usable():
                 raise
             log.warning("ramp.postponed", ramp=ramp.pk, move="set_right", error=str(error).strip())
 
 
-def _is_ahead(turn: Turn, ramp: Ramp, step: JobStep, now: datetime) -> bool:
+def _is_ahead(turn: LeasedJob, ramp: Ramp, step: JobStep, now: datetime) -> bool:
     moments = (step.started_at, turn.job.paused_at, ramp.blind_since, _dwell_start(step))
     return any(moment is not None and moment > now + AHEAD for moment in moments)
 
@@ -57,7 +57,7 @@ def _dwell(step: JobStep) -> timedelta:
 
 
 @transaction.atomic
-def _correct_times(turn: Turn, ramp: Ramp, step: JobStep, now: datetime) -> None:
+def _correct_times(turn: LeasedJob, ramp: Ramp, step: JobStep, now: datetime) -> None:
     """Correct one ramp in a transaction. Raise :class:`LeaseLost` if it is no longer held."""
     job, latest = turn.job, now + AHEAD
     begins_anew = step.started_at is not None and step.started_at > latest

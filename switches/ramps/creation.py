@@ -110,7 +110,7 @@ def activate(
     before = facts.audit_state(switch, episode)
 
     def write(**fields: Any) -> None:
-        control.seize(job, now, **fields)
+        control.take_over(job, now, **fields)
 
     locked = LockedRamp(head, switch, episode, ramp, job, write, before)
     locked.write(state=Job.State.RUNNING, started_at=now, next_at=now, heartbeat_at=now, attempts=1)
@@ -141,7 +141,7 @@ def _create(
     planned = [
         control.PlannedStep(descriptions.format_percent(step["percent"]), step) for step in steps
     ]
-    job = control.begin(
+    job = control.create_job(
         kind=KIND,
         subject=switch.pk,
         steps=planned,

@@ -10,7 +10,7 @@ from django.db import transaction
 from django.db.models import F
 
 from controlplane.core.jobs import endings
-from controlplane.core.jobs.claims import Turn
+from controlplane.core.jobs.claims import LeasedJob
 from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.live.change_notices import changed
 
@@ -21,7 +21,7 @@ MAX_ATTEMPTS = 5
 
 
 @transaction.atomic
-def count_failure(turn: Turn, step: JobStep, error: str) -> bool:
+def count_failure(turn: LeasedJob, step: JobStep, error: str) -> bool:
     """Count a failed attempt; return True if it was the last one. Raise :class:`LeaseLost`."""
     JobStep.objects.filter(pk=step.pk).update(attempts=F("attempts") + 1, error=error)
     turn.change(error=error, attempts=turn.job.attempts + 1)
@@ -29,7 +29,7 @@ def count_failure(turn: Turn, step: JobStep, error: str) -> bool:
     return step.attempts + 1 >= MAX_ATTEMPTS
 
 
-def record_failed_compensation(turn: Turn, why: str, error: str, now: datetime) -> None:
+def record_failed_compensation(turn: LeasedJob, why: str, error: str, now: datetime) -> None:
     """Record that the switch can't be engaged again now, and call a person once.
 
     `why` is the reason to go back, `error` the failure. The state is written in its own
@@ -49,4 +49,4 @@ def record_failed_compensation(turn: Turn, why: str, error: str, now: datetime) 
         return
     with transaction.atomic():
         notifications.notify_failed_compensation(job, f"{why} {said}", now)
-        endings.not_compensated(job, f"{why} {said}", now)
+        endings.call_failed_compensation(job, f"{why} {said}", now)

@@ -15,7 +15,7 @@ from controlplane.core.gates import services as gates
 from controlplane.core.gates.models import Hold
 from controlplane.core.gates.questions import NO_DATA, WAITING, Answer, Question
 from controlplane.core.jobs import claims
-from controlplane.core.jobs.claims import Turn
+from controlplane.core.jobs.claims import LeasedJob
 from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.live.change_notices import changed
 from switches.models import Ramp
@@ -43,7 +43,7 @@ class RampEvaluation:
     `is_held` is True if a hold applies, whatever the gates answer.
     """
 
-    turn: Turn
+    turn: LeasedJob
     ramp: Ramp
     step: JobStep
     gates: list[dict[str, Any]]
@@ -51,7 +51,7 @@ class RampEvaluation:
     is_held: bool = False
 
 
-def evaluate_ramps(turns: Sequence[Turn], now: datetime) -> list[RampEvaluation]:
+def evaluate_ramps(turns: Sequence[LeasedJob], now: datetime) -> list[RampEvaluation]:
     """Evaluate leased or locked ramps; those that have ended meanwhile are left out."""
     jobs = [turn.job.pk for turn in turns]
     ramps = Ramp.objects.only("switch_id", "blind_since").in_bulk(jobs)
@@ -92,7 +92,7 @@ def store_results(evaluations: Sequence[RampEvaluation], now: datetime) -> None:
 
 
 def _evaluate_safely(
-    turn: Turn,
+    turn: LeasedJob,
     ramp: Ramp,
     step: JobStep,
     said: Mapping[str, Sequence[Answer]],
@@ -109,7 +109,10 @@ def _evaluate_safely(
 
 
 def _answer_gates(
-    turns: Sequence[Turn], ramps: Mapping[int, Ramp], steps: Mapping[int, JobStep], now: datetime
+    turns: Sequence[LeasedJob],
+    ramps: Mapping[int, Ramp],
+    steps: Mapping[int, JobStep],
+    now: datetime,
 ) -> dict[str, list[Answer]]:
     """Return the answers of the gates of every step, by the step's approval target."""
     questions = []
@@ -152,7 +155,7 @@ def _list_slos(plan: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _evaluate(
-    turn: Turn,
+    turn: LeasedJob,
     ramp: Ramp,
     step: JobStep,
     said: Mapping[str, Sequence[Answer]],

@@ -14,7 +14,7 @@ def _path(job: Job) -> str:
 
 
 kinds.register(
-    kinds.Kind(
+    kinds.JobKind(
         name=KIND,
         title="Ramp",
         tick=TICK,

@@ -47,7 +47,7 @@ def supersede(switch: Switch, outcome: str, actor: Actor, now: datetime) -> Ramp
         return None
     job = Job.objects.select_for_update().get(pk=ramp.pk)
     over = {"state": Job.State.CANCELLED, "finished_at": now, "next_at": None}
-    control.seize(job, now, **over, outcome=outcome, hold_reason="")
+    control.take_over(job, now, **over, outcome=outcome, hold_reason="")
     close(ramp, job, JobStep.State.COMPENSATED, outcome, actor, now)
     return ramp
 
@@ -63,7 +63,7 @@ def close(ramp: Ramp, job: Job, step_state: str, said: str, actor: Actor, now: d
     left.update(state=step_state, finished_at=now, error=error)
     ramp.live, ramp.blind_since = False, None
     ramp.save(update_fields=["live", "blind_since"])
-    escalation.close(subject=endings.subject(job), now=now)
+    escalation.close(subject=endings.get_subject(job), now=now)
     changed("ramps", str(ramp.pk))
     leave_step(ramp, job.step_index, actor, now, said)
     if job.compensated_at is not None:

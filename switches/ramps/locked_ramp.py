@@ -8,7 +8,7 @@ from typing import Any
 
 from controlplane.core.errors import NotFound
 from controlplane.core.jobs import control
-from controlplane.core.jobs.claims import LeaseLost, Turn
+from controlplane.core.jobs.claims import LeasedJob, LeaseLost
 from controlplane.core.jobs.models import Job, JobStep
 from switches import publication
 from switches.episodes import changes, facts
@@ -66,7 +66,7 @@ class LockedRamp:
             self.step(self.index, data={**data, name: value})
 
 
-def lock_for_worker(turn: Turn) -> LockedRamp:
+def lock_for_worker(turn: LeasedJob) -> LockedRamp:
     """Lock a ramp for the worker that leases it. Raise :class:`LeaseLost` if its episode is over.
 
     Switch and episode are locked in that order by one query, since hundreds may advance at once.
@@ -98,6 +98,6 @@ def lock_for_person(ramp_id: int, now: datetime) -> LockedRamp | None:
         return None
 
     def write(**fields: Any) -> None:
-        control.seize(job, now, **fields)
+        control.take_over(job, now, **fields)
 
     return LockedRamp(head, switch, episode, ramp, job, write, facts.audit_state(switch, episode))

@@ -83,8 +83,8 @@ def withdraw(ramp: Ramp, index: int, actor: Actor, now: datetime, why: str) -> N
     )
     for approval in late.select_for_update():
         expiry = system("approvals")
-        notes.decide(approval, Approval.State.EXPIRED, approvals.EXPIRED, expiry, now)
-        notes.tell_decided(approval, expiry, now)
+        notes.record_decision(approval, Approval.State.EXPIRED, approvals.EXPIRED, expiry, now)
+        notes.announce_decision(approval, expiry, now)
     approvals.void(kind=kind, target=target, actor=actor, now=now, why=why)
 
 

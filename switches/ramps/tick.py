@@ -13,7 +13,7 @@ from django.db import transaction
 
 from controlplane.core.gates.questions import WAITING
 from controlplane.core.jobs import claims, failures
-from controlplane.core.jobs.claims import LeaseLost, Turn
+from controlplane.core.jobs.claims import LeasedJob, LeaseLost
 from controlplane.core.jobs.effects import AlreadyDone
 from controlplane.core.jobs.kinds import Probe
 from controlplane.core.jobs.models import Job
@@ -37,7 +37,7 @@ MAX_COMPENSATION_TIME = timedelta(seconds=8)
 log = structlog.get_logger(__name__)
 
 
-def advance_ramps(turns: Sequence[Turn], now: datetime, probe: Probe) -> int:
+def advance_ramps(turns: Sequence[LeasedJob], now: datetime, probe: Probe) -> int:
     """Evaluate the claimed ramps and carry out their transitions; return the number of those."""
     began = time.monotonic()
 
@@ -73,24 +73,24 @@ def _apply(evaluation: RampEvaluation, clock: Callable[[], datetime], probe: Pro
     if decision.next == Next.HOLD and _is_held_already(evaluation):
         return False
     # What a move writes into the job is worth nothing if its transaction ends otherwise.
-    turn = Turn(copy.copy(job))
+    turn = LeasedJob(copy.copy(job))
     try:
         with transaction.atomic():
             _execute(evaluation, turn, clock, probe)
         probe(f"{decision.next}.committed")
     except (LeaseLost, AlreadyDone):
-        claims.stopped(job.pk)
+        claims.count_stopped_write(job.pk)
         return False
     except Exception as error:
-        if failures.is_away(error):
+        if failures.is_database_away(error):
             raise
         log.exception("ramp.move_failed", ramp=job.pk, move=decision.next)
-        return _handle_failure(evaluation, failures.said(error), clock, probe)
+        return _handle_failure(evaluation, failures.describe_error(error), clock, probe)
     return True
 
 
 def _execute(
-    evaluation: RampEvaluation, turn: Turn, clock: Callable[[], datetime], probe: Probe
+    evaluation: RampEvaluation, turn: LeasedJob, clock: Callable[[], datetime], probe: Probe
 ) -> None:
     locked = locked_ramp.lock_for_worker(turn)
     now, decision = clock(), evaluation.decision
@@ -134,10 +134,10 @@ def _handle_failure(
         if not failed_transitions.count_failure(evaluation.turn, evaluation.step, error):
             return False
     except LeaseLost:
-        claims.stopped(evaluation.turn.job.pk)
+        claims.count_stopped_write(evaluation.turn.job.pk)
         return False
     except Exception as another:
-        if failures.is_away(another):
+        if failures.is_database_away(another):
             raise
         log.exception("ramp.failure_not_kept", ramp=evaluation.turn.job.pk)
         return False

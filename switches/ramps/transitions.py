@@ -48,7 +48,7 @@ def enter_step(locked: LockedRamp, index: int, now: datetime) -> None:
         attempts=1,
     )
     gates.store_questions(build_questions(locked.ramp, index, plan["gates"], now))
-    effects.had(locked.job, "publish", now=now)
+    effects.record_effect(locked.job, "publish", now=now)
     locked.publish(plan["percent"], now)
 
 
@@ -128,7 +128,7 @@ def compensate(
     over = {"state": Job.State.CANCELLED, "finished_at": now, "next_at": None}
     locked.write(**over, outcome=why, error=why, hold_reason="", compensated_at=now)
     probe("compensate.claimed")
-    effects.had(locked.job, "compensate", now=now)
+    effects.record_effect(locked.job, "compensate", now=now)
     late = has_expired(locked.episode, now)
     if late:
         locked.episode.on_expiry = OnExpiry.HOLD
@@ -188,7 +188,7 @@ def _complete(locked: LockedRamp, now: datetime, actor: Actor, reason: str, prob
     over = {"state": Job.State.COMPLETED, "finished_at": now, "next_at": None}
     locked.write(**over, done=len(locked.ramp.plan), outcome=said, hold_reason="", error="")
     probe("complete.claimed")
-    effects.had(locked.job, "release", now=now)
+    effects.record_effect(locked.job, "release", now=now)
     live_ramps.close(locked.ramp, locked.job, JobStep.State.PASSED, said, actor, now)
     end_episode(
         locked.head,

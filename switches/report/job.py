@@ -6,10 +6,10 @@ from django.db import transaction
 
 from controlplane.core.actors import system
 from controlplane.core.jobs import effects, kinds, stepwise
-from controlplane.core.jobs.claims import Turn
+from controlplane.core.jobs.claims import LeasedJob
 from controlplane.core.jobs.kinds import Probe
 from controlplane.core.jobs.models import Job, JobStep
-from controlplane.core.jobs.stepwise import Again, Passed, StepKind
+from controlplane.core.jobs.stepwise import StepContinues, StepPassed, StepKind
 from switches.models import WeeklyReport
 from switches.report import services, weeks
 from switches.report.compose import zone
@@ -23,32 +23,32 @@ RETENTION_DAYS = 90
 NOWHERE = "No route leads anywhere that can be reached; it is told as soon as one does."
 
 
-def _make(turn: Turn, _step: JobStep, now: datetime, probe: Probe) -> Passed | Again:
+def _make(turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe) -> StepPassed | StepContinues:
     """Make the report; a complete final one is left as it is."""
     week = _week(turn.job)
     actor = system(services.BEAT)
     try:
         report = services.generate(week=week, actor=actor, now=now, patiently=True)
     except services.UnreadSections as error:
-        return Again(now + LOOK_AGAIN, holding=f"Parts of it can't be read yet: {error}")
+        return StepContinues(now + LOOK_AGAIN, holding=f"Parts of it can't be read yet: {error}")
     probe("report.made")
-    return Passed({"anchor": report.anchor_id})
+    return StepPassed({"anchor": report.anchor_id})
 
 
-def _send(turn: Turn, _step: JobStep, now: datetime, probe: Probe) -> Passed | Again:
+def _send(turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe) -> StepPassed | StepContinues:
     """Send the report of the last due week; earlier ones only wait for a signature."""
     week = _week(turn.job)
     if week != weeks.last_due(now, zone()):
-        return Passed({"told": False})
+        return StepPassed({"told": False})
     with transaction.atomic():
         told = services.send(week=week, actor=system(services.BEAT), now=now)
         if told:
-            effects.had(turn.job, "tell", now=now)
+            effects.record_effect(turn.job, "tell", now=now)
         probe("report.told")
     probe("report.told.committed")
     if WeeklyReport.objects.filter(week=str(week), sent_at=None).exists():
-        return Again(now + LOOK_AGAIN, holding=NOWHERE)
-    return Passed({"told": True})
+        return StepContinues(now + LOOK_AGAIN, holding=NOWHERE)
+    return StepPassed({"told": True})
 
 
 def _week(job: Job) -> Week:
@@ -65,11 +65,11 @@ STEPS = (
 )
 
 kinds.register(
-    kinds.Kind(
+    kinds.JobKind(
         name=KIND,
         title="Weekly report",
         tick="jobs.turn",
-        work=stepwise.worker(STEPS),
+        work=stepwise.build_worker(STEPS),
         path=_path,
         most=AT_ONCE,
         kept_days=RETENTION_DAYS,

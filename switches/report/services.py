@@ -201,7 +201,7 @@ def _begin_job(week: Week, earlier: Sequence[Job], now: datetime) -> bool:
     if earlier and not _may_follow(earlier[-1], now):
         return False
     number = len(earlier) + 1
-    job = control.begin(
+    job = control.create_job(
         kind=KIND,
         key=subject(week) if number == 1 else f"{subject(week)}:{number}",
         subject=subject(week),

@@ -32,7 +32,7 @@ def start_ramp(
 
 def run_workers(after_seconds: float = 1) -> None:
     """Run the workers' turn on ramps, so many seconds from now."""
-    engine.turn("ramps.turn", db_now() + timedelta(seconds=after_seconds))
+    engine.run_tick("ramps.turn", db_now() + timedelta(seconds=after_seconds))
 
 
 def first_gate_result(ramp: Ramp, **gate: Any) -> None:

@@ -24,10 +24,10 @@ from controlplane.core.approvals.models import Approval
 from controlplane.core.audit import services as audit
 from controlplane.core.escalations import services as escalation
 from controlplane.core.jobs import control, effects, endings, kinds, stepwise
-from controlplane.core.jobs.claims import Turn
+from controlplane.core.jobs.claims import LeasedJob
 from controlplane.core.jobs.kinds import Probe
 from controlplane.core.jobs.models import Job, JobStep
-from controlplane.core.jobs.stepwise import Again, Passed, StepKind
+from controlplane.core.jobs.stepwise import StepContinues, StepPassed, StepKind
 from controlplane.core.live import change_notices
 from controlplane.core.outbox import services as outbox
 
@@ -56,22 +56,22 @@ _away: dict[RedisServer, tuple[datetime, str]] = {}
 """Unavailable servers: until when this process leaves them alone, and the error."""
 
 
-def _run_replay(turn: Turn, step: JobStep, now: datetime, probe: Probe) -> Passed | Again:
+def _run_replay(turn: LeasedJob, step: JobStep, now: datetime, probe: Probe) -> StepPassed | StepContinues:
     work = worker.start_slice(turn, step, now, probe)
     if said := _recent_outage(work):
-        return Again(now + AWAY_AGAIN, holding=said)
+        return StepContinues(now + AWAY_AGAIN, holding=said)
     try:
         if worker.run_slice(work):
-            return Passed()
+            return StepPassed()
     except ServerUnavailable as error:
         return _handle_unanswered(work, error)
     except (ReplayHeld, ServerRefused) as error:
         return _hold(work, LOOK_AGAIN, str(error))
     seconds = work.limiter.seconds_to_wait(work.now.timestamp(), AT_ONCE)
-    return Again(work.now + timedelta(seconds=seconds))
+    return StepContinues(work.now + timedelta(seconds=seconds))
 
 
-def _handle_unanswered(work: ReplaySlice, error: ServerUnavailable) -> Again:
+def _handle_unanswered(work: ReplaySlice, error: ServerUnavailable) -> StepContinues:
     stream = work.replay.stream
     try:
         if execution.is_responding(stream):
@@ -90,16 +90,16 @@ def _recent_outage(work: ReplaySlice) -> str:
     return said if work.now < until <= work.now + 2 * AWAY_AGAIN else ""
 
 
-def _hold(work: ReplaySlice, pause: timedelta, why: str) -> Again:
+def _hold(work: ReplaySlice, pause: timedelta, why: str) -> StepContinues:
     change_notices.changed("dlq", f"job:{work.turn.job.pk}")
-    return Again(work.now + pause, holding=why)
+    return StepContinues(work.now + pause, holding=why)
 
 
-def _record_result(turn: Turn, _step: JobStep, now: datetime, probe: Probe) -> Passed:
+def _record_result(turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe) -> StepPassed:
     """Record the result once: on the job, in the audit trail, and as a message."""
     job = turn.job
     with turn.together():
-        effects.had(job, "record", now=now)
+        effects.record_effect(job, "record", now=now)
         replay = tally.recount(job.pk)
         turn.change(outcome=_describe_outcome(replay), heartbeat_at=now)
         breaker_gates.withdraw_gates(replay)
@@ -114,10 +114,10 @@ def _record_result(turn: Turn, _step: JobStep, now: datetime, probe: Probe) -> P
             now=now,
         )
         probe("replay.recorded")
-    return Passed()
+    return StepPassed()
 
 
-def _give_up(turn: Turn, _step: JobStep, now: datetime) -> None:
+def _give_up(turn: LeasedJob, _step: JobStep, now: datetime) -> None:
     """Count the removed letters, which stay removed, and withdraw the gates."""
     with turn.together():
         turn.heartbeat(now)
@@ -137,16 +137,16 @@ def _cancel(job: Job, reason: str, actor: Actor, now: datetime) -> None:
     # Whoever declares letters holds on to the key of this row, waiting for that of the stream.
     row = Job.objects.select_for_update(no_key=True).get(pk=job.pk)
     if not row.is_live:
-        raise control.conflict(row, "be cancelled")
+        raise control.build_conflict(row, "be cancelled")
     before = row.state
     if is_ended:
         _settle_open_intents(row, now)
     replay = tally.recount(row.pk)
     outcome = f"Cancelled by {actor.label}: {reason.rstrip('.')}. {_describe_outcome(replay)}"
     over = {"state": Job.State.CANCELLED, "finished_at": now, "next_at": None}
-    control.seize(row, now, **over, outcome=outcome)
+    control.take_over(row, now, **over, outcome=outcome)
     breaker_gates.withdraw_gates(replay)
-    escalation.close(subject=endings.subject(row), now=now)
+    escalation.close(subject=endings.get_subject(row), now=now)
     change_notices.changed("dlq", f"job:{row.pk}")
     audit.record(
         actor=actor,
@@ -236,11 +236,11 @@ def job_path(job: Job) -> str:
 STEPS = (StepKind("replay", _run_replay, compensate=_give_up), StepKind("record", _record_result))
 
 kinds.register(
-    kinds.Kind(
+    kinds.JobKind(
         name=KIND,
         title="Replay of dead letters",
         tick=TICK,
-        work=stepwise.worker(STEPS),
+        work=stepwise.build_worker(STEPS),
         path=job_path,
         scope=SCOPE,
         interventions={"cancel": _cancel},

@@ -140,7 +140,7 @@ def _start_job(
 ) -> Job:
     stream = LetterStream.objects.select_for_update().get(pk=wish.stream.pk)
     _refuse_duplicate(wish)
-    job = control.begin(
+    job = control.create_job(
         kind=KIND,
         subject=audit_target(stream),
         steps=STEPS,

@@ -19,7 +19,7 @@ from breakers.dead_letters.monitoring import indexer
 from breakers.dead_letters.removals import settlement
 from controlplane.core import canonical
 from controlplane.core.actors import Actor, ActorType
-from controlplane.core.jobs.claims import LeaseLost, Turn
+from controlplane.core.jobs.claims import LeaseLost, LeasedJob
 from controlplane.core.jobs.kinds import Probe
 from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.live import change_notices
@@ -42,7 +42,7 @@ LARGE_BYTES = 1024 * 1024  # bytes
 class ReplaySlice:
     """The work of one worker on a replay for a few seconds."""
 
-    turn: Turn
+    turn: LeasedJob
     step: JobStep
     replay: Replay
     began: datetime
@@ -64,7 +64,7 @@ class ReplaySlice:
         return most - (time.monotonic() - self._started)
 
 
-def start_slice(turn: Turn, step: JobStep, now: datetime, probe: Probe) -> ReplaySlice:
+def start_slice(turn: LeasedJob, step: JobStep, now: datetime, probe: Probe) -> ReplaySlice:
     """Return a slice that continues where the last one ended."""
     replay = Replay.objects.select_related("stream").get(pk=turn.job.pk)
     replay.job = turn.job

@@ -53,7 +53,7 @@ def test_letter_is_edited_and_the_rest_of_its_group_retried(desks, letters):
     dialog.get_by_role("button", name="Retry 3 letters").click()
     expect(page.get_by_role("heading", name="Replay")).to_be_visible()
     for _ in range(3):
-        engine.turn("dlq.jobs", db_now())
+        engine.run_tick("dlq.jobs", db_now())
 
     expect(page.locator("#live")).to_contain_text("3 retried.", timeout=15_000)
     assert letters.redis.xlen(f"{letters.prefix}:events") == 4

@@ -43,7 +43,7 @@ def begin(letters, of):
 
 
 def turn(at=NOW, probe=kinds.no_probe):
-    engine.turn("dlq.jobs", at, probe)
+    engine.run_tick("dlq.jobs", at, probe)
 
 
 def until_over(job, at):

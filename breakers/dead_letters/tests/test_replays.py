@@ -43,7 +43,7 @@ def ask(stream, *, action="retry", chosen=EVERYTHING, actor=OPERATOR, **more):
 
 
 def work(at=NOW, probe=kinds.no_probe):
-    return engine.turn("dlq.jobs", at, probe)
+    return engine.run_tick("dlq.jobs", at, probe)
 
 
 def until_over(job, at=NOW):

@@ -77,7 +77,7 @@ def test_jobs_of_a_server_that_hangs_are_held_and_only_one_asks_it(
 
         began = time.monotonic()
         for _ in range(6):
-            engine.turn("dlq.jobs", NOW)
+            engine.run_tick("dlq.jobs", NOW)
         took = time.monotonic() - began
 
     healthy.refresh_from_db()
@@ -98,12 +98,12 @@ def test_a_server_that_answers_again_is_asked_again(letters, settings, tmp_path)
         )
         job = ask(row)
         way.breaks_at = b"EVAL"
-        engine.turn("dlq.jobs", NOW)
+        engine.run_tick("dlq.jobs", NOW)
         way.breaks_at = b""
 
-        engine.turn("dlq.jobs", NOW + 5 * SECOND)
+        engine.run_tick("dlq.jobs", NOW + 5 * SECOND)
         early = Job.objects.get(pk=job.pk).state
-        engine.turn("dlq.jobs", NOW + 30 * SECOND)
+        engine.run_tick("dlq.jobs", NOW + 30 * SECOND)
 
         job.refresh_from_db()
         assert (early, job.state) == ("holding", "completed")
@@ -125,7 +125,7 @@ def test_a_heavy_letter_that_never_gets_through_is_passed_over(letters, settings
         way.breaks_at = HEAVY[:100]
         at = NOW
         for _ in range(20):
-            engine.turn("dlq.jobs", at)
+            engine.run_tick("dlq.jobs", at)
             at += 11 * SECOND
         job.refresh_from_db()
         sent = store.xlen(row.origin)

@@ -6,7 +6,7 @@ from django.db.models import Q, QuerySet
 
 from controlplane.core.approvals.models import Approval
 from controlplane.core.approvals.notes import PAGE
-from controlplane.core.approvals.reviews import EVERY, REVIEW
+from controlplane.core.approvals.reviews import REOPEN_INTERVAL, REVIEW
 from controlplane.core.approvals.risk import Risk
 from controlplane.core.page_registry import AttentionItem, attention_source
 
@@ -34,12 +34,13 @@ def unsigned_reviews(now: datetime) -> list[AttentionItem]:
     return [
         AttentionItem(
             kind="review",
-            severity="critical" if now - review.requested_at >= EVERY else "warning",
+            severity="critical" if now - review.requested_at >= REOPEN_INTERVAL else "warning",
             title=f"Unsigned review. {review.summary}",
             detail=f"By {review.requested_by}: {review.reason}",
             path=f"{PAGE}#approval-{review.pk}",
             since=review.requested_at,
-            due_at=review.requested_at + EVERY * ((now - review.requested_at) // EVERY + 1),
+            due_at=review.requested_at
+            + REOPEN_INTERVAL * ((now - review.requested_at) // REOPEN_INTERVAL + 1),
         )
         for review in found.order_by("id")[:MAX_ITEMS]
     ]

@@ -7,7 +7,7 @@ from typing import Any
 from controlplane.core.audit.differences import Change, changes
 
 
-def shown(kind: str, diff: Mapping[str, Any]) -> list[Change]:
+def list_changes(kind: str, diff: Mapping[str, Any]) -> list[Change]:
     """Return the fields of a request's `diff` as changes.
 
     A list of two values is before and after; any other value stays as it is. A review changes

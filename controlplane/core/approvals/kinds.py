@@ -37,7 +37,7 @@ def _any_reason(_reason: str) -> Sequence[str]:
 
 
 @dataclass(frozen=True)
-class Registered:
+class ApprovalKind:
     """The behavior of a kind; `carry_out` is None if no app here has the kind.
 
     `prolongs` restarts the time of a request when it is edited. `reaches_far` decides if approvers
@@ -53,7 +53,7 @@ class Registered:
     in_words: InWords = _as_kept
 
 
-_registered: dict[str, Registered] = {}
+_registered: dict[str, ApprovalKind] = {}
 
 
 def carries_out(
@@ -76,7 +76,7 @@ def carries_out(
     """
 
     def register(function: CarryOut) -> CarryOut:
-        _registered[kind] = Registered(
+        _registered[kind] = ApprovalKind(
             function, lock_first, check_reason, ended, prolongs, reaches_far, in_words
         )
         return function
@@ -84,6 +84,6 @@ def carries_out(
     return register
 
 
-def kind(name: str) -> Registered:
+def get_kind(name: str) -> ApprovalKind:
     """Return the behavior of a kind; an empty one if its app is gone."""
-    return _registered.get(name, Registered())
+    return _registered.get(name, ApprovalKind())

@@ -22,18 +22,18 @@ SEVERITY = {
 """How loud the messages about it are."""
 
 
-def subject(approval: Approval) -> str:
+def get_subject(approval: Approval) -> str:
     """Return the subject that messages and the escalation of a request share."""
     review = approval.kind == Approval.Kind.BREAK_GLASS_REVIEW
     return f"{'review' if review else 'approval'}:{approval.pk}"
 
 
-def about(approval: Approval) -> str:
+def get_target(approval: Approval) -> str:
     """Return the switch or rule that a request is about, without the number of a further review."""
     return approval.target.partition("#")[0]
 
 
-def threaded(approval: Approval) -> dict[str, Any]:
+def message_fields(approval: Approval) -> dict[str, Any]:
     """Return the fields that every message about a request shares.
 
     Scope and severity are those of its switch and its risk, so that a decision reaches every
@@ -41,13 +41,15 @@ def threaded(approval: Approval) -> dict[str, Any]:
     """
     scope = approval.target.partition(":")[0]
     return {
-        "subject": subject(approval),
+        "subject": get_subject(approval),
         "scope": scope if scope in SCOPES else "",
         "severity": SEVERITY[Risk(approval.risk)],
     }
 
 
-def decide(approval: Approval, state: str, comment: str, actor: Actor, now: datetime) -> None:
+def record_decision(
+    approval: Approval, state: str, comment: str, actor: Actor, now: datetime
+) -> None:
     """Write a decision on the locked row."""
     approval.state = state
     approval.comment = comment
@@ -56,12 +58,12 @@ def decide(approval: Approval, state: str, comment: str, actor: Actor, now: date
     approval.save(update_fields=["state", "comment", "decided_by", "decided_at"])
 
 
-def tell_requested(approval: Approval, actor: Actor, now: datetime) -> None:
+def announce_request(approval: Approval, actor: Actor, now: datetime) -> None:
     """Write the audit row and the messages of a new request. Last: it takes the audit lock."""
     entry = audit.record(
         actor=actor,
         action="approval.requested",
-        target=about(approval),
+        target=get_target(approval),
         reason=approval.reason,
         after={
             "approval": approval.pk,
@@ -75,13 +77,13 @@ def tell_requested(approval: Approval, actor: Actor, now: datetime) -> None:
     outbox.announce(
         event="approval.requested",
         event_key=f"audit:{entry.pk}",
-        facts=facts(approval),
+        facts=message_facts(approval),
         now=now,
-        **threaded(approval),
+        **message_fields(approval),
     )
 
 
-def tell_decided(approval: Approval, actor: Actor, now: datetime, **more: Any) -> None:
+def announce_decision(approval: Approval, actor: Actor, now: datetime, **more: Any) -> None:
     """Write the audit row of a decision, and the messages that remove the buttons.
 
     Last in the transaction: it takes the audit lock.
@@ -91,16 +93,16 @@ def tell_decided(approval: Approval, actor: Actor, now: datetime, **more: Any) -
     entry = audit.record(
         actor=actor,
         action="review.signed" if signed else f"approval.{approval.state}",
-        target=about(approval),
+        target=get_target(approval),
         reason=approval.comment,
         after={"approval": approval.pk, "kind": approval.kind, **more},
         now=now,
     )
     told = {
-        **facts(approval),
+        **message_facts(approval),
         "decided_by": approval.decided_by,
         "comment": approval.comment,
-        "outcome": outcome(approval),
+        "outcome": get_outcome(approval),
         **more,
     }
     event = "review.signed" if signed else "approval.decided"
@@ -110,12 +112,12 @@ def tell_decided(approval: Approval, actor: Actor, now: datetime, **more: Any) -
         "facts": told,
         "now": now,
     }
-    outbox.announce(**message, **threaded(approval))
-    if to := _requester(approval, now):
-        outbox.announce(**message, **threaded(approval), to=to)
+    outbox.announce(**message, **message_fields(approval))
+    if to := _find_requester(approval, now):
+        outbox.announce(**message, **message_fields(approval), to=to)
 
 
-def outcome(approval: Approval) -> str:
+def get_outcome(approval: Approval) -> str:
     """Return the outcome in one word: `withdrawn` for a denial by the requester, else the state."""
     asked = approval.requester.username if approval.requester else None
     if approval.state == Approval.State.DENIED and approval.decided_by.partition(":")[2] == asked:
@@ -123,7 +125,7 @@ def outcome(approval: Approval) -> str:
     return str(approval.state)
 
 
-def facts(approval: Approval) -> dict[str, Any]:
+def message_facts(approval: Approval) -> dict[str, Any]:
     """Return the facts of messages; their buttons carry `approval`."""
     return {
         "id": approval.pk,
@@ -138,7 +140,7 @@ def facts(approval: Approval) -> dict[str, Any]:
     }
 
 
-def _requester(approval: Approval, now: datetime) -> list[str]:
+def _find_requester(approval: Approval, now: datetime) -> list[str]:
     """Return the destinations of the requester in person, if a target names them."""
     if approval.requester_id is None:
         return []

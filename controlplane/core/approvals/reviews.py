@@ -21,7 +21,7 @@ from controlplane.core.escalations.models import Escalation
 from controlplane.core.outbox import services as outbox
 
 REVIEW = Approval.Kind.BREAK_GLASS_REVIEW
-EVERY = timedelta(days=7)
+REOPEN_INTERVAL = timedelta(days=7)
 SEVERITY = "warning"
 MAX_AT_ONCE = 200
 SUMMARY_LENGTH = 300
@@ -43,7 +43,7 @@ def open_review(
     """
     review = Approval.objects.create(
         kind=REVIEW,
-        target=_free(target),
+        target=_find_free_target(target),
         summary=f"Glass broken: {target} against the rule “{rule}”"[:SUMMARY_LENGTH],
         diff={"rule": rule, **diff},
         reason=reason,
@@ -53,7 +53,7 @@ def open_review(
         requested_at=now,
         expires_at=None,
     )
-    told = {**notes.facts(review), "rule": rule}
+    told = {**notes.message_facts(review), "rule": rule}
     _escalate(review, told, now)
     entry = audit.record(
         actor=actor,
@@ -68,7 +68,7 @@ def open_review(
         event_key=f"audit:{entry.pk}",
         facts=told,
         now=now,
-        **notes.threaded(review),
+        **notes.message_fields(review),
     )
     return review
 
@@ -89,7 +89,7 @@ def reopen_due(now: datetime) -> int:
     Once for the last week boundary, however many went by.
     """
     unsigned = Approval.objects.filter(
-        kind=REVIEW, state=Approval.State.PENDING, requested_at__lte=now - EVERY
+        kind=REVIEW, state=Approval.State.PENDING, requested_at__lte=now - REOPEN_INTERVAL
     )
     due = unsigned.order_by("id").values_list("pk", flat=True)
     return sum(_reopen(pk, now) for pk in due[:MAX_AT_ONCE])
@@ -104,10 +104,10 @@ def _reopen(review_id: int, now: datetime) -> bool:
     )
     if review is None:
         return False
-    subject = notes.subject(review)
-    weeks = (now - review.requested_at) // EVERY
+    subject = notes.get_subject(review)
+    weeks = (now - review.requested_at) // REOPEN_INTERVAL
     told = {
-        **notes.facts(review),
+        **notes.message_facts(review),
         "rule": review.diff.get("rule", ""),
         "weeks": weeks,
         "said": f"Unsigned for {weeks} week{'s' if weeks != 1 else ''}.",
@@ -119,7 +119,7 @@ def _reopen(review_id: int, now: datetime) -> bool:
     entry = audit.record(
         actor=system("reviews"),
         action="review.reopened",
-        target=notes.about(review),
+        target=notes.get_target(review),
         reason=told["said"],
         after={"approval": review.pk, "weeks": weeks},
         now=now,
@@ -129,7 +129,7 @@ def _reopen(review_id: int, now: datetime) -> bool:
         event_key=f"audit:{entry.pk}",
         facts=told,
         now=now,
-        **notes.threaded(review),
+        **notes.message_fields(review),
     )
     return True
 
@@ -137,10 +137,10 @@ def _reopen(review_id: int, now: datetime) -> bool:
 def _escalate(review: Approval, told: Mapping[str, Any], now: datetime) -> None:
     """Open the escalation, with the steps of a warning; routes are notified at once."""
     escalations.open_escalation(
-        subject=notes.subject(review),
+        subject=notes.get_subject(review),
         event="review.waiting",
         severity=SEVERITY,
-        scope=notes.threaded(review)["scope"],
+        scope=notes.message_fields(review)["scope"],
         facts=told,
         now=now,
         announced=True,
@@ -153,7 +153,7 @@ def _opened_in_week(subject: str) -> int:
     return -1 if present is None else int(present.facts.get("weeks", 0))
 
 
-def _free(target: str) -> str:
+def _find_free_target(target: str) -> str:
     """Return a target without an unsigned review: `segment:finance`, else `segment:finance#2`."""
     taken = set(
         Approval.objects.filter(
@@ -169,4 +169,4 @@ def _free(target: str) -> str:
 
 @services.carries_out(REVIEW, lock_first=lambda: None)
 def _signed(review: Approval, _actor: Actor, now: datetime) -> None:
-    escalations.close(subject=notes.subject(review), now=now)
+    escalations.close(subject=notes.get_subject(review), now=now)

@@ -56,7 +56,7 @@ def request(
     waiting = present.first()
     if waiting is not None and not _has_expired(waiting, now):
         same = canonical.dumps(waiting.diff) == canonical.dumps(diff)
-        mine = _asked_by(waiting, actor)
+        mine = _is_requester(waiting, actor)
         if same and (waiting.reason == reason or not mine):
             return waiting
         if not mine:
@@ -66,9 +66,9 @@ def request(
                 approval=waiting.pk,
             )
     if waiting is not None:
-        _end_before_asking_anew(waiting, actor, now)
+        _end_previous(waiting, actor, now)
     found = of_request(kind, facts, risk)
-    return _ask(
+    return _create(
         Approval(
             kind=kind,
             target=target,
@@ -94,7 +94,7 @@ def find(approval_id: int) -> Approval:
 
 def reaches_far(approval: Approval) -> bool:
     """Return True if approvers of this request have to confirm their identity."""
-    return kinds.kind(approval.kind).reaches_far(approval)
+    return kinds.get_kind(approval.kind).reaches_far(approval)
 
 
 def approve(*, approval_id: int, comment: str, actor: Actor, now: datetime) -> Approval:
@@ -125,19 +125,19 @@ def edit(*, approval_id: int, reason: str, actor: Actor, now: datetime) -> Appro
     if not reason or len(reason) > MAX_REASON_LENGTH:
         raise InvalidInput({"reason": [f"Say why, in at most {MAX_REASON_LENGTH} characters."]})
     with transaction.atomic():
-        old = _locked(approval_id)
-        if not _asked_by(old, actor):
+        old = _lock(approval_id)
+        if not _is_requester(old, actor):
             raise Forbidden("Only whoever asked can edit a request; deny it and say why instead.")
         if old.kind == Approval.Kind.BREAK_GLASS_REVIEW:
             raise Conflict("What was said when the glass was broken stays as it is.")
-        _still_open(old, now)
+        _require_pending(old, now)
         if old.reason == reason:
             return old
-        kind = kinds.kind(old.kind)
+        kind = kinds.get_kind(old.kind)
         if problems := kind.check_reason(reason):
             raise InvalidInput({"reason": list(problems)})
-        notes.decide(old, Approval.State.VOID, EDITED, actor, now)
-        new = _ask(
+        notes.record_decision(old, Approval.State.VOID, EDITED, actor, now)
+        new = _create(
             Approval(
                 kind=old.kind,
                 target=old.target,
@@ -151,7 +151,7 @@ def edit(*, approval_id: int, reason: str, actor: Actor, now: datetime) -> Appro
             actor,
             now,
         )
-        notes.tell_decided(old, actor, now, replaced_by=new.pk)
+        notes.announce_decision(old, actor, now, replaced_by=new.pk)
         return new
 
 
@@ -159,27 +159,27 @@ def void(*, kind: str, target: str, actor: Actor, now: datetime, why: str) -> No
     """Void pending requests about a target, in the caller's transaction."""
     pending = Approval.objects.select_for_update().filter(target=target, state="pending", kind=kind)
     for approval in pending:
-        notes.decide(approval, Approval.State.VOID, why, actor, now)
-        kinds.kind(kind).ended(approval, actor, now)
-        notes.tell_decided(approval, actor, now)
+        notes.record_decision(approval, Approval.State.VOID, why, actor, now)
+        kinds.get_kind(kind).ended(approval, actor, now)
+        notes.announce_decision(approval, actor, now)
 
 
 def expire_due(now: datetime) -> int:
     """Close requests that nobody decided in time; return their number."""
     due = Approval.objects.filter(state="pending", expires_at__lte=now).order_by("id")
-    return sum(_expired(pk, now) for pk in due.values_list("pk", flat=True)[:MAX_AT_ONCE])
+    return sum(_expire(pk, now) for pk in due.values_list("pk", flat=True)[:MAX_AT_ONCE])
 
 
-def _expired(approval_id: int, now: datetime) -> bool:
+def _expire(approval_id: int, now: datetime) -> bool:
     try:
         with transaction.atomic():
-            waiting = _locked(approval_id)
+            waiting = _lock(approval_id)
             if waiting.state != Approval.State.PENDING:
                 return False
             actor = system("approvals")
-            notes.decide(waiting, Approval.State.EXPIRED, EXPIRED, actor, now)
-            kinds.kind(waiting.kind).ended(waiting, actor, now)
-            notes.tell_decided(waiting, actor, now)
+            notes.record_decision(waiting, Approval.State.EXPIRED, EXPIRED, actor, now)
+            kinds.get_kind(waiting.kind).ended(waiting, actor, now)
+            notes.announce_decision(waiting, actor, now)
             return True
     except Exception:
         if not connection.is_usable():
@@ -188,51 +188,51 @@ def _expired(approval_id: int, now: datetime) -> bool:
         return False
 
 
-def _ask(approval: Approval, actor: Actor, now: datetime) -> Approval:
+def _create(approval: Approval, actor: Actor, now: datetime) -> Approval:
     approval.requested_by, approval.requester_id = actor.label, actor.user_id
     approval.requested_at = now
     approval.save(force_insert=True)
-    notes.tell_requested(approval, actor, now)
+    notes.announce_request(approval, actor, now)
     return approval
 
 
-def _end_before_asking_anew(waiting: Approval, actor: Actor, now: datetime) -> None:
+def _end_previous(waiting: Approval, actor: Actor, now: datetime) -> None:
     if _has_expired(waiting, now):
         actor = system("approvals")
-        notes.decide(waiting, Approval.State.EXPIRED, EXPIRED, actor, now)
+        notes.record_decision(waiting, Approval.State.EXPIRED, EXPIRED, actor, now)
     else:
-        notes.decide(waiting, Approval.State.VOID, EDITED, actor, now)
-    notes.tell_decided(waiting, actor, now)
+        notes.record_decision(waiting, Approval.State.VOID, EDITED, actor, now)
+    notes.announce_decision(waiting, actor, now)
 
 
 @retry_if_ended
 def _decide(approval_id: int, verdict: str, comment: str, actor: Actor, now: datetime) -> Approval:
     require_readable(comment=comment)
     with transaction.atomic():
-        approval = _locked(approval_id)
-        _may_decide(approval, verdict, actor)
-        if approval.state == verdict and _decided_by(approval, actor):
+        approval = _lock(approval_id)
+        _require_permission(approval, verdict, actor)
+        if approval.state == verdict and _has_decided(approval, actor):
             return approval
-        _still_open(approval, now)
-        notes.decide(approval, verdict, comment, actor, now)
+        _require_pending(approval, now)
+        notes.record_decision(approval, verdict, comment, actor, now)
         if verdict == Approval.State.APPROVED:
-            carry_out = kinds.kind(approval.kind).carry_out
+            carry_out = kinds.get_kind(approval.kind).carry_out
             if carry_out is None:
                 raise Conflict(f"Nobody here can carry out what is asked for: {approval.kind}.")
             carry_out(approval, actor, now)
         else:
-            kinds.kind(approval.kind).ended(approval, actor, now)
-        notes.tell_decided(approval, actor, now)
+            kinds.get_kind(approval.kind).ended(approval, actor, now)
+        notes.announce_decision(approval, actor, now)
         return approval
 
 
-def _locked(approval_id: int) -> Approval:
+def _lock(approval_id: int) -> Approval:
     """Return the request, locked after the rows that come before it in the lock order."""
-    kinds.kind(find(approval_id).kind).lock_first()
+    kinds.get_kind(find(approval_id).kind).lock_first()
     return Approval.objects.select_for_update().get(pk=approval_id)
 
 
-def _may_decide(approval: Approval, verdict: str, actor: Actor) -> None:
+def _require_permission(approval: Approval, verdict: str, actor: Actor) -> None:
     review = approval.kind == Approval.Kind.BREAK_GLASS_REVIEW
     own = actor.user_id is not None and actor.user_id == approval.requester_id
     withdrawing = verdict == Approval.State.DENIED and own and actor.is_person and not review
@@ -248,9 +248,12 @@ def _may_decide(approval: Approval, verdict: str, actor: Actor) -> None:
         raise Conflict("A review can't be denied: it stays open until somebody else signs it.")
 
 
-def _still_open(approval: Approval, now: datetime) -> None:
+def _require_pending(approval: Approval, now: datetime) -> None:
     """Raise :class:`Conflict` with the outcome unless the request is pending."""
-    if approval.state == Approval.State.VOID and (newest := _replacement(approval)) is not None:
+    if (
+        approval.state == Approval.State.VOID
+        and (newest := _find_replacement(approval)) is not None
+    ):
         raise Conflict(
             f"It was edited, look again: {newest.summary} (approval {newest.pk}).",
             state=approval.state,
@@ -263,7 +266,7 @@ def _still_open(approval: Approval, now: datetime) -> None:
         raise Conflict("This request has expired; it has to be asked for again.", state="expired")
 
 
-def _replacement(approval: Approval) -> Approval | None:
+def _find_replacement(approval: Approval) -> Approval | None:
     """Return the last request that replaced this one; None if there is none."""
     newest = None
     following = Approval.objects.filter(replaces=approval).first()
@@ -284,13 +287,13 @@ def _has_expired(approval: Approval, now: datetime) -> bool:
     return approval.expires_at is not None and approval.expires_at <= now
 
 
-def _asked_by(approval: Approval, actor: Actor) -> bool:
+def _is_requester(approval: Approval, actor: Actor) -> bool:
     """Return True if the actor is the requester; the system is known by its name."""
     if approval.requester_id is None:
         return approval.requested_by == actor.label
     return approval.requester_id == actor.user_id
 
 
-def _decided_by(approval: Approval, actor: Actor) -> bool:
+def _has_decided(approval: Approval, actor: Actor) -> bool:
     """Return True if this person decided it, here or in Slack: user names never change."""
     return actor.is_person and approval.decided_by.partition(":")[2] == actor.name

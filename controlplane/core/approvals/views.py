@@ -11,7 +11,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET, require_POST
 
 from controlplane.core.approvals import kinds, notes, reviews, services
-from controlplane.core.approvals.differences import shown
+from controlplane.core.approvals.differences import list_changes
 from controlplane.core.approvals.models import Approval
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, DomainError, InvalidInput
@@ -120,7 +120,7 @@ def _decide(
     except Conflict as conflict:
         return _refused(request, "Not decided", conflict)
     review = approval.kind == Approval.Kind.BREAK_GLASS_REVIEW
-    word = "signed" if review else notes.outcome(approval)
+    word = "signed" if review else notes.get_outcome(approval)
     return done(request, f"{approval.summary}: {word}.", notes.PAGE)
 
 
@@ -140,15 +140,15 @@ def _cards(approvals: Iterable[Approval]) -> list[dict[str, Any]]:
     for approval in (found := list(approvals)):
         by_kind[approval.kind].append(approval)
     changes = {
-        one.pk: shown(kind, said)
+        one.pk: list_changes(kind, said)
         for kind, them in by_kind.items()
-        for one, said in zip(them, kinds.kind(kind).in_words(them), strict=True)
+        for one, said in zip(them, kinds.get_kind(kind).in_words(them), strict=True)
     }
     return [
         {
             "approval": approval,
             "changes": changes[approval.pk],
-            "about": notes.about(approval),
+            "about": notes.get_target(approval),
             "replaced": approval.replaces_id,
         }
         for approval in found
@@ -159,6 +159,6 @@ def _line(approval: Approval) -> dict[str, Any]:
     tone, icon, word = STATE_LOOKS[approval.state]
     if approval.kind == Approval.Kind.BREAK_GLASS_REVIEW:
         word = "Signed"
-    elif notes.outcome(approval) == "withdrawn":
+    elif notes.get_outcome(approval) == "withdrawn":
         word = "Withdrawn"
     return {"approval": approval, "tone": tone, "icon": icon, "word": word}

@@ -25,7 +25,7 @@ MAX_SUBJECT_LENGTH = 120
 
 
 @dataclass(frozen=True)
-class Limit:
+class AlarmLimit:
     """A limit: an alarm begins above `begins`, of at least `samples`, and ends below `ends`.
 
     In between, and with fewer samples, it stays as it is.
@@ -38,11 +38,15 @@ class Limit:
     samples: int = 1
 
 
-DURATION = Limit("duration", 2.0, 1.5, "Look which of its steps is slow.", samples=20)
+DURATION = AlarmLimit("duration", 2.0, 1.5, "Look which of its steps is slow.", samples=20)
 """Times the usual P95."""
-FAILURES = Limit("failures", 0.30, 0.25, "Look at the errors of those that failed.", samples=10)
-ATTEMPTS = Limit("attempts", 2.0, 1.75, "It is unsteady: look why it is tried again.", samples=10)
-CHECKPOINT = Limit(
+FAILURES = AlarmLimit(
+    "failures", 0.30, 0.25, "Look at the errors of those that failed.", samples=10
+)
+ATTEMPTS = AlarmLimit(
+    "attempts", 2.0, 1.75, "It is unsteady: look why it is tried again.", samples=10
+)
+CHECKPOINT = AlarmLimit(
     "checkpoint",
     MAX_CHECKPOINT_BYTES,
     0.8 * MAX_CHECKPOINT_BYTES,
@@ -51,10 +55,10 @@ CHECKPOINT = Limit(
 
 
 @dataclass(frozen=True)
-class Reading:
+class AlarmReading:
     """A figure and its limit, of a kind of jobs or of one of its steps; `said` describes it."""
 
-    limit: Limit
+    limit: AlarmLimit
     kind: str
     value: float
     said: str
@@ -77,9 +81,9 @@ class Reading:
 
 
 @transaction.atomic
-def look(now: datetime) -> int:
+def update_alarms(now: datetime) -> int:
     """Begin and end alarms by the present figures; return the number of changes."""
-    readings = {reading.subject: reading for reading in measured(now)}
+    readings = {reading.subject: reading for reading in list_readings(now)}
     open_alarms = Escalation.objects.filter(closed_at=None, event=EVENT)
     ringing = {alarm.subject: alarm for alarm in open_alarms}
     begun = [r for r in readings.values() if r.is_beyond and r.subject not in ringing]
@@ -99,23 +103,25 @@ def look(now: datetime) -> int:
             now=now,
         )
     for alarm in ended:
-        _end(alarm, now)
+        _end_alarm(alarm, now)
     return len(begun) + len(ended)
 
 
-def measured(now: datetime) -> list[Reading]:
+def list_readings(now: datetime) -> list[AlarmReading]:
     """Return every figure that has a limit; without recent jobs there is none."""
-    titles = {name: kind.title for name, kind in kinds.known().items()}
-    found = list(_of_durations(figures.durations(now), titles))
-    for step in figures.steps(now):
-        found += _of_step(step, titles)
-    for kind, size in figures.largest_checkpoints().items():
+    titles = {name: kind.title for name, kind in kinds.get_kinds().items()}
+    found = list(_read_durations(figures.measure_durations(now), titles))
+    for step in figures.measure_steps(now):
+        found += _read_step(step, titles)
+    for kind, size in figures.measure_checkpoints().items():
         said = f"A checkpoint of {titles.get(kind, kind)} has {size:,} bytes (10 KB at most)"
-        found.append(Reading(CHECKPOINT, kind, size, said))
+        found.append(AlarmReading(CHECKPOINT, kind, size, said))
     return found
 
 
-def _of_durations(all_kinds: Iterable[Durations], titles: Mapping[str, str]) -> Iterable[Reading]:
+def _read_durations(
+    all_kinds: Iterable[Durations], titles: Mapping[str, str]
+) -> Iterable[AlarmReading]:
     for one in all_kinds:
         if not one.recent or not one.usual_seconds:
             continue
@@ -125,21 +131,21 @@ def _of_durations(all_kinds: Iterable[Durations], titles: Mapping[str, str]) -> 
             f"P95 {one.recent_seconds:,.1f} s, {one.usual_seconds:,.1f} s before"
         )
         samples = min(one.recent, one.usual)
-        yield Reading(DURATION, one.kind, ratio, said, samples)
+        yield AlarmReading(DURATION, one.kind, ratio, said, samples)
 
 
-def _of_step(one: StepFigures, titles: Mapping[str, str]) -> list[Reading]:
+def _read_step(one: StepFigures, titles: Mapping[str, str]) -> list[AlarmReading]:
     named = f"The step {one.step} of {titles.get(one.kind, one.kind)}"
     failed = f"{named} failed {one.failed} of {one.ended} times in 24 h (30 % at most)"
     tried = f"{named} took {one.attempts:.1f} attempts on average in 24 h (2 at most)"
     of_it: dict[str, Any] = {"kind": one.kind, "step": one.step, "samples": one.ended}
     return [
-        Reading(FAILURES, value=one.failure_ratio, said=failed, **of_it),
-        Reading(ATTEMPTS, value=one.attempts, said=tried, **of_it),
+        AlarmReading(FAILURES, value=one.failure_ratio, said=failed, **of_it),
+        AlarmReading(ATTEMPTS, value=one.attempts, said=tried, **of_it),
     ]
 
 
-def _end(alarm: Escalation, now: datetime) -> None:
+def _end_alarm(alarm: Escalation, now: datetime) -> None:
     escalation.close(subject=alarm.subject, now=now)
     outbox.announce(
         event=OVER,

@@ -124,7 +124,7 @@ class JobView(ApiView):
     @extend_schema(responses=JobShape)
     def get(self, _request: Request, job_id: int) -> Response:
         """Return one job."""
-        return Response(job_resource(control.find(job_id), db_now()))
+        return Response(job_resource(control.get_job(job_id), db_now()))
 
 
 class Intervention(ApiView):
@@ -166,5 +166,5 @@ def _done(verb: str, body: dict[str, Any], actor: Actor, now: datetime, job_id: 
 def _scope_of(job_id: int) -> str:
     """Return the scope to intervene in a job; the usual one for an unknown job."""
     name = Job.objects.filter(pk=job_id).values_list("kind", flat=True).first()
-    kind = kinds.known().get(name or "")
+    kind = kinds.get_kinds().get(name or "")
     return kind.scope if kind else "switches:write"

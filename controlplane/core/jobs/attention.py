@@ -20,7 +20,7 @@ def _failed_compensations(_now: datetime) -> QuerySet[Job]:
 
 
 def _stuck_jobs(now: datetime) -> QuerySet[Job]:
-    return watch.stuck(Job.objects.all(), now)
+    return watch.filter_stuck_jobs(Job.objects.all(), now)
 
 
 def _paused_jobs(_now: datetime) -> QuerySet[Job]:
@@ -28,7 +28,7 @@ def _paused_jobs(_now: datetime) -> QuerySet[Job]:
 
 
 @attention_source(5, only_if=_failed_compensations)
-def not_compensated(now: datetime) -> Sequence[AttentionItem]:
+def list_failed_compensations(now: datetime) -> Sequence[AttentionItem]:
     """Return failed jobs whose effects could not be taken back: always critical."""
     rows = Job.objects.filter(
         next_at__isnull=False,  # As it is tried again. There is an index of what is due.
@@ -50,9 +50,11 @@ def not_compensated(now: datetime) -> Sequence[AttentionItem]:
 
 
 @attention_source(6, only_if=_stuck_jobs)
-def stuck(now: datetime) -> Sequence[AttentionItem]:
+def list_stuck_jobs(now: datetime) -> Sequence[AttentionItem]:
     """Return jobs that no worker touches: critical until somebody acknowledges them."""
-    rows = list(watch.stuck(Job.objects.all(), now).order_by("heartbeat_at")[:MAX_ITEMS])
+    rows = list(
+        watch.filter_stuck_jobs(Job.objects.all(), now).order_by("heartbeat_at")[:MAX_ITEMS]
+    )
     known = _acknowledged(rows)
     return [
         AttentionItem(
@@ -68,7 +70,7 @@ def stuck(now: datetime) -> Sequence[AttentionItem]:
 
 
 @attention_source(40, only_if=_paused_jobs)
-def forgotten(now: datetime) -> Sequence[AttentionItem]:
+def list_forgotten_jobs(now: datetime) -> Sequence[AttentionItem]:
     """Return jobs that were paused more than a day ago."""
     rows = Job.objects.filter(
         state=Job.State.PAUSED, finished_at=None, paused_at__lt=now - FORGOTTEN
@@ -95,7 +97,7 @@ def _detail(job: Job, known_by: str | None, now: datetime) -> str:
 
 def _acknowledged(jobs: Iterable[Job]) -> dict[int, str]:
     """Return who acknowledged, by job, where somebody has."""
-    by_subject = {endings.subject(job): job.pk for job in jobs}
+    by_subject = {endings.get_subject(job): job.pk for job in jobs}
     rows = Escalation.objects.filter(
         subject__in=by_subject, closed_at=None, acknowledged_at__isnull=False
     )
@@ -103,10 +105,10 @@ def _acknowledged(jobs: Iterable[Job]) -> dict[int, str]:
 
 
 def _named(job: Job) -> str:
-    kind = kinds.known().get(job.kind)
+    kind = kinds.get_kinds().get(job.kind)
     return f"{kind.title if kind else job.kind} {job.pk}"
 
 
 def _path(job: Job) -> str:
-    kind = kinds.known().get(job.kind)
+    kind = kinds.get_kinds().get(job.kind)
     return kind.path(job) if kind else "/jobs/"

@@ -64,7 +64,7 @@ class LeaseLost(Exception):
 
 
 @dataclass
-class Turn:
+class LeasedJob:
     """A leased job as it was last written.
 
     `inherited` is True if the previous holder never gave its lease back: it may have died at any
@@ -125,7 +125,7 @@ class Turn:
         )
 
 
-def claim(kinds: Collection[str], now: datetime, *, most: int) -> list[Turn]:
+def claim(kinds: Collection[str], now: datetime, *, most: int) -> list[LeasedJob]:
     """Lease up to `most` due jobs, those left alone longest first.
 
     Jobs that others hold are skipped. A lease longer than any was given before the clock was set
@@ -143,18 +143,18 @@ def claim(kinds: Collection[str], now: datetime, *, most: int) -> list[Turn]:
                 "most": most,
             },
         )
-        turns = [Turn(job, job.__dict__["inherited"]) for job in found]
+        turns = [LeasedJob(job, job.__dict__["inherited"]) for job in found]
     return sorted(turns, key=lambda turn: turn.job.pk)
 
 
-def give_back(turns: Iterable[Turn]) -> None:
+def release_leases(turns: Iterable[LeasedJob]) -> None:
     """End the leases that are still held, so that the next tick need not wait for them."""
     held = {turn.job.pk: turn.job.fence for turn in turns}
     with connection.cursor() as cursor:
         cursor.execute(_GIVE_BACK, [list(held), list(held.values())])
 
 
-def count_inherited_attempts(turns: Iterable[Turn]) -> None:
+def count_inherited_attempts(turns: Iterable[LeasedJob]) -> None:
     """Count an attempt at the running step of jobs whose worker died; lost leases count nothing."""
     died = [turn.job for turn in turns if turn.inherited]
     if not died:
@@ -165,7 +165,7 @@ def count_inherited_attempts(turns: Iterable[Turn]) -> None:
         job.attempts += 1
 
 
-def store_step_data(held: Sequence[tuple[Turn, JobStep]]) -> None:
+def store_step_data(held: Sequence[tuple[LeasedJob, JobStep]]) -> None:
     """Write the data of steps in one statement, for jobs whose fence still matches."""
     with connection.cursor() as cursor:
         cursor.execute(
@@ -178,6 +178,6 @@ def store_step_data(held: Sequence[tuple[Turn, JobStep]]) -> None:
         )
 
 
-def stopped(job_id: int) -> None:
+def count_stopped_write(job_id: int) -> None:
     """Count a write that came too late, or a repeated side effect."""
     Job.objects.filter(pk=job_id).update(duplicates_stopped=F("duplicates_stopped") + 1)

@@ -25,7 +25,7 @@ class PlannedStep:
     data: Mapping[str, Any] = field(default_factory=dict)
 
 
-def begin(
+def create_job(
     *,
     kind: str,
     subject: str,
@@ -67,7 +67,7 @@ def begin(
     return job
 
 
-def find(job_id: int) -> Job:
+def get_job(job_id: int) -> Job:
     """Return a job. Raise :class:`NotFound` if there is none."""
     job = Job.objects.filter(pk=job_id).first()
     if job is None:
@@ -81,28 +81,28 @@ def intervene(*, job_id: int, verb: str, reason: str, actor: Actor, now: datetim
     Raises :class:`Conflict` if its state does not allow that, :class:`Forbidden`,
     :class:`InvalidInput` without a reason.
     """
-    kind = kinds.known().get(find(job_id).kind)
+    kind = kinds.get_kinds().get(get_job(job_id).kind)
     actor.require(kind.scope if kind else "switches:write")
     if not reason.strip():
         raise InvalidInput({"reason": ["Say why."]})
     own = kind.interventions.get(verb) if kind else None
     if own is not None:
-        own(find(job_id), reason.strip(), actor, now)
-        return find(job_id)
+        own(get_job(job_id), reason.strip(), actor, now)
+        return get_job(job_id)
     with transaction.atomic():
         job = Job.objects.select_for_update().get(pk=job_id)
         _GENERAL[verb](job, reason.strip(), actor, now)
         return job
 
 
-def seize(job: Job, now: datetime, **fields: Any) -> None:
+def take_over(job: Job, now: datetime, **fields: Any) -> None:
     """Write a locked job with a new fence, so that the holder of its lease writes nothing more."""
     for name, value in {**fields, "fence": job.fence + 1, "lease_until": None}.items():
         setattr(job, name, value)
     job.save(update_fields=[*fields, "fence", "lease_until"])
 
 
-def conflict(job: Job, verb: str) -> Conflict:
+def build_conflict(job: Job, verb: str) -> Conflict:
     """Return the error for a job whose state does not allow an action."""
     return Conflict(f"This is {job.state}; it can't {verb} now.", state=job.state)
 
@@ -116,28 +116,28 @@ def _is_taken(key: str) -> bool:
 
 def _pause(job: Job, reason: str, actor: Actor, now: datetime) -> None:
     if job.state not in {Job.State.RUNNING, Job.State.HOLDING}:
-        raise conflict(job, "pause")
+        raise build_conflict(job, "pause")
     before = job.state
     # Whoever was called about it, as nobody worked on it, has an answer: nobody is to.
-    seize(job, now, state=Job.State.PAUSED, paused_at=now, next_at=None, stuck_at=None)
-    escalation.close(subject=endings.subject(job), now=now)
+    take_over(job, now, state=Job.State.PAUSED, paused_at=now, next_at=None, stuck_at=None)
+    escalation.close(subject=endings.get_subject(job), now=now)
     _note(job, "job.paused", before, reason, actor, now)
 
 
 def _resume(job: Job, reason: str, actor: Actor, now: datetime) -> None:
     if job.state != Job.State.PAUSED:
-        raise conflict(job, "resume")
-    seize(job, now, state=Job.State.RUNNING, paused_at=None, next_at=now, heartbeat_at=now)
+        raise build_conflict(job, "resume")
+    take_over(job, now, state=Job.State.RUNNING, paused_at=None, next_at=now, heartbeat_at=now)
     _note(job, "job.resumed", Job.State.PAUSED, reason, actor, now)
 
 
 def _cancel(job: Job, reason: str, actor: Actor, now: datetime) -> None:
     if not job.is_live:
-        raise conflict(job, "be cancelled")
+        raise build_conflict(job, "be cancelled")
     before = job.state
     outcome = f"Cancelled by {actor.label}: {reason}"
-    seize(job, now, state=Job.State.CANCELLED, finished_at=now, next_at=None, outcome=outcome)
-    escalation.close(subject=endings.subject(job), now=now)
+    take_over(job, now, state=Job.State.CANCELLED, finished_at=now, next_at=None, outcome=outcome)
+    escalation.close(subject=endings.get_subject(job), now=now)
     _note(job, "job.cancelled", before, reason, actor, now)
 
 

@@ -20,7 +20,7 @@ class AlreadyDone(Exception):
     """
 
 
-def had(job: Job, name: str, *, now: datetime) -> str:
+def record_effect(job: Job, name: str, *, now: datetime) -> str:
     """Record an effect of this very transaction (a publication, an outbox row); return its key.
 
     Raises :class:`AlreadyDone` if the job had it in this step before; the caller's transaction has
@@ -29,13 +29,13 @@ def had(job: Job, name: str, *, now: datetime) -> str:
     return _write(job, name, now, done_at=now)
 
 
-def begin(job: Job, name: str, *, now: datetime) -> str:
+def begin_effect(job: Job, name: str, *, now: datetime) -> str:
     """Commit that an effect outside the database is about to happen; return its key.
 
     Raises :class:`AlreadyDone` if it is known to be done. An effect that was begun and never ended
     has its key returned again; the key makes it idempotent there.
     """
-    key = key_of(job, name)
+    key = build_key(job, name)
     known = JobEffect.objects.filter(key=key).first()
     if known is None:
         return _write(job, name, now, done_at=None)
@@ -44,18 +44,18 @@ def begin(job: Job, name: str, *, now: datetime) -> str:
     return key
 
 
-def end(key: str, *, now: datetime) -> None:
+def end_effect(key: str, *, now: datetime) -> None:
     """Record that the effect of this key happened."""
     JobEffect.objects.filter(key=key, done_at=None).update(done_at=now)
 
 
-def key_of(job: Job, name: str) -> str:
+def build_key(job: Job, name: str) -> str:
     """Return the key of an effect, such as `ramp:12:1:advance`: kind, job, step, effect."""
     return f"{job.kind}:{job.pk}:{job.step_index}:{name}"
 
 
 def _write(job: Job, name: str, now: datetime, *, done_at: datetime | None) -> str:
-    key = key_of(job, name)
+    key = build_key(job, name)
     with connection.cursor() as cursor:
         cursor.execute(_INSERT, [key, job.pk, job.step_index, name, now, done_at])
         if not cursor.rowcount:

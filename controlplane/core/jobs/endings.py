@@ -18,14 +18,14 @@ FAILED, NOT_COMPENSATED = "job.failed", "job.compensation_failed"
 STUCK, RECOVERED = "job.stuck", "job.recovered"
 
 
-def subject(job: Job) -> str:
+def get_subject(job: Job) -> str:
     """Return the subject that messages and escalations of a job share."""
     return f"job:{job.pk}"
 
 
-def facts(job: Job, **more: Any) -> dict[str, Any]:
+def message_facts(job: Job, **more: Any) -> dict[str, Any]:
     """Return the facts of messages about a job."""
-    kind = kinds.known().get(job.kind)
+    kind = kinds.get_kinds().get(job.kind)
     return {
         "job": job.pk,
         "kind": job.kind,
@@ -40,42 +40,37 @@ def facts(job: Job, **more: Any) -> dict[str, Any]:
     }
 
 
-def over(job: Job, now: datetime) -> None:
-    """Close the call about a job that completed."""
-    escalation.close(subject=subject(job), now=now)
+def close_call(job: Job, now: datetime) -> None:
+    """Close the call about a job that completed or was taken back."""
+    escalation.close(subject=get_subject(job), now=now)
 
 
-def failed(job: Job, now: datetime) -> None:
+def announce_failure(job: Job, now: datetime) -> None:
     """Announce that a job was given up; its effects are being taken back."""
-    kind = kinds.known().get(job.kind)
+    kind = kinds.get_kinds().get(job.kind)
     if kind is None or not kind.tells_failures:
         announce(job, FAILED, "warning", now)
-    note(job, FAILED, now, reason=job.error)
+    record_audit(job, FAILED, now, reason=job.error)
 
 
-def not_compensated(job: Job, why: str, now: datetime) -> None:
+def call_failed_compensation(job: Job, why: str, now: datetime) -> None:
     """Call a person, once, because effects of a job could not be taken back."""
     if is_called(job, NOT_COMPENSATED):
         return
-    escalation.close(subject=subject(job), now=now)  # That it was stuck: it is not, by now.
+    escalation.close(subject=get_subject(job), now=now)  # That it was stuck: it is not, by now.
     to_do = "Remove the cause, or take it back by hand; it is tried again all the time."
-    call(job, NOT_COMPENSATED, now, error=why, to_do=to_do)
-    note(job, NOT_COMPENSATED, now, reason=why)
+    call_person(job, NOT_COMPENSATED, now, error=why, to_do=to_do)
+    record_audit(job, NOT_COMPENSATED, now, reason=why)
 
 
-def compensated(job: Job, now: datetime) -> None:
-    """Close the call about a job whose effects were taken back."""
-    escalation.close(subject=subject(job), now=now)
-
-
-def call(job: Job, event: str, now: datetime, **more: Any) -> None:
+def call_person(job: Job, event: str, now: datetime, **more: Any) -> None:
     """Call a person: routes are notified at once, the steps of the escalation one by one."""
     told = announce(job, event, "critical", now, **more)
     escalation.open_escalation(
-        subject=subject(job),
+        subject=get_subject(job),
         event=event,
         severity="critical",
-        facts=facts(job, **more),
+        facts=message_facts(job, **more),
         now=now,
         announced=told > 0,
     )
@@ -83,11 +78,11 @@ def call(job: Job, event: str, now: datetime, **more: Any) -> None:
 
 def is_called(job: Job, event: str) -> bool:
     """Return True if an escalation of this event is open for the job."""
-    calling = Escalation.objects.filter(subject=subject(job), closed_at=None, event=event)
+    calling = Escalation.objects.filter(subject=get_subject(job), closed_at=None, event=event)
     return calling.exists()
 
 
-def note(job: Job, action: str, now: datetime, reason: str = "") -> None:
+def record_audit(job: Job, action: str, now: datetime, reason: str = "") -> None:
     """Write the audit row of an automatic change; last in the transaction."""
     audit.record(
         actor=system("jobs"),
@@ -105,7 +100,7 @@ def announce(job: Job, event: str, severity: str, now: datetime, **more: Any) ->
         event=event,
         event_key=f"job:{job.pk}:{event}:{now.isoformat()}",
         severity=severity,
-        subject=subject(job),
-        facts=facts(job, **more),
+        subject=get_subject(job),
+        facts=message_facts(job, **more),
         now=now,
     )

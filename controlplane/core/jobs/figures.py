@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import connection
 
-LATELY = timedelta(days=1)
+RECENT = timedelta(days=1)
 USUALLY_FROM, USUALLY_UNTIL = timedelta(days=30), timedelta(days=7)
 MAX_STEPS = 200
 """Kinds and steps have few names; were they ever many, the busiest are told."""
@@ -65,19 +65,19 @@ class Durations:
     usual: int = 0
 
 
-def steps(now: datetime) -> list[StepFigures]:
+def measure_steps(now: datetime) -> list[StepFigures]:
     """Return the figures of the last day by kind and step, the busiest first."""
-    rows = _rows(_STEPS, {"since": now - LATELY, "most": MAX_STEPS})
+    rows = _rows(_STEPS, {"since": now - RECENT, "most": MAX_STEPS})
     return [
         StepFigures(kind, step, ended, failed, attempts)
         for kind, step, ended, attempts, failed in rows
     ]
 
 
-def durations(now: datetime) -> list[Durations]:
+def measure_durations(now: datetime) -> list[Durations]:
     """Return the durations of jobs by kind."""
     given = {
-        "lately": now - LATELY,
+        "lately": now - RECENT,
         "from": now - USUALLY_FROM,
         "until": now - USUALLY_UNTIL,
     }
@@ -88,7 +88,7 @@ def durations(now: datetime) -> list[Durations]:
     return [Durations(kind, **each) for kind, each in sorted(found.items())]
 
 
-def largest_checkpoints() -> dict[str, int]:
+def measure_checkpoints() -> dict[str, int]:
     """Return the bytes of the largest checkpoint of unfinished jobs, by kind."""
     return {kind: size or 0 for kind, size in _rows(_CHECKPOINTS, {})}
 

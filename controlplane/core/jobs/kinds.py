@@ -8,14 +8,14 @@ from datetime import datetime
 from django.utils.module_loading import autodiscover_modules
 
 from controlplane.core.actors import Actor
-from controlplane.core.jobs.claims import Turn
+from controlplane.core.jobs.claims import LeasedJob
 from controlplane.core.jobs.models import Job
 
 MAX_AT_ONCE = 2000
 
 Probe = Callable[[str], None]
 """Called at each point where a worker may die, with the point's name. Tests die there."""
-Work = Callable[[Sequence[Turn], datetime, Probe], int]
+Work = Callable[[Sequence[LeasedJob], datetime, Probe], int]
 """Go on with the claimed jobs of a kind; returns how many it moved. Leases are given back after."""
 Intervention = Callable[[Job, str, Actor, datetime], None]
 """Pause, resume or cancel a job, for a reason. It locks what it needs, in the order of its app."""
@@ -26,7 +26,7 @@ def no_probe(_point: str) -> None:
 
 
 @dataclass(frozen=True)
-class Kind:
+class JobKind:
     """A kind of job; `tick` works on it, `path` is the page of one job.
 
     `scope` is required to intervene. `interventions` (`pause`, `resume`, `cancel`) replace the
@@ -47,16 +47,16 @@ class Kind:
     tells_failures: bool = False
 
 
-_registered: dict[str, Kind] = {}
+_registered: dict[str, JobKind] = {}
 
 
-def register(kind: Kind) -> Kind:
+def register(kind: JobKind) -> JobKind:
     """Register a kind, in the `jobs` module of its app."""
     _registered[kind.name] = kind
     return kind
 
 
-def known() -> Mapping[str, Kind]:
+def get_kinds() -> Mapping[str, JobKind]:
     """Return every kind by name."""
     _discover()
     return _registered
@@ -68,5 +68,5 @@ def _discover() -> None:
     autodiscover_modules("jobs")
 
 
-def of_tick(tick: str) -> list[Kind]:
-    return [kind for kind in known().values() if kind.tick == tick]
+def get_kinds_of_tick(tick: str) -> list[JobKind]:
+    return [kind for kind in get_kinds().values() if kind.tick == tick]

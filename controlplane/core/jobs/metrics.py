@@ -38,10 +38,10 @@ _EVER = """
 @DATABASE_METRICS.add()
 def families(now: datetime) -> Iterator[Metric]:
     """Yield the metrics; every kind has its series, steps only once they ended."""
-    names = sorted(kinds.known())
+    names = sorted(kinds.get_kinds())
     yield _durations(now)
     yield from _of_steps(now)
-    yield _live(names)
+    yield _count_live(names)
     yield _by_kind(
         GaugeMetricFamily(
             "switchgear_job_stuck",
@@ -50,14 +50,14 @@ def families(now: datetime) -> Iterator[Metric]:
         ),
         names,
         dict(
-            watch.stuck(Job.objects.all(), now)
+            watch.filter_stuck_jobs(Job.objects.all(), now)
             .values("kind")
             .order_by("kind")
             .annotate(count=Count("pk"))
             .values_list("kind", "count")
         ),
     )
-    yield from _ever(names)
+    yield from _count_total(names)
     yield _by_kind(
         GaugeMetricFamily(
             "switchgear_job_checkpoint_bytes",
@@ -65,7 +65,7 @@ def families(now: datetime) -> Iterator[Metric]:
             labels=["kind"],
         ),
         names,
-        figures.largest_checkpoints(),
+        figures.measure_checkpoints(),
     )
 
 
@@ -100,14 +100,14 @@ def _of_steps(now: datetime) -> Iterator[Metric]:
         "Attempts that steps took on average, of those that ended in the last day.",
         labels=["kind", "step"],
     )
-    for one in figures.steps(now):
+    for one in figures.measure_steps(now):
         failures.add_metric([one.kind, one.step], one.failure_ratio)
         attempts.add_metric([one.kind, one.step], one.attempts)
     yield failures
     yield attempts
 
 
-def _live(names: Iterable[str]) -> Metric:
+def _count_live(names: Iterable[str]) -> Metric:
     family = GaugeMetricFamily(
         "switchgear_jobs", "Jobs that are not over.", labels=["kind", "state"]
     )
@@ -118,7 +118,7 @@ def _live(names: Iterable[str]) -> Metric:
     return family
 
 
-def _ever(names: Iterable[str]) -> Iterator[Metric]:
+def _count_total(names: Iterable[str]) -> Iterator[Metric]:
     """Yield counters, which only grow: jobs that count here are never deleted."""
     failed: dict[str, int] = {}
     stopped: dict[str, int] = {}

@@ -10,7 +10,7 @@ from controlplane.core.jobs.models import Job, JobStep
 
 def job_resource(job: Job, now: datetime) -> dict[str, Any]:
     """Return a job with its steps; without a query if they were fetched."""
-    kind = kinds.known().get(job.kind)
+    kind = kinds.get_kinds().get(job.kind)
     return {
         "id": job.pk,
         "kind": job.kind,
@@ -38,12 +38,12 @@ def job_resource(job: Job, now: datetime) -> dict[str, Any]:
         "finished_at": _time(job.finished_at),
         "compensated_at": _time(job.compensated_at),
         "compensation_failed_at": _time(job.compensation_failed_at),
-        "steps": [_step(step) for step in in_order(job)],
+        "steps": [_step(step) for step in list_steps(job)],
         "path": kind.path(job) if kind else "/jobs/",
     }
 
 
-def in_order(job: Job) -> list[JobStep]:
+def list_steps(job: Job) -> list[JobStep]:
     """Return the steps in order; without a query if they were fetched."""
     return sorted(job.steps.all(), key=lambda step: step.index)
 

@@ -7,7 +7,7 @@ from controlplane.core.retention import RETENTION_RULES, RetentionRule
 from controlplane.core.retention import purge as purge_by
 
 from . import kinds
-from .kinds import Kind
+from .kinds import JobKind
 
 
 def purge(now: datetime, *, most: int) -> int:
@@ -20,11 +20,11 @@ def purge(now: datetime, *, most: int) -> int:
 
 def rules() -> Sequence[RetentionRule]:
     """Return a rule for each kind of job that is not kept permanently."""
-    known = sorted(kinds.known().values(), key=lambda kind: kind.name)
+    known = sorted(kinds.get_kinds().values(), key=lambda kind: kind.name)
     return [_rule(kind, kind.kept_days) for kind in known if kind.kept_days is not None]
 
 
-def _rule(kind: Kind, days: int) -> RetentionRule:
+def _rule(kind: JobKind, days: int) -> RetentionRule:
     name = kind.name.replace("'", "''").replace("%", "%%")
     return RetentionRule(
         name=f"jobs.{kind.name}",

@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 
 from controlplane.core.jobs import claims, endings, failures
-from controlplane.core.jobs.claims import LEASE, LeaseLost, Turn
+from controlplane.core.jobs.claims import LEASE, LeasedJob, LeaseLost
 from controlplane.core.jobs.effects import AlreadyDone
 from controlplane.core.jobs.kinds import Probe, Work
 from controlplane.core.jobs.models import Job, JobStep
@@ -30,14 +30,14 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True)
-class Passed:
+class StepPassed:
     """The step is done; `output` is added to its data."""
 
     output: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Again:
+class StepContinues:
     """The step continues at `at`; `holding` says why, if it is held up.
 
     It may be run earlier: a waiting job renews its heartbeat every half minute.
@@ -56,24 +56,24 @@ class StepKind:
     """
 
     name: str
-    run: Callable[[Turn, JobStep, datetime, Probe], Passed | Again]
-    compensate: Callable[[Turn, JobStep, datetime], None] | None = None
+    run: Callable[[LeasedJob, JobStep, datetime, Probe], StepPassed | StepContinues]
+    compensate: Callable[[LeasedJob, JobStep, datetime], None] | None = None
     most_attempts: int = MAX_ATTEMPTS
 
 
-def worker(steps: Sequence[StepKind]) -> Work:
+def build_worker(steps: Sequence[StepKind]) -> Work:
     """Return the work function of a kind whose jobs have these steps."""
 
-    def work(turns: Sequence[Turn], now: datetime, probe: Probe) -> int:
-        moved, failed, clock = 0, [], failures.clock(now)
+    def work(turns: Sequence[LeasedJob], now: datetime, probe: Probe) -> int:
+        moved, failed, clock = 0, [], failures.start_clock(now)
         # What kills its worker, or the connection, is tried after what does not.
         for turn in sorted(turns, key=lambda turn: turn.job.attempts):
             try:
-                moved += _go_on(turn, steps, clock, probe)
+                moved += _run_steps(turn, steps, clock, probe)
             except LeaseLost:
-                claims.stopped(turn.job.pk)
+                claims.count_stopped_write(turn.job.pk)
             except Exception as error:  # One that can't go on must not keep the others.
-                if failures.is_away(error):
+                if failures.is_database_away(error):
                     raise
                 error.add_note(str(turn.job))
                 failed.append(error)
@@ -84,14 +84,14 @@ def worker(steps: Sequence[StepKind]) -> Work:
     return work
 
 
-def _go_on(
-    turn: Turn, steps: Sequence[StepKind], clock: Callable[[], datetime], probe: Probe
+def _run_steps(
+    turn: LeasedJob, steps: Sequence[StepKind], clock: Callable[[], datetime], probe: Probe
 ) -> bool:
     """Run the current step and those after it until one has to wait; True if any passed."""
     moved = False
     if turn.job.state == Job.State.FAILED:
         if turn.inherited:
-            _taken_back_again(turn, clock())
+            _count_compensation(turn, clock())
         return _compensate(turn, steps, clock())
     while turn.job.is_live:
         now, kind = clock(), steps[turn.job.step_index]
@@ -101,16 +101,16 @@ def _go_on(
             return moved
         try:
             result = _run(turn, step, kind, now, probe)
-            if isinstance(result, Passed):
+            if isinstance(result, StepPassed):
                 _pass(turn, step, result, len(steps), clock())
         except LeaseLost:
             raise
         except Exception as error:
-            if failures.is_away(error):
+            if failures.is_database_away(error):
                 raise
-            _failed(turn, step, kind, steps, failures.said(error), clock())
+            _failed(turn, step, kind, steps, failures.describe_error(error), clock())
             return moved
-        if isinstance(result, Again):
+        if isinstance(result, StepContinues):
             state = Job.State.HOLDING if result.holding else Job.State.RUNNING
             at = min(result.at, now + BEAT)
             turn.change(next_at=at, state=state, hold_reason=result.holding)
@@ -120,18 +120,20 @@ def _go_on(
     return moved
 
 
-def _run(turn: Turn, step: JobStep, kind: StepKind, now: datetime, probe: Probe) -> Passed | Again:
+def _run(
+    turn: LeasedJob, step: JobStep, kind: StepKind, now: datetime, probe: Probe
+) -> StepPassed | StepContinues:
     try:
         result = kind.run(turn, step, now, probe)
     except AlreadyDone:  # By a worker that died before it could say so.
-        claims.stopped(turn.job.pk)
-        result = Passed()
+        claims.count_stopped_write(turn.job.pk)
+        result = StepPassed()
     probe(f"step.{kind.name}.run")
     return result
 
 
 def _take_up(
-    turn: Turn,
+    turn: LeasedJob,
     step: JobStep,
     kind: StepKind,
     steps: Sequence[StepKind],
@@ -148,7 +150,7 @@ def _take_up(
         _failed(turn, step, kind, steps, died, now)
         return False
     # Further ahead than a pause lasts it was put before the clock was set back.
-    if step.due_at is not None and now < step.due_at <= now + _pause(step):
+    if step.due_at is not None and now < step.due_at <= now + _retry_delay(step):
         turn.change(next_at=min(step.due_at, now + BEAT))
         return False
     _begin(turn, step, now)
@@ -156,13 +158,13 @@ def _take_up(
     return True
 
 
-def _pause(step: JobStep) -> timedelta:
+def _retry_delay(step: JobStep) -> timedelta:
     """Return the delay after a failed attempt."""
     pause: timedelta = FIRST_PAUSE * 2 ** (max(step.attempts, 1) - 1)
     return pause
 
 
-def _begin(turn: Turn, step: JobStep, now: datetime) -> None:
+def _begin(turn: LeasedJob, step: JobStep, now: datetime) -> None:
     job = turn.job
     with turn.together():
         turn.heartbeat(now)
@@ -173,7 +175,7 @@ def _begin(turn: Turn, step: JobStep, now: datetime) -> None:
     turn.inherited = False
 
 
-def _pass(turn: Turn, step: JobStep, result: Passed, steps: int, now: datetime) -> None:
+def _pass(turn: LeasedJob, step: JobStep, result: StepPassed, steps: int, now: datetime) -> None:
     with turn.together():
         step.data = {**step.data, **result.output}
         step.state, step.finished_at, step.error = JobStep.State.PASSED, now, ""
@@ -181,7 +183,7 @@ def _pass(turn: Turn, step: JobStep, result: Passed, steps: int, now: datetime) 
         _go_to_next(turn, steps, now)
 
 
-def _go_to_next(turn: Turn, steps: int, now: datetime) -> None:
+def _go_to_next(turn: LeasedJob, steps: int, now: datetime) -> None:
     index = turn.job.step_index + 1
     going_on: dict[str, Any] = {
         "state": Job.State.RUNNING,
@@ -196,11 +198,11 @@ def _go_to_next(turn: Turn, steps: int, now: datetime) -> None:
         return
     over = {**going_on, "state": Job.State.COMPLETED, "finished_at": now, "next_at": None}
     turn.change(**over)
-    endings.over(turn.job, now)
+    endings.close_call(turn.job, now)
 
 
 def _failed(
-    turn: Turn,
+    turn: LeasedJob,
     step: JobStep,
     kind: StepKind,
     steps: Sequence[StepKind],
@@ -212,7 +214,7 @@ def _failed(
     with turn.together():
         step.error = said
         if step.attempts < kind.most_attempts:
-            step.due_at = now + _pause(step)
+            step.due_at = now + _retry_delay(step)
             turn.change(next_at=min(step.due_at, now + BEAT), error=said)
             step.state = JobStep.State.PENDING  # So that the next try counts as one.
             step.save(update_fields=["state", "error", "due_at"])
@@ -220,11 +222,11 @@ def _failed(
         step.state, step.finished_at = JobStep.State.FAILED, now
         step.save(update_fields=["state", "error", "finished_at"])
         turn.change(state=Job.State.FAILED, error=said, finished_at=now, next_at=now)
-        endings.failed(turn.job, now)
+        endings.announce_failure(turn.job, now)
     _compensate(turn, steps, now)
 
 
-def _taken_back_again(turn: Turn, now: datetime) -> None:
+def _count_compensation(turn: LeasedJob, now: datetime) -> None:
     """Record another attempt before it can kill another worker."""
     job, again = turn.job, now + COMPENSATE_AGAIN
     with turn.together():
@@ -234,10 +236,10 @@ def _taken_back_again(turn: Turn, now: datetime) -> None:
             return
         turn.change(compensation_failed_at=job.compensation_failed_at or now)
         died = "Whoever takes it back dies of it, or takes longer than a lease."
-        endings.not_compensated(job, died, now)
+        endings.call_failed_compensation(job, died, now)
 
 
-def _compensate(turn: Turn, steps: Sequence[StepKind], now: datetime) -> bool:
+def _compensate(turn: LeasedJob, steps: Sequence[StepKind], now: datetime) -> bool:
     """Compensate the steps that were begun, last first.
 
     A step that can't be compensated calls a person and is retried.
@@ -251,23 +253,23 @@ def _compensate(turn: Turn, steps: Sequence[StepKind], now: datetime) -> bool:
         except LeaseLost:
             raise
         except AlreadyDone:
-            claims.stopped(turn.job.pk)
+            claims.count_stopped_write(turn.job.pk)
         except Exception as error:
-            if failures.is_away(error):
+            if failures.is_database_away(error):
                 raise
-            _not_compensated(turn, failures.said(error), now)
+            _not_compensated(turn, failures.describe_error(error), now)
             return False
         JobStep.objects.filter(pk=step.pk).update(state=JobStep.State.COMPENSATED)
     with turn.together():
         turn.change(next_at=None, compensated_at=now)
-        endings.compensated(turn.job, now)
+        endings.close_call(turn.job, now)
     return True
 
 
-def _not_compensated(turn: Turn, said: str, now: datetime) -> None:
+def _not_compensated(turn: LeasedJob, said: str, now: datetime) -> None:
     """Record the failed compensation in its own transaction: calling a person may fail."""
     log.warning("job.not_compensated", job=turn.job.pk, error=said)
     failed_at = turn.job.compensation_failed_at or now
     turn.change(next_at=now + COMPENSATE_AGAIN, compensation_failed_at=failed_at)
     with turn.together():
-        endings.not_compensated(turn.job, said, now)
+        endings.call_failed_compensation(turn.job, said, now)

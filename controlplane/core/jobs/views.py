@@ -87,8 +87,8 @@ def cancel(request: PersonRequest, job_id: int) -> HttpResponse:
 
 def _intervene(request: PersonRequest, job_id: int, verb: str) -> HttpResponse:
     """Show the dialog that asks for a reason, or carry out the action."""
-    job, actor, now = control.find(job_id), actor_of(request), db_now()
-    kind = kinds.known().get(job.kind)
+    job, actor, now = control.get_job(job_id), actor_of(request), db_now()
+    kind = kinds.get_kinds().get(job.kind)
     actor.require(kind.scope if kind else "switches:write")
     title = f"{kind.title if kind else job.kind} {job.pk}"
     form = ReasonForm(request.POST if request.method == "POST" else None)
@@ -114,8 +114,8 @@ def _intervene(request: PersonRequest, job_id: int, verb: str) -> HttpResponse:
 
 
 def _context(request: PersonRequest, now: datetime) -> dict[str, Any]:
-    wanted = _wanted(request)
-    found = list(_narrowed(wanted).order_by("-id")[: SHOWN + 1])
+    wanted = _read_filters(request)
+    found = list(_filter_jobs(wanted).order_by("-id")[: SHOWN + 1])
     actor = actor_of(request)
     return {
         "now": now,
@@ -126,25 +126,25 @@ def _context(request: PersonRequest, now: datetime) -> dict[str, Any]:
         "narrowed": any(wanted[name] for name in ("state", "kind", "q")),
         "asked": urlencode({name: value for name, value in wanted.items() if value}),
         "choices": CHOICES.items(),
-        "kinds": [(kind.name, kind.title) for kind in kinds.known().values()],
+        "kinds": [(kind.name, kind.title) for kind in kinds.get_kinds().values()],
         "live_total": Job.objects.filter(finished_at=None).count(),
-        "stuck": watch.stuck(Job.objects.all(), now).count(),
+        "stuck": watch.filter_stuck_jobs(Job.objects.all(), now).count(),
     }
 
 
-def _wanted(request: PersonRequest) -> dict[str, str]:
+def _read_filters(request: PersonRequest) -> dict[str, str]:
     """Return the filters of the URL; invalid ones are ignored."""
     state, kind = request.GET.get("state", ""), request.GET.get("kind", "")
     before = request.GET.get("before", "")
     return {
         "state": state if state in CHOICES else "",
-        "kind": kind if kind in kinds.known() else "",
+        "kind": kind if kind in kinds.get_kinds() else "",
         "q": request.GET.get("q", "").replace("\x00", "").strip()[:200],
         "before": before if before.isascii() and before.isdigit() and len(before) < 19 else "",
     }
 
 
-def _narrowed(wanted: dict[str, str]) -> QuerySet[Job]:
+def _filter_jobs(wanted: dict[str, str]) -> QuerySet[Job]:
     jobs = Job.objects.all()
     if wanted["state"] == LIVE:
         jobs = jobs.filter(finished_at=None)
@@ -160,7 +160,7 @@ def _narrowed(wanted: dict[str, str]) -> QuerySet[Job]:
 
 
 def _line(job: Job, actor: Actor, now: datetime) -> Line:
-    kind = kinds.known().get(job.kind)
+    kind = kinds.get_kinds().get(job.kind)
     may = actor.may(kind.scope if kind else "switches:write")
     return Line(
         job=job,
@@ -168,11 +168,11 @@ def _line(job: Job, actor: Actor, now: datetime) -> Line:
         path=kind.path(job) if kind else "",
         is_stuck=watch.is_stuck(job, now),
         rate=_rate(job, now),
-        verbs=_verbs(job) if may else (),
+        verbs=_list_actions(job) if may else (),
     )
 
 
-def _verbs(job: Job) -> tuple[str, ...]:
+def _list_actions(job: Job) -> tuple[str, ...]:
     if job.state in {Job.State.RUNNING, Job.State.HOLDING}:
         return ("pause", "cancel")
     if job.state == Job.State.PAUSED:

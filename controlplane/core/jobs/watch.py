@@ -24,7 +24,7 @@ MAX_CALLED = 10
 TICK = "jobs.watch"
 
 
-def stuck(jobs: QuerySet[Job], now: datetime) -> QuerySet[Job]:
+def filter_stuck_jobs(jobs: QuerySet[Job], now: datetime) -> QuerySet[Job]:
     """Return jobs that should run or be taken back but showed no life for five minutes.
 
     Jobs that wait for their time are not among them, nor those whose last sign of life is in the
@@ -48,7 +48,7 @@ def is_stuck(job: Job, now: datetime) -> bool:
     return watched and due and (job.heartbeat_at or job.created_at) < now - SILENT
 
 
-def turn(now: datetime) -> int:
+def run_watch(now: datetime) -> int:
     """Look for stuck jobs, unless nobody looked for a while.
 
     Then everything was down, and jobs are silent until their workers had a first tick.
@@ -56,10 +56,10 @@ def turn(now: datetime) -> int:
     last = Tick.objects.filter(name=TICK).values_list("ran_at", flat=True).first()
     if last is None or now - last > AWAY:
         return 0
-    return look(now)
+    return call_about_stuck_jobs(now)
 
 
-def look(now: datetime) -> int:
+def call_about_stuck_jobs(now: datetime) -> int:
     """Call people about stuck jobs and announce recovered ones; return their number.
 
     People are called about ten jobs at a time; the page shows the others.
@@ -70,12 +70,14 @@ def look(now: datetime) -> int:
     known = set(other.values_list("subject", flat=True))
     told = 0
     unmarked_first = F("stuck_at").asc(nulls_first=True)
-    silent = stuck(Job.objects.all(), now).order_by(unmarked_first, "heartbeat_at", "pk")
+    silent = filter_stuck_jobs(Job.objects.all(), now).order_by(
+        unmarked_first, "heartbeat_at", "pk"
+    )
     for job in silent.only("pk", "stuck_at")[:MAX_AT_ONCE]:
-        room = len(called) < MAX_CALLED and endings.subject(job) not in called | known
-        if (job.stuck_at is None or room) and _found(job.pk, room, now):
+        room = len(called) < MAX_CALLED and endings.get_subject(job) not in called | known
+        if (job.stuck_at is None or room) and _mark_stuck(job.pk, room, now):
             told += 1
-            called |= {endings.subject(job)} if room else set()
+            called |= {endings.get_subject(job)} if room else set()
     marked = Job.objects.filter(
         Q(finished_at=None)
         | Q(finished_at__gte=now - ENDED_LATELY)
@@ -84,27 +86,27 @@ def look(now: datetime) -> int:
         stuck_at__isnull=False,
     )
     pks = list(marked.values_list("pk", flat=True)[:MAX_AT_ONCE])
-    return told + sum(_over(pk, now) for pk in pks)
+    return told + sum(_clear_stuck(pk, now) for pk in pks)
 
 
 @transaction.atomic
-def _found(pk: int, room: bool, now: datetime) -> bool:
+def _mark_stuck(pk: int, room: bool, now: datetime) -> bool:
     """Mark a stuck job. One that is being written is left to the next look."""
     job = Job.objects.select_for_update(skip_locked=True).filter(pk=pk).first()
     if job is None or not is_stuck(job, now):
         return False
     since, is_new = timestamp(job.heartbeat_at or job.created_at), job.stuck_at is None
     if room:
-        endings.call(job, endings.STUCK, now, silent_since_at=since, worker=job.worker)
+        endings.call_person(job, endings.STUCK, now, silent_since_at=since, worker=job.worker)
     if is_new:
         job.stuck_at = now
         job.save(update_fields=["stuck_at"])
-        endings.note(job, endings.STUCK, now, reason=f"No sign of life since {since}.")
+        endings.record_audit(job, endings.STUCK, now, reason=f"No sign of life since {since}.")
     return True
 
 
 @transaction.atomic
-def _over(pk: int, now: datetime) -> bool:
+def _clear_stuck(pk: int, now: datetime) -> bool:
     job = Job.objects.select_for_update(skip_locked=True).filter(pk=pk).first()
     if job is None or job.stuck_at is None or is_stuck(job, now):
         return False
@@ -112,9 +114,9 @@ def _over(pk: int, now: datetime) -> bool:
     job.save(update_fields=["stuck_at"])
     called = endings.is_called(job, endings.STUCK)
     if called:
-        escalation.close(subject=endings.subject(job), now=now)
+        escalation.close(subject=endings.get_subject(job), now=now)
     if called or job.state == Job.State.COMPLETED:  # Its end has closed the call before us.
         endings.announce(job, endings.RECOVERED, "info", now, since_at=timestamp(since))
     if job.state != Job.State.CANCELLED:
-        endings.note(job, endings.RECOVERED, now)
+        endings.record_audit(job, endings.RECOVERED, now)
     return True

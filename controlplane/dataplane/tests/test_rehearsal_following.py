@@ -44,7 +44,7 @@ def in_force() -> Drill:
     drill = services.begin(
         scope="segment", key="finance", reason="Before the sale", actor=SHELL, now=now
     )
-    engine.turn("jobs.turn", db_now())
+    engine.run_tick("jobs.turn", db_now())
     drill.refresh_from_db()
     assert drill.engaged_at is not None
     return drill

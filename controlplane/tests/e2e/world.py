@@ -151,7 +151,7 @@ def _letters(heap: Heap, actor: Actor) -> None:
         actor=actor,
         now=now,
     )
-    engine.turn("dlq.jobs", now)
+    engine.run_tick("dlq.jobs", now)
 
 
 def _slos() -> None:

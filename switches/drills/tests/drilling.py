@@ -30,7 +30,7 @@ def begin(
 
 
 def turn(now: datetime, probe: Probe = no_probe) -> None:
-    engine.turn("jobs.turn", now, probe)
+    engine.run_tick("jobs.turn", now, probe)
 
 
 def acknowledge(*names: str, now: datetime, after_ms: int = 40) -> None:

@@ -139,7 +139,7 @@ def main() -> None:
     options = connection.settings_dict["OPTIONS"]
     options["options"] = options["options"].partition(role)[0]
     options.pop("pool", None)
-    kinds.known()
+    kinds.get_kinds()
     for line in iter(sys.stdin.readline, ""):
         pid = os.fork()
         if not pid:
@@ -187,7 +187,7 @@ def _live(
                 os.kill(os.getpid(), number)
 
         now = datetime.fromisoformat(began) + timedelta(seconds=tick)
-        if engine.turn("ramps.turn", now, probe):
+        if engine.run_tick("ramps.turn", now, probe):
             _say(tick=tick, moved=True)
         if not to_the_end and not Job.objects.get(pk=ramp).is_live:
             return

@@ -60,7 +60,7 @@ def begin(
 
 def look(now: datetime) -> int:
     """Run the tick; return the number of transitions."""
-    return engine.turn("ramps.turn", now)
+    return engine.run_tick("ramps.turn", now)
 
 
 def say(verdict: str, now: datetime, gate: str = "smoke", **evidence: Any) -> None:

@@ -44,7 +44,7 @@ def begin(now, *gates_of_first, key="chat"):
 
 
 def look(now):
-    return engine.turn("ramps.turn", now)
+    return engine.run_tick("ramps.turn", now)
 
 
 def everything(now):

@@ -90,7 +90,7 @@ def test_way_back_that_can_not_be_written_calls_a_person_and_is_tried_until_it_w
 
     with refusing("switches_episode", "NEW.allow_percent = 0 AND NEW.ended_at IS NULL"):
         for seconds in range(40):
-            engine.turn("ramps.turn", now + timedelta(seconds=seconds))
+            engine.run_tick("ramps.turn", now + timedelta(seconds=seconds))
         assert percent(ramp) == 5
         job = Job.objects.get(pk=ramp.pk)
         assert (job.state, job.compensated_at) == ("failed", None)
@@ -100,7 +100,7 @@ def test_way_back_that_can_not_be_written_calls_a_person_and_is_tried_until_it_w
         assert OutboxMessage.objects.filter(event=CALLED).count() == 1
         assert actions(ramp)[2:] == [CALLED]
 
-    engine.turn("ramps.turn", now + timedelta(seconds=51))
+    engine.run_tick("ramps.turn", now + timedelta(seconds=51))
 
     assert percent(ramp) == 0
     job.refresh_from_db()
@@ -117,12 +117,12 @@ def test_way_back_that_can_not_even_be_told_keeps_no_other_ramp_from_going_on():
 
     with refusing("core_auditentry", "NEW.target = 'feature:chat'"):
         for seconds in range(0, 40, 2):
-            engine.turn("ramps.turn", now + timedelta(seconds=seconds))
+            engine.run_tick("ramps.turn", now + timedelta(seconds=seconds))
         assert percent(other) == 100
         assert percent(ramp) == 5
         assert Job.objects.get(pk=ramp.pk).compensation_failed_at is not None
 
-    engine.turn("ramps.turn", now + timedelta(seconds=60))
+    engine.run_tick("ramps.turn", now + timedelta(seconds=60))
 
     assert percent(ramp) == 0
     assert actions(ramp)[2:] == ["ramp.compensated"]
@@ -134,7 +134,7 @@ def test_step_that_can_not_be_written_is_tried_again_and_in_the_end_taken_back()
 
     with refusing("switches_episode", "NEW.allow_percent = 100"):
         for seconds in range(60):
-            engine.turn("ramps.turn", now + timedelta(seconds=seconds))
+            engine.run_tick("ramps.turn", now + timedelta(seconds=seconds))
 
     assert percent(ramp) == 0
     assert actions(ramp)[2:] == ["ramp.compensated"]
@@ -149,8 +149,8 @@ def test_lock_that_is_held_for_too_long_keeps_no_lease():
 
     with another_session() as somebody:
         somebody.execute("SELECT 1 FROM switches_publication FOR UPDATE")
-        assert engine.turn("ramps.turn", now) == 0
+        assert engine.run_tick("ramps.turn", now) == 0
 
     assert Job.objects.get(pk=ramp.pk).lease_until is None
-    assert engine.turn("ramps.turn", now + timedelta(seconds=1)) == 1
+    assert engine.run_tick("ramps.turn", now + timedelta(seconds=1)) == 1
     assert percent(ramp) == 100

@@ -47,7 +47,7 @@ def ramp(key, now, *gates_of_first):
 
 def turn(now):
     services.expire_due(now)
-    while engine.turn("ramps.turn", now):
+    while engine.run_tick("ramps.turn", now):
         pass
 
 

@@ -52,8 +52,8 @@ class TestClockSetBack:
         engage(amir, NOW)
         release(amir, NOW)
 
-        engine.turn("ramps.turn", NOW - HOUR)
-        engine.turn("ramps.turn", NOW - HOUR + SECOND)
+        engine.run_tick("ramps.turn", NOW - HOUR)
+        engine.run_tick("ramps.turn", NOW - HOUR + SECOND)
 
         assert Job.objects.get().heartbeat_at == NOW - HOUR + SECOND
 
@@ -92,7 +92,7 @@ def test_a_late_worker_that_followed_a_dead_one_counts_no_attempt():
     actions.pause(ramp_id=ramp.pk, reason="we look at it first", actor=amir, now=after)
     before = Job.objects.get().attempts, JobStep.objects.first().attempts
 
-    kinds.known()["ramp"].work(turns, after, kinds.no_probe)
+    kinds.get_kinds()["ramp"].work(turns, after, kinds.no_probe)
 
     assert turns[0].inherited
     assert (Job.objects.get().attempts, JobStep.objects.first().attempts) == before

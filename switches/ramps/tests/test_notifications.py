@@ -49,7 +49,7 @@ def begin(api, *gates_of_first, switch="feature:chat", dwell=300):
 def later(seconds):
     """Look at every ramp, so many seconds from now."""
     now = db_now() + timedelta(seconds=seconds)
-    engine.turn("ramps.turn", now)
+    engine.run_tick("ramps.turn", now)
     return now
 
 

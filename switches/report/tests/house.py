@@ -41,7 +41,7 @@ def began(moment: datetime = MONDAY - timedelta(days=40)) -> None:
 def beat(moment: datetime) -> int:
     """Run the tick of reports and the jobs it starts; return how many moved."""
     reports.run_due(moment)
-    return engine.turn("jobs.turn", moment)
+    return engine.run_tick("jobs.turn", moment)
 
 
 def kim() -> User:

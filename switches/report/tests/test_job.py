@@ -45,7 +45,7 @@ def broken():
 
 
 def turn(now, probe=lambda _: None):
-    return engine.turn("jobs.turn", now, probe)
+    return engine.run_tick("jobs.turn", now, probe)
 
 
 def the_job():

@@ -31,7 +31,7 @@ def ramp(switch, moment, *gates_of_first):
 
 
 def look(moment):
-    engine.turn("ramps.turn", moment)
+    engine.run_tick("ramps.turn", moment)
 
 
 def of(content, switch):

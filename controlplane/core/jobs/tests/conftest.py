@@ -13,8 +13,8 @@ def given(monkeypatch):
     """`given(step, …)` registers a kind of these steps, and `given(work=…)` one of this work."""
 
     def register(*steps, work=None, **more):
-        made = kind(work or stepwise.worker(steps), **more)
-        kinds.known()  # The others, as ever.
+        made = kind(work or stepwise.build_worker(steps), **more)
+        kinds.get_kinds()  # The others, as ever.
         monkeypatch.setitem(kinds._registered, made.name, made)
         return made
 

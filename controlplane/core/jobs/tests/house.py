@@ -53,9 +53,9 @@ class Outside:
         return sorted(set(self.asked))
 
 
-def kind(work: Any, **more: Any) -> kinds.Kind:
+def kind(work: Any, **more: Any) -> kinds.JobKind:
     arguments = {"name": KIND, "title": "Test job", "tick": TICK, "path": path, **more}
-    return kinds.Kind(work=work, **arguments)
+    return kinds.JobKind(work=work, **arguments)
 
 
 def path(job: Job) -> str:
@@ -67,7 +67,7 @@ def begin(*steps: str, now: datetime = NOW, actor: Actor = ACTOR, **more: Any) -
     arguments = {"kind": KIND, "subject": "segment:finance", "reason": "because", **more}
     planned = [control.PlannedStep(name) for name in steps or ("one",)]
     with transaction.atomic():
-        job = control.begin(steps=planned, actor=actor, now=now, **arguments)
+        job = control.create_job(steps=planned, actor=actor, now=now, **arguments)
     assert job is not None
     return job
 
@@ -90,7 +90,7 @@ def ended(count: int, *, at: datetime, seconds: float = 10, **more: Any) -> list
 
 
 def turn(now: datetime = NOW, probe: Any = kinds.no_probe) -> int:
-    return engine.turn(TICK, now, probe)
+    return engine.run_tick(TICK, now, probe)
 
 
 def state_of(job: Job) -> str:

@@ -6,7 +6,7 @@ from controlplane.core import ticks
 from controlplane.core.escalations.models import Escalation
 from controlplane.core.jobs import alarms, figures
 from controlplane.core.jobs.models import Job, JobStep
-from controlplane.core.jobs.stepwise import Passed, StepKind
+from controlplane.core.jobs.stepwise import StepKind, StepPassed
 from controlplane.core.jobs.tests.house import DAY, NOW, SECOND, begin, ended, told
 from controlplane.core.outbox import rendering
 
@@ -17,7 +17,7 @@ LATELY = NOW - DAY / 2
 
 @pytest.fixture(autouse=True)
 def _kind(given):
-    given(StepKind("make", lambda *_: Passed()))
+    given(StepKind("make", lambda *_: StepPassed()))
 
 
 def steps(*, passed=0, failed=0, attempts=1, at=LATELY, name="make", compensated=0):
@@ -39,23 +39,23 @@ def ringing():
 
 def test_a_step_that_fails_more_than_three_times_in_ten_is_told():
     steps(passed=7, failed=3)
-    assert alarms.look(NOW) == 0
+    assert alarms.update_alarms(NOW) == 0
 
     steps(failed=1)
-    assert alarms.look(NOW) == 1
+    assert alarms.update_alarms(NOW) == 1
 
     (call,) = Escalation.objects.all()
     assert (call.subject, call.severity) == ("jobs:failures:test:make", "warning")
     notice = rendering.render(call.event, call.facts)
     assert notice.title == ("The step make of Test job failed 4 of 11 times in 24 h (30 % at most)")
     assert notice.path == "/jobs/?kind=test"
-    assert alarms.look(NOW) == 0
+    assert alarms.update_alarms(NOW) == 0
 
 
 def test_of_few_nothing_is_said():
     steps(passed=2, failed=7, attempts=5)
 
-    assert alarms.look(NOW) == 0
+    assert alarms.update_alarms(NOW) == 0
 
 
 def test_a_step_that_failed_and_was_taken_back_has_failed():
@@ -63,19 +63,19 @@ def test_a_step_that_failed_and_was_taken_back_has_failed():
         job = steps(compensated=2)
         Job.objects.filter(pk=job.pk).update(state="failed", step_index=1)
 
-    (found,) = figures.steps(NOW)
+    (found,) = figures.measure_steps(NOW)
 
     assert (found.ended, found.failed) == (10, 5)
 
 
 def test_it_is_over_well_below_the_limit_and_not_just_below():
     steps(passed=6, failed=4)
-    alarms.look(NOW)
+    alarms.update_alarms(NOW)
 
     steps(passed=5)  # 4 of 15: 27 %.
-    assert alarms.look(NOW) == 0
+    assert alarms.update_alarms(NOW) == 0
     steps(passed=2)  # 4 of 17: 24 %.
-    assert alarms.look(NOW + SECOND) == 1
+    assert alarms.update_alarms(NOW + SECOND) == 1
 
     assert ringing() == set()
     (message,) = told("jobs.alarm_over")
@@ -85,39 +85,39 @@ def test_it_is_over_well_below_the_limit_and_not_just_below():
 
 def test_it_is_over_when_nothing_ended_for_a_day():
     steps(failed=10)
-    alarms.look(NOW)
+    alarms.update_alarms(NOW)
 
-    assert alarms.look(NOW + DAY) == 1
+    assert alarms.update_alarms(NOW + DAY) == 1
     assert ringing() == set()
 
 
 def test_it_stays_while_too_few_ended_to_tell():
     steps(failed=10, at=NOW - DAY + SECOND)
     steps(passed=3, at=NOW)
-    alarms.look(NOW)
+    alarms.update_alarms(NOW)
 
-    assert alarms.look(NOW + 2 * SECOND) == 0
+    assert alarms.update_alarms(NOW + 2 * SECOND) == 0
     assert ringing() == {"jobs:failures:test:make"}
 
 
 def test_two_attempts_on_average_are_allowed_and_more_are_told():
     steps(passed=10, attempts=2)
-    assert alarms.look(NOW) == 0
+    assert alarms.update_alarms(NOW) == 0
 
     steps(passed=1, attempts=3)
-    assert alarms.look(NOW) == 1
+    assert alarms.update_alarms(NOW) == 1
 
     assert ringing() == {"jobs:attempts:test:make"}
     steps(passed=4, attempts=1)
-    assert alarms.look(NOW) == 0  # 1.8 on average: not well below it.
+    assert alarms.update_alarms(NOW) == 0  # 1.8 on average: not well below it.
     steps(passed=4, attempts=1)
-    assert alarms.look(NOW) == 1
+    assert alarms.update_alarms(NOW) == 1
     assert ringing() == set()
 
 
 def test_a_subject_fits_a_button_whatever_a_step_is_called():
     steps(failed=10, name="5 %" + "é" * 57)
-    alarms.look(NOW)
+    alarms.update_alarms(NOW)
 
     (subject,) = ringing()
     assert subject.startswith("jobs:failures:test:5%20%25%C3")
@@ -130,7 +130,7 @@ def test_a_p95_of_more_than_twice_the_usual_is_told(seconds, rings):
     ended(40, at=LAST_WEEKS, seconds=10)
     ended(40, at=LATELY, seconds=seconds)
 
-    assert alarms.look(NOW) == rings
+    assert alarms.update_alarms(NOW) == rings
     assert ringing() == ({"jobs:duration:test"} if rings else set())
 
 
@@ -139,10 +139,10 @@ def test_the_slowest_twentieth_is_what_counts():
     ended(36, at=LATELY, seconds=5)
     ended(4, at=LATELY, seconds=60)
 
-    (found,) = figures.durations(NOW)
+    (found,) = figures.measure_durations(NOW)
 
     assert (found.usual_seconds, found.recent_seconds) == (10, 60)
-    assert alarms.look(NOW) == 1
+    assert alarms.update_alarms(NOW) == 1
 
 
 @pytest.mark.parametrize(("before", "lately"), [(19, 40), (40, 19)])
@@ -150,7 +150,7 @@ def test_of_fewer_than_twenty_on_either_side_no_usual_is_known(before, lately):
     ended(before, at=LAST_WEEKS, seconds=10)
     ended(lately, at=LATELY, seconds=100)
 
-    assert alarms.look(NOW) == 0
+    assert alarms.update_alarms(NOW) == 0
 
 
 def test_the_usual_is_that_of_weeks_ago_and_of_jobs_that_went_well():
@@ -160,25 +160,25 @@ def test_the_usual_is_that_of_weeks_ago_and_of_jobs_that_went_well():
     ended(40, at=LAST_WEEKS, seconds=1000, state="cancelled")
     ended(40, at=LATELY, seconds=30)
 
-    (found,) = figures.durations(NOW)
+    (found,) = figures.measure_durations(NOW)
 
     assert (found.usual_seconds, found.usual, found.recent) == (10, 40, 40)
     assert ringing() == set()
-    alarms.look(NOW)
+    alarms.update_alarms(NOW)
     assert ringing() == {"jobs:duration:test"}
 
 
 def test_a_checkpoint_above_ten_kilobytes_is_told_while_its_job_lives():
     job = begin()
     Job.objects.filter(pk=job.pk).update(checkpoint={"at": 1}, checkpoint_bytes=10 * 1024)
-    assert alarms.look(NOW) == 0
+    assert alarms.update_alarms(NOW) == 0
 
     Job.objects.filter(pk=job.pk).update(checkpoint_bytes=10 * 1024 + 1)
-    assert alarms.look(NOW) == 1
+    assert alarms.update_alarms(NOW) == 1
     assert "10,241 bytes" in Escalation.objects.get().facts["said"]
 
     Job.objects.filter(pk=job.pk).update(checkpoint=None)
-    assert alarms.look(NOW) == 1
+    assert alarms.update_alarms(NOW) == 1
     assert ringing() == set()
 
 

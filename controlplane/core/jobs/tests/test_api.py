@@ -7,7 +7,7 @@ import pytest
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import Api, as_role, with_token
 from controlplane.core.jobs.models import Job
-from controlplane.core.jobs.stepwise import Passed, StepKind
+from controlplane.core.jobs.stepwise import StepKind, StepPassed
 from controlplane.core.jobs.tests.house import audited, begin, ended, turn
 
 pytestmark = pytest.mark.django_db
@@ -16,8 +16,8 @@ BECAUSE = {"reason": "the target is overloaded"}
 
 @pytest.fixture(autouse=True)
 def _kinds(given):
-    given(StepKind("one", lambda *_: Passed()), StepKind("two", lambda *_: Passed()))
-    given(StepKind("one", lambda *_: Passed()), name="ramp-like", scope="ramps:write")
+    given(StepKind("one", lambda *_: StepPassed()), StepKind("two", lambda *_: StepPassed()))
+    given(StepKind("one", lambda *_: StepPassed()), name="ramp-like", scope="ramps:write")
 
 
 def results(api, **filters):

@@ -64,7 +64,7 @@ def test_a_lease_keeps_others_away_until_it_is_over():
 @pytest.mark.django_db
 def test_a_lease_that_was_given_back_needs_no_waiting():
     begin()
-    claims.give_back(claim())
+    claims.release_leases(claim())
 
     (turn,) = claim(NOW + SECOND)
 
@@ -77,7 +77,7 @@ def test_who_has_lost_its_lease_gives_back_nobody_elses():
     stale = claim()
     claim(NOW + LEASE_OVER)
 
-    claims.give_back(stale)
+    claims.release_leases(stale)
 
     assert claim(NOW + LEASE_OVER + SECOND) == []
 
@@ -149,7 +149,7 @@ def test_after_the_clock_was_set_back_what_was_due_soon_is_not_an_hour_away():
     begin()
     turns = claim(NOW + HOUR)
     turns[0].change(next_at=NOW + HOUR + SECOND)
-    claims.give_back(turns)
+    claims.release_leases(turns)
 
     assert len(claim()) == 1
 

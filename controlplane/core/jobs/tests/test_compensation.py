@@ -7,7 +7,7 @@ import pytest
 from controlplane.core.escalations.models import Escalation
 from controlplane.core.jobs import attention
 from controlplane.core.jobs.models import Job
-from controlplane.core.jobs.stepwise import Passed, StepKind
+from controlplane.core.jobs.stepwise import StepKind, StepPassed
 from controlplane.core.jobs.tests.house import (
     LEASE_OVER,
     MINUTE,
@@ -35,7 +35,7 @@ def step(name, undone, *, fails=False, refuses=None):
     def run(*_):
         if fails:
             raise ValueError(f"{name} went wrong")
-        return Passed()
+        return StepPassed()
 
     def compensate(turn, step, now):
         if refuses:
@@ -88,7 +88,7 @@ def test_what_can_not_be_taken_back_calls_a_person_once_and_is_tried_for_as_long
     assert len(told("job.compensation_failed")) == 1
     (call,) = Escalation.objects.all()
     assert (call.subject, call.severity) == (f"job:{job.pk}", "critical")
-    (waiting,) = attention.not_compensated(NOW + MINUTE)
+    (waiting,) = attention.list_failed_compensations(NOW + MINUTE)
     assert (waiting.severity, waiting.path) == ("critical", f"/jobs/{job.pk}/")
 
     refuses.clear()
@@ -98,7 +98,7 @@ def test_what_can_not_be_taken_back_calls_a_person_once_and_is_tried_for_as_long
     assert (undone, states(job)) == (["two", "one"], ["compensated", "compensated"])
     assert job.compensated_at == NOW + 4 * HALF_A_MINUTE
     assert not Escalation.objects.filter(closed_at=None).exists()
-    assert attention.not_compensated(NOW + 3 * MINUTE) == []
+    assert attention.list_failed_compensations(NOW + 3 * MINUTE) == []
 
 
 def test_a_worker_that_dies_before_it_took_anything_back_is_followed(given, undone):
@@ -123,7 +123,7 @@ def test_a_worker_that_dies_while_taking_back_is_followed(given, undone):
             raise Died("in the middle")
         undone.append("one")
 
-    given(StepKind("one", lambda *_: Passed(), compensate), step("two", undone, fails=True))
+    given(StepKind("one", lambda *_: StepPassed(), compensate), step("two", undone, fails=True))
     job = begin("one", "two")
     with pytest.raises(Died):
         turn()

@@ -10,7 +10,7 @@ from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from controlplane.core.escalations.models import Escalation
 from controlplane.core.jobs import claims, control
 from controlplane.core.jobs.models import Job
-from controlplane.core.jobs.stepwise import Passed, StepKind
+from controlplane.core.jobs.stepwise import StepKind, StepPassed
 from controlplane.core.jobs.tests.house import KIND, MINUTE, NOW, SECOND, audited, begin, turn
 
 pytestmark = pytest.mark.django_db
@@ -19,7 +19,7 @@ KIM = Actor(type="user", name="kim", scopes=frozenset({"switches:write"}))
 
 @pytest.fixture(autouse=True)
 def _kind(given):
-    given(StepKind("one", lambda *_: Passed()))
+    given(StepKind("one", lambda *_: StepPassed()))
 
 
 def intervene(job, verb, reason="because", actor=KIM, now=NOW):
@@ -115,7 +115,7 @@ def test_a_reason_is_needed():
 
 
 def test_it_takes_the_scope_that_the_kind_names(given):
-    given(StepKind("one", lambda *_: Passed()), scope="ramps:write")
+    given(StepKind("one", lambda *_: StepPassed()), scope="ramps:write")
     job = begin()
 
     with pytest.raises(Forbidden, match="operator"):
@@ -128,7 +128,7 @@ def test_it_takes_the_scope_that_the_kind_names(given):
 def test_a_kind_may_have_its_own_way(given):
     did = []
     given(
-        StepKind("one", lambda *_: Passed()),
+        StepKind("one", lambda *_: StepPassed()),
         interventions={"cancel": lambda job, why, actor, now: did.append((job.pk, why, now))},
     )
     job = begin()
@@ -142,4 +142,4 @@ def test_a_kind_may_have_its_own_way(given):
 
 def test_there_is_no_such_job():
     with pytest.raises(NotFound, match="no job 7"):
-        control.find(7)
+        control.get_job(7)

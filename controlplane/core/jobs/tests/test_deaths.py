@@ -11,7 +11,7 @@ from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.jobs import effects
 from controlplane.core.jobs.models import Job, JobEffect
-from controlplane.core.jobs.stepwise import Passed, StepKind
+from controlplane.core.jobs.stepwise import StepKind, StepPassed
 from controlplane.core.jobs.tests.house import (
     LEASE_OVER,
     NOW,
@@ -27,28 +27,28 @@ pytestmark = pytest.mark.django_db
 def inside(turn, step, now, probe):
     """Has its effect in our own database: the effect and its key commit together."""
     with transaction.atomic():
-        if not JobEffect.objects.filter(key=effects.key_of(turn.job, "publish")).exists():
-            effects.had(turn.job, "publish", now=now)
+        if not JobEffect.objects.filter(key=effects.build_key(turn.job, "publish")).exists():
+            effects.record_effect(turn.job, "publish", now=now)
             probe("inside.had")
             target = f"job:{turn.job.pk}"
             audit.record(actor=system("test"), action="test.published", target=target, now=now)
         probe("inside.written")
     probe("inside.committed")
-    return Passed()
+    return StepPassed()
 
 
 def outside_by(world):
     def run(turn, step, now, probe):
         try:
-            key = effects.begin(turn.job, "send", now=now)
+            key = effects.begin_effect(turn.job, "send", now=now)
         except effects.AlreadyDone:
-            return Passed()
+            return StepPassed()
         probe("outside.attempted")
         world.act(key)
         probe("outside.acted")
-        effects.end(key, now=now)
+        effects.end_effect(key, now=now)
         probe("outside.ended")
-        return Passed()
+        return StepPassed()
 
     return run
 
@@ -127,7 +127,7 @@ def _dying_at(point):
 
 def test_an_effect_of_our_own_that_was_had_is_refused_and_rolls_back_what_came_with_it():
     job = begin()
-    effects.had(job, "publish", now=NOW)
+    effects.record_effect(job, "publish", now=NOW)
 
     with pytest.raises(effects.AlreadyDone):
         _publish_again(job)
@@ -138,4 +138,4 @@ def test_an_effect_of_our_own_that_was_had_is_refused_and_rolls_back_what_came_w
 @transaction.atomic
 def _publish_again(job):
     Job.objects.filter(pk=job.pk).update(outcome="twice")
-    effects.had(job, "publish", now=NOW)
+    effects.record_effect(job, "publish", now=NOW)

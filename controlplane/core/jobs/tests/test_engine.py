@@ -4,14 +4,14 @@ import pytest
 
 from controlplane.core.jobs import control, engine
 from controlplane.core.jobs.models import Job
-from controlplane.core.jobs.stepwise import Passed, StepKind
+from controlplane.core.jobs.stepwise import StepKind, StepPassed
 from controlplane.core.jobs.tests.house import ACTOR, NOW, TICK, begin, turn
 
 pytestmark = pytest.mark.django_db
 
 
 def passing():
-    return StepKind("one", lambda *_: Passed())
+    return StepKind("one", lambda *_: StepPassed())
 
 
 def test_one_job_that_cannot_go_on_does_not_keep_the_others(given):
@@ -48,15 +48,15 @@ def test_a_kind_whose_jobs_take_long_claims_few_at_a_time(given, believed_empty)
     for _ in range(3):
         begin()
 
-    assert engine.turn(TICK, NOW) == 2
-    assert engine.turn(TICK, NOW) == 1
+    assert engine.run_tick(TICK, NOW) == 2
+    assert engine.run_tick(TICK, NOW) == 1
 
 
 def test_a_key_that_was_used_once_begins_no_second_job(given):
     given(passing())
     begin(key="report:2026-W47")
 
-    again = control.begin(
+    again = control.create_job(
         kind="test",
         key="report:2026-W47",
         subject="x",

@@ -7,7 +7,7 @@ from django.db import OperationalError, connection, transaction
 from controlplane.core.escalations.models import Escalation
 from controlplane.core.jobs import claims, control, effects, watch
 from controlplane.core.jobs.models import Job
-from controlplane.core.jobs.stepwise import Again, Passed, StepKind
+from controlplane.core.jobs.stepwise import StepContinues, StepKind, StepPassed
 from controlplane.core.jobs.tests.house import (
     ACTOR,
     DAY,
@@ -43,7 +43,7 @@ def bad_only(function):
     def run(running, *_):
         if running.job.subject == "segment:bad":
             function()
-        return Passed()
+        return StepPassed()
 
     return run
 
@@ -156,13 +156,13 @@ def test_one_death_while_taking_back_calls_nobody(given):
 
 
 def test_one_that_nobody_takes_back_is_stuck_until_somebody_does(given):
-    given(StepKind("one", lambda *_: Passed()))
+    given(StepKind("one", lambda *_: StepPassed()))
     job = begin()
     Job.objects.filter(pk=job.pk).update(state="failed", finished_at=NOW - DAY)
 
-    assert watch.look(NOW + 6 * MINUTE) == 1
+    assert watch.call_about_stuck_jobs(NOW + 6 * MINUTE) == 1
     turn(NOW + 6 * MINUTE)
-    watch.look(NOW + 7 * MINUTE)
+    watch.call_about_stuck_jobs(NOW + 7 * MINUTE)
 
     job.refresh_from_db()
     assert (job.compensated_at, job.stuck_at) == (NOW + 6 * MINUTE, None)
@@ -174,7 +174,7 @@ def test_nobody_is_called_twice_about_one_that_could_not_be_taken_back(given):
     begin()
     turn()
 
-    watch.look(NOW + 6 * MINUTE)
+    watch.call_about_stuck_jobs(NOW + 6 * MINUTE)
 
     assert [call.event for call in Escalation.objects.all()] == ["job.compensation_failed"]
     assert told("job.stuck") == []
@@ -183,9 +183,9 @@ def test_nobody_is_called_twice_about_one_that_could_not_be_taken_back(given):
 def test_an_effect_that_was_had_by_a_worker_that_died_has_the_step_pass(given):
     def run(running, step, now, probe):
         with transaction.atomic():
-            effects.had(running.job, "publish", now=now)
+            effects.record_effect(running.job, "publish", now=now)
         probe("had")
-        return Passed()
+        return StepPassed()
 
     given(StepKind("one", run))
     job = begin()
@@ -200,7 +200,7 @@ def test_an_effect_that_was_had_by_a_worker_that_died_has_the_step_pass(given):
 
 @pytest.mark.parametrize("output", [{"a": "\x00"}, {"a": object()}])
 def test_an_output_that_can_not_be_kept_is_the_failure_of_its_step(given, output):
-    given(StepKind("one", lambda *_: Passed(output), most_attempts=2))
+    given(StepKind("one", lambda *_: StepPassed(output), most_attempts=2))
     job = begin("one")
 
     turn()
@@ -275,13 +275,13 @@ def test_a_pause_ends_when_the_clock_is_set_back(given):
 
 
 def test_pausing_a_stuck_job_ends_the_call_and_tells_of_no_recovery(given):
-    given(StepKind("one", lambda *_: Passed()))
+    given(StepKind("one", lambda *_: StepPassed()))
     job = begin()
     later = NOW + 6 * MINUTE
-    watch.look(later)
+    watch.call_about_stuck_jobs(later)
 
     control.intervene(job_id=job.pk, verb="pause", reason="why", actor=ACTOR, now=later)
-    watch.look(later + SECOND)
+    watch.call_about_stuck_jobs(later + SECOND)
 
     assert not Escalation.objects.filter(closed_at=None).exists()
     assert (told("job.recovered"), audited()) == ([], ["job.stuck", "job.paused"])
@@ -297,13 +297,13 @@ def test_a_kind_that_tells_its_own_failures_is_told_of_once(given):
 
 
 def test_a_step_that_is_looked_at_late_holds_its_lease_from_then_on(given):
-    given(StepKind("one", lambda *_: Again(NOW + DAY)))
+    given(StepKind("one", lambda *_: StepContinues(NOW + DAY)))
     job = begin()
     turn()
     (held,) = claims.claim(["test"], NOW + 30 * SECOND, most=1)
     later = NOW + 40 * SECOND
 
-    given(StepKind("one", lambda *_: Again(NOW + DAY))).work([held], later, lambda _: None)
+    given(StepKind("one", lambda *_: StepContinues(NOW + DAY))).work([held], later, lambda _: None)
 
     job.refresh_from_db()
     assert (job.heartbeat_at, job.lease_until) == (later, later + claims.LEASE)

@@ -11,7 +11,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import with_token
 from controlplane.core.jobs import figures, metrics, retention_rules
 from controlplane.core.jobs.models import Job, JobEffect, JobStep
-from controlplane.core.jobs.stepwise import Passed, StepKind
+from controlplane.core.jobs.stepwise import StepKind, StepPassed
 from controlplane.core.jobs.tests.house import DAY, KIND, MINUTE, NOW, SECOND, begin, ended, turn
 
 pytestmark = pytest.mark.django_db
@@ -37,7 +37,7 @@ CROWD_OF_STEPS = """
 
 @pytest.fixture(autouse=True)
 def _kind(given):
-    given(StepKind("one", lambda *_: Passed()), kept_days=90)
+    given(StepKind("one", lambda *_: StepPassed()), kept_days=90)
 
 
 def told(now=NOW):
@@ -156,7 +156,7 @@ def test_with_a_hundred_thousand_jobs_it_takes_few_queries_and_little_time():
 
 
 def test_jobs_are_kept_for_as_long_as_their_kind_says(given):
-    given(StepKind("one", lambda *_: Passed()), name="for-ever")
+    given(StepKind("one", lambda *_: StepPassed()), name="for-ever")
     old, late = NOW - 91 * DAY, NOW - 89 * DAY
     (gone,) = ended(1, at=old)
     JobStep.objects.create(job=gone, index=0, name="one")

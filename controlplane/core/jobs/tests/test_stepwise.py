@@ -6,7 +6,7 @@ import pytest
 
 from controlplane.core.jobs import control
 from controlplane.core.jobs.models import Job
-from controlplane.core.jobs.stepwise import Again, Passed, StepKind
+from controlplane.core.jobs.stepwise import StepContinues, StepKind, StepPassed
 from controlplane.core.jobs.tests.house import (
     ACTOR,
     LEASE_OVER,
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db
 
 
 def passing(name="one", **output):
-    return StepKind(name, lambda *_: Passed(output))
+    return StepKind(name, lambda *_: StepPassed(output))
 
 
 def failing(name="one", error="not today", **more):
@@ -73,7 +73,7 @@ def test_a_step_that_fails_at_first_passes_once_it_can(given):
         tries.append(1)
         if len(tries) < 3:
             raise ValueError("not yet")
-        return Passed()
+        return StepPassed()
 
     given(StepKind("one", run))
     job = begin()
@@ -101,11 +101,11 @@ def test_a_step_that_waits_holds_says_why_and_is_no_new_attempt(given):
 
 
 def _wait_until(moment, now):
-    return Passed() if now >= moment else Again(moment, holding="somebody is late")
+    return StepPassed() if now >= moment else StepContinues(moment, holding="somebody is late")
 
 
 def test_a_job_that_waits_for_long_shows_every_half_minute_that_it_lives(given):
-    given(StepKind("one", lambda *_: Again(NOW + timedelta(days=1))))
+    given(StepKind("one", lambda *_: StepContinues(NOW + timedelta(days=1))))
     job = begin()
 
     turn()
@@ -123,7 +123,7 @@ def test_after_a_checkpoint_another_worker_goes_on_from_there(given):
             if item % 2:
                 turn.checkpoint({"next": item + 1}, done=item + 1, total=6, now=now, size=10)
                 probe(f"at.{item}")
-        return Passed()
+        return StepPassed()
 
     given(StepKind("one", run))
     job = begin()
@@ -156,7 +156,7 @@ def test_a_job_that_is_paused_in_the_middle_stops_at_its_next_checkpoint_and_goe
             if item == 1 and now == NOW:
                 _pause(turn.job, now)
             turn.checkpoint({"next": item + 1}, done=item + 1, now=now, size=10)
-        return Passed()
+        return StepPassed()
 
     given(StepKind("one", run))
     job = begin()
@@ -184,7 +184,7 @@ def test_a_step_that_outlives_its_lease_is_done_again_and_its_first_worker_chang
         seen.append(running.job.fence)
         if len(seen) == 1:
             turn(NOW + LEASE_OVER)  # Meanwhile somebody else takes it, and is faster.
-        return Passed({"by": running.job.fence})
+        return StepPassed({"by": running.job.fence})
 
     given(StepKind("one", run))
     job = begin()

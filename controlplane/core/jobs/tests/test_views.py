@@ -20,7 +20,7 @@ NASTY = "<script>alert(1)</script> 한국어 & مرحبا"
 def copying():
     """A kind of job that nobody works on here."""
     kinds.register(
-        kinds.Kind(
+        kinds.JobKind(
             name="copying",
             title="Copying",
             tick="never",
@@ -40,7 +40,7 @@ def browser_as(role, **options):
 
 def begun(subject="segment:finance", **changes):
     now = db_now()
-    job = control.begin(
+    job = control.create_job(
         kind="copying",
         subject=subject,
         steps=[control.PlannedStep("copy")],

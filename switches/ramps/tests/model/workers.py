@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from controlplane.core.jobs import claims, engine, kinds
-from controlplane.core.jobs.claims import Turn
+from controlplane.core.jobs.claims import LeasedJob
 from switches.ramps.tests.model import reading
 from switches.ramps.tests.model.house import House, at
 from switches.ramps.tests.model.parts import Held
@@ -47,7 +47,7 @@ class Worker:
     house: House
     script: Script
     held: Held | None = None
-    turns: list[Turn] = field(default_factory=list)
+    turns: list[LeasedJob] = field(default_factory=list)
     moves: dict[str, Move] = field(default_factory=dict)
     points: list[str] = field(default_factory=list)
     open_points: int = 0
@@ -57,7 +57,7 @@ class Worker:
     def tick(self) -> None:
         """A whole turn, as the engine has it."""
         now = self.house.world.now
-        self._run(lambda: engine.turn("ramps.turn", at(now), self.probe))
+        self._run(lambda: engine.run_tick("ramps.turn", at(now), self.probe))
         assert self.held is not None or not self._overlooked([])
 
     def claim(self) -> None:
@@ -69,13 +69,13 @@ class Worker:
     def go_on(self) -> None:
         """The rest of it, whatever happened since."""
         assert self.held is not None
-        kind, then = kinds.known()["ramp"], at(self.held.now)
+        kind, then = kinds.get_kinds()["ramp"], at(self.held.now)
         late = self._late()
         before = reading.whole_jobs(late)
 
         def rest() -> None:
             kind.work(self.turns, then, self.probe)
-            claims.give_back(self.turns)
+            claims.release_leases(self.turns)
 
         self._run(rest)
         if not self.script.meanwhile:
